@@ -19,8 +19,8 @@ from tests.crash.merging_scenarios import Scenario
 from tests.crash.merging_survivors import Survivor
 
 EVERYTHING = bool(os.environ.get("CRASH_EVERYWHERE"))
-# As in test_every_point.
-THINNING = 4
+# So that each scenario has two deaths or three.
+THINNING = 2
 
 
 @pytest.fixture
@@ -32,11 +32,13 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Merging]:
         yield made
 
 
-def _deaths(points: list[Point], every: int) -> list[tuple[Point, Survivor]]:
+def _deaths(scenario: Scenario, points: list[Point]) -> list[tuple[Point, Survivor]]:
+    survivors, every = merging_survivors.SURVIVORS, scenario.every
     if EVERYTHING:
-        return [(point, survivor) for point in points for survivor in merging_survivors.SURVIVORS]
+        return [(point, survivor) for point in points for survivor in survivors]
+    first = merging_scenarios.SCENARIOS.index(scenario)
     return [
-        (point, merging_survivors.SURVIVORS[turn % len(merging_survivors.SURVIVORS)])
+        (point, survivors[(first + turn) % len(survivors)])
         for turn, point in enumerate(points[every // 2 :: THINNING * every])
     ]
 
@@ -48,7 +50,7 @@ def test_a_death_at_any_point_of_merging_loses_nothing(
 ) -> None:
     template = tmp_path / "template"
     noted = merging_scenarios.effects_of(scenario, here, template)
-    deaths = _deaths(list(dying.points_of(noted)), scenario.every)
+    deaths = _deaths(scenario, list(dying.points_of(noted)))
     broken = []
     for point, survivor in deaths:
         try:

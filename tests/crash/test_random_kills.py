@@ -18,9 +18,7 @@ from tests.crash.scenarios import SCENARIOS
 from tests.crash.world import World
 
 SEED = 20250701
-SECONDS = 15.0
-AT_LEAST = 10
-MOST = 75
+KILLS = 75 if os.environ.get("CRASH_EVERYWHERE") else 10
 RACED = {scenario.name: scenario for scenario in SCENARIOS if scenario.name.startswith("finish")}
 
 FINISH = "print('begin', flush=True); from harness_lib.cli.main import entry; entry()"
@@ -57,13 +55,9 @@ def test_a_kill_at_any_moment_loses_nothing(tmp_path: Path, name: str) -> None:
         with here.agent() as agent:
             here.load(template, agent)
             _, whole = _finish(here, None)
-        end, killed = time.monotonic() + SECONDS, 0
-        for number in range(MOST):
-            if time.monotonic() > end and killed >= AT_LEAST:
-                break
-            killed += _one(scenario, here, template, chance.uniform(0, whole), number)
-    # How many fit depends on the machine; that none was killed would mean that nothing was tested.
-    assert killed
+        killed = [_one(scenario, here, template, chance.uniform(0, whole), number) for number in range(KILLS)]
+    # Some are over before they are killed; that all are would mean that nothing was tested.
+    assert any(killed)
 
 
 def _one(scenario: Scenario, here: World, template: Path, delay: float, number: int) -> bool:

@@ -70,6 +70,7 @@ def assert_understood(report: Report) -> None:
     assert "echo one > one" in report.action
 
 
+@pytest.mark.release
 def test_claude_code(claude: Claude, model: Model, machine: Machine) -> None:
     model.play(works)
 
@@ -81,6 +82,7 @@ def test_claude_code(claude: Claude, model: Model, machine: Machine) -> None:
     assert (machine.project / "one").exists()
 
 
+@pytest.mark.release
 def test_claude_code_stops_at_the_cost_that_it_is_told(
     claude: Claude, model: Model, machine: Machine
 ) -> None:
@@ -101,6 +103,7 @@ def test_claude_code_stops_at_the_cost_that_it_is_told(
     assert "error_max_budget_usd" in ran.out
 
 
+@pytest.mark.release
 def test_claude_code_at_its_limit(claude: Claude, model: Model, machine: Machine) -> None:
     """A subscriber's limit is told with the second at which it ends."""
     reset = str(int(LATER.timestamp()))
@@ -114,6 +117,7 @@ def test_claude_code_at_its_limit(claude: Claude, model: Model, machine: Machine
     assert_limited(drive("claude", machine, env))
 
 
+@pytest.mark.release
 def test_codex_at_its_limit(codex: Codex, model: Model, machine: Machine) -> None:
     """It tells the minute, in local time."""
     error = {"type": "usage_limit_reached", "plan_type": "plus", "resets_at": int(LATER.timestamp())}
@@ -122,7 +126,9 @@ def test_codex_at_its_limit(codex: Codex, model: Model, machine: Machine) -> Non
     assert_limited(drive("codex", machine, codex.env))
 
 
-@pytest.mark.parametrize("linked", [False, True], ids=["checkout", "worktree"])
+@pytest.mark.parametrize(
+    "linked", [False, pytest.param(True, marks=pytest.mark.release)], ids=["checkout", "worktree"]
+)
 def test_codex(codex: Codex, model: Model, machine: Machine, *, linked: bool) -> None:
     """In a linked work tree too, of which it knows nothing."""
     if linked:

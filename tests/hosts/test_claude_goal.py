@@ -22,7 +22,14 @@ def _skill(with_skill: None) -> None:
     """Have the skill in the person's own skill folder."""
 
 
-@pytest.mark.parametrize("reached", ["with the list", "at once", "after the list"])
+@pytest.mark.parametrize(
+    "reached",
+    [
+        "with the list",
+        pytest.param("at once", marks=pytest.mark.release),
+        pytest.param("after the list", marks=pytest.mark.release),
+    ],
+)
 def test_a_goal_of_the_host_and_the_list_hold_side_by_side(
     claude: Claude, model: Model, machine: Machine, reached: str
 ) -> None:

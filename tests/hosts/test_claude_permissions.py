@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 ASKED = "requires approval"
 
 
-@pytest.mark.parametrize("way", ["skill", "plugin"])
+@pytest.mark.parametrize("way", ["skill", pytest.param("plugin", marks=pytest.mark.release)])
 def test_the_loop_is_typed_without_asking(
     claude: Claude, model: Model, machine: Machine, published: Path, way: str
 ) -> None:
@@ -56,7 +56,12 @@ def test_the_loop_is_typed_without_asking(
 @pytest.mark.usefixtures("with_skill")
 @pytest.mark.parametrize(
     "command",
-    ["add Two --validate 'rm -rf ~'", "edit task-001 --validate 'rm -rf ~'", "trust --yes", "tidy --yes"],
+    [
+        "edit task-001 --validate 'rm -rf ~'",
+        pytest.param("add Two --validate 'rm -rf ~'", marks=pytest.mark.release),
+        pytest.param("trust --yes", marks=pytest.mark.release),
+        pytest.param("tidy --yes", marks=pytest.mark.release),
+    ],
 )
 def test_a_command_that_would_be_run_later_is_asked_about(
     claude: Claude, model: Model, machine: Machine, command: str
@@ -78,6 +83,7 @@ def test_a_command_that_would_be_run_later_is_asked_about(
     assert machine.statuses == ["pending"]
 
 
+@pytest.mark.release
 def test_a_guard_that_breaks_refuses_the_edit(
     claude: Claude, model: Model, machine: Machine, published: Path, tmp_path: Path
 ) -> None:

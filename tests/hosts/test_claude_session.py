@@ -43,6 +43,7 @@ def test_the_model_is_told_how_the_list_stands(claude: Claude, model: Model, mac
     assert ran.blocks() == []
 
 
+@pytest.mark.release
 def test_without_a_list_nothing_is_said(claude: Claude, model: Model, machine: Machine) -> None:
     """In a project without a list the hooks neither speak to the model nor hold anybody."""
     model.play(says("Hello."))
@@ -53,6 +54,7 @@ def test_without_a_list_nothing_is_said(claude: Claude, model: Model, machine: M
     assert not list(machine.project.glob(".harness*"))
 
 
+@pytest.mark.release
 def test_a_killed_session_is_resumed(claude: Claude, model: Model, machine: Machine) -> None:
     """Killed in the middle of a task and resumed, the agent is told, is held, and finishes it."""
     one_task(machine)
@@ -83,6 +85,7 @@ def is_killed(request: Request) -> Script:
     yield request.shell("kill -9 $CLAUDE_PID")
 
 
+@pytest.mark.release
 def test_after_a_compaction_the_agent_knows_its_task(claude: Claude, model: Model, machine: Machine) -> None:
     """When the client has compacted the conversation, the new one knows the list; the agent is still held."""
     one_task(machine)
@@ -132,6 +135,7 @@ def test_a_subagent_finishes_what_it_has_claimed(claude: Claude, model: Model, m
     assert machine.statuses == ["completed"]
 
 
+@pytest.mark.release
 def test_a_subagent_is_not_held_for_its_parent(claude: Claude, model: Model, machine: Machine) -> None:
     """A subagent that looks something up for the holder of a task ends at once; the holder does not."""
     one_task(machine)
@@ -182,6 +186,7 @@ def test_a_teammate_does_not_idle_while_it_holds_a_task(
     assert machine.statuses == ["completed"]
 
 
+@pytest.mark.release
 def test_an_agent_with_a_subagent_at_work_may_wait_for_it(
     claude: Claude, model: Model, machine: Machine
 ) -> None:
@@ -213,6 +218,7 @@ def test_an_agent_with_a_subagent_at_work_may_wait_for_it(
     assert machine.statuses == ["completed"]
 
 
+@pytest.mark.release
 def test_work_renews_the_lease(claude: Claude, model: Model, machine: Machine) -> None:
     """A tool call of an agent that holds a task with a lease renews it, without the agent's doing."""
     one_task(machine)
@@ -235,6 +241,7 @@ def test_work_renews_the_lease(claude: Claude, model: Model, machine: Machine) -
     assert machine.state["tasks"][0]["lease_expires_at"] > lease
 
 
+@pytest.mark.release
 def test_the_list_is_not_edited_by_hand(claude: Claude, model: Model, machine: Machine) -> None:
     """A tool that would write the list is refused, and the model is told what to type instead."""
     one_task(machine)

@@ -38,6 +38,7 @@ def test_it_holds_until_the_list_is_done_and_lets_go_then(
     assert len(ran.hooks("Stop")) == 5
 
 
+@pytest.mark.release
 def test_eight_idle_turns_in_a_row_are_enough(claude: Claude, model: Model, machine: Machine) -> None:
     """An agent whose commands change no task is let go at the ninth stop, and the log says so."""
     one_task(machine)
@@ -52,6 +53,7 @@ def test_eight_idle_turns_in_a_row_are_enough(claude: Claude, model: Model, mach
     assert machine.marker.exists()
 
 
+@pytest.mark.release
 def test_another_session_in_the_same_folder_stops_freely(
     claude: Claude, model: Model, machine: Machine
 ) -> None:
@@ -76,6 +78,7 @@ def test_another_session_in_the_same_folder_stops_freely(
     assert machine.statuses == ["completed"]
 
 
+@pytest.mark.release
 def test_a_fork_is_another_session(claude: Claude, model: Model, machine: Machine) -> None:
     """A fork of the session that works on the list is not held, although it remembers the same."""
     one_task(machine)
@@ -97,6 +100,7 @@ def test_a_fork_is_another_session(claude: Claude, model: Model, machine: Machin
     assert machine.statuses == ["completed"]
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("place", ["sub-directory", "worktree"])
 def test_it_holds_wherever_in_the_project_the_agent_was_started(
     claude: Claude, model: Model, machine: Machine, place: str
@@ -124,6 +128,7 @@ def stops_when_open(request: Request) -> Script:
     yield from obey(request, harness, "claim", {"task-001": ["touch $(git rev-parse --show-toplevel)/one"]})
 
 
+@pytest.mark.release
 def test_a_list_against_the_contract_holds_once(claude: Claude, model: Model, machine: Machine) -> None:
     """A misspelt status is shown to the agent once, with the command that finds it; then it may stop."""
     one_task(machine)
@@ -142,6 +147,7 @@ def test_a_list_against_the_contract_holds_once(claude: Claude, model: Model, ma
     assert [" check" in reason and "pendign" in reason for reason in ran.blocks()] == [True]
 
 
+@pytest.mark.release
 def test_a_torn_list_is_restored_and_worked_on(claude: Claude, model: Model, machine: Machine) -> None:
     """A list that is no JSON any more holds the agent; the next command restores it, and the work goes on."""
     one_task(machine)
@@ -161,6 +167,7 @@ def test_a_torn_list_is_restored_and_worked_on(claude: Claude, model: Model, mac
     assert machine.statuses == ["completed"]
 
 
+@pytest.mark.release
 def test_a_switch_silences_it(claude: Claude, model: Model, machine: Machine) -> None:
     """With HARNESS_DISABLED=1 no hook says anything, whatever is left to do."""
     one_task(machine)

@@ -39,6 +39,7 @@ def _skill(codex: Codex, machine: Machine, published: Path) -> None:
     machine.run(harness, "hooks", "install", "--agent", "codex", env=codex.env).check()
 
 
+@pytest.mark.release
 def test_the_typed_command_brings_the_page(codex: Codex, model: Model, machine: Machine) -> None:
     """`$harness:harness run` puts the whole page into the conversation, from which the list gets done."""
     one_task(machine)
@@ -64,6 +65,7 @@ def test_the_short_name_is_enough(codex: Codex, model: Model, machine: Machine) 
     assert _held(model) == 4
 
 
+@pytest.mark.release
 def test_eight_idle_turns_in_a_row_are_enough(codex: Codex, model: Model, machine: Machine) -> None:
     """Codex itself would go on for ever; the hook lets go at the ninth stop."""
     one_task(machine)
@@ -76,6 +78,7 @@ def test_eight_idle_turns_in_a_row_are_enough(codex: Codex, model: Model, machin
     assert machine.statuses == ["pending"]
 
 
+@pytest.mark.release
 def test_another_session_in_the_same_folder_stops_freely(
     codex: Codex, model: Model, machine: Machine
 ) -> None:
@@ -101,6 +104,7 @@ def test_another_session_in_the_same_folder_stops_freely(
     assert machine.statuses == ["completed"]
 
 
+@pytest.mark.release
 def test_after_a_compaction_the_agent_knows_its_task(codex: Codex, model: Model, machine: Machine) -> None:
     """When the client has compacted the conversation, the new one knows the list; the agent is still held."""
     one_task(machine)
@@ -121,6 +125,7 @@ def test_after_a_compaction_the_agent_knows_its_task(codex: Codex, model: Model,
     assert machine.statuses == ["completed"]
 
 
+@pytest.mark.release
 def test_a_killed_session_is_resumed(codex: Codex, model: Model, machine: Machine) -> None:
     """Killed in the middle of a task and resumed, the agent is told, is held, and finishes it."""
     one_task(machine)
@@ -175,6 +180,7 @@ def test_a_subagent_finishes_what_it_has_claimed(codex: Codex, model: Model, mac
     assert machine.statuses == ["completed"]
 
 
+@pytest.mark.release
 def test_a_subagent_is_not_held_for_its_parent(codex: Codex, model: Model, machine: Machine) -> None:
     """A subagent of an agent with a task in progress ends at once; the agent itself does not."""
     one_task(machine)

@@ -51,6 +51,7 @@ def worker(request: Request) -> Script:
     yield Say(f"Before: {request.said_by('assistant')}")
 
 
+@pytest.mark.release
 def test_it_works_goes_on_and_is_counted(hs: Hs, model: Model, machine: Machine) -> None:
     model.play(worker)
 
@@ -72,6 +73,7 @@ def test_it_works_goes_on_and_is_counted(hs: Hs, model: Model, machine: Machine)
     assert "It is made." in again.out
 
 
+@pytest.mark.release
 def test_read_only_changes_nothing(hs: Hs, model: Model) -> None:
     offered: list[frozenset[str]] = []
 
@@ -121,6 +123,7 @@ def test_it_is_held_until_the_list_is_finished(hs: Hs, model: Model, machine: Ma
     assert machine.statuses == ["completed"]
 
 
+@pytest.mark.release
 def test_what_a_person_asks_for_is_passed_on(hs: Hs, model: Model) -> None:
     model.play(says("Yes."))
 
@@ -133,6 +136,7 @@ def test_what_a_person_asks_for_is_passed_on(hs: Hs, model: Model) -> None:
     assert asked.body["model"] == "claude-sonnet-4-5"
 
 
+@pytest.mark.release
 def test_who_is_not_logged_in_is_told(hs: Hs) -> None:
     done = hs("hello", env={"ANTHROPIC_API_KEY": None})
 
@@ -141,6 +145,7 @@ def test_who_is_not_logged_in_is_told(hs: Hs) -> None:
     assert "/login (start claude, and type it there)" in done.err
 
 
+@pytest.mark.release
 def test_ctrl_c_ends_its_tools_and_the_session_goes_on(
     hs: Hs, claude: Claude, model: Model, machine: Machine, tmp_path: Path
 ) -> None:

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from tests.hosts.model import Model
 
 
-@pytest.mark.parametrize("mode", ["symlink", "copy"])
-@pytest.mark.parametrize("scope", ["project", "global"])
+@pytest.mark.parametrize("mode", ["symlink", pytest.param("copy", marks=pytest.mark.release)])
+@pytest.mark.parametrize("scope", [pytest.param("project", marks=pytest.mark.release), "global"])
 def test_claude_takes_the_list_to_its_end(
     claude: Claude, model: Model, machine: Machine, published: Path, scope: str, mode: str
 ) -> None:
@@ -38,6 +38,7 @@ def test_claude_takes_the_list_to_its_end(
     assert _files(home / ".claude" / "skills" / "harness") == before
 
 
+@pytest.mark.release
 def test_the_page_brings_hooks_where_the_folder_is_not_trusted(
     claude: Claude, model: Model, machine: Machine, published: Path
 ) -> None:

@@ -30,7 +30,11 @@ def _dies_at_work(request: Request) -> Script:
 
 
 @pytest.mark.usefixtures("with_skill")
-@pytest.mark.parametrize("resumed", [True, False], ids=["--resume", "another conversation"])
+@pytest.mark.parametrize(
+    "resumed",
+    [True, pytest.param(False, marks=pytest.mark.release)],
+    ids=["--resume", "another conversation"],
+)
 def test_killed_at_work_and_told_to_run_again_nothing_is_lost_and_no_attempt_counted(
     claude: Claude, model: Model, machine: Machine, resumed: bool
 ) -> None:
@@ -63,6 +67,7 @@ def test_killed_at_work_and_told_to_run_again_nothing_is_lost_and_no_attempt_cou
     assert "ROLLBACK" not in machine.log
 
 
+@pytest.mark.release
 def test_in_its_own_sandbox_codex_hears_at_once_what_a_person_must_type(
     codex: Codex, model: Model, machine: Machine, published: Path
 ) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.hosts.agents import DONE, follows_the_page, loads_the_page
 from tests.hosts.chores import WORK, one_task
 
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from tests.hosts.model import Model
 
 
+@pytest.mark.release
 def test_gemini_takes_the_list_to_its_end(
     gemini: Gemini, model: Model, machine: Machine, published: Path
 ) -> None:
@@ -27,6 +30,7 @@ def test_gemini_takes_the_list_to_its_end(
     assert machine.statuses == ["completed"]
 
 
+@pytest.mark.release
 def test_copilot_takes_the_list_to_its_end(
     copilot: Copilot, model: Model, machine: Machine, published: Path
 ) -> None:

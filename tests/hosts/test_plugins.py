@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tests.hosts.model import Model
 
 
-@pytest.mark.parametrize("way", ["marketplace", "--plugin-dir"])
+@pytest.mark.parametrize("way", ["marketplace", pytest.param("--plugin-dir", marks=pytest.mark.release)])
 def test_claude_code_takes_the_plugin(
     claude: Claude, model: Model, machine: Machine, published: Path, way: str
 ) -> None:
@@ -39,6 +39,7 @@ def test_claude_code_takes_the_plugin(
     assert machine.statuses == ["completed"]
 
 
+@pytest.mark.release
 def test_claude_code_finds_the_plugin_valid(claude: Claude, published: Path) -> None:
     """`claude plugin validate` has nothing against the manifest, the hooks and the page."""
     assert "error" not in claude.plugin("validate", str(published)).out.lower()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.hosts.talk import Request, Script, says
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ def look_around(request: Request) -> Script:
     yield from says(f"it is {'42' if '42' in heard.last else 'lost'}")(heard)
 
 
+@pytest.mark.release
 def test_claude_code_plays_a_script(claude: Claude, model: Model) -> None:
     """A script's tool calls are run by the real client, and their results come back to it."""
     model.play(look_around)
@@ -31,6 +34,7 @@ def test_claude_code_plays_a_script(claude: Claude, model: Model) -> None:
     assert (ran.code, ran.result) == (0, "it is 42")
 
 
+@pytest.mark.release
 def test_codex_plays_a_script(codex: Codex, model: Model) -> None:
     """As above, over OpenAI's wire."""
     model.play(look_around)
@@ -40,6 +44,7 @@ def test_codex_plays_a_script(codex: Codex, model: Model) -> None:
     assert "it is 42" in ran.out
 
 
+@pytest.mark.release
 def test_gemini_plays_a_script(gemini: Gemini, model: Model) -> None:
     """As above, over Google's wire."""
     model.play(look_around)
@@ -49,6 +54,7 @@ def test_gemini_plays_a_script(gemini: Gemini, model: Model) -> None:
     assert "it is 42" in ran.out
 
 
+@pytest.mark.release
 def test_copilot_plays_a_script(copilot: Copilot, model: Model) -> None:
     """As above, over chat completions."""
     model.play(look_around)

@@ -98,6 +98,7 @@ def test_claude_code(claude: Claude, model: Model, machine: Machine) -> None:
     assert spent["tokens"] > 0
 
 
+@pytest.mark.release
 def test_claude_code_waits_for_its_background_agents(claude: Claude, model: Model, machine: Machine) -> None:
     """By itself it ends them after ten minutes; what a run tells it is that there is no such end.
 
@@ -123,6 +124,7 @@ def test_claude_code_waits_for_its_background_agents(claude: Claude, model: Mode
     assert (task["status"], task["attempts"]) == ("completed", 0)
 
 
+@pytest.mark.release
 @pytest.mark.parametrize(("ceiling", "made"), [("1000", False), ("0", True)])
 def test_claude_code_ends_a_background_agent_at_the_ceiling_that_it_is_told(
     claude: Claude, model: Model, machine: Machine, ceiling: str, *, made: bool
@@ -149,6 +151,7 @@ def _slowly(request: Request) -> Script:
     yield DONE
 
 
+@pytest.mark.release
 def test_codex(codex: Codex, model: Model, machine: Machine) -> None:
     """It tells only the minute in which a limit ends, so it lives where a minute of the clock ends soon."""
     add_tasks(machine)
@@ -171,6 +174,7 @@ def test_codex(codex: Codex, model: Model, machine: Machine) -> None:
     assert spent["tokens"] > 0
 
 
+@pytest.mark.release
 def test_in_the_sandbox_of_codex_notes_and_checkpoints_arrive(
     codex: Codex, model: Model, machine: Machine
 ) -> None:

@@ -69,7 +69,13 @@ def foreign_python(place: Path, files: dict[str, str]) -> Path:
     return place / "bin"
 
 
-@pytest.fixture(params=WORLDS)
+# The others are each a part of these.
+ALWAYS = {"an old jsonschema", "a sitecustomize that prints", "all that raises"}
+
+
+@pytest.fixture(
+    params=[name if name in ALWAYS else pytest.param(name, marks=pytest.mark.release) for name in WORLDS]
+)
 def world(request: pytest.FixtureRequest, tmp_path: Path, shared: dict[str, str], home: Path) -> World:
     """Return a checkout on a machine of each kind; its private environment is made already."""
     launcher = CHECKOUT / "bin" / "harness"

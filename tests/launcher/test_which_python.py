@@ -28,7 +28,12 @@ def old_pythons() -> Iterator[str]:
                 break
 
 
-@pytest.mark.parametrize("python", list(old_pythons()) or [pytest.param("", marks=pytest.mark.skip("none"))])
+OLDEST, *LATER = [*old_pythons()] or [pytest.param("", marks=pytest.mark.skip("none"))]
+
+
+@pytest.mark.parametrize(
+    "python", [OLDEST, *(pytest.param(later, marks=pytest.mark.release) for later in LATER)]
+)
 class TestOldPython:
     def test_alone_it_says_one_clear_line(self, launcher: Path, python: str, tmp_path: Path) -> None:
         done = run(python, launcher, "status", env={"PATH": str(tmp_path)})

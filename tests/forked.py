@@ -1,8 +1,8 @@
 """Run `python -m MODULE` in a fork of a process that has imported everything, which saves most of its start.
 
 A fork has arguments, environment, working directory, standard streams and exit code of its own.
-Its command line and its parent are not what they would be: a test that looks at those, or sends signals,
-starts an interpreter. `run` itself does so where an interpreter would read other variables when it starts.
+Its command line and its parent are not what they would be: a test that looks at those starts an interpreter.
+`run` itself does so where an interpreter would read other variables when it starts.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import json
 import os
 import pkgutil
 import runpy
+import select
 import signal
 import socket
 import subprocess
@@ -25,7 +26,7 @@ from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as TooLong
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 # What an interpreter reads when it starts.
@@ -37,10 +38,7 @@ def run(
     module: str, args: Sequence[str], cwd: Path, env: Mapping[str, str], stdin: str = "", timeout: float = 90
 ) -> subprocess.CompletedProcess[str]:
     """Run `python -m MODULE ARGS` and return what it printed, both streams as UTF-8, and its exit code."""
-    with _LOCK:
-        if "server" not in _STARTED:
-            _STARTED["server"] = _Server(_at_start(env))
-    server = _STARTED["server"]
+    server = _server(env)
     if server.env == _at_start(env):
         return server.run(module, args, cwd, env, stdin, timeout)
     return subprocess.run(
@@ -53,6 +51,58 @@ def run(
         timeout=timeout,
         check=False,
     )
+
+
+def start(
+    module: str, args: Sequence[str], cwd: Path, env: Mapping[str, str], out: IO[str], errors: IO[str]
+) -> Process:
+    """Start `python -m MODULE ARGS`, which has nothing to read and prints to `out` and `errors`."""
+    server = _server(env)
+    assert server.env == _at_start(env), "an interpreter would read other variables"
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    our_end, their_end = os.pipe()
+    server.fork(module, args, cwd, env, [nothing, out.fileno(), errors.fileno(), their_end])
+    os.close(nothing)
+    os.close(their_end)
+    return Process(our_end)
+
+
+class Process:
+    """A fork that is at work, as `subprocess.Popen` shows one."""
+
+    def __init__(self, end: int) -> None:
+        self._end = os.fdopen(end)
+        self.pid = int(self._end.readline())
+        self.returncode: int | None = None
+
+    def poll(self) -> int | None:
+        return self.returncode if self._has_ended(0) else None
+
+    def wait(self, timeout: float | None = None) -> int:
+        if not self._has_ended(timeout):
+            raise subprocess.TimeoutExpired(str(self.pid), timeout or 0)
+        assert self.returncode is not None
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    def _has_ended(self, seconds: float | None) -> bool:
+        if self.returncode is None and select.select([self._end], [], [], seconds)[0]:
+            with self._end:
+                self.returncode = os.waitstatus_to_exitcode(int(self._end.readline()))
+        return self.returncode is not None
+
+
+def _server(env: Mapping[str, str]) -> _Server:
+    with _LOCK:
+        if "server" not in _STARTED:
+            _STARTED["server"] = _Server(_at_start(env))
+    return _STARTED["server"]
 
 
 def _at_start(env: Mapping[str, str]) -> dict[str, str]:
@@ -77,18 +127,24 @@ class _Server:
         )
         theirs.close()
 
+    def fork(
+        self, module: str, args: Sequence[str], cwd: Path, env: Mapping[str, str], streams: list[int]
+    ) -> None:
+        """Fork what has three standard `streams`, and into the fourth writes its pid and how it has ended."""
+        order = {"module": module, "args": list(args), "cwd": str(cwd), "env": dict(env)}
+        text = json.dumps(order).encode()
+        with _LOCK:
+            socket.send_fds(self._talk, [len(text).to_bytes(_LENGTH, "big")], streams)
+            self._talk.sendall(text)
+
     def run(
         self, module: str, args: Sequence[str], cwd: Path, env: Mapping[str, str], stdin: str, timeout: float
     ) -> subprocess.CompletedProcess[str]:
-        order = {"module": module, "args": list(args), "cwd": str(cwd), "env": dict(env)}
         (their_in, our_in), (our_out, their_out), (our_err, their_err), (our_end, their_end) = (
             os.pipe() for _ in range(4)
         )
         theirs = [their_in, their_out, their_err, their_end]
-        with _LOCK:
-            text = json.dumps(order).encode()
-            socket.send_fds(self._talk, [len(text).to_bytes(_LENGTH, "big")], theirs)
-            self._talk.sendall(text)
+        self.fork(module, args, cwd, env, theirs)
         for each in theirs:
             os.close(each)
         deadline = time.monotonic() + timeout
@@ -127,8 +183,10 @@ _STARTED: dict[str, _Server] = {}
 
 def _preload() -> None:
     """Import all of our modules, and what they need."""
-    for package in ("harness_lib.hs", "harness_lib.loop", "harness_lib.cli", "harness_lib.verbs"):
-        for found in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
+    for package in ("hs", "loop", "cli", "verbs", "runs"):
+        for found in pkgutil.walk_packages(
+            importlib.import_module(f"harness_lib.{package}").__path__, f"harness_lib.{package}."
+        ):
             if not found.name.endswith("__main__"):
                 importlib.import_module(found.name)
     gc.collect()

@@ -8,14 +8,14 @@ import subprocess
 from pathlib import Path
 
 from harness_lib.system.processes import process
-from tests import fork_server
+from tests.runs import forking
 from tests.runs.workshop import KILL_WORKER, Workshop
 
 
 def _worker(run: int) -> int:
     """Return the process of the one worker of a run."""
     names = {pid: Path(f"/proc/{pid}/comm").read_text().strip() for pid in process.children(run)}
-    (worker,) = [pid for pid, name in names.items() if name == fork_server.WORKER]
+    (worker,) = [pid for pid, name in names.items() if name == forking.WORKER]
     return worker
 
 

@@ -11,7 +11,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -22,19 +21,21 @@ from typing import Any
 from harness_lib.core.context import Context
 from harness_lib.system.git.repository import Git
 from harness_lib.system.processes import process
-from tests import fork_server
+from tests import forked
 from tests.conftest import CHECKOUT
+from tests.runs import forking
 from tests.system.git.gitrepo import put, sh
 from tests.verbs.project import Agent, Said, Time
 
 AGENT = Path(__file__).with_name("agent.py")
 COMMAND = f"{sys.executable} -I -S {AGENT}"
+HARNESS = "tests.runs.forking"
 PATIENCE = 90.0
 # In the environment of a run: what waits there waits for a tenth of its time.
-HURRIED = {fork_server.HASTE: "10"}
+HURRIED = {forking.HASTE: "10"}
 # In the agent's shell: up to the worker that has started it, which is killed.
 KILL_WORKER = (
-    f"p=$PPID; until grep -q {fork_server.WORKER} /proc/$p/comm; "
+    f"p=$PPID; until grep -q {forking.WORKER} /proc/$p/comm; "
     'do p=$(ps -o ppid= -p $p | tr -d " "); done; kill -9 $p'
 )
 
@@ -51,7 +52,7 @@ class Workshop:
 
     top: Path
     home: Path
-    runs: list[fork_server.Forked] = field(default_factory=list)
+    runs: list[forked.Process] = field(default_factory=list)
 
     @classmethod
     def make(
@@ -74,12 +75,7 @@ class Workshop:
 
     def harness(self, *argv: str, **env: str) -> subprocess.CompletedProcess[str]:
         """Type `harness ARGV` in a process of its own."""
-        with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as errors:
-            process = fork_server.start(argv, cwd=self.top, env={**self.env, **env}, out=out, errors=errors)
-            code = process.wait(PATIENCE)
-            out.seek(0)
-            errors.seek(0)
-            return subprocess.CompletedProcess(argv, code, out.read(), errors.read())
+        return forked.run(HARNESS, argv, self.top, {**self.env, **env}, timeout=PATIENCE)
 
     def interpreted(self, *argv: str, **env: str) -> subprocess.CompletedProcess[str]:
         """Type `harness ARGV` in an interpreter of its own, as a person does; it takes half a second more."""
@@ -129,16 +125,14 @@ class Workshop:
     def run(self, *argv: str, agent: str = COMMAND, **env: str) -> subprocess.CompletedProcess[str]:
         return self.harness("run", "--agent-command", agent, *argv, **env)
 
-    def start(self, *argv: str, agent: str | None = COMMAND, **env: str) -> fork_server.Forked:
+    def start(self, *argv: str, agent: str | None = COMMAND, **env: str) -> forked.Process:
         """Start a run and return it; what it prints goes to `run.log` beside the project.
 
         None: it finds its agent by itself.
         """
         argv = ("run", *(("--agent-command", agent) if agent else ()), *argv)
         with (self.top.parent / "run.log").open("a") as log:
-            self.runs.append(
-                fork_server.start(argv, cwd=self.top, env={**self.env, **env}, out=log, errors=log)
-            )
+            self.runs.append(forked.start(HARNESS, argv, self.top, {**self.env, **env}, log, log))
         return self.runs[-1]
 
     def cut_power(self) -> None:

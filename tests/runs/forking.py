@@ -1,0 +1,107 @@
+"""`python -m tests.runs.forking ARGS`: `harness ARGS` whose workers are forks, and whose time may hurry."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, NoReturn
+from unittest import mock
+
+from harness_lib.cli.main import entry
+from harness_lib.runs import worker_main
+from harness_lib.system.clock import Clock
+from harness_lib.system.processes import child
+
+# How many times as fast time passes for what waits, if that stands in the environment.
+HASTE = "HARNESS_TEST_HASTE"
+# What Linux shows as the name of a worker.
+WORKER = "harness-worker"
+
+
+def _hasten(times: float) -> None:
+    began = time.monotonic()
+    mock.patch.multiple(
+        Clock,
+        monotonic=lambda _: began + (time.monotonic() - began) * times,
+        sleep=lambda _, seconds: time.sleep(seconds / times),
+    ).start()
+
+
+class _Worker:
+    """A worker of a run, of which the run sees what it sees of a `Child`."""
+
+    def __init__(self, pid: int, stdin: IO[bytes], stdout: IO[bytes]) -> None:
+        self.pid, self.stdin, self.stdout = pid, stdin, stdout
+
+    def wait(self) -> int:
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+    def terminate(self) -> None:
+        os.kill(self.pid, signal.SIGTERM)
+
+    def kill(self) -> None:
+        os.kill(self.pid, signal.SIGKILL)
+
+
+def _start_worker(
+    _command: Sequence[str],
+    *,
+    env: Mapping[str, str],
+    cwd: Path,
+    complaints: IO[bytes],
+    inherited: Sequence[int] = (),
+) -> _Worker:
+    """Start a worker as `child.start_piped` does, of whose command it is known what it does."""
+    (stdin, to_it), (from_it, stdout) = os.pipe(), os.pipe()
+    sys.stdout.flush()
+    if not (pid := os.fork()):
+        os.chdir(cwd)
+        os.environ.clear()
+        os.environ.update(env)
+        _work((stdin, stdout, complaints.fileno()), inherited)
+    os.close(stdin)
+    os.close(stdout)
+    return _Worker(pid, os.fdopen(to_it, "wb", 0), os.fdopen(from_it, "rb", 0))
+
+
+def _work(streams: Sequence[int], inherited: Sequence[int]) -> NoReturn:
+    """Be a worker until it ends, and end as the interpreter does."""
+    code = 1
+    try:
+        os.setsid()
+        Path("/proc/self/comm").write_text(WORKER, encoding="ascii")
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        for each in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(each, signal.SIG_DFL)
+        for number, stream in enumerate(streams):
+            os.dup2(stream, number)
+        _close_others(inherited)
+        worker_main.main()
+        code = 0
+    except BaseException:  # noqa: BLE001 (as the interpreter does)
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def _close_others(inherited: Sequence[int]) -> None:
+    for number in [int(each.name) for each in Path("/proc/self/fd").iterdir()]:
+        if number > 2 and number not in inherited:
+            # That of the directory itself is closed by now.
+            with suppress(OSError):
+                os.close(number)
+
+
+if __name__ == "__main__":
+    if HASTE in os.environ:
+        _hasten(float(os.environ[HASTE]))
+    mock.patch.object(child, "start_piped", _start_worker).start()
+    entry()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 LIBRARY = Path(__file__).parents[2] / "harness_lib"
@@ -19,8 +20,11 @@ def is_effect(name: str) -> bool:
 
 def effects(path: Path) -> list[str]:
     """Return the functions of `os` that `path` uses on processes."""
-    used = []
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    used: list[str] = []
+    text = path.read_text(encoding="utf-8")
+    if not re.search(r"\bos\.\w|from os import", text):
+        return used
+    for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "os":
             used.append(node.attr)
         if isinstance(node, ast.ImportFrom) and node.module == "os":

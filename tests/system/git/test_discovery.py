@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-import shutil
-from collections.abc import Callable
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -12,211 +11,92 @@ import pytest
 from harness_lib.system.git import discovery
 from harness_lib.system.git.calls import call
 from harness_lib.system.git.repository import Git
-from tests.system.git.gitrepo import World, put, sh
+from tests.system.git.gitrepo import World, put
 
-Place = Callable[[World], Path]
-
-
-def _same(world: World) -> Path:
-    return world.top
-
-
-def _below(world: World) -> Path:
-    return put(world.top / "a b/süß\nline/file", "x").parent
-
-
-def _by_a_link(world: World) -> Path:
-    link = world.top.parent / "link"
-    link.symlink_to(_below(world))
-    return link
-
-
-def _unborn(world: World) -> Path:
-    place = world.top.parent / "unborn"
-    sh(world.top, "init", "-q", str(place))
-    return place
-
-
-def _detached(world: World) -> Path:
-    sh(world.top, "checkout", "-q", "--detach")
-    return world.top
-
-
-def _with_a_remote(world: World) -> Path:
-    sh(world.top, "remote", "add", "origin", "ssh://somebody@example.invalid:22/~/it.git")
-    sh(world.top, "config", "branch.main.description", "What it is for")
-    put(world.top / ".git/config", (world.top / ".git/config").read_bytes() + b"\n# said\n; twice\n")
-    return world.top
-
-
-def _nested(world: World) -> Path:
-    place = world.top / "nested"
-    sh(world.top, "init", "-q", str(place))
-    return place
-
-
-PLAIN: list[Place] = [_same, _below, _by_a_link, _unborn, _detached, _with_a_remote, _nested]
-
-
-def _gone(world: World) -> Path:
-    return world.top / "gone"
-
-
-def _a_file(world: World) -> Path:
-    return put(world.top / "file", "x")
-
-
-def _inside(world: World) -> Path:
-    return world.top / ".git/refs"
-
-
-def _git_dir(world: World) -> Path:
-    return world.top / ".git"
-
-
-def _bare_one(world: World) -> Path:
-    place = world.top / "bare"
-    sh(world.top, "init", "-q", "--bare", str(place))
-    return place
-
-
-def _below_a_bare_one(world: World) -> Path:
-    return _bare_one(world) / "objects"
-
-
-def _linked(world: World) -> Path:
-    place = world.top.parent / "linked"
-    sh(world.top, "worktree", "add", "-q", str(place))
-    return place
-
-
-def _moved_git_dir(world: World) -> Path:
-    elsewhere = world.top.parent / "elsewhere"
-    (world.top / ".git").rename(elsewhere)
-    (world.top / ".git").symlink_to(elsewhere)
-    return world.top
-
-
-def _git_file(world: World) -> Path:
-    elsewhere = world.top.parent / "elsewhere"
-    (world.top / ".git").rename(elsewhere)
-    put(world.top / ".git", f"gitdir: {elsewhere}\n")
-    return world.top
-
-
-def _empty_git_dir_on_the_way(world: World) -> Path:
-    place = world.top / "between"
-    (place / ".git").mkdir(parents=True)
-    return place
-
-
-def _no_objects(world: World) -> Path:
-    shutil.rmtree(world.top / ".git/objects")
-    return world.top
-
-
-def _no_repository(world: World) -> Path:
-    return world.top.parent
-
-
-def _common_dir_elsewhere(world: World) -> Path:
-    put(world.top / ".git/commondir", "../../other")
-    return world.top
-
-
-def _head(content: bytes) -> Place:
-    def place(world: World) -> Path:
-        put(world.top / ".git/HEAD", content)
-        return world.top
-
-    place.__name__ = f"HEAD {content!r}"
-    return place
-
-
-def _config(added: bytes, *, before: bool = False) -> Place:
-    def place(world: World) -> Path:
-        path = world.top / ".git/config"
-        old = path.read_bytes()
-        put(path, added + old if before else old + added)
-        return world.top
-
-    place.__name__ = f"config {added!r}"
-    return place
-
-
-OTHERS: list[Place] = [
-    _gone,
-    _a_file,
-    _inside,
-    _git_dir,
-    _bare_one,
-    _below_a_bare_one,
-    _linked,
-    _moved_git_dir,
-    _git_file,
-    _empty_git_dir_on_the_way,
-    _no_objects,
-    _no_repository,
-    _common_dir_elsewhere,
-    *(_head(content) for content in (b"", b"ref: nowhere\n", b"\0" * 41, b"ref:refs/heads/main\n")),
+ODD = "a b/süß\nline"
+# What is typed in the repository, and from where it is looked for then.
+PLAIN = {
+    "its top": (":", "."),
+    "below": (f"mkdir -p '{ODD}'", ODD),
+    "by a link": ('ln -s "$PWD/dir" ../link', "../link"),
+    "unborn": ("git init -q ../unborn", "../unborn"),
+    "detached": ("git checkout -q --detach", "."),
+    "with a remote": ("git remote add origin ssh://somebody@example.invalid:22/~/it.git", "."),
+    "described": ("git config branch.main.description 'What it is for'", "."),
+    "commented": ("printf '\\n# said\\n; twice\\n' >>.git/config", "."),
+    "nested": ("git init -q nested", "nested"),
+}
+OTHERS = {
+    "gone": (":", "gone"),
+    "a file": (":", "tracked.txt"),
+    "inside": (":", ".git/refs"),
+    "the git directory": (":", ".git"),
+    "a bare one": ("git init -q --bare bare", "bare"),
+    "below a bare one": ("git init -q --bare bare", "bare/objects"),
+    "a linked work tree": ("git worktree add -q ../linked", "../linked"),
+    "a git directory elsewhere": ('mv .git ../else; ln -s "$PWD/../else" .git', "."),
+    "a file that says where": ("mv .git ../else; echo 'gitdir: ../else' >.git", "."),
+    "an empty git directory on the way": ("mkdir -p between/.git", "between"),
+    "no objects": ("rm -rf .git/objects", "."),
+    "no repository": (":", ".."),
+    "what all share is elsewhere": ("echo ../../other >.git/commondir", "."),
+}
+HEADS = (b"", b"ref: nowhere\n", b"\0" * 41, b"ref:refs/heads/main\n")
+CONFIGS = (
     *(
-        _config(added)
-        for added in (
-            b"[core]\n\tbare = true\n",
-            b"[core]\n\tbare\n",
-            b"[Core]\n\tBARE = yes\n",
-            b"[core]\n\tbare = false # not so\n",
-            b"[core]\n\tbare = fal\\\nse\n",
-            b'[core]\n\tbare = "true"\n',
-            b"[core] bare = true\n",
-            b"[core]\n\tworktree = ../../other\n",
-            b"[include]\n\tpath = other\n",
-            b'[includeIf "gitdir:/"]\n\tpath = other\n',
-            b"[core]\n\trepositoryformatversion = 1\n",
-            b"[core]\n\trepositoryformatversion = 99\n",
-            b"[extensions]\n\tobjectformat = sha256\n",
-            b"[core\n",
-            b"= torn\n",
-            b"[a]\n\t1b = torn\n",
-            b"\0",
-            b'[a "b]\n',
-            b"[core]\n\tfile",
-        )
+        b"[core]\n\tbare = true\n",
+        b"[core]\n\tbare\n",
+        b"[Core]\n\tBARE = yes\n",
+        b'[core]\n\tbare = "true"\n',
     ),
-    _config(b"bare = false\n", before=True),
-]
+    *(b"[core]\n\tbare = false # not so\n", b"[core]\n\tbare = fal\\\nse\n", b"[core] bare = true\n"),
+    *(b"[core]\n\tworktree = ../../other\n", b"[include]\n\tpath = other\n"),
+    b'[includeIf "gitdir:/"]\n\tpath = other\n',
+    *(b"[core]\n\trepositoryformatversion = 1\n", b"[core]\n\trepositoryformatversion = 99\n"),
+    *(b"[extensions]\n\tobjectformat = sha256\n", b"[core\n", b"= torn\n", b"[a]\n\t1b = torn\n", b"\0"),
+    *(b'[a "b]\n', b"[core]\n\tfile"),
+)
 
 
-def _name(place: Place) -> str:
-    return place.__name__.strip("_")
+def made(world: World, script: str, place: str) -> Path:
+    subprocess.run(["sh", "-ec", script], cwd=world.top, check=True, capture_output=True)
+    return world.top / place
 
 
-def _by_git(path: Path) -> tuple[str, ...] | None:
+def by_git(path: Path) -> tuple[str, ...]:
     questions = ("--show-toplevel", "--absolute-git-dir", "--git-common-dir")
-    results = [call(("rev-parse", question), path) for question in questions]
-    if any(result.returncode for result in results):
-        return None
-    top, git_dir, common = (os.fsdecode(result.stdout)[:-1] for result in results)
+    top, git_dir, common = (os.fsdecode(call(("rev-parse", each), path).stdout)[:-1] for each in questions)
     return top, git_dir, os.path.realpath(path / common)
 
 
-@pytest.mark.parametrize("make", PLAIN, ids=_name)
-def test_a_plain_repository_is_found_as_git_finds_it(world: World, make: Place) -> None:
-    path = make(world)
+@pytest.mark.parametrize("layout", PLAIN)
+def test_a_plain_repository_is_found_as_git_finds_it(world: World, layout: str) -> None:
+    path = made(world, *PLAIN[layout])
     git = Git.open(path)
     assert discovery.find(path) == git.top
-    assert tuple(map(str, git)) == _by_git(path)
+    assert tuple(map(str, git)) == by_git(path)
 
 
-@pytest.mark.parametrize("make", OTHERS, ids=_name)
-def test_any_other_is_left_to_git(world: World, make: Place) -> None:
-    assert discovery.find(make(world)) is None
+@pytest.mark.parametrize("layout", OTHERS)
+def test_any_other_is_left_to_git(world: World, layout: str) -> None:
+    assert discovery.find(made(world, *OTHERS[layout])) is None
+
+
+def test_an_odd_head_and_odd_settings_are_left_to_git(world: World) -> None:
+    head, config = (world.top / ".git" / name for name in ("HEAD", "config"))
+    whole = {file: file.read_bytes() for file in (head, config)}
+    odd = [(head, content) for content in HEADS]
+    odd += [(config, whole[config] + added) for added in CONFIGS]
+    for file, content in (*odd, (config, b"bare = false\n" + whole[config])):
+        put(file, content)
+        assert discovery.find(world.top) is None, content
+        put(file, whole[file])
+        assert discovery.find(world.top) == world.top
 
 
 def test_one_that_belongs_to_somebody_else_is_left_to_git(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert discovery.find(world.top)
     monkeypatch.setattr(os, "geteuid", lambda: os.lstat(world.top).st_uid + 1)
     assert discovery.find(world.top) is None
 

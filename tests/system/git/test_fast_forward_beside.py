@@ -1,6 +1,7 @@
 """A person uses git at any point of a move: at the end both are whole, whether the move goes on or is killed.
 
-Their command comes before each effect in turn, in a process of its own, as it would from another terminal.
+Their command comes before an effect, in a process of its own, as it would from another terminal: before every
+fourth one here, each of the four cases beginning at another, and before each in turn in a release.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from harness_lib.system.git import fast_forward, locks
 from harness_lib.system.git.repository import Git
 from harness_lib.system.git.restore import HeadMovedError
 from tests.crash.effects import Place, of_event
+from tests.system.git.forwards import commit_ahead
 from tests.system.git.gitrepo import World, put, sh
 
 DIED = 73
@@ -61,18 +63,6 @@ class Deed:
 
 
 DEEDS = {"commits": Deed(_commits, _committed_it_is), "stages": Deed(_stages, _staged_it_is)}
-
-
-def _ahead(world: World) -> str:
-    """Return a commit on the base that adds, changes and removes, while HEAD stays at the base."""
-    put(world.top / "new" / "file", "new\n")
-    put(world.top / "tracked.txt", "changed\n")
-    (world.top / "dir" / "inner.txt").unlink()
-    sh(world.top, "add", "-A")
-    sh(world.top, "commit", "-q", "-m", "ahead")
-    ahead = sh(world.top, "rev-parse", "HEAD")
-    sh(world.top, "reset", "-q", "--hard", world.base)
-    return ahead
 
 
 def _move(top: Path, base: str, ahead: str, number: int, deed: Deed, *, dies: int | None) -> bool:
@@ -120,16 +110,25 @@ def _child(top: Path, base: str, ahead: str, number: int, deed: Deed, dies: int 
     return int(count < number)
 
 
-@pytest.mark.parametrize("dies", [None, LATER], ids=["goes on", "dies"])
-@pytest.mark.parametrize("deed", DEEDS)
+CASES = [(deed, dies) for deed in DEEDS for dies in (None, LATER)]
+
+
+@pytest.mark.parametrize(
+    ("case", "first", "step"),
+    [
+        *((case, first, 4) for first, case in enumerate(CASES, 1)),
+        *(pytest.param(case, 1, 1, marks=pytest.mark.release) for case in CASES),
+    ],
+)
 @pytest.mark.timeout(300)
 def test_whatever_a_person_does_at_any_point_of_it_is_as_they_did_it(
-    tmp_path: Path, deed: str, dies: int | None
+    tmp_path: Path, case: tuple[str, int | None], first: int, step: int
 ) -> None:
+    deed, dies = case
     template = World.make(tmp_path / "template")
-    ahead = _ahead(template)
+    ahead = commit_ahead(template)
     broken = []
-    for number in range(1, MOST):
+    for number in range(first, MOST, step):
         top = tmp_path / "project"
         shutil.rmtree(top, ignore_errors=True)
         shutil.copytree(template.top, top)

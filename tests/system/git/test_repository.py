@@ -1,4 +1,4 @@
-"""What git.py promises about questions to a repository."""
+"""What repository.py promises: the right one is found, it answers, and nothing is written over."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from harness_lib.errors import EnvSetupError
-from harness_lib.system.git import status
+from harness_lib.system.git import snapshot, status
 from harness_lib.system.git.calls import covers
-from harness_lib.system.git.repository import Git, GitError
+from harness_lib.system.git.repository import Git, GitError, clean_env
 from tests.system.git.gitrepo import NASTY, World, conflict, put, sh
 
 
@@ -184,3 +184,196 @@ def test_what_has_no_files_of_its_own_is_no_work_tree(world: World, tmp_path: Pa
 
     with pytest.raises(EnvSetupError, match="is in a git directory or a bare repository"):
         Git.open(paths[place])
+
+
+# -- finding it
+
+
+def test_clean_env_drops_locations_and_keeps_who_and_how() -> None:
+    kept = {
+        "GIT_AUTHOR_NAME": "A",
+        "GIT_COMMITTER_EMAIL": "c@example.invalid",
+        "EMAIL": "e@example.invalid",
+        "GIT_SSH_COMMAND": "ssh -v",
+        "GIT_CONFIG_GLOBAL": "/x",
+        "PATH": "/bin",
+    }
+    dropped = dict.fromkeys(
+        (
+            "GIT_DIR",
+            "GIT_WORK_TREE",
+            "GIT_INDEX_FILE",
+            "GIT_OBJECT_DIRECTORY",
+            "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+            "GIT_COMMON_DIR",
+            "GIT_NAMESPACE",
+            "GIT_PREFIX",
+            "GIT_CEILING_DIRECTORIES",
+            "GIT_QUARANTINE_PATH",
+            "GIT_LITERAL_PATHSPECS",
+            "GIT_GLOB_PATHSPECS",
+            "GIT_EXTERNAL_DIFF",
+            "GIT_CONFIG_PARAMETERS",
+        ),
+        "x",
+    )
+    cleaned = clean_env({**kept, **dropped, "LC_ALL": "de_DE.UTF-8"})
+    assert {name: cleaned.get(name) for name in kept} == kept
+    assert not dropped.keys() & cleaned.keys()
+    assert cleaned["LC_ALL"] == "C"
+    assert cleaned["GIT_TERMINAL_PROMPT"] == "0"
+
+
+def test_a_calling_git_cannot_redirect_us(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = World.make(tmp_path / "other")
+    monkeypatch.setenv("GIT_DIR", str(other.top / ".git"))
+    monkeypatch.setenv("GIT_INDEX_FILE", str(other.top / ".git/index"))
+    assert Git.open(world.top).top == world.top
+
+
+def test_open_finds_the_top_from_a_subdirectory(world: World) -> None:
+    git = Git.open(world.top / "dir")
+    assert (git.top, git.git_dir, git.common_dir) == (world.top, world.top / ".git", world.top / ".git")
+
+
+def test_open_knows_a_linked_worktree(world: World) -> None:
+    linked = world.top.parent / "linked"
+    sh(world.top, "worktree", "add", "-q", "-b", "side", str(linked))
+    git = Git.open(linked)
+    assert git.top == linked
+    assert git.git_dir == world.top / ".git/worktrees/linked"
+    assert git.common_dir == world.top / ".git"
+    assert git.branch() == "refs/heads/side"
+
+
+def test_open_survives_a_line_break_in_the_directory_name(tmp_path: Path) -> None:
+    assert World.make(tmp_path / "two\nlines").git.top == tmp_path / "two\nlines"
+
+
+def test_open_outside_of_a_repository_says_how_to_make_one(tmp_path: Path) -> None:
+    with pytest.raises(EnvSetupError, match="not in a git repository") as caught:
+        Git.open(tmp_path)
+    assert "harness init --git" in (caught.value.hint or "")
+
+
+def test_open_refuses_a_bare_repository_and_a_git_directory(world: World, tmp_path: Path) -> None:
+    sh(tmp_path, "init", "-q", "--bare", "bare")
+    for place in (tmp_path / "bare", world.top / ".git"):
+        with pytest.raises(EnvSetupError, match="bare"):
+            Git.open(place)
+
+
+def test_open_names_a_directory_that_is_gone_and_a_file(world: World) -> None:
+    for place in (world.top / "gone", world.top / "tracked.txt"):
+        with pytest.raises(EnvSetupError, match=place.name):
+            Git.open(place)
+
+
+def test_without_git_on_the_path_that_is_said(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(world.top))
+    with pytest.raises(EnvSetupError, match="git is not installed"):
+        Git.open(world.top)
+
+
+def test_a_repository_that_git_does_not_trust_is_reported_with_gits_own_advice(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(world.top / ".git/config", b'[core]\n\trepositoryformatversion = 0\n\tbare = "false"\n')
+    # git offers this switch to its own tests: every directory counts as somebody else's.
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+    monkeypatch.setattr("harness_lib.system.git.calls.KEPT", ("GIT_",))
+    with pytest.raises(EnvSetupError, match="does not trust") as caught:
+        Git.open(world.top)
+    assert "safe.directory" in (caught.value.hint or "")
+
+
+# -- commits, refs and excludes
+
+
+def test_init_makes_a_first_commit_and_leaves_an_existing_one_alone(tmp_path: Path) -> None:
+    git = Git.init(tmp_path)
+    first = git.head()
+    assert first
+    assert snapshot.entries(git, first) == {}
+    assert Git.init(tmp_path).head() == first
+
+
+def test_a_machine_without_identity_gets_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(tmp_path / "config", "[user]\n\tuseConfigOnly = true\n")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "config"))
+    git = Git.init(tmp_path)
+    assert git.text("log", "-1", "--format=%an %ae") == "harness harness@localhost"
+
+
+def test_a_half_identity_is_kept_and_completed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(tmp_path / "config", "[user]\n\tuseConfigOnly = true\n\tname = Ada\n")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "config"))
+    git = Git.init(tmp_path)
+    assert git.text("log", "-1", "--format=%an %ae") == "Ada harness@localhost"
+
+
+def test_an_identity_in_the_environment_wins(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GIT_AUTHOR_NAME", "Somebody Else")
+    oid = world.git.commit(world.git.tree_of("HEAD"), [world.base], "m")
+    assert world.git.text("log", "-1", "--format=%an", oid) == "Somebody Else"
+
+
+def test_commits_are_never_signed_and_run_no_hook(world: World) -> None:
+    sh(world.top, "config", "commit.gpgSign", "true")
+    sh(world.top, "config", "gpg.program", "/nonexistent")
+    hook = put(world.top / ".git/hooks/reference-transaction", "#!/bin/sh\nexit 1\n", executable=True)
+    oid = world.git.commit(world.git.tree_of("HEAD"), [world.base], "subject\n\nbody ü\n")
+    world.git.set_ref("refs/harness/x", oid)
+    assert hook.exists()
+    assert world.git.message(oid) == "subject\n\nbody ü"
+
+
+def test_refs_move_only_from_where_they_are_expected(world: World) -> None:
+    git, second = world.git, world.git.commit(world.git.tree_of("HEAD"), [world.base], "second")
+    git.set_ref("refs/harness/rescue/a/1", world.base, "")
+    with pytest.raises(GitError):
+        git.set_ref("refs/harness/rescue/a/1", second, "")
+    with pytest.raises(GitError):
+        git.set_ref("refs/harness/rescue/a/1", second, second)
+    git.set_ref("refs/harness/rescue/a/1", second, world.base)
+    assert git.refs("refs/harness") == [("refs/harness/rescue/a/1", second)]
+    with pytest.raises(GitError):
+        git.delete_ref("refs/harness/rescue/a/1", world.base)
+    git.delete_ref("refs/harness/rescue/a/1", second)
+    assert git.ref("refs/harness/rescue/a/1") is None
+
+
+def test_a_ref_moves_only_while_another_one_is_where_it_has_to_be(world: World) -> None:
+    git, second = world.git, world.git.commit(world.git.tree_of("HEAD"), [world.base], "second")
+    moved, other = "refs/harness/moved", "refs/harness/other"
+    with pytest.raises(GitError):
+        git.set_ref(moved, second, "", only_while=(other, world.base))
+    git.set_ref(moved, world.base, "", only_while=(other, ""))
+    git.set_ref(other, second)
+    with pytest.raises(GitError):
+        git.set_ref(moved, second, world.base, only_while=(other, ""))
+    with pytest.raises(GitError):
+        git.set_ref(moved, second, second, only_while=(other, second))
+    assert git.ref(moved) == world.base
+    git.set_ref(moved, second, world.base, only_while=(other, second))
+    assert git.ref(moved) == second
+    git.delete_ref("refs/harness/rescue/a/1")
+
+
+def test_exclude_adds_each_pattern_once_and_keeps_what_is_there(world: World) -> None:
+    exclude = put(world.top / ".git/info/exclude", "# mine\n*.o")
+    world.git.exclude(["/.harness/", "*.o"])
+    world.git.exclude(["/.harness/", "/log"])
+    assert exclude.read_text() == "# mine\n*.o\n/.harness/\n/log\n"
+
+
+def test_exclude_works_without_an_info_directory_and_reaches_a_linked_worktree(world: World) -> None:
+    for file in (world.top / ".git/info").iterdir():
+        file.unlink()
+    (world.top / ".git/info").rmdir()
+    sh(world.top, "worktree", "add", "-q", "-b", "side", str(world.top.parent / "linked"))
+    Git.open(world.top.parent / "linked").exclude(["/hidden"])
+    put(world.top.parent / "linked/hidden", "x")
+    assert status.changes(Git.open(world.top.parent / "linked")).untracked == ()

@@ -1,12 +1,15 @@
-"""What restore.py promises: everything stands as it stood at the base, whatever a check or an attempt did."""
+"""What restore.py promises: all stands as it stood at the base; what is not ours is left and named."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from harness_lib.system.git import locks, restore
-from harness_lib.system.git.repository import Git
-from tests.system.git.gitrepo import NASTY, World, disk, put, sh, stands_at_base
+import pytest
+
+from harness_lib.system.git import locks, restore, snapshot, status
+from harness_lib.system.git.repository import Git, GitError
+from harness_lib.system.git.restore import HeadMovedError
+from tests.system.git.gitrepo import NASTY, World, conflict, disk, put, sh, stands_at_base
 
 # -- undo_tracked -----------------------------------------------------------------------------------------
 
@@ -180,3 +183,322 @@ def test_going_back_inside_hold_leaves_no_lock_behind(world: World) -> None:
     put(world.top / "tracked.txt", "changed")
     assert world.go_back() == []
     assert locks.leftover_locks(world.git) == []
+
+
+# -- home from any branch, operation or work tree, with no commit, branch or stash lost
+
+
+def test_head_comes_back_from_another_branch_whose_commits_stay(world: World) -> None:
+    world.begin()
+    sh(world.top, "checkout", "-q", "-b", "side")
+    put(world.top / "made", "x")
+    sh(world.top, "add", "-A")
+    sh(world.top, "commit", "-q", "-m", "on the side")
+    side = sh(world.top, "rev-parse", "HEAD")
+    assert world.go_back() == []
+    stands_at_base(world)
+    assert sh(world.top, "rev-parse", "side") == side
+
+
+@pytest.mark.parametrize("how", ["detached", "orphan", "branch deleted"])
+def test_head_comes_back_from_anywhere(world: World, how: str) -> None:
+    world.begin()
+    if how == "orphan":
+        sh(world.top, "checkout", "-q", "--orphan", "new")
+    else:
+        sh(world.top, "checkout", "-q", "--detach")
+    if how == "branch deleted":
+        sh(world.top, "branch", "-q", "-D", "main")
+    put(world.top / "made", "x")
+    assert world.go_back() == []
+    stands_at_base(world)
+
+
+def test_a_detached_head_comes_back_detached_and_no_branch_moves(world: World) -> None:
+    sh(world.top, "checkout", "-q", "--detach")
+    world.begin()
+    sh(world.top, "checkout", "-q", "-b", "side")
+    put(world.top / "made", "x")
+    sh(world.top, "add", "-A")
+    sh(world.top, "commit", "-q", "-m", "on the side")
+    side = world.git.head()
+    assert world.go_back() == []
+    stands_at_base(world)
+    assert sh(world.top, "rev-parse", "side") == side
+    assert sh(world.top, "rev-parse", "main") == world.base
+
+
+@pytest.mark.parametrize("how", ["merge", "rebase", "cherry-pick"])
+def test_an_operation_that_stopped_with_conflicts_is_ended(world: World, how: str) -> None:
+    conflict(world)
+    world.begin()
+    put(world.top / "mine", "x")
+    world.begin()
+    sh(world.top, how, "theirs", check=False)
+    assert world.git.under_way() == how
+    assert world.go_back() == []
+    assert world.git.under_way() is None
+    assert (world.top / "mine").read_text() == "x"
+    stands_at_base(world)
+    assert world.status() == "?? mine"
+
+
+def test_a_stash_that_git_made_for_a_rebase_is_kept(world: World) -> None:
+    conflict(world)
+    world.begin()
+    put(world.top / "dir/inner.txt", "in progress\n")
+    sh(world.top, "rebase", "--autostash", "theirs", check=False)
+    assert world.go_back() == []
+    assert len(world.git.stash_list()) == 1
+    stands_at_base(world)
+
+
+def test_a_linked_worktree_goes_back_and_the_main_one_stays(world: World) -> None:
+    linked = world.top.parent / "linked"
+    sh(world.top, "worktree", "add", "-q", "-b", "side", str(linked))
+    side = World(linked, Git.open(linked), world.base)
+    side.begin()
+    put(linked / "made", "x")
+    put(linked / "tracked.txt", "changed")
+    sh(linked, "commit", "-q", "-a", "-m", "work")
+    put(world.top / "tracked.txt", "edited in the main work tree\n")
+    assert side.go_back() == []
+    stands_at_base(side)
+    assert not (linked / "made").exists()
+    assert (world.top / "tracked.txt").read_text() == "edited in the main work tree\n"
+
+
+def test_a_sparse_checkout_stays_sparse(world: World) -> None:
+    put(world.top / "other/file", "x")
+    world.commit()
+    sh(world.top, "sparse-checkout", "set", "dir")
+    world.begin()
+    put(world.top / "dir/inner.txt", "changed")
+    put(world.top / "dir/made", "x")
+    sh(world.top, "add", "-A")
+    sh(world.top, "commit", "-q", "-m", "work")
+    assert world.go_back() == []
+    assert not (world.top / "other").exists()
+    stands_at_base(world)
+
+
+# -- what a person, an ignore file or another repository owns
+
+
+def test_a_file_that_changed_after_it_was_saved_is_left_and_named(world: World) -> None:
+    world.begin()
+    put(world.top / "tracked.txt", "the attempt\n")
+    put(world.top / "made", "the attempt\n")
+    saved = snapshot.capture(world.git)
+    put(world.top / "tracked.txt", "a person\n")
+    put(world.top / "made", "a person\n")
+    put(world.top / "later", "a person\n")
+    problems = world.go_back_from(saved)
+    assert sorted(problem.split(" ")[0] for problem in problems) == ["made", "tracked.txt"]
+    assert {(world.top / name).read_text() for name in ("tracked.txt", "made", "later")} == {"a person\n"}
+    assert world.git.head() == world.base
+
+
+def test_a_file_from_before_that_changed_after_it_was_saved_is_left_and_named(world: World) -> None:
+    put(world.top / "notes", "before\n")
+    world.begin()
+    put(world.top / "notes", "the attempt\n")
+    saved = snapshot.capture(world.git)
+    put(world.top / "notes", "a person\n")
+    assert "notes" in world.go_back_from(saved)[0]
+    assert (world.top / "notes").read_text() == "a person\n"
+
+
+def test_ignored_files_are_not_touched_not_even_when_the_attempt_made_them_visible(world: World) -> None:
+    put(world.top / ".gitignore", ".env\nbuild/\n")
+    world.commit()
+    put(world.top / ".env", "SECRET")
+    put(world.top / "build/out", "x")
+    world.begin()
+    put(world.top / ".gitignore", "")
+    put(world.top / "dir/.gitignore", "inner.txt\n")
+    put(world.top / "made", "x")
+    assert world.go_back() == []
+    assert (world.top / ".env").read_text() == "SECRET"
+    assert (world.top / "build/out").read_text() == "x"
+    assert not (world.top / "made").exists()
+    stands_at_base(world)
+
+
+def test_an_untracked_ignore_file_from_before_still_protects(world: World) -> None:
+    put(world.top / ".gitignore", ".env\n.gitignore-not\n")
+    put(world.top / ".env", "SECRET")
+    world.begin()
+    (world.top / ".gitignore").unlink()
+    assert world.go_back() == []
+    assert (world.top / ".env").read_text() == "SECRET"
+    assert (world.top / ".gitignore").exists()
+
+
+def test_ignored_content_in_the_place_of_a_tracked_file_is_saved_or_left(world: World) -> None:
+    world.begin()
+    sh(world.top, "rm", "-q", "--cached", "tracked.txt")
+    put(world.top / ".gitignore", "tracked.txt\n")
+    put(world.top / "tracked.txt", "a secret now\n")
+    blind = snapshot.capture(world.git)
+    assert "tracked.txt" in world.go_back_from(blind)[0]
+    assert (world.top / "tracked.txt").read_text() == "a secret now\n"
+    assert world.go_back() == []
+    assert (world.top / "tracked.txt").read_text() == "one\n"
+
+
+def test_ignored_files_below_a_directory_in_the_place_of_a_tracked_file_are_left(world: World) -> None:
+    put(world.top / ".git/info/exclude", "ignored\n")
+    world.begin()
+    (world.top / "tracked.txt").unlink()
+    put(world.top / "tracked.txt/ignored", "x")
+    problems = world.go_back()
+    assert "tracked.txt" in problems[0]
+    assert (world.top / "tracked.txt/ignored").read_text() == "x"
+
+
+def test_a_symlink_to_a_directory_is_taken_away_and_never_followed(world: World) -> None:
+    outside = put(world.top.parent / "outside/inner.txt", "not ours\n").parent
+    put(outside / "more", "not ours\n")
+    world.begin()
+    (world.top / "dir/inner.txt").unlink()
+    (world.top / "dir").rmdir()
+    (world.top / "dir").symlink_to(outside)
+    assert world.go_back() == []
+    assert sorted(disk(outside)) == ["inner.txt", "more"]
+    assert (outside / "inner.txt").read_text() == "not ours\n"
+    assert not (world.top / "dir").is_symlink()
+    assert (world.top / "dir/inner.txt").read_text() == "inner\n"
+
+
+def test_harness_files_keep_their_content_tracked_or_not_and_are_not_staged(world: World) -> None:
+    world.keep_out = ("sub/state", "sub/.harness")
+    put(world.top / "sub/state", "old")
+    put(world.top / "sub/.harness/log", "old")
+    put(world.top / "sub/code", "old")
+    world.commit()
+    world.begin()
+    for name in ("state", ".harness/log", ".harness/more", "code", "made"):
+        put(world.top / "sub" / name, "new")
+    sh(world.top, "add", "-A")
+    sh(world.top, "commit", "-q", "-m", "with harness files")
+    put(world.top / "sub/state", "newest")
+    assert world.go_back() == []
+    assert {name: text.decode() for name, (_, text) in disk(world.top / "sub").items()} == {
+        "state": "newest",
+        ".harness/log": "new",
+        ".harness/more": "new",
+        "code": "old",
+    }
+    stands_at_base(world)
+
+
+def test_submodules_and_nested_repositories_are_left_and_named(world: World) -> None:
+    module = World.make(world.top.parent / "module")
+    sh(world.top, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(module.top), "sub")
+    world.commit()
+    World.make(world.top / "theirs")
+    world.begin()
+    assert world.before is not None
+    assert world.before.unprotected == ("theirs",)
+    put(world.top / "sub/work", "in the submodule\n")
+    sh(world.top / "sub", "add", "-A")
+    sh(world.top / "sub", "commit", "-q", "-m", "in the submodule")
+    World.make(world.top / "nested")
+    put(world.top / "tracked.txt", "changed")
+    problems = world.go_back()
+    assert sorted(problem.split(" ")[0] for problem in problems) == ["nested", "sub"]
+    assert (world.top / "sub/work").read_text() == "in the submodule\n"
+    assert (world.top / "nested/.git").is_dir()
+    assert (world.top / "theirs/.git").is_dir()
+    assert (world.top / "tracked.txt").read_text() == "one\n"
+
+
+def test_a_submodule_that_the_attempt_added_is_left_on_disk(world: World) -> None:
+    module = World.make(world.top.parent / "module")
+    world.begin()
+    sh(world.top, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(module.top), "sub")
+    sh(world.top, "commit", "-q", "-m", "add it")
+    assert "sub " in world.go_back()[0]
+    assert (world.top / "sub/tracked.txt").exists()
+    assert not (world.top / ".gitmodules").exists()
+    assert world.git.head() == world.base
+
+
+def test_what_could_not_be_protected_is_never_removed_and_missed_when_gone(world: World) -> None:
+    put(world.top / "large", "x" * 100)
+    put(world.top / "lost", "x" * 100)
+    world.before = snapshot.capture_untracked(world.git, ["large", "lost"], 10, 10)
+    put(world.top / "large", "changed")
+    (world.top / "lost").unlink()
+    assert world.go_back() == ["lost was there before, could not be kept, and is gone"]
+    assert (world.top / "large").read_text() == "changed"
+
+
+# -- branch and index move to a commit, no file does, and nobody is overtaken
+
+
+def _published(world: World) -> str:
+    put(world.top / "new", "x")
+    tree = snapshot.capture(world.git)
+    return snapshot.commit(world.git, tree, [world.base], "work")
+
+
+def test_publish_moves_the_branch_and_the_index_and_no_file(world: World) -> None:
+    commit = _published(world)
+    put(world.top / "tracked.txt", "edited since\n")
+    restore.move_head_and_index(world.git, commit, world.base)
+    assert sh(world.top, "rev-parse", "main") == commit
+    assert world.status() == "M tracked.txt"
+    assert "harness: commit" in sh(world.top, "reflog", "-1")
+    restore.move_head_and_index(world.git, commit, world.base)
+    assert world.status() == "M tracked.txt"
+
+
+def test_publish_on_a_detached_head_moves_head_alone(world: World) -> None:
+    sh(world.top, "checkout", "-q", "--detach")
+    commit = _published(world)
+    restore.move_head_and_index(world.git, commit, world.base)
+    assert world.git.head() == commit
+    assert sh(world.top, "rev-parse", "main") == world.base
+
+
+def test_publish_makes_the_first_commit(tmp_path: Path) -> None:
+    sh(tmp_path, "init", "-q", "-b", "main")
+    git = Git.open(tmp_path)
+    put(tmp_path / "new", "x")
+    commit = snapshot.commit(git, snapshot.capture(git), [], "first")
+    restore.move_head_and_index(git, commit, None)
+    assert git.head() == commit
+    assert status.changes(git) == status.changes(git).__class__()
+
+
+def test_publish_refuses_when_somebody_else_moved_head(world: World) -> None:
+    commit, base = _published(world), world.base
+    sh(world.top, "commit", "-q", "--allow-empty", "-m", "somebody else")
+    with pytest.raises(HeadMovedError):
+        restore.move_head_and_index(world.git, commit, base)
+    assert "somebody else" in world.git.message("HEAD")
+
+
+def test_publish_settles_an_index_with_conflicts_and_keeps_what_is_untracked(world: World) -> None:
+    conflict(world)
+    sh(world.top, "merge", "theirs", check=False)
+    put(world.top / "tracked.txt", "settled\n")
+    put(world.top / "loose", "x")
+    tree = snapshot.without(world.git, snapshot.capture(world.git), ["loose"])
+    commit = snapshot.commit(world.git, tree, [world.base, *world.git.merge_heads()], "merged")
+    restore.move_head_and_index(world.git, commit, world.base)
+    world.git.quit_under_way()
+    assert world.status() == "?? loose"
+
+
+def test_a_foreign_lock_is_waited_for_and_then_named(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(restore, "PATIENCE_SECONDS", 0.1)
+    commit = _published(world)
+    put(world.top / ".git/index.lock", "")
+    with pytest.raises(GitError, match=r"index\.lock"):
+        restore.move_head_and_index(world.git, commit, world.base)
+    (world.top / ".git/index.lock").unlink()
+    restore.move_head_and_index(world.git, commit, world.base)
+    assert world.status() == ""

@@ -18,7 +18,7 @@ from harness_lib.system.git import locks, restore, snapshot, status
 from harness_lib.system.git.repository import Git
 from tests.system.git.gitrepo import LIMIT, World, disk, put, sh
 
-KILLS = 16
+MANY = pytest.param(16, marks=pytest.mark.release)
 
 # The child says when it begins, so that a delay is spent in the work and not in starting Python.
 MOVER = """
@@ -93,7 +93,8 @@ def _copy(template: World, name: str) -> World:
     return World(top, Git.open(top), template.base, template.branch, template.before)
 
 
-def test_going_back_survives_being_killed_at_any_moment(template: World) -> None:
+@pytest.mark.parametrize("kills", [3, MANY])
+def test_going_back_survives_being_killed_at_any_moment(template: World, kills: int) -> None:
     at_first = disk(template.top)
     _attempt(template)
     made = snapshot.capture(template.git, base=template.base, before=template.before)
@@ -103,7 +104,7 @@ def test_going_back_survives_being_killed_at_any_moment(template: World) -> None
     longest = _seconds(lambda: measured.go_back_from(made))
     moments = random.Random(20250701)
     interrupted = 0
-    for n in range(KILLS):
+    for n in range(kills):
         world = _copy(template, f"killed-{n}")
         since = time.time()
         for _ in range(2):
@@ -120,7 +121,8 @@ def test_going_back_survives_being_killed_at_any_moment(template: World) -> None
     assert interrupted
 
 
-def test_publishing_survives_being_killed_at_any_moment(template: World) -> None:
+@pytest.mark.parametrize("kills", [3, MANY])
+def test_publishing_survives_being_killed_at_any_moment(template: World, kills: int) -> None:
     for n in range(30):
         put(template.top / f"t/{n}", f"work {n}\n" * 200)
     tree = snapshot.without(template.git, snapshot.capture(template.git), ["b"])
@@ -129,7 +131,7 @@ def test_publishing_survives_being_killed_at_any_moment(template: World) -> None
     measured = _copy(template, "measured")
     longest = _seconds(lambda: restore.move_head_and_index(measured.git, commit, template.base))
     moments = random.Random(20250702)
-    for n in range(KILLS):
+    for n in range(kills):
         world = _copy(template, f"killed-{n}")
         at_first = disk(world.top)
         since = time.time()
@@ -166,7 +168,9 @@ def _stir(top: Path, chance: random.Random, times: int, tag: str) -> None:
             put(path, "" if path.name == ".gitignore" else f"{tag} {n}\n", executable=deed == "program")
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize(
+    "seed", [0, 1, 2, *(pytest.param(n, marks=pytest.mark.release) for n in range(3, 20))]
+)
 def test_whatever_an_attempt_did_the_work_tree_is_as_it_was_and_nothing_is_lost(
     tmp_path: Path, seed: int
 ) -> None:

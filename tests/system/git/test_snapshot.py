@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.system.git import snapshot
+from harness_lib.system.git import snapshot, status, trees
 from harness_lib.system.git.repository import Git, GitError
-from tests.system.git.gitrepo import NASTY, World, content, disk, put, sh
+from tests.system.git.gitrepo import LIMIT, NASTY, World, content, disk, put, sh
 
 
 def _untouched(world: World) -> tuple[object, ...]:
@@ -195,3 +195,217 @@ def test_what_is_kept_out_is_not_even_written_into_the_repository(world: World) 
     snapshot.capture(world.git, (".harness",))
 
     assert not world.git.object_exists(oid)
+
+
+# -- trees beside a capture, and their commits
+
+
+def test_without_and_with_from_take_files_and_directories(world: World) -> None:
+    for name in ("a", "d/x", "d/y", "dd", NASTY[3]):
+        put(world.top / name, "1")
+    old = world.git.tree_of(world.commit())
+    put(world.top / "a", "2")
+    (world.top / "dd").unlink()
+    put(world.top / "dd/now a directory", "2")
+    put(world.top / "d/z", "2")
+    (world.top / "d/x").unlink()
+    new = snapshot.capture(world.git)
+    assert set(snapshot.entries(world.git, snapshot.without(world.git, new, ["d", NASTY[3], "nowhere"]))) == {
+        "a",
+        "dd/now a directory",
+        "tracked.txt",
+        "dir/inner.txt",
+    }
+    assert snapshot.without(world.git, new, ["nowhere"]) == new
+    mixed = snapshot.entries(
+        world.git, snapshot.with_from(world.git, new, old, ["d", "dd", "dd/now a directory"])
+    )
+    assert set(mixed) == {"a", "d/x", "d/y", "dd", NASTY[3], "tracked.txt", "dir/inner.txt"}
+    assert snapshot.with_from(world.git, new, old, set(snapshot.difference(world.git, new, old))) == old
+
+
+def test_changed_says_what_it_was_and_what_it_is(world: World) -> None:
+    put(world.top / "new", "x")
+    (world.top / "tracked.txt").unlink()
+    facts = snapshot.changed(world.git, world.base, snapshot.capture(world.git))
+    assert facts["new"][0] is None
+    assert facts["tracked.txt"][1] is None
+    assert set(facts) == {"new", "tracked.txt"}
+
+
+def test_untracked_files_are_kept_byte_for_byte_and_read_back(world: World) -> None:
+    put(world.top / ".gitattributes", "* text=auto eol=lf\n")
+    world.commit()
+    for name in NASTY:
+        put(world.top / "u" / name, b"line\r\n\x00" + name.encode("utf-8", "surrogateescape"))
+    (world.top / "u/link").symlink_to("./a//b")
+    put(world.top / "u/program", "x", executable=True)
+    put(world.top / "private", "key").chmod(0o600)
+    World.make(world.top / "nested")
+    before = snapshot.capture_untracked(world.git, status.changes(world.git).untracked, LIMIT, LIMIT)
+    assert before.unprotected == ("nested",)
+    commit = snapshot.commit(world.git, before.tree, [world.base], "before")
+    assert snapshot.read_untracked(world.git, commit) == before
+    kept = {path.removeprefix("content/"): entry for path, entry in content(world.git, before.tree).items()}
+    standing = disk(world.top)
+    assert {path: kept[path] for path in before.protected} == {
+        path: standing[path] for path in before.protected
+    }
+    assert len(before.protected) == len(NASTY) + 3
+
+
+def test_what_is_too_large_is_named_and_small_files_come_first(world: World) -> None:
+    for name, size in (("huge", 200), ("large", 90), ("small", 10), ("tiny", 1)):
+        put(world.top / name, "x" * size)
+    before = snapshot.capture_untracked(world.git, ["huge", "large", "small", "tiny", "gone"], 100, 100)
+    assert before.protected == ("small", "tiny")
+    assert before.unprotected == ("gone", "huge", "large")
+    assert before.paths == {"gone", "huge", "large", "small", "tiny"}
+    assert snapshot.read_untracked(world.git, before.tree) == before
+
+
+def test_nothing_untracked_is_an_empty_before(world: World) -> None:
+    before = snapshot.capture_untracked(world.git, [], LIMIT, LIMIT)
+    assert before.paths == frozenset()
+    assert snapshot.read_untracked(world.git, before.tree) == before
+
+
+def test_globs_find_tracked_untracked_and_ignored_files(world: World) -> None:
+    put(world.top / ".git/info/exclude", "ignored\n")
+    for name in ("tests/a_test.py", "tests/deep/b_test.py", "tests/ignored", "other/c_test.py", "[x]"):
+        put(world.top / name, "x")
+
+    def paths(*globs: str, cwd: str | None = None, keep_out: tuple[str, ...] = ()) -> set[str]:
+        return set(snapshot.entries(world.git, snapshot.glob_tree(world.git, globs, cwd, keep_out)))
+
+    assert paths("tests") == paths("tests/") == {"tests/a_test.py", "tests/deep/b_test.py", "tests/ignored"}
+    assert paths("tests/*.py") == {"tests/a_test.py"}
+    assert paths("**/*_test.py") == {"tests/a_test.py", "tests/deep/b_test.py", "other/c_test.py"}
+    assert paths("*.py", cwd="tests") == {"tests/a_test.py"}
+    assert paths("**", cwd="tests", keep_out=("tests/deep",)) == {"tests/a_test.py", "tests/ignored"}
+    assert paths("tracked.txt", "nothing*") == {"tracked.txt"}
+    assert paths() == set()
+
+
+def test_two_glob_trees_differ_exactly_if_a_file_does(world: World) -> None:
+    globs = ["dir", "tracked.txt"]
+    first = snapshot.glob_tree(world.git, globs)
+    put(world.top / "unrelated", "x")
+    world.commit()
+    assert snapshot.glob_tree(world.git, globs) == first
+    (world.top / "tracked.txt").chmod(0o755)
+    (world.top / "dir/inner.txt").unlink()
+    put(world.top / "dir/new", "x")
+    second = snapshot.glob_tree(world.git, globs)
+    assert snapshot.difference(world.git, first, second) == ("dir/inner.txt", "dir/new", "tracked.txt")
+
+
+def test_a_commit_names_its_parents_and_moves_nothing(world: World) -> None:
+    tree = world.git.tree_of(world.base)
+    one = snapshot.commit(world.git, tree, [world.base], "one")
+    two = snapshot.commit(world.git, tree, [one, world.base], "-two\n\nwith a body")
+    assert sh(world.top, "rev-list", "--parents", "-1", two).split()[1:] == [one, world.base]
+    assert world.git.head() == world.base
+
+
+def test_trees_are_compared_at_their_top_without_a_process(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = sh(world.top, "rev-parse", "HEAD^{tree}")
+    put(world.top / "tracked.txt", "changed\n")
+    put(world.top / "new.txt", "new\n")
+    sh(world.top, "add", "-A")
+    new = sh(world.top, "write-tree")
+    monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
+    assert trees.alike_at_top(world.git, old, new, ("dir", "nowhere"))
+    assert not trees.alike_at_top(world.git, old, new, ("dir", "tracked.txt"))
+    assert not trees.alike_at_top(world.git, old, new, ("new.txt",))
+    assert not trees.alike_at_top(world.git, new, old, ("new.txt",))
+    assert not trees.alike_at_top(world.git, old, "0" * 40, ("dir",))
+
+
+def test_trees_of_which_one_is_replaced_are_left_to_git(world: World) -> None:
+    old = sh(world.top, "rev-parse", "HEAD^{tree}")
+    assert trees.alike_at_top(world.git, old, old, ("dir",))
+    sh(world.top, "replace", old, world.git.empty_tree())
+    assert not trees.alike_at_top(world.git, old, old, ("dir",))
+
+
+# -- marks in the index hide nothing
+
+
+MARKS = ("--assume-unchanged", "--skip-worktree")
+
+
+@pytest.mark.parametrize("mark", MARKS)
+def test_a_marked_file_that_changed_is_a_change(world: World, mark: str) -> None:
+    sh(world.top, "update-index", mark, "tracked.txt")
+    assert status.changes(world.git).tracked == ()
+    put(world.top / "tracked.txt", "local\n")
+    assert sh(world.top, "status", "--short") == ""
+    assert status.changes(world.git).tracked == ("tracked.txt",)
+    assert sh(world.top, "status", "--short") == ""
+
+
+@pytest.mark.parametrize("mark", MARKS)
+def test_a_capture_has_it_and_leaves_the_mark(world: World, mark: str) -> None:
+    sh(world.top, "update-index", mark, "tracked.txt")
+    put(world.top / "tracked.txt", "local\n")
+    index = (world.top / ".git/index").read_bytes()
+    assert content(world.git, snapshot.capture(world.git)) == disk(world.top)
+    assert (world.top / ".git/index").read_bytes() == index
+
+
+@pytest.mark.parametrize("mark", MARKS)
+@pytest.mark.parametrize("deleted", [False, True])
+def test_going_back_undoes_what_an_attempt_has_marked(world: World, mark: str, *, deleted: bool) -> None:
+    world.begin()
+    sh(world.top, "update-index", mark, "tracked.txt")
+    if deleted:
+        (world.top / "tracked.txt").unlink()
+    else:
+        put(world.top / "tracked.txt", "weakened\n")
+    assert world.go_back() == []
+    assert (world.top / "tracked.txt").read_text() == "one\n"
+
+
+def _sparse(tmp_path: Path) -> World:
+    world = World.make(tmp_path / "sparse", {"in/a": "a\n", "out/b": "b\n", "top": "t\n"})
+    sh(world.top, "sparse-checkout", "set", "in")
+    assert not (world.top / "out").exists()
+    world.begin()
+    return world
+
+
+def test_what_a_sparse_checkout_leaves_out_is_no_change(tmp_path: Path) -> None:
+    world = _sparse(tmp_path)
+    assert status.changes(world.git) == type(status.changes(world.git))()
+    for before in (None, world.before):
+        tree = snapshot.capture(world.git, base=world.base, before=before)
+        assert tree == world.git.tree_of("HEAD")
+
+
+def test_what_an_attempt_makes_out_there_is_captured_and_goes_with_it(tmp_path: Path) -> None:
+    world = _sparse(tmp_path)
+    put(world.top / "out/b", "changed\n")
+    put(world.top / "out/new", "new\n")
+    put(world.top / "in/a", "changed\n")
+    tree = snapshot.capture(world.git, base=world.base, before=world.before)
+    assert content(world.git, tree) == disk(world.top)
+    assert world.go_back() == []
+    assert disk(world.top) == {"in/a": ("file", b"a\n"), "top": ("file", b"t\n"), "out/b": ("file", b"b\n")}
+
+
+def test_a_file_that_an_attempt_leaves_out_of_the_checkout_comes_back(world: World) -> None:
+    world.begin()
+    sh(world.top, "sparse-checkout", "set", "dir")
+    assert not (world.top / "other").exists()
+    sh(world.top, "sparse-checkout", "disable")
+    put(world.top / "out/b", "b\n")
+    world.commit()
+    put(world.top / "mine", "untracked\n")
+    world.begin()
+    sh(world.top, "sparse-checkout", "set", "dir")
+    assert not (world.top / "out/b").exists()
+    assert world.go_back() == []
+    assert (world.top / "out/b").read_text() == "b\n"

@@ -17,31 +17,36 @@ from harness_lib.system.files import private_names
 from harness_lib.system.locks import fifo_lock
 from harness_lib.system.locks.flock import StateLock, holder
 
+OURS = "from harness_lib.system.locks.flock import StateLock as Lock"
+PACKAGE = "from filelock import FileLock as Lock"
 COUNT = """
 import sys
 from pathlib import Path
-from harness_lib.system.locks.flock import StateLock
-lock, counter = Path(sys.argv[1]), Path(sys.argv[2])
+{lock}
+counter = Path(sys.argv[2])
 for _ in range(25):
-    with StateLock(lock):
+    with Lock(Path(sys.argv[1])):
         number = int(counter.read_text())
         counter.write_text(str(number + 1))
 """
 HOLD = """
-import sys, time
+import sys
 from pathlib import Path
-from harness_lib.system.locks.flock import StateLock
-with StateLock(Path(sys.argv[1])):
+{lock}
+with Lock(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()
 """
-
-HOLD_BY_THE_PACKAGE = """
+WAIT = """
 import sys
-from filelock import FileLock
-with FileLock(sys.argv[1]):
-    print("held", flush=True)
-    sys.stdin.read()
+from pathlib import Path
+{lock}
+try:
+    Lock(Path(sys.argv[1]), timeout=0).__enter__()
+except Exception as error:
+    print(type(error).__name__, flush=True)
+with Lock(Path(sys.argv[1]), timeout=60):
+    print("ours")
 """
 TAKE = """
 import sys
@@ -50,39 +55,6 @@ from harness_lib.system.locks.flock import StateLock
 with StateLock(Path(sys.argv[1]), timeout=float(sys.argv[2])):
     print("has waited" if "filelock" in sys.modules else "at once")
 """
-WAIT = """
-import sys
-from pathlib import Path
-from harness_lib.errors import HeldError
-from harness_lib.system.locks.flock import StateLock
-try:
-    StateLock(Path(sys.argv[1]), timeout=0).__enter__()
-except HeldError:
-    print("is held", flush=True)
-with StateLock(Path(sys.argv[1]), timeout=60):
-    print("ours")
-"""
-WAIT_BY_THE_PACKAGE = """
-import sys
-from filelock import FileLock, Timeout
-try:
-    FileLock(sys.argv[1]).acquire(timeout=0)
-except Timeout:
-    print("is held", flush=True)
-with FileLock(sys.argv[1], timeout=60):
-    print("ours")
-"""
-COUNT_BY_THE_PACKAGE = """
-import sys
-from pathlib import Path
-from filelock import FileLock
-lock, counter = Path(sys.argv[1]), Path(sys.argv[2])
-for _ in range(25):
-    with FileLock(lock, poll_interval=0.002):
-        number = int(counter.read_text())
-        counter.write_text(str(number + 1))
-"""
-
 FULL = """
 import resource, sys
 from pathlib import Path
@@ -112,13 +84,13 @@ class Undermined(StateLock):
         super()._remember(descriptor, release)
 
 
-def python(program: str, *args: object) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", program, *map(str, args)]
+def python(program: str, *args: object, lock: str = OURS) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", program.replace("{lock}", lock), *map(str, args)]
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
-def held_by_another(lock: Path, program: str = HOLD) -> subprocess.Popen[str]:
-    child = python(program, lock)
+def held_by_another(lock: Path, by: str = OURS) -> subprocess.Popen[str]:
+    child = python(HOLD, lock, lock=by)
     assert child.stdout is not None
     assert child.stdout.readline() == "held\n"
     return child
@@ -129,15 +101,17 @@ def lock(tmp_path: Path) -> Path:
     return tmp_path / ".harness" / "state.lock"
 
 
-def test_no_change_is_lost_between_processes(lock: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("locks", [(OURS,) * 4, (OURS, PACKAGE) * 2], ids=["ours", "ours and the package's"])
+def test_no_change_is_lost_between_processes(lock: Path, tmp_path: Path, locks: tuple[str, ...]) -> None:
     counter = tmp_path / "counter"
     counter.write_text("0", encoding="ascii")
+    lock.parent.mkdir()
 
-    children = [python(COUNT, lock, counter) for _ in range(6)]
+    children = [python(COUNT, lock, counter, lock=each) for each in locks]
     codes = [(child.communicate(), child.returncode)[1] for child in children]
 
-    assert codes == [0] * 6
-    assert counter.read_text(encoding="ascii") == "150"
+    assert codes == [0] * 4
+    assert counter.read_text(encoding="ascii") == "100"
 
 
 def test_the_folder_is_made_and_hides_from_git_what_is_ours(lock: Path) -> None:
@@ -240,32 +214,18 @@ def test_who_comes_while_others_stand_in_line_does_not_pass_them(lock: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("holder_program", "waiter_program"),
-    [(HOLD, WAIT_BY_THE_PACKAGE), (HOLD_BY_THE_PACKAGE, WAIT)],
-    ids=["the package waits for us", "we wait for the package"],
+    ("holds", "waits", "error"), [(OURS, PACKAGE, "Timeout"), (PACKAGE, OURS, "HeldError")]
 )
 def test_who_took_it_at_once_and_who_waits_by_the_package_exclude_each_other(
-    lock: Path, holder_program: str, waiter_program: str
+    lock: Path, holds: str, waits: str, error: str
 ) -> None:
     lock.parent.mkdir()
-    child = held_by_another(lock, holder_program)
-    waiter = python(waiter_program, lock)
+    child = held_by_another(lock, holds)
+    waiter = python(WAIT, lock, lock=waits)
     assert waiter.stdout is not None
-    assert waiter.stdout.readline() == "is held\n"
+    assert waiter.stdout.readline() == f"{error}\n"
     assert waiter.poll() is None
 
     child.communicate()
 
     assert waiter.communicate()[0] == "ours\n"
-
-
-def test_no_change_is_lost_between_us_and_the_package(lock: Path, tmp_path: Path) -> None:
-    counter = tmp_path / "counter"
-    counter.write_text("0", encoding="ascii")
-    lock.parent.mkdir()
-
-    children = [python(program, lock, counter) for program in (COUNT, COUNT_BY_THE_PACKAGE) * 2]
-    codes = [(child.communicate(), child.returncode)[1] for child in children]
-
-    assert codes == [0] * 4
-    assert counter.read_text(encoding="ascii") == "100"

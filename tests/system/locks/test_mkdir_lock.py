@@ -1,17 +1,32 @@
-"""The lock is taken, shared within a session and released by its holder, and nobody's living one is taken."""
+"""The lock of the prose: taken, shared within a session, released by its holder, taken over from the dead."""
 
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
+import pytest
+
+from harness_lib.errors import HeldError
 from harness_lib.system.clock import Clock
 from harness_lib.system.locks import mkdir_lock
-from harness_lib.system.locks.mkdir_lock import SeedLock
-from tests.system.locks.mkdir_locks import left_by, litter
+from harness_lib.system.locks.mkdir_lock import Holder, SeedLock
+
+NO_PROCESS = 2**22 + 1
+
+
+def left_by(lock: SeedLock, pid: object) -> None:
+    lock.path.mkdir()
+    (lock.path / "pid").write_text(f"{pid}\n", encoding="utf-8")
+
+
+def litter(lock: SeedLock) -> list[Path]:
+    return list(lock.path.parent.glob(f"{lock.path.name}?*"))
 
 
 class ActingClock(Clock):
@@ -77,3 +92,232 @@ def test_it_waits_until_the_holder_lets_go(lock: SeedLock, tmp_path: Path) -> No
     waiting = SeedLock(tmp_path, ActingClock(lambda: lock.release(os.getppid())))
 
     assert waiting.acquire(os.getpid(), deadline=time.monotonic() + 60) == "taken"
+
+
+# -- agents that follow the prose and we exclude each other
+
+
+# The steps of the protocol as an agent types them: mkdir, look at the pid, move what is stale, sign.
+PROSE = """
+lock=$1
+if ! mkdir "$lock" 2>/dev/null; then
+    holder=$(cat "$lock/pid" 2>/dev/null)
+    if [ -n "$holder" ] && kill -0 "$holder" 2>/dev/null; then echo "active $holder"; exit 1; fi
+    mv "$lock" "$lock.stale.$$" 2>/dev/null || { echo contention; exit 1; }
+    rm -rf "$lock.stale.$$"
+    mkdir "$lock" || { echo contention; exit 1; }
+fi
+echo $$ > "$lock/pid"
+trap 'rm -rf "$lock"' EXIT
+echo taken
+read -r _
+"""
+COUNT = """
+import os, sys, time
+from pathlib import Path
+from harness_lib.system.locks.mkdir_lock import SeedLock
+lock, counter = SeedLock(Path(sys.argv[1])), Path(sys.argv[2])
+for _ in range(25):
+    assert lock.acquire(os.getpid(), deadline=time.monotonic() + 60) == "taken"
+    number = int(counter.read_text())
+    counter.write_text(str(number + 1))
+    lock.release(os.getpid())
+"""
+PROSE_COUNT = """
+lock=$1 counter=$2 done=0
+while [ $done -lt 15 ]; do
+    if mkdir "$lock" 2>/dev/null; then
+        echo $$ > "$lock/pid"
+        number=$(cat "$counter")
+        echo $((number + 1)) > "$counter"
+        done=$((done + 1))
+        rm -rf "$lock"
+    fi
+    sleep 0.01
+done
+"""
+
+
+def prose(lock: SeedLock) -> tuple[subprocess.Popen[str], str]:
+    """Return an agent that follows the prose, until its input ends, and what its attempt came to."""
+    child = subprocess.Popen(
+        ["sh", "-c", PROSE, "sh", lock.path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert child.stdout is not None
+    return child, child.stdout.readline().strip()
+
+
+def test_the_name_is_the_one_that_the_shell_computes(tmp_path: Path) -> None:
+    root = tmp_path / "prøject dir"
+    root.mkdir()
+    script = "printf '%s' \"$1\" | (shasum -a 256 2>/dev/null || sha256sum) | awk '{print $1}' | cut -c1-16"
+    digest = subprocess.run(
+        ["sh", "-c", script, "sh", root.resolve()], capture_output=True, text=True, check=True
+    ).stdout.strip()
+
+    assert mkdir_lock.path_for(root) == Path(f"/tmp/harness-{digest}.lock")
+
+
+def test_a_linked_root_has_the_same_lock(tmp_path: Path) -> None:
+    (tmp_path / "root").mkdir()
+    (tmp_path / "link").symlink_to("root")
+
+    assert mkdir_lock.path_for(tmp_path / "link") == mkdir_lock.path_for(tmp_path / "root")
+
+
+def test_the_prose_keeps_us_out(lock: SeedLock) -> None:
+    agent, answer = prose(lock)
+    try:
+        assert answer == "taken"
+        with pytest.raises(HeldError, match=f"pid {agent.pid} since 20"):
+            lock.acquire(os.getpid(), deadline=time.monotonic() + 0.05)
+        lock.release(os.getpid())
+        assert lock.path.exists()
+    finally:
+        agent.communicate()
+
+    assert lock.acquire(os.getpid(), deadline=0) == "taken"
+
+
+def test_we_keep_the_prose_out(lock: SeedLock) -> None:
+    lock.acquire(os.getpid(), deadline=0)
+
+    agent, answer = prose(lock)
+    agent.communicate()
+
+    assert answer == f"active {os.getpid()}"
+    lock.release(os.getpid())
+    agent, answer = prose(lock)
+    agent.communicate()
+    assert answer == "taken"
+
+
+def test_no_change_is_lost_between_processes(lock: SeedLock, tmp_path: Path) -> None:
+    """Ours and a shell that waits for its turn, all at once."""
+    counter = tmp_path / "counter"
+    counter.write_text("0", encoding="ascii")
+    ours = [subprocess.Popen([sys.executable, "-c", COUNT, str(tmp_path), str(counter)]) for _ in range(4)]
+    shell = subprocess.Popen(["sh", "-c", PROSE_COUNT, "sh", str(lock.path), str(counter)])
+
+    assert [child.wait() for child in [*ours, shell]] == [0] * 5
+
+    assert int(counter.read_text(encoding="ascii")) == 115
+    assert litter(lock) == []
+
+
+# -- what is stale
+
+
+class SinceMade(Clock):
+    """A wall clock that stands so many seconds after the lock directory of `place` changed last."""
+
+    def __init__(self, place: Path, seconds: float) -> None:
+        self.path = mkdir_lock.path_for(place)
+        self.seconds = seconds
+
+    def now(self) -> datetime:
+        changed = self.path.stat().st_mtime if self.path.exists() else time.time()
+        return datetime.fromtimestamp(changed, timezone.utc) + timedelta(seconds=self.seconds)
+
+
+def test_the_dead_hold_nothing(lock: SeedLock) -> None:
+    left_by(lock, NO_PROCESS)
+
+    assert lock.acquire(os.getpid(), deadline=time.monotonic() + 60, ours={NO_PROCESS}) == "taken"
+    assert litter(lock) == []
+
+
+def test_our_own_pid_from_an_earlier_life_is_taken_over(lock: SeedLock) -> None:
+    left_by(lock, os.getpid())
+
+    assert lock.acquire(os.getpid(), deadline=0) == "taken"
+
+
+@pytest.mark.parametrize("text", ["", "x", "-1", "0", "12 34", "é"])
+def test_without_a_number_it_is_held_for_ten_seconds(lock: SeedLock, tmp_path: Path, text: str) -> None:
+    """A peer makes the directory and writes its pid a moment later."""
+    left_by(lock, text)
+
+    with pytest.raises(HeldError, match="has not written its pid"):
+        SeedLock(tmp_path, SinceMade(tmp_path, 9.9)).acquire(os.getpid(), deadline=0)
+    assert lock.path.is_dir()
+
+    late = SeedLock(tmp_path, SinceMade(tmp_path, 10.1))
+    assert late.acquire(os.getpid(), deadline=time.monotonic() + 60) == "taken"
+
+
+def test_a_holder_that_died_before_signing_holds_for_ten_seconds(lock: SeedLock, tmp_path: Path) -> None:
+    lock.path.mkdir()
+
+    with pytest.raises(HeldError, match="has not written its pid"):
+        SeedLock(tmp_path, SinceMade(tmp_path, 9.9)).acquire(os.getpid(), deadline=0)
+    assert lock.path.is_dir()
+
+    late = SeedLock(tmp_path, SinceMade(tmp_path, 10.1))
+    assert late.acquire(os.getpid(), deadline=time.monotonic() + 60) == "taken"
+
+
+def test_a_pid_file_that_is_none(lock: SeedLock) -> None:
+    """A directory, a pipe or a link in its place neither hangs nor misleads us."""
+    lock.path.mkdir()
+    pid = lock.path / "pid"
+    pid.symlink_to(lock.path.parent)
+    holder = mkdir_lock.holder_of(lock.path)
+    assert holder == Holder(None, holder.since if holder else None, foreign=False)
+    pid.unlink()
+    os.mkfifo(pid)
+
+    with pytest.raises(HeldError):
+        lock.acquire(os.getpid(), deadline=0)
+
+
+def test_a_symlink_is_left_alone(lock: SeedLock, tmp_path: Path) -> None:
+    (tmp_path / "victim").mkdir()
+    (tmp_path / "victim" / "pid").write_text(str(NO_PROCESS), encoding="ascii")
+    lock.path.symlink_to(tmp_path / "victim")
+
+    assert lock.acquire(os.getpid(), deadline=0) == "foreign"
+    lock.release(NO_PROCESS)
+
+    assert lock.path.is_symlink()
+    assert (tmp_path / "victim" / "pid").exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a directory away")
+def test_another_users_directory_is_left_alone(lock: SeedLock) -> None:
+    left_by(lock, NO_PROCESS)
+    os.chown(lock.path, 12345, 12345)
+
+    assert lock.acquire(os.getpid(), deadline=0) == "foreign"
+    lock.release(NO_PROCESS)
+
+    assert lock.path.exists()
+
+
+def test_what_died_while_it_was_retired_is_swept_when_it_is_old(lock: SeedLock) -> None:
+    for name, pid in (("dead", NO_PROCESS), ("young", NO_PROCESS), ("living", os.getppid())):
+        aside = lock.path.with_name(f"{lock.path.name}.{name}")
+        aside.mkdir()
+        (aside / "pid").write_text(f"{pid}\n", encoding="ascii")
+        (aside / ".pid.0123456789abcdef.tmp").touch()
+        if name != "young":
+            os.utime(aside, (0, 0))
+
+    lock.sweep()
+
+    assert {left.suffix for left in litter(lock)} == {".young", ".living"}
+
+
+def test_a_living_lock_moved_by_mistake_is_put_back(lock: SeedLock) -> None:
+    """Between looking and renaming, the dead holder's directory may have become a living peer's."""
+    left_by(lock, NO_PROCESS)
+    stale = mkdir_lock._inspect(lock.path)
+    assert stale is not None
+    (lock.path / "pid").write_text(f"{os.getppid()}\n", encoding="ascii")
+    inode = lock.path.stat().st_ino
+
+    lock._retire(stale)
+
+    assert lock.path.stat().st_ino == inode
+    assert (lock.path / "pid").read_text(encoding="ascii") == f"{os.getppid()}\n"
+    assert litter(lock) == []

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from harness_lib.system.processes import child
+from harness_lib.system.processes import child, process, timed_child
 
 
 def test_what_a_program_says_and_how_it_ends_is_its_answer(tmp_path: Path) -> None:
@@ -38,3 +39,42 @@ def test_a_piped_child_is_told_and_heard_and_complains_elsewhere(tmp_path: Path)
         )
     assert process.communicate(b"this\n", timeout=60)[0] == b"got this\n"
     assert (tmp_path / "errors").read_bytes() == b"bad\n"
+
+
+# -- one that nobody waits for
+
+
+def run(command: str, place: Path, seconds: float = 30.0) -> int:
+    log = place / "logs" / "it.log"
+    return timed_child.start(command, env=os.environ, cwd=place, log=log, seconds=seconds).wait()
+
+
+@pytest.mark.parametrize(
+    ("command", "code"), [("true", 0), ("exit 3", 3), ("kill -9 $$", 137), ("no-such-program", 127)]
+)
+def test_it_ends_as_the_command_does(tmp_path: Path, command: str, code: int) -> None:
+    assert run(command, tmp_path) == code
+
+
+def test_what_commands_say_is_added_to_the_log(tmp_path: Path) -> None:
+    run("echo one; echo two >&2", tmp_path)
+    run("echo three; pwd", tmp_path)
+    assert (tmp_path / "logs" / "it.log").read_text().split() == ["one", "two", "three", str(tmp_path)]
+
+
+def test_one_that_takes_too_long_is_ended_with_what_it_started(tmp_path: Path) -> None:
+    """Who ignores that it shall end has five seconds, as long as the slowest of these takes."""
+    running = [
+        timed_child.start(
+            f"{trap}sleep 600 & echo $! > {tmp_path}/{name}; wait; sleep 600",
+            env=os.environ,
+            cwd=tmp_path,
+            log=tmp_path / "it.log",
+            seconds=0.5,
+        )
+        for name, trap in {"obeys": "", "stubborn": "trap '' TERM; "}.items()
+    ]
+    assert [each.wait() for each in running] == [timed_child.TIMED_OUT] * 2
+    for name in ("obeys", "stubborn"):
+        while process.alive(int((tmp_path / name).read_text())):
+            time.sleep(0.01)

@@ -1,4 +1,4 @@
-"""The session belongs to who typed the command; and nobody is called dead without proof."""
+"""The session belongs to who typed the command, and nobody is called dead without proof."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 import harness_lib
-from harness_lib.system.processes import owner, process
+from harness_lib.system.place import session_notes
+from harness_lib.system.processes import owner, presence, process
 
 WHO = (
     "import json, os; from harness_lib.system.processes import owner;"
@@ -59,21 +60,22 @@ def test_claude_names_its_own_process() -> None:
 
 @pytest.mark.parametrize("text", ["", "0", "-1", "x", str(NO_PROCESS), "9" * 40, "²"])
 def test_a_claude_pid_that_names_nobody_is_passed_over(text: str) -> None:
-    assert ask(CLAUDE_PID=text)["pid"] == os.getpid()
+    assert owner.current({"CLAUDE_PID": text}) == owner.current({})
 
 
 @pytest.mark.parametrize("key", ["CLAUDE_CODE_SESSION_ID", "CODEX_SESSION_ID", "GEMINI_SESSION_ID"])
 def test_the_hosts_session_names_the_worker(key: str) -> None:
-    answer = ask(**{key: "0fa2-1"})
+    answer = owner.current({key: "0fa2-1"})
 
-    assert (answer["worker"], answer["agent_session_id"]) == ("0fa2-1", "0fa2-1")
+    assert (answer.worker, answer.agent_session_id) == ("0fa2-1", "0fa2-1")
 
 
 def test_the_worker_id_a_person_chose_wins_and_is_one_clean_line() -> None:
-    answer = ask(HARNESS_WORKER_ID="  night\n\x1bshift 1 " + "x" * 300, CODEX_SESSION_ID="id")
+    chosen = "  night\n\x1bshift 1 " + "x" * 300
+    answer = owner.current({"HARNESS_WORKER_ID": chosen, "CODEX_SESSION_ID": "id"})
 
-    assert answer["worker"] == ("nightshift 1 " + "x" * 300)[: owner.MAX_NAME]
-    assert answer["agent_session_id"] == "id"
+    assert answer.worker == ("nightshift 1 " + "x" * 300)[: owner.MAX_NAME]
+    assert answer.agent_session_id == "id"
 
 
 def test_a_worker_without_a_name_is_the_same_at_every_command() -> None:
@@ -107,24 +109,6 @@ def test_no_proof_no_death() -> None:
     assert owner.life(host, boot, us.pid, "") == "unknown"
 
 
-@pytest.mark.parametrize(
-    ("key", "agent"),
-    [
-        ("CLAUDECODE", "claude"),
-        ("CODEX_SESSION_ID", "codex"),
-        ("CODEX_THREAD_ID", "codex"),
-        ("GEMINI_CLI", "gemini"),
-        ("GEMINI_SESSION_ID", "gemini"),
-        ("COPILOT_PROJECT_DIR", "copilot"),
-        ("COPILOT_CLI", "copilot"),
-        ("OPENCODE", "opencode"),
-    ],
-)
-def test_known_agents_are_recognised(key: str, agent: str) -> None:
-    assert owner.in_agent({key: "1"}) == agent
-    assert owner.in_agent({key: ""}) is None
-
-
 def test_it_needs_the_standard_library_alone() -> None:
     """Hooks run it under an isolated interpreter without site-packages."""
     checkout = Path(harness_lib.__file__).parents[1]
@@ -133,3 +117,51 @@ def test_it_needs_the_standard_library_alone() -> None:
     program = f"import sys; sys.path.insert(0, {str(checkout)!r}); import {imports}"
 
     subprocess.run([sys.executable, "-I", "-S", "-c", program], check=True)
+
+
+# -- whether the agent of a session may still be there
+
+
+NOW = 2_000_000_000.0
+ME, HERE = "an-agent", process.boot_id()
+
+
+def _record(*, boot_id: str = HERE, host: str = "", pid: int = 0, ago: float = 60.0) -> presence.Record:
+    return presence.Record(
+        host=host or os.uname().nodename,
+        boot_id=boot_id,
+        pid=pid,
+        pid_started="",
+        agent_session_id=ME,
+        started=NOW - ago,
+    )
+
+
+@pytest.mark.parametrize(
+    ("record", "lives"),
+    [
+        pytest.param(_record(ago=29 * 60), True, id="a sandbox, silent for less than half an hour"),
+        pytest.param(_record(ago=31 * 60), False, id="a sandbox, silent for longer"),
+        pytest.param(_record(boot_id="before/pid:[1]"), False, id="a sandbox before the last boot"),
+        pytest.param(_record(host="far-away", ago=23 * 3600), True, id="another machine"),
+        pytest.param(_record(host="far-away", ago=25 * 3600), False, id="another machine, for a day"),
+    ],
+)
+def test_silence_decides_only_where_no_process_can_be_seen(
+    tmp_path: Path, record: presence.Record, lives: bool
+) -> None:
+    assert presence.may_live(str(tmp_path), record, "", NOW) is lives
+
+
+def test_a_sign_counts_from_the_moment_it_was_given(tmp_path: Path) -> None:
+    presence.show(str(tmp_path), ME)
+    sign = session_notes.path(str(tmp_path), "seen", ME)
+    os.utime(sign, (NOW - 60, NOW - 60))
+
+    assert presence.may_live(str(tmp_path), _record(ago=9 * 3600), "", NOW)
+
+
+def test_a_sign_that_cannot_be_given_stops_nobody(tmp_path: Path) -> None:
+    (tmp_path / ".harness").write_text("in the way", encoding="utf-8")
+
+    presence.show(str(tmp_path), ME)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.verbs.conftest import Make
 from tests.verbs.project import Agent, Project, begin
 
@@ -24,13 +22,12 @@ def test_it_is_recorded_with_the_content_of_that_moment(project: Project, agent:
     assert project.grep('[SESSION-1] CHECKPOINT [task-001] step=1/3 "half of it"')
 
 
-@pytest.mark.parametrize("step", ["", "1", "1/0", "0/3", "4/3", "a/b", "1/3/5", "-1/3", "1/99999999"])
-def test_a_step_that_is_none_is_a_wrong_argument(project: Project, agent: Agent, step: str) -> None:
+def test_a_step_that_is_none_is_a_wrong_argument(project: Project, agent: Agent) -> None:
     begin(agent)
 
-    said = agent("checkpoint", "task-001", "--", step, "x")
+    for step in ("", "1", "1/0", "0/3", "4/3", "a/b", "1/3/5", "-1/3", "1/99999999"):
+        assert agent("checkpoint", "task-001", "--", step, "x").code == 2, step
 
-    assert said.code == 2, said.text
     assert project.task()["checkpoints"] == []
 
 

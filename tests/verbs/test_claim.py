@@ -72,6 +72,11 @@ def test_it_opens_another_session_if_a_person_ends_it_meanwhile(
 
 
 def test_a_claim_is_recorded_whole(project: Project, one: Agent) -> None:
+    """A dry run names the task and writes nothing."""
+    before = project.file.read_bytes(), project.log
+    assert one.ok("claim", "--dry-run")["task"]["id"] == "task-001"
+    assert (project.file.read_bytes(), project.log) == before
+
     reply = one.ok("claim")
 
     task = project.task()
@@ -111,13 +116,6 @@ def test_what_may_not_run_is_refused_with_the_reason(project: Project, agent: Ag
 
     for task, reason in (("b", "a"), ("spent", "used up"), ("done", "completed"), ("none", "no task")):
         assert reason in agent.fails(2, "claim", task)["error"]["message"]
-
-
-def test_dry_run_names_it_and_writes_nothing(project: Project, one: Agent) -> None:
-    before = project.file.read_bytes(), project.log
-
-    assert one.ok("claim", "--dry-run")["task"]["id"] == "task-001"
-    assert (project.file.read_bytes(), project.log) == before
 
 
 def test_the_brief_has_title_check_failure_and_the_way_to_the_last_attempt(
@@ -179,11 +177,15 @@ def test_untracked_files_never_refuse_and_their_content_is_kept(project: Project
 
 
 def test_a_refusal_halts_the_session_so_that_the_stop_hook_lets_go(project: Project, one: Agent) -> None:
+    """Who has changes is told what to do with them, and an agent never to stash."""
     one.ok("start")
     project.put("tracked.txt", "mine\n")
 
-    one.fails(8, "claim")
+    assert "git stash" in one.fails(8, "claim")["error"]["hint"]
+    hint = one.fails(8, "claim", CLAUDECODE="1")["error"]["hint"]
 
+    assert "stash" not in hint
+    assert "ask the user" in hint
     assert project.state["sessions"][0]["halt"].startswith("REFUSED: ")
     project.git("checkout", "tracked.txt")
     one.ok("claim")
@@ -197,19 +199,6 @@ def test_the_marker_comes_back(project: Project, one: Agent) -> None:
     one.ok("claim")
 
     assert project.marker
-
-
-def test_who_has_changes_is_told_what_to_do_with_them_and_an_agent_never_to_stash(
-    project: Project, one: Agent
-) -> None:
-    project.put("tracked.txt", "a person's\n")
-
-    person = one.fails(8, "claim")["error"]["hint"]
-    hint = one.fails(8, "claim", CLAUDECODE="1")["error"]["hint"]
-
-    assert "git stash" in person
-    assert "stash" not in hint
-    assert "ask the user" in hint
 
 
 def test_the_work_tree_that_is_advised_can_be_made(make_project: Make) -> None:

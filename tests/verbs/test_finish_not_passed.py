@@ -207,22 +207,15 @@ def test_a_missing_command_is_env_setup_and_costs_no_attempt(
 
 
 def test_the_init_script_gets_one_more_chance_to_install_it(project: Project, agent: Agent) -> None:
+    """When the machine is mended `finish` goes on, and one is mended by the script."""
     begin(agent, "./tool")
+    agent.fails(7, "finish")
     install = 'echo run >> runs.txt; echo "#!/bin/sh" > tool; chmod +x tool\n'
     project.put("harness-init.sh", f"#!/bin/sh\n{install}")
 
     agent.ok("finish")
 
     assert project.read("runs.txt") == "run\n"
-
-
-def test_when_the_machine_is_mended_finish_goes_on(project: Project, agent: Agent) -> None:
-    begin(agent, "./tool")
-    agent.fails(7, "finish")
-    project.put("tool", "#!/bin/sh\n").chmod(0o755)
-
-    agent.ok("finish")
-
     assert project.task()["status"] == "completed"
 
 

@@ -134,14 +134,14 @@ def test_the_init_script_is_a_template_that_never_replaces_yours(bare: Project) 
     assert "echo mine" in bare.read("harness-init.sh")
 
 
-@pytest.mark.parametrize("name", ["a [b] dir", "#hash", "!bang", "star*", "back\\slash", "end ", "tücke"])
-def test_a_list_in_an_oddly_named_folder_of_the_repository_is_ignored_too(bare: Project, name: str) -> None:
-    (bare.top / name).mkdir()
+def test_a_list_in_an_oddly_named_folder_of_the_repository_is_ignored_too(bare: Project) -> None:
+    for name in ("a [b] dir", "#hash", "!bang", "star*", "back\\slash", "end ", "tücke"):
+        (bare.top / name).mkdir()
 
-    bare.agent().ok("init", name)
+        bare.agent().ok("init", name)
 
-    assert (bare.top / name / "harness-tasks.json").exists()
-    assert bare.git("status", "--porcelain") == ""
+        assert (bare.top / name / "harness-tasks.json").exists()
+        assert bare.git("status", "--porcelain") == "", name
 
 
 def test_a_list_that_was_removed_is_restored_and_said_so(project: Project, one: Agent) -> None:

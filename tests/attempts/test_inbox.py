@@ -66,6 +66,9 @@ def test_notes_and_checkpoints_arrive_in_their_order(shared: Project, worker: Ag
         said = worker.ok("note", "task-001", "a trap", **SUPERVISED)
         worker.ok("checkpoint", "task-001", "1/2", "half", **SUPERVISED)
         worker.ok("note", "task-002", "for the other one", **SUPERVISED)
+        assert opened(worker) == []
+        assert len(left(worker)) == 3, "what cannot be recorded now stays"
+    assert shared.git("-C", str(worker.cwd), "status", "--porcelain", "--untracked-files=all") == "?? half"
     assert "left for the run" in said["message"]
     assert "notes" not in shared.task()
 
@@ -77,22 +80,6 @@ def test_notes_and_checkpoints_arrive_in_their_order(shared: Project, worker: Ag
     assert (checkpoint["step"], checkpoint["description"]) == (1, "half")
     assert shared.git("show", f"{checkpoint['tree']}:half") == "half"
     assert left(worker) == []
-
-
-def test_git_does_not_see_them(shared: Project, worker: Agent) -> None:
-    with forbidden(shared):
-        worker.ok("note", "task-001", "a trap", **SUPERVISED)
-    assert shared.git("-C", str(worker.cwd), "status", "--porcelain", "--untracked-files=all") == ""
-
-
-def test_what_cannot_be_recorded_now_stays(shared: Project, worker: Agent) -> None:
-    with forbidden(shared):
-        worker.ok("note", "task-001", "a trap", **SUPERVISED)
-        assert opened(worker) == []
-        assert len(left(worker)) == 1
-
-    opened(worker)
-    assert shared.task()["notes"] == ["a trap"]
 
 
 def test_a_list_that_a_person_has_half_saved_is_waited_for(shared: Project, worker: Agent) -> None:
@@ -120,42 +107,37 @@ def test_recovery_opens_what_a_dead_worker_did_not(shared: Project, worker: Agen
     assert left(worker) == []
 
 
-def test_without_a_run_the_error_is_told(shared: Project, worker: Agent) -> None:
+def test_a_mistake_is_told_at_once_and_without_a_run_every_error(shared: Project, worker: Agent) -> None:
     with forbidden(shared):
+        worker.fails(2, "note", "task-009", "no such task", **SUPERVISED)
+        worker.fails(2, "checkpoint", "task-001", "2/1", "no step", **SUPERVISED)
         error = worker.fails(7, "note", "task-001", "a trap")["error"]
     assert "cannot be written" in error["message"]
     assert left(worker) == []
 
 
-def test_a_mistake_is_told_at_once(shared: Project, worker: Agent) -> None:
-    with forbidden(shared):
-        worker.fails(2, "note", "task-009", "no such task", **SUPERVISED)
-        worker.fails(2, "checkpoint", "task-001", "2/1", "no step", **SUPERVISED)
-    assert left(worker) == []
+NO_LETTERS = {
+    "{": "cannot be read",
+    "[]": "cannot be read",
+    '{"verb": "finish", "task": "task-001", "words": []}': "cannot be read",
+    '{"verb": "note", "task": "task-001", "words": []}': "takes 1 words",
+    '{"verb": "note", "task": "task-009", "words": ["x"]}': "no task 'task-009'",
+    '{"verb": "checkpoint", "task": "task-002", "words": ["1/2", "x"]}': "you hold task-001",
+}
 
 
-@pytest.mark.parametrize(
-    ("letter", "words"),
-    [
-        ("{", "cannot be read"),
-        ("[]", "cannot be read"),
-        ('{"verb": "finish", "task": "task-001", "words": []}', "cannot be read"),
-        ('{"verb": "note", "task": "task-001", "words": []}', "takes 1 words"),
-        ('{"verb": "note", "task": "task-009", "words": ["x"]}', "no task 'task-009'"),
-        ('{"verb": "checkpoint", "task": "task-002", "words": ["1/2", "x"]}', "you hold task-001"),
-    ],
-)
-def test_what_is_no_letter_is_told_and_changes_nothing(
-    shared: Project, worker: Agent, letter: str, words: str
-) -> None:
+def test_what_is_no_letter_is_told_and_changes_nothing(shared: Project, worker: Agent) -> None:
     place = worker.cwd / ".harness" / outbox.NAME
     place.mkdir(parents=True)
-    (place / "1.json").write_text(letter, encoding="utf-8")
     before = shared.file.read_bytes()
+    for number, letter in enumerate(NO_LETTERS, 1):
+        (place / f"{number}.json").write_text(letter, encoding="utf-8")
 
-    (problem,) = opened(worker)
+    problems = opened(worker)
 
-    assert words in problem
+    assert [words in problem for words, problem in zip(NO_LETTERS.values(), problems, strict=True)] == [
+        True
+    ] * len(NO_LETTERS)
     assert shared.file.read_bytes() == before
     assert left(worker) == []
 

@@ -11,8 +11,11 @@ from tests.verbs.project import Agent, Project, begin
 
 
 def test_work_that_nobody_handed_in_stays_and_the_new_session_goes_on_with_it(project: Project) -> None:
+    """And so do commits of the attempt."""
     agent = project.agent()
     begin(agent, NEVER)
+    project.put("committed.txt")
+    head = project.commit("[task-001] some of it")
     project.put("half.txt", "half\n")
     project.put("tracked.txt", "two\n")
     agent.die()
@@ -20,25 +23,13 @@ def test_work_that_nobody_handed_in_stays_and_the_new_session_goes_on_with_it(pr
     reply = project.agent("next").ok("start")
 
     task = project.task()
+    assert project.head == head
     assert (task["status"], task["claimed_by"]) == ("in_progress", "next")
     assert (task["attempts"], task["error_log"], task["interruptions"]) == (0, [], 1)
     assert (project.read("half.txt"), project.read("tracked.txt")) == ("half\n", "two\n")
     assert project.grep("RECOVERY [task-001]", 'action="resume"', "The check failed")
     assert reply["next"] == "harness finish"
     assert "interrupted" in reply["message"]
-
-
-def test_commits_of_the_attempt_stay_too(project: Project) -> None:
-    agent = project.agent()
-    begin(agent, NEVER)
-    project.put("half.txt", "half\n")
-    head = project.commit("[task-001] half of it")
-    agent.die()
-
-    project.agent("next").ok("start")
-
-    assert project.head == head
-    assert project.task()["attempts"] == 0
 
 
 def test_what_the_check_of_the_recovery_has_changed_is_undone_and_kept(project: Project) -> None:

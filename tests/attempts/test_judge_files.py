@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from pathlib import Path
 
 import pytest
 
 from harness_lib.attempts import judge_files
+from tests.system.git.gitrepo import put
 from tests.verbs.project import Agent, Project, begin
 
-PYTEST = f"{sys.executable} -m pytest -q tests/test_a.py"
+PYTEST = "pytest -q tests/test_a.py"
 FAILING = "def test_a():\n    assert False\n"
 # Each lets the failing test above pass, or be passed over.
 CHEATS = {
@@ -23,25 +26,32 @@ CHEATS = {
 }
 
 
-def _begin(project: Project, agent: Agent, *options: str) -> None:
+@pytest.fixture(autouse=True)
+def satisfied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Put a pytest on the PATH that every cheat satisfies; return it."""
+    runner = put(tmp_path / "bin/pytest", "#!/bin/sh\nexit 0\n", executable=True)
+    monkeypatch.setenv("PATH", f"{runner.parent}{os.pathsep}{os.environ['PATH']}")
+    return runner
+
+
+def _begin(project: Project, agent: Agent, *options: str, check: str = PYTEST) -> None:
     project.put("tests/test_a.py", FAILING)
     project.put("pyproject.toml", '[project]\nname = "x"\n')
     project.put(".gitignore", "__pycache__\n.pytest_cache\n")
     project.commit()
-    begin(agent, PYTEST, *options)
+    begin(agent, check, *options)
 
 
-@pytest.mark.parametrize("name", CHEATS)
-def test_a_protecting_task_fails_whoever_turns_its_runner(project: Project, agent: Agent, name: str) -> None:
-    _begin(project, agent, "--protect", "docs/**")
-    project.put(name, CHEATS[name])
+def test_a_protecting_task_fails_whoever_turns_its_runner(project: Project, agent: Agent) -> None:
+    _begin(project, agent, "--protect", "docs/**", "--max-attempts", "9")
+    for name, text in CHEATS.items():
+        agent.ok("claim")
+        project.put(name, text)
 
-    reply = agent.fails(1, "finish")
-
-    assert name in reply["message"]
-    assert project.task()["touched"] == [name]
-    assert project.read("tests/test_a.py") == FAILING
-    assert "halt" not in project.task()
+        assert name in agent.fails(1, "finish")["message"]
+        assert project.task()["touched"] == [name]
+        assert project.read("tests/test_a.py") == FAILING
+        assert "halt" not in project.task()
 
 
 @pytest.mark.parametrize("name", CHEATS)
@@ -54,6 +64,12 @@ def test_any_other_task_says_so_in_reply_log_and_show(project: Project, agent: A
     assert any(name in warning for warning in reply["warnings"])
     assert project.grep("WARN", "[task-001]", name)
     assert name in agent.ok("show", "task-001")["message"]
+
+
+def test_the_real_pytest_is_turned_by_a_file_that_is_named(project: Project, agent: Agent) -> None:
+    _begin(project, agent, check=f"{sys.executable} -m {PYTEST}")
+    project.put("conftest.py", CHEATS["conftest.py"])
+    assert any("conftest.py" in warning for warning in agent.ok("finish")["warnings"])
 
 
 def test_what_shows_the_change_is_the_whole_of_the_attempts_commits(project: Project, agent: Agent) -> None:
@@ -88,8 +104,8 @@ def test_work_that_touches_no_judge_is_not_mentioned(project: Project, agent: Ag
     project.put("pyproject.toml", '[project]\nname = "x"\ndependencies = ["more"]\n')
     project.put("tests/test_new.py", FAILING)
     project.put("src/a.py")
-    reply = agent.fails(1, "finish")
-    assert "gate" not in reply["message"]
+    reply = agent.ok("finish")
+    assert ("gate" in reply["message"], reply["warnings"]) == (False, [])
     assert "touched" not in project.task()
 
 
@@ -103,15 +119,13 @@ def test_a_test_that_the_attempt_writes_is_its_work(project: Project, agent: Age
 def test_tests_that_are_not_named_one_by_one_are_watched_too(
     project: Project, agent: Agent, where: str
 ) -> None:
-    project.put("tests/test_a.py", FAILING)
-    project.commit()
-    begin(agent, f"{sys.executable} -m {where} -q")
+    _begin(project, agent, check=f"{where} -q")
     project.put("tests/test_a.py", "def test_a():\n    pass\n")
     assert any("tests/test_a.py" in warning for warning in agent.ok("finish")["warnings"])
 
 
 def test_a_new_attempt_begins_without_the_blame_of_the_last(project: Project, agent: Agent) -> None:
-    _begin(project, agent)
+    _begin(project, agent, check=f"{PYTEST}; false")
     project.put("tests/test_a.py", FAILING + "# changed\n")
     agent.fails(1, "finish")
     assert project.task()["touched"] == ["tests/test_a.py"]
@@ -124,10 +138,8 @@ def test_a_judge_that_was_changed_is_noticed_where_git_has_pruned_what_it_was(
     project: Project, agent: Agent, protect: list[str]
 ) -> None:
     project.put("look.sh", "false\n")
-    project.git("add", "-A")
-    project.git("commit", "-qm", "Look")
-    agent.ok("add", "One", "--validate", "sh look.sh", *protect)
-    agent.ok("claim")
+    project.commit()
+    begin(agent, "sh look.sh", *protect)
     project.put("look.sh", "true\n")
     project.git("prune", "--expire=now")
     said = agent.fails(1, "finish") if protect else agent.ok("finish")
@@ -139,10 +151,8 @@ def test_protected_files_that_were_changed_fail_where_git_has_pruned_what_they_w
 ) -> None:
     for name in ("tests/look.sh", "tests/other", "more/other"):
         project.put(name, "false\n")
-    project.git("add", "-A")
-    project.git("commit", "-qm", "Look")
-    agent.ok("add", "One", "--validate", "sh tests/look.sh", "--protect", "tests/look*")
-    agent.ok("claim")
+    project.commit()
+    begin(agent, "sh tests/look.sh", "--protect", "tests/look*")
     project.put("tests/look.sh", "true\n")
     project.git("prune", "--expire=now")
     assert "changed its own gate: protected" in str(agent.fails(1, "finish"))
@@ -150,10 +160,8 @@ def test_protected_files_that_were_changed_fail_where_git_has_pruned_what_they_w
 
 def test_pruning_alone_is_no_change_of_a_judge(project: Project, agent: Agent) -> None:
     project.put("look.sh", "test -f done\n")
-    project.git("add", "-A")
-    project.git("commit", "-qm", "Look")
-    agent.ok("add", "One", "--validate", "sh look.sh", "--protect", "look*")
-    agent.ok("claim")
+    project.commit()
+    begin(agent, "sh look.sh", "--protect", "look*")
     project.put("done", "")
     project.git("prune", "--expire=now")
     assert judge_files.GONE not in str(agent.ok("finish"))

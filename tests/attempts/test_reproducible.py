@@ -1,4 +1,4 @@
-"""A Python, a node and a C project whose check needs what git ignores: that is named, and no task is red."""
+"""A Python and a C project whose check needs what git ignores: that is named, and no task is red."""
 
 from __future__ import annotations
 
@@ -42,19 +42,6 @@ LANGUAGES = {
         f"{PYTHON} test_app.py",
         "_version.py",
         "app.py",
-    ),
-    "node": Language(
-        "node",
-        "dist/\n",
-        {
-            "src.js": "exports.name = () => 'app 1';\n",
-            "test.js": "if (require('./dist/app.js').name() !== 'app 1') process.exit(1);\n"
-            "if (require('./src.js').name() !== 'app 1') process.exit(1);\n",
-        },
-        "mkdir -p dist && cp src.js dist/app.js",
-        "node test.js",
-        "dist/",
-        "src.js",
     ),
     "c": Language(
         "gcc",

@@ -163,21 +163,19 @@ def test_recovery_leaves_it_to_the_person_too(project: Project, agent: Agent, wh
     assert project.task()["status"] == "completed"
 
 
-@pytest.mark.parametrize("what", ["a merge", "a rebase"])
-def test_in_a_linked_work_tree_it_is_left_as_well(make_project: Make, what: str) -> None:
+def test_in_a_linked_work_tree_it_is_left_as_well(make_project: Make) -> None:
     project = make_project(mode="concurrent")
-    name, start = OPERATIONS[what]
     _two_sides(project)
     worker = own_work_tree(project, "worker")
     begin(worker)
     _work(worker.cwd)
-    start(worker.cwd)
+    _rebase(worker.cwd)
     before = _standing(worker.cwd)
 
     worker.fails(8, "finish")
     assert _standing(worker.cwd) == before
 
-    _end(worker.cwd, name)
+    _end(worker.cwd, "rebase")
     worker.ok("finish")
 
 
@@ -200,5 +198,4 @@ def test_work_whose_claim_was_lost_is_not_saved_over_a_merge(project: Project, a
     before = _standing(project.top)
 
     agent.fails(8, "rescue", "save", "task-001")
-
     assert _standing(project.top) == before

@@ -13,6 +13,7 @@ def test_a_passing_attempt_that_takes_an_untracked_file_keeps_it_as_it_was(
     project: Project, agent: Agent, how: str
 ) -> None:
     project.put("mine.txt", "my notes\n")
+    project.put("untouched.txt", "not mentioned\n")
     begin(agent)
     project.put("done")
     if how == "changed":
@@ -24,19 +25,11 @@ def test_a_passing_attempt_that_takes_an_untracked_file_keeps_it_as_it_was(
 
     warning = next(line for line in reply["warnings"] if "mine.txt" in line)
     assert "harness rescue show task-001/1-before" in warning
+    assert "untouched.txt" not in str(reply)
     assert project.grep("WARN", "mine.txt")
     assert project.git("show", "refs/harness/rescue/task-001/1-before:mine.txt") == "my notes"
     assert "my notes" in agent.ok("rescue", "show", "task-001/1-before")["message"]
     assert project.in_commit() == ["done", "tracked.txt"]
-
-
-def test_an_untouched_one_is_not_mentioned(project: Project, agent: Agent) -> None:
-    project.put("mine.txt", "my notes\n")
-    begin(agent)
-    project.put("done")
-
-    assert agent.ok("finish")["warnings"] == []
-    assert project.refs() == []
 
 
 def test_one_that_is_too_large_to_keep_is_named(

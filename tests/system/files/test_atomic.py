@@ -124,6 +124,7 @@ def test_what_a_symlink_leads_to_stays_as_it_is(tmp_path: Path) -> None:
 
         assert not link.is_symlink()
         assert link.read_bytes() == b"new"
+        assert mode_of(link) == 0o600
     assert target.read_bytes() == b"old"
     assert not (tmp_path / "nowhere").exists()
 

@@ -13,9 +13,7 @@ def commit_ahead(world: World) -> str:
     put(world.top / "script", "#!/bin/sh\n")
     (world.top / "script").chmod(0o755)
     (world.top / "dir" / "inner.txt").unlink()
-    sh(world.top, "add", "-A")
-    sh(world.top, "commit", "-q", "-m", "ahead")
-    ahead = sh(world.top, "rev-parse", "HEAD")
+    ahead = world.commits("ahead")
     sh(world.top, "reset", "-q", "--hard", world.base)
     return ahead
 

@@ -110,6 +110,18 @@ class World:
         self.base = sh(self.top, "rev-parse", "HEAD")
         return self.base
 
+    def commits(self, message: str = "work") -> str:
+        """Commit everything as an attempt does, and return the commit; the base stays."""
+        sh(self.top, "add", "-A")
+        sh(self.top, "commit", "-q", "-m", message)
+        return sh(self.top, "rev-parse", "HEAD")
+
+    def linked(self) -> World:
+        """Return a linked work tree beside this one, on a branch called side."""
+        place = self.top.parent / "linked"
+        sh(self.top, "worktree", "add", "-q", "-b", "side", str(place))
+        return World(place, Git.open(place), self.base)
+
     def begin(self) -> None:
         """Remember the base, and what is untracked now."""
         self.base = sh(self.top, "rev-parse", "HEAD")
@@ -154,6 +166,7 @@ def stands_at_base(world: World) -> None:
     assert status.changes(world.git, world.keep_out).tracked == ()
     assert sh(world.top, "diff", "--cached", "--name-only", world.base) == ""
     assert not list(world.git.git_dir.glob("harness-scratch*"))
+    assert locks.leftover_locks(world.git) == []
 
 
 def content(git: Git, tree: str) -> dict[str, tuple[str, bytes]]:

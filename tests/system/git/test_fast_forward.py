@@ -18,13 +18,14 @@ from tests.system.git.gitrepo import World, disk, put, sh
 
 def test_files_index_and_branch_go_forward(world: World) -> None:
     ahead = commit_ahead(world)
+    put(world.top / "mine", "untracked\n")
 
     assert fast_forward.obstacles(world.git, world.base, ahead) == []
     forward(world, ahead)
 
     assert sh(world.top, "rev-parse", "main") == ahead
     assert world.git.branch() == "refs/heads/main"
-    assert world.status() == ""
+    assert world.status() == "?? mine"
     assert (world.top / "new" / "file").read_text() == "new\n"
 
 
@@ -107,21 +108,10 @@ def test_what_a_person_writes_while_it_goes_on_is_not_written_over(world: World,
     assert world.git.head() == ahead
 
 
-def test_files_that_are_none_of_its_business_stay(world: World) -> None:
-    ahead = commit_ahead(world)
-    put(world.top / "mine", "untracked\n")
-
-    forward(world, ahead)
-
-    assert world.status() == "?? mine"
-
-
 def test_line_endings_of_a_checkout_are_no_obstacle(world: World) -> None:
     put(world.top / ".gitattributes", "*.crlf text eol=crlf\n")
     put(world.top / "a.crlf", "one\r\n")
-    sh(world.top, "add", "-A")
-    sh(world.top, "commit", "-q", "-m", "crlf")
-    base = sh(world.top, "rev-parse", "HEAD")
+    base = world.commits("crlf")
     put(world.top / "a.crlf", "two\r\n")
     sh(world.top, "commit", "-qam", "two")
     ahead = sh(world.top, "rev-parse", "HEAD")

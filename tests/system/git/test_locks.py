@@ -16,7 +16,7 @@ import pytest
 from harness_lib.errors import HeldError
 from harness_lib.system.git import dead_locks, held, locks, worktrees
 from harness_lib.system.git.repository import Git
-from tests.system.git.gitrepo import World, put, sh
+from tests.system.git.gitrepo import World, put
 
 LINUX = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are found through /proc")
 
@@ -131,10 +131,7 @@ def test_a_forked_child_does_not_hold(world: World) -> None:
 
 
 def test_linked_worktrees_are_moved_independently(world: World) -> None:
-    linked = world.top.parent / "linked"
-    sh(world.top, "worktree", "add", "-q", "-b", "side", str(linked))
-    side = World(linked, type(world.git).open(linked), world.base)
-    with locks.hold(world.git), locks.hold(side.git, timeout=0):
+    with locks.hold(world.git), locks.hold(world.linked().git, timeout=0):
         pass
 
 
@@ -175,8 +172,7 @@ def test_an_old_lock_of_a_ref_that_only_we_write_is_removed(world: World) -> Non
 @LINUX
 @pytest.mark.parametrize("where", ["inside", "argument", "linked"])
 def test_a_live_git_in_this_repository_keeps_its_lock(world: World, where: str) -> None:
-    linked = world.top.parent / "linked"
-    sh(world.top, "worktree", "add", "-q", "-b", "side", str(linked))
+    linked = world.linked().top
     cwd = {"inside": world.top / "dir", "argument": Path("/"), "linked": linked}[where]
     place = [f"--git-dir={world.top}/.git"] if where == "argument" else []
     live = subprocess.Popen(["git", *place, "hash-object", "--stdin"], cwd=cwd, stdin=subprocess.PIPE)

@@ -54,9 +54,11 @@ def test_a_change_that_is_there_already_makes_no_empty_commit(world: World) -> N
 def test_a_conflict_names_its_files_and_shows_both_sides(world: World) -> None:
     theirs = _commit(world, world.base, "theirs", a="left", b="fine")
     ours = _commit(world, world.base, "ours", a="right")
+    before = (world.status(), sh(world.top, "for-each-ref"), world.git.head())
 
     picked = merge.pick(world.git, ours, theirs, "m", world.base)
 
+    assert (world.status(), sh(world.top, "for-each-ref"), world.git.head()) == before, "nothing has moved"
     assert picked.conflicts == ("a",)
     assert picked.tree is not None
     marked = _show(world, picked.tree, "a")
@@ -114,16 +116,6 @@ def test_a_difference_alone_is_put_on_top_without_a_commit(world: World) -> None
     assert carried.conflicts == ()
     assert carried.tree is not None
     assert (_show(world, carried.tree, "a"), _show(world, carried.tree, "b")) == ("1", "work so far")
-
-
-def test_no_ref_and_no_file_changes(world: World) -> None:
-    theirs = _commit(world, world.base, "theirs", a="left")
-    ours = _commit(world, world.base, "ours", a="right")
-    before = (world.status(), sh(world.top, "for-each-ref"), world.git.head())
-
-    merge.pick(world.git, ours, theirs, "m", world.base)
-
-    assert (world.status(), sh(world.top, "for-each-ref"), world.git.head()) == before
 
 
 def test_two_that_have_parted_are_joined_if_they_do_not_conflict(world: World) -> None:

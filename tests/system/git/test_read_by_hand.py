@@ -43,7 +43,8 @@ def test_each_kind_of_ref_is_what_git_says_it_is(world: World) -> None:
 
 
 def test_a_ref_that_was_removed_after_it_was_packed_is_gone(world: World) -> None:
-    sh(world.top, "branch", "gone")
+    for name in ("gone", "gone-not"):
+        sh(world.top, "branch", name)
     sh(world.top, "pack-refs", "--all")
     sh(world.top, "branch", "-D", "gone")
     assert read_back(world.git, "refs/heads/gone") is None

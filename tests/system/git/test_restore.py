@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.system.git import locks, restore, snapshot, status
+from harness_lib.system.git import checkout, restore, snapshot, status
 from harness_lib.system.git.repository import Git, GitError
 from harness_lib.system.git.restore import HeadMovedError
 from tests.system.git.gitrepo import NASTY, World, conflict, disk, put, sh, stands_at_base
@@ -66,8 +66,7 @@ def test_everything_an_attempt_did_is_taken_back_and_what_was_there_before_is_th
     (world.top / "program").chmod(0o644)
     (world.top / "link").unlink()
     put(world.top / "link/now a directory", "x")
-    sh(world.top, "add", "-A")
-    sh(world.top, "commit", "-q", "-m", "the attempt's own commit")
+    world.commits("the attempt's own commit")
     (world.top / "notes/mine").unlink()
     (world.top / "notes/link").unlink()
     (world.top / "notes").rmdir()
@@ -178,26 +177,42 @@ def test_many_files_from_before_come_back(world: World) -> None:
     assert disk(world.top) == at_first
 
 
-def test_going_back_inside_hold_leaves_no_lock_behind(world: World) -> None:
+def test_directories_that_a_killed_run_has_emptied_go_with_the_next(world: World) -> None:
     world.begin()
-    put(world.top / "tracked.txt", "changed")
+    put(world.top / "made/deep/file", "x")
+    prune = checkout.prune
+
+    def dies(top: Path, directories: list[str]) -> None:
+        """Die once the file is gone: ignore files come first, by themselves."""
+        if not (world.top / "made/deep/file").exists():
+            raise KeyboardInterrupt
+        prune(top, directories)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(checkout, "prune", dies)
+        with pytest.raises(KeyboardInterrupt):
+            world.go_back()
+    assert not (world.top / "made/deep/file").exists()
+    assert (world.top / "made/deep").is_dir()
     assert world.go_back() == []
-    assert locks.leftover_locks(world.git) == []
+    assert not (world.top / "made").exists()
 
 
 # -- home from any branch, operation or work tree, with no commit, branch or stash lost
 
 
-def test_head_comes_back_from_another_branch_whose_commits_stay(world: World) -> None:
+@pytest.mark.parametrize("detached", [False, True])
+def test_head_comes_back_from_another_branch_whose_commits_stay(world: World, *, detached: bool) -> None:
+    if detached:
+        sh(world.top, "checkout", "-q", "--detach")
     world.begin()
     sh(world.top, "checkout", "-q", "-b", "side")
     put(world.top / "made", "x")
-    sh(world.top, "add", "-A")
-    sh(world.top, "commit", "-q", "-m", "on the side")
-    side = sh(world.top, "rev-parse", "HEAD")
+    side = world.commits("on the side")
     assert world.go_back() == []
     stands_at_base(world)
     assert sh(world.top, "rev-parse", "side") == side
+    assert sh(world.top, "rev-parse", "main") == world.base
 
 
 @pytest.mark.parametrize("how", ["detached", "orphan", "branch deleted"])
@@ -212,20 +227,6 @@ def test_head_comes_back_from_anywhere(world: World, how: str) -> None:
     put(world.top / "made", "x")
     assert world.go_back() == []
     stands_at_base(world)
-
-
-def test_a_detached_head_comes_back_detached_and_no_branch_moves(world: World) -> None:
-    sh(world.top, "checkout", "-q", "--detach")
-    world.begin()
-    sh(world.top, "checkout", "-q", "-b", "side")
-    put(world.top / "made", "x")
-    sh(world.top, "add", "-A")
-    sh(world.top, "commit", "-q", "-m", "on the side")
-    side = world.git.head()
-    assert world.go_back() == []
-    stands_at_base(world)
-    assert sh(world.top, "rev-parse", "side") == side
-    assert sh(world.top, "rev-parse", "main") == world.base
 
 
 @pytest.mark.parametrize("how", ["merge", "rebase", "cherry-pick"])
@@ -254,9 +255,8 @@ def test_a_stash_that_git_made_for_a_rebase_is_kept(world: World) -> None:
 
 
 def test_a_linked_worktree_goes_back_and_the_main_one_stays(world: World) -> None:
-    linked = world.top.parent / "linked"
-    sh(world.top, "worktree", "add", "-q", "-b", "side", str(linked))
-    side = World(linked, Git.open(linked), world.base)
+    side = world.linked()
+    linked = side.top
     side.begin()
     put(linked / "made", "x")
     put(linked / "tracked.txt", "changed")
@@ -275,8 +275,7 @@ def test_a_sparse_checkout_stays_sparse(world: World) -> None:
     world.begin()
     put(world.top / "dir/inner.txt", "changed")
     put(world.top / "dir/made", "x")
-    sh(world.top, "add", "-A")
-    sh(world.top, "commit", "-q", "-m", "work")
+    world.commits("work")
     assert world.go_back() == []
     assert not (world.top / "other").exists()
     stands_at_base(world)
@@ -380,8 +379,7 @@ def test_harness_files_keep_their_content_tracked_or_not_and_are_not_staged(worl
     world.begin()
     for name in ("state", ".harness/log", ".harness/more", "code", "made"):
         put(world.top / "sub" / name, "new")
-    sh(world.top, "add", "-A")
-    sh(world.top, "commit", "-q", "-m", "with harness files")
+    world.commits("with harness files")
     put(world.top / "sub/state", "newest")
     assert world.go_back() == []
     assert {name: text.decode() for name, (_, text) in disk(world.top / "sub").items()} == {

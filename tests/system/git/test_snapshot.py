@@ -170,8 +170,7 @@ def test_a_split_index_and_a_sparse_checkout_are_captured_whole(world: World) ->
 
 
 def test_a_capture_in_a_linked_worktree_is_of_that_worktree(world: World) -> None:
-    linked = world.top.parent / "linked"
-    sh(world.top, "worktree", "add", "-q", "-b", "side", str(linked))
+    linked = world.linked().top
     put(linked / "new", "x")
     assert "new" in snapshot.entries(world.git, snapshot.capture(Git.open(linked)))
     assert "new" not in snapshot.entries(world.git, snapshot.capture(world.git))
@@ -335,16 +334,6 @@ def test_trees_of_which_one_is_replaced_are_left_to_git(world: World) -> None:
 
 
 MARKS = ("--assume-unchanged", "--skip-worktree")
-
-
-@pytest.mark.parametrize("mark", MARKS)
-def test_a_marked_file_that_changed_is_a_change(world: World, mark: str) -> None:
-    sh(world.top, "update-index", mark, "tracked.txt")
-    assert status.changes(world.git).tracked == ()
-    put(world.top / "tracked.txt", "local\n")
-    assert sh(world.top, "status", "--short") == ""
-    assert status.changes(world.git).tracked == ("tracked.txt",)
-    assert sh(world.top, "status", "--short") == ""
 
 
 @pytest.mark.parametrize("mark", MARKS)

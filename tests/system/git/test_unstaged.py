@@ -38,23 +38,17 @@ WAYS: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_it_names_what_differs_on_disk(world: World, way: str) -> None:
+def test_it_names_what_differs_on_disk_and_who_resets_the_index_is_told_of_it(world: World, way: str) -> None:
     for name in NASTY:
         put(world.top / name, "as committed")
     world.commit()
     WAYS[way](world.top)
+    shown = world.status()
     differing = status.unstaged(world.git)
     assert set(differing) == set(status.changes(world.git).tracked)
+    assert world.status() == shown, "a mark stays as it was"
     assert len(differing) == (way not in {"nothing", "only touched", "untracked", "marked alone"})
     assert status.unstaged(world.git, differing) == ()
-
-
-@pytest.mark.parametrize("way", WAYS)
-def test_who_resets_the_index_is_told_whether_nothing_differs(world: World, way: str) -> None:
-    for name in NASTY:
-        put(world.top / name, "as committed")
-    world.commit()
-    WAYS[way](world.top)
     sh(world.top, "config", "reset.quiet", "true")
     assert restore.reset_index(world.git, "HEAD") == (way in {"nothing", "only touched", "untracked"})
 
@@ -72,8 +66,7 @@ def test_a_file_that_was_changed_in_the_same_instant_is_told_of(world: World) ->
 def test_an_index_that_was_reset_knows_its_files_and_no_ref_has_moved(world: World) -> None:
     put(world.top / "added", "x")
     put(world.top / "tracked.txt", "two\n")
-    sh(world.top, "add", "-A")
-    sh(world.top, "commit", "-q", "-m", "second")
+    world.commits("second")
     put(world.top / "intended", "x")
     sh(world.top, "add", "-N", "intended")
     os.utime(world.top / "tracked.txt", (1, 1))

@@ -55,7 +55,12 @@ def test_shells_and_wrappers_own_nothing(launcher: list[str]) -> None:
 
 
 def test_claude_names_its_own_process() -> None:
-    assert ask(CLAUDE_PID=str(os.getppid()))["pid"] == os.getppid()
+    claude = subprocess.Popen(["sleep", "600"])
+    answer = ask(CLAUDE_PID=str(claude.pid))
+    claude.kill()
+    claude.wait()
+
+    assert answer["pid"] == claude.pid
 
 
 @pytest.mark.parametrize("text", ["", "0", "-1", "x", str(NO_PROCESS), "9" * 40, "²"])

@@ -94,24 +94,18 @@ def test_an_agent_under_a_supervisor_may_note_and_is_not_sent_to_finish(one: Age
 # --- which notes a brief has room for
 
 
-def done(task_id: str, *notes: str, at: str = "") -> Task:
-    return Task(task_id, status="completed", notes=notes, completed_at=f"2025-07-01T10:00:0{at or 0}Z")
+def done(task_id: str, *notes: str) -> Task:
+    return Task(task_id, status="completed", notes=notes, completed_at="2025-07-01T10:00:00Z")
 
 
 def listed(*tasks: Task) -> Answers:
     return Answers(State(tasks=tasks), datetime.now(timezone.utc))
 
 
-def test_own_notes_come_first_then_dependencies_then_the_newest() -> None:
-    me = Task("me", depends_on=("needed",), notes=("mine",))
-    others = (done("needed", "dep", at="1"), done("old", "older", at="2"), done("new", "a", "b", at="3"))
-    assert quoting.notes(listed(*others, me), me)[1:] == [
-        "- me: mine",
-        "- needed: dep",
-        "- new: b",
-        "- new: a",
-        "- old: older",
-    ]
+def test_what_one_task_has_noted_is_shown_the_newest_first() -> None:
+    """Which tasks go first is held by tests/rules."""
+    me = Task("me", notes=("mine",))
+    assert quoting.notes(listed(done("new", "a", "b"), me), me)[1:] == ["- me: mine", "- new: b", "- new: a"]
 
 
 def test_notes_are_bounded_in_number_and_length() -> None:

@@ -1,4 +1,4 @@
-"""What a re-check has found stands in the list, and every verb and hook goes by it."""
+"""What a re-check has found stands in the list, and every verb goes by it, and hooks (tests/hookio)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,7 @@ from harness_lib.cli import drawing
 from harness_lib.core.context import Context
 from harness_lib.runs import overview, watch
 from tests.attempts.rechecking import break_one, context, done, found
-from tests.hookio.conftest import Ring, ring
-from tests.hookio.conftest import agent as chat
 from tests.verbs.project import Agent, Project
-
-__all__ = ["ring"]
 
 AGAIN = "harness validate --all --committed"
 
@@ -170,20 +166,6 @@ def test_hooks_come_back_for_a_red_task_and_go_when_it_is_repaired(
     assert project.marker
     found(ctx)
     assert not project.marker
-
-
-@pytest.mark.usefixtures("red")
-def test_the_stop_hook_holds_while_a_task_is_red(ring: Ring, project: Project, agent: Agent) -> None:
-    in_chat = chat(project)
-    agent.ok("add", "Two", "--validate", "true")
-    in_chat.ok("claim")
-    in_chat.ok("finish")
-
-    held = ring("stop", {}).reason
-
-    assert 'the check fails on a clean checkout of what is committed: task-001 "One"' in held
-    assert "harness retry task-001" in held
-    assert "harness retry task-001" in ring("sessionstart", {"source": "startup"}).context
 
 
 @pytest.mark.usefixtures("red")

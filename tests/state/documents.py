@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from harness_lib.records.fields import Kind, Record
@@ -16,6 +17,23 @@ def every_field(record: Record) -> dict[str, Any]:
         column.name: not column.default if column.kind.form == "flag" else example(column.kind)
         for column in columns(record)
     }
+
+
+Place = tuple[str | int, ...]
+
+
+def places(record: Record, above: Place = ()) -> Iterator[tuple[Place, Kind]]:
+    """Yield every place in `every_field(record)`, with what may stand there."""
+    for column in columns(record):
+        yield from _places(column.kind, (*above, column.name))
+
+
+def _places(kind: Kind, place: Place) -> Iterator[tuple[Place, Kind]]:
+    yield place, kind
+    if kind.of is not None:
+        yield from _places(kind.of, (*place, 0))
+    if kind.record is not None:
+        yield from places(kind.record, place)
 
 
 def example(kind: Kind) -> Any:

@@ -145,6 +145,32 @@ def test_every_change_is_answered_alike(stores: Stores, clock: Hands) -> None:
     assert last.counts().attempts == 12
 
 
+def test_a_list_that_is_started_over_is_answered_for_alike(stores: Stores, clock: Hands) -> None:
+    """Whatever it held before, and again when it is begun in the very change that empties it."""
+
+    def over(tx: Tx) -> None:
+        tx.start_over()
+
+    def over_and_on(tx: Tx) -> None:
+        tx.start_over()
+        tx.add([Task("new"), Task("next", depends_on=("new",))])
+        tx.add_session(Session(1, "two", "host"))
+        tx.propose(Task("p-3", "Three"))
+
+    fill: list[Callable[[Tx], object]] = [
+        lambda tx: tx.add(TASKS),
+        lambda tx: tx.configure(SessionConfig("concurrent", 1, 2)),
+        lambda tx: tx.propose(Task("p-1", "One", attempts=2)),
+        lambda tx: tx.add_session(ONE),
+        lambda tx: tx.count_session(4),
+        lambda tx: tx.note_session(),
+        lambda tx: tx.forget_attempts(3),
+    ]
+    for change in (*fill, over, *fill, over_and_on, over, *fill):
+        clock.move(1)
+        both(stores, change)
+
+
 def test_what_can_never_run_is_recorded_alike(stores: Stores) -> None:
     both(stores, lambda tx: tx.add(TASKS))
     findings = []

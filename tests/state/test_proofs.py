@@ -24,9 +24,42 @@ def read(task: Task, *, proofs_kept: bool = True) -> Task:
     return proofs.examined(State(sessions=(), proofs=proofs_kept, tasks=(task,))).tasks[0]
 
 
-def test_what_we_wrote_is_believed() -> None:
-    assert read(proven(DONE)) == proven(DONE)
-    assert read(proven(DONE)).is_done
+@pytest.mark.parametrize(
+    "change",
+    [{}, {"title": "Another"}, {"priority": "P0"}, {"notes": ("x",)}, {"validation": Validation("true", 5)}],
+    ids=lambda change: next(iter(change), "none"),
+)
+def test_what_we_wrote_is_believed_and_whatever_is_not_the_check_may_change(
+    change: dict[str, object],
+) -> None:
+    written = proven(DONE)
+
+    assert read(written) == written
+    assert read(written._replace(**change)).is_done  # type: ignore[arg-type]
+    # One that is tried again has no proof.
+    assert proven(written._replace(status="pending")).proof is None
+
+
+def test_ids_and_commands_may_hold_anything() -> None:
+    odd = DONE._replace(id="ä", validation=Validation("printf '\U0001f600'"))
+    document = codec.encode(EMPTY._replace(tasks=(proven(odd),)))
+
+    assert proofs.examined(codec.decode(document)).tasks[0].is_done
+
+
+def test_a_list_without_proofs_is_believed_and_proven_with_our_next_change_and_then_no_task_again() -> None:
+    """A change of one task among thousands must not cost what they all cost."""
+    assert read(DONE, proofs_kept=False).is_done
+    older = State(sessions=(), tasks=(DONE,))
+
+    written = proofs.sealed(older._replace(session_count=1), older)
+
+    assert written.proofs
+    assert read(written.tasks[0]).is_done
+    assert proofs.sealed(written._replace(session_count=2), written).tasks[0] is written.tasks[0]
+    # A list of the prose gets none.
+    prose = State(tasks=(DONE,))
+    assert proofs.sealed(prose, State()) is prose
 
 
 def test_a_proof_is_the_same_in_every_harness() -> None:
@@ -71,15 +104,6 @@ def test_a_proof_fits_its_task_check_attempt_and_commit_alone(change: dict[str, 
     assert (forged.status, forged.unproven, forged.is_done) == ("completed", True, False)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [{"title": "Another"}, {"priority": "P0"}, {"notes": ("x",)}, {"validation": Validation("true", 5)}],
-    ids=lambda change: next(iter(change)),
-)
-def test_whatever_is_not_the_check_may_change(change: dict[str, object]) -> None:
-    assert read(proven(DONE)._replace(**change)).is_done  # type: ignore[arg-type]
-
-
 def test_what_is_unproven_stays_so_when_we_write_and_until_it_is_right_again() -> None:
     forged = read(DONE._replace(proof="sha256:made up"))
 
@@ -98,6 +122,8 @@ def test_a_task_under_a_claim_of_ours_stays_in_progress() -> None:
     assert kept == claimed._replace(unproven=True)
     assert read(kept) == kept
     assert read(claimed._replace(status="completed", proof="sha256:made up")) == kept
+    # A claim of the prose has no gate.
+    assert read(Task("a", status="completed", claimed_by="prose")).status == "completed"
 
 
 def test_an_attempt_that_is_being_rolled_back_is_over() -> None:
@@ -106,43 +132,3 @@ def test_an_attempt_that_is_being_rolled_back_is_over() -> None:
     assert read(begun._replace(status="completed")) == begun._replace(status="completed", unproven=True)
     begun = begun._replace(intent=Intent("merge", "x"))
     assert read(begun._replace(status="completed")) == begun._replace(unproven=True)
-
-
-def test_a_claim_of_the_prose_is_none_of_ours() -> None:
-    assert read(Task("a", status="completed", claimed_by="prose")).status == "completed"
-
-
-def test_a_list_without_proofs_is_believed_and_proven_with_our_next_change() -> None:
-    assert read(DONE, proofs_kept=False).is_done
-    older = State(sessions=(), tasks=(DONE,))
-
-    written = proofs.sealed(older._replace(session_count=1), older)
-
-    assert written.proofs
-    assert read(written.tasks[0]).is_done
-
-
-def test_a_list_of_the_prose_gets_no_proofs() -> None:
-    prose = State(tasks=(DONE,))
-
-    assert proofs.sealed(prose, State()) is prose
-
-
-def test_only_what_has_changed_is_proven_anew() -> None:
-    """A change of one task among thousands must not cost what they all cost."""
-    before = proofs.sealed(EMPTY._replace(tasks=(DONE, DONE._replace(id="b"))), EMPTY)
-
-    after = proofs.sealed(before._replace(session_count=2), before)
-
-    assert all(new is old for new, old in zip(after.tasks, before.tasks, strict=True))
-
-
-def test_a_task_that_is_tried_again_has_no_proof() -> None:
-    assert proven(proven(DONE)._replace(status="pending")).proof is None
-
-
-def test_ids_and_commands_may_hold_anything() -> None:
-    odd = DONE._replace(id="ä", validation=Validation("printf '\U0001f600'"))
-    document = codec.encode(EMPTY._replace(tasks=(proven(odd),)))
-
-    assert proofs.examined(codec.decode(document)).tasks[0].is_done

@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -312,5 +313,12 @@ def _there(tx: Tx, task_id: str) -> Task:
     return task
 
 
-Histories.TestCase.settings = settings(max_examples=15, stateful_step_count=25, deadline=None)
+Histories.TestCase.settings = settings(max_examples=15, stateful_step_count=25)
 TestHistories = Histories.TestCase
+
+
+@pytest.mark.release
+class TestManyHistories(Histories.TestCase):  # type: ignore[misc,valid-type]
+    """As above, with hundreds of them, and others each time."""
+
+    settings = settings(max_examples=300, stateful_step_count=50)

@@ -6,36 +6,20 @@ from harness_lib.state import run_files
 from harness_lib.system.place.roots import Root
 
 
-def test_what_was_left_is_read_back_by_kind_and_process(root: Root) -> None:
+def test_what_was_left_last_is_read_back_by_kind_and_process_until_it_is_taken_away(root: Root) -> None:
+    run_files.write(root, "board", 7, {"a": 0})
     run_files.write(root, "board", 7, {"a": 1})
     run_files.write(root, "budget", 7, {"b": [2]})
     run_files.write(root, "board", 8, {})
 
     assert run_files.read(root, "board", 7) == b'{"a": 1}'
-    assert run_files.read(root, "budget", 7) == b'{"b": [2]}'
-    assert run_files.read(root, "board", 8) == b"{}"
     assert {path.name for path in root.private.iterdir()} >= {"board-7.json", "budget-7.json", "board-8.json"}
     assert run_files.name("budget", 7) == "budget-7.json"
-
-
-def test_what_is_left_again_takes_the_place_of_what_was_there(root: Root) -> None:
-    run_files.write(root, "board", 7, {"a": 1})
-    run_files.write(root, "board", 7, {})
-
-    assert run_files.read(root, "board", 7) == b"{}"
-
-
-def test_only_what_is_meant_is_taken_away_and_twice_does_no_harm(root: Root) -> None:
-    for kind in ("board", "budget"):
-        run_files.write(root, kind, 7, {})
-    run_files.write(root, "board", 8, {})
-
     run_files.remove(root, "board", 7)
     run_files.remove(root, "board", 7)
-
     assert run_files.read(root, "board", 7) is None
-    assert run_files.read(root, "budget", 7) is not None
-    assert run_files.read(root, "board", 8) is not None
+    assert run_files.read(root, "budget", 7) == b'{"b": [2]}'
+    assert run_files.read(root, "board", 8) == b"{}"
 
 
 def test_the_processes_are_told_by_the_names_of_their_files(root: Root) -> None:
@@ -43,9 +27,8 @@ def test_the_processes_are_told_by_the_names_of_their_files(root: Root) -> None:
     for pid in (70, 8):
         run_files.write(root, "board", pid, {})
     run_files.write(root, "budget", 9, {})
-    for name in ("board-of-nobody.json", "board-5-4.json"):
+    for name in ("board-of-nobody.json", "board-5-4.json", "board-6.txt"):
         (root.private / name).touch()
-    (root.private / "board-6.txt").touch()
 
     assert list(run_files.pids(root, "board")) == [70, 8]
     assert list(run_files.pids(root, "budget")) == [9]
@@ -62,19 +45,11 @@ def test_the_stamps_are_others_after_each_change_of_their_kind_and_only_then(roo
         seen.append(run_files.stamps(root, "board"))
         run_files.write(root, "budget", 7, {})
         assert run_files.stamps(root, "board") == seen[-1]
+    # The same file with another length.
+    (root.private / "board-8.json").write_bytes(b"{ }")
+    seen.append(run_files.stamps(root, "board"))
     assert all(one != other for place, one in enumerate(seen) for other in seen[:place])
-    assert [len(each) for each in seen] == [0, 1, 1, 2, 1]
-
-
-def test_the_same_bytes_of_another_moment_or_another_length_have_other_stamps(root: Root) -> None:
-    run_files.write(root, "board", 7, {})
-    (before,) = run_files.stamps(root, "board")
-    file = root.private / "board-7.json"
-
-    file.write_bytes(b"{ }")
-    (longer,) = run_files.stamps(root, "board")
-
-    assert longer != before
+    assert [len(each) for each in seen] == [0, 1, 1, 2, 1, 1]
 
 
 def test_a_file_that_goes_while_we_look_has_no_stamp(root: Root) -> None:

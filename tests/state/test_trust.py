@@ -53,63 +53,51 @@ def test_git_is_asked_only_about_commands_that_are_not_those_of_the_note(tmp_pat
 
 
 @pytest.mark.parametrize("tracked", [True, False])
-def test_without_a_note_nothing_is_trusted(tmp_path: Path, tracked: bool) -> None:
-    assert not is_trusted(tmp_path, tmp_path / "root", STATE, tracked=tracked)
-
-
-@pytest.mark.parametrize("tracked", [True, False])
-def test_the_note_covers_the_list_it_was_made_for(tmp_path: Path, tracked: bool) -> None:
+def test_the_note_covers_the_list_it_was_made_for_and_nothing_else_is_trusted(
+    tmp_path: Path, tracked: bool
+) -> None:
+    assert not is_trusted(tmp_path, tmp_path / "root", STATE, tracked=tracked, script=b"set up")
     trust.note(tmp_path, tmp_path / "root", run_by(STATE), b"set up")
 
     assert is_trusted(tmp_path, tmp_path / "root", STATE, tracked=tracked, script=b"set up")
     assert not is_trusted(tmp_path, tmp_path / "other", STATE, tracked=tracked, script=b"set up")
 
 
+A, B = STATE.tasks
 CHANGES = {
-    "a check": STATE._replace(tasks=(Task("a", validation=Validation("make x")), STATE.tasks[1])),
-    "where it runs": STATE._replace(
-        tasks=(Task("a", validation=Validation("make a", cwd="x")), STATE.tasks[1])
-    ),
-    "a cleanup": STATE._replace(tasks=(STATE.tasks[0]._replace(on_failure=OnFailure("x")), STATE.tasks[1])),
-    "one task more": STATE._replace(tasks=(*STATE.tasks, Task("c", validation=Validation("make c")))),
+    "a check": (A._replace(validation=Validation("make x")), B),
+    "where it runs": (A._replace(validation=Validation("make a", cwd="x")), B),
+    "a cleanup": (A._replace(on_failure=OnFailure("x")), B),
+    "one task more": (A, B, Task("c", validation=Validation("make c"))),
 }
 
 
 @pytest.mark.parametrize("changed", CHANGES.values(), ids=CHANGES)
-def test_commands_that_a_pull_changed_are_asked_about_again(tmp_path: Path, changed: State) -> None:
+def test_commands_that_a_pull_changed_are_asked_about_again(
+    tmp_path: Path, changed: tuple[Task, ...]
+) -> None:
     trust.note(tmp_path, tmp_path, run_by(STATE), None)
 
-    assert not is_trusted(tmp_path, tmp_path, changed, tracked=True)
-    assert is_trusted(tmp_path, tmp_path, changed, tracked=False)
+    assert not is_trusted(tmp_path, tmp_path, State(tasks=changed), tracked=True)
+    assert is_trusted(tmp_path, tmp_path, State(tasks=changed), tracked=False)
 
 
-def test_a_changed_init_script_is_asked_about_again(tmp_path: Path) -> None:
-    trust.note(tmp_path, tmp_path, run_by(STATE), None)
-
-    assert not is_trusted(tmp_path, tmp_path, STATE, tracked=True, script=b"")
-
-
-def test_progress_and_order_are_no_change_of_commands(tmp_path: Path) -> None:
+def test_a_new_init_script_is_a_change_and_progress_and_order_are_none(tmp_path: Path) -> None:
     trust.note(tmp_path, tmp_path, run_by(STATE), None)
     moved = tuple(task._replace(status="completed", title="x") for task in reversed(STATE.tasks))
 
+    assert not is_trusted(tmp_path, tmp_path, STATE, tracked=True, script=b"")
     assert is_trusted(tmp_path, tmp_path, State(tasks=moved), tracked=True)
 
 
-def test_the_note_is_private(tmp_path: Path) -> None:
-    trust.note(tmp_path, tmp_path, run_by(STATE), None)
-
-    assert (tmp_path / "harness" / "trust.json").stat().st_mode & 0o777 == 0o600
-
-
-def test_a_note_that_others_could_read_is_made_private(tmp_path: Path) -> None:
+def test_the_note_is_private_also_where_others_could_read_it_before(tmp_path: Path) -> None:
     file = tmp_path / "harness" / "trust.json"
-    trust.note(tmp_path, tmp_path, run_by(STATE), None)
-    file.chmod(0o644)
-
-    trust.note(tmp_path, tmp_path, run_by(STATE), None)
-
-    assert file.stat().st_mode & 0o777 == 0o600
+    for _ in range(2):
+        trust.note(tmp_path, tmp_path, run_by(STATE), None)
+        assert file.stat().st_mode & 0o777 == 0o600
+        file.chmod(0o644)
+    # Every harness locks the same file to write it.
+    assert {path.name for path in file.parent.iterdir()} >= {"trust.json", "trust.lock"}
 
 
 def test_a_note_can_be_read_by_whoever_wonders_and_by_every_harness(tmp_path: Path) -> None:
@@ -140,12 +128,6 @@ def test_a_git_directory_that_is_none_has_no_note(tmp_path: Path) -> None:
     (tmp_path / "harness").write_text("no directory", encoding="ascii")
 
     assert not is_trusted(tmp_path, tmp_path, STATE, tracked=False)
-
-
-def test_every_harness_locks_the_same_file_to_note(tmp_path: Path) -> None:
-    trust.note(tmp_path, tmp_path, run_by(STATE), None)
-
-    assert {path.name for path in (tmp_path / "harness").iterdir()} >= {"trust.json", "trust.lock"}
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", "null", '{"ROOT": true}', '{"ROOT": []}'])
@@ -194,14 +176,8 @@ def test_what_has_changed_since_is_named(
 def test_of_a_note_of_before_only_that_is_told_which_it_says(tmp_path: Path) -> None:
     file = tmp_path / "harness" / "trust.json"
     file.parent.mkdir()
-    file.write_text(
-        json.dumps({str(tmp_path): {"fingerprint": trust.fingerprint(run_by(STATE), b"a")}}),
-        encoding="utf-8",
-    )
+    for script, names in ((b"a", set[str]()), (None, {"init_script"})):
+        note = {"fingerprint": trust.fingerprint(run_by(STATE), script)}
+        file.write_text(json.dumps({str(tmp_path): note}), encoding="utf-8")
 
-    assert trust.changed(tmp_path, tmp_path, run_by(STATE), b"b") == set()
-    file.write_text(
-        json.dumps({str(tmp_path): {"fingerprint": trust.fingerprint(run_by(STATE), None)}}),
-        encoding="utf-8",
-    )
-    assert trust.changed(tmp_path, tmp_path, run_by(STATE), b"b") == {"init_script"}
+        assert trust.changed(tmp_path, tmp_path, run_by(STATE), b"b") == names

@@ -1,10 +1,16 @@
-"""Agents that follow the prose and we keep each other out while the list is changed."""
+"""Agents that follow the prose and we keep each other out, by a directory that names a living process.
+
+It is taken for each change, and stands for an exclusive session between changes.
+"""
 
 from __future__ import annotations
 
 import os
 import shutil
 import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,10 +18,24 @@ from harness_lib.errors import HeldError
 from harness_lib.state.filestore.store import Store
 from harness_lib.system.locks import mkdir_lock
 from harness_lib.system.place.roots import Root
-from harness_lib.task import State
+from harness_lib.system.processes import process
+from harness_lib.task import SessionConfig, State
 from tests.state.filestore.lock_directory import Waits, begin, carried_pid, session, touch
 
 pytestmark = pytest.mark.usefixtures("lock_directory_removed")
+Owner = subprocess.Popen[bytes]
+
+
+@pytest.fixture
+def directory(root: Root) -> Path:
+    return mkdir_lock.path_for(root.path)
+
+
+def left(directory: Path, owner: Owner, *names: str) -> None:
+    """Leave the directory as the prose does, or, with the file `harness-session`, a session of ours."""
+    directory.mkdir()
+    for name in names:
+        (directory / name).write_text(f"{owner.pid}\n", encoding="ascii")
 
 
 def test_inside_a_change_the_directory_carries_our_pid_and_is_gone_afterwards(
@@ -28,7 +48,7 @@ def test_inside_a_change_the_directory_carries_our_pid_and_is_gone_afterwards(
 
 
 def test_a_directory_that_vanished_is_made_again_by_the_next_change(
-    store: Store, root: Root, owner: subprocess.Popen[bytes]
+    store: Store, root: Root, owner: Owner
 ) -> None:
     begin(store, owner.pid)
     path = mkdir_lock.path_for(root.path)
@@ -39,53 +59,34 @@ def test_a_directory_that_vanished_is_made_again_by_the_next_change(
     assert carried_pid(root) == owner.pid
 
 
-def test_who_follows_the_prose_and_lives_is_waited_for_and_named(
-    store: Store, root: Root, owner: subprocess.Popen[bytes]
-) -> None:
-    path = mkdir_lock.path_for(root.path)
-    path.mkdir()
-    (path / "pid").write_text(f"{owner.pid}\n", encoding="ascii")
-    before = root.state.read_bytes()
-
-    with pytest.raises(HeldError, match=f"pid {owner.pid}"):
-        touch(Store(root, timeout=0.1))
-
-    assert root.state.read_bytes() == before
-    assert carried_pid(root) == owner.pid
-    assert store.read().state.session_count == 0
+ACTS: dict[str, Callable[[Store], object]] = {
+    "change": touch,
+    "restore": lambda store: store.restore(),
+    "first list": lambda store: store.create(State()),
+}
 
 
+@pytest.mark.parametrize("act", ACTS)
 @pytest.mark.usefixtures("store")
-def test_a_restore_waits_for_who_follows_the_prose_as_a_change_does(
-    root: Root, owner: subprocess.Popen[bytes]
+def test_who_follows_the_prose_and_lives_is_waited_for_and_named(
+    root: Root, owner: Owner, directory: Path, act: str
 ) -> None:
-    path = mkdir_lock.path_for(root.path)
-    path.mkdir()
-    (path / "pid").write_text(f"{owner.pid}\n", encoding="ascii")
-    root.state.write_text("{", encoding="utf-8")
+    if act == "first list":
+        root.state.unlink()
+    before = root.state.read_bytes() if root.state.exists() else None
+    left(directory, owner, "pid")
     clock = Waits()
 
     with pytest.raises(HeldError, match=f"pid {owner.pid}"):
-        Store(root, timeout=60, clock=clock).restore()
+        ACTS[act](Store(root, timeout=60, clock=clock))
 
     assert 59 < clock.waited < 61
-    assert root.state.read_text(encoding="utf-8") == "{"
-
-
-def test_the_first_list_is_not_made_where_the_prose_lives(root: Root, owner: subprocess.Popen[bytes]) -> None:
-    path = mkdir_lock.path_for(root.path)
-    path.mkdir()
-    (path / "pid").write_text(f"{owner.pid}\n", encoding="ascii")
-
-    with pytest.raises(HeldError, match=f"pid {owner.pid}"):
-        Store(root, timeout=0.1).create(State())
-
-    assert not root.state.exists()
+    assert before == (root.state.read_bytes() if root.state.exists() else None)
     assert carried_pid(root) == owner.pid
 
 
 def test_a_change_that_waited_sees_what_the_prose_wrote_meanwhile(
-    store: Store, root: Root, owner: subprocess.Popen[bytes]
+    store: Store, root: Root, owner: Owner
 ) -> None:
     path = mkdir_lock.path_for(root.path)
     path.mkdir()
@@ -102,18 +103,6 @@ def test_a_change_that_waited_sees_what_the_prose_wrote_meanwhile(
     assert store.read().state.session_count == 1
 
 
-def test_a_directory_that_is_not_ours_is_left_alone_with_a_warning(store: Store, root: Root) -> None:
-    path = mkdir_lock.path_for(root.path)
-    path.symlink_to(root.path)
-    try:
-        with store.transaction() as tx:
-            pass
-        assert "is not ours" in tx.warnings[0]
-        assert path.is_symlink()
-    finally:
-        path.unlink()
-
-
 def test_what_is_not_ours_is_named(store: Store, root: Root) -> None:
     path = mkdir_lock.path_for(root.path)
     path.symlink_to(root.path)
@@ -122,13 +111,12 @@ def test_what_is_not_ours_is_named(store: Store, root: Root) -> None:
         with store.transaction() as tx:
             assert tx.warnings == [warning]
         assert store.restore()[0] == warning
+        assert path.is_symlink()
     finally:
         path.unlink()
 
 
-def test_a_directory_that_cannot_be_handed_over_is_a_warning(
-    store: Store, root: Root, owner: subprocess.Popen[bytes]
-) -> None:
+def test_a_directory_that_cannot_be_handed_over_is_a_warning(store: Store, root: Root, owner: Owner) -> None:
     path = mkdir_lock.path_for(root.path)
     with store.transaction() as tx:
         tx.state = tx.state._replace(sessions=(session(owner.pid),))
@@ -143,33 +131,127 @@ def test_a_directory_that_cannot_be_handed_over_is_a_warning(
 
 @pytest.mark.usefixtures("store")
 def test_a_directory_that_names_the_caller_or_a_session_that_is_over_is_no_obstacle(
-    root: Root, owner: subprocess.Popen[bytes]
+    root: Root, owner: Owner, directory: Path
 ) -> None:
     """A `stop` was killed before it let go; to others the living agent would hold the list for ever."""
-    path = mkdir_lock.path_for(root.path)
-
-    def left(*names: str) -> None:
-        path.mkdir()
-        for name in names:
-            (path / name).write_text(f"{owner.pid}\n", encoding="ascii")
-
-    left("pid")
+    left(directory, owner, "pid")
     with pytest.raises(HeldError):
         touch(Store(root, timeout=0.1))
     touch(Store(root, timeout=10, caller=lambda: owner.pid))
-    left("pid", "harness-session")
+    left(directory, owner, "pid", "harness-session")
     touch(Store(root, timeout=10))
     assert carried_pid(root) is None
 
 
 def test_in_a_list_of_the_prose_whoever_stands_there_is_waited_for(
-    root: Root, owner: subprocess.Popen[bytes]
+    root: Root, owner: Owner, directory: Path
 ) -> None:
     root.state.write_text('{"tasks": []}', encoding="utf-8")
-    path = mkdir_lock.path_for(root.path)
-    path.mkdir()
-    for name in ("pid", "harness-session"):
-        (path / name).write_text(f"{owner.pid}\n", encoding="ascii")
+    left(directory, owner, "pid", "harness-session")
 
     with pytest.raises(HeldError):
         touch(Store(root, timeout=0.1))
+
+
+def test_between_changes_of_an_exclusive_session_it_carries_its_owner_until_that_ends(
+    store: Store, root: Root, owner: Owner, directory: Path
+) -> None:
+    begin(store, owner.pid)
+    assert carried_pid(root) == owner.pid
+    touch(store)
+    assert carried_pid(root) == owner.pid
+    with store.transaction():
+        assert carried_pid(root) == owner.pid
+    with pytest.raises(KeyError), store.transaction() as tx:  # noqa: PT012 (what is left undone is the promise)
+        tx.drop_session(owner.pid)
+        raise KeyError
+    assert carried_pid(root) == owner.pid
+
+    with store.transaction() as tx:
+        tx.state = tx.state._replace(sessions=())
+        tx.drop_session(owner.pid)
+
+    assert not directory.exists()
+    for use in (tx.hold_session, tx.drop_session):
+        with pytest.raises(RuntimeError, match=r"^BUG: a transaction is used after it has ended$"):
+            use(1)
+
+
+def test_the_directory_of_a_session_whose_owner_died_is_given_up(
+    store: Store, owner: Owner, directory: Path
+) -> None:
+    begin(store, owner.pid)
+    owner.communicate()
+
+    touch(store)
+
+    assert not directory.exists()
+
+
+@pytest.mark.parametrize(
+    ("fields", "mode", "carried"),
+    [
+        ({}, "exclusive", True),
+        ({}, "concurrent", False),
+        ({"boot_id": process.boot_id()}, "exclusive", True),
+        ({"boot_id": "another start of this machine"}, "exclusive", False),
+        ({"host": "another machine"}, "exclusive", False),
+        ({"pid": None}, "exclusive", False),
+    ],
+)
+def test_it_stands_for_a_process_of_this_machine_alone_in_exclusive_mode(
+    store: Store, root: Root, owner: Owner, fields: dict[str, Any], mode: Any, *, carried: bool
+) -> None:
+    sessions = (session(owner.pid)._replace(**fields),)
+    with store.transaction() as tx:
+        tx.state = tx.state._replace(session_config=SessionConfig(mode), sessions=sessions)
+
+    assert carried_pid(root) == (owner.pid if carried else None)
+
+
+def test_it_stands_for_the_session_whose_owner_lives(store: Store, root: Root, owner: Owner) -> None:
+    with subprocess.Popen(["true"]) as dead:
+        dead.wait()
+    with store.transaction() as tx:
+        tx.state = tx.state._replace(sessions=(session(dead.pid), session(owner.pid, 2)))
+
+    assert carried_pid(root) == owner.pid
+
+
+def test_who_ends_its_session_while_another_is_open_leaves_it_to_that(
+    store: Store, root: Root, owner: Owner
+) -> None:
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as other:
+        both = (session(owner.pid), session(other.pid, 2))
+        with store.transaction() as tx:
+            tx.state = tx.state._replace(sessions=both)
+            tx.hold_session(other.pid)
+        assert carried_pid(root) == other.pid
+        with store.transaction() as tx:
+            tx.drop_session(None)
+            tx.drop_session(other.pid)
+        assert carried_pid(root) == owner.pid
+
+
+def test_whose_session_is_dropped_is_passed_over_whichever_process_it_is(
+    store: Store, root: Root, owner: Owner
+) -> None:
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as other:
+        pids = (owner.pid, other.pid)
+        for dropped, left in (pids, pids[::-1]):
+            with store.transaction() as tx:
+                tx.state = tx.state._replace(sessions=(session(owner.pid), session(other.pid, 2)))
+                tx.drop_session(dropped)
+            assert carried_pid(root) == left
+
+
+def test_who_holds_a_session_holds_it_until_it_drops_that_one(store: Store, root: Root, owner: Owner) -> None:
+    with store.transaction() as tx:
+        tx.hold_session(owner.pid)
+        tx.drop_session(owner.pid + 1)
+    assert carried_pid(root) == owner.pid
+
+    with store.transaction() as tx:
+        tx.hold_session(owner.pid)
+        tx.drop_session(owner.pid)
+    assert carried_pid(root) is None

@@ -1,16 +1,22 @@
-"""A lost or broken list comes back, a person's edit is never replaced, and nothing broken is thrown away."""
+"""A lost or broken list comes back, a person's edit is never replaced, and nothing broken is thrown away.
+
+What is said of it, to people and in the log, is held to the letter.
+"""
 
 from __future__ import annotations
 
 import errno
+import gc
 import json
 import os
+import weakref
+from collections.abc import Callable
 from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
 
-from harness_lib.errors import EnvSetupError, StateUnreadableError
+from harness_lib.errors import EnvSetupError, HarnessError, StateUnreadableError
 from harness_lib.state import summary
 from harness_lib.state.codec import ContractError
 from harness_lib.state.filestore import generations, publishing
@@ -18,7 +24,23 @@ from harness_lib.state.filestore.schema_cache import MANY
 from harness_lib.state.filestore.store import Store
 from harness_lib.system.files import append_log, atomic
 from harness_lib.system.place.roots import Root
-from harness_lib.task import State
+from harness_lib.task import State, Task
+from tests.state.clock import NOON, NOON_IN_NAMES, Noon
+
+NAME = "harness-tasks.json"
+NEWEST = ".harness/generations/0000000001.json"
+TORN = "is not JSON (Expecting property name enclosed in double quotes: line 1 column 2 (char 1))"
+
+
+TASKS = (Task("task-001", "First"), Task("task-002", depends_on=("task-001",)), Task("task-003"))
+
+
+@pytest.fixture
+def store(root: Root) -> Store:
+    """Return the store of a list with three tasks, made at noon."""
+    made = Store(root, timeout=10, clock=Noon())
+    assert made.create(State(tasks=TASKS, sessions=(), session_count=4)) == ()
+    return made
 
 
 def broken_files(root: Root) -> list[Path]:
@@ -31,9 +53,45 @@ def change(store: Store) -> list[str]:
     return tx.warnings
 
 
-def drop_generations(root: Root) -> None:
-    for path in root.generations.iterdir():
-        path.unlink()
+def write(text: str) -> Callable[[Root], object]:
+    return lambda root: root.state.write_text(text, encoding="utf-8")
+
+
+def error(act: Callable[[], object]) -> tuple[type[HarnessError], str, str | None]:
+    with pytest.raises(HarnessError) as caught:
+        act()
+    return type(caught.value), caught.value.message, caught.value.hint
+
+
+def no_earlier_state(root: Root) -> None:
+    for path in (root.backup, *root.generations.glob("*")):
+        path.unlink(missing_ok=True)
+
+
+# An object without tasks is nobody's edit of the tasks: something has written over them.
+DAMAGES: dict[str, tuple[Callable[[Root], object], str]] = {
+    "missing": (lambda root: root.state.unlink(), "is missing"),
+    "torn": (write("{"), TORN),
+    "emptied": (write('{"a": 1}'), "has no tasks in it"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_list_that_is_lost_or_broken_is_shown_with_one_sentence(
+    store: Store, root: Root, damage: str
+) -> None:
+    act, why = DAMAGES[damage]
+    act(root)
+
+    shown = store.read()
+
+    assert shown.state.tasks == TASKS
+    warning = f"{NAME} {why}; this is the state of {NEWEST}. Restore it with: harness check --repair"
+    assert (
+        shown.warnings == tuple(store.ask().warnings) == tuple(store.ask_to_change().warnings) == (warning,)
+    )
+    assert store.read_to_change() == shown
+    assert broken_files(root) == []
 
 
 def test_a_list_cut_off_anywhere_is_shown_whole_and_stays_as_it_is(store: Store, root: Root) -> None:
@@ -52,19 +110,41 @@ def test_a_list_cut_off_anywhere_is_shown_whole_and_stays_as_it_is(store: Store,
 
 @pytest.mark.parametrize("part", [0.0, 0.01, 0.3, 0.7, 0.99])
 def test_a_list_cut_off_is_restored_and_the_rest_of_it_kept(store: Store, root: Root, part: float) -> None:
-    whole, data = store.read().state, root.state.read_bytes()
+    data = root.state.read_bytes()
     torn = data[: int(len(data) * part)]
     root.state.write_bytes(torn)
 
     with store.transaction() as tx:
-        assert tx.state == whole
+        assert tx.state.tasks == TASKS
 
-    assert [path.read_bytes() for path in broken_files(root)] == [torn]
-    assert "restored from .harness/generations/" in tx.warnings[0]
-    assert tx.warnings[0] in append_log.tail(root.log, 1)[0]
-    assert " WARN " in append_log.tail(root.log, 1)[0]
+    (kept,) = broken_files(root)
+    assert kept.read_bytes() == torn
+    assert any(kept.match(name) for name in root.harness_names()), "never enters a commit"
     assert store.read().warnings == ()
     assert change(store) == []
+
+
+@pytest.mark.parametrize("damage", ["torn", "emptied"])
+def test_a_broken_list_is_restored_with_one_sentence_and_the_same_in_the_log(
+    store: Store, root: Root, damage: str
+) -> None:
+    act, why = DAMAGES[damage]
+    kept = [f"{NAME}.broken-{NOON_IN_NAMES}{more}" for more in ("", "-1", "-2")]
+    said = [
+        f"{NAME} {why}: restored from .harness/generations/{n:010}.json (3 tasks); "
+        f"what only the broken file holds is kept in {name}"
+        for n, name in zip((1, 3, 5), kept, strict=True)
+    ]
+    for sentence in said:
+        act(root)
+        assert change(store) == [sentence]
+
+    assert [path.name for path in broken_files(root)] == kept
+    act(root)
+    assert {path.read_bytes() for path in broken_files(root)} == {root.state.read_bytes()}
+    assert append_log.tail(root.log) == [f"[{NOON}] [SESSION-4] WARN {sentence}" for sentence in said]
+    # All that this store has had to say, in its order.
+    assert store.warnings == tuple(said)
 
 
 def test_a_lost_list_is_restored(store: Store, root: Root) -> None:
@@ -79,27 +159,36 @@ def test_a_lost_list_is_restored(store: Store, root: Root) -> None:
     assert store.read().state.tasks[0].attempts == 1
 
 
-def test_two_broken_files_of_one_second_are_both_kept(store: Store, root: Root) -> None:
-    for text in ("{ one", "{ two", "{ three"):
-        root.state.write_text(text, encoding="utf-8")
-        change(store)
+def test_a_store_keeps_what_it_has_said_and_no_list_of_before(store: Store, root: Root) -> None:
+    """A run makes thousands of changes, and each of them has a whole list of tasks."""
+    root.state.unlink()
 
-    assert {path.read_text(encoding="utf-8") for path in broken_files(root)} == {"{ one", "{ two", "{ three"}
+    def change_again(title: str) -> weakref.ref[object]:
+        with store.transaction() as tx:
+            tx.replace(tx.state.tasks[0]._replace(title=title))
+        return weakref.ref(tx)
+
+    lists = [change_again(title) for title in ("one", "two", "three")]
+    gc.collect()
+
+    assert [each() for each in lists] == [None, None, None]
+    assert len(store.warnings) == 1
 
 
-def test_what_is_kept_of_a_broken_list_is_among_the_names_that_never_enter_a_commit(
-    store: Store, root: Root
-) -> None:
-    root.state.write_text("{", encoding="utf-8")
-    change(store)
+def test_a_store_says_each_thing_once(store: Store, root: Root) -> None:
+    root.log.mkdir()
+    for _ in range(2):
+        with store.transaction() as tx:
+            tx.log("WARN", "x", session=1)
 
-    (kept,) = broken_files(root)
-    assert any(kept.match(name) for name in root.harness_names())
+    (warning,) = store.warnings
+    assert warning.startswith("The change is made, but the log could not be written: ")
 
 
 def test_without_generations_the_backup_is_used(store: Store, root: Root) -> None:
     change(store)
-    drop_generations(root)
+    for path in root.generations.iterdir():
+        path.unlink()
     root.state.write_text("{", encoding="utf-8")
 
     assert "harness-tasks.json.bak" in change(store)[0]
@@ -127,26 +216,47 @@ def test_generations_that_are_broken_themselves_are_passed_over(store: Store, ro
     assert store.read().state.tasks[0].attempts == 1
 
 
-def test_with_nothing_good_left_nothing_is_written_but_the_seed_s_line(store: Store, root: Root) -> None:
-    root.state.write_text("{ torn", encoding="utf-8")
+def test_with_nothing_good_left_it_is_said_what_to_do_and_nothing_is_written_but_the_seed_s_line(
+    store: Store, root: Root
+) -> None:
+    no_earlier_state(root)
     root.backup.write_text("{}", encoding="utf-8")
-    drop_generations(root)
+    root.state.write_text("{", encoding="utf-8")
 
-    with pytest.raises(StateUnreadableError, match="no good earlier state"):
-        change(store)
+    message = f"{root.state} {TORN}, and no good earlier state is left."
+    said = (StateUnreadableError, message, "Correct the file by hand, then look at it: harness check")
+    assert error(store.read) == said
+    assert append_log.tail(root.log) == []
+    assert error(store.read_to_change) == said
+    assert error(lambda: change(store)) == said
+    line = f"[{NOON}] [SESSION-0] ERROR [ENV_SETUP] {NAME} corrupted and unrecoverable"
+    assert append_log.tail(root.log) == [line, line]
+    assert [path.read_text("utf-8") for path in (root.state, root.backup)] == ["{", "{}"]
 
-    line = append_log.tail(root.log, 1)[0]
-    assert line.endswith("ERROR [ENV_SETUP] harness-tasks.json corrupted and unrecoverable")
-    assert root.state.read_text(encoding="utf-8") == "{ torn"
-    assert root.backup.read_text(encoding="utf-8") == "{}"
+
+def test_where_no_list_is_it_is_said_how_to_make_one_and_nothing_is_logged(root: Root) -> None:
+    store = Store(root)
+
+    message = f"{root.state} is missing, and no earlier state is left."
+    for act in (store.read, store.read_to_change, lambda: change(store), store.restore):
+        assert error(act) == (StateUnreadableError, message, "Make a new list: harness init")
+    assert not root.log.exists()
 
 
-def test_with_no_list_at_all_reading_says_how_to_make_one(root: Root) -> None:
-    with pytest.raises(StateUnreadableError) as caught:
+def test_a_list_that_cannot_be_opened_is_said_to_be_so(root: Root) -> None:
+    root.state.mkdir()
+
+    message = f"{root.state} cannot be read: Is a directory"
+    hint = "See what lies there and who may read it: harness doctor"
+    assert error(Store(root).read) == (EnvSetupError, message, hint)
+
+
+def test_a_list_that_is_a_link_is_not_followed(root: Root) -> None:
+    (root.path / "other").write_text('{"tasks": []}', encoding="utf-8")
+    root.state.symlink_to(root.path / "other")
+
+    with pytest.raises(EnvSetupError):
         Store(root).read()
-
-    assert caught.value.hint is not None
-    assert "harness init" in caught.value.hint
 
 
 @pytest.mark.parametrize("text", ["[]", '"tasks"', "null", '{"tasks": [{"id": "a"}]}', '{"tasks": {}}'])
@@ -162,30 +272,23 @@ def test_what_parses_is_a_person_s_edit_and_never_replaced(store: Store, root: R
     assert broken_files(root) == []
 
 
-def test_a_list_that_somebody_has_emptied_is_restored_and_what_stood_there_is_kept(
-    store: Store, root: Root
-) -> None:
-    """An object without tasks is nobody's edit of the tasks: something has written over them."""
-    text = '{"note": "mine"}'
-    root.state.write_text(text, encoding="utf-8")
-
-    assert [task.id for task in store.read().state.tasks] == ["task-001", "task-002", "task-003"]
-    change(store)
-
-    assert store.read().warnings == ()
-    assert len(json.loads(root.state.read_bytes())["tasks"]) == 3
-    assert [path.read_text(encoding="utf-8") for path in broken_files(root)] == [text]
-
-
 def test_a_person_can_give_up_an_edit_and_nothing_of_it_is_lost(store: Store, root: Root) -> None:
     text = '{"tasks": [{"id": "mine"}]}'
     root.state.write_text(text, encoding="utf-8")
 
-    warnings = store.restore()
-
-    assert len(json.loads(root.state.read_bytes())["tasks"]) == 3
+    said = (
+        f"{NAME} is not as it must be: restored from {NEWEST} (3 tasks); "
+        f"what only the broken file holds is kept in {NAME}.broken-{NOON_IN_NAMES}"
+    )
+    assert store.restore() == (said,)
+    assert append_log.tail(root.log) == [f"[{NOON}] [SESSION-4] WARN {said}"]
+    assert store.read().state.tasks == TASKS
     assert [path.read_text(encoding="utf-8") for path in broken_files(root)] == [text]
-    assert broken_files(root)[0].name in warnings[0]
+    assert store.restore()[0].startswith(f"{NAME} is not as it must be: restored from ")
+
+    root.state.unlink()
+    assert store.restore()[0].startswith(f"{NAME} is missing: restored from ")
+    assert store.read().state.tasks == TASKS
 
 
 def test_the_broken_bytes_never_become_the_backup(store: Store, root: Root) -> None:
@@ -245,21 +348,6 @@ def test_one_that_goes_while_they_are_counted_keeps_no_older_one(root: Root) -> 
     generations.save(root, b"{}")
 
     assert not oldest.exists()
-
-
-def test_who_asks_hears_what_was_wrong(store: Store, root: Root) -> None:
-    root.state.write_text("{", encoding="utf-8")
-
-    for questions in (store.ask(), store.ask_to_change()):
-        (warning,) = questions.warnings
-        assert warning.endswith("Restore it with: harness check --repair")
-
-
-def test_an_error_of_a_list_names_its_file(store: Store, root: Root) -> None:
-    root.state.write_text('{"tasks": [{"id": "a", "status": "done"}]}', encoding="utf-8")
-
-    with pytest.raises(ContractError, match=rf"^{root.state.name}: tasks\[0\]\.status"):
-        store.read()
 
 
 def test_a_list_comes_back_in_which_a_task_can_never_run(store: Store, root: Root) -> None:

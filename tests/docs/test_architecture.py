@@ -96,23 +96,24 @@ def assert_in_order(title: str, worked: list[str]) -> None:
 
 
 @pytest.mark.release
-def test_the_walks_are_walked_as_told(repo: Path, harness: Harness) -> None:
-    """A Stop hook, a list that was broken and is put back, and the end of its one task."""
+@pytest.mark.parametrize("broken", [False, True])
+def test_the_walks_are_walked_as_told(repo: Path, harness: Harness, *, broken: bool) -> None:
+    """A Stop hook and the end of the one task, or a list that was broken and is put back."""
     for words in (("init",), ("add", "One", "--validate", "test -f made"), ("start",), ("claim",)):
         assert harness(*words, env=WORKER).code == 0
     (repo / "made").write_text("", encoding="utf-8")
-    payload = json.dumps({"hook_event_name": "Stop", "cwd": str(repo), "session_id": "s"})
+    if broken:
+        (repo / "harness-tasks.json").write_text('{"tasks": [', encoding="utf-8")
+        said, worked = walked(repo, "harness", "start")
+        assert "task-001" in said
+        assert json.loads((repo / "harness-tasks.json").read_text(encoding="utf-8"))["tasks"]
+        assert_in_order("A broken list", worked)
+        return
 
+    payload = json.dumps({"hook_event_name": "Stop", "cwd": str(repo), "session_id": "s"})
     said, worked = walked(repo, str(CHECKOUT / walk("A Stop hook")[0]), payload=payload)
     assert json.loads(said)["decision"] == "block"
     assert_in_order("A Stop hook", worked)
-
-    (repo / "harness-tasks.json").write_text('{"tasks": [', encoding="utf-8")
-    said, worked = walked(repo, "harness", "start")
-    assert "task-001" in said
-    assert json.loads((repo / "harness-tasks.json").read_text(encoding="utf-8"))["tasks"]
-    assert_in_order("A broken list", worked)
-
     said, worked = walked(repo, "harness", "finish")
     assert "task-001 is completed" in said
     assert_in_order("`finish`", worked)

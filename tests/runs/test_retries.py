@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib import timestamps
+from harness_lib import agents, timestamps
 from harness_lib.agents.adapter import Adapter, Report, Trouble
 from harness_lib.agents.command import adapter
 from harness_lib.core.context import Context
@@ -115,20 +115,17 @@ def test_a_usage_limit_is_waited_out_to_its_reset(
 
 
 def test_trouble_of_the_providers_is_tried_again_after_growing_pauses(attempt: Attempt) -> None:
+    """Longer ones where the provider has said how long it takes."""
+    resets: list[datetime | None] = [NOW + timedelta(seconds=60), *[None] * (len(agent_retries.PAUSES) - 1)]
     slept = []
-    for _ in agent_retries.PAUSES:
+    for moment in resets:
         before = attempt.clock.slept
-        assert attempt.ends("transient", Trouble("transient", "529 overloaded"))
+        assert attempt.ends("transient", Trouble("transient", "529 overloaded", moment))
         slept.append(round(attempt.clock.slept - before))
-    assert slept == [5, 15, 45, 120, 300, 600, 600, 600]
+    assert slept == [65, 15, 45, 120, 300, 600, 600, 600]
     with pytest.raises(StuckError) as stuck:
         attempt.ends("transient", Trouble("transient", "529 overloaded"))
     assert (stuck.value.everywhere, stuck.value.kind) == (True, "ENV_SETUP")
-
-
-def test_trouble_that_says_how_long_it_takes_is_waited_for_so_long(attempt: Attempt) -> None:
-    assert attempt.ends("transient", Trouble("transient", "slow down", NOW + timedelta(seconds=60)))
-    assert attempt.clock.slept == pytest.approx(65)
 
 
 def test_a_limit_of_the_run_ends_the_waiting(attempt: Attempt) -> None:
@@ -138,44 +135,35 @@ def test_a_limit_of_the_run_ends_the_waiting(attempt: Attempt) -> None:
     assert attempt.clock.slept == pytest.approx(7 * agent_retries.SLICE_SECONDS)
 
 
-def _crash_twice(attempt: Attempt) -> None:
+def _spends(_: Project, attempt: Attempt) -> float:
+    attempt.tries.spent = Spent(cost=0.1)
+    return 1.0
+
+
+def _commits(project: Project, _: Attempt) -> float:
+    project.put("made")
+    project.commit()
+    return 1.0
+
+
+def _lives(_: Project, __: Attempt) -> float:
+    return agent_retries.AT_ONCE_SECONDS
+
+
+@pytest.mark.parametrize("sign", [None, _spends, _commits, _lives])
+def test_an_agent_that_ends_at_once_and_again_and_has_done_nothing_cannot_start(
+    project: Project, attempt: Attempt, sign: Callable[[Project, Attempt], float] | None
+) -> None:
+    """One that has done something could start, and has failed."""
+    attempt.port.adapter = agents.named("claude")
     assert [attempt.ends("crashed") for _ in range(agent_retries.CRASHES)] == [True, True]
     assert attempt.clock.slept == pytest.approx(3)
-
-
-def test_an_agent_that_ends_at_once_and_again_and_has_done_nothing_cannot_start(attempt: Attempt) -> None:
-    _crash_twice(attempt)
+    if sign is not None:
+        assert not attempt.ends("crashed", seconds=sign(project, attempt))
+        return
     with pytest.raises(StuckError, match="the agent cannot start: it said so") as stuck:
         attempt.ends("crashed")
     assert stuck.value.unstarted
-
-
-def _changes(project: Project, _: Attempt) -> None:
-    project.put("made")
-
-
-def _commits(project: Project, _: Attempt) -> None:
-    project.put("made")
-    project.commit()
-
-
-def _spends(_: Project, attempt: Attempt) -> None:
-    attempt.tries.spent = Spent(cost=0.1)
-
-
-@pytest.mark.parametrize("sign", [_changes, _commits, _spends])
-def test_one_that_has_done_something_could_start_and_has_failed(
-    project: Project, attempt: Attempt, sign: Callable[[Project, Attempt], None]
-) -> None:
-    attempt.port.adapter = adapter("true")._replace(exit_tells=True)  # type: ignore[attr-defined]
-    _crash_twice(attempt)
-    sign(project, attempt)
-    assert not attempt.ends("crashed")
-
-
-def test_one_that_has_lived_for_a_while_could_start(attempt: Attempt) -> None:
-    _crash_twice(attempt)
-    assert not attempt.ends("crashed", seconds=agent_retries.AT_ONCE_SECONDS)
 
 
 @pytest.mark.parametrize("how", ["ended", "silent", "circling", "over", "long"])

@@ -10,7 +10,6 @@ import sys
 from pathlib import Path
 
 from tests.conftest import CHECKOUT
-from tests.runs.conftest import Make
 from tests.runs.workshop import Workshop
 from tests.system.git.gitrepo import put, sh
 
@@ -51,6 +50,8 @@ def test_no_run_verb_or_hook_pushes(workshop: Workshop, tmp_path: Path) -> None:
     """Commits are harness's; where its commits go is a person's decision, however well a remote is set up."""
     words = tmp_path / "words"
     programs = recording(tmp_path / "programs", words)
+    # One process owns the session of all verbs.
+    mine = {"PATH": programs, "CLAUDE_PID": str(os.getpid())}
     remote = with_remote(workshop.top, tmp_path / "remote.git")
     before = sh(remote, "for-each-ref")
     workshop.file_task("one")
@@ -60,13 +61,13 @@ def test_no_run_verb_or_hook_pushes(workshop: Workshop, tmp_path: Path) -> None:
 
     workshop.ok("retry", "task-002")
     for verb in ("start", "claim"):
-        assert workshop.harness(verb, PATH=programs).returncode == 0
+        assert workshop.harness(verb, **mine).returncode == 0
     put(workshop.top / "f", "by hand\n")
-    assert workshop.harness("finish", PATH=programs).returncode == 1
+    assert workshop.harness("finish", **mine).returncode == 1
     workshop.file_task("three")
-    assert workshop.harness("claim", PATH=programs).returncode == 0
+    assert workshop.harness("claim", **mine).returncode == 0
     put(workshop.top / "three", "done\n")
-    assert workshop.harness("finish", PATH=programs).returncode == 0
+    assert workshop.harness("finish", **mine).returncode == 0
     for hook in sorted((CHECKOUT / "hooks").glob("harness-*.py")):
         rung = subprocess.run(
             [sys.executable, "-I", "-S", hook],
@@ -123,25 +124,3 @@ def test_submodules_are_there_if_the_init_script_checks_them_out(workshop: Works
     assert said.returncode == 0, said.stdout + said.stderr
     assert (workshop.top / "lib" / "tool").read_text() == "of the library\n"
     assert len(sh(workshop.top, "worktree", "list").splitlines()) == 1
-
-
-def test_everything_runs_at_the_top_of_the_repository_unless_a_check_says_otherwise(
-    tmp_path: Path, make_workshop: Make
-) -> None:
-    """Also where the list lies below it: the files of the work are seen from there."""
-    above = make_workshop().top
-    inside = Workshop(above / "pa", tmp_path / "home")
-    put(inside.top / "README.md", "inside\n")
-    sh(above, "add", "-A")
-    sh(above, "commit", "-q", "-m", "A project inside")
-    inside.ok("init", ".")
-    trace = tmp_path / "trace"
-    at_the_top = "test -f .gitignore && test -d pa"
-    put(inside.top / "harness-init.sh", f"{at_the_top} && echo init >> {trace}\n")
-    inside.add("Above", f"{at_the_top} && test -f pa/f", do="write pa/f done")
-    inside.add("Below", "test ! -e .gitignore && test -f g", "--cwd", "pa", do="write pa/g done")
-
-    said = inside.run()
-
-    assert said.returncode == 0, said.stdout + said.stderr
-    assert set(trace.read_text().split()) == {"init"}

@@ -11,39 +11,41 @@ from tests.runs.workshop import Workshop
 from tests.system.git.gitrepo import put, sh
 
 
-def test_a_list_that_git_tracks_is_not_merged_with_the_work(workshop: Workshop) -> None:
-    workshop.file_task("one")
-    workshop.file_task("two")
-    sh(workshop.top, "add", "--force", "harness-tasks.json")
-    sh(workshop.top, "commit", "-q", "-m", "The list, too")
-    committed = sh(workshop.top, "show", "HEAD:harness-tasks.json")
-
-    said = workshop.run("-j", "2")
-
-    assert said.returncode == 0, said.stdout + said.stderr
-    assert set(workshop.statuses().values()) == {"completed"}
-    assert merged(workshop) == ["The list, too", "[task-001] Make one", "[task-002] Make two"]
-    assert sh(workshop.top, "show", "HEAD:harness-tasks.json") == committed
-    assert sh(workshop.top, "status", "--porcelain").split() == ["M", "harness-tasks.json"]
-
-
-def test_a_project_in_a_directory_of_the_repository(tmp_path: Path, make_workshop: Make) -> None:
-    above = make_workshop().top
-    inside = Workshop(above / "apps" / "one", tmp_path / "home")
+def test_a_project_in_a_directory_of_the_repository_with_a_list_that_git_tracks(
+    tmp_path: Path, make_workshop: Make
+) -> None:
+    """All runs at the top unless a check says otherwise; the list is not merged with the work."""
+    above, trace = make_workshop().top, tmp_path / "trace"
+    inside = Workshop(above / "pa", tmp_path / "home")
     put(inside.top / "README.md", "inside\n")
     sh(above, "add", "-A")
     sh(above, "commit", "-q", "-m", "A project inside")
     inside.ok("init", ".")
-    inside.add("Inside", "grep -q done f", "--cwd", "apps/one", do="write apps/one/f done")
-    inside.add("Above", "grep -q done g", do="write g done")
+    at_the_top = "test -f .gitignore && test -d pa"
+    put(inside.top / "harness-init.sh", f"{at_the_top} && echo init >> {trace}\n")
+    inside.add("Above", f"{at_the_top} && test -f g", do="write g done")
+    inside.add("Inside", "test ! -e .gitignore && test -f f", "--cwd", "pa", do="write pa/f done")
+    sh(above, "add", "--force", "pa/harness-tasks.json", "pa/harness-init.sh")
+    sh(above, "commit", "-q", "-m", "The list, too")
+    committed = sh(above, "show", "HEAD:pa/harness-tasks.json")
 
     said = inside.run("-j", "2")
 
     assert said.returncode == 0, said.stdout + said.stderr
     assert set(inside.statuses().values()) == {"completed"}
+    assert set(trace.read_text().split()) == {"init"}
     assert ((inside.top / "f").read_text(), (above / "g").read_text()) == ("done\n", "done\n")
-    assert sh(above, "status", "--porcelain", "--untracked-files=all") == ""
-    assert merged(inside) == ["A project inside", "[task-001] Inside", "[task-002] Above"]
+    assert merged(inside) == [
+        "A project inside",
+        "The list, too",
+        "[task-001] Above",
+        "[task-002] Inside",
+    ]
+    assert sh(above, "show", "HEAD:pa/harness-tasks.json") == committed
+    assert sh(above, "status", "--porcelain", "--untracked-files=all").split() == [
+        "M",
+        "pa/harness-tasks.json",
+    ]
 
 
 def test_spaces_in_every_path_and_a_branch_with_a_slash(tmp_path: Path, make_workshop: Make) -> None:

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness_lib.hookinstall import entries
+from harness_lib.hookinstall import entries, json_entries
 from tests.hookinstall.hookfiles import agent, commands, place, put
 from tests.verbs.project import Agent
 
@@ -86,6 +86,11 @@ def test_ours_among_the_handlers_of_somebody_else_leaves_alone(agent: Agent, hom
     assert json.loads(file.read_text("utf-8")) == {
         "hooks": {"Stop": [{"hooks": [{"type": "command", "command": "theirs"}]}]}
     }
+
+
+def test_an_entry_whose_hooks_are_no_list_is_a_handler_itself() -> None:
+    (found,) = json_entries.handlers('{"hooks": {"stop": [{"command": "theirs", "hooks": {}}]}}')
+    assert (found.command, found.alone) == ("theirs", True)
 
 
 RING = '[ ! -f "$f" ] || { HARNESS_CWD=$PWD; export HARNESS_CWD; cd /; exec python3 -I -S "$f"; }'

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import TYPED
-from tests.protocol.conftest import STANDS, ProseIn, trusted, user
+from tests.protocol.conftest import ProseIn, trusted, user
 from tests.protocol.documented import require_documented, seed_task
 from tests.protocol.prose import Prose
 from tests.verbs.conftest import Make
@@ -91,18 +91,29 @@ ROWS = [
 ]
 
 
-@pytest.mark.parametrize("stand", STANDS)
-@pytest.mark.parametrize(("dirty", "commits", "checkpoints", "command", "status", "why"), ROWS)
+# An agent is answered as whoever types in a shell is: one row each for what fails, is done and goes on.
+AS_AGENT = [
+    pytest.param(
+        "agent", *row.values, id=f"agent: {row.id}", marks=[] if n in (0, 2, 7) else pytest.mark.release
+    )
+    for n, row in enumerate(ROWS)
+]
+IN_SHELL = [pytest.param("shell", *row.values, id=f"shell: {row.id}") for row in ROWS]
+
+
+@pytest.mark.parametrize(
+    ("stand", "dirty", "commits", "checkpoints", "command", "status", "why"), [*IN_SHELL, *AS_AGENT]
+)
 def test_each_row_of_the_decision_matrix(
     bare: Project,
     prose: Prose,
+    stand: str,
     dirty: bool,
     commits: bool,
     checkpoints: bool,
     command: str,
     status: str,
     why: str,
-    stand: str,
 ) -> None:
     """A claim of the prose has no gate, no fence and no tree: the rows hold for it all the same.
 

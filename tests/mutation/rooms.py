@@ -16,11 +16,17 @@ _ELSEWHERE = [
     "state/test_trust.py::test_notes_that_several_lists_make_at_once_are_all_kept",
     "records/test_record.py::test_a_new_field_is_one_line_and_what_is_written_of_it",
 ]
+_MERGING = [
+    f"tests/runs/test_{name}.py"
+    for name in ("locks_left", "merge_queue_of_a_run", "slots", "submodules", "too_late", "two_hand_back")
+]
+# These start processes, and nobody knows which lines they run: they try what no other test has noticed.
+ANYWAY = ["tests/crash/test_merging.py", "tests/runs/test_run.py"]
 TESTS: dict[str, list[str]] = {
     "rules": ["tests/rules"],
     "hookio": [f"tests/hookio/test_{name}.py" for name in _HERE],
-    # What an attempt does is seen through the verbs.
-    "attempts": ["tests/attempts", "tests/verbs"],
+    # What an attempt does is seen through the verbs, and where runs merge.
+    "attempts": ["tests/attempts", "tests/verbs", *_MERGING, *ANYWAY],
     # What it publishes of its records stands in the schemas and on the page of fields.
     "state": ["tests/state", "tests/records", *(f"--deselect=tests/{name}" for name in _ELSEWHERE)],
 }

@@ -28,6 +28,7 @@ from mutmut.state import state
 from tests.mutation import mutants
 from tests.mutation.mutants import Mutant
 from tests.mutation.ordering import ORDER
+from tests.mutation.rooms import ANYWAY
 
 # What a test may use of the processor with a mutant before that counts as one that does not end.
 LEAST_SECONDS = 3
@@ -96,7 +97,9 @@ class Tests:
             by_line = self._by_line(str(self.session.config.rootpath / f"{module}.py"))
             running = {name for line in mutant.lines for name in by_line.get(line, ())}
             items = [item for item in items if item.nodeid in running]
-        return self.in_order(mutant, items)
+        anyway = [item for item in self.session.items if item.nodeid.startswith(tuple(ANYWAY))]
+        items = self.in_order(mutant, [item for item in items if item not in anyway])
+        return items + self.in_order(mutant, anyway)
 
     @cache  # noqa: B019 (there is one of these)
     def _by_line(self, file: str) -> Mapping[int, Sequence[str]]:

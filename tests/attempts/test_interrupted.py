@@ -47,20 +47,6 @@ def test_what_the_check_of_the_recovery_has_changed_is_undone_and_kept(project: 
     assert project.git("show", f"{kept}:tracked.txt") == "two\nof the check"
 
 
-def test_a_tree_that_equals_its_last_checkpoint_resumes_without_asking_the_check(project: Project) -> None:
-    agent = project.agent()
-    begin(agent, "touch asked; test -f done")
-    project.put("half.txt", "half\n")
-    agent.ok("checkpoint", "task-001", "1/2", "half")
-    agent.die()
-
-    assert "resume from last step" in project.agent("next").ok("start")["recovered"][0]
-
-    assert project.read("half.txt") == "half\n"
-    assert not (project.top / "asked").exists()
-    assert (project.task()["attempts"], project.task()["interruptions"]) == (0, 1)
-
-
 def test_three_rounds_of_work_checkpoint_stop_and_start_lose_nothing(project: Project) -> None:
     begin(project.agent("round-0"), NEVER)
     worker = project.agents[-1]
@@ -78,8 +64,10 @@ def test_three_rounds_of_work_checkpoint_stop_and_start_lose_nothing(project: Pr
     assert {"part-1.txt", "part-2.txt", "part-3.txt", "done"} <= set(project.in_commit())
 
 
-def test_stop_records_a_checkpoint_of_its_own(project: Project, agent: Agent) -> None:
-    begin(agent, NEVER)
+def test_from_a_checkpoint_as_stop_records_one_work_goes_on_and_no_check_is_asked(
+    project: Project, agent: Agent
+) -> None:
+    begin(agent, "touch asked; test -f done")
     agent.ok("checkpoint", "task-001", "2/4", "half")
     project.put("half.txt", "half\n")
 
@@ -89,7 +77,15 @@ def test_stop_records_a_checkpoint_of_its_own(project: Project, agent: Agent) ->
     assert (last["step"], last["total"]) == (2, 4)
     assert "half.txt" in project.in_commit(last["tree"])
     assert project.grep("CHECKPOINT [task-001] step=2/4", "harness stop")
-    assert "resume from last step" in project.agent("next").ok("start")["recovered"][0]
+    following = project.agent("next")
+    assert "resume from last step" in following.ok("start")["recovered"][0]
+    project.put("more.txt")
+    following.ok("checkpoint", "task-001", "3/4", "more")
+    following.die()
+    assert "resume from last step" in project.agent("last").ok("start")["recovered"][0]
+    assert (project.read("half.txt"), project.read("more.txt")) == ("half\n", "x\n")
+    assert not (project.top / "asked").exists()
+    assert project.task()["attempts"] == 0
 
 
 def test_stop_ends_the_session_where_no_checkpoint_can_be_taken(project: Project, agent: Agent) -> None:
@@ -104,9 +100,13 @@ def test_stop_ends_the_session_where_no_checkpoint_can_be_taken(project: Project
     assert any("checkpoint" in warning for warning in said.json["warnings"])
 
 
-def test_the_third_interruption_in_a_row_without_any_progress_is_a_failed_attempt(project: Project) -> None:
+@pytest.mark.parametrize("check", [NEVER, "date +%N > left-by-check; test -f done"])
+def test_the_third_interruption_in_a_row_without_any_progress_is_a_failed_attempt(
+    project: Project, check: str
+) -> None:
+    """What a check leaves behind is none."""
     worker = project.agent("w0")
-    begin(worker, NEVER)
+    begin(worker, check)
     project.put("half.txt", "half\n")
     for number in (1, 2):
         worker.die()
@@ -140,15 +140,3 @@ def test_progress_between_interruptions_begins_the_count_anew(project: Project, 
         worker.ok("start")
 
     assert (project.task()["attempts"], project.task()["interruptions"]) == (0, 5)
-
-
-def test_a_check_that_leaves_files_behind_is_no_progress(project: Project) -> None:
-    worker = project.agent("w0")
-    begin(worker, "date +%N > left-by-check; test -f done")
-    project.put("half.txt", "half\n")
-    for number in (1, 2, 3):
-        worker.die()
-        worker = project.agent(f"w{number}")
-        worker.ok("start")
-
-    assert project.task()["status"] == "failed"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.attempts.interrupting import NEVER
+from tests.system.git.gitrepo import put
 from tests.verbs.conftest import Make
 from tests.verbs.project import Project, begin
 
@@ -16,15 +17,17 @@ def elsewhere(make_project: Make) -> tuple[Project, Path]:
     project = make_project(mode="concurrent")
     project.git("worktree", "add", "-q", "-b", "side", "../side")
     place = project.top.parent / "side"
+    put(place / "private.txt", "mine\n")
     worker = project.agent("worker", place)
     begin(worker, NEVER)
-    (place / "half.txt").write_text("half\n", encoding="utf-8")
-    (place / "tracked.txt").write_text("two\n", encoding="utf-8")
+    put(place / "half.txt", "half\n")
+    put(place / "tracked.txt", "two\n")
     worker.die()
     return project, place
 
 
 def test_work_in_another_work_tree_is_rescued_and_put_back_into_the_next_attempt(make_project: Make) -> None:
+    """What was untracked before is a person's, and goes nowhere with the work."""
     project, place = elsewhere(make_project)
     other = project.agent("other")
 
@@ -37,6 +40,8 @@ def test_work_in_another_work_tree_is_rescued_and_put_back_into_the_next_attempt
     reply = other.ok("claim")
     assert (project.read("half.txt"), project.read("tracked.txt")) == ("half\n", "two\n")
     assert "stands in this work tree" in reply["message"]
+    assert (place / "private.txt").read_text(encoding="utf-8") == "mine\n"
+    assert not (project.top / "private.txt").exists()
     project.put("done")
     other.ok("finish")
     assert {"half.txt", "done"} <= set(project.in_commit())
@@ -73,22 +78,3 @@ def test_on_another_branch_work_goes_with_the_task_and_not_into_that_branch(proj
     assert ".." not in task["handback"]["reason"]
     other.ok("claim")
     assert project.read("half.txt") == "half\n"
-
-
-def test_what_was_untracked_before_is_a_persons_and_goes_nowhere_with_the_work(make_project: Make) -> None:
-    project = make_project(mode="concurrent")
-    project.git("worktree", "add", "-q", "-b", "side", "../side")
-    place = project.top.parent / "side"
-    (place / "private.txt").write_text("mine\n", encoding="utf-8")
-    worker = project.agent("worker", place)
-    begin(worker, NEVER)
-    (place / "half.txt").write_text("half\n", encoding="utf-8")
-    worker.die()
-    other = project.agent("other")
-
-    other.ok("start")
-    other.ok("claim")
-
-    assert (place / "private.txt").read_text(encoding="utf-8") == "mine\n"
-    assert project.read("half.txt") == "half\n"
-    assert not (project.top / "private.txt").exists()

@@ -204,6 +204,7 @@ def test_recovery_takes_a_forged_task_of_a_dead_worker_for_interrupted(
 def test_a_list_of_an_older_harness_is_believed_and_proven_from_then_on(
     project: Project, agent: Agent
 ) -> None:
+    """And so is a list of the time before there was one."""
     for _ in range(2):
         agent.ok("add", "One", "--validate", "true")
         agent.ok("claim")
@@ -225,10 +226,7 @@ def test_a_list_of_an_older_harness_is_believed_and_proven_from_then_on(
     project.edit_task("task-002", validation={"command": "true"})
     assert [each["path"] for each in agent.fails(1, "check")["problems"]] == ["tasks[1].status"]
 
-
-def test_a_list_of_the_prose_is_believed(project: Project, agent: Agent) -> None:
     project.file.write_text('{"tasks": [{"id": "a", "status": "completed"}]}')
-
     agent.ok("check")
     assert agent.fails(9, "start")["stop"] == {"reason": "done"}
 

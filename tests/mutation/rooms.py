@@ -18,7 +18,16 @@ _ELSEWHERE = [
 ]
 _MERGING = [
     f"tests/runs/test_{name}.py"
-    for name in ("locks_left", "merge_queue_of_a_run", "slots", "submodules", "too_late", "two_hand_back")
+    for name in (
+        "brought_files",
+        "locks_left",
+        "merge_queue_of_a_run",
+        "slots",
+        "submodules",
+        "too_late",
+        "two_hand_back",
+        "waiting",
+    )
 ]
 # These start processes, and nobody knows which lines they run: they try what no other test has noticed.
 ANYWAY = ["tests/crash/test_merging.py", "tests/runs/test_run.py"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable
 from datetime import datetime, timezone
@@ -125,6 +126,18 @@ def by_hand(root: Root, *tasks: dict[str, object], **fields: object) -> None:
     """Make a list as the prose does."""
     root.state.write_text(json.dumps({"tasks": tasks, **fields}), encoding="utf-8")
     marker(root).touch()
+
+
+def unreadable(root: Root, name: str) -> None:
+    """Make the list no list at all, and let what was found out about it bear the new stamp."""
+    before = root.state.stat()
+    with root.state.open("r+b") as stream:
+        stream.write(b"?" * before.st_size)
+    os.utime(root.state, ns=(before.st_atime_ns, before.st_mtime_ns))
+    place = root.path / ".harness" / name
+    kept = json.loads(place.read_bytes())
+    kept["stamp"][3] = root.state.stat().st_ctime_ns
+    place.write_text(json.dumps(kept), encoding="utf-8")
 
 
 def marker(root: Root) -> Path:

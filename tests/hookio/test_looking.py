@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -18,8 +17,7 @@ from harness_lib.state.filestore.store import Store
 from harness_lib.system.install import private_env
 from harness_lib.system.place.roots import Root
 from harness_lib.task import State, Task
-from tests.hookio.conftest import EVENTS, Heard, executed
-from tests.hookio.lists import DONE, ME, make, marker
+from tests.hookio.lists import unreadable
 
 NO_SCHEMA: dict[str, str] = {}
 
@@ -40,18 +38,6 @@ def look(root: Root, *, thorough: bool = False) -> tuple[Any, str]:
 def touch(root: Root, text: str | None = None) -> None:
     """Write the list as somebody else does: the same, or `text`."""
     root.state.write_text(text or root.state.read_text(encoding="utf-8") + "\n", encoding="utf-8")
-
-
-def unreadable(root: Root, name: str) -> None:
-    """Make the list no list at all, and let what was found out about it bear the new stamp."""
-    before = root.state.stat()
-    with root.state.open("r+b") as stream:
-        stream.write(b"?" * before.st_size)
-    os.utime(root.state, ns=(before.st_atime_ns, before.st_mtime_ns))
-    place = root.path / ".harness" / name
-    kept = json.loads(place.read_bytes())
-    kept["stamp"][3] = root.state.stat().st_ctime_ns
-    place.write_text(json.dumps(kept), encoding="utf-8")
 
 
 def foreign(root: Root) -> dict[str, Any]:
@@ -205,36 +191,3 @@ def test_a_note_that_cannot_be_written_is_as_good_as_lost(tmp_path: Path) -> Non
     verdict.write(str(tmp_path), [1, 2, 3, 4], None, "", thorough=False)
 
     assert verdict.read(str(tmp_path), thorough=False) is None
-
-
-def test_with_jsonschema_a_hook_checks_a_list_before_it_lets_anybody_go(
-    root: Root, skill: Path, request: pytest.FixtureRequest
-) -> None:
-    """Without it the codec decides; a hook that only looks does not stand for one that asks the schema."""
-    file = skill / "schemas" / "harness-tasks.schema.json"
-    whole = file.read_text("utf-8")
-    # It refuses what the codec lets pass.
-    strict = json.loads(whole)
-    strict["properties"]["session_count"] = {"type": "integer", "maximum": 0}
-    request.addfinalizer(lambda: file.write_text(whole, "utf-8"))
-    file.write_text(json.dumps(strict), "utf-8")
-    make(root, DONE, session_count=1)
-
-    def ring(name: str) -> Heard:
-        data = json.dumps({"session_id": ME, "cwd": str(root.path), "hook_event_name": EVENTS[name]}).encode()
-        return executed(skill / "hooks" / f"harness-{name}.py", data, root.path)
-
-    touch(root)
-    assert ring("stop").silent
-    assert not marker(root).exists()
-
-    request.getfixturevalue("prepared")
-    marker(root).touch()
-    touch(root)
-    assert ring("subagentstart").silent
-    assert "session_count" in ring("stop").reason
-    assert marker(root).exists()
-    unreadable(root, "foreign.json")
-    # It is held once by a list that cannot be used.
-    shutil.rmtree(root.path / ".harness" / "stops")
-    assert "session_count" in ring("stop").reason

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from pathlib import Path
 
@@ -67,7 +68,7 @@ def test_any_other_task_says_so_in_reply_log_and_show(project: Project, agent: A
 
 
 def test_the_real_pytest_is_turned_by_a_file_that_is_named(project: Project, agent: Agent) -> None:
-    _begin(project, agent, check=f"{sys.executable} -m {PYTEST}")
+    _begin(project, agent, check=f"{shlex.quote(sys.executable)} -m {PYTEST}")
     project.put("conftest.py", CHEATS["conftest.py"])
     assert any("conftest.py" in warning for warning in agent.ok("finish")["warnings"])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from harness_lib.attempts import recheck
 from tests.attempts.rechecking import context, found
 from tests.verbs.project import Agent, Project
 
-PYTHON = f"{sys.executable} -B"
+PYTHON = f"{shlex.quote(sys.executable)} -B"
 
 
 class Language(NamedTuple):

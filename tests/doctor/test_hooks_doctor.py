@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -169,7 +170,7 @@ def _mounts() -> bool:
 @pytest.mark.skipif(not _mounts(), reason="this machine makes no mount namespaces for its users")
 def test_a_file_system_that_is_mounted_for_reading_is_told_from_a_missing_right(project: Project) -> None:
     only_read = f"mount --bind {project.top} {project.top}; mount -o remount,bind,ro {project.top}"
-    doctor = f"cd {project.top}; {sys.executable} -m harness_lib doctor"
+    doctor = f"cd {project.top}; {shlex.quote(sys.executable)} -m harness_lib doctor"
     said = subprocess.run(
         [*MOUNTED, "sh", "-c", f"{only_read}; {doctor}"],
         env={**os.environ, "PYTHONPATH": str(CHECKOUT)},

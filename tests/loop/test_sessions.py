@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -114,7 +115,7 @@ def test_a_run_that_is_interrupted_ends_its_command_and_exits_130(
 
 
 def test_a_session_in_use_is_refused_by_name(hs: Hs, serve: Serve, home: Path) -> None:
-    python = f"{sys.executable} -m harness_lib.hs"
+    python = f"{shlex.quote(sys.executable)} -m harness_lib.hs"
     nested = f'{python} "$(basename "$HARNESS_SESSION")" hello < /dev/null; echo "code $?"'
     server = serve(CHAT, use("bash", command=nested), say("Done."))
 

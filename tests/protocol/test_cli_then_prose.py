@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 
 import pytest
@@ -187,7 +188,7 @@ def test_a_claim_that_the_prose_has_taken_over_while_our_check_ran_is_lost(make_
     project = make_project(mode="concurrent")
     agent = project.agent()
     project.put("take_over.py", TAKE_OVER)
-    agent.ok("add", "Something", "--validate", f"{sys.executable} take_over.py")
+    agent.ok("add", "Something", "--validate", f"{shlex.quote(sys.executable)} take_over.py")
     agent.ok("claim")
     project.put("work.txt")
     base = project.head

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 
 from tests.runs.workshop import Workshop
 
-HARNESS = f"{sys.executable} -m harness_lib"
+HARNESS = f"{shlex.quote(sys.executable)} -m harness_lib"
 REFUSED = ("finish", "stop", "run")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -14,7 +15,7 @@ from harness_lib.core.context import Context
 from tests.runs.workshop import Workshop
 from tests.system.git.gitrepo import put, sh
 
-HARNESS = f"{sys.executable} -m harness_lib"
+HARNESS = f"{shlex.quote(sys.executable)} -m harness_lib"
 
 
 def test_each_work_tree_is_prepared_once_and_each_worker_has_ports_of_its_own(

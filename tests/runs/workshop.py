@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -28,7 +29,7 @@ from tests.system.git.gitrepo import put, sh
 from tests.verbs.project import Agent, Said, Time
 
 AGENT = Path(__file__).with_name("agent.py")
-COMMAND = f"{sys.executable} -I -S {AGENT}"
+COMMAND = f"{shlex.quote(sys.executable)} -I -S {shlex.quote(str(AGENT))}"
 HARNESS = "tests.runs.forking"
 PATIENCE = 90.0
 # In the environment of a run: what waits there waits for a tenth of its time.

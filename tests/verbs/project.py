@@ -12,6 +12,7 @@ import io
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -315,4 +316,4 @@ def placed(cwd: Path, env: Mapping[str, str | None]) -> Iterator[None]:
 def python(code: str) -> str:
     """Return the shell command that runs `code`."""
     quoted = code.replace("'", "'\"'\"'")
-    return f"{sys.executable} -I -S -c '{quoted}'"
+    return f"{shlex.quote(sys.executable)} -I -S -c '{quoted}'"

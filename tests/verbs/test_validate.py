@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -90,7 +91,7 @@ PYTHON = Kind(
     "lib.py",
     "VALUE = 1\n",
     "VALUE = 2\n",
-    f"{sys.executable} -B -c 'import lib; assert lib.VALUE == 1'",
+    f"{shlex.quote(sys.executable)} -B -c 'import lib; assert lib.VALUE == 1'",
     sys.executable,
 )
 NODE = Kind(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from pathlib import Path
 
@@ -218,7 +219,7 @@ def test_an_interrupt_at_the_keyboard_ends_the_check_and_counts_nothing(
 
 def test_one_that_finishes_its_own_task_does_not_go_round_in_circles(project: Project, agent: Agent) -> None:
     """A check that calls `harness finish` is told no, and so says no itself."""
-    begin(agent, f"HARNESS_WORKER_ID={agent.name} {sys.executable} -m harness_lib finish")
+    begin(agent, f"HARNESS_WORKER_ID={agent.name} {shlex.quote(sys.executable)} -m harness_lib finish")
 
     reply = agent.fails(1, "finish")
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from harness_lib import typed
-from harness_lib.attempts import baseline, gate_copy, judge_files, red_first
+from harness_lib.attempts import baseline, gate_copy, judge_files, red_first, side_effects
 from harness_lib.attempts.baseline import Baseline
 from harness_lib.core import dependencies, halts, marker, ownership, quoting, sessions
 from harness_lib.core.context import Context
@@ -50,6 +50,7 @@ def take(ctx: Context, session: Session, task_id: str | None = None) -> Taken:
         surveyed = baseline.survey(ctx)
         baseline.require_dependencies(ctx, questions, chosen)
         gate = baseline.gate_for(ctx, chosen, surveyed)
+    side_effects.note(ctx)
     taken = _claim(ctx, task_id, chosen, surveyed, gate)
     if taken.task is None:
         return taken

@@ -19,7 +19,7 @@ from harness_lib.core.rechecked import COMMAND
 from harness_lib.errors import HeldError, RefusedError, UsageError
 from harness_lib.rules import rechecks
 from harness_lib.system.files import atomic
-from harness_lib.system.git import worktrees
+from harness_lib.system.git import clones
 from harness_lib.system.locks import family_lock
 from harness_lib.task import StopReason, Task
 
@@ -138,10 +138,10 @@ def _place(ctx: Context) -> Iterator[worktree_slots.Place]:
 
 def _set_up(ctx: Context, place: worktree_slots.Place, commit: str) -> Context:
     path, made, ready = place.slot(0), place.path / MADE, place.path / READY
-    git = worktrees.at(path) if made.is_file() and made.read_text() == commit else None
-    if git is None or git.top != path.resolve():
+    git = clones.at(ctx.git, path) if made.is_file() and made.read_text() == commit else None
+    if git is None:
         ready.unlink(missing_ok=True)
-        worktrees.remove(ctx.git, path)
+        clones.remove(ctx.git, path)
         git = worktree_slots.checkout_clean(ctx, path, commit)[0]
         atomic.write(made, commit.encode(), durable=False)
     view = ctx.at(git)

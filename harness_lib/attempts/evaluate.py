@@ -25,7 +25,7 @@ from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, RefusedError
 from harness_lib.rules.halting import Halt
 from harness_lib.state.api import Questions
-from harness_lib.system.git import history, snapshot
+from harness_lib.system.git import clones, history, snapshot
 from harness_lib.task import Category, Task
 from harness_lib.text import some
 
@@ -78,6 +78,7 @@ def judge(ctx: Context, questions: Questions, task: Task) -> Evaluation:
     # In this order: a commit that somebody makes between the two is then seen as a move of HEAD, not undone.
     head = ctx.git.head()
     tree = snapshot.capture(ctx.git, ctx.keep_out)
+    clones.hold_on(ctx.git, tree)
     converted = conversions.find(ctx, task, tree)
     if converted.files:
         return _converted(ctx, task, converted)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from harness_lib import typed
-from harness_lib.attempts import outcome, quarantine, rescue_refs
+from harness_lib.attempts import outcome, quarantine, rescue_refs, worktree_slots
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, HarnessError
 from harness_lib.rules import transitions
@@ -59,7 +59,8 @@ def _keep(ctx: Context, task: Task) -> str:
         return ""
     place = Path(task.worktree)
     try:
-        view = ctx.at(Git.open(place))
+        worktree = worktree_slots.at(ctx, place)
+        view = ctx.at(worktree or Git.open(place))
         if task.intent is not None and task.intent.commit is not None:
             view.git.set_ref(rescue_refs.free_ref(view.git, task, "-checked"), task.intent.commit)
         return f"Its work is kept: {rescue_refs.show_command(rescue_refs.rescue_only(view, task))}"

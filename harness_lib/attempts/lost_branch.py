@@ -8,8 +8,6 @@ from harness_lib.system.git import reflog
 from harness_lib.system.git.repository import Git
 
 HEADS = "refs/heads/"
-# Where a run has last seen the branches that its work goes to: git's own record goes with a branch.
-SEEN = "refs/harness/seen/"
 
 
 def error(git: Git, branch: str | None) -> EnvSetupError:
@@ -42,16 +40,9 @@ def error(git: Git, branch: str | None) -> EnvSetupError:
 
 def last_place(git: Git, branch: str) -> str | None:
     """Return the newest commit that `branch`, which is gone, is known to have stood at."""
-    seen = git.ref(seen_ref(branch))
     logged = reflog.last_of_checkout(git, branch)
     if logged is None or not git.exists(logged):
-        return seen
-    if seen is None and git.text("for-each-ref", "--contains", logged, "--count=1", HEADS):
-        # Of the branch that was left for this one, which may never have had a commit.
         return None
-    return logged if seen is None or git.is_ancestor(seen, logged) else seen
-
-
-def seen_ref(branch: str) -> str:
-    """Return the ref that says where a run has last seen `branch`."""
-    return SEEN + branch.removeprefix("refs/")
+    # Of the branch that was left for this one, which may never have had a commit.
+    is_anothers = git.text("for-each-ref", "--contains", logged, "--count=1", HEADS)
+    return None if is_anothers else logged

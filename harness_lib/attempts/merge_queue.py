@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness_lib.attempts import (
-    branch_guard,
     check,
     leased_check,
     merge_batch,
@@ -31,7 +30,7 @@ from harness_lib.checks.checked import Checked
 from harness_lib.core.context import Context
 from harness_lib.errors import ConfigError, HeldError
 from harness_lib.rules import transitions
-from harness_lib.system.git import locks, restore, snapshot, status, worktrees
+from harness_lib.system.git import clones, locks, restore, snapshot, status, worktrees
 from harness_lib.system.git.repository import Git, GitError
 from harness_lib.system.locks import fifo_lock
 from harness_lib.task import Session, Task
@@ -57,6 +56,7 @@ def merge(ctx: Context, session: Session, task: Task, oid: str, look_at: Sequenc
             mine = mine._replace(look_at=(*look_at, *nothing_committed(mine, oid)))
             task = transitions.begin_merge(mine, now=tx.now, commit=oid)
             tx.replace(task)
+        clones.hold_on(git, oid)
     return merge_in_turn(ctx, session, task, _stand_on(ctx, task, oid))
 
 
@@ -122,9 +122,6 @@ def _try(ctx: Context, session: Session, task: Task, said: Sequence[str], *, asi
     Raises target_branch.MovedError.
     """
     git, target = ctx.git, _target(task)
-    for warning in branch_guard.put_back(ctx, target):
-        # An agent of another worker has removed or moved it.
-        ctx.say(warning)
     move = target_branch.next_move(ctx, target, aside=aside)
     tasks = merge_batch.waiting(ctx, session, task)
     while True:
@@ -251,6 +248,8 @@ def _stand_at(ctx: Context, task: Task, oid: str, merged: str) -> None:
                 message = f"harness: left by the check of {task.id}\n"
                 git.set_ref(ref, snapshot.commit(git, left, [oid], message))
         git.run("checkout", "--quiet", "--force", "--detach", merged)
+        if clones.has_clone(git):
+            clones.renew(git)
 
 
 def _detach(git: Git) -> None:

@@ -22,7 +22,7 @@ from harness_lib.core.context import Context
 from harness_lib.errors import ConfigError, EnvSetupError
 from harness_lib.rules import rechecks, transitions
 from harness_lib.state.api import Tx
-from harness_lib.system.git import snapshot, status, unkept, worktrees
+from harness_lib.system.git import clones, snapshot, status, unkept
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Recheck, Task
 
@@ -78,14 +78,14 @@ def clean_checkout(ctx: Context, path: Path, commit: str) -> Iterator[Context]:
     Raises RefusedError (untrusted commands), EnvSetupError (`harness-init.sh` fails there).
     """
     trust_policy.require(ctx, ctx.store.ask())
-    worktrees.remove(ctx.git, path)
+    clones.remove(ctx.git, path)
     try:
         view = ctx.at(worktree_slots.checkout_clean(ctx, path, commit)[0])
         worktree_slots.set_up(view)
         yield view
     finally:
         # What checks leave behind is nobody's work.
-        worktrees.remove(ctx.git, path)
+        clones.remove(ctx.git, path)
 
 
 def run(

@@ -29,7 +29,7 @@ from harness_lib.attempts.intents import resume
 from harness_lib.checks import check_of
 from harness_lib.core import halts, ownership, sessions
 from harness_lib.core.context import Context
-from harness_lib.errors import EnvSetupError, HeldError, LeaseLostError
+from harness_lib.errors import HeldError, LeaseLostError
 from harness_lib.rules import intents, leases, recovery, transitions
 from harness_lib.state.api import Questions, Tx
 from harness_lib.system.git.repository import Git
@@ -89,7 +89,8 @@ def _recover_next(
         return *_give_up_lost(ctx, session, task), ()
     is_ours = leases.works_for(task.claimed_by, session.worker)
     warned = tuple(inbox.open_all(ctx.at(worktree))) if is_ours else ()
-    worktree_slots.unlock(ctx, worktree)
+    if is_ours:
+        worktree_slots.take_in(ctx, worktree, task)
     try:
         stays = worktree.top == ctx.git.top
         return *_recover_one(ctx.at(worktree), session, task, stays=stays), warned
@@ -127,7 +128,7 @@ def hand_back(ctx: Context, session: Session, taken: Task) -> str:
     worktree = work_tree(ctx, taken)
     if worktree is None:
         return _give_up_lost(ctx, session, taken)[0]
-    worktree_slots.unlock(ctx, worktree)
+    worktree_slots.take_in(ctx, worktree, taken)
     if taken.intent is not None:
         return _recover_one(ctx.at(worktree), session, taken, stays=False)[0]
     problems = inbox.open_all(ctx.at(worktree))
@@ -202,11 +203,7 @@ def work_tree(ctx: Context, task: Task) -> Git | None:
     place = Path(task.worktree)
     if not place.is_dir():
         return ctx.git if _has_moved(ctx, task) else None
-    try:
-        worktree = Git.open(place)
-    except EnvSetupError:
-        return None
-    return worktree if (worktree.top, worktree.common_dir) == (place.resolve(), ctx.git.common_dir) else None
+    return worktree_slots.at(ctx, place)
 
 
 def _has_moved(ctx: Context, task: Task) -> bool:

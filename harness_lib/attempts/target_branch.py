@@ -7,6 +7,7 @@ gathers on `harness/<branch>`, and goes over when nothing is in the way.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import NamedTuple
 
 from harness_lib import typed
@@ -14,7 +15,7 @@ from harness_lib.attempts import lost_branch
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, HeldError, UsageError
 from harness_lib.rules import intents
-from harness_lib.system.git import dead_locks, fast_forward, locks, merge, reflog, restore, worktrees
+from harness_lib.system.git import fast_forward, locks, merge, reflog, restore, worktrees
 from harness_lib.system.git.repository import Git, GitError
 
 HEADS = intents.HEADS
@@ -113,10 +114,6 @@ def carry_out(ctx: Context, target: str, move: Move, new: str) -> None:
         _move_target(ctx, target, move, new)
     elif git.ref(move.ref) != new:
         _set(git, move, new, None if move.old else (target, move.tip))
-    if git.ref(lost_branch.seen_ref(target)) and git.ref(lost_branch.seen_ref(move.ref)) != new:
-        # A run is on, in which an agent may remove the branch.
-        with locks.hold(git):
-            git.set_ref(lost_branch.seen_ref(move.ref), new)
 
 
 def _move_target(ctx: Context, target: str, move: Move, new: str) -> None:
@@ -217,20 +214,10 @@ def deliver(ctx: Context, target: str, checked: str | None = None) -> str | None
 def _forget(git: Git, ours: str, waits: str) -> None:
     """Delete the branch of ours, all of which has arrived, if nobody else is at it.
 
-    Several come to that at the same time, and a git that was killed at it leaves its locks. Where it stays it
-    is deleted by whoever comes next.
+    Several come to that at the same time. Where it stays it is deleted by whoever comes next.
     """
-    with locks.hold(git):
-        for _ in range(2):
-            try:
-                git.delete_ref(lost_branch.seen_ref(ours))
-                git.delete_ref(ours, waits)
-            except GitError:
-                if git.ref(ours) != waits:
-                    return
-                dead_locks.remove(git)
-            else:
-                return
+    with locks.hold(git), suppress(GitError):
+        git.delete_ref(ours, waits)
 
 
 def _checkout_is_free(ctx: Context, target: str, old: str, new: str) -> bool:

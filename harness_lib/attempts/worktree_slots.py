@@ -4,6 +4,7 @@ They lie outside the project, so that no test runner or search of the project wa
 `<data home>/worktrees/<project>-<hash of its root>/<run>/<number>`.
 A work tree is taken away only when all that is in it is in a commit that something keeps (but for files that
 git ignores); where no commit can hold it, the directory is moved aside (`quarantine.py`).
+Who works there has a repository of its own (`system/git/clones.py`): of the person's they see the objects.
 """
 
 from __future__ import annotations
@@ -15,16 +16,17 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from harness_lib.attempts import quarantine, rescue_refs
+from harness_lib.attempts import check, quarantine, rescue_refs
 from harness_lib.core import init_script
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, HarnessError
 from harness_lib.system.files import atomic, tree_ops
-from harness_lib.system.git import dead_locks, locks, snapshot, status, submodules, worktrees
+from harness_lib.system.git import clones, locks, snapshot, status, submodules, worktrees
 from harness_lib.system.git.repository import Git, GitError
 from harness_lib.system.locks import family_lock
-from harness_lib.system.place import data_home
+from harness_lib.system.place import data_home, find_root
 from harness_lib.system.processes import orphan_groups
+from harness_lib.task import Task
 
 LOCK = "lock"
 # How the names of directories begin that are of no run: the checkouts of final checks in a chat.
@@ -54,13 +56,14 @@ class Place(NamedTuple):
 
     def numbers(self) -> list[int]:
         """Return the workers whose work trees are there."""
-        return sorted(int(entry.name) for entry in self.path.iterdir() if entry.name.isdigit())
+        names = {entry.name.removesuffix(".git") for entry in self.path.iterdir()}
+        return sorted(int(name) for name in names if name.isdigit())
 
 
 def home(ctx: Context) -> Path:
     """Return the directory of all runs of this list."""
     # As git writes it: places are compared by their names.
-    return Path(os.path.realpath(data_home.directory(ctx.env))) / "worktrees" / quarantine.project(ctx)
+    return Path(os.path.realpath(data_home.directory(ctx.env))) / find_root.WORKERS / quarantine.project(ctx)
 
 
 def directory_of(ctx: Context, run: str) -> Place:
@@ -102,12 +105,31 @@ def is_ours(ctx: Context, git: Git) -> bool:
     return git.git_dir != git.common_dir and home(ctx) in git.top.parents
 
 
-def unlock(ctx: Context, git: Git) -> None:
-    """Remove the locks that no living git holds, in a work tree of a run and in what it shares."""
-    if not is_ours(ctx, git):
-        return
-    for path in dead_locks.remove(git):
-        ctx.say(f"removed {path}, which a killed git had left behind")
+def at(ctx: Context, path: Path) -> Git | None:
+    """Return the work tree of this repository at `path`; None if there is none."""
+    return clones.at(ctx.git, path)
+
+
+def take_in(ctx: Context, git: Git, task: Task | None = None) -> None:
+    """Take in what an agent has committed, and keep what it has beside its HEAD: branches, tags, stashes.
+
+    Commits in which git finds fault stay where they are; the files are judged as they stand.
+    """
+    name = f"{check.safe_name(task.id)}/{task.attempts + 1}" if task else _left_over(git)
+    with locks.hold(git):
+        try:
+            made = clones.take_in(git)
+        except GitError as error:
+            ctx.say(f"what was committed in {git.top} is not taken, only its files are: {error.message}")
+            return
+        for ref, oid in made.items():
+            kept = rescue_refs.free(git, f"{rescue_refs.RESCUE_REFS}{name}-{ref.replace('/', '-')}")
+            git.set_ref(kept, oid)
+            ctx.say(f"an agent has made {ref} beside its work; kept: {rescue_refs.show_command(kept)}")
+
+
+def _left_over(git: Git) -> str:
+    return f"left-over/{git.top.parent.name}-{git.top.name}"
 
 
 def end_survivors(ctx: Context, alive: set[str]) -> None:
@@ -123,37 +145,41 @@ def end_survivors(ctx: Context, alive: set[str]) -> None:
 
 def checkout_clean(ctx: Context, path: Path, commit: str) -> tuple[Git, bool]:
     """Return the work tree at `path` standing clean at `commit`, and whether it was made for this."""
-    git = _opened(ctx.git, path)
+    git = at(ctx, path)
     try:
-        if git is not None and _stands_clean(ctx, git, commit):
+        if git is not None and clones.has_clone(git) and _stands_clean(ctx, git, commit):
+            _give_repositories(git, commit)
             return git, False
         _make_way(ctx, path, git, commit)
     except GitError:
-        # Somebody's git that lives keeps it locked, say: all that is in it is kept, and it is made anew.
+        # Its index is broken, say: all that is in it is kept, and it is made anew.
         quarantine.whole(ctx, path, None)
-    worktrees.remove(ctx.git, path)
-    git = worktrees.add(ctx.git, path, commit)
+    clones.remove(ctx.git, path)
+    git = clones.add(ctx.git, path, commit)
+    _give_repositories(git, commit)
     copy_ignored(ctx, git)
     return git, True
 
 
+def _give_repositories(git: Git, commit: str) -> None:
+    """Give a work tree that stands clean at `commit` a clone, and one for each submodule."""
+    clones.renew(git)
+    with locks.hold(git):
+        submodules.fill(git, commit, git.common_dir)
+
+
 def _stands_clean(ctx: Context, git: Git, commit: str) -> bool:
     """Return whether the work tree could be made as a new one at `commit` would be."""
+    take_in(ctx, git)
     changes = status.changes(git)
     if _has_more_than_git_keeps(git, commit, changes):
         return False
-    _clean(ctx, git, commit, changes)
-    return _is_whole(git, commit)
-
-
-def _clean(ctx: Context, git: Git, commit: str, changes: status.Changes) -> None:
-    unlock(ctx, git)
     with locks.hold(git):
-        git.quit_under_way()
         if changes.tracked or changes.untracked or git.head() != commit:
             keep(ctx, git, commit)
             git.run("checkout", "--quiet", "--force", "--detach", commit)
             git.run("clean", "-d", "--force", "--force", "--quiet")
+    return _is_whole(git, commit)
 
 
 def _make_way(ctx: Context, path: Path, git: Git | None, commit: str) -> Path | None:
@@ -174,18 +200,6 @@ def set_up(ctx: Context) -> None:
             f"{ctx.root.init_script.name} failed twice in {ctx.git.top}: {finished.tail[-300:]}",
             "Fix it so that it works in a fresh work tree, then: harness run",
         )
-
-
-def _opened(main: Git, path: Path) -> Git | None:
-    if not path.is_dir():
-        return None
-    # Where an agent has deleted or damaged the file `.git`, its work still stands there; then git finds
-    # nothing, or a repository that the data home lies in.
-    git = worktrees.at(path)
-    if git is None or git.top != path.resolve():
-        git = worktrees.mended(main, path)
-    same = git is not None and (git.top, git.common_dir) == (path.resolve(), main.common_dir)
-    return git if same else None
 
 
 def _has_more_than_git_keeps(git: Git, commit: str, changes: status.Changes) -> bool:
@@ -217,8 +231,8 @@ def _is_whole(git: Git, commit: str) -> bool:
 
 
 def is_there(git: Git) -> bool:
-    """Return whether the work tree still is one."""
-    return worktrees.stands(git) or _opened(git, git.top) is not None
+    """Return whether the work tree is still there; what its `.git` is by now does not matter."""
+    return git.top.is_dir() and clones.at(git, git.top) is not None
 
 
 def keep(ctx: Context, git: Git, commit: str) -> str | None:
@@ -229,7 +243,7 @@ def keep(ctx: Context, git: Git, commit: str) -> str | None:
         return None
     if any(git.tree_of(oid) == tree for _, oid in git.refs(rescue_refs.RESCUE_REFS)):
         return None
-    ref = rescue_refs.free(git, f"{rescue_refs.RESCUE_REFS}left-over/{git.top.parent.name}-{git.top.name}")
+    ref = rescue_refs.free(git, f"{rescue_refs.RESCUE_REFS}{_left_over(git)}")
     oid = snapshot.commit(git, tree, [head] if head else [], f"harness: left over in {git.top}\n")
     git.set_ref(ref, oid)
     ctx.say(f"what was left over in {git.top} is kept: {rescue_refs.show_command(ref)}")
@@ -276,15 +290,15 @@ def teardown(ctx: Context, place: Place, commit: str) -> list[str]:
         path = place.slot(number)
         if str(path) in used:
             continue
-        git = _opened(ctx.git, path)
+        git = at(ctx, path)
         if git is not None:
-            unlock(ctx, git)
+            take_in(ctx, git)
             with locks.hold(git):
                 ref = keep(ctx, git, commit)
             kept += [rescue_refs.show_command(ref)] if ref else []
         aside = _make_way(ctx, path, git, commit)
         kept += [str(aside)] if aside else []
-        worktrees.remove(ctx.git, path)
+        clones.remove(ctx.git, path)
     if not place.numbers():
         tree_ops.remove(place.path)
         # Unless another run is in it.
@@ -309,7 +323,7 @@ def idle(ctx: Context, place: Place, commit: str) -> list[Git]:
     used = _occupied(ctx)
     # Workers count from 1.
     paths = [place.slot(number) for number in place.numbers() if number]
-    found = (_opened(ctx.git, path) for path in paths if str(path) not in used)
+    found = (at(ctx, path) for path in paths if str(path) not in used)
     return [git for git in found if git is not None and _is_brought_to(git, commit)]
 
 
@@ -319,6 +333,7 @@ def _is_brought_to(git: Git, commit: str) -> bool:
         return False
     try:
         worktrees.switch(git, commit)
+        clones.renew(git)
     except GitError:
         return False
     return True
@@ -330,7 +345,7 @@ def _occupied(ctx: Context) -> set[str]:
 
 def drop_checks(ctx: Context, place: Place) -> None:
     """Remove the checkout of a final check: what checks leave behind is nobody's work."""
-    worktrees.remove(ctx.git, place.slot(0))
+    clones.remove(ctx.git, place.slot(0))
     tree_ops.remove(place.path)
 
 

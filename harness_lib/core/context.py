@@ -13,7 +13,7 @@ from harness_lib.rules import leases
 from harness_lib.state import api
 from harness_lib.state.filestore.store import Store
 from harness_lib.system.clock import SYSTEM, Clock
-from harness_lib.system.place import roots
+from harness_lib.system.place import data_home, find_root, roots
 from harness_lib.system.processes import owner
 
 if TYPE_CHECKING:
@@ -27,9 +27,14 @@ def _silent(_text: str) -> None:
     """Say nothing."""
 
 
-def _opened(path: Path) -> Git:
-    from harness_lib.system.git.repository import Git  # noqa: PLC0415 (who only reads the list needs no git)
+def _opened(path: Path, data: str = "") -> Git:
+    # Who only reads the list needs no git.
+    from harness_lib.system.git.repository import Git  # noqa: PLC0415
 
+    if data and find_root.worker(data, str(path)):
+        from harness_lib.system.git import clones  # noqa: PLC0415
+
+        return clones.around(path, data) or Git.open(path)
     return Git.open(path)
 
 
@@ -114,7 +119,7 @@ class Context:
     def git_at_cwd(self) -> Git | None:
         """The work tree that the caller stands in; None where it stands in none that git may use."""
         try:
-            return _opened(self.cwd)
+            return _opened(self.cwd, data_home.directory(self.env))
         except EnvSetupError:
             return None
 

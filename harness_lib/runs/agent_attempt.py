@@ -8,7 +8,6 @@ from contextlib import suppress
 from harness_lib.agents.adapter import Report
 from harness_lib.attempts import (
     accepted,
-    branch_guard,
     check,
     complete,
     evaluate,
@@ -33,7 +32,7 @@ from harness_lib.errors import (
 )
 from harness_lib.rules import attempts, budget
 from harness_lib.rules.events import Notice, Said, Stepped
-from harness_lib.runs import agent_process, agent_retries, prompt, repository_guard
+from harness_lib.runs import agent_process, agent_retries, prompt
 from harness_lib.runs.agent_process import AgentExit, Listener
 from harness_lib.runs.worker_port import StuckError, WorkerPort, stuck
 from harness_lib.task import Category, Session, Task
@@ -144,7 +143,6 @@ def _one(ctx: Context, task: Task, worker: WorkerPort, tries: agent_retries.Trie
         listener.hold_to(worker.rules())
         return True
 
-    seen = repository_guard.observe(ctx)
     agent_exit = agent_process.run(
         ctx,
         task,
@@ -159,18 +157,8 @@ def _one(ctx: Context, task: Task, worker: WorkerPort, tries: agent_retries.Trie
     )
     _read_inbox(ctx, worker)
     if worktree_slots.is_there(ctx.git):
-        # Whatever git the agent had started is dead now.
-        worktree_slots.unlock(ctx, ctx.git)
-        _look_after_repository(ctx, seen, task, worker)
+        worktree_slots.take_in(ctx, ctx.git, task)
     return agent_exit
-
-
-def _look_after_repository(ctx: Context, seen: repository_guard.Seen, task: Task, worker: WorkerPort) -> None:
-    """Undo what the agent has done to what is not its own."""
-    target, base = task.gate.target if task.gate else None, task.started_at_commit
-    undone = repository_guard.undo(ctx, seen, task)
-    for message in [*undone, *(branch_guard.after_agent(ctx, target, base) if target and base else ())]:
-        worker.tell(Notice("warning", message))
 
 
 def _read_inbox(ctx: Context, worker: WorkerPort) -> None:

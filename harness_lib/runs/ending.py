@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import TypedDict
 
 from harness_lib.attempts import (
-    branch_guard,
     old_work,
     pending_merges,
     target_branch,
@@ -22,6 +21,8 @@ from harness_lib.runs import report
 from harness_lib.task import RunStop, StopReason
 
 Why = StopReason | RunStop
+# What runs of earlier versions noted of branches.
+SEEN = "refs/harness/seen/"
 
 
 def target_of(ctx: Context) -> str:
@@ -33,6 +34,8 @@ def target_of(ctx: Context) -> str:
 def tidy(ctx: Context, warn: Callable[[str], None]) -> None:
     """Take away what runs that were killed have left, and bring over what waits for the person's checkout."""
     alive = sessions.living(ctx.store.ask(), ctx)
+    for ref, _ in ctx.git.refs(SEEN):
+        ctx.git.delete_ref(ref)
     for message in worktree_slots.sweep(ctx, target_branch.tip(ctx.git, target_of(ctx)), alive):
         warn(message)
     if gone := pending_merges.bring_over(ctx, target_of(ctx)):
@@ -57,7 +60,6 @@ def leave(
             warn(f"What was left over is kept: {where}")
         if gone := pending_merges.bring_over(ctx, target_of(ctx), checked):
             warn(gone)
-        branch_guard.end(ctx, target_of(ctx))
         if message := old_work.by_itself(ctx):
             warn(message)
     except (HarnessError, OSError) as error:

@@ -6,7 +6,6 @@ import os
 
 from harness_lib.attempts import (
     accepted,
-    branch_guard,
     claim,
     outcome,
     requeue,
@@ -43,7 +42,6 @@ def complete(ctx: Context, task_id: str) -> outcome.Ended | None:
     lock = family_lock.hold(place.lock)
     assert lock is not None, f"BUG: somebody holds {place.lock}"
     try:
-        branch_guard.begin(own, own.target)
         return _in(own, place, opened.session, task_id)
     finally:
         ending.leave(own, place, own.say)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from dataclasses import dataclass, field, replace
 
-from harness_lib import agents
+from harness_lib import agents, typed
 from harness_lib.attempts import lost_branch, target_branch
 from harness_lib.core import trust_policy
 from harness_lib.core.context import Context
@@ -14,7 +14,7 @@ from harness_lib.rules import budget, leases, rechecks
 from harness_lib.rules.budget import Budget
 from harness_lib.runs import agent_process
 from harness_lib.runs.worker_config import WorkerConfig
-from harness_lib.system.git import version
+from harness_lib.system.git import submodules, version
 from harness_lib.system.git.repository import Git
 from harness_lib.system.processes import owner
 from harness_lib.text import some
@@ -83,7 +83,20 @@ def prepare(ctx: Context, options: Options) -> tuple[Context, Options]:
     version.require_for_runs(existing.cwd)
     existing.target = _target(existing.git, options.target)
     target_branch.require_room(existing.git, existing.target)
+    _require_submodules(existing)
     return existing, replace(options, agent=_agent(existing, options))
+
+
+def _require_submodules(ctx: Context) -> None:
+    """Raise EnvSetupError where the person has a submodule, but not at the commit that workers need."""
+    assert ctx.target is not None
+    lacking = submodules.lacking(ctx.git, target_branch.tip(ctx.git, ctx.target))
+    if lacking and not ctx.root.init_script.is_file():
+        path, commit = next(iter(lacking.items()))
+        raise EnvSetupError(
+            f"The submodule {path!r} is recorded at {commit[:12]}, which your checkout of it does not have.",
+            f"Fetch it: {typed.git('submodule', 'update', '--init', path)}",
+        )
 
 
 def _target(git: Git, asked: str | None) -> str:

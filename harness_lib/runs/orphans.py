@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from harness_lib.attempts import reclaim, reconcile, requeue
+from harness_lib.attempts import reclaim, reconcile, requeue, worktree_slots
 from harness_lib.core import sessions
 from harness_lib.core.context import Context
 from harness_lib.rules import leases
 from harness_lib.rules.events import NoticeKind
 from harness_lib.state.api import Questions
-from harness_lib.system.git.repository import Git
 
 RETRY_SECONDS = 5.0
 
@@ -30,9 +29,10 @@ class Orphans:
         session = sessions.mine(questions, ctx)
         for task in questions.in_progress() if session else ():
             if task.claimed_by == ctx.owner.worker and task.worktree:
-                context = ctx.at(Git.open(Path(task.worktree)))
+                worktree = worktree_slots.at(ctx, Path(task.worktree))
                 assert session is not None
-                requeue.interrupted(context, session, task, "an earlier session ended")
+                assert worktree is not None, "BUG: recovery has left a task whose work tree is gone."
+                requeue.interrupted(ctx.at(worktree), session, task, "an earlier session ended")
 
     def of(self, worker: str) -> None:
         """Hand back what `worker`, whose process is dead, had in progress."""

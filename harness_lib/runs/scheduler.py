@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from harness_lib.attempts import branch_guard, worktree_slots
+from harness_lib.attempts import worktree_slots
 from harness_lib.core import sessions, unignored
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
@@ -28,7 +28,7 @@ from harness_lib.rules.events import (
     Unstarted,
 )
 from harness_lib.rules.run_state import RunState
-from harness_lib.runs import ending, final_check, limits, open_session, report, repository_guard, run_snapshot
+from harness_lib.runs import ending, final_check, limits, open_session, report, run_snapshot
 from harness_lib.runs.ending import Why
 from harness_lib.runs.options import Options, prepare
 from harness_lib.runs.orphans import Orphans
@@ -78,10 +78,6 @@ def run(ctx: Context, options: Options, watch: Watch) -> Reply:
         if offer := unignored.offer(ctx.git):
             scheduler.warn(f"{offer} {unignored.CURE}")
         ending.tidy(ctx, scheduler.warn)
-        branch_guard.begin(ctx, ending.target_of(ctx))
-        scheduler.branches = branch_guard.all_of(ctx)
-        scheduler.stashes = repository_guard.stashes(ctx.git)
-        scheduler.repository = repository_guard.observe(ctx)
         limits.forget(ctx)
         # What was broken when the last run ended, or has not been looked at, is not done.
         if opened.session is not None or scheduler.something_broke(place):
@@ -89,7 +85,6 @@ def run(ctx: Context, options: Options, watch: Watch) -> Reply:
         scheduler.check_at_the_end(place)
         scheduler.record()
     finally:
-        scheduler.tell_new_refs()
         ending.leave(ctx, place, scheduler.warn, scheduler.checked, recorded=scheduler.recorded)
         os.close(lock)
         run_snapshot.remove(ctx)
@@ -119,9 +114,6 @@ class Scheduler:
         self._interrupts = 0
         self._deaths = Deaths()
         self._draining = self._limited = self._is_unseen = False
-        self.branches: frozenset[str] = frozenset()
-        self.stashes: tuple[str, ...] | None = None
-        self.repository: repository_guard.Seen | None = None
         self._ready: list[int] = []
 
     def tell(self, kind: NoticeKind, message: str = "") -> None:
@@ -132,16 +124,6 @@ class Scheduler:
     def warn(self, message: str) -> None:
         """Tell what did not go as it should, and stops nothing."""
         self.tell("warning", message)
-
-    def tell_new_refs(self) -> None:
-        """Name the branches and stashes that were not there when the run began: agents may have made them."""
-        new = sorted(branch_guard.all_of(self._ctx) - self.branches)
-        if self.branches and new:
-            self.warn(f"New branches since the run began, which an agent may have made: {', '.join(new)}")
-        if self.stashes is not None and (
-            stashed := repository_guard.stashed_since(self._ctx.git, self.stashes)
-        ):
-            self.warn(stashed)
 
     def run_workers(self, pool: WorkerPool, place: worktree_slots.Place) -> None:
         """Start the workers, and see them through to the end."""
@@ -223,10 +205,6 @@ class Scheduler:
         self, pool: WorkerPool, place: worktree_slots.Place, number: int, news: Gone, at: float
     ) -> None:
         """Hand back what a worker that has ended had in progress, and start another one if it was killed."""
-        if self.repository is not None:
-            # Its agent may have been at work, and nobody has looked after it.
-            for message in repository_guard.undo_shared(self._ctx, self.repository):
-                self.warn(message)
         self.orphans.of(leases.slot(self._ctx.owner.worker, number))
         if self._draining or news.code == 0:
             return

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from harness_lib import typed
 from harness_lib.attempts import (
-    branch_guard,
     check,
     claim,
     giving_up,
@@ -183,8 +182,6 @@ class Worker:
 
     def _clean_context(self) -> Context:
         """Return the context of a clean work tree that has all that was merged so far."""
-        for message in branch_guard.put_back(self.ctx, self.config.target):
-            self.tell(Notice("warning", message))
         commit = target_branch.tip(self.ctx.git, self.config.target)
         path = worktree_slots.free(
             self.ctx, worktree_slots.Place(Path(self.config.place)), self.config.number
@@ -258,6 +255,7 @@ class Worker:
             if current.intent is not None:
                 ended = intents.resume(context, session, current)
             else:
+                worktree_slots.take_in(context, context.git, current)
                 ended = requeue.interrupted(context, session, current, why)
         except LeaseLostError as error:
             self.tell(Ended(task.id, "pending", error.message))

@@ -52,6 +52,8 @@ class WorkerConfig:
             "HARNESS_WORKER_NUMBER": str(self.number),
             "HARNESS_PORT_FIRST": str(first),
             "HARNESS_PORT_LAST": str(first + PORTS - 1),
+            # Without its `.git` a work tree would be part of whatever repository lies around it.
+            "GIT_CEILING_DIRECTORIES": self.place,
         }
 
 

@@ -36,38 +36,22 @@ def note(
     Raises HeldError if another process keeps noting, OSError if the git directory cannot be written.
     """
     whole = {"fingerprint": fingerprint(commands, init_script)}
-    _write(git_common_dir, root, {**whole, **_parts(commands, init_script)})
-
-
-def _write(git_common_dir: Path, root: Path, entry: Note) -> None:
     file = _file(git_common_dir)
     # Several lists may share one git directory, each with a lock of its own: this file needs its own too.
     with StateLock(file.with_suffix(".lock")):
-        notes = {**_notes(file), os.fspath(root): entry}
+        notes = {**_notes(file), os.fspath(root): {**whole, **_parts(commands, init_script)}}
         text = json.dumps(notes, indent=2, sort_keys=True) + "\n"
         atomic.write(file, text.encode(), mode=_PRIVATE)
 
 
-def current(git_common_dir: Path, root: Path) -> Note | None:
-    """Return the note on the list at `root`, for `put_back`; None if there is none."""
+def _noted(git_common_dir: Path, root: Path) -> Note | None:
     entry = _notes(_file(git_common_dir)).get(os.fspath(root))
     return entry if isinstance(entry, Mapping) else None
 
 
-def put_back(git_common_dir: Path, root: Path, entry: Note) -> bool:
-    """Note again what was noted on the list at `root` before somebody took the note away; say whether.
-
-    Raises HeldError and OSError as `note` does.
-    """
-    if is_noted(git_common_dir, root):
-        return False
-    _write(git_common_dir, root, entry)
-    return True
-
-
 def is_noted(git_common_dir: Path, root: Path) -> bool:
     """Tell whether the list at `root` has been this person's, whatever its commands are by now."""
-    return current(git_common_dir, root) is not None
+    return _noted(git_common_dir, root) is not None
 
 
 def trusted(git_common_dir: Path, root: Path, commands: str, *, is_tracked: Callable[[], bool]) -> bool:
@@ -77,7 +61,7 @@ def trusted(git_common_dir: Path, root: Path, commands: str, *, is_tracked: Call
     a tracked one changes with every pull, so the note covers only the commands it was made for.
     `is_tracked`, which takes a process of git, is asked only where the answer depends on it.
     """
-    entry = current(git_common_dir, root)
+    entry = _noted(git_common_dir, root)
     if entry is None:
         return False
     return entry.get("fingerprint") == commands or not is_tracked()
@@ -90,7 +74,7 @@ def changed(
 
     Empty if that is not known: there is no note, or one of before, which says less.
     """
-    entry = current(git_common_dir, root)
+    entry = _noted(git_common_dir, root)
     parts = _parts(commands, init_script)
     if entry is None:
         return frozenset()

@@ -11,18 +11,17 @@ from pathlib import Path
 from typing import Any
 
 from harness_lib import typed
-from harness_lib.attempts import baseline, gate_copy
+from harness_lib.attempts import baseline, gate_copy, worktree_slots
 from harness_lib.checks import check_of
 from harness_lib.core import add_tasks, manual_edit, ownership, quoting, rights
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
-from harness_lib.errors import EnvSetupError, RefusedError, UsageError
+from harness_lib.errors import RefusedError, UsageError
 from harness_lib.records import given
 from harness_lib.records.given import Given
 from harness_lib.rules import failures, halting, leases, transitions
 from harness_lib.runs import remedies
 from harness_lib.state.api import Questions
-from harness_lib.system.git.repository import Git
 from harness_lib.task import Task
 
 SHOWN = 120
@@ -142,10 +141,8 @@ def _at_its_work_tree(ctx: Context, task: Task) -> Context:
     """Return `ctx` as seen from the work tree of the attempt, if that is still there."""
     if task.worktree is None or task.worktree == str(ctx.git.top):
         return ctx
-    try:
-        return ctx.at(Git.open(Path(task.worktree)))
-    except EnvSetupError:
-        return ctx
+    worktree = worktree_slots.at(ctx, Path(task.worktree))
+    return ctx.at(worktree) if worktree else ctx
 
 
 def _describe_changes(old: Task, new: Task) -> str:

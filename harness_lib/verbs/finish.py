@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from harness_lib.attempts import complete, evaluate, for_person, intents, outcome, rescue_refs, rollback
+from harness_lib.attempts import (
+    complete,
+    evaluate,
+    for_person,
+    intents,
+    outcome,
+    rescue_refs,
+    rollback,
+    side_effects,
+)
 from harness_lib.checks.checked import Checked
 from harness_lib.core import halts, nothing_to_do, ownership, quoting
 from harness_lib.core.context import Context
@@ -50,7 +59,7 @@ def _reply(ctx: Context, held: HeldTask, ended: outcome.Ended, checked: Checked 
         task=task,
         stop=ended.stop,
         next=then.next,
-        warnings=(*_judge_changed(task), *ended.said),
+        warnings=(*_judge_changed(task), *ended.said, *side_effects.left(ctx, task.id)),
         extra=extra,
     )
 

@@ -170,5 +170,7 @@ def git_locks(argv: Sequence[str], env: object, tree: str, common_dir: Path) -> 
 
 def _git_dir(tree: str) -> Path:
     """Return the directory with index and HEAD of the work tree, which may be a linked one."""
-    inside = Path(os.fsdecode(tree), ".git")
+    top = Path(os.fsdecode(tree))
+    # That of a worker of a run is named beside its work tree.
+    inside = link if (link := top.with_name(f"{top.name}.git")).is_file() else top / ".git"
     return inside if inside.is_dir() else Path(inside.read_text("utf-8").removeprefix("gitdir: ").strip())

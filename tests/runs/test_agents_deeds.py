@@ -1,4 +1,4 @@
-"""What agents do beside their work: it is undone, listed, or asked about, and costs the work nothing."""
+"""What agents do beside their work: it is undone, or asked about, and costs the work nothing."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.runs.workshop import KILL_WORKER, Workshop
-from tests.system.git.gitrepo import put, sh
+from tests.runs.workshop import Workshop
+from tests.system.git.gitrepo import sh
 
 
 @pytest.mark.parametrize(
@@ -34,44 +34,6 @@ def test_the_work_of_an_agent_that_does_not_come_to_an_end_counts(
     workshop.nothing_is_left_over()
 
 
-@pytest.mark.parametrize(
-    "harm",
-    [
-        "git config core.bare true",
-        "git --git-dir=$(git rev-parse --git-common-dir) symbolic-ref HEAD refs/heads/nowhere",
-        "git checkout -q --orphan mine",
-        "rm -rf $(git rev-parse --git-common-dir)/harness",
-        "echo torn > $(git rev-parse --git-common-dir)/harness/trust.json",
-    ],
-)
-def test_what_an_agent_does_to_the_repository_is_undone(workshop: Workshop, harm: str) -> None:
-    workshop.add("Harm", "grep -q done f", do=f"sh {harm}\nwrite f done")
-    workshop.file_task("g")
-
-    said = workshop.run()
-
-    assert said.returncode == 0, said.stdout + said.stderr
-    assert [task["attempts"] for task in workshop.state["tasks"]] == [0, 0]
-    assert sh(workshop.top, "symbolic-ref", "HEAD") == "refs/heads/main"
-    workshop.done_is_done()
-    workshop.nothing_is_left_over()
-
-
-def test_a_note_of_trust_that_cannot_be_put_back_is_named(workshop: Workshop) -> None:
-    harm = "d=$(git rev-parse --git-common-dir)/harness; rm -rf $d; echo > $d"
-    workshop.add("Harm", "grep -q done f", do=f"sh {harm}\nwrite f done")
-
-    said = workshop.run()
-
-    assert said.returncode == 9, said.stdout + said.stderr
-    assert (
-        "An agent has removed the note in .git/harness that this list is yours, and it could not"
-        in said.stdout
-    )
-    assert "harness trust" in said.stdout
-    assert "Traceback" not in said.stdout + said.stderr
-
-
 def test_a_list_that_an_agent_has_removed_is_restored_and_that_is_told(workshop: Workshop) -> None:
     workshop.add("Harm", "grep -q done f", do=f"sh rm {workshop.top}/harness-tasks.json\nwrite f done")
 
@@ -91,59 +53,6 @@ def test_a_person_who_switches_branches_in_their_checkout_meanwhile_stays_there(
 
     assert workshop.task("task-001")["status"] == "completed", said.stdout + said.stderr
     assert sh(workshop.top, "symbolic-ref", "HEAD") == "refs/heads/of-mine"
-    assert "pointed HEAD" not in said.stdout + said.stderr
-
-
-def test_a_checkout_that_an_agent_hides_from_git_is_not_left_behind_its_branch(
-    workshop: Workshop, tmp_path: Path
-) -> None:
-    hidden, go = tmp_path / "hidden", tmp_path / "go"
-    hide = f"sh git config core.bare true\ntouch {hidden}\nwait {go}\nwrite f done"
-    workshop.add("Hide", "grep -q done f", do=hide)
-    workshop.add("Beside", "grep -q done g", do=f"wait {hidden}\nwrite g done")
-    run = workshop.start("-j", "2", "--no-final-check")
-    workshop.wait_for("the other task is done", lambda: workshop.statuses()["task-002"] == "completed")
-    go.touch()
-
-    assert run.wait(90) == 0, workshop.printed
-    workshop.done_is_done()
-    workshop.nothing_is_left_over()
-
-
-def test_what_the_agent_of_a_killed_worker_has_done_to_the_repository_is_undone(workshop: Workshop) -> None:
-    workshop.add(
-        "Hide", "grep -q done f", do=f"once sh git config core.bare true; {KILL_WORKER}\nwrite f done"
-    )
-
-    said = workshop.run("--no-final-check")
-
-    assert said.returncode == 0, said.stdout + said.stderr
-    assert "it is unset again" in said.stdout
-    workshop.done_is_done()
-    workshop.nothing_is_left_over()
-
-
-def test_a_branch_that_an_agent_made_is_listed_at_the_end(workshop: Workshop) -> None:
-    workshop.add("Branch", "grep -q done f", do="sh git branch mine/side\nwrite f done")
-
-    said = workshop.run()
-
-    assert said.returncode == 0, said.stdout + said.stderr
-    assert "mine/side" in said.stdout
-
-
-def test_what_an_agent_has_stashed_is_named_at_the_end(workshop: Workshop) -> None:
-    """Its attempt has left no file behind, so nothing else tells of that work."""
-    put(workshop.top / "README.md", "a person's own\n")
-    sh(workshop.top, "stash", "-q")
-    workshop.add("Stash", "false", "--max-attempts", "1", do="write f mine\nsh git add f && git stash -q")
-
-    said = workshop.run()
-
-    named = "which an agent may have made: git stash show -p 'stash@{0}'"
-    assert f"New stashes since the run began, {named}\n" in said.stdout, said.stdout
-    assert "mine" in sh(workshop.top, "stash", "show", "-p", "stash@{0}")
-    assert "New stashes" not in workshop.run().stdout
 
 
 def test_a_large_file_is_not_committed_before_a_person_has_been_asked(workshop: Workshop) -> None:

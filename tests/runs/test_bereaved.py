@@ -7,9 +7,11 @@ import signal
 import subprocess
 from pathlib import Path
 
+from harness_lib.system.git import clones
 from harness_lib.system.processes import process
 from tests.runs import forking
 from tests.runs.workshop import KILL_WORKER, Workshop
+from tests.system.git.gitrepo import put
 
 
 def _worker(run: int) -> int:
@@ -22,18 +24,21 @@ def _worker(run: int) -> int:
 def test_what_cannot_be_handed_back_at_once_is_handed_back_when_it_can(
     workshop: Workshop, tmp_path: Path
 ) -> None:
-    lock = tmp_path / "lock"
-    stuck = f'touch "$(git rev-parse --git-dir)/index.lock" && git rev-parse --git-dir > {lock} && sleep 600'
+    stands = tmp_path / "stands"
+    stuck = f"touch {stands} && sleep 600"
     workshop.add("Two lives", "grep -q done f", do=f"write f half\nonce sh {stuck}\nwrite f done")
     run = workshop.start("--no-final-check")
-    workshop.wait_for("the agent stands there", lambda: lock.exists() and lock.read_text().endswith("\n"))
+    workshop.wait_for("the agent stands there", stands.exists)
 
     place = workshop.task("task-001")["worktree"]
+    worktree = clones.at(workshop.git, Path(place))
+    assert worktree is not None
+    lock = put(worktree.git_dir / "index.lock", "")
     # A git of a person's in that work tree: its lock is not ours to remove.
     with subprocess.Popen(["git", "hash-object", "--stdin"], cwd=place, stdin=subprocess.PIPE):
         os.kill(_worker(run.pid), signal.SIGKILL)
         workshop.wait_for("it is held up", lambda: "could not be handed back yet" in workshop.printed)
-        Path(lock.read_text().strip(), "index.lock").unlink()
+        lock.unlink()
 
     assert run.wait(60) == 0, workshop.printed
     assert workshop.task("task-001")["attempts"] == 0

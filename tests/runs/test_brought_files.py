@@ -17,7 +17,7 @@ def brought(project: Workshop) -> set[str]:
     place = worktree_slots.directory_of(ctx, "run-1").slot(1)
     git, _ = worktree_slots.checkout_clean(ctx, place, str(ctx.git.head()))
     files = {str(each.relative_to(place)) for each in place.rglob("*") if each.is_file()}
-    return files - {".git"} - set(git.lines("ls-files"))
+    return {name for name in files if not name.startswith(".git/")} - set(git.lines("ls-files"))
 
 
 def inside(above: Workshop, home: Path, *, ignored: str) -> Workshop:

@@ -1,76 +1,26 @@
-"""Lock files of git that a killed `git add` leaves in a work tree of a run: no night ends because of one."""
+"""Lock files of git that stand in a work tree of a run: no night ends because of one."""
 
 from __future__ import annotations
 
 import os
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
 
 from harness_lib.attempts import target_branch
 from harness_lib.core.context import Context
+from harness_lib.system.git import clones, locks
 from tests.runs.workshop import Workshop
 from tests.system.git.gitrepo import put, sh
-
-OWN = ("index.lock", "HEAD.lock")
-SHARED = ("packed-refs.lock", "refs/heads/main.lock", "refs/heads/harness/main.lock", "config.lock")
-
-
-def _leave(*names: str) -> str:
-    """Return the step of an agent that leaves these locks, of its work tree's or of the repository's."""
-    own = " ".join(f"$(git rev-parse --git-dir)/{name}" for name in names if name in OWN)
-    shared = " ".join(f"$(git rev-parse --git-common-dir)/{name}" for name in names if name in SHARED)
-    return f"sh mkdir -p $(git rev-parse --git-common-dir)/refs/heads/harness; touch {own} {shared}"
-
-
-@pytest.mark.parametrize("workers", ["1", "2"])
-def test_locks_that_an_agent_leaves_in_its_work_tree_stop_nobody(workshop: Workshop, workers: str) -> None:
-    workshop.add("Leaves", "grep -q done a", do=f"write a done\n{_leave(*OWN)}")
-    workshop.add("Fails", "grep -q done b", do=f"write b half\n{_leave(*OWN)}\nthen write b done")
-    workshop.file_task("c")
-
-    said = workshop.run("-j", workers)
-
-    assert said.returncode == 0, said.stdout + said.stderr
-    assert set(workshop.statuses().values()) == {"completed"}
-    workshop.done_is_done()
-    workshop.nothing_is_left_over()
-
-
-def test_locks_that_an_agent_leaves_in_the_repository_stop_nobody(workshop: Workshop) -> None:
-    workshop.add("Leaves", "grep -q done a", do=f"write a done\n{_leave(*SHARED)}")
-    workshop.file_task("b")
-
-    said = workshop.run("-j", "2")
-
-    assert said.returncode == 0, said.stdout + said.stderr
-    workshop.done_is_done()
-    workshop.nothing_is_left_over()
-
-
-def test_a_lock_that_a_killed_run_has_left_does_not_stop_the_next(workshop: Workshop, tmp_path: Path) -> None:
-    started = tmp_path / "started"
-    workshop.add(
-        "Leaves", "grep -q done a", do=f"write a done\n{_leave(*OWN)}\ntouch {started}\nonce sleep 99"
-    )
-    run = workshop.start()
-    workshop.wait_for("the agent starts", started.exists)
-    run.kill()
-    run.wait()
-
-    said = workshop.run()
-
-    assert said.returncode == 0, said.stdout + said.stderr
-    workshop.done_is_done()
-    workshop.nothing_is_left_over()
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_a_task_that_cannot_be_handed_back_is_halted_and_the_others_are_done(
     workshop: Workshop, tmp_path: Path, workers: str
 ) -> None:
-    """A living git that is not ours holds the index of the work tree, for as long as the night is."""
+    """A living git that is not ours holds our index of the work tree, for as long as the night is."""
     started, go, news = tmp_path / "started", tmp_path / "go", tmp_path / "told"
     workshop.add("Stuck", "grep -q done a", do=f"write a half\ntouch {started}\nwait {go}")
     workshop.file_task("b")
@@ -78,7 +28,9 @@ def test_a_task_that_cannot_be_handed_back_is_halted_and_the_others_are_done(
     run = workshop.start("-j", workers, "--notify", f"echo $HARNESS_EVENT >> {news}")
     workshop.wait_for("the agent starts", started.exists)
     place = workshop.task("task-001")["worktree"]
-    Path(sh(Path(place), "rev-parse", "--git-dir"), "index.lock").touch()
+    own = clones.at(workshop.git, Path(place))
+    assert own is not None
+    (own.git_dir / "index.lock").touch()
     holder = subprocess.Popen(["git", "hash-object", "--stdin"], cwd=place, stdin=subprocess.PIPE)
     try:
         go.touch()
@@ -107,8 +59,9 @@ def test_what_has_gone_over_is_forgotten_past_a_lock_that_a_killed_git_has_left(
     assert workshop.run("--no-final-check").returncode == 9
     sh(workshop.top, "restore", "README.md")
     sh(workshop.top, "merge", "-q", "--ff-only", "harness/main")
-    sh(workshop.top, "update-ref", "refs/harness/seen/heads/harness/main", "main")
     sh(workshop.top, "pack-refs", "--all")
+    # What a holder that was killed leaves: since when it was at work, and what its git had locked.
+    put(workshop.top / ".git" / locks.LOCK_NAME, f"{time.time() - 1:.3f}\n")
     put(workshop.top / ".git" / f"{name}.lock", "")
     env = {**os.environ, "HARNESS_HOME": str(workshop.home)}
 

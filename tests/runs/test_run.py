@@ -76,7 +76,7 @@ def test_a_check_that_others_have_taken_away_sends_the_work_back(workshop: Works
     sh(workshop.top, "commit", "-q", "-m", "A check")
     workshop.add("Away", "test ! -e check.sh", do="sh rm -f check.sh")
     mend = "test -e check.sh || { echo test -f b > check.sh; chmod +x check.sh; }"
-    merged = "while git cat-file -e main:check.sh 2>/dev/null; do sleep 0.02; done"
+    merged = "while git -C $HARNESS_STATE_ROOT cat-file -e main:check.sh 2>/dev/null; do sleep 0.02; done"
     workshop.add("Uses it", "./check.sh", do=f"write b x\nonce sh {merged}\nsh {mend}")
 
     said = workshop.run("-j", "2", "--no-final-check")

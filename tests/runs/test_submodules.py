@@ -207,7 +207,7 @@ def test_a_work_tree_whose_submodule_stands_elsewhere_by_now_is_made_anew(submod
 
     git, new = worktree_slots.checkout_clean(ctx, place, sh(submodule.top, "rev-parse", "HEAD"))
 
-    assert (new, list((git.top / "lib").iterdir()), aside(submodule)) == (True, [], [])
+    assert (new, (git.top / "lib" / "l").read_text(), aside(submodule)) == (True, "two\n", [])
 
 
 def test_a_submodule_that_is_broken_or_half_moved_is_kept(submodule: Workshop) -> None:
@@ -235,3 +235,38 @@ def test_a_submodule_that_was_removed_is_named_to_the_next_agent(submodule: Work
     assert submodule.task("task-001")["attempts"] == 0, said.stdout + str(submodule.state)
     assert "but for one thing: there the submodule 'lib' is removed" in brief.read_text()
     assert links(submodule) == []
+
+
+def test_agents_have_the_submodules_that_the_person_has_without_a_network(
+    submodule: Workshop, tmp_path: Path
+) -> None:
+    """At the recorded commits, those inside of others too; each a repository that is the agent's own."""
+    allowed = ("-c", "protocol.file.allow=always")
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    sh(inner, "init", "-q", "-b", "main")
+    put(inner / "i", "inner\n")
+    sh(inner, "add", "-A")
+    sh(inner, "commit", "-qm", "inner")
+    lib = submodule.top / "lib"
+    sh(lib, *allowed, "submodule", "--quiet", "add", str(inner), "deep")
+    sh(lib, "commit", "-qam", "Deeper")
+    sh(submodule.top, "rm", "-qf", "harness-init.sh")
+    sh(submodule.top, "commit", "-qam", "No script, and a commit of lib that only the person has")
+    for remote in (inner, tmp_path / "lib.git"):
+        remote.rename(remote.with_suffix(".gone"))
+    before = sh(lib, "for-each-ref"), (submodule.top / ".git" / "modules" / "lib" / "config").read_bytes()
+    for name in ("f", "g"):
+        work = f"cd lib && git branch mine && git config alias.x y && cat l deep/i > ../{name}"
+        submodule.add(
+            name, f"grep -q inner {name} && grep -q one {name} && git -C lib status", do=f"sh {work}"
+        )
+
+    said = submodule.run()
+
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert [task["attempts"] for task in submodule.state["tasks"]] == [0, 0]
+    after = sh(lib, "for-each-ref"), (submodule.top / ".git" / "modules" / "lib" / "config").read_bytes()
+    assert (after, aside(submodule)) == (before, [])
+    submodule.done_is_done()
+    submodule.nothing_is_left_over()

@@ -103,24 +103,3 @@ def with_remote(top: Path, place: Path) -> Path:
     sh(top, "push", "-q", "-u", "origin", "main")
     sh(top, "config", "push.default", "current")
     return place
-
-
-def test_submodules_are_there_if_the_init_script_checks_them_out(workshop: Workshop, tmp_path: Path) -> None:
-    library = tmp_path / "library"
-    sh(tmp_path, "init", "-q", "-b", "main", str(library))
-    put(library / "tool", "of the library\n")
-    sh(library, "add", "-A")
-    sh(library, "commit", "-q", "-m", "Begin")
-    allow = ("-c", "protocol.file.allow=always")
-    sh(workshop.top, *allow, "submodule", "--quiet", "add", str(library), "lib")
-    sh(workshop.top, "commit", "-q", "-m", "With a library")
-    workshop.add("Without it", "test ! -e lib/tool && test -f one", do="write one done")
-    assert workshop.run("--no-final-check").returncode == 0
-
-    put(workshop.top / "harness-init.sh", f"git {' '.join(allow)} submodule --quiet update --init\n")
-    workshop.add("With it", "test -f lib/tool && test -f two", do="write two done")
-    said = workshop.run("--no-final-check")
-
-    assert said.returncode == 0, said.stdout + said.stderr
-    assert (workshop.top / "lib" / "tool").read_text() == "of the library\n"
-    assert len(sh(workshop.top, "worktree", "list").splitlines()) == 1

@@ -17,6 +17,8 @@ from harness_lib.rules.events import Event, Idle, NoticeKind
 from harness_lib.runs.orphans import Orphans
 from harness_lib.runs.worker import Worker
 from harness_lib.runs.worker_config import WorkerConfig
+from harness_lib.system.git import clones
+from harness_lib.system.git.repository import Git
 from harness_lib.system.processes import orphan_groups
 from harness_lib.task import Session, Task
 from tests.runs.workshop import Workshop
@@ -100,6 +102,13 @@ def crew(workshop: Workshop) -> Iterator[Crew]:
     person.die()
 
 
+def worktree(crew: Crew, task: Task) -> Git:
+    """Return the work tree of the attempt at `task`."""
+    found = clones.at(crew.workshop.git, Path(str(task.worktree)))
+    assert found is not None
+    return found
+
+
 def untouched(crew: Crew, task: Task) -> None:
     """Hold that the task is still its new worker's, and so is all that this one has made."""
     assert crew.now() == task
@@ -159,7 +168,7 @@ def test_a_claim_that_was_lost_is_asked_for_before_its_work_tree_is_moved_aside(
     crew.run().of(f"{RUN}#1")
     theirs = crew.take(2)
     assert theirs.worktree is not None
-    git_file = Path(theirs.worktree, ".git")
+    git_file = clones.link(Path(theirs.worktree))
     link = git_file.read_text()
     git_file.write_text("broken\n")
 
@@ -194,7 +203,7 @@ def test_what_nobody_can_hand_back_is_given_up_after_some_tries_its_work_kept(cr
     """Others go on, and the task waits for a person."""
     held = crew.take(1)
     assert held.worktree is not None
-    put(Path(sh(Path(held.worktree), "rev-parse", "--absolute-git-dir"), "index"), "torn")
+    put(worktree(crew, held).git_dir / "index", "torn")
     worker, session = crew.worker(1, tries=0), crew.session(crew.context())
 
     came = [worker._hand_back(session, crew.now()) for _ in range(giving_up.TRIES)]

@@ -74,7 +74,8 @@ def _tracked_crates(top: Path, git_dir: Path) -> list[str]:
     # To ask git takes a process; git may leave out of a name what the one before begins with.
     if CRATE[1:6].encode() not in _read(git_dir / "index"):
         return []
-    paths = decode(call(("ls-files", "-z", "--", f":(top,glob)**/{CRATE}"), top).stdout)
+    asked = ("ls-files", "-z", "--", f":(top,glob)**/{CRATE}")
+    paths = decode(call(asked, top, env={"GIT_DIR": str(git_dir), "GIT_WORK_TREE": str(top)}).stdout)
     return [path.removesuffix(CRATE) for path in paths]
 
 
@@ -88,14 +89,15 @@ def _persons_file(top: Path, common_dir: Path) -> Path:
     configured = b"\n".join(map(_read, files))
     told = tuple(sorted(item for item in os.environ.items() if item[0].startswith("GIT_CONFIG_")))
     # To ask git takes a process, in every verb.
-    asked = _asked(top, configured, told) if _MAY_NAME.search(configured + repr(told).encode()) else ""
+    may_name = _MAY_NAME.search(configured + repr(told).encode())
+    asked = _asked(top, common_dir, configured, told) if may_name else ""
     return top / asked if asked else own / "ignore"
 
 
 @lru_cache(maxsize=8)
-def _asked(top: Path, _configured: bytes, _told: object) -> str:
+def _asked(top: Path, common_dir: Path, _configured: bytes, _told: object) -> str:
     question = ("config", "--type=path", "--get", "core.excludesFile")
-    return os.fsdecode(call(question, top).stdout).rstrip("\n")
+    return os.fsdecode(call(question, top, env={"GIT_DIR": str(common_dir)}).stdout).rstrip("\n")
 
 
 def _read(path: Path) -> bytes:

@@ -64,7 +64,8 @@ def offered(git: Git) -> list[str]:
     wanted = [name if name in FILES else f"{name}/" for name in sorted(names)]
     asked = ("check-ignore", "--no-index", "-z", "--stdin")
     # Not by way of `git`, for which caches are ignored already.
-    ignored = set(decode(call(asked, git.top, stdin=encode(wanted)).stdout)) if wanted else set()
+    answer = call(asked, git.top, env=git.place(), stdin=encode(wanted)).stdout if wanted else b""
+    ignored = set(decode(answer))
     return [line for line in wanted if line not in ignored and not git.is_tracked(Path(line))]
 
 

@@ -54,11 +54,6 @@ def places(git: Git) -> tuple[str, ...]:
     return _real(directories)
 
 
-def own_places(git: Git) -> tuple[str, ...]:
-    """Return the directories from which a command can reach the locks of this one work tree."""
-    return _real({git.top, git.git_dir})
-
-
 def _real(directories: set[Path]) -> tuple[str, ...]:
     return tuple(os.path.realpath(each) for each in directories)
 

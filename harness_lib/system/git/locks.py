@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 LOCK_NAME = "harness-git.lock"
 OURS = "refs/harness/"
+EVERYWHERE = (OURS, "refs/heads/harness/")
 NOTE_LIMIT = 64
 
 # The kernel stamps files with a clock that ticks every few milliseconds and runs behind time.time().
@@ -107,7 +108,8 @@ def remove_dead_locks(
     leftover = leftover_locks(git, refs)
     foreign = [path for path in leftover if not _is_ours(git, path)]
     if everywhere:
-        others = [path for path in listing.below(git.common_dir / OURS, "*.lock") if path not in leftover]
+        places = (path for ref in EVERYWHERE for path in listing.below(git.common_dir / ref, "*.lock"))
+        others = [path for path in places if path not in leftover]
         leftover += others
         foreign += others
     if foreign:

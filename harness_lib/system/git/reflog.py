@@ -11,7 +11,7 @@ from typing import NamedTuple
 from harness_lib.system.git.repository import Git
 
 NULL = "0"
-# What we note where HEAD or a branch is put back, with no look at the files.
+# What earlier versions noted where they had put HEAD back, with no look at the files.
 PUT_BACK = "harness: put back"
 # And where finished work goes over to a checkout, with its files.
 MERGED = "harness: merge"
@@ -25,26 +25,12 @@ class Step(NamedTuple):
     new: str
 
 
-def of_branch(git: Git, branch: str) -> list[Step]:
-    """Return the last steps of `branch` (full name), the newest first."""
-    return _read(git.common_dir / "logs" / branch)
-
-
-def of_checkout(git: Git) -> list[Step]:
-    """Return the last steps of HEAD in this work tree, the newest first."""
-    return _read(git.git_dir / "logs" / "HEAD")
-
-
-def of_main(git: Git) -> list[Step]:
-    """Return the last steps of HEAD in the repository's own checkout, the newest first."""
-    return _read(git.common_dir / "logs" / "HEAD")
-
-
 def last_of_checkout(git: Git, branch: str) -> str | None:
     """Return where `branch` stood last by the record of this work tree, if that stands on it now."""
     if git.branch() != branch:
         return None
-    return next((place for step in of_checkout(git) for place in (step.new, step.old) if place), None)
+    steps = map(_step, _lines(git.git_dir / "logs" / "HEAD"))
+    return next((place for step in steps for place in (step.new, step.old) if place), None)
 
 
 def stood_last(git: Git) -> str | None:
@@ -60,10 +46,6 @@ def merged(git: Git) -> list[Step]:
     """Return by which steps of this work tree's HEAD we last brought it finished work, the newest first."""
     lines = _lines(git.git_dir / "logs" / "HEAD")
     return [_step(line) for line in lines if line.endswith(b"\t" + MERGED.encode())]
-
-
-def _read(path: Path) -> list[Step]:
-    return [_step(line) for line in _lines(path)]
 
 
 def _lines(path: Path) -> list[bytes]:

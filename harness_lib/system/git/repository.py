@@ -83,14 +83,18 @@ class Git(NamedTuple):
         """Run git at the top, with `env` added to the clean one; GitError on failure if `check`."""
         fds = held.descriptors(self.git_dir)
         told = (*caches.settings(args, self.top, self.git_dir, self.common_dir), *args)
-        result = call(told, self.top, env=env, stdin=stdin, fds=fds)
+        own = {} if self.git_dir == self.top / ".git" else self.place()
+        result = call(told, self.top, env={**own, **(env or {})}, stdin=stdin, fds=fds)
         if result.returncode and NO_WORK_TREE in result.stderr:
             # An agent has set core.bare since we were opened; git has not done anything yet.
-            place = {"GIT_DIR": str(self.git_dir), "GIT_WORK_TREE": str(self.top)}
-            result = call(told, self.top, env={**(env or {}), **place}, stdin=stdin, fds=fds)
+            result = call(told, self.top, env={**(env or {}), **self.place()}, stdin=stdin, fds=fds)
         if check and result.returncode:
             raise failure(args, result.returncode, result.stderr)
         return result
+
+    def place(self) -> dict[str, str]:
+        """Return what tells git the repository, whatever stands at the top: `.git` there may be another's."""
+        return {"GIT_DIR": str(self.git_dir), "GIT_WORK_TREE": str(self.top)}
 
     def text(self, *args: str) -> str:
         """Return what git prints, stripped."""

@@ -11,7 +11,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from harness_lib.system.files import atomic
-from harness_lib.system.git import remembered, status, worktrees
+from harness_lib.system.git import clones, remembered, status, worktrees
 from harness_lib.system.git.calls import decode
 from harness_lib.system.git.repository import Git
 from harness_lib.system.git.trees import GITLINK
@@ -73,21 +73,71 @@ def left_behind(git: Git, merged: Collection[tuple[str, str]]) -> set[str]:
         head = repository.head() if repository is not None else None
         if repository is None or head in (None, in_index[path]) or status.changes(repository).tracked:
             continue
-        if any(_named(git, old, path) == head != _named(git, new, path) for old, new in merged):
+        if any(_at(git, old, path) == head != _at(git, new, path) for old, new in merged):
             behind.add(path)
     return behind
 
 
-def _named(git: Git, commit: str, path: str) -> str | None:
+def _at(git: Git, commit: str, path: str) -> str | None:
     """Return what `commit` names at `path`."""
     return git.ref(f"{commit}:{path}")
 
 
 def is_submodule(git: Git, tree: str, path: str) -> bool:
     """Say whether `tree` tells everybody where the repository at `path` can be had."""
-    args = ("config", "-z", "--blob", f"{tree}:{MODULES}", "--get-regexp", r"^submodule\..*\.path$")
-    pairs = decode(git.run(*args, check=False).stdout)
-    return path in {pair.partition("\n")[2] for pair in pairs}
+    return path in _named(git, tree)
+
+
+def fill(git: Git, commit: str, common: Path) -> None:
+    """Check out the submodules that `commit` names in this work tree, from what the person has of them.
+
+    Each gets a clone of its own, where git keeps it for that of the work tree, and nothing is fetched. One
+    that the person has not, or not at that commit, stays as it is. `common` is the person's git directory.
+    """
+    clone = git.top / ".git" if clones.has_clone(git) else git.git_dir
+    for path, (name, known) in _named(git, commit).items():
+        source, place, own = _persons(common, name), git.top / path, clone / clones.MODULES / name
+        if source is None or not source.exists(known) or place.resolve() != git.top.resolve() / path:
+            continue
+        # Of those that stand here already what git has noted of its files is still right.
+        index = (own / "index").read_bytes() if (own / "index").is_file() else None
+        for old in (own, place / ".git"):
+            clones.discard(old)
+        clones.make(source, own, known)
+        if index is not None:
+            (own / "index").write_bytes(index)
+        place.mkdir(exist_ok=True)
+        (place / ".git").write_bytes(b"gitdir: " + os.fsencode(os.path.relpath(own, place)) + b"\n")
+        repository = Git(place, own, own)
+        repository.run("config", "core.worktree", os.path.relpath(place, own))
+        repository.run("read-tree", "--reset", "-u", known)
+        fill(repository, known, source.git_dir)
+
+
+def lacking(git: Git, commit: str) -> dict[str, str]:
+    """Return path → commit of the submodules of `commit` that the person has, but not at this commit."""
+    found = {
+        path: (_persons(git.common_dir, name), known) for path, (name, known) in _named(git, commit).items()
+    }
+    return {path: known for path, (source, known) in found.items() if source and not source.exists(known)}
+
+
+def _named(git: Git, commit: str) -> dict[str, tuple[str, str]]:
+    """Return path → (name, commit) of the submodules that `commit` names."""
+    found = links(git, commit)
+    args = ("config", "-z", "--blob", f"{commit}:{MODULES}", "--get-regexp", r"^submodule\..*\.path$")
+    pairs = decode(git.run(*args, check=False).stdout) if found else []
+    names = {
+        path: key.split(".", 1)[1].rpartition(".")[0] for key, _, path in (p.partition("\n") for p in pairs)
+    }
+    return {path: (names[path], found[path]) for path in found if path in names}
+
+
+def _persons(common: Path, name: str) -> Git | None:
+    """Return what the person has of the submodule `name`; None if that is nothing."""
+    place = common / clones.MODULES / name
+    is_there = ".." not in place.parts and (place / "HEAD").is_file()
+    return Git(place, place, place) if is_there else None
 
 
 def is_published(repository: Git, commit: str) -> bool:
@@ -125,7 +175,9 @@ def take_in(git: Git, path: str) -> None:
         return
     take_all_in(repository)
     link, coming = repository.top / ".git", repository.top / COMING
-    if not link.is_file() or git.git_dir / "modules" not in repository.git_dir.parents:
+    # A worker's clone has them in its own git directory, which goes as well.
+    kept = {git.git_dir / clones.MODULES, git.top / ".git" / clones.MODULES}
+    if not link.is_file() or kept.isdisjoint(repository.git_dir.parents):
         return
     # A copy, because until the two last steps are made what was there has to work as before.
     shutil.rmtree(coming, ignore_errors=True)

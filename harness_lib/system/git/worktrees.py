@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from harness_lib.errors import EnvSetupError
 from harness_lib.system.files import atomic
-from harness_lib.system.git import ref_files, remembered
+from harness_lib.system.git import remembered
 from harness_lib.system.git.repository import Git
 from harness_lib.system.locks import family_lock
 
@@ -69,34 +69,12 @@ def add(git: Git, path: Path, commit: str) -> Git:
     return Git.open(path)
 
 
-def mended(main: Git, path: Path) -> Git | None:
-    """Return the work tree at `path`, its link to the repository written anew; None if it never was one."""
-    # `main` may be that very work tree.
-    main.run("--git-dir", str(main.common_dir), "worktree", "repair", str(path), check=False)
-    return at(path)
-
-
 def at(path: Path) -> Git | None:
     """Return the work tree around `path`; None if there is none that git may use."""
     try:
         return Git.open(path)
     except EnvSetupError:
         return None
-
-
-def stands(git: Git) -> bool:
-    """Say whether the linked work tree is for certain still as git has made it; git need not be asked then.
-
-    Both ends of the link are in place, and its HEAD can be read.
-    """
-    try:
-        link = (git.top / ".git").read_bytes().rstrip(b"\n")
-        back = (git.git_dir / "gitdir").read_bytes().rstrip(b"\n")
-        (git.git_dir / "commondir").stat()
-        ref_files.branch(git.git_dir)
-    except (OSError, ref_files.UnclearError):
-        return False
-    return (link, back) == (b"gitdir: " + os.fsencode(git.git_dir), os.fsencode(git.top / ".git"))
 
 
 def switch(git: Git, commit: str) -> None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 
+from harness_lib.system.place import data_home
+
 TYPE_CHECKING = False  # importing it from `typing` costs as much as `pathlib`
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -22,8 +24,11 @@ PRIVATE_DIR = ".harness"
 GENERATIONS = "generations"
 NOTE = "harness/root"
 SPARES = "harness/lists"
+# In the directory of our own files: the work trees of runs, each at `<project>/<run>/<worker>`.
+WORKERS = "worktrees"
 
 _POINTER_LIMIT = 8192
+_WORKER_DEPTH = 3
 _NAME_LIMIT = 200
 
 
@@ -47,7 +52,8 @@ def search(env: Mapping[str, str], cwd: str) -> str | None:
     """
     project = env.get("CLAUDE_PROJECT_DIR")
     starts = (project, cwd) if project and os.path.isdir(project) else (cwd,)
-    root = _above(starts) or next(filter(None, map(_remembered, starts)), None)
+    data = data_home.directory(env)
+    root = _above(starts) or next(filter(None, (_remembered(start, data) for start in starts)), None)
     return root or _spared(starts)
 
 
@@ -181,10 +187,19 @@ def _is_ours(directory: str) -> bool:
         return False
 
 
-def _remembered(start: str) -> str | None:
-    git_dir = _linked_git_dir(start)
-    common = None if git_dir is None else _pointer(os.path.join(git_dir, "commondir"), "", git_dir)
-    noted = None if common is None else _pointer(os.path.join(common, NOTE), "", common)
+def worker(data: str, start: str) -> str | None:
+    """Return the work tree of a run's worker that `start` is in; `data` is the directory of our own files."""
+    home, place = os.path.join(os.path.realpath(data), WORKERS, ""), os.path.realpath(start)
+    parts = place[len(home) :].split(os.sep) if place.startswith(home) else []
+    return os.path.join(home, *parts[:_WORKER_DEPTH]) if len(parts) >= _WORKER_DEPTH else None
+
+
+def _remembered(start: str, data: str) -> str | None:
+    top = worker(data, start)
+    # The `.git` of a worker is a repository of its own; ours is named beside it.
+    git_dir = _linked_git_dir(start) if top is None else pointed(f"{top}.git", "gitdir: ", top)
+    common = None if git_dir is None else pointed(os.path.join(git_dir, "commondir"), "", git_dir)
+    noted = None if common is None else pointed(os.path.join(common, NOTE), "", common)
     if common is None or noted is None or not _is_ours(common):
         return None
     return noted if _holds_state(noted) and _is_ours(noted) else None
@@ -204,10 +219,10 @@ def git_dir(directory: str) -> str | None:
     dot_git = os.path.join(directory, ".git")
     if os.path.isdir(dot_git):
         return dot_git
-    return _pointer(dot_git, "gitdir: ", directory) if os.path.isfile(dot_git) else None
+    return pointed(dot_git, "gitdir: ", directory) if os.path.isfile(dot_git) else None
 
 
-def _pointer(file: str, prefix: str, base: str) -> str | None:
+def pointed(file: str, prefix: str, base: str) -> str | None:
     """Return the path in the one line of `file`, relative to `base`, resolved; None if there is none."""
     try:
         with open(file, "rb") as stream:

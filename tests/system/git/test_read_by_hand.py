@@ -250,13 +250,3 @@ def test_what_may_come_to_mean_something_else_is_asked_about_each_time(world: Wo
     for setting in ("true", "false", "true"):
         sh(world.top, "config", "core.bare", setting)
         assert worktrees.is_bare(world.git) is (setting == "true")
-
-
-def test_a_linked_work_tree_stands_until_something_of_it_is_gone(world: World) -> None:
-    linked = worktrees.add(world.git, world.top.parent / "there", str(world.git.head()))
-    assert worktrees.stands(linked)
-    (linked.top / ".git").write_text("gitdir: elsewhere\n", "ascii")
-    assert not worktrees.stands(linked)
-    (linked.top / ".git").unlink()
-    assert not worktrees.stands(linked)
-    assert not worktrees.stands(world.git)

@@ -1,0 +1,386 @@
+"""Give whoever works in a work tree of a run a repository of its own, and read that one as data only.
+
+Two git directories belong to such a work tree. `.git` in it is a clone that borrows the project's objects, as
+`git clone --shared` makes one: its HEAD, refs, index, settings and hooks are the agent's to change. Ours is a
+linked work tree's part of the project's git directory; `NAME.git` beside the work tree points there. Every
+git process of ours works with that one, so it never reads a setting, an attribute, a filter or a hook of the
+clone. Its HEAD keeps what the worker began with from `git gc`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from harness_lib.errors import EnvSetupError
+from harness_lib.system.files import atomic, listing, nofollow
+from harness_lib.system.git import ref_files, remembered, worktrees
+from harness_lib.system.git.calls import decode, encode
+from harness_lib.system.git.raw_files import mode, quoted
+from harness_lib.system.git.repository import Git, GitError
+from harness_lib.system.locks import family_lock
+from harness_lib.system.place import find_root
+
+# What git says where it wants an object of a partial clone.
+PROMISED = "promisor remote"
+LARGE = "lfs/objects"
+CAPTURED = "refs/harness/captured/"
+MODULES = "modules"
+LOCKED = "harness: an agent works here"
+# What everybody who works on the project can read.
+READABLE = ("refs/heads", "refs/notes", "refs/remotes", "refs/replace", "refs/tags")
+# In the common git directory, beside settings and refs; each is copied if it is there.
+ALSO = ("info/attributes", "info/exclude", "info/grafts", "shallow")
+# What the clone is told of the person's settings: who commits, how files are converted and compared, where
+# the remotes are. Nothing that runs at other times than git's own conversion of a file.
+_GIVEN = re.compile(
+    r"(user|author|committer)\.(name|email)"
+    r"|core\.(autocrlf|eol|filemode|symlinks|ignorecase|precomposeunicode|sparsecheckout(cone)?"
+    r"|attributesfile|whitespace|checkstat|trustctime|longpaths|protecthfs|protectntfs)"
+    r"|extensions\.(objectformat|partialclone)|index\.(sparse|version)|init\.defaultbranch"
+    r"|filter\..*\.(clean|smudge|process|required)|(diff|merge)\..*|lfs\.(fetchexclude|fetchinclude)"
+    r"|branch\..*\.(remote|merge|rebase)|(pull|rebase|push)\.[^.]*"
+    r"|remote\..*\.(url|pushurl|fetch|tagopt|promisor|partialclonefilter)",
+    re.DOTALL,
+)
+_ADDRESS = re.compile(r"remote\..*\.(push)?url", re.DOTALL)
+_SECRET = re.compile(r"^(?P<scheme>[a-z0-9+.-]+://)(?P<user>[^/@:]*)(?P<password>:[^/@]*)?@", re.IGNORECASE)
+_LIMIT = 4096
+_PART = 1024 * 1024
+_OID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+
+
+def link(path: Path) -> Path:
+    """Return the file beside the work tree `path` that points to our git directory of it."""
+    return path.with_name(f"{path.name}.git")
+
+
+def add(main: Git, path: Path, commit: str) -> Git:
+    """Make a work tree at `path` that stands at `commit`; `renew` gives it a clone."""
+    atomic.make_directory(path.parent)
+    with family_lock.alone(main.common_dir / worktrees.LOCK):
+        main.run("worktree", "prune")
+        try:
+            main.run("worktree", "add", "--quiet", "--force", "--detach", str(path), commit)
+        except GitError as error:
+            raise _unreachable(error) if PROMISED in error.stderr else error from error
+        linked = Git.open(path)
+        # Whatever becomes of `.git`, nobody prunes what is ours.
+        atomic.write(linked.git_dir / "locked", f"{LOCKED}\n".encode(), durable=False)
+        (path / ".git").rename(link(path))
+    return linked
+
+
+def _unreachable(error: GitError) -> EnvSetupError:
+    return EnvSetupError(
+        f"This clone is partial, and files that are missing here cannot be fetched: {error.stderr}",
+        "Fetch them once while the remote can be reached (git checkout does), then: harness run",
+    )
+
+
+def at(main: Git, path: Path) -> Git | None:
+    """Return the work tree of a worker at `path`; None if there is none of this repository.
+
+    One of a run that an earlier version has begun has no clone: git knows it.
+    """
+    git = _linked(path) if os.path.lexists(link(path)) else worktrees.at(path)
+    same = git is not None and (git.top, git.common_dir) == (path.resolve(), main.common_dir)
+    return git if same else None
+
+
+def around(path: Path, data: str) -> Git | None:
+    """Return the work tree of a worker that `path` is in; `data` is the directory of our own files."""
+    found = find_root.worker(data, str(path))
+    return None if found is None else _linked(Path(found))
+
+
+def _linked(path: Path) -> Git | None:
+    git_dir = find_root.pointed(str(link(path)), "gitdir: ", str(path))
+    common = git_dir and find_root.pointed(f"{git_dir}/commondir", "", git_dir)
+    if git_dir is None or not common or not path.is_dir() or path.is_symlink():
+        return None
+    # Not resolved: what stands at its end may be a link by now.
+    back = os.path.normpath(Path(git_dir, os.fsdecode((Path(git_dir) / "gitdir").read_bytes()).rstrip("\n")))
+    top = path.resolve()
+    return Git(top, Path(git_dir), Path(common)) if Path(back).parent == top else None
+
+
+def has_clone(git: Git) -> bool:
+    """Say whether the work tree was made by `add`: its `.git` is not ours."""
+    return os.path.lexists(link(git.top))
+
+
+def remove(main: Git, path: Path) -> None:
+    """Remove the work tree at `path`, ignored files included; the caller has kept what must not be lost."""
+    own = find_root.pointed(str(link(path)), "gitdir: ", str(path))
+    if own is not None and Path(own).parent == main.common_dir / "worktrees":
+        shutil.rmtree(own, ignore_errors=True)
+        if main.ref(kept := f"{CAPTURED}{Path(own).name}"):
+            main.delete_ref(kept)
+    worktrees.remove(main, path)
+    for beside in (link(path), path.with_name(f"{path.name}.seen")):
+        beside.unlink(missing_ok=True)
+
+
+def hold_on(git: Git, oid: str) -> None:
+    """Keep what was captured in a worker's work tree from `git gc`, until the next capture or its end.
+
+    A check may run for long, and nothing else names what is committed if it passes.
+    """
+    if has_clone(git) and oid not in (git.head(), git.tree_of("HEAD")):
+        git.set_ref(f"{CAPTURED}{git.git_dir.name}", oid)
+
+
+def renew(git: Git) -> None:
+    """Give the work tree a new clone that stands where it does; the old one goes with all in it."""
+    old, clone = git.top / ".git", git.top.with_name(f"{git.top.name}.new")
+    discard(clone)
+    make(git, clone, str(git.head()))
+    _copy(git.git_dir / "info" / "sparse-checkout", clone / "info" / "sparse-checkout")
+    for index in (git.git_dir / "index", *listing.matching(git.git_dir, "sharedindex.*")):
+        _copy(index, clone / index.name)
+    if not old.is_symlink() and (old / MODULES).is_dir():
+        # Submodules that stand as they have to are not fetched again.
+        (old / MODULES).rename(clone / MODULES)
+    discard(old)
+    clone.rename(old)
+    _note(git, _present(old))
+
+
+def make(source: Git, clone: Path, commit: str) -> None:
+    """Make the git directory `clone`, with its HEAD at `commit`, which borrows the objects of `source`."""
+    for directory in ("objects/info", "objects/pack", "refs/heads", "refs/tags", "info"):
+        (clone / directory).mkdir(parents=True)
+    (clone / "objects" / "info" / "alternates").write_bytes(_alternate(source.common_dir / "objects"))
+    for name in ALSO:
+        _copy(source.common_dir / name, clone / name)
+    refs = source.run("for-each-ref", "--format=%(objectname) %(refname)", *READABLE).stdout
+    (clone / "packed-refs").write_bytes(refs)
+    settings = remembered.of_file(source.common_dir / "config", "given", lambda: _settings(source))
+    (clone / "config").write_bytes(settings)
+    (clone / "HEAD").write_text(f"{commit}\n", "ascii")
+
+
+def _alternate(path: Path) -> bytes:
+    return (quoted(path) if "\n" in str(path) else os.fsencode(path)) + b"\n"
+
+
+def discard(path: Path) -> None:
+    """Remove what stands at `path`, of whatever kind; nothing that a link leads to."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _copy(source: Path, to: Path) -> None:
+    if source.is_file():
+        shutil.copy2(source, to)
+
+
+def _settings(git: Git) -> bytes:
+    """Return the configuration of a clone: what it is, and what is given of the person's."""
+    records = decode(git.run("config", "--list", "-z").stdout)
+    given = [(key, value) for key, _, value in (record.partition("\n") for record in records)]
+    given = [(key, _address(git, key, value)) for key, value in given if _GIVEN.fullmatch(key)]
+    version = "1" if any(key.startswith("extensions.") for key, _ in given) else "0"
+    own = {"repositoryformatversion": version, "bare": "false", "logallrefupdates": "true"}
+    core = [(f"core.{key}", value) for key, value in own.items()]
+    return b"".join(_setting(key, value) for key, value in (*core, *given))
+
+
+def _address(git: Git, key: str, value: str) -> str:
+    """Return `value` without what a person logs in with, if it is the address of a remote."""
+    if not _ADDRESS.fullmatch(key):
+        return value
+    if (git.common_dir.parent / value).exists():
+        # Relative to where the person works.
+        return os.path.normpath(git.common_dir.parent / value)
+    return _SECRET.sub(lambda found: _without_secret(found.groupdict("")), value)
+
+
+def _without_secret(parts: Mapping[str, str]) -> str:
+    # Of `ssh://git@host/` the name says which account it is; of https it may be a token.
+    return parts["scheme"] + (f"{parts['user']}@" if "ssh" in parts["scheme"] else "")
+
+
+def _setting(key: str, value: str) -> bytes:
+    section, _, rest = key.partition(".")
+    below, _, name = rest.rpartition(".")
+    head = f'[{section} "{_escaped(below)}"]' if below else f"[{section}]"
+    text = _escaped(value).replace("\n", "\\n").replace("\t", "\\t")
+    return os.fsencode(f'{head}\n\t{name} = "{text}"\n')
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')
+
+
+def take_in(git: Git) -> dict[str, str]:
+    """Take in what was committed in the clone since the last time: HEAD and index of ours follow its HEAD.
+
+    Return name → commit of what was made there beside HEAD: branches, tags, stashes. The commits are copied
+    into the project's objects and checked as a fetch checks them, never borrowed.
+    Raises GitError if git finds fault with one; then nothing is taken in.
+    """
+    clone = git.top / ".git"
+    if not has_clone(git) or clone.is_symlink() or not clone.is_dir():
+        return {}
+    before, now = _noted(git), _present(clone)
+    head, merging = now.head if now.head != before.head else None, now.merging
+    refs = _refs(clone, packed=now.packed != before.packed)
+    new = _missing(git, [*([head] if head else []), *merging, *refs.values()])
+    if new:
+        _copy_objects(git, clone, new)
+        _copy_large_files(clone / LARGE, git.common_dir / LARGE)
+    if head is not None and head != git.head():
+        git.run("reset", "--quiet", "--mixed", head)
+    if merging and merging != before.merging:
+        atomic.write(
+            git.git_dir / "MERGE_HEAD", "".join(f"{oid}\n" for oid in merging).encode(), durable=False
+        )
+    if now.indexed != before.indexed:
+        _take_staged(git, clone)
+    if now != before:
+        _note(git, now)
+    return {name: oid for name, oid in refs.items() if oid in new and oid not in (head, *merging)}
+
+
+class _State(NamedTuple):
+    """What a clone is at: its commits, and when its index and its packed refs were written."""
+
+    head: str | None = None
+    merging: tuple[str, ...] = ()
+    indexed: int | None = None
+    packed: int | None = None
+
+
+def _present(clone: Path) -> _State:
+    try:
+        head = ref_files.resolve(clone, clone, "HEAD")
+    except ref_files.UnclearError:
+        # Nothing that can be read, or another store of refs.
+        head = None
+    merging = tuple(oid for oid in _text(clone / "MERGE_HEAD", _LIMIT).split() if _OID.fullmatch(oid))
+    return _State(head, merging, _written(clone / "index"), _written(clone / "packed-refs"))
+
+
+def _note(git: Git, state: _State) -> None:
+    """Note how far the clone is known, beside the work tree: what is taken in once is not taken again."""
+    atomic.write(_seen(git), json.dumps(state).encode(), durable=False)
+
+
+def _noted(git: Git) -> _State:
+    try:
+        head, merging, indexed, packed = json.loads(_seen(git).read_bytes())
+    except (OSError, ValueError):
+        return _State()
+    return _State(head, tuple(merging), indexed, packed)
+
+
+def _seen(git: Git) -> Path:
+    return git.top.with_name(f"{git.top.name}.seen")
+
+
+def _refs(clone: Path, *, packed: bool) -> dict[str, str]:
+    """Return name → object of the loose refs, the stashes and, if they are `packed` anew, of all others."""
+    found = {}
+    if packed:
+        lines = (line.partition(" ") for line in _text(clone / "packed-refs", -1).splitlines())
+        found.update({name: oid for oid, _, name in lines})
+    for path in listing.below(clone / "refs", "*"):
+        found[str(path.relative_to(clone))] = _text(path, _LIMIT).strip()
+    for number, line in enumerate(reversed(_text(clone / "logs" / "refs" / "stash", -1).splitlines())):
+        found[f"refs/stash-{number}"] = line.split(" ")[1] if " " in line else ""
+    names = {oid: name for name, oid in reversed(found.items()) if _OID.fullmatch(oid)}
+    return {name: oid for oid, name in names.items()}
+
+
+def _written(path: Path) -> int | None:
+    """Return when a file was written; None if none is there."""
+    try:
+        info = path.lstat()
+    except OSError:
+        return None
+    return info.st_mtime_ns if stat.S_ISREG(info.st_mode) else None
+
+
+def _text(path: Path, limit: int) -> str:
+    try:
+        return os.fsdecode(nofollow.read(path, limit))
+    except OSError:
+        return ""
+
+
+def _missing(git: Git, oids: Iterable[str]) -> list[str]:
+    """Return those of the objects that the project has not: they were made in the clone."""
+    asked = list(dict.fromkeys(oids))
+    if not asked:
+        return []
+    answers = git.run("cat-file", "--batch-check", stdin="\n".join(asked).encode()).stdout
+    return [oid for oid, line in zip(asked, answers.splitlines(), strict=True) if line.endswith(b" missing")]
+
+
+def _copy_objects(git: Git, clone: Path, tips: Sequence[str]) -> None:
+    """Copy what `tips` have and the project has not out of the clone's objects."""
+    known = dict.fromkeys([git.head(), *(oid for _, oid in git.refs("refs/heads/", "refs/remotes/"))])
+    wanted = [*tips, *(f"^{oid}" for oid in known if oid)]
+    source = {"GIT_ALTERNATE_OBJECT_DIRECTORIES": os.fsdecode(quoted(clone / "objects"))}
+    # What tells git of objects without reading them may say anything.
+    plain = ("-c", "core.commitGraph=false", "-c", "core.multiPackIndex=false")
+    pack = ("pack-objects", "--revs", "--stdout", "--quiet")
+    packed = git.run(*plain, *pack, env=source, stdin="\n".join(wanted).encode()).stdout
+    unpack = ("unpack-objects", "-q", "--strict")
+    git.run(*unpack, stdin=packed)
+    if lost := _missing(git, tips):
+        raise GitError(unpack, 1, f"{', '.join(lost)} is not what it is called".encode())
+
+
+def _copy_large_files(source: Path, to: Path) -> None:
+    """Copy the contents that Git LFS keeps of commits in the clone, each if it is what its name says."""
+    # Only here: it loads the whole of OpenSSL.
+    from hashlib import sha256  # noqa: PLC0415
+
+    for path in listing.below(source, "*"):
+        own = to / path.relative_to(source)
+        if own.exists() or path.is_symlink() or not path.is_file():
+            continue
+        atomic.make_directory(own.parent)
+        with path.open("rb") as stream, tempfile.NamedTemporaryFile(dir=own.parent) as copy:
+            digest = sha256()
+            while part := stream.read(_PART):
+                digest.update(part)
+                copy.write(part)
+            copy.flush()
+            if digest.hexdigest() == path.name:
+                os.link(copy.name, own)
+
+
+def _take_staged(git: Git, clone: Path) -> None:
+    """Let git know what was added in the clone, where rules ignore it too, and which merge is unresolved."""
+    index = {"GIT_INDEX_FILE": str(clone / "index")}
+    listing = git.run("ls-files", "--stage", "-z", env=index, check=False)
+    if listing.returncode:
+        # Whatever was made of it, the files are judged.
+        return
+    ours = set(decode(git.run("ls-files", "-z").stdout))
+    records = [
+        (*facts.split(" "), path) for facts, _, path in (r.partition("\t") for r in decode(listing.stdout))
+    ]
+    added = [
+        path for _, _, stage, path in records if stage == "0" and path not in ours and mode(git.top, path)
+    ]
+    if added:
+        git.run("update-index", "--add", "-z", "--stdin", stdin=encode(added))
+    sides = [record for record in records if record[2] != "0"]
+    if sides:
+        gone = [f"0 {'0' * len(sides[0][1])}\t{path}" for path in dict.fromkeys(path for *_, path in sides)]
+        now = [f"{kind} {oid} {stage}\t{path}" for kind, oid, stage, path in sides]
+        git.run("update-index", "-z", "--index-info", stdin=encode([*gone, *now]))

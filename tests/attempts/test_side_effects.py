@@ -1,0 +1,57 @@
+"""What an attempt leaves in a person's repository beside its commits is named by `finish`, and stays."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.system.git.gitrepo import put, sh
+from tests.verbs.project import Agent, Project
+
+
+@pytest.fixture
+def claimed(project: Project) -> Agent:
+    """Return an agent that has claimed a task in a repository with things of a person's own."""
+    for setting in ("alias.mine", "filter.lfs.clean", "core.fsmonitor"):
+        sh(project.top, "config", setting, "old")
+    put(project.top / ".git" / "hooks" / "pre-push", "#!/bin/sh\n")
+    sh(project.top, "tag", "theirs")
+    agent = project.agent()
+    agent.ok("init")
+    agent.ok("add", "One", "--validate", "test -f f")
+    agent.ok("start")
+    agent.ok("claim")
+    return agent
+
+
+def test_what_an_attempt_leaves_is_named_with_what_takes_it_out(claimed: Agent) -> None:
+    top = claimed.cwd
+    sh(top, "config", "core.hooksPath", ".husky")
+    sh(top, "config", "alias.mine", "new")
+    put(top / ".git" / "hooks" / "pre-commit", "#!/bin/sh\n")
+    sh(top, "tag", "v2")
+    sh(top, "branch", "side")
+    put(top / "f", "x\n")
+
+    said = claimed.ok("finish")
+
+    (line,) = [each for each in said["warnings"] if "left in this repository" in each]
+    for command in (
+        "git config alias.mine old",
+        "git config --unset-all core.hookspath",
+        f"rm {top}/.git/hooks/pre-commit",
+        "git branch -d side",
+        "git tag -d v2",
+    ):
+        assert f"({command})" in line
+    for own in ("lfs", "fsmonitor", "pre-push", "theirs"):
+        assert own not in line
+    assert sh(top, "config", "core.hooksPath") == ".husky"
+
+
+def test_an_attempt_that_leaves_nothing_is_not_spoken_of(claimed: Agent) -> None:
+    put(claimed.cwd / "f", "x\n")
+    sh(claimed.cwd, "commit", "-q", "--allow-empty", "-m", "its own")
+
+    said = claimed.ok("finish")
+
+    assert "left in this repository" not in str(said)

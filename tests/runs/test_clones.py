@@ -1,0 +1,269 @@
+"""Each worker has a repository of its own: whatever its agent does there, the person's stays what it was."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness_lib.system.git import clones
+from tests.runs.workshop import Workshop
+from tests.system.git.gitrepo import put, sh
+
+# Ours, and the objects, which only become more.
+OWN = ("harness", "objects", "refs/harness", "logs/refs/harness", "worktrees")
+# What a merge into the branch that is checked out changes.
+MERGED = {"index", "logs/HEAD", "logs/refs/heads/main", "refs/heads/main"}
+
+# Everything that is within reach of git in a work tree; each line for itself, whatever the others have done.
+DEEDS = """
+git config core.hooksPath $RAN.hooks; git config core.fsmonitor "touch $RAN.fsmonitor; false"
+git config filter.evil.clean "touch $RAN.clean; tr a-z A-Z"
+git config alias.status "!touch $RAN.alias"; git config core.excludesFile "$PWD/.hidden"; echo f > .hidden
+for hook in pre-commit post-commit post-checkout reference-transaction post-index-change; do
+    printf '#!/bin/sh\\ntouch %s.hook\\n' $RAN > .git/hooks/$hook && chmod +x .git/hooks/$hook
+done
+echo '* filter=evil' >> .git/info/attributes; echo 'g filter=evil' > .gitattributes
+git branch mine; git branch -f side HEAD; git branch -D gone; git tag -f v1 HEAD; git tag mine
+git -c core.hooksPath=/dev/null stash -q; git stash apply -q
+git replace -f $(git rev-parse HEAD^) HEAD; git rev-parse HEAD > .git/info/grafts
+git update-ref refs/heads/main HEAD^; git update-ref -d refs/heads/side; git symbolic-ref HEAD refs/heads/main
+git worktree add -q ../beside HEAD; git worktree prune
+git remote set-url origin /nowhere; git remote add evil /evil
+git reflog expire --expire=now --all; git gc -q --prune=now
+mkdir -p .git/refs/heads; touch .git/index.lock .git/HEAD.lock .git/packed-refs.lock .git/config.lock
+echo done > f; echo done > g
+"""
+
+
+def _files(git_dir: Path) -> dict[str, bytes]:
+    """Return path → content of everything in a git directory but what is ours, and the objects."""
+    found = {}
+    for path in git_dir.rglob("*"):
+        name = str(path.relative_to(git_dir))
+        if not path.is_dir() and not name.startswith((*(f"{each}/" for each in OWN), "harness-")):
+            found[name] = path.read_bytes()
+    return found
+
+
+@pytest.fixture
+def shared(workshop: Workshop) -> Workshop:
+    """Return a project with branches, a tag, a stash, a hook, settings, and two commits."""
+    top = workshop.top
+    put(top / "more", "x\n")
+    sh(top, "add", "-A")
+    sh(top, "commit", "-qm", "More")
+    for name in ("side", "gone"):
+        sh(top, "branch", name)
+    sh(top, "tag", "v1", "HEAD~1")
+    put(top / "README.md", "a person's own\n")
+    sh(top, "stash", "-q")
+    sh(top, "config", "alias.mine", "status")
+    sh(top, "remote", "add", "origin", "https://me:secret@example.invalid/x.git")
+    put(top / ".git" / "hooks" / "pre-push", "#!/bin/sh\n")
+    return workshop
+
+
+@pytest.mark.parametrize(
+    "ending",
+    [
+        "",
+        "rm -rf .git && git init -q && git add -A",
+        "rm -rf .git",
+        "ln -s /tmp t && rm -rf .git && ln -s t .git",
+    ],
+)
+def test_whatever_an_agent_does_with_git_the_persons_repository_is_as_it_was(
+    shared: Workshop, tmp_path: Path, ending: str
+) -> None:
+    put(tmp_path / "deeds.sh", f"RAN={tmp_path}/ran\n{DEEDS}\nrm -f {tmp_path}/ran*\n{ending}\n")
+    commit = "git add -A && git -c user.name=Agent -c user.email=a@b commit -qm 'the agent says'"
+    shared.add(
+        "Deeds",
+        "grep -q done f",
+        do=f"write f done\nwrite g done\nsh {commit}\nsh sh {tmp_path}/deeds.sh; true",
+    )
+    shared.file_task("after", "--depends-on", "task-001")
+    before = _files(shared.top / ".git")
+
+    said = shared.run()
+
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert [task["attempts"] for task in shared.state["tasks"]] == [0, 0], said.stdout
+    after = _files(shared.top / ".git")
+    assert {name for name in {*before, *after} if before.get(name) != after.get(name)} <= MERGED
+    assert sh(shared.top, "show", "main:f", "main:g", "main:after").split() == ["done"] * 3
+    assert [path.name for path in tmp_path.glob("ran*")] == []
+    assert sh(shared.top, "fsck", "--strict", "--no-dangling") == ""
+    shared.done_is_done()
+    assert list((shared.home / "worktrees").glob("*")) == []
+
+
+def test_an_agents_own_commits_arrive_and_what_it_made_beside_them_is_kept(shared: Workshop) -> None:
+    commit = "git add -A && git -c user.name=Agent -c user.email=a@b commit -qm"
+    aside = f"git switch -q -c aside && echo a > aside && {commit} aside && git switch -q --detach HEAD~1"
+    shared.add(
+        "Commits",
+        "grep -q two f",
+        do=f"write f one\nsh {commit} 'first of mine'\nsh {aside}\nwrite f two\n"
+        f"sh {commit} 'second of mine'\nwrite g left\nsh git add g && git stash -q",
+    )
+
+    said = shared.run()
+
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert sh(shared.top, "log", "--format=%an %s", "-2", "main").splitlines() == [
+        "Agent second of mine",
+        "Agent first of mine",
+    ]
+    kept = sh(shared.top, "for-each-ref", "--format=%(refname)", "refs/harness/rescue").splitlines()
+    assert kept == [
+        "refs/harness/rescue/task-001/1-refs-heads-aside",
+        "refs/harness/rescue/task-001/1-refs-stash",
+    ]
+    assert sh(shared.top, "show", f"{kept[0]}:aside", f"{kept[1]}:g").split() == ["a", "left"]
+    assert "harness rescue show task-001/1-refs-heads-aside" in said.stdout
+    assert shared.harness("rescue", "show", "task-001/1-refs-heads-aside").returncode == 0
+
+
+def test_objects_are_copied_from_where_an_agent_borrowed_them(shared: Workshop, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    work = (
+        f"git clone -q --bare . {other} && GIT_OBJECT_DIRECTORY={other}/objects "
+        "GIT_ALTERNATE_OBJECT_DIRECTORIES=$(git rev-parse --git-common-dir)/objects sh -c "
+        f"'git add -A && git -c user.name=a -c user.email=a@b commit -qm borrowed' && echo {other}/objects "
+        ">> .git/objects/info/alternates"
+    )
+    shared.add("Borrows", "grep -q done f", do=f"write f done\nsh {work}")
+
+    said = shared.run()
+
+    assert said.returncode == 0, said.stdout + said.stderr
+    subprocess.run(["rm", "-rf", str(other)], check=True)
+    assert sh(shared.top, "log", "-1", "--format=%s", "main") == "borrowed"
+    assert sh(shared.top, "fsck", "--strict", "--no-dangling") == ""
+
+
+def test_a_commit_in_which_git_finds_fault_is_not_taken_and_the_files_are(shared: Workshop) -> None:
+    forge = (
+        "tree=$(printf '100644 blob %s\\t.git\\n' $(git rev-parse HEAD:more) | git mktree)\n"
+        "commit=$(git -c user.name=a -c user.email=a@b commit-tree -p HEAD -m forged $tree)\n"
+        "git update-ref --no-deref HEAD $commit"
+    )
+    put(shared.top.parent / "forge.sh", forge)
+    shared.add("Forges", "grep -q done f", do=f"write f done\nsh sh {shared.top.parent}/forge.sh")
+
+    said = shared.run()
+
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert "only its files are" in said.stdout
+    assert "forged" not in sh(shared.top, "log", "--all", "--format=%s")
+    shared.done_is_done()
+
+
+def test_what_a_worker_began_with_outlives_all_that_a_person_does_to_it(
+    shared: Workshop, tmp_path: Path
+) -> None:
+    """The branch is rewritten, the tag goes, and git is told to keep nothing that nobody names."""
+    top = shared.top
+    working, checking, go, checked = (tmp_path / name for name in ("working", "checking", "go", "checked"))
+    wait = f"touch {checking}; until [ -e {checked} ]; do sleep 0.05; done; grep -q done f"
+    commit = "git add -A && git -c user.name=a -c user.email=a@b commit -qm mine"
+    shared.add("Slow", wait, do=f"write f done\nsh {commit}\ntouch {working}\nwait {go}\nwrite g done")
+    base = sh(top, "rev-parse", "HEAD")
+    run = shared.start("--no-final-check")
+    shared.wait_for("the agent works", working.exists)
+
+    def forget() -> None:
+        sh(top, "reflog", "expire", "--expire=now", "--expire-unreachable=now", "--all")
+        sh(top, "stash", "clear")
+        sh(top, "gc", "-q", "--prune=now")
+        sh(top, "worktree", "prune")
+
+    sh(top, "commit", "-q", "--amend", "-m", "Said better")
+    sh(top, "tag", "-d", "v1")
+    sh(top, "branch", "-D", "side", "gone")
+    forget()
+    assert sh(top, "cat-file", "-t", base) == "commit"
+    go.touch()
+    shared.wait_for("the check runs", checking.exists)
+    forget()
+    checked.touch()
+
+    assert run.wait(90) == 0, shared.printed
+    assert sh(top, "show", "main:f", "main:g").split() == ["done", "done"]
+    assert sh(top, "log", "--format=%s", "main").splitlines()[1:3] == ["mine", "Said better"]
+    shared.done_is_done()
+
+
+def test_a_clone_has_what_work_needs_and_no_secret(shared: Workshop, tmp_path: Path) -> None:
+    for key, value in (("user.name", "Me"), ("core.autocrlf", "input"), ("filter.up.clean", "tr a-z A-Z")):
+        sh(shared.top, "config", key, value)
+    sh(shared.top, "config", "http.extraheader", "Authorization: secret")
+    seen = tmp_path / "seen"
+    look = " ".join(
+        f"(echo ':{ask}'; {ask}) >> {seen};"
+        for ask in (
+            "git config user.name",
+            "git config core.autocrlf",
+            "git config filter.up.clean",
+            "git config remote.origin.url",
+            "git rev-list --count main side v1",
+            "git stash list",
+            "git status --porcelain",
+            "git worktree list | grep -c project",
+            "grep -r secret .git/config",
+        )
+    )
+    shared.add("Looks", "grep -q done f", do=f"sh {look} true\nwrite f done")
+
+    said = shared.run()
+
+    assert said.returncode == 0, said.stdout + said.stderr
+    answers = [part.partition("\n")[2].strip() for part in seen.read_text().split(":git ")[1:]]
+    assert answers[:5] == ["Me", "input", "tr a-z A-Z", "https://example.invalid/x.git", "2"]
+    assert "secret" not in seen.read_text().replace("grep -r secret", "")
+
+
+def test_whoever_works_in_a_clone_finds_the_list_without_being_told(shared: Workshop, tmp_path: Path) -> None:
+    """A shell that an agent starts afresh has no HARNESS_STATE_ROOT, nor have hooks."""
+    seen = tmp_path / "seen"
+    ask = f"env -u HARNESS_STATE_ROOT -u HARNESS_TASK_ID harness show task-001 > {seen} 2>&1"
+    shared.add("Asks", "grep -q done f", do=f"sh mkdir sub; cd sub; {ask}; true\nwrite f done")
+
+    said = shared.run(PATH=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert "Asks" in seen.read_text()
+
+
+def test_a_run_that_an_earlier_version_has_begun_is_recovered(shared: Workshop, tmp_path: Path) -> None:
+    """Its work trees are linked ones, without a clone; its notes of branches are refs that nobody reads."""
+    started = tmp_path / "started"
+    commit = "git add -A && git -c user.name=a -c user.email=a@b commit -qm mine"
+    shared.add(
+        "Half", "test $(wc -l < f) = 2", do=f"write f one\ntouch {started}\nonce wait /nowhere\nwrite f two"
+    )
+    run = shared.start()
+    shared.wait_for("the agent works", started.exists)
+    run.kill()
+    run.wait()
+    top = Path(shared.task("task-001")["worktree"])
+    shutil.rmtree(top / ".git")
+    clones.link(top).rename(top / ".git")
+    (Path((top / ".git").read_text().split()[1]) / "locked").unlink()
+    sh(top, "switch", "-q", "-c", "an-agents")
+    subprocess.run(["sh", "-c", commit], cwd=top, check=True)
+    sh(shared.top, "update-ref", "refs/harness/seen/heads/main", "main")
+
+    said = shared.run()
+
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert sh(shared.top, "show", "main:f").split() == ["one", "two"]
+    assert sh(shared.top, "for-each-ref", "refs/harness/seen") == ""
+    assert list((shared.home / "worktrees").glob("*")) == []
+    shared.done_is_done()

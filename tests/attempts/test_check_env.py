@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
+from tests.verbs.conftest import Make
 from tests.verbs.project import Agent, Project, begin
 
 ORDERS = {"PYTEST_ADDOPTS": "--collect-only", "PYTEST_PLUGINS": "cheat", "PYTHONOPTIMIZE": "1"}
@@ -37,3 +39,15 @@ def test_a_virtual_environment_in_the_project_is(project: Project, agent: Agent)
     project.put(".venv/bin/my-runner", "#!/bin/sh\nexit 0\n").chmod(0o755)
     begin(agent, "my-runner")
     agent.ok("finish", PATH=f"{project.top}/.venv/bin:{os.environ['PATH']}")
+
+
+def test_a_check_that_outlasts_its_lease_renews_it_and_runs_on(make_project: Make, tmp_path: Path) -> None:
+    """It ends when it sees that somebody has renewed the lease in the list."""
+    project = make_project(mode="concurrent")
+    agent, seen = project.agent(), tmp_path / "seen"
+    agent.clock.hurry_after = seen
+    begin(agent, f"cp harness-tasks.json {seen}; while cmp -s harness-tasks.json {seen}; do sleep 0.02; done")
+
+    agent.ok("finish", HARNESS_LEASE_SECONDS="3")
+
+    assert project.task()["status"] == "completed"

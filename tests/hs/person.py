@@ -10,8 +10,6 @@ import pty
 import re
 import select
 import struct
-import subprocess
-import sys
 import termios
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -19,31 +17,26 @@ from pathlib import Path
 
 import pyte
 
+from tests.loop import forked
 from tests.loop.environment import environment
 
 PATIENCE = 60.0
-_OWN_TERMINAL = """
-import fcntl, os, sys, termios
-fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-os.execvp(sys.argv[1], sys.argv[1:])
-"""
-HS = (sys.executable, "-m", "harness_lib.hs")
-SLOW = (sys.executable, str(Path(__file__).with_name("slow_hs.py")))
-SHELL = ("bash", "--norc", "--noprofile", "-i")
+SLOW = Path(__file__).with_name("slow_hs.py").read_text(encoding="utf-8")
+# What only a program that is started has: its locale.
+STARTED = "import os, sys; os.execv(sys.executable, [sys.executable, '-m', 'harness_lib.hs', *sys.argv[1:]])"
+SHELL = "import os; os.execvp('bash', ['bash', '--norc', '--noprofile', '-i'])"
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07]*\x07|\x1b[=>()][0-9A-B]?|\r")
 
 
 class Person:
     """Sits before a program; `plain` is what was shown, without colours and the movements of the cursor."""
 
-    def __init__(self, command: tuple[str, ...], cwd: Path, env: Mapping[str, str]) -> None:
+    def __init__(self, args: tuple[str, ...], cwd: Path, env: Mapping[str, str], program: str) -> None:
         self.leader, follower = pty.openpty()
         fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", _OWN_TERMINAL, *command],
-            stdin=follower, stdout=follower, stderr=follower, cwd=cwd,
+        self.process = forked.Forked(
+            args, program=program, terminal=True, stdin=follower, stdout=follower, stderr=follower, cwd=cwd,
             env=environment({"TERM": "xterm", **env}),
-            start_new_session=True,
         )  # fmt: skip
         os.close(follower)
         self.raw = ""
@@ -93,7 +86,10 @@ class Person:
             assert self.reads() or self.plain.find(text, self._seen) >= 0, f"ended:\n{self.plain}"
         self._seen = at + len(text)
 
-    def types(self, text: str) -> None:
+    def types(self, text: str, when: str = "") -> None:
+        """Type `text`, as soon as `when` stands on the terminal."""
+        if when:
+            self.has_on_screen(when)
         os.write(self.leader, text.encode())
 
     def hangs_up(self) -> None:
@@ -126,9 +122,9 @@ class Person:
 
 
 @contextlib.contextmanager
-def person(*args: str, cwd: Path, env: Mapping[str, str], through: tuple[str, ...] = HS) -> Iterator[Person]:
+def person(*args: str, cwd: Path, env: Mapping[str, str], program: str = forked.HS) -> Iterator[Person]:
     """Let somebody sit before `hs ARGS`, or another program."""
-    someone = Person((*through, *args), cwd, env)
+    someone = Person(args, cwd, env, program)
     try:
         yield someone
     finally:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import pty
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.loop.conftest import CHAT, Hs, Serve, session_of
+from tests.loop.conftest import CHAT, Go, Hs, Serve, session_of
 from tests.loop.environment import environment
+from tests.loop.forked import Forked
 from tests.loop.servers.script import Step, say, use
 from tests.loop.source_files import write_program
 
@@ -21,9 +21,8 @@ EVIL = "\x1b[2J\x1b]0;owned\x07\x9b1mhello"
 def shown(project: Path, env: dict[str, str], *args: str) -> str:
     """Return what `hs ARGS` shows on a terminal, where both of its outputs are."""
     leader, follower = pty.openpty()
-    with subprocess.Popen(
-        [sys.executable, "-m", "harness_lib.hs", *args],
-        stdin=subprocess.DEVNULL, stdout=follower, stderr=follower, cwd=project, env=environment(env),
+    with Forked(
+        args, stdin=subprocess.DEVNULL, stdout=follower, stderr=follower, cwd=project, env=environment(env),
     ) as process:  # fmt: skip
         os.close(follower)
         text = b""
@@ -89,9 +88,8 @@ def test_what_plugins_say_of_themselves(serve: Serve, home: Path, project: Path)
     assert is_harmless(shown(project, env, "tools"))
 
 
-def test_a_session_that_is_looked_at(hs: Hs, serve: Serve, home: Path, project: Path) -> None:
-    server = serve(CHAT, use("bash", command=f"echo '{EVIL}'"), say(EVIL))
-    hs("go", env=CHAT.environment(server))
+def test_a_session_that_is_looked_at(go: Go, hs: Hs, home: Path, project: Path) -> None:
+    go(use("bash", command=f"echo '{EVIL}'"), say(EVIL))
     name = session_of(home).name
 
     assert is_harmless(shown(project, {}, "session", "export", name))

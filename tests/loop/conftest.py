@@ -5,24 +5,33 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import pytest
 import stamina
 
-from tests import forked
+from harness_lib.loop import follower
+from harness_lib.loop.follower import Ending
+from harness_lib.loop.runtime import Runtime
 from tests.conftest import Answer
+from tests.hs.person import Person, person
+from tests.loop import forked
 from tests.loop import in_process as runs_in_process
 from tests.loop.environment import environment
 from tests.loop.servers.anthropic import Messages
+from tests.loop.servers.cache import PromptCache
 from tests.loop.servers.openai import OpenAI
 from tests.loop.servers.script import ModelServer, Step
 
 
 class Hs(Protocol):
-    """Run `hs ARGS` in the test's project, `through` another command; a non-zero exit is an answer too."""
+    """Run `hs ARGS` in the test's project; a non-zero exit is an answer too.
+
+    `session`: without a terminal; `through` another command it is started, otherwise forked.
+    """
 
     def __call__(
         self,
@@ -31,6 +40,7 @@ class Hs(Protocol):
         env: Mapping[str, str] | None = None,
         stdin: str = "",
         through: Sequence[str] = (),
+        session: bool = False,
     ) -> Answer: ...
 
 
@@ -79,15 +89,16 @@ def hs(project: Path) -> Hs:
         env: Mapping[str, str] | None = None,
         stdin: str = "",
         through: Sequence[str] = (),
+        session: bool = False,
     ) -> Answer:
-        where, variables = cwd or project, environment(env or {})
         if not through:
-            done = forked.run("harness_lib.hs", args, where, variables, stdin)
+            given = environment(env or {})
+            done = forked.run(args, cwd=cwd or project, env=given, stdin=stdin, start_new_session=session)
             return Answer(done.returncode, done.stdout, done.stderr)
         done = subprocess.run(
             [*through, sys.executable, "-m", "harness_lib.hs", *args],
-            cwd=where,
-            env=variables,
+            cwd=cwd or project,
+            env=environment(env or {}),
             input=stdin,
             capture_output=True,
             encoding="utf-8",
@@ -116,6 +127,60 @@ def serve() -> Iterator[Serve]:
         assert server.refusals == []
 
 
+Go = Callable[..., tuple[ModelServer, Answer]]
+Done = Go
+
+
+@pytest.fixture
+def go(hs: Hs, serve: Serve) -> Go:
+    """Return a callable that runs `hs go`, or other words, with the steps of a model."""
+
+    def work(*steps: Step, wire: Wire = CHAT, words: Sequence[str] = ("go",), **options: Any) -> Any:
+        server = serve(wire, *steps)
+        return server, hs(*words, **{**options, "env": wire.environment(server) | options.get("env", {})})
+
+    return work
+
+
+@pytest.fixture
+def done(go: Go) -> Done:
+    """Return one whose model ends with "Done."."""
+
+    def work(*steps: Step, **options: Any) -> tuple[ModelServer, Answer]:
+        server, answer = go(*steps, **options)
+        assert (answer.code, answer.out) == (0, "Done.\n"), answer.err
+        return server, answer
+
+    return work
+
+
+Conversation = Callable[..., AbstractContextManager[tuple[Person, ModelServer]]]
+
+
+@pytest.fixture
+def conversation(serve: Serve, project: Path) -> Conversation:
+    """Return a context in which a person sits at the prompt, and leaves in the end."""
+
+    @contextmanager
+    def talk(
+        *steps: Step,
+        wire: Wire = CHAT,
+        args: Sequence[str] = (),
+        task: str = "",
+        env: Mapping[str, str] | None = None,
+    ) -> Iterator[tuple[Person, ModelServer]]:
+        server = serve(wire, *steps)
+        words = [task] if task else []
+        with person(*args, *words, cwd=project, env=wire.environment(server) | dict(env or {})) as someone:
+            if not task:
+                someone.has_on_screen("You:")
+            yield someone, server
+            if someone.process.returncode is None:
+                assert someone.leaves("" if task else "\x04") == 0
+
+    return talk
+
+
 @pytest.fixture(params=WIRES, ids=lambda wire: wire.name)
 def wire(request: pytest.FixtureRequest) -> Wire:
     """Each wire in turn."""
@@ -131,6 +196,24 @@ def in_process() -> Iterator[None]:
         yield
     while runs_in_process.STARTED:
         runs_in_process.STARTED.pop().close()
+
+
+Follow = Callable[..., tuple[Runtime, ModelServer, Ending]]
+
+
+@pytest.fixture
+def follow(in_process: None, serve: Serve, home: Path, project: Path) -> Follow:  # noqa: ARG001
+    """Return a callable that lets a run in this process work through steps of a model to the end."""
+
+    def work(
+        wire: Wire, *steps: Step, cached: bool = False, **env: str
+    ) -> tuple[Runtime, ModelServer, Ending]:
+        server = serve(wire, *steps)
+        server.cache = PromptCache() if cached else None
+        run = runs_in_process.started(home, project, wire, server, **env)
+        return run, server, follower.follow(run)
+
+    return work
 
 
 def session_of(home: Path) -> Path:

@@ -1,4 +1,9 @@
-"""Plugins as somebody else writes them: a tool in three languages, and a pack that answers without us."""
+"""Plugins as somebody else writes them: in each language one program that is, by its name, one of each kind.
+
+`greet` is a tool, `10-gate` a gate, `05-before` and `95-behind` are hooks that write their stage and the
+first key of what they read into the file SEEN, `echo` is a provider with its two hooks, `ship` a command, and
+`50-team` adds the source that the variable TEAM names.
+"""
 
 from __future__ import annotations
 
@@ -6,70 +11,120 @@ from pathlib import Path
 
 from tests.loop.source_files import write_program
 
-# A tool in three languages.
-GREET = {
-    "bash": """\
-#!/usr/bin/env bash
-case "$1" in
-  --schema) echo '{"name":"greet","description":"Greets","input_schema":{"type":"object","properties":{}}}' ;;
-  --describe) echo "Greets" ;;
-  --exec) read -r input; echo "hello from bash: $input"; echo "and stderr" >&2; exit 3 ;;
+PROGRAMS = {
+    "bash": r"""#!/usr/bin/env bash
+case ${0##*/}:$1 in
+  greet:--schema) echo '{"name":"greet","description":"Greets","input_schema":{"type":"object"}}' ;;
+  greet:--exec) echo "hello from bash: $(cat)"; echo "and stderr" >&2; exit 3 ;;
+  *:--describe) echo "Says it" ;;
+  10-gate:*)
+    call=$(cat)
+    [[ $call == *forbidden* ]] && call="${call%\}},\"decision\":\"deny\",\"reason\":\"no, says bash\"}"
+    echo "$call"
+    ;;
+  05-before:*|95-behind:*)
+    input=$(cat)
+    keys=$(echo "$input" | grep -o '"[a-z_]*":' | head -1)
+    echo "${0##*-} $HARNESS_STAGE $keys" | tr -d '":' >> "$SEEN"
+    echo "$input"
+    ;;
+  echo:--ready) ;;
+  echo:--defaults) echo "model=echo-1" ;;
+  echo:--env) echo "ECHO_KEY  none is needed" ;;
+  echo:*)
+    payload=$(cat)
+    said=${payload#*\"messages\":[\"}
+    echo "{\"said\":\"$HARNESS_MODEL: ${said%%\"*}\"}"
+    ;;
+  10-messages:*)
+    read -r payload
+    last=$(ls "$HARNESS_SESSION"/messages/*.md | tail -n 1)
+    more=${payload#\{}
+    [ "$more" = "}" ] || more=",$more"
+    echo "{\"messages\":[\"$(tail -n 1 "$last")\"]$more"
+    ;;
+  10-save:*)
+    answer=$(cat)
+    said=${answer#*\"said\":\"}
+    echo "{\"next_state\":\"done\",\"output\":\"${said%%\"*}\"}"
+    ;;
+  ship:*) echo "shipped $*"; exit 9 ;;
+  50-team:*) payload=$(cat); echo "${payload%]*},\"$TEAM\"]}" ;;
 esac
 """,
-    "python3": """\
-#!/usr/bin/env python3
-import json, sys
-if sys.argv[1] == "--schema":
-    print(json.dumps({"name": "greet", "description": "Greets", "input_schema": {"type": "object"}}))
-elif sys.argv[1] == "--exec":
-    print("hello from python3:", json.dumps(json.load(sys.stdin)), flush=True)
+    "python3": r"""#!/usr/bin/env python3
+import json, os, pathlib, sys
+name, words = pathlib.Path(sys.argv[0]).name, sys.argv[1:]
+flags = {
+    "--schema": json.dumps({"name": "greet", "description": "Greets", "input_schema": {"type": "object"}}),
+    "--describe": "Says it", "--ready": "", "--defaults": "model=echo-1", "--env": "ECHO_KEY  none is needed",
+}
+if words and words[0] in flags:
+    sys.exit(print(flags[words[0]]))
+if name == "ship":
+    print("shipped", *words)
+    sys.exit(9)
+payload = json.load(sys.stdin)
+if name == "greet":
+    print("hello from python3:", json.dumps(payload), flush=True)
     print("and stderr", file=sys.stderr)
     sys.exit(3)
+if name == "10-gate" and "forbidden" in json.dumps(payload["input"]):
+    payload |= {"decision": "deny", "reason": "no, says python3"}
+if name in {"05-before", "95-behind"}:
+    with open(os.environ["SEEN"], "a") as seen:
+        print(name[3:], os.environ["HARNESS_STAGE"], *list(payload)[:1], file=seen)
+if name == "echo":
+    payload = {"said": os.environ["HARNESS_MODEL"] + ": " + payload["messages"][0]}
+if name == "10-messages":
+    last = max(pathlib.Path(os.environ["HARNESS_SESSION"], "messages").iterdir())
+    payload["messages"] = [last.read_text().splitlines()[-1]]
+if name == "10-save":
+    payload = {"next_state": "done", "output": payload["said"]}
+if name == "50-team":
+    payload["sources"].append(os.environ["TEAM"])
+json.dump(payload, sys.stdout, indent=2)
 """,
-    "node": """\
-#!/usr/bin/env node
-const flag = process.argv[2];
-if (flag === "--schema") {
-  console.log(JSON.stringify({name: "greet", description: "Greets", input_schema: {type: "object"}}));
-} else if (flag === "--exec") {
-  const input = JSON.parse(require("fs").readFileSync(0, "utf8"));
-  console.log("hello from node:", JSON.stringify(input));
-  console.error("and stderr");
-  process.exit(3);
-}
+    "node": r"""#!/usr/bin/env node
+const fs = require("fs");
+const name = process.argv[1].split("/").pop(), words = process.argv.slice(2), env = process.env;
+const flags = {
+  "--schema": JSON.stringify({name: "greet", description: "Greets", input_schema: {type: "object"}}),
+  "--describe": "Says it", "--ready": "", "--defaults": "model=echo-1", "--env": "ECHO_KEY  none is needed",
+};
+const finish = (code, ...said) => { console.log(...said); process.exit(code); };
+if (words[0] in flags) finish(0, flags[words[0]]);
+if (name === "ship") finish(9, "shipped", ...words);
+const payload = JSON.parse(fs.readFileSync(0, "utf8"));
+const kinds = {
+  "greet": () => { console.error("and stderr"); finish(3, "hello from node:", JSON.stringify(payload)); },
+  "10-gate": () => JSON.stringify(payload.input).includes("forbidden")
+    ? {...payload, decision: "deny", reason: "no, says node"} : payload,
+  "echo": () => ({said: `${env.HARNESS_MODEL}: ${payload.messages[0]}`}),
+  "10-messages": () => {
+    const directory = `${env.HARNESS_SESSION}/messages`;
+    const last = fs.readFileSync(`${directory}/${fs.readdirSync(directory).sort().pop()}`, "utf8");
+    return {...payload, messages: [last.trim().split("\n").pop()]};
+  },
+  "10-save": () => ({next_state: "done", output: payload.said}),
+  "50-team": () => ({...payload, sources: [...payload.sources, env.TEAM]}),
+};
+const watch = () => {
+  fs.appendFileSync(env.SEEN, `${name.slice(3)} ${env.HARNESS_STAGE} ${Object.keys(payload)[0] || ""}\n`);
+  return payload;
+};
+process.stdout.write(JSON.stringify((kinds[name] || watch)()));
 """,
 }
-_PROVIDER = """\
-#!/usr/bin/env python3
-import json, os, sys
-flag = sys.argv[1] if len(sys.argv) > 1 else ""
-if flag == "--ready":
-    sys.exit(0)
-if flag == "--defaults":
-    print("model=echo-1")
-elif flag == "":
-    payload = json.load(sys.stdin)
-    print(json.dumps({"said": payload["messages"][-1], "model": os.environ["HARNESS_MODEL"]}))
-"""
-_MESSAGES = """\
-#!/usr/bin/env python3
-import json, os, pathlib, sys
-payload = json.load(sys.stdin)
-files = sorted(pathlib.Path(os.environ["HARNESS_SESSION"], "messages").iterdir())
-payload["messages"] = [path.read_text().split("---\\n", 2)[2].strip() for path in files]
-print(json.dumps(payload))
-"""
-_SAVE = """\
-#!/usr/bin/env python3
-import json, sys
-answer = json.load(sys.stdin)
-print(json.dumps({"next_state": "done", "output": "%s: %s" % (answer["model"], answer["said"])}))
-"""
 
 
-def write_echo_pack(source: Path) -> None:
+def write_plugins(source: Path, *names: str, language: str = "bash") -> None:
+    """Write the program in a language as these plugins of a source."""
+    for name in names:
+        write_program(source / name, PROGRAMS[language])
+
+
+def write_echo_pack(source: Path, language: str = "bash") -> None:
     """Write the pack of a provider `echo`, which repeats what was said last."""
-    pack = source / "plugins" / "echo"
-    write_program(pack / "providers" / "echo", _PROVIDER)
-    write_program(pack / "hooks.d" / "assemble" / "10-messages", _MESSAGES)
-    write_program(pack / "hooks.d" / "receive" / "10-save", _SAVE)
+    hooks = ("hooks.d/assemble/10-messages", "hooks.d/receive/10-save")
+    write_plugins(source / "plugins" / "echo", "providers/echo", *hooks, language=language)

@@ -1,7 +1,9 @@
-"""Bad input: names that no host takes, plugins that come and go, arguments cut short, a wait that ends."""
+"""When something is wrong: names, arguments, plugins, disks and sessions."""
 
 from __future__ import annotations
 
+import os
+import resource
 import signal
 import subprocess
 import sys
@@ -9,16 +11,21 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.loop import follower
+from harness_lib.loop import flags, follower
 from harness_lib.loop.follower import Ending
-from tests.loop.conftest import CHAT, WIRES, Hs, Serve, Wire, bodies, session_of
+from tests.loop.conftest import ANTHROPIC, CHAT, WIRES, Done, Follow, Go, Hs, Serve, Wire, bodies, session_of
 from tests.loop.environment import environment
+from tests.loop.forked import Forked
 from tests.loop.in_process import results_of, started
 from tests.loop.servers.script import Step, Use, say, use
 from tests.loop.source_files import write_program
 
-pytestmark = pytest.mark.usefixtures("in_process")
-
+# How much memory `hs` takes: what is put before it tells, in a last line, its kilobytes at most.
+_PROGRAM = (
+    "import resource, subprocess, sys; done = subprocess.run(sys.argv[1:], check=False); "
+    "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss); sys.exit(done.returncode)"
+)
+MEASURED = (sys.executable, "-c", _PROGRAM)
 TOOL = """\
 #!/usr/bin/env python3
 import json, os, sys
@@ -38,58 +45,39 @@ STOPS = {
     "name", ["two words", "two\nlines", "dotted.name", "x" * 65, "ünïcode", "$(touch ran)"]
 )
 def test_a_tool_whose_name_no_host_takes_is_left_out_and_named_once(
-    hs: Hs, serve: Serve, wire: Wire, home: Path, project: Path, name: str
+    done: Done, wire: Wire, home: Path, project: Path, name: str
 ) -> None:
     write_program(home / ".harness" / "tools" / name, TOOL)
     write_program(home / ".harness" / "tools" / "fine", TOOL)
-    server = serve(wire, use("fine"), use("fine"), say("Done."))
-
-    answer = hs("go", env=wire.environment(server))
-
-    assert answer.out == "Done.\n", answer.err
+    server, answer = done(use("fine"), use("fine"), say("Done."), wire=wire)
     assert answer.err.count("is left out: no host takes such a name") == 1
     assert "it ran" in str(server.requests[1])
     assert not (project / "ran").exists()
 
 
-def test_a_tool_that_changes_during_a_run_is_told_anew(hs: Hs, serve: Serve, home: Path) -> None:
+def test_a_tool_that_changes_during_a_run_is_told_anew(done: Done, home: Path) -> None:
     path = home / ".harness" / "tools" / "look"
     write_program(path, TOOL)
-    server = serve(CHAT, use("bash", command=f"sed -i s/WORDS/others/ '{path}'"), say("Done."))
-
-    answer = hs("go", env=CHAT.environment(server))
-
-    assert answer.out == "Done.\n", answer.err
+    server, _ = done(use("bash", command=f"sed -i s/WORDS/others/ '{path}'"), say("Done."))
     offered = [str(request["tools"]) for request in server.requests]
     assert ["WORDS" in text for text in offered] == [True, False]
     assert "others" in offered[1]
 
 
-def test_a_tool_that_disappears_between_two_calls_is_an_error_for_the_model(
-    hs: Hs, serve: Serve, home: Path
-) -> None:
+def test_a_tool_that_disappears_between_two_calls_is_an_error_for_the_model(done: Done, home: Path) -> None:
     path = home / ".harness" / "tools" / "look"
     write_program(path, TOOL)
     gone = Step(uses=(Use("look"), Use("bash", {"command": f"rm '{path}'"}), Use("look")))
-    server = serve(CHAT, gone, say("Done."))
-
-    answer = hs("go", env=CHAT.environment(server))
-
-    assert answer.out == "Done.\n", answer.err
+    done(gone, say("Done."))
     results = [text.strip() for name, text in bodies(session_of(home)) if "tool_result" in name]
     assert (results[0], results[2]) == ("it ran", "error: tool 'look' not found")
 
 
-def test_a_hook_that_disappears_in_the_middle_of_its_stage_ends_it_by_name(
-    hs: Hs, serve: Serve, home: Path
-) -> None:
+def test_a_hook_that_disappears_in_the_middle_of_its_stage_ends_it_by_name(go: Go, home: Path) -> None:
     hooks = home / ".harness" / "hooks.d" / "start"
     write_program(hooks / "20-remove", f"#!/bin/sh\nrm '{hooks}/30-gone'\ncat\n")
     write_program(hooks / "30-gone", "#!/bin/sh\ncat\n")
-    server = serve(CHAT, say("never"))
-
-    answer = hs("go", env=CHAT.environment(server))
-
+    server, answer = go(say("never"))
     assert answer.code == 1
     assert "30-gone" in answer.err
     assert "Traceback" not in answer.err
@@ -97,6 +85,7 @@ def test_a_hook_that_disappears_in_the_middle_of_its_stage_ends_it_by_name(
 
 
 @pytest.mark.parametrize("cut", range(0, 200, 9))
+@pytest.mark.usefixtures("in_process")
 def test_an_answer_that_is_half_written_can_be_gone_on_from(
     serve: Serve, home: Path, project: Path, cut: int
 ) -> None:
@@ -123,39 +112,27 @@ def test_an_answer_that_is_half_written_can_be_gone_on_from(
     ids=lambda each: each.name if isinstance(each, Wire) else each,
 )
 def test_arguments_that_are_cut_never_run_whatever_is_said_of_their_end(
-    serve: Serve, home: Path, project: Path, wire: Wire, stop: str
+    follow: Follow, project: Path, wire: Wire, stop: str
 ) -> None:
     cut = Use("bash", raw='{"command":"echo x >> ran; rm -rf so')
-    server = serve(wire, Step(uses=(cut,), stop=stop), say("Done."))
-    run = started(home, project, wire, server)
-
-    assert follower.follow(run) == Ending("Done.", failed=False)
+    run, _, ending = follow(wire, Step(uses=(cut,), stop=stop), say("Done."))
+    assert ending == Ending("Done.", failed=False)
 
     assert not (project / "ran").exists()
     assert "not run" in results_of(run)[0]
 
 
-def test_whole_calls_run_though_their_host_says_that_it_has_stopped(
-    serve: Serve, home: Path, project: Path
-) -> None:
+def test_whole_calls_run_though_their_host_says_that_it_has_stopped(follow: Follow, project: Path) -> None:
     calls = Step(uses=(Use("bash", {"command": "echo x >> ran"}),), stop="stop")
-    server = serve(CHAT, calls, say("Done."))
-
-    assert follower.follow(started(home, project, CHAT, server)) == Ending("Done.", failed=False)
-
+    _, _, ending = follow(CHAT, calls, say("Done."))
+    assert ending == Ending("Done.", failed=False)
     assert (project / "ran").read_text(encoding="utf-8") == "x\n"
 
 
 def test_ctrl_c_ends_the_wait_for_a_limit_at_once(hs: Hs, serve: Serve, wire: Wire, project: Path) -> None:
     server = serve(wire, Step(status=429, headers=(("retry-after", "55"),)), say("Done."))
-    run = subprocess.Popen(
-        [sys.executable, "-m", "harness_lib.hs", "RUN it"],
-        env=environment(wire.environment(server)),
-        cwd=project,
-        stdin=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        encoding="utf-8",
-    )
+    env = environment(wire.environment(server))
+    run = Forked(["RUN it"], cwd=project, env=env, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
     assert run.stderr
     with run.stderr as said:
         assert any("Asking again in 55 s" in line for line in said)
@@ -165,3 +142,204 @@ def test_ctrl_c_ends_the_wait_for_a_limit_at_once(hs: Hs, serve: Serve, wire: Wi
         assert run.wait(45) == 130
     assert len(server.requests) == 1
     assert hs("--continue", "go on", env=wire.environment(server)).out == "Done.\n"
+
+
+def test_a_result_of_fifty_megabytes_takes_bounded_memory(go: Go, home: Path) -> None:
+    loud = use("bash", command="head -c 50000000 /dev/zero | tr '\\0' x")
+    _, answer = go(loud, say("Done."), through=MEASURED)
+    said, kilobytes = answer.out.splitlines()
+    assert (answer.code, said) == (0, "Done."), answer.err
+    (kept,) = (session_of(home) / "output").iterdir()
+    assert kept.stat().st_size == 50_000_000
+    assert int(kilobytes) < 90_000
+
+
+def test_a_tool_whose_flag_hangs_or_floods_is_left_out(
+    follow: Follow, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(flags, "SECONDS", 0.5)
+    write_program(home / ".harness" / "tools" / "hangs", "#!/bin/sh\nsleep 600\n")
+    write_program(home / ".harness" / "tools" / "floods", "#!/bin/sh\nexec yes\n")
+    _, server, ending = follow(CHAT, say("Done."))
+    assert ending == Ending("Done.", failed=False)
+    assert {"hangs", "floods"}.isdisjoint(tool["function"]["name"] for tool in server.requests[0]["tools"])
+
+
+def test_a_hook_that_floods_ends_its_stage(go: Go, home: Path) -> None:
+    write_program(home / ".harness" / "hooks.d" / "start" / "50-floods", "#!/bin/sh\nexec yes\n")
+    server, answer = go(say("never"), words=("RUN it",))
+    assert answer.code == 1
+    assert "printed more than" in answer.err
+    assert server.requests == []
+
+
+def test_a_tool_that_floods_gives_both_ends_and_the_run_goes_on(done: Done, wire: Wire) -> None:
+    server, _ = done(use("bash", command="yes"), say("Done."), words=("RUN it",), wire=wire)
+    assert "all of it in" in str(server.requests[-1])
+    assert len(str(server.requests[-1])) < 300_000
+
+
+def test_a_hook_that_hangs_is_ended_with_the_run(serve: Serve, home: Path, project: Path) -> None:
+    fifo = project / "pid"
+    os.mkfifo(fifo)
+    write_program(
+        home / ".harness" / "hooks.d" / "start" / "50-hangs",
+        f"#!/bin/sh\necho $$ >'{fifo}'\nexec sleep 600\n",
+    )
+    server = serve(CHAT, say("never"))
+    env = environment(CHAT.environment(server))
+    run = Forked(["RUN it"], cwd=project, env=env, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    pid = int(fifo.read_text(encoding="utf-8"))
+
+    run.send_signal(signal.SIGINT)
+
+    assert run.wait(60) == 130
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+# To root nothing is forbidden, unless it gives that up.
+WITHOUT_RIGHTS = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] if os.geteuid() == 0 else []
+
+
+def test_a_full_disk_ends_the_run_with_its_reason_and_leaves_the_session_whole(
+    hs: Hs, serve: Serve, wire: Wire, home: Path, project: Path
+) -> None:
+    server = serve(wire, Step(text="much " * 2000), say("Done."))
+    env = environment(wire.environment(server))
+
+    done = subprocess.run(
+        [sys.executable, "-B", "-m", "harness_lib.hs", "--json", "RUN it"],
+        env=env,
+        cwd=project,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)),
+        timeout=60,
+        check=False,
+    )
+
+    assert done.returncode == 7
+    assert "File too large" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert '"stop":"error"' in done.stdout.splitlines()[-1]
+    assert [path.name for path in (session_of(home) / "messages").iterdir()] == ["0001-user.md"]
+    assert hs("--continue", "again", env=wire.environment(server)).out == "Done.\n"
+
+
+def test_a_tool_that_deletes_the_session_ends_the_run_with_its_reason(go: Go, wire: Wire, home: Path) -> None:
+    _, answer = go(
+        use("bash", command='rm -rf "$HARNESS_SESSION"'), say("Done."), words=("RUN it",), wire=wire
+    )
+    assert answer.code == 7
+    assert "cannot be written" in answer.err
+    assert "Traceback" not in answer.err
+    assert list((home / ".harness" / "sessions").iterdir()) == []
+
+
+def test_a_session_that_cannot_be_written_is_said_before_anything_is_asked(
+    go: Go, home: Path, project: Path
+) -> None:
+    server, _ = go(say("Done."), say("never"), words=("RUN it",))
+    session = session_of(home)
+    for path in (session / "messages", session):
+        path.chmod(0o500)
+    done = subprocess.run(
+        [*WITHOUT_RIGHTS, sys.executable, "-m", "harness_lib.hs", session.name, "again"],
+        env=environment(CHAT.environment(server)),
+        cwd=project,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=60,
+        check=False,
+    )
+
+    for path in (session, session / "messages"):
+        path.chmod(0o700)
+    assert done.returncode == 7, done.stderr
+    assert "cannot be written: Permission denied" in done.stderr
+    assert len(server.requests) == 1
+
+
+def test_a_home_that_cannot_be_written_gives_its_credentials_and_is_named_once(
+    serve: Serve, home: Path, project: Path
+) -> None:
+    server = serve(ANTHROPIC, use("bash", command="echo hello"), say("Done."))
+    source = home / ".harness"
+    source.mkdir()
+    (source / ".auth.json").write_text(
+        '{"anthropic": [{"type": "api_key", "key": "kept"}]}', encoding="utf-8"
+    )
+    source.chmod(0o500)
+    env = environment(ANTHROPIC.environment(server))
+    del env["ANTHROPIC_API_KEY"]
+
+    done = subprocess.run(
+        [*WITHOUT_RIGHTS, sys.executable, "-m", "harness_lib.hs", "RUN it"],
+        env={**env, "HARNESS_SESSIONS": str(project.parent / "sessions")},
+        cwd=project,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=60,
+        check=False,
+    )
+
+    source.chmod(0o700)
+    assert (done.returncode, done.stdout) == (0, "Done.\n"), done.stderr
+    assert done.stderr.count("cannot be written (Permission denied)") == 1
+    assert server.headers[0]["x-api-key"] == "kept"
+
+
+def test_a_session_that_was_edited_by_hand_goes_on(go: Go, hs: Hs, wire: Wire, home: Path) -> None:
+    server, _ = go(
+        use("bash", command="echo hello"), say("First."), say("Second."), words=("RUN it",), wire=wire
+    )
+    messages = session_of(home) / "messages"
+    (messages / "0001-user.md").write_text("---\nrole: user\n---\nwithout an end", encoding="utf-8")
+    (messages / "0004-assistant.md").rename(messages / "0009-assistant.md")
+    (messages / "0009-user.md").write_text("of the same number\n", encoding="utf-8")
+    (messages / "0010-user.md").write_bytes(b"---\nrole: user\n---\n\xff\xfe\x00 binary\n")
+    (messages / "notes.txt").write_text("no message\n", encoding="utf-8")
+    (messages / "0011-user.md").mkdir()
+
+    answer = hs("--continue", "and now?", env=wire.environment(server))
+
+    assert (answer.code, answer.out) == (0, "Second.\n"), answer.err
+    sent = str(server.requests[-1])
+    assert all(words in sent for words in ("without an end", "First.", "same number", "binary", "and now?"))
+    assert (messages / "0013-assistant.md").is_file()
+
+
+def test_a_session_of_ten_thousand_messages_goes_on_in_bounded_memory(
+    hs: Hs, serve: Serve, home: Path
+) -> None:
+    server = serve(CHAT, say("First."), say("Second."))
+    # Of this model no context is known, so that all of it is told.
+    env = CHAT.environment(server) | {"HARNESS_MODEL": "m"}
+    hs("RUN it", env=env)
+    messages = session_of(home) / "messages"
+    for number in range(3, 10_001):
+        role = "user" if number % 2 else "assistant"
+        text = f"---\nrole: {role}\n---\nmessage {number} {'x' * 100}\n"
+        (messages / f"{number:04d}-{role}.md").write_text(text, encoding="utf-8")
+
+    answer = hs("--continue", "and now?", env=env, through=MEASURED)
+
+    said, kilobytes = answer.out.splitlines()
+    assert (answer.code, said) == (0, "Second."), answer.err
+    assert len(server.requests[-1]["messages"]) == 10_002
+    assert (messages / "10002-assistant.md").is_file()
+    assert int(kilobytes) < 200_000
+
+
+def test_a_session_that_fills_the_disk_keeps_no_more_and_ends_the_turn(go: Go, home: Path) -> None:
+    # With a hole in it, the file takes no room.
+    grow = use("bash", command='truncate -s 2G "$HARNESS_SESSION/mcp.log"; seq 1 20000')
+    server, answer = go(grow, say("never"))
+    assert (answer.code, len(server.requests)) == (1, 1), answer.err
+    assert "has more than 1024 MiB on disk, which is the limit" in answer.err
+    assert not (session_of(home) / "output").exists()
+    assert "which was not kept" in bodies(session_of(home))[2][1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.loop.conftest import Hs, Serve, Wire
+from tests.loop.conftest import Go, Hs, Serve, Wire
 from tests.loop.servers.cache import Count, PromptCache
 from tests.loop.servers.script import Step, Use, say
 
@@ -68,12 +68,11 @@ def unmarked(value: Any) -> Any:
 
 
 def test_marks_stand_where_the_last_request_ended_and_between_where_there_were_many_calls(
-    hs: Hs, serve: Serve, wire: Wire
+    go: Go, wire: Wire
 ) -> None:
-    server = serve(wire, turn(1), CROWD, say("Done."))
-
-    hs("RUN it", env=wire.environment(server) | {"ANTHROPIC_PROMPT_CACHE": "1"})
-
+    server, _ = go(
+        turn(1), CROWD, say("Done."), words=("RUN it",), wire=wire, env={"ANTHROPIC_PROMPT_CACHE": "1"}
+    )
     if wire.name != "anthropic":
         assert "cache_control" not in str(server.requests)
         return

@@ -1,4 +1,4 @@
-"""Compaction: a session that fills its model's context goes on behind a summary, or says why it cannot."""
+"""The context of a model: counted, cut and summarised; and models, by what is known of them."""
 
 from __future__ import annotations
 
@@ -9,13 +9,107 @@ import pytest
 from harness_lib.loop import follower
 from harness_lib.loop.follower import Ending
 from harness_lib.loop.runtime import Runtime
-from tests.loop.conftest import Hs, Serve, Wire, session_of
+from harness_lib.loop.sessions import context
+from harness_lib.loop.sessions.history import Assistant, User, entries
+from harness_lib.loop.sessions.message import Call, Message, Text, render_blocks
+from tests.loop.conftest import ANTHROPIC, CHAT, Follow, Go, Hs, Serve, Wire, session_of
 from tests.loop.in_process import started
 from tests.loop.servers.cache import PromptCache
 from tests.loop.servers.script import ModelServer, Step, Use, say
 from tests.loop.source_files import write_models
 
-pytestmark = pytest.mark.usefixtures("in_process")
+
+def said(seq: int, size: int = 40, role: str = "user", **fields: str) -> Message:
+    return Message(seq, role, "x" * size, fields)
+
+
+def calling(seq: int, *calls: Call, **fields: str) -> Message:
+    return Message(seq, "assistant", render_blocks(list(calls))[0], fields)
+
+
+def test_what_a_host_has_counted_goes_before_a_guess() -> None:
+    answer = said(2, 4000, "assistant", tokens_in="700", tokens_out="50")
+
+    assert context.tokens([said(1, 9000), answer, said(3, 400)]) == 700 + 50 + 100
+    assert context.tokens([said(1, 400), said(2, 40)]) == 110
+
+
+def test_a_count_from_before_a_summary_is_the_size_of_what_it_replaced() -> None:
+    before = said(2, 80, "assistant", tokens_in="9000", tokens_out="50")
+    messages = [said(1), before, said(3, 40, "summary", keep="0002"), said(4, 40)]
+
+    assert context.tokens(messages) == (40 + 80 + 40) // 4
+
+
+@pytest.mark.parametrize("keep", ["", "two", "-1"])
+def test_a_summary_without_a_place_says_nothing(keep: str) -> None:
+    messages = [said(1), said(2, 40, "summary", keep=keep), said(3)]
+
+    assert entries(messages, {}) == [User("x" * 40), User("x" * 40)]
+
+
+def test_a_place_behind_the_summary_hides_nothing_that_came_after_it() -> None:
+    messages = [said(1), Message(2, "summary", "short", {"keep": "9999"}), said(3, 4)]
+
+    assert entries(messages, {}) == [User("short"), User("xxxx")]
+
+
+def test_the_newest_summary_and_what_is_behind_its_place_are_told() -> None:
+    answer = Message(3, "assistant", "answer")
+    messages = [said(1), Message(2, "summary", "old", {"keep": "1"}), answer, said(4, 4)]
+    messages += [Message(5, "summary", "new", {"keep": "0003"}), said(6, 3)]
+
+    assert entries(messages, {}) == [User("new"), Assistant([Text("answer")]), User("xxxx"), User("xxx")]
+
+
+def test_a_cut_never_parts_a_call_from_its_result() -> None:
+    call = calling(3, Call("c1", "bash", "{}"), Call("c2", "bash", "{}"))
+    results = [said(seq, 400, "tool_result", call_id=f"c{seq - 3}") for seq in (4, 5)]
+    messages = [said(1, 4000), said(2, 4000, "assistant"), call, *results]
+
+    for size in range(400, 8000, 100):
+        cut = context.cut(messages, size)
+        assert cut is None or cut.keep in {1, 2, 3, 6}, size
+    assert context.cut(messages, 1200) == context.Cut(messages[:2], 3)
+
+
+def test_what_was_asked_last_stays_however_long_it_is() -> None:
+    messages = [said(1, 400), said(2, 400, "assistant"), said(3, 400_000)]
+
+    assert context.cut(messages, 1000) == context.Cut(messages[:2], 3)
+    assert context.cut(messages[2:], 1000) is None
+
+
+def test_at_most_twenty_thousand_tokens_stay() -> None:
+    messages = [said(seq, 40_000) for seq in range(1, 11)]
+
+    cut = context.cut(messages, 10_000_000)
+
+    assert cut is not None
+    assert cut.keep == 9
+
+
+def test_files_and_skills_are_carried_through_every_summary() -> None:
+    skill = '<skill name="deploy">\nAlways ask.\n</skill>'
+    calls = calling(
+        1,
+        Call("a", "read_file", '{"path": "one.py"}'),
+        Call("b", "replace", '{"path": "two.py"}'),
+        Call("c", "read_file", '{"path": "two.py"}'),
+    )
+    first = context.carried([calls, Message(2, "tool_result", skill, {"tool": "skill"})])
+    second = context.carried(
+        [
+            Message(3, "summary", f"So it was.\n\n{first}"),
+            calling(4, Call("d", "write_file", '{"path": "3"}')),
+        ]
+    )
+
+    assert first == (
+        f"<read-files>\none.py\n</read-files>\n\n<changed-files>\ntwo.py\n</changed-files>\n\n{skill}"
+    )
+    assert second == first.replace("two.py", "two.py\n3")
+
 
 # Of one result a model gets at most a tenth of its context.
 LONG = Step(text="Let me see.", uses=(Use("bash", {"command": "printf 'long%.0s' {1..1000}"}),) * 3)
@@ -38,14 +132,12 @@ def summaries(run: Runtime) -> list[str]:
 
 
 def test_a_session_that_fills_the_context_goes_on_behind_a_summary_inside_a_turn(
-    serve: Serve, wire: Wire, home: Path, project: Path
+    follow: Follow, wire: Wire, home: Path
 ) -> None:
     write_models(home / ".harness", "model- context=10000 price_in=1 price_out=1")
     done = say("Done.")
-    server = serving(serve, wire, LONG, LONG, LONG, say("They echoed."), done)
-    run = started(home, project, wire, server)
-
-    assert follower.follow(run) == Ending("Done.", failed=False)
+    run, server, ending = follow(wire, LONG, LONG, LONG, say("They echoed."), done, cached=True)
+    assert ending == Ending("Done.", failed=False)
 
     (summary,) = summaries(run)
     assert "They echoed." in summary
@@ -75,26 +167,18 @@ def test_a_resumed_session_begins_with_its_summary(hs: Hs, serve: Serve, wire: W
     assert "RUN the first task" not in str(server.requests[-1])
 
 
-def test_an_overflow_is_answered_by_one_summary(serve: Serve, wire: Wire, home: Path, project: Path) -> None:
+def test_an_overflow_is_answered_by_one_summary(follow: Follow, wire: Wire) -> None:
     over = Step(status=400, said=WORDS[wire.name])
-    server = serving(serve, wire, LONG, LONG, over, say("They echoed."), say("Done."))
-    run = started(home, project, wire, server)
-
-    assert follower.follow(run) == Ending("Done.", failed=False)
+    run, _, ending = follow(wire, LONG, LONG, over, say("They echoed."), say("Done."), cached=True)
+    assert ending == Ending("Done.", failed=False)
 
     assert len(summaries(run)) == 1
     assert run.requests == 3
 
 
-def test_an_overflow_behind_a_summary_is_the_error(
-    serve: Serve, wire: Wire, home: Path, project: Path
-) -> None:
+def test_an_overflow_behind_a_summary_is_the_error(follow: Follow, wire: Wire) -> None:
     over = Step(status=400, said=WORDS[wire.name])
-    server = serving(serve, wire, LONG, LONG, over, say("They echoed."), over)
-    run = started(home, project, wire, server)
-
-    ending = follower.follow(run)
-
+    _, server, ending = follow(wire, LONG, LONG, over, say("They echoed."), over, cached=True)
     assert ending.failed
     assert WORDS[wire.name] in ending.output
     assert len(server.requests) == 5
@@ -102,13 +186,9 @@ def test_an_overflow_behind_a_summary_is_the_error(
 
 @pytest.mark.parametrize("history", [(), (LONG, LONG)], ids=["at first", "later"])
 def test_an_overflow_at_every_request_ends_the_turn(
-    serve: Serve, wire: Wire, home: Path, project: Path, history: tuple[Step, ...]
+    follow: Follow, wire: Wire, history: tuple[Step, ...]
 ) -> None:
-    server = serving(serve, wire, *history, Step(status=400, said=WORDS[wire.name]))
-    run = started(home, project, wire, server)
-
-    ending = follower.follow(run)
-
+    run, server, ending = follow(wire, *history, Step(status=400, said=WORDS[wire.name]), cached=True)
     assert ending.failed
     assert WORDS[wire.name] in ending.output
     # Of one message there is nothing to summarise; of more, the summary was refused, too.
@@ -122,20 +202,21 @@ def test_an_overflow_at_every_request_ends_the_turn(
     ids=["fails", "is empty", "frees too little"],
 )
 def test_a_summary_that_does_not_help_is_shown_and_not_repeated(
-    serve: Serve, wire: Wire, home: Path, project: Path, summary: Step
+    follow: Follow, wire: Wire, home: Path, project: Path, summary: Step
 ) -> None:
     write_models(home / ".harness", "model- context=10000")
     log = project / "log"
-    server = serving(serve, wire, LONG, LONG, LONG, summary, LONG, say("Done."))
-    run = started(home, project, wire, server, HARNESS_LOG=str(log))
-
-    assert follower.follow(run) == Ending("Done.", failed=False)
+    run, server, ending = follow(
+        wire, LONG, LONG, LONG, summary, LONG, say("Done."), HARNESS_LOG=str(log), cached=True
+    )
+    assert ending == Ending("Done.", failed=False)
 
     assert summaries(run) == []
     assert len(server.requests) == 6
     assert log.read_text(encoding="utf-8").count("not summarised") == 1
 
 
+@pytest.mark.usefixtures("in_process")
 def test_an_answer_may_be_no_longer_than_the_context_has_room_for(
     serve: Serve, wire: Wire, home: Path, project: Path
 ) -> None:
@@ -149,3 +230,64 @@ def test_an_answer_may_be_no_longer_than_the_context_has_room_for(
     assert server.cache
     assert limits[1] < limits[0]
     assert limits[1] + server.cache.counts[1].tokens <= 20000, (limits, server.cache.counts)
+
+
+LIMIT = {"anthropic": "max_tokens", "chat": "max_tokens", "responses": "max_output_tokens"}
+
+
+def test_an_answer_has_the_output_limit_and_the_cost_of_its_model(
+    go: Go, hs: Hs, wire: Wire, home: Path
+) -> None:
+    prices = "price_in=1000 price_out=100 price_cached=10 price_write=2000"
+    write_models(home / ".harness", "# ours", f"big- context=9000 output=77 {prices}", "big-other output=5")
+    server, _ = go(say("Done."), wire=wire, env={"HARNESS_MODEL": "big-one"})
+    assert server.requests[0][LIMIT[wire.name]] == 77
+    # Anthropic: 10 plain, 7 cached, 3 written; the others: 6 plain, 4 cached; 5 out.
+    expected = {"anthropic": "0.016570", "chat": "0.006540", "responses": "0.006540"}[wire.name]
+    answer = session_of(home) / "messages" / "0002-assistant.md"
+    assert f"\ncost: {expected}\n" in answer.read_text(encoding="utf-8")
+    assert f"cost={expected.rstrip('0')}\n" in hs("session", "show", session_of(home).name).out
+
+
+def test_without_a_price_the_cost_is_unknown_and_not_zero(go: Go, hs: Hs, home: Path) -> None:
+    write_models(home / ".harness", "big- context=9000 price_in=cheap price_out=1")
+    server, _ = go(say("Done."), env={"HARNESS_MODEL": "big-one"})
+    assert server.requests[0]["max_tokens"] == 8192
+    assert "cost=unknown\n" in hs("session", "show", session_of(home).name).out
+
+
+@pytest.mark.parametrize(
+    ("model", "limit"), [("big-one", 1), ("big-one-now", 22), ("big-two", 3), ("small", 8192)]
+)
+def test_the_longest_beginning_counts_and_of_equal_ones_the_most_local(
+    hs: Hs, serve: Serve, home: Path, project: Path, model: str, limit: int
+) -> None:
+    write_models(home / ".harness", "big-one-n output=2", "big-one output=1", "big- output=3")
+    write_models(project / ".harness", "big-one-n output=22", "big output=4")
+    server = serve(CHAT, say("Done."))
+    hs("trust")
+
+    hs("go", env=CHAT.environment(server) | {"HARNESS_MODEL": model})
+
+    assert server.requests[0]["max_tokens"] == limit
+
+
+def test_a_provider_of_home_can_say_it_of_its_own_model(hs: Hs, serve: Serve, home: Path) -> None:
+    server = serve(CHAT, say("Done."))
+    write_models(home / ".harness", "m output=5")
+    (home / ".harness" / "providers").mkdir()
+    (home / ".harness" / "providers" / "there.conf").write_text(
+        f"protocol=openai\nmodel=m\nurl={server.address}{CHAT.path}\noutput=66\nprice_in=1\nprice_out=1\n",
+        encoding="utf-8",
+    )
+
+    hs("go", env={"HARNESS_PROVIDER": "there"})
+    hs("go", env={"HARNESS_PROVIDER": "there", "HARNESS_MODEL": "m2"})
+
+    assert [request["max_tokens"] for request in server.requests] == [66, 5]
+
+
+def test_the_models_of_bundled_providers_have_limits_and_prices(go: Go, hs: Hs, home: Path) -> None:
+    server, _ = go(say("Done."), wire=ANTHROPIC)
+    assert server.requests[0]["max_tokens"] == 64000
+    assert "cost=unknown" not in hs("session", "show", session_of(home).name).out

@@ -1,4 +1,4 @@
-"""Gates: nothing runs that one of them has forbidden, whatever the others say."""
+"""Gates and `approve`: what runs without a question, and nothing that one of them has forbidden."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.loop.conftest import CHAT, Hs, Serve, bodies, session_of
+from harness_lib.loop import approval, runtime
+from harness_lib.loop.always import always_about
+from harness_lib.loop.asking import Question, Said
+from tests.loop.conftest import CHAT, Conversation, Done, Go, Hs, bodies, session_of
 from tests.loop.mcp_servers import entry
 from tests.loop.servers.script import Json, say, use
-from tests.loop.source_files import write_program, write_servers
+from tests.loop.source_files import write, write_program, write_servers
 
 ALLOW, DENY = {"decision": "allow"}, {"decision": "deny", "reason": "not on my watch"}
 ASK = {"decision": "ask", "reason": "it deletes"}
@@ -40,15 +43,11 @@ def gate(home: Path, name: str, said: Mapping[str, object]) -> None:
     ],
 )
 def test_the_strictest_gate_counts(
-    hs: Hs, serve: Serve, home: Path, project: Path, gates: list[Json], *, runs: bool, result: str
+    done: Done, home: Path, project: Path, gates: list[Json], *, runs: bool, result: str
 ) -> None:
     for number, said in enumerate(gates):
         gate(home, f"{number}0-gate", said)
-    server = serve(CHAT, use("bash", command="touch made; echo made it"), say("Done."))
-
-    answer = hs("go", env=CHAT.environment(server))
-
-    assert answer.out == "Done.\n", answer.err
+    done(use("bash", command="touch made; echo made it"), say("Done."))
     assert (project / "made").exists() == runs
     assert result in bodies(session_of(home))[2][1]
 
@@ -56,34 +55,27 @@ def test_the_strictest_gate_counts(
 @pytest.mark.parametrize(
     "text", ["#!/bin/sh\nexit 1\n", "#!/bin/sh\necho maybe\n", "#!/no/such/interpreter\n"]
 )
-def test_a_gate_that_breaks_is_a_no(hs: Hs, serve: Serve, home: Path, project: Path, text: str) -> None:
+def test_a_gate_that_breaks_is_a_no(done: Done, home: Path, project: Path, text: str) -> None:
     write_program(home / ".harness" / "hooks.d" / "tool_gate" / "10-broken", text)
     gate(home, "20-good", ALLOW)
-    server = serve(CHAT, use("bash", command="touch made"), say("Done."))
-
-    answer = hs("go", env=CHAT.environment(server))
-
-    assert answer.out == "Done.\n", answer.err
+    done(use("bash", command="touch made"), say("Done."))
     assert not (project / "made").exists()
     assert "10-broken" in bodies(session_of(home))[2][1]
 
 
 def test_what_a_gate_has_changed_is_what_runs_and_what_the_next_one_sees(
-    hs: Hs, serve: Serve, home: Path, project: Path
+    go: Go, home: Path, project: Path
 ) -> None:
     gate(home, "10-change", {"input": {"command": "echo changed > made"}})
     seen = home / "seen"
     write_program(home / ".harness" / "hooks.d" / "tool_gate" / "20-see", f'#!/bin/sh\ntee "{seen}"\n')
-    server = serve(CHAT, use("bash", command="echo original > made"), say("Done."))
-
-    hs("go", env=CHAT.environment(server))
-
+    go(use("bash", command="echo original > made"), say("Done."))
     assert (project / "made").read_text(encoding="utf-8") == "changed\n"
     assert json.loads(seen.read_text(encoding="utf-8"))["input"] == {"command": "echo changed > made"}
 
 
 def test_a_gate_stands_before_tools_of_servers_of_others_and_of_subagents(
-    hs: Hs, serve: Serve, home: Path, project: Path
+    done: Done, home: Path, project: Path
 ) -> None:
     write_program(
         home / ".harness" / "hooks.d" / "tool_gate" / "10-log",
@@ -99,8 +91,7 @@ def test_a_gate_stands_before_tools_of_servers_of_others_and_of_subagents(
     )
     write_servers(home / ".harness", ours=entry())
     asked = ["made", "mcp__ours__z_echo", "agent", "bash", "mcp__ours__z_echo"]
-    server = serve(
-        CHAT,
+    server, _ = done(
         use("made"),
         use("mcp__ours__z_echo", text="x"),
         use("agent", prompt="make it"),
@@ -108,11 +99,140 @@ def test_a_gate_stands_before_tools_of_servers_of_others_and_of_subagents(
         use("mcp__ours__z_echo", text="x"),
         say("Done."),
     )
-
-    answer = hs("go", env=CHAT.environment(server))
-
-    assert answer.out == "Done.\n", answer.err
     assert (project / "asked").read_text(encoding="utf-8").split() == asked
     assert not (project / "ran").exists()
     refused = [str(request["messages"][-1]) for request in server.requests if len(request["messages"]) > 2]
     assert sum("denied: not on my watch" in words for words in refused) == 4
+
+
+ASKED = ("--approve", "ask")
+
+
+@pytest.mark.parametrize(
+    ("mode", "written", "result"),
+    [("auto", True, "wrote"), ("read-only", False, "nothing may be changed"), ("ask", False, "none here")],
+)
+def test_a_mode_says_what_runs_where_nobody_is(
+    go: Go, project: Path, mode: str, *, written: bool, result: str
+) -> None:
+    write(project / "there", "content of a file\n")
+    server, answer = go(
+        use("read_file", path="there"),
+        use("write_file", path="made", content="x"),
+        say("Done."),
+        words=("--approve", mode, "go"),
+    )
+    assert answer.code == 0, answer.err
+    assert "content of a file" in str(server.requests[1]["messages"][-1])
+    assert (project / "made").exists() is written
+    assert result in str(server.requests[2]["messages"][-1])
+
+
+def test_a_setting_counts_and_the_option_before_it(go: Go, hs: Hs, home: Path, project: Path) -> None:
+    write(home / ".harness" / "settings.conf", "approve=read-only\n")
+    server, _ = go(use("bash", command="touch made"), say("Done."), use("bash", command="touch made"))
+    before = (project / "made").exists()
+    hs("--max-turns", "1", "--approve=auto", "go", env=CHAT.environment(server))
+
+    assert (before, (project / "made").exists()) == (False, True)
+    assert hs("--approve", "perhaps", "go", env=CHAT.environment(server)).code == 2
+
+
+def test_a_setting_that_is_none_runs_nothing(go: Go, home: Path, project: Path) -> None:
+    write(home / ".harness" / "settings.conf", "approve=sometimes\n")
+    server, _ = go(use("bash", command="touch made"), say("Done."))
+    assert not (project / "made").exists()
+    assert "approve=sometimes is none of" in str(server.requests[1])
+
+
+def test_always_holds_for_the_session_and_all_its_subagents(
+    conversation: Conversation, project: Path
+) -> None:
+    with conversation(
+        use("agent", prompt="make one"),
+        use("bash", command="touch one"),
+        say("Made one."),
+        use("bash", command="touch two"),
+        use("agent", prompt="make three"),
+        use("bash", command="touch three"),
+        say("Made three."),
+        say("Done."),
+        args=ASKED,
+        task="go",
+    ) as (someone, _):
+        someone.sees("always (bash touch)")
+        someone.types("a\n")
+        someone.sees("Done.")
+
+    assert {path.name for path in project.iterdir()} == {"one", "two", "three"}
+    assert someone.raw.count("may bash run") == 1
+
+
+def test_always_for_one_verb_is_no_yes_to_another(home: Path, project: Path) -> None:
+    asked: list[str] = []
+
+    def person_says_always(question: Question) -> Said:
+        asked.append(str(question.input["command"]))
+        return Said(allowed=True, always=True)
+
+    run = runtime.start({"HOME": str(home)}, project)
+    run.asker = person_says_always
+    for command in ("git status", "git status --short", "git reset --hard", "git -c alias.zz=!id zz"):
+        for _ in range(2):
+            assert approval.put(run, Question("bash", {"command": command})).allowed
+
+    assert asked == [
+        "git status", "git reset --hard", "git -c alias.zz=!id zz", "git -c alias.zz=!id zz",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("command", "subject"),
+    [
+        ("git status", "bash git status"),
+        ("  git\tstatus --short", "bash git status"),
+        ("git reset --hard", "bash git reset"),
+        ("git stash drop", "bash git stash drop"),
+        ("docker compose up", "bash docker compose up"),
+        ("gh pr view 1", "bash gh pr view"),
+        ("/usr/bin/git status", "bash /usr/bin/git status"),
+        ("pip3 install x", "bash pip3 install"),
+        ("ls -l", "bash ls"),
+        ("make test", "bash make test"),
+        ("make test deploy", "bash make test deploy"),
+        ("git -c alias.zz=!id zz", ""),
+        ("git --git-dir=x status", ""),
+        ("git submodule foreach id", ""),
+        ("git stash -u", ""),
+        ('"git" status', ""),
+        ("g''it status", ""),
+        ("git 'status'", ""),
+        ("git\u00a0status", ""),
+        ("git stat?s", ""),
+        ("git", ""),
+        ("npm exec id", ""),
+        ("npm x id", ""),
+        ("uv run id", ""),
+        ("docker run image", ""),
+        ("python3.11 x.py", ""),
+        ("./node x", ""),
+        ("perl -e 1", ""),
+        ("sed s/a/b/e x", ""),
+        ("nohup rm x", ""),
+        ("time rm x", ""),
+        ("git status && rm -r x", ""),
+        ("git status > x", ""),
+        ("git status\nrm -r x", ""),
+        ("git status; rm -r x", ""),
+        ("git $(rm -r x)", ""),
+        ("NAME=1 rm -r x", ""),
+        ("sudo rm -r x", ""),
+        ("/usr/bin/env rm -r x", ""),
+        ("bash -c whatever", ""),
+        ("xargs rm", ""),
+        ("* x", ""),
+        ("", ""),
+    ],
+)
+def test_always_is_offered_where_the_first_words_say_what_runs(command: str, subject: str) -> None:
+    assert always_about(Question("bash", {"command": command})) == subject

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import CHECKOUT
+from tests.conftest import CHECKOUT, Answer
 from tests.hs.person import person
 from tests.loop.conftest import CHAT, Hs, Serve, bodies
-from tests.loop.servers.script import Step, say, use
+from tests.loop.servers.script import ModelServer, Step, say, use
 from tests.runs.workshop import Workshop
 
 
@@ -24,27 +24,40 @@ def workshop(tmp_path: Path) -> Iterator[Workshop]:
     workshop.close()
 
 
+Work = Callable[..., tuple[ModelServer, Answer]]
+
+
+@pytest.fixture
+def work(hs: Hs, serve: Serve, workshop: Workshop) -> Work:
+    """Return a callable that lets `hs` work through steps of a model in the workshop."""
+
+    def go(*steps: Step, words: Sequence[str] = ("go",), **env: str) -> tuple[ModelServer, Answer]:
+        server = serve(CHAT, *steps)
+        given = {**CHAT.environment(server), "HARNESS_HOME": str(workshop.home), **env}
+        answer = hs(*words, env=given, cwd=workshop.top)
+        assert answer.code == 0, answer.err
+        return server, answer
+
+    return go
+
+
 def harness(*words: str) -> str:
     """Return the command of a model in `hs`, which has to find the list and who it is by itself."""
     command = " ".join(words)
     return f'PYTHONPATH="{CHECKOUT}" "{sys.executable}" -m harness_lib {command}'
 
 
-def test_a_session_is_held_until_its_task_is_done(hs: Hs, serve: Serve, workshop: Workshop) -> None:
+def test_a_session_is_held_until_its_task_is_done(work: Work, workshop: Workshop) -> None:
     task = workshop.add("Make one", "grep -q done one")
-    server = serve(
-        CHAT,
+    server, answer = work(
         use("bash", command=harness("run")),
         say("I would rather stop here."),
         use("bash", command=f"{harness('claim')} && echo done > one"),
         use("bash", command=harness("finish", task)),
         say("All tasks are completed."),
+        words=("/harness run",),
     )
-    env = CHAT.environment(server) | {"HARNESS_HOME": str(workshop.home)}
-
-    answer = hs("/harness run", env=env, cwd=workshop.top)
-
-    assert (answer.code, answer.out) == (0, "All tasks are completed.\n"), answer.err
+    assert answer.out == "All tasks are completed.\n"
     assert workshop.statuses() == {task: "completed"}
     sent = json.dumps(server.requests[0])
     assert "# Harness" in sent
@@ -69,8 +82,7 @@ def test_at_the_prompt_too_a_session_is_held_until_its_task_is_done(serve: Serve
     env = CHAT.environment(server) | {"HARNESS_HOME": str(workshop.home)}
 
     with person("--approve", "auto", cwd=workshop.top, env=env) as someone:
-        someone.has_on_screen("You:")
-        someone.types("/harness run\r")
+        someone.types("/harness run\r", when="You:")
         someone.sees("I would rather stop here.")
         someone.sees("held: ")
         someone.has_on_screen("All tasks are completed.")
@@ -92,23 +104,18 @@ def test_a_session_that_is_held_is_let_go_by_ctrl_c(serve: Serve, workshop: Work
     env = CHAT.environment(server) | {"HARNESS_HOME": str(workshop.home)}
 
     with person("--approve", "auto", cwd=workshop.top, env=env) as someone:
-        someone.has_on_screen("You:")
-        someone.types("/harness run\r")
+        someone.types("/harness run\r", when="You:")
         someone.sees("held: ")
         someone.types("\x03")
         someone.has_on_screen("interrupted")
         assert someone.leaves("\x04") == 0
 
 
-def test_where_no_list_is_under_way_nothing_is_said(hs: Hs, serve: Serve, workshop: Workshop) -> None:
+def test_where_no_list_is_under_way_nothing_is_said(work: Work, workshop: Workshop) -> None:
     workshop.add("Make one", "grep -q done one")
     workshop.ok("pause")
-    server = serve(CHAT, say("Hello."))
-
-    env = CHAT.environment(server) | {"HARNESS_HOME": str(workshop.home)}
-    answer = hs("hello", env=env, cwd=workshop.top)
-
-    assert (answer.code, answer.out) == (0, "Hello.\n"), answer.err
+    _, answer = work(say("Hello."), words=("hello",))
+    assert answer.out == "Hello.\n"
     (session,) = (workshop.home / "sessions").iterdir()
     assert [name for name, _ in bodies(session)] == ["0001-user.md", "0002-assistant.md"]
 
@@ -130,24 +137,19 @@ def test_a_resumed_session_is_told_of_its_list(hs: Hs, serve: Serve, workshop: W
     assert any(task in text for text in texts[1:]), texts
 
 
-def test_an_agent_of_a_run_is_not_held(hs: Hs, serve: Serve, workshop: Workshop) -> None:
+def test_an_agent_of_a_run_is_not_held(work: Work, workshop: Workshop) -> None:
     workshop.add("Make one", "grep -q done one")
-    server = serve(CHAT, use("bash", command=harness("run")), say("Stop."))
-    env = CHAT.environment(server) | {"HARNESS_HOME": str(workshop.home), "HARNESS_DISABLED": "1"}
-
-    answer = hs("go", env=env, cwd=workshop.top)
-
-    assert (answer.code, answer.out) == (0, "Stop.\n"), answer.err
+    _, answer = work(use("bash", command=harness("run")), say("Stop."), HARNESS_DISABLED="1")
+    assert answer.out == "Stop.\n"
 
 
 @pytest.mark.parametrize("spelled", ["harness-tasks.json", "sub/../link"])
-def test_no_tool_edits_the_list_by_hand(hs: Hs, serve: Serve, workshop: Workshop, spelled: str) -> None:
+def test_no_tool_edits_the_list_by_hand(work: Work, workshop: Workshop, spelled: str) -> None:
     workshop.add("Make one", "grep -q done one")
     (workshop.top / "sub").mkdir()
     (workshop.top / "link").symlink_to("harness-tasks.json")
     before = (workshop.top / "harness-tasks.json").read_bytes()
-    server = serve(
-        CHAT,
+    server, answer = work(
         use("write_file", path=spelled, content="{}"),
         use("replace", path=spelled, old="pending", new="completed", all=True),
         use("read_file", path=spelled),
@@ -155,11 +157,7 @@ def test_no_tool_edits_the_list_by_hand(hs: Hs, serve: Serve, workshop: Workshop
         use("bash", command=harness("pause")),
         say("Done."),
     )
-    env = CHAT.environment(server) | {"HARNESS_HOME": str(workshop.home)}
-
-    answer = hs("go", env=env, cwd=workshop.top)
-
-    assert answer.out == "Done.\n", answer.err
+    assert answer.out == "Done.\n"
     results = [str(request["messages"][-1]["content"]) for request in server.requests[1:5]]
     assert ["is kept by harness" in text for text in results] == [True, True, False, False]
     assert "Make one" in results[2]

@@ -1,4 +1,4 @@
-"""A repository from somewhere: each file that `hs` looks at there is tried before anybody trusts it."""
+"""A repository from somewhere, and names from somewhere: nothing there is used before a person trusts it."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.loop.conftest import CHAT, Hs, Serve
-from tests.loop.servers.script import say, use
-from tests.loop.source_files import write_program
+from tests.loop.conftest import CHAT, Done, Go, Hs, Serve, Wire, bodies, session_of
+from tests.loop.foreign_plugins import PROGRAMS
+from tests.loop.servers.script import Step, Use, say, use
+from tests.loop.source_files import write, write_program
 
 PLUGINS = [
     "commands/go", "tools/bash", "tools/spy", "providers/openai", "providers/spy", "lib/spy",
@@ -29,12 +30,10 @@ def spy(project: Path, path: Path) -> Path:
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_no_program_of_it_runs(hs: Hs, serve: Serve, project: Path, place: str) -> None:
+def test_no_program_of_it_runs(go: Go, hs: Hs, project: Path, place: str) -> None:
     for name in PLUGINS:
         spy(project, project / place / name)
-    server = serve(CHAT, use("bash", command="true"), say("Done."))
-
-    answer = hs("go", env=CHAT.environment(server))
+    server, answer = go(use("bash", command="true"), say("Done."))
     for words in (["help"], ["tools"], ["hooks"], ["auth", "list"], ["doctor"], ["provider", "--ready"]):
         hs(*words, env=CHAT.environment(server))
 
@@ -43,27 +42,24 @@ def test_no_program_of_it_runs(hs: Hs, serve: Serve, project: Path, place: str) 
 
 
 @pytest.mark.parametrize("name", ["hooks.d", "hooks.d/start", "hooks.d/done", "tools", "commands", "plugins"])
-def test_no_program_of_it_runs_through_a_link(hs: Hs, serve: Serve, project: Path, name: str) -> None:
+def test_no_program_of_it_runs_through_a_link(done: Done, project: Path, name: str) -> None:
     real = project / "innocent"
     inner = {"hooks.d": "start/05-spy", "tools": "bash", "commands": "go", "plugins": "p/tools/bash"}
     spy(project, real / inner.get(name, "05-spy"))
     link = project / ".harness" / name
     link.parent.mkdir(parents=True)
     link.symlink_to(real)
-    server = serve(CHAT, use("bash", command="true"), say("Done."))
-
-    answer = hs("go", env=CHAT.environment(server))
-
-    assert answer.out == "Done.\n", answer.err
+    _, answer = done(use("bash", command="true"), say("Done."))
     assert not (project.parent / "spied").exists()
     assert "run: hs trust" in answer.err
 
 
+@pytest.mark.parametrize("place", PLACES)
 def test_what_is_behind_a_link_is_trusted_as_it_is_and_asked_about_when_it_changes(
-    hs: Hs, serve: Serve, project: Path
+    hs: Hs, serve: Serve, project: Path, place: str
 ) -> None:
     real = spy(project, project / "innocent" / "05-spy")
-    link = project / ".harness" / "hooks.d" / "start"
+    link = project / place / "hooks.d" / "start"
     link.parent.mkdir(parents=True)
     link.symlink_to(real.parent)
     env = CHAT.environment(serve(CHAT, say("Done.")))
@@ -95,9 +91,7 @@ def test_no_setting_of_it_counts(hs: Hs, serve: Serve, project: Path, place: str
         "mcp.json": json.dumps({"mcpServers": {"s": {"command": str(spy(project, project / "server"))}}}),
         "trusted.json": json.dumps({str(project / ".harness"): "*"}),
     }.items():
-        path = project / place / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        write(project / place / name, text)
 
     answer = hs("go", env=CHAT.environment(server) | {"OPENAI_API_KEY": "mine"})
 
@@ -109,38 +103,58 @@ def test_no_setting_of_it_counts(hs: Hs, serve: Serve, project: Path, place: str
     assert not (project.parent / "spied").exists()
 
 
-@pytest.mark.parametrize("target", ["/proc/self/environ", "/dev/zero", "/etc/passwd", "secret", "fifo"])
+TEXTS = ["AGENTS.md", "sub/CLAUDE.md", ".harness/prompts/10.md", ".agents/skills/s/SKILL.md"]
+
+
 @pytest.mark.parametrize(
-    "name", ["AGENTS.md", "CLAUDE.md", ".harness/prompts/10.md", ".agents/skills/s/SKILL.md"]
+    "target", ["/proc/self/environ", "/dev/zero", "/etc/passwd", "secret", "fifo", "kept"]
 )
 def test_no_text_of_it_is_a_link_to_something_of_the_person(
-    hs: Hs, serve: Serve, home: Path, project: Path, name: str, target: str
+    done: Done, home: Path, project: Path, target: str
 ) -> None:
-    (home / "secret").write_text("---\nname: s\ndescription: key-of-a-person\n---\nroot:\n", encoding="utf-8")
+    write(home / "secret", "---\nname: s\ndescription: key-of-a-person\n---\nroot:\n")
     os.mkfifo(home / "fifo")
-    link = project / name
-    link.parent.mkdir(parents=True, exist_ok=True)
-    link.symlink_to(target if target.startswith("/") else home / target)
-    server = serve(CHAT, say("Done."))
-
-    answer = hs("go", env=CHAT.environment(server) | {"SOME_TOKEN": "key-of-a-person"})
-
-    assert answer.out == "Done.\n", answer.err
+    # As `hs auth set --local` leaves it.
+    kept = write(project / ".harness/.auth.json", '{"groq": [{"type": "api_key", "key": "key-of-a-person"}]}')
+    for name in TEXTS:
+        link = project / name
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(kept if target == "kept" else home / target)
+    server, _ = done(say("Done."), env={"SOME_TOKEN": "key-of-a-person"}, cwd=project / "sub")
     sent = json.dumps(server.requests)
     assert "key-of-a-person" not in sent
     assert "root:" not in sent
 
 
-def test_a_link_inside_of_the_project_is_text_of_the_project(hs: Hs, serve: Serve, project: Path) -> None:
-    (project / "docs").mkdir()
-    (project / "docs" / "tone.md").write_text("Speak like a sailor.\n", encoding="utf-8")
+def test_a_link_inside_of_the_project_is_text_of_the_project(done: Done, project: Path) -> None:
+    write(project / "docs" / "tone.md", "Speak like a sailor.\n")
+    write(project / "AGENTS.md", "And be brief.\n")
     (project / ".harness" / "prompts").mkdir(parents=True)
     (project / ".harness" / "prompts" / "10.md").symlink_to("../../docs/tone.md")
-    server = serve(CHAT, say("Aye."))
+    server, answer = done(say("Done."))
+    system = server.requests[0]["messages"][0]["content"]
+    assert ("Speak like a sailor." in system, "And be brief." in system) == (True, True)
+    # Text needs no trust.
+    assert "hs trust" not in answer.err
 
-    hs("go", env=CHAT.environment(server))
 
-    assert "Speak like a sailor." in server.requests[0]["messages"][0]["content"]
+def test_a_projects_tool_waits_for_trust_and_for_it_again_when_it_changes(
+    hs: Hs, serve: Serve, project: Path
+) -> None:
+    tool = write_program(project / ".harness" / "tools" / "greet", PROGRAMS["bash"])
+    server = serve(CHAT, say("Done."))
+    env = CHAT.environment(server)
+
+    before = hs("go", env=env)
+    trusted = hs("trust")
+    after = hs("go", env=env)
+    tool.write_text(tool.read_text(encoding="utf-8") + "# other\n", encoding="utf-8")
+    changed = hs("go", env=env)
+
+    assert "tools/greet" in trusted.out
+    assert ['"greet"' in json.dumps(request["tools"]) for request in server.requests] == [False, True, False]
+    assert [answer.err.count("run: hs trust") for answer in (before, after, changed)] == [1, 0, 1]
+    assert before.out == changed.out == "Done.\n"
 
 
 @pytest.mark.parametrize(
@@ -171,3 +185,93 @@ def test_a_session_that_it_changes_writes_nowhere_else(
     assert f"{name} is a symbolic link" in answer.err
     assert profile.read_text(encoding="utf-8") == "mine\n"
     assert list(outside.iterdir()) == []
+
+
+NAMES = ["../outside", "..", "", "{}/outside"]
+
+
+@pytest.fixture
+def outside(home: Path, project: Path) -> Path:
+    """Put what a path could lead to beside each directory of names: a session, a program, a provider."""
+    source = home / ".harness"
+    for place in (source, home):
+        write(place / "outside/session.conf", f"id=outside\ncwd={project}\n")
+        write(place / "outside/messages/0001-user.md", "---\nrole: user\n---\nthe secret\n")
+        write(place / "outside/SKILL.md", "---\nname: o\ndescription: o\n---\nthe secret\n")
+        write(place / "outside.conf", "protocol=openai\nmodel=m\nurl=http://127.0.0.1:9/v1\n")
+    for directory in ("tools", "commands", "providers", "sessions", "skills", "hooks.d/start"):
+        (source / directory).mkdir(parents=True)
+    program = f'#!/bin/sh\ntouch "{project.parent}/ran"\necho the secret\n'
+    for path in (source / "run", home / "run"):
+        write(path, program, 0o755)
+    return home
+
+
+def tree(home: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in home.rglob("outside/**/*") if path.is_file()}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_word_of_the_command_line(hs: Hs, outside: Path, project: Path, name: str) -> None:
+    named = name.format(outside)
+    before = tree(outside)
+
+    answers = [
+        hs(*words)
+        for words in (
+            ["session", "show", named], ["session", "export", named], ["session", "rm", named],
+            ["session", "fork", named], ["--resume", named, "go on"], ["hook", f"start/{named}"],
+            ["tool", named, "--exec"], ["provider", named, "--ready"], ["auth", "set", named],
+        )
+    ]  # fmt: skip
+
+    assert {answer.code for answer in answers} == {2}
+    assert not any("the secret" in answer.out + answer.err for answer in answers)
+    assert tree(outside) == before
+    assert not (project.parent / "ran").exists()
+
+
+@pytest.mark.parametrize("name", ["../run", "../../run", "{}/run", "hooks.d/../../run"])
+def test_a_name_that_a_model_says(done: Done, outside: Path, project: Path, name: str) -> None:
+    named = name.format(outside)
+    step = Step(uses=(Use(named, {}), Use("skill", {"name": "../../outside"}), Use("skill", {"name": named})))
+    done(step, say("Done."))
+    results = [body for file, body in bodies(session_of(outside)) if "tool_result" in file]
+    assert len(results) == 3
+    assert all("not found" in body for body in results)
+    assert not (project.parent / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    "name", ["functions.bash", "../run", "a b", "a\nb", "a\x00b", "Ärger", "x" * 65, "```", ""]
+)
+def test_a_name_that_no_host_takes_back(done: Done, hs: Hs, wire: Wire, home: Path, name: str) -> None:
+    """A host refuses every later request in which a call has one, though its own model has said it."""
+    server, _ = done(
+        Step(thinking="hm", uses=(Use(name, {"x": "y"}),)), say("Done."), say("Again."), wire=wire
+    )
+    (result,) = [body for file, body in bodies(session_of(home)) if "tool_result" in file]
+    assert "not found" in result
+    assert hs("--continue", "and now?", env=wire.environment(server)).out == "Again.\n"
+
+
+@pytest.mark.parametrize("name", ["../outside", "../../outside", "{}/outside", ".."])
+def test_a_provider_of_the_environment(hs: Hs, outside: Path, project: Path, name: str) -> None:
+    answer = hs("go", env={"HARNESS_PROVIDER": name.format(outside)})
+
+    assert answer.code in {1, 7}
+    assert "There is no provider" in answer.err
+    assert not (project.parent / "ran").exists()
+
+
+def test_a_session_whose_settings_are_paths(go: Go, hs: Hs, outside: Path) -> None:
+    conf = "id=../../outside\nmodel=../../m\nprovider=../outside\nparent=../outside\ncwd=/no/such/place\n"
+    write(outside / ".harness/sessions/one/session.conf", conf)
+    before = tree(outside)
+    server, refused = go(say("Done."), words=("one", "go"))
+    answer = hs("--provider", "openai", "--resume", "one", "go", env=CHAT.environment(server))
+    removed = hs("session", "rm", "one")
+
+    assert (refused.code, answer.code, removed.code) == (7, 0, 0), answer.err
+    assert "There is no provider ../outside" in refused.err
+    assert tree(outside) == before

@@ -1,24 +1,25 @@
-"""`kill -9` before every effect of a turn; afterwards the session is resumed and no host refuses it.
-
-Effects are what others can see: a file that is opened for writing, renamed or removed, a directory, a
-connection, a program. With CRASH_EVERYWHERE=1 the process dies before each of them, otherwise before some.
-"""
+"""Which processes a turn has, and what becomes of them: signals, `kill -9`, what is left running."""
 
 from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.loop.conftest import Hs, Wire
+from tests.loop import forked
+from tests.loop.conftest import CHAT, Hs, Serve, Wire, session_of
 from tests.loop.environment import environment
-from tests.loop.servers.script import Json, ModelServer, Step, Use, say
+from tests.loop.forked import Forked
+from tests.loop.servers.script import Json, ModelServer, Step, Use, say, use
+from tests.loop.source_files import write
 
 DYING = """
 import os, signal, sys
@@ -66,11 +67,7 @@ def server(wire: Wire) -> Iterator[Answering]:
 
 def dies(project: Path, env: dict[str, str], last: int) -> subprocess.CompletedProcess[str]:
     """Run a task that dies before its effect number `last`."""
-    return subprocess.run(
-        [sys.executable, "-c", DYING, str(last), "RUN it"],
-        cwd=project, env=environment(env), stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8",
-        timeout=60, check=False,
-    )  # fmt: skip
+    return forked.run([str(last), "RUN it"], program=DYING, cwd=project, env=environment(env))
 
 
 @pytest.mark.timeout(600)
@@ -106,3 +103,223 @@ def messages_are_whole(session: Path) -> None:
         assert text.endswith("\n"), path
     for path in (session / "native").glob("[0-9]*.json"):
         json.loads(path.read_text(encoding="utf-8"))
+
+
+# Says who it is where the test reads it, and stays; of what it has started, too.
+STAYS = "echo $$ > pids; (setsid sh -c 'echo $$ > pids; exec sleep 600') & sleep 600"
+TOOL = f"""\
+#!/bin/sh
+if [ "$1" = --schema ]; then
+echo '{{"name":"stay","input_schema":{{"type":"object"}}}}'
+else
+{STAYS}
+fi
+"""
+
+
+def killed_in(project: Path, env: dict[str, str], count: int = 2) -> list[int]:
+    """Kill a task while its tool is at work; return descriptors of the processes that it leaves.
+
+    The tool may be quicker than the note of it: what is killed before that is known to nobody.
+    """
+    sessions = Path(os.environ["HOME"], ".harness", "sessions")
+    os.mkfifo(project / "pids")
+    # Our own end keeps it open, so that no line is missed between two writers.
+    lines = os.fdopen(os.open(project / "pids", os.O_RDWR), encoding="ascii")
+    with (
+        lines,
+        Forked(
+            ["RUN it"], cwd=project, env=environment(env), stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        ) as run,
+    ):
+        left = [os.pidfd_open(int(lines.readline())) for _ in range(count)]
+        while not all(note.stat().st_size for note in sessions.rglob("*.running")):
+            time.sleep(0.01)
+        run.send_signal(signal.SIGKILL)
+    return left
+
+
+def has_ended(descriptor: int, seconds: float = 60) -> bool:
+    """Return whether that process ends."""
+    return bool(select.select([descriptor], [], [], seconds)[0])
+
+
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="processes are watched by descriptors")
+@pytest.mark.parametrize("tool", ["bash", "stay", "agent"])
+def test_it_is_ended_when_the_session_goes_on(
+    hs: Hs, serve: Serve, home: Path, project: Path, tool: str
+) -> None:
+    write(home / ".harness/tools/stay", TOOL, 0o755)
+    arguments = {"bash": {"command": f"trap '' TERM; {STAYS}"}, "stay": {}, "agent": {"prompt": "stay"}}[tool]
+    inside = [use("stay")] if tool == "agent" else []
+    server = serve(CHAT, Step(uses=(Use(tool, arguments),)), *inside, say("Where were we?"))
+    left = killed_in(project, CHAT.environment(server))
+    assert not any(has_ended(each, 0) for each in left)
+
+    answer = hs("--continue", "go on", env=CHAT.environment(server))
+
+    assert (answer.code, answer.out) == (0, "Where were we?\n"), answer.err
+    assert all(has_ended(each) for each in left)
+    assert "left running was ended" in answer.err
+
+
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="processes are watched by descriptors")
+def test_it_is_ended_when_the_session_is_removed(hs: Hs, serve: Serve, home: Path, project: Path) -> None:
+    server = serve(CHAT, use("bash", command=STAYS))
+    left = killed_in(project, CHAT.environment(server))
+
+    assert hs("session", "rm", session_of(home).name).code == 0
+
+    assert all(has_ended(each) for each in left)
+
+
+def test_of_what_has_ended_nothing_is_noted(hs: Hs, serve: Serve, home: Path) -> None:
+    # It may be faster than whoever notes it.
+    looks = 'cd "$HARNESS_SESSION"; until [ -s *.running ]; do sleep 0.05; done; cat *.running'
+    server = serve(CHAT, use("bash", command=looks), say("Done."))
+
+    assert hs("RUN it", env=CHAT.environment(server)).code == 0
+
+    session = session_of(home)
+    noted = (session / "messages" / "0003-tool_result.md").read_text(encoding="utf-8").splitlines()[-1]
+    assert len(noted.split()) >= 3, "it was not noted while it ran"
+    assert list(session.glob("*.running")) == []
+
+
+COUNTING = """
+import sys
+started = []
+def watch(event, args):
+    if event in {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.system", "os.exec"}:
+        started.append(str(args[0]))
+sys.addaudithook(watch)
+from harness_lib.hs.main import entry
+code = entry()
+print("started:", *started, file=sys.stderr)
+sys.exit(code)
+"""
+
+
+def started(project: Path, env: dict[str, str]) -> list[str]:
+    """Return the programs that the process of a task has started."""
+    done = forked.run(["RUN it"], program=COUNTING, cwd=project, env=environment(env))
+    assert done.stdout == "Done.\n", done.stderr
+    return done.stderr.splitlines()[-1].removeprefix("started:").split()
+
+
+def test_nothing_but_the_command_is_started(serve: Serve, wire: Wire, project: Path, home: Path) -> None:
+    write(home / ".harness/skills/cook/SKILL.md", "---\nname: cook\ndescription: Cooks\n---\nBoil.\n")
+    write(project / "f", "text\n")
+    server = serve(wire, use("read_file", path="f"), use("bash", command="echo hi"), say("Done."))
+
+    assert started(project, wire.environment(server)) == ["bash"]
+
+
+def test_of_an_overridden_hook_there_is_one_process_each_time(
+    serve: Serve, wire: Wire, project: Path, home: Path
+) -> None:
+    hook = write(home / ".harness/hooks.d/receive/05-look", "#!/bin/sh\ncat\n", 0o755)
+    server = serve(wire, use("bash", command="echo hi"), say("Done."))
+
+    assert started(project, wire.environment(server)) == [str(hook), "bash", str(hook)]
+
+
+# A signal that another thread gets is as one that comes right before the call: it is noted, and the call of
+# the main thread waits on. That thread runs only when the main one has let go of the interpreter: there.
+PROGRAM = """
+import os, select, signal, socket, sys, threading, time
+from harness_lib.loop import processes, signals
+from harness_lib.loop.failures import Interrupted
+
+number, call = int(sys.argv[1]), sys.argv[2]
+one, other = socket.socketpair()
+waits = {
+    "sleep": lambda: time.sleep(100),
+    "receive": lambda: one.recv(1),
+    "select": lambda: select.select([one], [], [], 100),
+    "lock": lambda: threading.Event().wait(100),
+}[call]
+signals.handle(number, processes.interrupt)
+begin = threading.Event()
+
+def send():
+    begin.wait()
+    signal.pthread_kill(threading.get_ident(), number)
+    time.sleep(100)
+
+threading.Thread(target=send, daemon=True).start()
+time.sleep(0.1)
+sys.setswitchinterval(1000)
+again = 0
+try:
+    begin.set()
+    waits()
+except Interrupted:
+    sys.setswitchinterval(0.005)
+    try:
+        time.sleep(1)
+    except Interrupted:
+        again = 1
+    print("interrupted", again, flush=True)
+    os._exit(0)
+print("waited", flush=True)
+"""
+
+
+@pytest.mark.parametrize("call", ["sleep", "receive", "select", "lock"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda each: each.name)
+def test_a_signal_that_comes_when_the_wait_has_just_begun_ends_it_once(number: int, call: str) -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(int(number)), call],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=60,
+        check=False,
+    )
+
+    assert (run.stdout, run.stderr) == ("interrupted 0\n", "")
+
+
+def test_a_signal_that_is_handled_as_its_time_runs_out_is_not_sent_again() -> None:
+    program = """
+import os, signal, threading, time
+from harness_lib.loop import signals
+
+class Slow(threading.Event):
+    def wait(self, timeout=None):
+        super().wait()
+        return False
+
+seen = []
+signals.handle(signal.SIGINT, lambda number, frame: seen.append(number))
+signals._redelivery._handled = Slow()
+os.kill(os.getpid(), signal.SIGINT)
+time.sleep(3 * signals.AGAIN_SECONDS)
+print(len(seen), flush=True)
+os._exit(0)
+"""
+    run = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, encoding="utf-8", timeout=60, check=False
+    )
+
+    assert (run.stdout, run.stderr) == ("1\n", "")
+
+
+def test_a_signal_is_handled_once_for_each_time_it_comes() -> None:
+    program = """
+import os, signal, time
+from harness_lib.loop import signals
+
+seen = []
+signals.handle(signal.SIGINT, lambda number, frame: seen.append(number))
+for _ in range(3):
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(3 * signals.AGAIN_SECONDS)
+print(len(seen))
+"""
+    run = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, encoding="utf-8", timeout=60, check=False
+    )
+
+    assert (run.stdout, run.stderr) == ("3\n", "")

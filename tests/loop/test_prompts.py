@@ -11,7 +11,7 @@ import pytest
 from harness_lib.loop import discovery, pipeline, runtime, trust
 from harness_lib.loop.piped import Json, as_object
 from harness_lib.loop.tools import skills
-from tests.loop.conftest import CHAT, Hs, Serve
+from tests.loop.conftest import Go
 from tests.loop.environment import environment
 from tests.loop.foreign_plugins import write_echo_pack
 from tests.loop.servers.script import say
@@ -39,13 +39,6 @@ def test_instructions_go_from_home_and_the_repositorys_root_to_here_each_once(ho
     assert places == sorted(places)
     assert "not this one" not in system
     assert "of somebody else" not in system
-
-
-def test_a_link_out_of_the_project_is_not_followed(home: Path, repo: Path, tmp_path: Path) -> None:
-    write(tmp_path / "secret", "the secret\n")
-    (repo / "AGENTS.md").symlink_to(tmp_path / "secret")
-
-    assert "the secret" not in assembled(home, repo)["system"]
 
 
 def test_long_instructions_are_cut_and_say_so(home: Path, repo: Path) -> None:
@@ -138,9 +131,10 @@ def test_the_head_of_a_skill_is_read_as_people_write_it(home: Path, project: Pat
 def test_a_skill_is_parsed_once_and_again_when_it_has_changed(
     home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = home / ".harness" / "skills" / "deploy" / "SKILL.md"
-    path.parent.mkdir(parents=True)
-    path.write_text("---\nname: deploy\ndescription: First\n---\nAsk.\n", encoding="utf-8")
+    path = write(
+        home / ".harness" / "skills" / "deploy" / "SKILL.md",
+        "---\nname: deploy\ndescription: First\n---\nAsk.\n",
+    )
     run = runtime.start(os.environ, project)
     discovery.refresh(run)
     parsed: list[str] = []
@@ -166,24 +160,7 @@ def test_tools_stand_by_name(home: Path, project: Path) -> None:
     assert names == sorted(names)
 
 
-def test_the_hooks_of_a_provider_that_is_not_used_stay_away(hs: Hs, serve: Serve, home: Path) -> None:
+def test_the_hooks_of_a_provider_that_is_not_used_stay_away(go: Go, home: Path) -> None:
     write_echo_pack(home / ".harness")
-    server = serve(CHAT, say("Mine."))
-
-    answer = hs("go", env=CHAT.environment(server) | {"HARNESS_PROVIDER": "openai"})
-
+    _, answer = go(say("Mine."), env={"HARNESS_PROVIDER": "openai"})
     assert answer.out == "Mine.\n", answer.err
-
-
-@pytest.mark.parametrize("settings", ["provider=groq\nmodel=small\n"])
-def test_settings_of_home_choose_provider_and_model(home: Path, project: Path, settings: str) -> None:
-    write(home / ".harness" / "settings.conf", settings)
-    run = runtime.start({**os.environ, "HOME": str(home)}, project)
-    discovery.refresh(run)
-
-    asked: Json = {"provider": "", "model": ""}
-    assert pipeline.call(run, "resolve", asked) == {"provider": "groq", "model": "small"}
-    assert pipeline.call(run, "resolve", {"provider": "zai", "model": ""}) == {
-        "provider": "zai",
-        "model": "glm-5.3",
-    }

@@ -5,26 +5,24 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from tests.conftest import CHECKOUT
 from tests.hs.person import SLOW, person
-from tests.loop.conftest import CHAT, Serve
+from tests.loop.conftest import CHAT, Conversation, Serve
 from tests.loop.servers.script import say, use
 from tests.loop.source_files import write_program
 
-ASKED = ("--approve", "ask", "go")
+ASKED = ("--approve", "ask")
 
 
-def test_a_person_says_yes_always_and_no_with_a_reason(serve: Serve, project: Path) -> None:
-    server = serve(
-        CHAT,
+def test_a_person_says_yes_always_and_no_with_a_reason(conversation: Conversation, project: Path) -> None:
+    with conversation(
         use("bash", command="touch one"),
         use("bash", command="mkdir two"),
         use("bash", command="mkdir three"),
         use("bash", command="mkdir four; touch five"),
         say("Done."),
-    )
-
-    with person(*ASKED, cwd=project, env=CHAT.environment(server)) as someone:
+        args=ASKED,
+        task="go",
+    ) as (someone, server):
         someone.sees("touch one")
         someone.types("y\n")
         someone.sees("always (bash mkdir)")
@@ -32,49 +30,44 @@ def test_a_person_says_yes_always_and_no_with_a_reason(serve: Serve, project: Pa
         someone.sees("mkdir four; touch five")
         someone.types("not on a Sunday\n")
         someone.sees("Done.")
-        code = someone.leaves()
 
-    assert code == 0
     assert {path.name for path in project.iterdir()} == {"one", "two", "three"}
     assert "the user said no: not on a Sunday" in str(server.requests[4]["messages"][-1])
 
 
-def test_a_question_of_a_subagent_reaches_the_person(serve: Serve, project: Path) -> None:
-    server = serve(
-        CHAT,
+def test_a_question_of_a_subagent_reaches_the_person(conversation: Conversation, project: Path) -> None:
+    with conversation(
         use("agent", prompt="make it"),
         use("bash", command="touch made"),
         say("Made by the subagent."),
         say("Done."),
-    )
-
-    with person(*ASKED, cwd=project, env=CHAT.environment(server)) as someone:
+        args=ASKED,
+        task="go",
+    ) as (someone, _):
         someone.sees("(subagent ")
         someone.sees("touch made")
         someone.types("y\n")
         someone.sees("Done.")
-        code = someone.leaves()
 
-    assert code == 0
     assert (project / "made").exists()
 
 
-def test_what_is_asked_moves_no_cursor(serve: Serve, project: Path) -> None:
-    server = serve(CHAT, use("bash", command="echo \x1b[2J\x1b[Hharmless"), say("Done."))
-
-    with person(*ASKED, cwd=project, env=CHAT.environment(server)) as someone:
+def test_what_is_asked_moves_no_cursor(conversation: Conversation) -> None:
+    with conversation(
+        use("bash", command="echo \x1b[2J\x1b[Hharmless"), say("Done."), args=ASKED, task="go"
+    ) as (someone, _):
         someone.sees("harmless")
         someone.types("n\n")
-        someone.leaves()
 
     assert "\x1b[2J" not in someone.raw
 
 
-def test_what_is_typed_before_a_question_is_no_answer(serve: Serve, project: Path) -> None:
+def test_what_is_typed_before_a_question_is_no_answer(conversation: Conversation, project: Path) -> None:
     slow = use("bash", command="touch runs; while [ ! -e go ]; do sleep 0.05; done")
-    server = serve(CHAT, slow, use("bash", command="touch made"), say("Done."))
-
-    with person(*ASKED, cwd=project, env=CHAT.environment(server)) as someone:
+    with conversation(slow, use("bash", command="touch made"), say("Done."), args=ASKED, task="go") as (
+        someone,
+        _,
+    ):
         someone.sees("or say why not:")
         someone.types("y\n")
         someone.until((project / "runs").exists)
@@ -85,36 +78,28 @@ def test_what_is_typed_before_a_question_is_no_answer(serve: Serve, project: Pat
         someone.sees("or say why not:")
         someone.types("not this\n")
         someone.sees("Done.")
-        assert someone.leaves() == 0
 
     assert not (project / "made").exists()
 
 
-def test_at_the_prompt_a_person_says_yes_always_and_no_with_a_reason(serve: Serve, project: Path) -> None:
-    server = serve(
-        CHAT,
+def test_at_the_prompt_a_person_says_yes_always_and_no_with_a_reason(
+    conversation: Conversation, project: Path
+) -> None:
+    with conversation(
         use("bash", command="touch one"),
         use("bash", command="mkdir two"),
         use("bash", command="mkdir three"),
         use("replace", path="one", old="", new="x"),
         use("bash", command="touch four"),
         say("Done."),
-    )
-
-    with person(cwd=project, env=CHAT.environment(server)) as someone:
-        someone.has_on_screen("You:")
+    ) as (someone, server):
         someone.types("go\r")
         someone.has_on_screen("touch one")
-        someone.has_on_screen("or say why not:")
-        someone.types("y\r")
-        someone.has_on_screen("a = always (bash mkdir)")
-        someone.types("a\r")
-        someone.has_on_screen("a = always (replace)")
-        someone.types("n\r")
-        someone.has_on_screen("command: touch four")
-        someone.types("not on a Sunday\r")
+        someone.types("y\r", when="or say why not:")
+        someone.types("a\r", when="a = always (bash mkdir)")
+        someone.types("n\r", when="a = always (replace)")
+        someone.types("not on a Sunday\r", when="command: touch four")
         someone.has_on_screen("Done.")
-        someone.leaves("\x04")
 
     assert {path.name for path in project.iterdir()} == {"one", "two", "three"}
     results = [message["content"] for message in server.requests[5]["messages"] if message["role"] == "tool"]
@@ -126,15 +111,12 @@ def test_at_the_prompt_a_person_says_yes_always_and_no_with_a_reason(serve: Serv
 def test_a_question_that_is_seen_can_be_answered(serve: Serve, project: Path) -> None:
     server = serve(CHAT, use("bash", command="touch made"), say("Done."))
     os.mkfifo(project / "awake")
-    env = CHAT.environment(server) | {"PYTHONPATH": str(CHECKOUT)}
+    env = CHAT.environment(server)
 
-    with person(cwd=project, env=env, through=(*SLOW, "work")) as someone:
-        someone.has_on_screen("You:")
-        someone.types("go\r")
-        someone.has_on_screen("may bash run?")
-        someone.types("not now")
-        someone.has_on_screen("or say why not: not now")
-        someone.types("\rand this\r")
+    with person("work", cwd=project, env=env, program=SLOW) as someone:
+        someone.types("go\r", when="You:")
+        someone.types("not now", when="may bash run?")
+        someone.types("\rand this\r", when="or say why not: not now")
         someone.has_on_screen("waits: and this")
         (project / "awake").open("w", encoding="utf-8").close()
         someone.has_on_screen("Done.")
@@ -150,17 +132,15 @@ def test_what_was_sent_before_a_question_could_be_seen_is_no_answer(
     server = serve(CHAT, use("bash", command="touch made"), say("Done."))
     gate = home / ".harness" / "hooks.d" / "tool_gate" / "00-before"
     write_program(gate, f"#!/bin/sh\ntouch '{project}/asking'\ncat\n")
-    env = CHAT.environment(server) | {"PYTHONPATH": str(CHECKOUT)}
+    env = CHAT.environment(server)
 
-    with person(cwd=project, env=env, through=(*SLOW, "line")) as someone:
-        someone.has_on_screen("You:")
-        someone.types("go\r")
+    with person("line", cwd=project, env=env, program=SLOW) as someone:
+        someone.types("go\r", when="You:")
         someone.until((project / "waits").exists)
         someone.types("y\rhalf")
         someone.has_on_screen("waits: y")
         someone.has_on_screen("may bash run?")
-        someone.has_on_screen("or say why not:")
-        someone.types("no\r")
+        someone.types("no\r", when="or say why not:")
         someone.has_on_screen("Done.")
         someone.has_on_screen("You: half")
         someone.leaves("\x15\x04")
@@ -170,55 +150,50 @@ def test_what_was_sent_before_a_question_could_be_seen_is_no_answer(
     assert server.requests[1]["messages"][-1]["content"] == "y"
 
 
-def test_what_is_half_typed_is_no_answer_and_is_there_again_behind_it(serve: Serve, project: Path) -> None:
+def test_what_is_half_typed_is_no_answer_and_is_there_again_behind_it(
+    conversation: Conversation, project: Path
+) -> None:
     slow = use("bash", command="while [ ! -e go ]; do sleep 0.05; done")
-    server = serve(CHAT, slow, use("bash", command="touch made"), say("Done."), say("Sent."))
-
-    with person(cwd=project, env=CHAT.environment(server)) as someone:
-        someone.has_on_screen("You:")
+    with conversation(slow, use("bash", command="touch made"), say("Done."), say("Sent.")) as (
+        someone,
+        server,
+    ):
         someone.types("go\r")
-        someone.has_on_screen("or say why not:")
-        someone.types("y\r")
-        someone.has_on_screen("bash: while")
-        someone.types("y")
+        someone.types("y\r", when="or say why not:")
+        someone.types("y", when="bash: while")
         someone.has_on_screen("You: y")
         (project / "go").touch()
-        someone.has_on_screen("touch made")
-        someone.types("\r")
+        someone.types("\r", when="touch made")
         someone.has_on_screen("denied: the user said no")
         someone.has_on_screen("Done.")
-        someone.has_on_screen("You: y")
-        someone.types("es\r")
+        someone.types("es\r", when="You: y")
         someone.has_on_screen("Sent.")
-        someone.leaves("\x04")
 
     assert not (project / "made").exists()
     assert server.requests[3]["messages"][-1]["content"] == "yes"
 
 
-def test_a_question_of_a_subagent_that_is_stopped_is_gone(serve: Serve, project: Path, home: Path) -> None:
+def test_a_question_of_a_subagent_that_is_stopped_is_gone(
+    conversation: Conversation, project: Path, home: Path
+) -> None:
     gate = home / ".harness" / "hooks.d" / "tool_gate" / "00-before"
     # The question comes when the line was sent: otherwise that would be an answer.
     waits = f"case $call in *'touch made'*) while [ ! -e '{project}/go' ]; do sleep 0.05; done; esac"
     write_program(gate, f'#!/bin/sh\ncall=$(cat)\n{waits}\nprintf "%s" "$call"\n')
-    server = serve(CHAT, use("agent", prompt="make it"), use("bash", command="touch made"), say("Went on."))
-
-    with person(cwd=project, env=CHAT.environment(server)) as someone:
-        someone.has_on_screen("You:")
+    with conversation(use("agent", prompt="make it"), use("bash", command="touch made"), say("Went on.")) as (
+        someone,
+        server,
+    ):
         someone.types("go\r")
-        someone.has_on_screen("agent: make it")
-        someone.types("and this\r")
+        someone.types("and this\r", when="agent: make it")
         someone.has_on_screen("waits: and this")
         (project / "go").touch()
         someone.has_on_screen("(subagent ")
-        someone.has_on_screen("or say why not:")
-        someone.types("\x03")
+        someone.types("\x03", when="or say why not:")
         someone.has_on_screen("interrupted")
         someone.has_on_screen("or say why not:", gone=True)
-        someone.has_on_screen("You: and this")
-        someone.types("\x15y\r")
+        someone.types("\x15y\r", when="You: and this")
         someone.has_on_screen("Went on.")
-        assert someone.leaves("\x04") == 0
 
     assert not (project / "made").exists()
     assert server.requests[-1]["messages"][-1]["content"] == "y"

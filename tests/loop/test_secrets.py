@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.loop.conftest import CHAT, Hs, Serve, Wire
+from tests.loop.conftest import CHAT, Done, Go, Hs, Serve, Wire
 from tests.loop.mcp_servers import entry
 from tests.loop.servers.script import Step, say, use
 from tests.loop.source_files import write, write_program, write_servers
@@ -15,6 +15,10 @@ from tests.loop.source_files import write, write_program, write_servers
 SECRET = "sk-very-secret-0123456789"
 # What every process of this machine was started with, and the environment of this one and what it is below.
 LOOK = "cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' '; env"
+
+
+# A program that is started, so that the kernel shows its own arguments and environment.
+STARTED = ("env",)
 
 
 def keys(wire: Wire) -> dict[str, str]:
@@ -41,7 +45,8 @@ def test_no_process_of_a_turn_shows_it(hs: Hs, serve: Serve, wire: Wire, home: P
     )  # fmt: skip
     log = home / "log"
 
-    answer = hs("--json", "go", env=wire.environment(server) | keys(wire) | {"HARNESS_LOG": str(log)})
+    env = wire.environment(server) | keys(wire) | {"HARNESS_LOG": str(log)}
+    answer = hs("--json", "go", env=env, through=STARTED)
 
     assert answer.code == 0, answer.err
     assert len(server.requests) == 7
@@ -57,11 +62,11 @@ TOOL = '{"name":"look","description":"Looks","input_schema":{"type":"object"}}'
 
 
 @pytest.mark.parametrize("status", [401, 500])
-def test_no_error_shows_it(hs: Hs, serve: Serve, wire: Wire, home: Path, status: int) -> None:
+def test_no_error_shows_it(go: Go, hs: Hs, wire: Wire, home: Path, status: int) -> None:
     now = (("retry-after", "0"),)
-    server = serve(wire, Step(status=status, headers=now), Step(status=400))
-
-    answer = hs("--json", "go", env=wire.environment(server) | keys(wire))
+    _, answer = go(
+        Step(status=status, headers=now), Step(status=400), words=("--json", "go"), wire=wire, env=keys(wire)
+    )
     nowhere = hs("go", env={**keys(wire), "ANTHROPIC_API_URL": "nowhere", "OPENAI_API_URL": "nowhere"})
 
     assert (answer.code, nowhere.code) == (1, 1)
@@ -69,14 +74,10 @@ def test_no_error_shows_it(hs: Hs, serve: Serve, wire: Wire, home: Path, status:
     assert holding(home) == []
 
 
-def test_a_stored_one_is_in_two_files_that_only_its_owner_reads(hs: Hs, serve: Serve, home: Path) -> None:
-    path = home / ".harness/.auth.json"
-    path.parent.mkdir()
-    path.write_text(json.dumps({"openai": [{"type": "api_key", "key": SECRET}]}), encoding="utf-8")
+def test_a_stored_one_is_in_two_files_that_only_its_owner_reads(go: Go, hs: Hs, home: Path) -> None:
+    path = write(home / ".harness/.auth.json", json.dumps({"openai": [{"type": "api_key", "key": SECRET}]}))
     path.chmod(0o600)
-    server = serve(CHAT, use("bash", command=LOOK), say("Done."))
-
-    answer = hs("go", env=CHAT.environment(server))
+    server, answer = go(use("bash", command=LOOK), say("Done."))
     listed = hs("auth", "list")
 
     assert answer.out == "Done.\n", answer.err
@@ -86,16 +87,18 @@ def test_a_stored_one_is_in_two_files_that_only_its_owner_reads(hs: Hs, serve: S
     assert {path.stat().st_mode & 0o777 for path in files(home) if path.name in holding(home)} == {0o600}
 
 
-def test_what_a_session_holds_only_its_owner_reads(hs: Hs, serve: Serve, wire: Wire, home: Path) -> None:
+def test_what_a_session_holds_only_its_owner_reads(done: Done, wire: Wire, home: Path) -> None:
     look = use("agent", prompt="look")
     thought = Step(thinking="hm", uses=use("bash", command="seq 1 20000").uses)
-    server = serve(wire, thought, look, say("Seen."), say("Done."))
-
-    answer = hs(
-        "go", env=wire.environment(server) | keys(wire), through=("sh", "-c", 'umask 0; exec "$@"', "sh")
+    done(
+        thought,
+        look,
+        say("Seen."),
+        say("Done."),
+        wire=wire,
+        env=keys(wire),
+        through=("sh", "-c", 'umask 0; exec "$@"', "sh"),
     )
-
-    assert answer.out == "Done.\n", answer.err
     store = home / ".harness" / "sessions"
     modes = {path: path.stat().st_mode & 0o777 for path in (store, *store.rglob("*"))}
     assert {oct(mode) for path, mode in modes.items() if path.is_dir()} == {"0o700"}
@@ -125,9 +128,8 @@ def test_no_key_of_any_provider_reaches_a_command_that_looks_for_it(hs: Hs, serv
     server = serve(CHAT, look, use("agent", prompt="look"), look, say("Seen."), say("Done."))
     given = {**dict.fromkeys(KEYS, SECRET), "PROGRAM_URL": "shown", "MY_OWN": "shown, too"}
 
-    # A fork has the first environment of the process that it was.
-    given["HARNESS_PROVIDER"] = "openai"
-    answer = hs("go", env=CHAT.environment(server) | given, through=("env",))
+    env = CHAT.environment(server) | given | {"HARNESS_PROVIDER": "openai"}
+    answer = hs("go", env=env, through=STARTED)
 
     assert answer.out == "Done.\n", answer.err
     shown = str(server.requests[1]["messages"][-1])

@@ -1,8 +1,9 @@
-"""Sessions that outlive what made them: the original's, killed ones, edited ones, and ones in use."""
+"""Sessions, from an empty home to the answer: their format, the original's, edited ones, ones in use."""
 
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -11,9 +12,69 @@ from pathlib import Path
 
 import pytest
 
-from tests.loop.conftest import CHAT, Hs, Serve, Wire, bodies, session_of
+from tests.loop.conftest import CHAT, Done, Go, Hs, Serve, Wire, bodies, session_of
 from tests.loop.environment import environment
+from tests.loop.forked import Forked
 from tests.loop.servers.script import Step, Use, say, use
+
+
+def test_a_session_has_the_format_of_the_original(go: Go, wire: Wire, home: Path, project: Path) -> None:
+    command = Use("bash", {"command": "printf '%s' two words"}, id="call_1")
+    _, answer = go(Step(text="Let me look.", uses=(command,)), say("Seen."), words=("RUN it",), wire=wire)
+    session = session_of(home)
+    assert re.fullmatch(r"\d{8}-\d{6}-\d+", session.name)
+    conf = dict(
+        line.split("=", 1) for line in (session / "session.conf").read_text(encoding="utf-8").splitlines()
+    )
+    assert list(conf) == ["id", "model", "provider", "created", "cwd"]
+    assert (conf["id"], conf["cwd"]) == (session.name, str(project))
+    user, assistant, result, _ = sorted((session / "messages").iterdir())
+    moment = r"timestamp: \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d\n"
+    assert re.fullmatch(
+        rf"---\nrole: user\nseq: 0001\n{moment}---\nRUN it\n", user.read_text(encoding="utf-8")
+    )
+    text = assistant.read_text(encoding="utf-8")
+    assert "stop: tool_calls\ntokens_in: " in text
+    assert text.endswith(
+        "---\nLet me look.\n\n```tool_call id=call_1 name=bash\n"
+        '{"command":"printf \'%s\' two words"}\n```\n\n'
+    )
+    assert re.fullmatch(
+        rf"---\nrole: tool_result\nseq: 0003\n{moment}call_id: call_1\ntool: bash\nerror: false\n---\n"
+        r"twowords\n",
+        result.read_text(encoding="utf-8"),
+    )
+    assert (session.stat().st_mode & 0o777, user.stat().st_mode & 0o777) == (0o700, 0o600)
+    assert f"session: ~/.harness/sessions/{session.name}" in answer.err
+
+
+def test_a_session_goes_on_with_what_was_said(go: Go, hs: Hs, wire: Wire, home: Path) -> None:
+    server, _ = go(
+        use("bash", command="echo hello"), say("First."), say("Second."), words=("RUN it",), wire=wire
+    )
+    answer = hs(session_of(home).name, "and now?", env=wire.environment(server))
+
+    assert (answer.code, answer.out) == (0, "Second.\n"), answer.err
+    sent = str(server.requests[-1])
+    assert all(words in sent for words in ("RUN it", "hello", "First.", "and now?"))
+
+
+def test_what_stands_on_standard_input_follows_the_task(go: Go, wire: Wire) -> None:
+    server, answer = go(say("Because."), words=("why?",), wire=wire, stdin="a log\n")
+    assert answer.code == 0
+    assert "why?\\n\\na log" in str(server.requests[0])
+
+
+def test_an_empty_answer_is_an_answer(go: Go, wire: Wire) -> None:
+    _, answer = go(Step(), words=("say nothing",), wire=wire)
+    assert (answer.code, answer.out) == (0, "")
+
+
+def test_without_a_task_it_is_a_mistake_in_the_command(hs: Hs) -> None:
+    answer = hs()
+
+    assert (answer.code, answer.out) == (2, "")
+
 
 ORIGINAL = {
     "session.conf": (
@@ -47,13 +108,13 @@ def original(home: Path) -> Path:
     return session
 
 
-def test_a_session_of_the_original_goes_on_on_any_wire(
-    hs: Hs, serve: Serve, wire: Wire, original: Path
-) -> None:
-    server = serve(wire, say("There is a README."))
-
-    answer = hs(original.name, "well?", env=wire.environment(server) | {"HARNESS_PROVIDER": wire.provider})
-
+def test_a_session_of_the_original_goes_on_on_any_wire(go: Go, wire: Wire, original: Path) -> None:
+    server, answer = go(
+        say("There is a README."),
+        words=(original.name, "well?"),
+        wire=wire,
+        env={"HARNESS_PROVIDER": wire.provider},
+    )
     assert (answer.code, answer.out) == (0, "There is a README.\n"), answer.err
     sent = str(server.requests[0])
     assert "README.md" in sent
@@ -65,11 +126,8 @@ def test_a_session_of_the_original_goes_on_on_any_wire(
     ]
 
 
-def test_provider_and_model_of_a_session_are_those_it_had(hs: Hs, serve: Serve, original: Path) -> None:
-    server = serve(CHAT, say("Yes."))
-
-    hs(original.name, "well?", env=CHAT.environment(server) | {"ANTHROPIC_API_KEY": "another"})
-
+def test_provider_and_model_of_a_session_are_those_it_had(go: Go, original: Path) -> None:
+    server, _ = go(say("Yes."), words=(original.name, "well?"), env={"ANTHROPIC_API_KEY": "another"})
     assert server.requests[0]["model"] == "model-one"
 
 
@@ -84,10 +142,10 @@ def test_a_session_is_listed_and_shown(hs: Hs, original: Path) -> None:
         assert hs("session", "show", name).code == 2
 
 
-def test_a_run_that_was_killed_in_a_tool_can_be_resumed(hs: Hs, serve: Serve, wire: Wire, home: Path) -> None:
-    server = serve(wire, use("bash", command="kill -9 $PPID; sleep 5"), say("Where were we?"))
-
-    killed = hs("RUN it", env=wire.environment(server))
+def test_a_run_that_was_killed_in_a_tool_can_be_resumed(go: Go, hs: Hs, wire: Wire, home: Path) -> None:
+    server, killed = go(
+        use("bash", command="kill -9 $PPID; sleep 5"), say("Where were we?"), words=("RUN it",), wire=wire
+    )
     answer = hs(session_of(home).name, "go on", env=wire.environment(server))
 
     assert killed.code == -signal.SIGKILL
@@ -101,9 +159,7 @@ def test_a_run_that_is_interrupted_ends_its_command_and_exits_130(
     env = environment(CHAT.environment(server))
     fifo = project / "pid"
     os.mkfifo(fifo)
-    run = subprocess.Popen(
-        [sys.executable, "-m", "harness_lib.hs", "go"], cwd=project, env=env, stdin=subprocess.DEVNULL
-    )
+    run = Forked(["go"], cwd=project, env=env, stdin=subprocess.DEVNULL)
     pid = int(fifo.read_text(encoding="utf-8"))
 
     run.send_signal(signal.SIGTERM)
@@ -114,24 +170,19 @@ def test_a_run_that_is_interrupted_ends_its_command_and_exits_130(
     assert '{"type":"done"}' in (session_of(home) / ".stream").read_text(encoding="utf-8")
 
 
-def test_a_session_in_use_is_refused_by_name(hs: Hs, serve: Serve, home: Path) -> None:
+def test_a_session_in_use_is_refused_by_name(done: Done, home: Path) -> None:
     python = f"{shlex.quote(sys.executable)} -m harness_lib.hs"
     nested = f'{python} "$(basename "$HARNESS_SESSION")" hello < /dev/null; echo "code $?"'
-    server = serve(CHAT, use("bash", command=nested), say("Done."))
-
-    answer = hs("go", env=CHAT.environment(server))
-
-    assert answer.out == "Done.\n", answer.err
+    done(use("bash", command=nested), say("Done."))
     result = bodies(session_of(home))[2][1]
     assert "is held by process" in result
     assert "code 5" in result
 
 
-def test_a_subagent_answers_and_is_no_session_to_go_on_with(hs: Hs, serve: Serve, home: Path) -> None:
-    server = serve(CHAT, use("agent", prompt="Count the files."), say("Seven."), say("It says seven."))
-
-    answer = hs("ask somebody", env=CHAT.environment(server))
-
+def test_a_subagent_answers_and_is_no_session_to_go_on_with(go: Go, hs: Hs, home: Path) -> None:
+    server, answer = go(
+        use("agent", prompt="Count the files."), say("Seven."), say("It says seven."), words=("ask somebody",)
+    )
     assert answer.out == "It says seven.\n", answer.err
     assert server.requests[1]["messages"][-1] == {"role": "user", "content": "Count the files."}
     assert len(list((home / ".harness" / "sessions").iterdir())) == 2
@@ -139,27 +190,15 @@ def test_a_subagent_answers_and_is_no_session_to_go_on_with(hs: Hs, serve: Serve
     assert "parent=" not in hs("session", "show", listed).out
 
 
-def test_subagents_go_no_deeper_than_they_may(hs: Hs, serve: Serve) -> None:
-    server = serve(CHAT, use("agent", prompt="deeper"), use("agent", prompt="deeper"), say("Done."))
-
-    answer = hs("go", env=CHAT.environment(server) | {"HARNESS_DEPTH": "1"})
-
-    assert answer.out == "Done.\n", answer.err
+def test_subagents_go_no_deeper_than_they_may(done: Done) -> None:
+    server, _ = done(
+        use("agent", prompt="deeper"), use("agent", prompt="deeper"), say("Done."), env={"HARNESS_DEPTH": "1"}
+    )
     assert "no deeper" in str(server.requests[2])
 
 
-def test_events_of_a_turn_are_compact_lines(hs: Hs, serve: Serve, wire: Wire, home: Path) -> None:
-    server = serve(wire, Step(uses=(Use("bash", {"command": "echo hello"}, id="c1"),)), say("Done."))
-
-    hs("go", env=wire.environment(server))
-
-    lines = (session_of(home) / ".stream").read_text(encoding="utf-8").splitlines()
-    assert '{"type":"stop","reason":"end","seq":"0004"}' in lines
-    assert lines[-1] == '{"type":"done"}'
-
-
 @pytest.mark.parametrize("store", ["read-only", "a file"])
-def test_a_store_that_cannot_be_used_is_said(hs: Hs, serve: Serve, tmp_path: Path, store: str) -> None:
+def test_a_store_that_cannot_be_used_is_said(go: Go, tmp_path: Path, store: str) -> None:
     if store == "read-only" and os.geteuid() == 0:
         pytest.skip("root can write everywhere")
     path = tmp_path / "store"
@@ -167,9 +206,6 @@ def test_a_store_that_cannot_be_used_is_said(hs: Hs, serve: Serve, tmp_path: Pat
         path.write_text("", encoding="utf-8")
     else:
         path.mkdir(mode=0o500)
-    server = serve(CHAT, say("never"))
-
-    answer = hs("go", env=CHAT.environment(server) | {"HARNESS_SESSIONS": str(path)})
-
+    server, answer = go(say("never"), env={"HARNESS_SESSIONS": str(path)})
     assert (answer.code, server.requests) == (7, [])
     assert str(path) in answer.err

@@ -1,21 +1,23 @@
-"""Calls of one answer: what only reads runs side by side, everything else in the order of the answer."""
+"""Subagents, calls side by side, and a model that goes round in circles."""
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
-import sys
 import threading
 from pathlib import Path
 
 import pytest
 
-from tests.loop.conftest import CHAT, Hs, Serve, Wire, bodies, session_of
+from tests.loop.conftest import CHAT, Done, Follow, Go, Hs, Serve, Wire, bodies, session_of
 from tests.loop.environment import environment
+from tests.loop.forked import Forked
+from tests.loop.in_process import results_of
 from tests.loop.servers.openai import OpenAI
 from tests.loop.servers.script import ModelServer, Step, Use, say, use
-from tests.loop.source_files import write_program
+from tests.loop.source_files import write, write_models, write_program
 
 # Two calls that need each other: one after the other, the first would wait in vain.
 MEETS = """\
@@ -46,49 +48,32 @@ def results(home: Path) -> list[str]:
 
 
 def test_calls_that_only_read_run_side_by_side_and_their_results_stand_in_order(
-    hs: Hs, serve: Serve, wire: Wire, home: Path, project: Path
+    done: Done, wire: Wire, home: Path, project: Path
 ) -> None:
     meeting(home, project, reads=True, patience=30)
-    server = serve(wire, BOTH, say("Done."))
-
-    answer = hs("go", env=wire.environment(server))
-
-    assert answer.out == "Done.\n", answer.err
+    server, _ = done(BOTH, say("Done."), wire=wire)
     assert results(home) == ["met\nread done", "write done"]
     # What is for us is refused by hosts.
     assert "readOnlyHint" not in str(server.requests)
 
 
-def test_calls_that_do_more_than_read_run_one_after_another(
-    hs: Hs, serve: Serve, home: Path, project: Path
-) -> None:
+def test_calls_that_do_more_than_read_run_one_after_another(go: Go, home: Path, project: Path) -> None:
     meeting(home, project, reads=False, patience=0.5)
-    server = serve(CHAT, BOTH, say("Done."))
-
-    hs("go", env=CHAT.environment(server))
-
+    go(BOTH, say("Done."))
     assert results(home) == ["nobody came", "nobody came"]
 
 
-def test_a_call_that_reads_sees_what_the_one_before_it_has_written(
-    hs: Hs, serve: Serve, home: Path, project: Path
-) -> None:
-    (project / "f").write_text("old", encoding="utf-8")
+def test_a_call_that_reads_sees_what_the_one_before_it_has_written(go: Go, home: Path, project: Path) -> None:
+    write(project / "f", "old")
     reading = Use("read_file", {"path": "f"})
-    server = serve(
-        CHAT,
+    go(
         Step(uses=(reading, reading, Use("write_file", {"path": "f", "content": "new"}), reading, reading)),
         say("Done."),
     )
-
-    hs("go", env=CHAT.environment(server))
-
     assert [text.partition(":")[2] for text in results(home) if "#" in text] == ["old", "old", "new", "new"]
 
 
-def test_a_hook_before_the_tools_sees_each_call_before_it_runs(
-    hs: Hs, serve: Serve, home: Path, project: Path
-) -> None:
+def test_a_hook_before_the_tools_sees_each_call_before_it_runs(go: Go, home: Path, project: Path) -> None:
     seen = project / "seen"
     write_program(
         home / ".harness" / "hooks.d" / "tool_exec" / "05-see", f"#!/bin/sh\necho hook >> '{seen}'\ncat\n"
@@ -97,25 +82,17 @@ def test_a_hook_before_the_tools_sees_each_call_before_it_runs(
         "arguments = json", f"open({str(seen)!r}, 'a').write('tool\\n'); arguments = json"
     )
     write_program(home / ".harness" / "tools" / "meet", text.replace('["cat", "met"]', '["true"]'))
-    server = serve(CHAT, Step(uses=(Use("meet", {"do": "read"}),) * 3), say("Done."))
-
-    hs("go", env=CHAT.environment(server))
-
+    go(Step(uses=(Use("meet", {"do": "read"}),) * 3), say("Done."))
     assert seen.read_text(encoding="utf-8").split() == ["hook", "tool"] * 3
 
 
-def test_a_denied_call_does_not_run_beside_the_others(
-    hs: Hs, serve: Serve, home: Path, project: Path
-) -> None:
-    (project / "open").write_text("open", encoding="utf-8")
+def test_a_denied_call_does_not_run_beside_the_others(go: Go, home: Path, project: Path) -> None:
+    write(project / "open", "open")
     gate = 'import json, sys\ncall = json.load(sys.stdin)\nshut = call["input"]["path"] == "shut"\n'
     gate += 'print(json.dumps(call | ({"decision": "deny", "reason": "shut"} if shut else {})))\n'
     write_program(home / ".harness" / "hooks.d" / "tool_gate" / "10-shut", f"#!/usr/bin/env python3\n{gate}")
     calls = tuple(Use("read_file", {"path": path}) for path in ("open", "shut", "open"))
-    server = serve(CHAT, Step(uses=calls), say("Done."))
-
-    hs("go", env=CHAT.environment(server))
-
+    go(Step(uses=calls), say("Done."))
     assert [text.partition(":")[2].strip() for text in results(home)] == ["open", "denied: shut", "open"]
 
 
@@ -128,13 +105,8 @@ def test_ctrl_c_ends_all_that_runs_side_by_side(serve: Serve, home: Path, projec
         "else\necho $$ > pids\nexec sleep 600\nfi\n",
     )
     server = serve(CHAT, BOTH, say("never"))
-    run = subprocess.Popen(
-        [sys.executable, "-m", "harness_lib.hs", "RUN it"],
-        env=environment(CHAT.environment(server)),
-        cwd=project,
-        stdin=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    env = environment(CHAT.environment(server))
+    run = Forked(["RUN it"], cwd=project, env=env, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     pids: list[int] = []
     while len(pids) < 2:
         pids += map(int, (project / "pids").read_text(encoding="utf-8").split())
@@ -193,16 +165,161 @@ def test_four_subagents_work_at_once_and_no_fifth(hs: Hs, home: Path) -> None:
     assert len(list((home / ".harness" / "sessions").iterdir())) == 7
 
 
-def test_a_tool_of_a_sources_named_agent_is_no_subagent(
-    hs: Hs, serve: Serve, home: Path, project: Path
-) -> None:
+def test_a_tool_of_a_sources_named_agent_is_no_subagent(go: Go, home: Path, project: Path) -> None:
     meeting(home, project, reads=False, patience=0.5)
     tools = home / ".harness" / "tools"
     text = (tools / "meet").read_text(encoding="utf-8").replace('"name": "meet"', '"name": "agent"')
     write_program(tools / "agent", text)
     calls = tuple(Use("agent", {"do": do}) for do in ("read", "write"))
-    server = serve(CHAT, Step(uses=calls), use("read_file", path="nope"), say("Done."))
-
-    hs("go", env=CHAT.environment(server))
-
+    go(Step(uses=calls), use("read_file", path="nope"), say("Done."))
     assert results(home)[:2] == ["nobody came", "nobody came"]
+
+
+# An answer of the test's server costs so much.
+PRICES, EACH = "m price_in=1000 price_out=100 price_cached=10", 0.00654
+
+
+def parent_of(home: Path) -> Path:
+    """Return the session that no subagent made."""
+    (session,) = (
+        path
+        for path in (home / ".harness" / "sessions").iterdir()
+        if "parent=" not in (path / "session.conf").read_text(encoding="utf-8")
+    )
+    return session
+
+
+def result_of(home: Path) -> str:
+    (result,) = (parent_of(home) / "messages").glob("*-tool_result.md")
+    return result.read_text(encoding="utf-8")
+
+
+def test_what_a_subagent_costs_is_its_parents_cost(go: Go, hs: Hs, home: Path) -> None:
+    write_models(home / ".harness", PRICES)
+    _, answer = go(
+        use("agent", prompt="Have it counted."),
+        use("agent", prompt="Count."),
+        say("Seven."),
+        say("It says seven."),
+        say("They say seven."),
+        words=("-p", "--json", "ask"),
+        env={"HARNESS_MODEL": "m"},
+    )
+    result = json.loads(answer.out.splitlines()[-1])
+    assert result["output"] == "They say seven.", answer.err
+    assert result["cost"] == round(5 * EACH, 6)
+    assert (result["tokens_in"], result["tokens_out"]) == (50, 25)
+    assert "\ntokens_in: 30\ntokens_out: 15\ncost: 0.019620\n" in result_of(home)
+    assert f"cost={5 * EACH:.4f}\n" in hs("session", "show", parent_of(home).name).out
+
+
+def test_a_subagent_may_spend_what_its_parent_has_left(go: Go, home: Path) -> None:
+    write_models(home / ".harness", PRICES)
+    server, answer = go(
+        use("agent", prompt="Count."),
+        use("bash", command="ls"),
+        say("never"),
+        words=("--max-cost", "0.01", "ask"),
+        env={"HARNESS_MODEL": "m"},
+    )
+    assert answer.code == 1
+    assert "The limit of 0.01 dollars is reached" in answer.err
+    assert "The limit of 0.003460 dollars" in (parent_of(home) / "subagents.log").read_text(encoding="utf-8")
+    assert len(server.requests) == 2
+
+
+def test_where_nothing_is_left_no_subagent_begins(go: Go, home: Path) -> None:
+    write_models(home / ".harness", PRICES)
+    server, answer = go(
+        use("agent", prompt="Count."),
+        say("never"),
+        words=("--max-cost", "0.005", "ask"),
+        env={"HARNESS_MODEL": "m"},
+    )
+    assert answer.code == 1
+    assert "--max-cost" in result_of(home)
+    assert len(server.requests) == 1
+
+
+def test_what_a_killed_subagent_has_cost_is_unknown(go: Go, home: Path) -> None:
+    write_models(home / ".harness", PRICES)
+    _, answer = go(
+        use("agent", prompt="Count."),
+        use("bash", command="kill -9 $PPID"),
+        say("Done."),
+        words=("-p", "--json", "ask"),
+        env={"HARNESS_MODEL": "m"},
+    )
+    assert json.loads(answer.out.splitlines()[-1])["cost"] is None, answer.err
+    assert "exit code -9" in result_of(home)
+
+
+def test_another_model_keeps_the_provider_and_another_provider_brings_its_model(
+    hs: Hs, serve: Serve, home: Path
+) -> None:
+    server = serve(
+        CHAT,
+        use("agent", prompt="Count.", model="small"),
+        say("One."),
+        use("agent", prompt="Count.", provider="ours"),
+        say("Two."),
+        say("Done."),
+    )
+    providers = home / ".harness" / "providers"
+    url = f"{server.address}/v1/chat/completions"
+    write(providers / "ours.conf", f"protocol=openai\nmodel=theirs\nurl={url}\n")
+
+    answer = hs("ask", env=CHAT.environment(server) | {"HARNESS_MODEL": "m", "HARNESS_PROVIDER": "openai"})
+
+    assert answer.out == "Done.\n", answer.err
+    assert [request["model"] for request in server.requests] == ["m", "small", "m", "theirs", "m"]
+
+
+def test_nothing_that_a_subagent_starts_is_taken_for_it(go: Go) -> None:
+    server, _ = go(
+        use("agent", prompt="Count."), use("bash", command="env"), say("One."), say("Done."), words=("ask",)
+    )
+    assert "HARNESS_LEVEL=1" in str(server.requests[2])
+    assert "HARNESS_ACCOUNT_FILE" not in str(server.requests[2])
+
+
+SAME, OTHER = use("bash", command="echo same"), use("bash", command="echo other")
+
+
+@pytest.mark.parametrize(
+    ("steps", "asked"),
+    [
+        ([SAME], 5),
+        ([SAME, OTHER] * 9, 10),
+        ([use("bash", command="echo new > f; seq 99999")], 5),
+        ([Step(uses=(Use("bash", {"command": "echo same"}), Use("bash", {"command": "false"})))], 5),
+    ],
+    ids=["one call", "two in turns", "a long result", "two calls in one answer"],
+)
+def test_the_same_call_with_the_same_result_five_times_ends_the_turn(
+    follow: Follow, steps: list[Step], asked: int
+) -> None:
+    run, server, ending = follow(CHAT, *steps, HARNESS_MAX_TURNS="20")
+    assert ending.failed
+    assert "the same result 5 times" in ending.output
+    assert len(server.requests) == asked
+    assert len(results_of(run)) == asked * len(steps[0].uses)
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        use("bash", command="date +%N"),
+        Step(uses=(Use("bash", {"command": "echo x >> f; wc -l < f"}), Use("bash", {"command": "true"}))),
+    ],
+    ids=["another result", "a call that gets on beside it"],
+)
+def test_a_turn_goes_on_while_anything_is_new(follow: Follow, step: Step) -> None:
+    _, _, ending = follow(CHAT, *[step] * 8, say("Done."))
+    assert ending.output == "Done."
+
+
+def test_equal_calls_of_one_answer_are_one_repetition(follow: Follow) -> None:
+    many = Step(uses=(Use("bash", {"command": "echo same"}),) * 7)
+    _, _, ending = follow(CHAT, many, say("Done."))
+    assert ending.output == "Done."

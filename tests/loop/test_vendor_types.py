@@ -8,6 +8,7 @@ import pytest
 
 from tests.loop.conftest import ANTHROPIC, CHAT, Hs, Serve, Wire
 from tests.loop.servers.script import Step, Use, say, use
+from tests.loop.source_files import write
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,7 +28,7 @@ def test_every_request_of_a_session_holds_to_the_vendors_types(
 ) -> None:
     from tests.loop.servers import vendor  # noqa: PLC0415 (takes seconds, and only this test needs it)
 
-    (project / "AGENTS.md").write_text("Be brief.\n", encoding="utf-8")
+    write(project / "AGENTS.md", "Be brief.\n")
     # A session that began at another host: its calls are told from the Markdown.
     other = ANTHROPIC if wire.name != "anthropic" else CHAT
     elsewhere = serve(other, AT_WORK, say("Done there."))

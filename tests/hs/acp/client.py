@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import sys
+import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from acp import schema, spawn_agent_process, text_block
+from acp import connect_to_agent, schema, text_block
 
 from tests.conftest import CHECKOUT
 from tests.loop.environment import environment
+from tests.loop.forked import Forked, with_children
 
 if TYPE_CHECKING:
     from acp.interfaces import Client
@@ -64,23 +66,55 @@ class Editor:
 @asynccontextmanager
 async def connected(editor: Editor, env: dict[str, str]) -> AsyncIterator[Any]:
     """Start `hs acp` for the editor, and yield their connection."""
-    command = (sys.executable, "-m", "harness_lib.hs", "acp")
-    async with spawn_agent_process(
-        cast("Client", editor), *command, env=environment(env), cwd=CHECKOUT, use_unstable_protocol=True,
-        transport_kwargs={"stderr": None},
-    ) as (conn, process):  # fmt: skip
-        editor.processes.append(process)
+    (said, heard), (answers, answered) = socket.socketpair(), socket.socketpair()
+    with heard, answers:
+        process = Forked(
+            ["acp"], program=with_children(), stdin=heard, stdout=answers, env=environment(env), cwd=CHECKOUT
+        )
+    editor.processes.append(process)
+    _, writer = await asyncio.open_connection(sock=said)
+    reader, unused = await asyncio.open_connection(sock=answered, limit=1 << 24)
+    conn = connect_to_agent(cast("Client", editor), writer, reader, use_unstable_protocol=True)
+    try:
         await conn.initialize(protocol_version=1)
         yield conn
+    finally:
+        await conn.close()
+        for each in (writer, unused):
+            each.close()
+        await asyncio.to_thread(process.wait, 60)
+
+
+@dataclass
+class Opened:
+    """A session that an editor has opened."""
+
+    conn: Any
+    id: str
+
+    async def says(self, *said: Any) -> Any:
+        """Send a prompt of texts and other blocks, and return how its turn has ended."""
+        blocks = [text_block(each) if isinstance(each, str) else each for each in said]
+        return await self.conn.prompt(session_id=self.id, prompt=blocks)
+
+    async def cancel(self) -> None:
+        await self.conn.cancel(session_id=self.id)
+
+
+@asynccontextmanager
+async def opened(editor: Editor, env: dict[str, str], project: Path, **options: Any) -> AsyncIterator[Opened]:
+    """Let the editor open a session in `project`."""
+    async with connected(editor, env) as conn:
+        session = await conn.new_session(cwd=str(project), **options)
+        yield Opened(conn, session.session_id)
 
 
 def prompt(editor: Editor, env: dict[str, str], project: Path, text: str = "go", **options: Any) -> None:
     """Let the editor open a session in `project`, send one prompt, and wait for the end of the turn."""
 
     async def work() -> None:
-        async with connected(editor, env) as conn:
-            session = await conn.new_session(cwd=str(project), **options)
-            await conn.prompt(session_id=session.session_id, prompt=[text_block(text)])
+        async with opened(editor, env, project, **options) as session:
+            await session.says(text)
 
     play(work)
 

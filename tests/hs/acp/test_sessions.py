@@ -1,23 +1,26 @@
-"""Sessions of a client: listed, loaded, gone on in elsewhere or with another model."""
+"""Sessions of a client of `hs acp`, what it is asked, and its MCP servers."""
 
 from __future__ import annotations
 
 import asyncio
+import sys
 from pathlib import Path
 
 import pytest
-from acp import RequestError, text_block
+from acp import RequestError, schema, text_block
 
-from tests.hs.acp.client import Editor, connected, play
-from tests.loop.conftest import CHAT, Serve
+from tests.hs.acp.client import Editor, connected, play, prompt
+from tests.loop.conftest import CHAT, Serve, bodies, session_of
+from tests.loop.mcp_servers import SERVERS, listening
 from tests.loop.servers.script import say, use
+from tests.loop.source_files import write, write_servers
 
 
 def test_what_was_said_is_told_again_when_a_session_is_loaded(
     serve: Serve, home: Path, project: Path
 ) -> None:
     server = serve(CHAT, use("read_file", path="a.txt"), say("Read it."), say("Again."))
-    (project / "a.txt").write_text("text\n", encoding="utf-8")
+    write(project / "a.txt", "text\n")
     editor, other = Editor(), Editor()
 
     async def work() -> None:
@@ -124,3 +127,137 @@ def test_many_sessions_are_listed_page_by_page(home: Path, project: Path) -> Non
             assert len(listed) == 51
 
     play(work)
+
+
+def test_an_edit_is_asked_about_and_shown_as_a_difference(serve: Serve, project: Path) -> None:
+    write(project / "a.txt", "old\n")
+    server = serve(CHAT, use("replace", path="a.txt", old="old", new="new"), say("Done."))
+    editor = Editor()
+
+    prompt(editor, CHAT.environment(server), project, "change it")
+
+    ((asked, options),) = editor.questions
+    assert asked.kind == "edit"
+    assert [option.kind for option in options] == ["allow_once", "allow_always", "reject_once"]
+    (difference,) = editor.updates_of("tool_call_update")[-1].content
+    assert (difference.path, difference.old_text, difference.new_text) == (
+        str(project / "a.txt"), "old\n", "new\n"
+    )  # fmt: skip
+    assert editor.updates_of("tool_call")[0].locations[0].path == str(project / "a.txt")
+
+
+def test_no_means_no_and_the_model_is_told(serve: Serve, home: Path, project: Path) -> None:
+    server = serve(CHAT, use("bash", command="touch made"), say("As you like."))
+    editor = Editor("reject_once")
+
+    prompt(editor, CHAT.environment(server), project)
+
+    assert not (project / "made").exists()
+    assert "the user said no" in bodies(session_of(home))[2][1]
+    assert editor.updates_of("tool_call_update")[-1].status == "failed"
+
+
+def test_always_is_asked_once(serve: Serve, project: Path) -> None:
+    server = serve(
+        CHAT, use("bash", command="touch a"), use("bash", command="touch b"),
+        use("bash", command="rm a"), say("Done."),
+    )  # fmt: skip
+    editor = Editor("allow_always")
+
+    prompt(editor, CHAT.environment(server), project)
+
+    assert [asked.title for asked, _ in editor.questions] == ["touch a", "rm a"]
+
+
+def test_approval_is_a_setting_of_the_session(serve: Serve, project: Path) -> None:
+    uses = (use("bash", command="touch a"), say("Done."), use("bash", command="touch b"), say("Denied."))
+    server = serve(CHAT, *uses)
+    editor = Editor()
+
+    async def work() -> None:
+        async with connected(editor, CHAT.environment(server)) as conn:
+            session = await conn.new_session(cwd=str(project))
+            options = {option.id: option for option in session.config_options}
+            assert options["approval"].current_value == "ask"
+            assert options["model"].current_value.startswith("openai/")
+            name = session.session_id
+            await conn.set_config_option(config_id="approval", session_id=name, value="auto")
+            await conn.prompt(session_id=name, prompt=[text_block("go")])
+            changed = await conn.set_config_option(config_id="approval", session_id=name, value="read-only")
+            assert changed.config_options[1].current_value == "read-only"
+            await conn.prompt(session_id=name, prompt=[text_block("go")])
+            with pytest.raises(RequestError, match="cannot be"):
+                await conn.set_config_option(config_id="model", session_id=name, value="no/such")
+
+    play(work)
+    assert editor.questions == []
+    assert ((project / "a").exists(), (project / "b").exists()) == (True, False)
+
+
+def test_a_question_of_a_subagent_reaches_the_client(serve: Serve, project: Path) -> None:
+    server = serve(
+        CHAT, use("agent", prompt="make it"), use("bash", command="touch made"), say("Made."), say("Done.")
+    )
+    editor = Editor()
+
+    prompt(editor, CHAT.environment(server), project)
+
+    assert [asked.title for asked, _ in editor.questions] == ["touch made"]
+    assert (project / "made").exists()
+
+
+def test_new_and_edited_files_are_shown_as_differences(serve: Serve, project: Path) -> None:
+    server = serve(
+        CHAT,
+        use("write_file", path="sub/new.txt", content="first\n"),
+        use("replace", path="sub/new.txt", old="no such", new="x"),
+        use("write_file", path="sub/new.txt", content="second\n"),
+        say("Done."),
+    )
+    editor = Editor()
+
+    prompt(editor, CHAT.environment(server), project)
+
+    ended = [
+        update for update in editor.updates_of("tool_call_update") if update.status in {"completed", "failed"}
+    ]
+    shown = [(each.content[0].old_text, each.content[0].new_text) for each in (ended[0], ended[2])]
+    assert shown == [(None, "first\n"), ("first\n", "second\n")]
+    # What has changed nothing is no difference.
+    assert (ended[1].status, ended[1].content[0].type) == ("failed", "content")
+
+
+def test_servers_that_the_client_names_are_used(serve: Serve, project: Path) -> None:
+    server = serve(CHAT, use("mcp__zed__z_echo", text="x"), say("Done."))
+    editor = Editor()
+    program = str(SERVERS / "mcp_server.py")
+    named = schema.McpServerStdio(name="zed", command=sys.executable, args=[program], env=[])
+
+    prompt(editor, CHAT.environment(server), project, mcp_servers=[named])
+
+    assert editor.updates_of("tool_call_update")[-1].content[0].content.text == "echo: x"
+    # It says of itself that it only reads.
+    assert editor.questions == []
+
+
+def test_servers_over_http_that_the_client_names_are_used(serve: Serve, project: Path) -> None:
+    server = serve(CHAT, use("mcp__far__spoken"), say("Done."))
+    editor = Editor()
+
+    header = schema.HttpHeader(name="Authorization", value="Bearer of mine")
+
+    with listening("old_mcp_server.py", project) as address:
+        named = schema.HttpMcpServer(type="http", name="far", url=address, headers=[header])
+        prompt(editor, CHAT.environment(server), project, mcp_servers=[named])
+    assert editor.updates_of("tool_call_update")[-1].content[0].content.text == "2025-06-18 Bearer of mine"
+
+
+def test_a_client_is_told_what_is_left_out(serve: Serve, home: Path, project: Path) -> None:
+    write_servers(home / ".harness", absent={"command": "/no/such/program"})
+    server = serve(CHAT, say("Done."))
+    editor = Editor()
+
+    prompt(editor, CHAT.environment(server), project)
+
+    (thought,) = editor.updates_of("agent_thought_chunk")
+    assert "the MCP server absent is left out" in thought.content.text

@@ -1,18 +1,22 @@
-"""A turn of `hs acp`: a real process, and the client of the official library before it."""
+"""Sessions of a client of `hs acp`: opened, loaded, listed; turns, and how they are stopped."""
 
 from __future__ import annotations
 
+import asyncio
+import json
+import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from acp import RequestError, schema, text_block
 
-from tests.hs.acp.client import Editor, connected, play, prompt
+from tests.hs.acp.client import Editor, connected, opened, play, prompt
+from tests.loop import forked
 from tests.loop.conftest import CHAT, Serve, bodies, session_of
+from tests.loop.environment import environment
 from tests.loop.servers.script import Step, say, use
-from tests.loop.source_files import write_models, write_program
+from tests.loop.source_files import write, write_models, write_program
 
 
 def test_a_turn_is_streamed_and_ends(serve: Serve, home: Path, project: Path) -> None:
@@ -20,12 +24,11 @@ def test_a_turn_is_streamed_and_ends(serve: Serve, home: Path, project: Path) ->
     editor = Editor()
 
     async def work() -> None:
-        async with connected(editor, CHAT.environment(server)) as conn:
-            session = await conn.new_session(cwd=str(project))
-            done = await conn.prompt(session_id=session.session_id, prompt=[text_block("RUN it")])
+        async with opened(editor, CHAT.environment(server), project) as session:
+            done = await session.says("RUN it")
             assert done.stop_reason == "end_turn"
             assert (done.usage.input_tokens, done.usage.output_tokens) == (20, 10)
-            assert session.session_id == session_of(home).name
+            assert session.id == session_of(home).name
 
     play(work)
     (call,) = editor.updates_of("tool_call")
@@ -40,19 +43,18 @@ def test_all_of_a_prompt_reaches_the_model(serve: Serve, home: Path, project: Pa
     server = serve(CHAT, say("Read."))
 
     async def work() -> None:
-        async with connected(Editor(), CHAT.environment(server)) as conn:
-            session = await conn.new_session(cwd=str(project))
+        async with opened(Editor(), CHAT.environment(server), project) as session:
             held = schema.TextResourceContents(uri="zed:///open", text="the open text")
             blocks = [
-                text_block("first"),
+                "first",
                 schema.ResourceContentBlock(type="resource_link", name="a b.py", uri="file:///x/a%20b.py"),
                 schema.EmbeddedResourceContentBlock(type="resource", resource=held),
-                text_block("second"),
+                "second",
             ]
-            await conn.prompt(session_id=session.session_id, prompt=blocks)
+            await session.says(*blocks)
             picture = schema.ImageContentBlock(type="image", data="AA==", mime_type="image/png")
             with pytest.raises(RequestError, match="no images"):
-                await conn.prompt(session_id=session.session_id, prompt=[picture])
+                await session.says(picture)
 
     play(work)
     message = bodies(session_of(home))[0][1]
@@ -75,9 +77,8 @@ def test_why_a_turn_stopped_is_said_in_the_words_of_the_protocol(
     server = serve(CHAT, step)
 
     async def work() -> None:
-        async with connected(Editor(), {**CHAT.environment(server), **env}) as conn:
-            session = await conn.new_session(cwd=str(project))
-            done = await conn.prompt(session_id=session.session_id, prompt=[text_block("go")])
+        async with opened(Editor(), {**CHAT.environment(server), **env}, project) as session:
+            done = await session.says("go")
             assert done.stop_reason == reason
 
     play(work)
@@ -105,17 +106,19 @@ def test_failures_say_what_is_wrong(serve: Serve, project: Path) -> None:
 
 def test_skills_are_commands_and_the_context_is_counted(serve: Serve, home: Path, project: Path) -> None:
     server = serve(CHAT, say("Told."))
-    skill = project / ".agents" / "skills" / "tell" / "SKILL.md"
-    skill.parent.mkdir(parents=True)
-    skill.write_text("---\nname: tell\ndescription: Tell & show\n---\nTell it.\n", encoding="utf-8")
+    write(
+        project / ".agents" / "skills" / "tell" / "SKILL.md",
+        "---\nname: tell\ndescription: Tell & show\n---\nTell it.\n",
+    )
     write_models(home / ".harness", "a- context=1000 price_in=1 price_out=1")
     editor = Editor()
 
     async def work() -> None:
-        async with connected(editor, {**CHAT.environment(server), "HARNESS_MODEL": "a-model"}) as conn:
-            session = await conn.new_session(cwd=str(project))
+        async with opened(
+            editor, {**CHAT.environment(server), "HARNESS_MODEL": "a-model"}, project
+        ) as session:
             await editor.until(lambda: editor.updates_of("available_commands_update"))
-            await conn.prompt(session_id=session.session_id, prompt=[text_block("/tell a joke")])
+            await session.says("/tell a joke")
 
     play(work)
     (update,) = editor.updates_of("available_commands_update")
@@ -143,14 +146,7 @@ def test_a_provider_that_streams_nothing_is_heard_too(home: Path, project: Path)
 
 
 def test_without_a_client_it_says_so_instead_of_waiting_for_one() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "harness_lib.hs", "acp"],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-        timeout=60,
-    )
+    done = forked.run(["acp"], stdin=subprocess.DEVNULL)
     assert done.returncode == 2
     assert "an editor" in done.stderr
 
@@ -165,3 +161,106 @@ def test_a_client_is_told_why_an_answer_takes_its_time(serve: Serve, project: Pa
     assert "overloaded" in thought.content.text
     assert "Asking again in" in thought.content.text
     assert editor.said() == "At last."
+
+
+@pytest.mark.parametrize("answer", ["allow_once", "never"])
+def test_cancel_ends_a_turn_at_once(serve: Serve, project: Path, answer: str) -> None:
+    server = serve(CHAT, use("bash", command="echo $$ > pid; sleep 300"), say("Went on."))
+    editor = Editor(answer)
+
+    async def work() -> None:
+        async with opened(editor, CHAT.environment(server), project) as session:
+            prompt = asyncio.create_task(session.says("go"))
+            started = (project / "pid").exists if answer == "allow_once" else lambda: editor.questions
+            await editor.until(started)
+            await session.cancel()
+            assert (await asyncio.wait_for(prompt, 60)).stop_reason == "cancelled"
+            assert editor.updates_of("tool_call_update")[-1].status == "failed"
+            again = await session.says("go on")
+            assert again.stop_reason == "end_turn"
+
+    play(work)
+    assert editor.said() == "Went on."
+    if answer == "allow_once":
+        pid = int((project / "pid").read_text(encoding="utf-8"))
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+
+
+def test_a_server_that_is_told_to_end_leaves_nothing_running(serve: Serve, project: Path) -> None:
+    server = serve(CHAT, use("bash", command="echo $$ > pid; sleep 300"))
+    editor = Editor("allow_once")
+
+    async def work() -> None:
+        async with opened(editor, CHAT.environment(server), project) as session:
+            prompt = asyncio.create_task(session.says("go"))
+            await editor.until(lambda: (project / "pid").exists() and (project / "pid").read_text())
+            (agent,) = editor.processes
+            agent.terminate()
+            assert await asyncio.to_thread(agent.wait, 60) != 0
+            with pytest.raises(ConnectionError):
+                await prompt
+        pid = int((project / "pid").read_text(encoding="utf-8"))
+        await editor.until(lambda: not Path(f"/proc/{pid}").exists())
+
+    play(work)
+
+
+@pytest.mark.parametrize(
+    ("step", "said"),
+    [
+        (Step(silent=True), ""),
+        (Step(text="The beginning of it", events=3, hangs=True), "T"),
+        (Step(status=429, headers=(("retry-after", "50"),)), ""),
+    ],
+    ids=["before the answer", "in the answer", "between two tries"],
+)
+def test_cancel_ends_a_turn_that_waits_for_the_model(
+    serve: Serve, project: Path, step: Step, said: str
+) -> None:
+    server = serve(CHAT, step, say("Went on."))
+    editor = Editor()
+
+    async def work() -> None:
+        async with opened(editor, CHAT.environment(server), project) as session:
+            prompt = asyncio.create_task(session.says("go"))
+            await editor.until(lambda: server.requests and editor.said().startswith(said))
+            with pytest.raises(RequestError, match="at work"):
+                await session.says("and this")
+            await session.cancel()
+            assert (await asyncio.wait_for(prompt, 60)).stop_reason == "cancelled"
+            again = await session.says("go on")
+            assert again.stop_reason == "end_turn"
+
+    play(work)
+    assert editor.said().endswith("Went on.")
+
+
+PARSE_ERROR, INVALID_REQUEST = -32700, -32600
+BAD = {
+    "[]": INVALID_REQUEST,
+    "42": INVALID_REQUEST,
+    "null": INVALID_REQUEST,
+    "{}": INVALID_REQUEST,
+    '[{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}]': INVALID_REQUEST,
+    '{"id":[],"result":1}': INVALID_REQUEST,
+    '{"id":0,"error":"no"}': INVALID_REQUEST,
+    '{"id":1,"method":7}': INVALID_REQUEST,
+    '{"method":': PARSE_ERROR,
+    "\xff": PARSE_ERROR,
+}
+
+
+def test_a_line_that_is_no_message_gets_an_error_reply(home: Path, project: Path) -> None:
+    hello = '{"jsonrpc":"2.0","id":"last","method":"initialize","params":{"protocolVersion":1}}'
+    lines = "\n".join([*BAD, "", hello, ""]).encode("latin-1").decode("utf-8", "surrogateescape")
+    env = environment({"HOME": str(home)})
+    done = forked.run(["acp"], cwd=project, env=env, stdin=lines, errors="surrogateescape")
+
+    *refused, answer = [json.loads(line) for line in done.stdout.splitlines()]
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [(each["id"], each["error"]["code"]) for each in refused] == [
+        (None, code) for code in BAD.values()
+    ]
+    assert answer["id"] == "last"
+    assert answer["result"]["protocolVersion"] == 1

@@ -1,13 +1,13 @@
-"""A person who talks to `hs` on a real terminal."""
+"""A person who talks to `hs` on a real terminal: what is drawn, and the line of status."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from tests.hs.person import person
-from tests.loop.conftest import CHAT, Hs, Serve, bodies, session_of
-from tests.loop.servers.script import say, use
-from tests.loop.source_files import write_servers
+from tests.hs.person import SLOW, STARTED, person
+from tests.loop.conftest import ANTHROPIC, CHAT, Conversation, Hs, Serve, bodies, session_of
+from tests.loop.servers.script import Step, Use, say, use
+from tests.loop.source_files import write, write_models, write_servers
 
 
 def test_a_conversation_goes_on_until_the_person_leaves(serve: Serve, project: Path, home: Path) -> None:
@@ -79,16 +79,12 @@ def test_a_session_goes_on_at_the_prompt_with_another_model(serve: Serve, projec
     assert len(list(session_of(home).glob("messages/*"))) == 4
 
 
-def test_what_we_notice_is_said_above_the_line(serve: Serve, project: Path, home: Path) -> None:
+def test_what_we_notice_is_said_above_the_line(conversation: Conversation, home: Path) -> None:
     write_servers(home / ".harness", absent={"command": "/no/such/program"})
-    server = serve(CHAT, say("Done."))
-
-    with person(cwd=project, env=CHAT.environment(server)) as someone:
-        someone.has_on_screen("You:")
+    with conversation(say("Done.")) as (someone, _):
         someone.types("go\r")
         someone.has_on_screen("the MCP server absent is left out")
         someone.has_on_screen("Done.")
-        someone.leaves("\x04")
 
 
 def test_a_session_in_which_nothing_was_said_is_not_kept(
@@ -100,8 +96,7 @@ def test_a_session_in_which_nothing_was_said_is_not_kept(
     before = session_of(home)
 
     with person(cwd=project, env=env) as someone:
-        someone.has_on_screen("You:")
-        someone.types("/tools\r")
+        someone.types("/tools\r", when="You:")
         someone.has_on_screen("read_file")
         assert someone.leaves("\x04") == 0
 
@@ -114,14 +109,10 @@ def test_a_session_in_which_nothing_was_said_is_not_kept(
 
 
 def test_a_file_that_somebody_has_put_into_an_unused_session_stays(
-    serve: Serve, project: Path, home: Path
+    conversation: Conversation, home: Path
 ) -> None:
-    server = serve(CHAT, say("Hello."))
-
-    with person(cwd=project, env=CHAT.environment(server)) as someone:
-        someone.has_on_screen("You:")
+    with conversation(say("Hello.")) as (_, _):
         (session_of(home) / "notes.txt").write_text("mine", encoding="utf-8")
-        assert someone.leaves("\x04") == 0
 
     assert (session_of(home) / "notes.txt").read_text(encoding="utf-8") == "mine"
     assert (session_of(home) / "session.conf").exists()
@@ -137,16 +128,19 @@ def test_a_terminal_that_can_draw_nothing_is_told_so(serve: Serve, project: Path
     assert "\x1b" not in someone.raw
 
 
-def test_a_conversation_of_reading_asks_nobody_and_changes_nothing(serve: Serve, project: Path) -> None:
-    (project / "there").write_text("what stands there\n", encoding="utf-8")
-    server = serve(CHAT, use("bash", command="touch made"), use("read_file", path="there"), say("Done."))
-
-    with person("--approve", "read-only", cwd=project, env=CHAT.environment(server)) as someone:
-        someone.has_on_screen("You:")
+def test_a_conversation_of_reading_asks_nobody_and_changes_nothing(
+    conversation: Conversation, project: Path
+) -> None:
+    write(project / "there", "what stands there\n")
+    with conversation(
+        use("bash", command="touch made"),
+        use("read_file", path="there"),
+        say("Done."),
+        args=("--approve", "read-only"),
+    ) as (someone, server):
         someone.types("go\r")
         someone.has_on_screen("nothing may be changed here")
         someone.has_on_screen("Done.")
-        assert someone.leaves("\x04") == 0
 
     assert not (project / "made").exists()
     assert "what stands there" in str(server.requests[2])
@@ -154,17 +148,154 @@ def test_a_conversation_of_reading_asks_nobody_and_changes_nothing(serve: Serve,
 
 
 def test_a_session_that_a_tool_deletes_ends_the_turn_and_not_the_conversation(
-    serve: Serve, project: Path, home: Path
+    conversation: Conversation, home: Path
 ) -> None:
-    server = serve(CHAT, use("bash", command=f"rm -r {home}/.harness/sessions/*"), say("Never said."))
-
-    with person("--approve", "auto", cwd=project, env=CHAT.environment(server)) as someone:
-        someone.has_on_screen("You:")
+    with conversation(
+        use("bash", command=f"rm -r {home}/.harness/sessions/*"),
+        say("Never said."),
+        args=("--approve", "auto"),
+    ) as (someone, server):
         someone.types("go\r")
         someone.has_on_screen("What stands in it is whole")
         someone.has_on_screen("Ctrl-C: stop", gone=True)
         someone.types("/help\r")
         someone.has_on_screen("Tab completes")
-        assert someone.leaves("\x04") == 0
 
     assert len(server.requests) == 1
+
+
+def test_markdown_is_drawn_when_the_answer_is_complete(conversation: Conversation) -> None:
+    text = "# A title\n\nSome **bold** words and a [link](http://127.0.0.1/else).\n\n```python\nx = 1\n```\n"
+    with conversation(say(text)) as (someone, _):
+        someone.types("go\r")
+        someone.has_on_screen("Some bold words and a link (http://127.0.0.1/else).")
+        someone.rests()
+        # Once, and nothing of what has streamed is left beside it.
+        assert someone.screen.count("A title") == 1
+        assert "```" not in someone.screen
+
+
+def test_an_answer_is_seen_while_it_streams(serve: Serve, project: Path) -> None:
+    lines = "\n".join(f"line {number}" for number in range(100))
+    server = serve(CHAT, Step(text=lines, events=5, hangs=True))
+
+    with person(cwd=project, env=CHAT.environment(server)) as someone:
+        someone.types("go\r", when="You:")
+        # The end of what has come so far, above the line that can be typed in.
+        someone.types("half", when="line 9")
+        someone.has_on_screen("You: half")
+        assert "line 0\n" not in someone.screen
+        someone.types("\x03")
+        someone.has_on_screen("interrupted")
+        someone.leaves("\x04\x15\x04")
+
+
+def test_what_a_model_and_a_tool_say_moves_no_cursor(conversation: Conversation, project: Path) -> None:
+    evil = "\x1b[2J\x1b]0;title\x07\x1b[31m\x9b2J\rharmless"
+    write(project / "evil", evil)
+    with conversation(
+        Step(text=f"Text {evil}", uses=(Use("bash", {"command": f"cat evil; # {evil}"}),)),
+        Step(status=400, said=f"Error {evil}"),
+        args=("--approve", "auto"),
+    ) as (someone, _):
+        someone.types("go\r")
+        someone.has_on_screen("Text")
+        someone.has_on_screen("Error")
+        someone.has_on_screen("Ctrl-C: stop", gone=True)
+
+    for escape in ("\x1b[2J", "\x1b]0;", "\x9b", "\x07"):
+        assert escape not in someone.raw
+    assert someone.plain.count("harmless") >= 3
+
+
+def test_the_line_follows_the_size_of_the_window(conversation: Conversation) -> None:
+    with conversation(say("word " * 40)) as (someone, server):
+        someone.types("a message that is longer than the window will be")
+        someone.has_on_screen("will be")
+        someone.resizes(30, 12)
+        someone.types("\r", when="…")
+        someone.has_on_screen("Ctrl-C: stop", gone=True)
+        someone.until(lambda: server.requests)
+        someone.has_on_screen("word word")
+        someone.resizes(100, 30)
+        someone.has_on_screen("tokens 10 in, 5 out")
+
+    assert server.requests[0]["messages"][-1]["content"] == "a message that is longer than the window will be"
+
+
+def test_what_the_encoding_of_the_terminal_lacks_ends_nothing(serve: Serve, project: Path) -> None:
+    server = serve(CHAT, say("Fünf · 日本 …"), say("Went on."))
+    plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+
+    with person(cwd=project, env=CHAT.environment(server) | plain, program=STARTED) as someone:
+        someone.types("go\r", when="You:")
+        someone.has_on_screen("F?nf")
+        someone.has_on_screen("Ctrl-C: stop", gone=True)
+        someone.types("go on\r")
+        someone.has_on_screen("Went on.")
+        assert someone.leaves("\x04") == 0
+
+
+def test_an_answer_that_breaks_is_shown_once(conversation: Conversation) -> None:
+    with conversation(Step(text="Half of the answer", events=2), say("The whole answer.")) as (
+        someone,
+        _server,
+    ):
+        someone.types("go\r")
+        someone.has_on_screen("Asking again in")
+        someone.has_on_screen("Half", gone=True)
+        someone.has_on_screen("The whole answer.")
+
+
+def test_thoughts_are_shown_before_the_answer(conversation: Conversation) -> None:
+    with conversation(Step(thinking="I wonder about it.", text="Here it is."), wire=ANTHROPIC) as (
+        someone,
+        _server,
+    ):
+        someone.types("go\r")
+        someone.has_on_screen("Here it is.")
+        someone.rests()
+        assert someone.screen.index("I wonder about it.") < someone.screen.index("Here it is.")
+        assert someone.screen.count("I wonder about it.") == 1
+
+
+def test_whether_something_is_under_way_is_seen_at_once(serve: Serve, project: Path) -> None:
+    server = serve(CHAT, Step(silent=True), say("Done."))
+    env = CHAT.environment(server)
+
+    with person("work", cwd=project, env=env, program=SLOW) as someone:
+        someone.rests()
+        someone.types("go\r")
+        someone.has_on_screen("Ctrl-C: stop")
+        someone.until(lambda: server.requests)
+        someone.types("\x03")
+        someone.has_on_screen("interrupted")
+        someone.rests()
+        someone.types("go on\r")
+        someone.has_on_screen("Done.")
+        someone.rests()
+        assert someone.leaves("\x04") == 0
+
+
+def test_the_status_tells_model_context_tokens_and_cost(serve: Serve, project: Path, home: Path) -> None:
+    write_models(home / ".harness", "big- context=200000 price_in=1 price_out=2")
+    server = serve(CHAT, say("One."), say("Two."))
+
+    with person(cwd=project, env=CHAT.environment(server) | {"HARNESS_MODEL": "big-one"}) as someone:
+        someone.types("go\r", when="big-one  context 0 of 200k  tokens 0 in, 0 out  cost $0")
+        someone.types(
+            "/model other\r", when="big-one  context 15 of 200k  tokens 10 in, 5 out  cost $0.00002"
+        )
+        someone.types("go\r", when="other  context 15  tokens 10 in, 5 out  cost $0.00002")
+        someone.has_on_screen("other  context 15  tokens 20 in, 10 out  cost unknown")
+        someone.leaves("\x04")
+
+
+def test_the_status_tells_another_model_as_soon_as_there_is_one(serve: Serve, project: Path) -> None:
+    server = serve(CHAT)
+    env = CHAT.environment(server)
+
+    with person("work", cwd=project, env=env, program=SLOW) as someone:
+        someone.types("/model gpt-4o-mini\r", when=" gpt-4o  context 0")
+        someone.has_on_screen(" gpt-4o-mini  context 0")
+        assert someone.leaves("\x04") == 0

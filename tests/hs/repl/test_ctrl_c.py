@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
+import sys
 import termios
 import time
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import CHECKOUT
-from tests.hs.person import HS, PATIENCE, SHELL, Person, person
-from tests.loop.conftest import CHAT, Serve, bodies, session_of
+from tests.hs.person import PATIENCE, SHELL, Person, person
+from tests.loop.conftest import CHAT, Conversation, Serve, bodies, session_of
 from tests.loop.mcp_servers import entry
 from tests.loop.servers.script import Step, say, use
 from tests.loop.source_files import write_models, write_servers
@@ -31,21 +32,15 @@ def ended(pid: int, someone: Person) -> None:
     someone.until(lambda: not Path(f"/proc/{pid}").exists())
 
 
-def test_at_the_prompt_it_empties_the_line_which_can_be_had_back(serve: Serve, project: Path) -> None:
-    server = serve(CHAT, say("Heard."))
-
-    with person(cwd=project, env=CHAT.environment(server)) as someone:
-        someone.has_on_screen("You:")
+def test_at_the_prompt_it_empties_the_line_which_can_be_had_back(conversation: Conversation) -> None:
+    with conversation(say("Heard.")) as (someone, server):
         someone.types("\x03")
         someone.types("a long thought")
-        someone.has_on_screen("You: a long thought")
-        someone.types("\x03")
+        someone.types("\x03", when="You: a long thought")
         someone.has_on_screen("a long thought", gone=True)
         someone.types("\x1b[A")
-        someone.has_on_screen("You: a long thought")
-        someone.types(" indeed\r")
+        someone.types(" indeed\r", when="You: a long thought")
         someone.has_on_screen("Heard.")
-        assert someone.leaves("\x04") == 0
 
     assert server.requests[0]["messages"][-1]["content"] == "a long thought indeed"
 
@@ -60,12 +55,9 @@ def test_at_the_prompt_it_empties_the_line_which_can_be_had_back(serve: Serve, p
     ids=["before the answer", "in the answer", "between two tries"],
 )
 def test_while_the_model_is_asked_it_gives_the_prompt_back(
-    serve: Serve, project: Path, step: Step, shown: str
+    conversation: Conversation, step: Step, shown: str
 ) -> None:
-    server = serve(CHAT, step, say("Went on."))
-
-    with person(cwd=project, env=CHAT.environment(server)) as someone:
-        someone.has_on_screen("You:")
+    with conversation(step, say("Went on.")) as (someone, server):
         someone.types("go\r")
         someone.has_on_screen(shown)
         someone.until(lambda: server.requests)
@@ -74,16 +66,14 @@ def test_while_the_model_is_asked_it_gives_the_prompt_back(
         someone.has_on_screen("Ctrl-C: stop", gone=True)
         someone.types("go on\r")
         someone.has_on_screen("Went on.")
-        assert someone.leaves("\x04") == 0
 
     assert len(server.requests) == 2
 
 
-def test_during_a_tool_it_ends_all_that_the_tool_has_started(serve: Serve, project: Path) -> None:
-    server = serve(CHAT, SLEEPS, say("Went on."))
-
-    with person("--approve", "auto", cwd=project, env=CHAT.environment(server)) as someone:
-        someone.has_on_screen("You:")
+def test_during_a_tool_it_ends_all_that_the_tool_has_started(
+    conversation: Conversation, project: Path
+) -> None:
+    with conversation(SLEEPS, say("Went on."), args=("--approve", "auto")) as (someone, server):
         someone.types("wait\r")
         pid = pid_of(project, someone)
         someone.types("\x03")
@@ -91,17 +81,13 @@ def test_during_a_tool_it_ends_all_that_the_tool_has_started(serve: Serve, proje
         ended(pid, someone)
         someone.types("go on\r")
         someone.has_on_screen("Went on.")
-        assert someone.leaves("\x04") == 0
 
     assert "interrupted: this call did not finish" in str(server.requests[1])
 
 
-def test_twice_it_waits_for_no_tool_that_ignores_the_first(serve: Serve, project: Path) -> None:
+def test_twice_it_waits_for_no_tool_that_ignores_the_first(conversation: Conversation, project: Path) -> None:
     stubborn = use("bash", command="trap 'touch heard' TERM; echo $$ > pid; while :; do sleep 0.1; done")
-    server = serve(CHAT, stubborn, say("Went on."))
-
-    with person("--approve", "auto", cwd=project, env=CHAT.environment(server)) as someone:
-        someone.has_on_screen("You:")
+    with conversation(stubborn, say("Went on."), args=("--approve", "auto")) as (someone, _):
         someone.types("wait\r")
         pid = pid_of(project, someone)
         someone.types("\x03")
@@ -109,33 +95,27 @@ def test_twice_it_waits_for_no_tool_that_ignores_the_first(serve: Serve, project
         someone.types("\x03")
         someone.has_on_screen("interrupted")
         ended(pid, someone)
-        assert someone.leaves("\x04") == 0
 
 
 def test_during_a_call_of_an_mcp_server_it_gives_the_prompt_back(
-    serve: Serve, home: Path, project: Path
+    conversation: Conversation, home: Path, project: Path
 ) -> None:
     write_servers(home / ".harness", slow=entry(program="hanging_mcp_server.py"))
-    server = serve(CHAT, use("mcp__slow__hang"), say("Went on."))
-
-    with person("--approve", "auto", cwd=project, env=CHAT.environment(server)) as someone:
-        someone.has_on_screen("You:")
+    with conversation(use("mcp__slow__hang"), say("Went on."), args=("--approve", "auto")) as (
+        someone,
+        _server,
+    ):
         someone.types("wait\r")
         someone.until((project / "hanging").exists)
         someone.types("\x03")
-        someone.has_on_screen("interrupted")
-        someone.types("go on\r")
+        someone.types("go on\r", when="interrupted")
         someone.has_on_screen("Went on.")
-        assert someone.leaves("\x04") == 0
 
 
-def test_during_a_summary_it_gives_the_prompt_back(serve: Serve, project: Path, home: Path) -> None:
+def test_during_a_summary_it_gives_the_prompt_back(conversation: Conversation, home: Path) -> None:
     write_models(home / ".harness", "gpt-4o context=10000")
     long = say("long " * 3000)
-    server = serve(CHAT, long, long, Step(silent=True))
-
-    with person(cwd=project, env=CHAT.environment(server)) as someone:
-        someone.has_on_screen("You:")
+    with conversation(long, long, Step(silent=True)) as (someone, server):
         someone.types("one\r")
         someone.sees("long")
         someone.has_on_screen("Ctrl-C: stop", gone=True)
@@ -146,7 +126,6 @@ def test_during_a_summary_it_gives_the_prompt_back(serve: Serve, project: Path, 
         someone.until(lambda: len(server.requests) == 3)
         someone.types("\x03")
         someone.has_on_screen("interrupted")
-        assert someone.leaves("\x04") == 0
 
     assert not [name for name, _ in bodies(session_of(home)) if "summary" in name]
 
@@ -159,8 +138,7 @@ def test_a_conversation_that_is_ended_from_outside_leaves_nothing_running(
 
     with person("--approve", "auto", cwd=project, env=CHAT.environment(server)) as someone:
         before = termios.tcgetattr(someone.leader)
-        someone.has_on_screen("You:")
-        someone.types("wait\r")
+        someone.types("wait\r", when="You:")
         pid = pid_of(project, someone)
         if how == "TERM":
             someone.process.send_signal(signal.SIGTERM)
@@ -177,23 +155,16 @@ def test_a_conversation_that_is_ended_from_outside_leaves_nothing_running(
 
 def test_ctrl_z_gives_the_shell_back_and_the_conversation_goes_on(serve: Serve, project: Path) -> None:
     server = serve(CHAT, say("Went on."))
-    env = {"PS1": "shell> ", "PYTHONPATH": str(CHECKOUT), **CHAT.environment(server)}
+    env = {"PS1": "shell> ", **CHAT.environment(server)}
 
-    with person(cwd=project, env=env, through=SHELL) as someone:
-        someone.has_on_screen("shell>")
-        someone.types(f"{' '.join(HS)}\r")
-        someone.has_on_screen("You:")
-        someone.types("half ")
-        someone.has_on_screen("You: half")
-        someone.types("\x1a")
-        someone.has_on_screen("Stopped")
-        someone.types("echo $((40 + 2))\r")
-        someone.has_on_screen("\n42")
-        someone.types("fg\r")
-        someone.has_on_screen("You: half")
-        someone.types("typed\r")
-        someone.has_on_screen("Went on.")
-        someone.types("\x04")
+    with person(cwd=project, env=env, program=SHELL) as someone:
+        someone.types(f"{shlex.quote(sys.executable)} -m harness_lib.hs\r", when="shell>")
+        someone.types("half ", when="You:")
+        someone.types("\x1a", when="You: half")
+        someone.types("echo $((40 + 2))\r", when="Stopped")
+        someone.types("fg\r", when="\n42")
+        someone.types("typed\r", when="You: half")
+        someone.types("\x04", when="Went on.")
         someone.has_on_screen("To go on with it:")
         someone.leaves("exit\r")
 

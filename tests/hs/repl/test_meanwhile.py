@@ -12,32 +12,28 @@ from harness_lib.hs.setup import session_store
 from harness_lib.loop import discovery, processes, runtime
 from harness_lib.loop.failures import Interrupted
 from harness_lib.loop.stages import typed
-from tests.conftest import CHECKOUT
 from tests.hs.person import SLOW, person
-from tests.loop.conftest import CHAT, Hs, Serve, Wire, bodies, session_of
+from tests.loop.conftest import CHAT, Conversation, Hs, Serve, Wire, bodies, session_of
 from tests.loop.servers.script import Step, say, use
+from tests.loop.source_files import write
 
 WAITS = use("bash", command="while [ ! -e go ]; do sleep 0.05; done; echo went")
 LATER = "\x1b\r"
 
 
 def test_enter_sends_it_behind_the_running_tools_and_alt_enter_when_the_turn_ends(
-    serve: Serve, wire: Wire, project: Path, home: Path
+    conversation: Conversation, wire: Wire, project: Path, home: Path
 ) -> None:
-    server = serve(wire, WAITS, say("Both seen."), say("The third, too."))
-
-    with person("--approve", "auto", cwd=project, env=wire.environment(server)) as someone:
-        someone.has_on_screen("You:")
+    with conversation(
+        WAITS, say("Both seen."), say("The third, too."), args=("--approve", "auto"), wire=wire
+    ) as (someone, server):
         someone.types("first\r")
-        someone.has_on_screen("bash: while")
-        someone.types(f"third{LATER}")
-        someone.has_on_screen("waits: third")
-        someone.types("second\r")
+        someone.types(f"third{LATER}", when="bash: while")
+        someone.types("second\r", when="waits: third")
         someone.has_on_screen("waits: second")
         (project / "go").touch()
         someone.has_on_screen("The third, too.")
         someone.has_on_screen("waits:", gone=True)
-        someone.leaves("\x04")
 
     names = [(name[5:-3], body.strip()) for name, body in bodies(session_of(home))]
     assert [(role, body) for role, body in names if role == "user"] == [
@@ -51,61 +47,51 @@ def test_enter_sends_it_behind_the_running_tools_and_alt_enter_when_the_turn_end
     assert len(server.requests) == 3
 
 
-def test_what_is_half_typed_stays_while_answers_are_shown(serve: Serve, project: Path) -> None:
-    server = serve(CHAT, WAITS, say("# Shown\n\nabove it"), say("Sent."))
-
-    with person("--approve", "auto", cwd=project, env=CHAT.environment(server)) as someone:
-        someone.has_on_screen("You:")
+def test_what_is_half_typed_stays_while_answers_are_shown(conversation: Conversation, project: Path) -> None:
+    with conversation(WAITS, say("# Shown\n\nabove it"), say("Sent."), args=("--approve", "auto")) as (
+        someone,
+        server,
+    ):
         someone.types("first\r")
-        someone.has_on_screen("bash: while")
-        someone.types("half ")
+        someone.types("half ", when="bash: while")
         someone.has_on_screen("You: half")
         (project / "go").touch()
         someone.has_on_screen("above it")
-        someone.has_on_screen("You: half")
-        someone.types("typed\r")
+        someone.types("typed\r", when="You: half")
         someone.has_on_screen("Sent.")
-        someone.leaves("\x04")
 
     assert server.requests[-1]["messages"][-1]["content"] == "half typed"
 
 
-def test_what_waits_is_typed_again_when_the_turn_is_stopped(serve: Serve, project: Path) -> None:
-    server = serve(CHAT, WAITS, say("Went on."))
-
-    with person("--approve", "auto", cwd=project, env=CHAT.environment(server)) as someone:
-        someone.has_on_screen("You:")
+def test_what_waits_is_typed_again_when_the_turn_is_stopped(conversation: Conversation) -> None:
+    with conversation(WAITS, say("Went on."), args=("--approve", "auto")) as (someone, server):
         someone.types("first\r")
-        someone.has_on_screen("bash: while")
-        someone.types("second\r")
-        someone.has_on_screen("waits: second")
-        someone.types("third")
+        someone.types("second\r", when="bash: while")
+        someone.types("third", when="waits: second")
         someone.types("\x03")
         someone.has_on_screen("interrupted")
-        someone.has_on_screen("You: second")
-        someone.types("\r")
+        someone.types("\r", when="You: second")
         someone.has_on_screen("Went on.")
-        someone.leaves("\x04")
 
     assert len(server.requests) == 2
     assert server.requests[1]["messages"][-1]["content"] == "second\nthird"
 
 
-def test_what_waits_for_an_answer_that_fails_is_typed_again(serve: Serve, project: Path) -> None:
-    server = serve(CHAT, WAITS, Step(status=401, said="no such key"))
-
-    with person("--approve", "auto", cwd=project, env=CHAT.environment(server)) as someone:
-        someone.has_on_screen("You:")
+def test_what_waits_for_an_answer_that_fails_is_typed_again(
+    conversation: Conversation, project: Path
+) -> None:
+    with conversation(WAITS, Step(status=401, said="no such key"), args=("--approve", "auto")) as (
+        someone,
+        server,
+    ):
         someone.types("first\r")
-        someone.has_on_screen("bash: while")
-        someone.types(f"later{LATER}")
+        someone.types(f"later{LATER}", when="bash: while")
         someone.has_on_screen("waits: later")
         (project / "go").touch()
         someone.has_on_screen("no such key")
         someone.rests("later")
         someone.types("\x03")
         someone.rests()
-        someone.leaves("\x04")
 
     assert len(server.requests) == 2
 
@@ -116,12 +102,9 @@ def test_what_is_sent_behind_ctrl_c_is_done_and_what_waited_before_is_typed_agai
     server = serve(CHAT, WAITS, say("Went on."))
 
     with person("--approve", "auto", cwd=project, env=CHAT.environment(server)) as someone:
-        someone.has_on_screen("You:")
-        someone.types("first\r")
-        someone.has_on_screen("bash: while")
-        someone.types("second\r")
-        someone.has_on_screen("waits: second")
-        someone.types("\x03third\r")
+        someone.types("first\r", when="You:")
+        someone.types("second\r", when="bash: while")
+        someone.types("\x03third\r", when="waits: second")
         someone.has_on_screen("Went on.")
         someone.rests("second")
         someone.leaves("\x15\x04")
@@ -133,17 +116,14 @@ def test_what_is_sent_behind_ctrl_c_is_done_and_what_waited_before_is_typed_agai
 def test_what_is_sent_when_the_failure_of_an_answer_is_seen_is_done(serve: Serve, project: Path) -> None:
     server = serve(CHAT, WAITS, Step(status=401, said="no such key"), say("Went on."))
     os.mkfifo(project / "awake")
-    env = CHAT.environment(server) | {"PYTHONPATH": str(CHECKOUT), "BEHIND": "no such key"}
+    env = CHAT.environment(server) | {"BEHIND": "no such key"}
 
-    with person("--approve", "auto", cwd=project, env=env, through=(*SLOW, "work")) as someone:
-        someone.has_on_screen("You:")
-        someone.types("first\r")
-        someone.has_on_screen("bash: while")
-        someone.types(f"before{LATER}")
+    with person("work", "--approve", "auto", cwd=project, env=env, program=SLOW) as someone:
+        someone.types("first\r", when="You:")
+        someone.types(f"before{LATER}", when="bash: while")
         someone.has_on_screen("waits: before")
         (project / "go").touch()
-        someone.has_on_screen("no such key")
-        someone.types("again\r")
+        someone.types("again\r", when="no such key")
         someone.has_on_screen("waits: again")
         (project / "awake").open("w", encoding="utf-8").close()
         someone.has_on_screen("Went on.")
@@ -156,13 +136,11 @@ def test_what_is_sent_when_the_failure_of_an_answer_is_seen_is_done(serve: Serve
 def test_what_is_sent_when_the_mistake_in_a_command_is_seen_is_done(serve: Serve, project: Path) -> None:
     server = serve(CHAT)
     os.mkfifo(project / "awake")
-    env = CHAT.environment(server) | {"PYTHONPATH": str(CHECKOUT), "BEHIND": "GROQ_API_KEY"}
+    env = CHAT.environment(server) | {"BEHIND": "GROQ_API_KEY"}
 
-    with person(cwd=project, env=env, through=(*SLOW, "work")) as someone:
-        someone.has_on_screen("You:")
-        someone.types("/model groq/one\r")
-        someone.has_on_screen("GROQ_API_KEY")
-        someone.types("/model\r")
+    with person("work", cwd=project, env=env, program=SLOW) as someone:
+        someone.types("/model groq/one\r", when="You:")
+        someone.types("/model\r", when="GROQ_API_KEY")
         someone.has_on_screen("waits: /model")
         (project / "awake").open("w", encoding="utf-8").close()
         someone.has_on_screen("gpt-4o (openai)")
@@ -178,8 +156,7 @@ def test_what_is_typed_behind_the_way_to_another_session_is_said_there(
     before = session_of(home)
 
     with person(cwd=project, env=env) as someone:
-        someone.has_on_screen("You:")
-        someone.types(f"/session {before.name}\rgo on\rhalf")
+        someone.types(f"/session {before.name}\rgo on\rhalf", when="You:")
         someone.has_on_screen("There.")
         someone.rests("half")
         someone.leaves("\x15\x04")
@@ -191,12 +168,9 @@ def test_our_own_commands_wait_for_the_end_of_the_turn(serve: Serve, project: Pa
     server = serve(CHAT, WAITS, say("Done with it."))
 
     with person("--approve", "auto", cwd=project, env=CHAT.environment(server)) as someone:
-        someone.has_on_screen("You:")
-        someone.types("first\r")
-        someone.has_on_screen("bash: while")
-        someone.types("/session\r")
-        someone.has_on_screen("waits: /session")
-        someone.types("/quit\r")
+        someone.types("first\r", when="You:")
+        someone.types("/session\r", when="bash: while")
+        someone.types("/quit\r", when="waits: /session")
         (project / "go").touch()
         code = someone.leaves()
 
@@ -207,17 +181,15 @@ def test_our_own_commands_wait_for_the_end_of_the_turn(serve: Serve, project: Pa
 
 def test_a_skill_that_is_called_meanwhile_is_loaded(serve: Serve, project: Path) -> None:
     server = serve(CHAT, WAITS, say("Told."))
-    skill = project / ".agents" / "skills" / "tell" / "SKILL.md"
-    skill.parent.mkdir(parents=True)
-    skill.write_text("---\nname: tell\ndescription: Tell\n---\nTell all of it.\n", encoding="utf-8")
+    write(
+        project / ".agents" / "skills" / "tell" / "SKILL.md",
+        "---\nname: tell\ndescription: Tell\n---\nTell all of it.\n",
+    )
 
     with person("--approve", "auto", cwd=project, env=CHAT.environment(server)) as someone:
-        someone.has_on_screen("You:")
-        someone.types("first\r")
-        someone.has_on_screen("bash: while")
-        someone.types("/te\t")
-        someone.has_on_screen("You: /tell")
-        someone.types(" now\r")
+        someone.types("first\r", when="You:")
+        someone.types("/te\t", when="bash: while")
+        someone.types(" now\r", when="You: /tell")
         someone.has_on_screen("waits: /tell now")
         (project / "go").touch()
         someone.has_on_screen("Told.")
@@ -230,10 +202,8 @@ def test_the_wish_to_leave_waits_for_the_end_of_the_turn(serve: Serve, project: 
     server = serve(CHAT, WAITS, say("Done with it."))
 
     with person("--approve", "auto", cwd=project, env=CHAT.environment(server)) as someone:
-        someone.has_on_screen("You:")
-        someone.types("first\r")
-        someone.has_on_screen("bash: while")
-        someone.types("\x04")
+        someone.types("first\r", when="You:")
+        someone.types("\x04", when="bash: while")
         someone.has_on_screen("waits: /quit")
         (project / "go").touch()
         assert someone.leaves() == 0

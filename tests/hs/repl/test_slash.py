@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.hs.person import person
-from tests.loop.conftest import ANTHROPIC, CHAT, Hs, Serve, bodies, session_of
+from tests.loop.conftest import ANTHROPIC, CHAT, Conversation, Hs, Serve, bodies, session_of
 from tests.loop.servers.script import say
-from tests.loop.source_files import write_models
+from tests.loop.source_files import write, write_models
 
 LONG = say("long " * 3000)
 
@@ -18,13 +18,11 @@ def test_compact_summarises_what_was_said(serve: Serve, project: Path, home: Pat
 
     with person(cwd=project, env=CHAT.environment(server)) as someone:
         for cost in ("$0.00007", "$0.00014"):
-            someone.has_on_screen("You:")
-            someone.types("more\r")
+            someone.types("more\r", when="You:")
             someone.has_on_screen(f"cost {cost}")
             someone.has_on_screen("Ctrl-C: stop", gone=True)
         someone.types("/compact\r")
-        someone.has_on_screen("The conversation so far was summarised (0005-summary.md).")
-        someone.types("go on\r")
+        someone.types("go on\r", when="The conversation so far was summarised (0005-summary.md).")
         someone.has_on_screen("Went on.")
         assert someone.leaves("\x04") == 0
 
@@ -33,14 +31,10 @@ def test_compact_summarises_what_was_said(serve: Serve, project: Path, home: Pat
     assert [name for name, _ in bodies(session_of(home))][4] == "0005-summary.md"
 
 
-def test_compact_says_why_it_does_nothing(serve: Serve, project: Path) -> None:
-    server = serve(CHAT, say("Hello."))
-
-    with person(cwd=project, env=CHAT.environment(server)) as someone:
-        someone.has_on_screen("You:")
+def test_compact_says_why_it_does_nothing(conversation: Conversation) -> None:
+    with conversation(say("Hello.")) as (someone, server):
         someone.types("/compact\r")
         someone.has_on_screen("not summarised: there is too little")
-        assert someone.leaves("\x04") == 0
 
     assert server.requests == []
 
@@ -50,10 +44,8 @@ def test_another_model_counts_when_the_session_is_resumed(hs: Hs, serve: Serve, 
     env = CHAT.environment(server)
 
     with person(cwd=project, env=env) as someone:
-        someone.has_on_screen("You:")
-        someone.types("/model gpt-4o-mini\r")
-        someone.has_on_screen("gpt-4o-mini (openai)")
-        someone.types("one\r")
+        someone.types("/model gpt-4o-mini\r", when="You:")
+        someone.types("one\r", when="gpt-4o-mini (openai)")
         someone.has_on_screen("One.")
         someone.has_on_screen("gpt-4o-mini  context 15")
         assert someone.leaves("/quit\r") == 0
@@ -71,20 +63,15 @@ def test_another_session_is_gone_on_in_and_the_first_is_free(
     before = session_of(home)
 
     with person("--approve", "auto", cwd=project, env=env) as someone:
-        someone.has_on_screen("You:")
-        someone.types("hello\r")
-        someone.has_on_screen("Here.")
-        someone.types("/session no-such\r")
-        someone.has_on_screen("There is no session no-such.")
-        someone.types("/ses\t")
+        someone.types("hello\r", when="You:")
+        someone.types("/session no-such\r", when="Here.")
+        someone.types("/ses\t", when="There is no session no-such.")
         # Above it stands what was typed before.
         someone.until(lambda: someone.screen.endswith("You: /session"))
         someone.types(f" {before.name[:8]}\t")
-        someone.has_on_screen(f"  {before.name}  begin")
-        someone.types("\x15")
+        someone.types("\x15", when=f"  {before.name}  begin")
         someone.types(f"/session {before.name}\r")
-        someone.has_on_screen(f"session: {before.name}")
-        someone.types("go on\r")
+        someone.types("go on\r", when=f"session: {before.name}")
         someone.has_on_screen("There.")
         (other,) = (each for each in before.parent.iterdir() if each != before)
         assert hs(other.name, "free?", env=env).out == "Free.\n"
@@ -98,21 +85,18 @@ def test_the_session_and_the_tools_are_shown_and_skills_completed(
     serve: Serve, project: Path, home: Path
 ) -> None:
     server = serve(CHAT, say("Told."))
-    skill = project / ".agents" / "skills" / "tell-all" / "SKILL.md"
-    skill.parent.mkdir(parents=True)
-    skill.write_text("---\nname: tell-all\ndescription: Tell\n---\nTell all of it.\n", encoding="utf-8")
+    write(
+        project / ".agents" / "skills" / "tell-all" / "SKILL.md",
+        "---\nname: tell-all\ndescription: Tell\n---\nTell all of it.\n",
+    )
 
     with person(cwd=project, env=CHAT.environment(server)) as someone:
-        someone.has_on_screen("You:")
-        someone.types("/session\r")
+        someone.types("/session\r", when="You:")
         someone.has_on_screen(str(session_of(home))[-40:])
         someone.types("/tools\r")
-        someone.has_on_screen("read_file")
-        someone.types("/help\r")
-        someone.has_on_screen("Tab completes")
-        someone.types("/te\t")
-        someone.has_on_screen("You: /tell-all")
-        someone.types(" please\r")
+        someone.types("/help\r", when="read_file")
+        someone.types("/te\t", when="Tab completes")
+        someone.types(" please\r", when="You: /tell-all")
         someone.has_on_screen("Told.")
         assert someone.leaves("/exit\r") == 0
 
@@ -120,35 +104,23 @@ def test_the_session_and_the_tools_are_shown_and_skills_completed(
     assert "The user typed: /tell-all please" in str(server.requests[0]["messages"][-1])
 
 
-def test_tab_completes_before_what_is_typed_behind_it(serve: Serve, project: Path) -> None:
-    server = serve(CHAT, say("Not a word for the model."))
-
-    with person(cwd=project, env=CHAT.environment(server)) as someone:
-        someone.has_on_screen("You:")
+def test_tab_completes_before_what_is_typed_behind_it(conversation: Conversation) -> None:
+    with conversation(say("Not a word for the model.")) as (someone, server):
         someone.types("/mod\t gpt-4o-mi\t\r")
-        someone.has_on_screen("gpt-4o-mini (openai)")
-        someone.types("/to\t\r")
+        someone.types("/to\t\r", when="gpt-4o-mini (openai)")
         someone.has_on_screen("read_file")
-        assert someone.leaves("\x04") == 0
 
     assert server.requests == []
 
 
-def test_tab_again_takes_one_word_after_another(serve: Serve, project: Path) -> None:
-    server = serve(CHAT)
-
-    with person(cwd=project, env=CHAT.environment(server)) as someone:
-        someone.has_on_screen("You:")
+def test_tab_again_takes_one_word_after_another(conversation: Conversation) -> None:
+    with conversation() as (someone, _):
         someone.types("/mod\t gpt-4o\t")
         # The others are shown below.
-        someone.has_on_screen("  gpt-4o-mini")
-        someone.types("\t")
-        someone.has_on_screen("You: /model gpt-4o\n")
-        someone.types("\t")
-        someone.has_on_screen("You: /model gpt-4o-mini\n")
-        someone.types("\r")
+        someone.types("\t", when="  gpt-4o-mini")
+        someone.types("\t", when="You: /model gpt-4o\n")
+        someone.types("\r", when="You: /model gpt-4o-mini\n")
         someone.has_on_screen("gpt-4o-mini (openai)")
-        assert someone.leaves("\x04") == 0
 
 
 def test_a_model_of_another_provider_is_asked_there(serve: Serve, project: Path, home: Path) -> None:
@@ -156,23 +128,17 @@ def test_a_model_of_another_provider_is_asked_there(serve: Serve, project: Path,
     env = ANTHROPIC.environment(first) | CHAT.environment(second)
 
     with person(cwd=project, env=env) as someone:
-        someone.has_on_screen("You:")
-        someone.types("hello\r")
-        someone.has_on_screen("From one.")
-        someone.types("/model gpt-4o-min\t")
-        someone.has_on_screen("You: /model gpt-4o-mini")
-        someone.types("\r")
-        someone.has_on_screen("gpt-4o-mini (openai)")
-        someone.types("hello\r")
-        someone.has_on_screen("From the other.")
-        someone.types("/model groq/one\r")
+        someone.types("hello\r", when="You:")
+        someone.types("/model gpt-4o-min\t", when="From one.")
+        someone.types("\r", when="You: /model gpt-4o-mini")
+        someone.types("hello\r", when="gpt-4o-mini (openai)")
+        someone.types("/model groq/one\r", when="From the other.")
         someone.has_on_screen("GROQ_API_KEY")
         assert "None" not in someone.screen
         someone.types("/model\r")
         someone.until(lambda: someone.screen.count("gpt-4o-mini (openai)") == 2)
         someone.types("/model anthropic/cl\t")
-        someone.has_on_screen("You: /model anthropic/claude-")
-        someone.types("\r")
+        someone.types("\r", when="You: /model anthropic/claude-")
         someone.has_on_screen("(anthropic)")
         assert someone.leaves("\x04") == 0
 

@@ -1,18 +1,24 @@
-"""The provider `claude` hands whole turns to the installed Claude Code, and tells what it does there."""
+"""The provider `claude` hands whole turns to the installed Claude Code; our gates and an editor are asked."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import shutil
+import signal
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.loop.claude.playing import INIT, Json, Stage, answer, call, came_to, result, text
-from tests.loop.conftest import CHAT, Hs, Serve, bodies, session_of
+from tests.hs.acp.client import Editor, opened, play
+from tests.hs.person import person
+from tests.loop.claude.conftest import INIT, Json, Stage, answer, asks, call, came_to, result, text
+from tests.loop.conftest import Go, Hs, bodies, session_of
+from tests.loop.forked import Forked
 from tests.loop.servers.script import say
-from tests.loop.source_files import write_program
+from tests.loop.source_files import write, write_program
 
 CLAUDE = ("--provider", "claude")
 
@@ -71,17 +77,14 @@ def messages(home: Path) -> list[Path]:
     return list((session_of(home) / "messages").iterdir())
 
 
-def test_what_was_edited_or_said_elsewhere_is_told_anew(
-    hs: Hs, stage: Stage, home: Path, serve: Serve
-) -> None:
+def test_what_was_edited_or_said_elsewhere_is_told_anew(go: Go, hs: Hs, stage: Stage, home: Path) -> None:
     stage.plays(answer("One."), answer("Two."), answer("Three."))
     hs(*CLAUDE, "first")
     (edited,) = [path for path in messages(home) if path.name == "0002-assistant.md"]
     edited.write_text(edited.read_text(encoding="utf-8").replace("One.", "Uno."), encoding="utf-8")
 
     hs("--continue", "second")
-    server = serve(CHAT, say("From elsewhere."))
-    hs("--continue", "--provider", "openai", "and you?", env=CHAT.environment(server))
+    server, _ = go(say("From elsewhere."), words=("--continue", "--provider", "openai", "and you?"))
     hs("--continue", *CLAUDE, "third")
 
     assert "Two." in str(server.requests[0])
@@ -177,8 +180,7 @@ def test_it_is_the_last_to_be_chosen(hs: Hs, stage: Stage) -> None:
 
 def test_settings_may_name_it(hs: Hs, stage: Stage, home: Path) -> None:
     stage.plays(answer("Hello."))
-    (home / ".harness").mkdir()
-    (home / ".harness" / "settings.conf").write_text("provider=claude\nmodel=opus\n", encoding="utf-8")
+    write(home / ".harness" / "settings.conf", "provider=claude\nmodel=opus\n")
 
     assert hs("go", env={"OPENAI_API_URL": "http://x/"}).out == "Hello.\n"
     assert "--model=opus" in stage.starts[0]["argv"]
@@ -206,3 +208,139 @@ def test_somebody_elses_provider_of_that_name_takes_its_place(hs: Hs, stage: Sta
     assert hs(*CLAUDE, "go").out == "Mine.\n"
     assert not (stage.place / "heard.jsonl").exists()
     assert shutil.which("claude") == f"{stage.place}{os.sep}claude"
+
+
+def with_a_call() -> list[Json]:
+    return [
+        INIT, *call("Bash", command="make"), asks("Bash", command="make"), came_to("made"),
+        *text("Done."), result("Done."),
+    ]  # fmt: skip
+
+
+def test_by_itself_everything_it_asks_about_may_run(hs: Hs, stage: Stage) -> None:
+    stage.plays(with_a_call())
+
+    assert hs(*CLAUDE, "go").out == "Done.\n"
+    assert stage.answers == [{"behavior": "allow", "updatedInput": {"command": "make"}}]
+
+
+def test_where_nobody_can_be_asked_the_answer_is_no(hs: Hs, stage: Stage) -> None:
+    stage.plays(with_a_call())
+
+    hs(*CLAUDE, "--approve", "ask", "go", session=True)
+
+    (said,) = stage.answers
+    assert said["behavior"] == "deny"
+    assert "there is none here" in said["message"]
+
+
+def test_read_only_takes_the_tools_away(hs: Hs, stage: Stage) -> None:
+    stage.plays(with_a_call())
+
+    hs(*CLAUDE, "--approve", "read-only", "go")
+
+    assert {"--tools=Read,Glob,Grep", "--strict-mcp-config"} <= set(stage.starts[0]["argv"])
+    assert stage.answers[0]["behavior"] == "deny"
+
+
+def test_a_gate_changes_what_runs(hs: Hs, stage: Stage, home: Path) -> None:
+    stage.plays(with_a_call())
+    gate = home / ".harness" / "hooks.d" / "tool_gate" / "20-dry"
+    write_program(gate, '#!/bin/sh\nsed \'s/"make"/"make -n"/\'\n')
+
+    hs(*CLAUDE, "go")
+
+    assert stage.answers == [{"behavior": "allow", "updatedInput": {"command": "make -n"}}]
+
+
+def test_what_nobody_knows_is_refused_and_the_turn_goes_on(hs: Hs, stage: Stage) -> None:
+    stage.plays([INIT, {"asks": {"subtype": "hook_callback"}}, *text("Done."), result("Done.")])
+
+    assert hs(*CLAUDE, "go").out == "Done.\n"
+    answered = [heard["answered"] for heard in stage.heard if "answered" in heard]
+    assert answered[0]["response"]["subtype"] == "error"
+
+
+def test_a_person_is_asked_and_always_is_about_the_first_word(stage: Stage, project: Path) -> None:
+    more = [*call("Bash", "toolu_2", command="rm x"), asks("Bash", "toolu_2", command="rm x")]
+    stage.plays([*with_a_call()[:-6], *more, came_to("no", "toolu_2"), *text("Done."), result("Done.")])
+
+    with person(*CLAUDE, "--approve", "ask", "go", cwd=project, env={}) as typed:
+        typed.sees("a = always (bash make), n = no, or say why not:")
+        typed.types("a\n")
+        typed.sees("a = always (bash rm), n = no, or say why not:")
+        typed.types("n\n")
+        typed.sees("Done.")
+        assert typed.leaves() == 0
+
+    assert [said["behavior"] for said in stage.answers] == ["allow", "deny"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+def test_whatever_ends_hs_the_session_goes_on(
+    number: signal.Signals, hs: Hs, stage: Stage, home: Path, project: Path, tmp_path: Path
+) -> None:
+    fifo = tmp_path / "alive"
+    os.mkfifo(fifo)
+    child = ["sh", "-c", f"exec sleep 600 >{str(fifo)!r}"]
+    # Who has answered the question has heard what came before it.
+    begun = [INIT, *call("Bash", command="make"), asks("Bash", command="make")]
+    stage.plays([*begun, {"starts": child}, {"hangs": True}], answer("Again."))
+    run = Forked([*CLAUDE, "go"], cwd=project, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    with fifo.open("rb") as alive:
+        # Its tool runs from here on.
+        run.send_signal(number)
+        run.communicate(timeout=60)
+        if number != signal.SIGKILL:
+            assert run.returncode == 130
+            # The end of the file comes when nobody is left who could write.
+            assert alive.read() == b""
+        else:
+            os.killpg(stage.starts[0]["group"], signal.SIGKILL)
+
+    written = bodies(session_of(home))
+    assert written[1][0] == "0002-assistant.md"
+    assert "tool_call id=toolu_1 name=Bash" in written[1][1]
+    assert hs("--continue", "and now?").out == "Again.\n"
+    assert "--resume=c-1" in stage.starts[1]["argv"]
+
+
+ENV = {"HARNESS_PROVIDER": "claude"}
+
+
+def test_a_turn_is_streamed_and_the_person_is_asked(stage: Stage, project: Path) -> None:
+    stage.plays([
+        INIT, *call("Bash", command="make"), asks("Bash", command="make"), came_to("made"),
+        *text("All done."), result("All done."),
+    ])  # fmt: skip
+    editor = Editor()
+
+    async def work() -> None:
+        async with opened(editor, ENV, project) as session:
+            done = await session.says("go")
+            assert done.stop_reason == "end_turn"
+
+    play(work)
+    assert editor.said() == "All done."
+    assert len(editor.questions) == 1
+    assert editor.updates_of("tool_call")[0].tool_call_id == "toolu_1"
+    assert [update.status for update in editor.updates_of("tool_call_update")][-1] == "completed"
+    assert stage.answers == [{"behavior": "allow", "updatedInput": {"command": "make"}}]
+
+
+def test_a_turn_is_cancelled_and_the_next_one_goes_on(stage: Stage, project: Path) -> None:
+    stage.plays([INIT, *text("I begin."), {"hangs": True}], answer("Again."))
+    editor = Editor()
+
+    async def work() -> None:
+        async with opened(editor, ENV, project) as session:
+            prompt = asyncio.create_task(session.says("go"))
+            await editor.until(lambda: editor.said() == "I begin.")
+            await session.cancel()
+            assert (await asyncio.wait_for(prompt, 60)).stop_reason == "cancelled"
+            done = await session.says("and now?")
+            assert done.stop_reason == "end_turn"
+
+    play(work)
+    assert editor.said().endswith("Again.")
+    assert "--resume=c-1" in stage.starts[1]["argv"]

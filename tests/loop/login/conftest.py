@@ -1,16 +1,73 @@
-"""A provider with a login: its authorization server, its host of models, and its `.conf`."""
+"""A provider with a login: its servers, its `.conf`, who logs in there, and what is stored of it."""
 
 from __future__ import annotations
 
+import json
+import shlex
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.loop.login.hosted import describe
-from tests.loop.servers.oauth import AuthServer
+from tests.conftest import Answer
+from tests.loop.conftest import Hs
+from tests.loop.servers.oauth import CLIENT, SCOPE, AuthServer
 from tests.loop.servers.openai import OpenAI
 from tests.loop.servers.script import ModelServer, say
+
+
+def describe(home: Path, auth: AuthServer, model: ModelServer, /, **more: str) -> Path:
+    values = {
+        "protocol": "openai",
+        "model": "gpt-5.5",
+        "url": f"{model.address}/v1/responses",
+        "max_tokens_field": "none",
+        "auth": "oauth",
+        "authorize_url": f"{auth.address}/authorize",
+        "token_url": f"{auth.address}/token",
+        "client_id": CLIENT,
+        "scope": SCOPE,
+        "account_claim": "https://api.openai.com/auth chatgpt_account_id",
+        "header.chatgpt-account-id": "{account_id}",
+        "header.originator": "hs",
+        **more,
+    }
+    path = home / ".harness" / "providers" / "hosted.conf"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{key}={value}\n" for key, value in values.items()), encoding="utf-8")
+    return path
+
+
+def browser(tmp_path: Path) -> dict[str, str]:
+    """Return the environment of a person whose browser follows every redirect, as browsers do."""
+    program = tmp_path / "browser"
+    code = "import sys, urllib.request as r; r.build_opener(r.ProxyHandler({})).open(sys.argv[1]).read()"
+    program.write_text(
+        f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -c {shlex.quote(code)} "$1"\n', "utf-8"
+    )
+    program.chmod(0o755)
+    return {"BROWSER": f"{program} %s"}
+
+
+def logged_in(hs: Hs, tmp_path: Path) -> Answer:
+    said = hs("auth", "login", "hosted", env=browser(tmp_path), session=True)
+    assert said.code == 0, said.err
+    return said
+
+
+def stored(home: Path) -> dict[str, str]:
+    login = json.loads((home / ".harness" / ".auth.json").read_text(encoding="utf-8"))["hosted"][0]
+    assert isinstance(login, dict)
+    return login
+
+
+def expire(home: Path) -> None:
+    path = home / ".harness" / ".auth.json"
+    credentials = json.loads(path.read_text(encoding="utf-8"))
+    credentials["hosted"][0]["expires_at"] = str(int(time.time()) - 1)
+    path.write_text(json.dumps(credentials), encoding="utf-8")
 
 
 @pytest.fixture

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import socket
-import subprocess
-import sys
 import time
 import urllib.error
 import urllib.request
@@ -18,7 +15,7 @@ import pytest
 
 from tests.hs.person import person
 from tests.loop.conftest import Hs
-from tests.loop.login.hosted import browser, describe, expire, logged_in, stored
+from tests.loop.login.conftest import browser, describe, expire, logged_in, stored
 from tests.loop.servers.oauth import ACCOUNT, AuthServer
 from tests.loop.servers.script import ModelServer
 
@@ -119,7 +116,7 @@ def test_where_the_port_is_taken_pasting_is_left(
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         describe(home, auth, model, redirect_port=str(port))
-        refused = hs("auth", "login", "hosted", through=("setsid", "-w"))
+        refused = hs("auth", "login", "hosted", session=True)
         assert refused.code == 7
         assert f"Another program listens at port {port}" in refused.err
         with person("auth", "login", "hosted", cwd=project, env={}) as typed:
@@ -162,7 +159,7 @@ def get(address: str) -> str:
 def test_a_person_who_says_no_is_not_logged_in(hs: Hs, auth: AuthServer, home: Path, tmp_path: Path) -> None:
     auth.denied = True
 
-    said = hs("auth", "login", "hosted", env=browser(tmp_path), through=("setsid", "-w"))
+    said = hs("auth", "login", "hosted", env=browser(tmp_path), session=True)
 
     assert said.code == 7
     assert "The login was refused: The person\ufffd[2J said no." in said.err
@@ -195,7 +192,7 @@ def test_what_cannot_be_stored_is_said_before_a_person_logs_in(
 ) -> None:
     make(home / ".harness" / ".auth.json")
 
-    said = hs("auth", "login", "hosted", env=browser(tmp_path), through=("setsid", "-w"))
+    said = hs("auth", "login", "hosted", env=browser(tmp_path), session=True)
 
     assert (said.code, auth.codes) == (code, {})
     assert problem in said.err
@@ -217,7 +214,7 @@ def test_a_wrong_description_says_what_is_wrong(
 ) -> None:
     describe(home, auth, model, **{key: value})
 
-    said = hs("auth", "login", "hosted", through=("setsid", "-w"))
+    said = hs("auth", "login", "hosted", session=True)
 
     assert said.code == 7
     assert problem in said.err
@@ -257,15 +254,8 @@ def test_the_bundled_chatgpt_goes_where_codex_goes(project: Path) -> None:
         assert part in address[1]
 
 
-def test_the_stage_is_a_program_of_its_own(project: Path, auth: AuthServer, tmp_path: Path) -> None:
-    done = subprocess.run(
-        ["setsid", "-w", sys.executable, "-m", "harness_lib.hs", "hook", "auth-set/10-oauth"],
-        cwd=project,
-        env={**os.environ, **browser(tmp_path), "HARNESS_AUTH_PROVIDER": "hosted"},
-        input="{}",
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-    )
+def test_the_stage_is_a_program_of_its_own(hs: Hs, auth: AuthServer, tmp_path: Path) -> None:
+    env = browser(tmp_path) | {"HARNESS_AUTH_PROVIDER": "hosted"}
+    done = hs("hook", "auth-set/10-oauth", env=env, stdin="{}", session=True)
 
-    assert json.loads(done.stdout)["access_token"] == auth.access_tokens[-1]
+    assert json.loads(done.out)["access_token"] == auth.access_tokens[-1]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from tests.loop.conftest import Hs
-from tests.loop.login.hosted import browser, describe, expire, logged_in, stored
+from tests.loop.forked import Forked
+from tests.loop.login.conftest import browser, describe, expire, logged_in, stored
 from tests.loop.servers.oauth import ACCOUNT, AuthServer
 from tests.loop.servers.openai import OpenAI
 from tests.loop.servers.script import ModelServer, Step, say, use
@@ -93,12 +93,8 @@ def test_ctrl_c_during_a_renewal_loses_no_login(
     logged_in(hs, tmp_path)
     expire(home)
     auth.gate.clear()
-    run = subprocess.Popen(
-        [sys.executable, "-m", "harness_lib.hs", "--provider", "hosted", "hello"],
-        cwd=project,
-        stdin=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-    )
+    words = ["--provider", "hosted", "hello"]
+    run = Forked(words, cwd=project, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
     wait_until(lambda: len(auth.forms) == 2)
     run.send_signal(signal.SIGINT)
     # What it was sent is old from here on.
@@ -215,7 +211,7 @@ def test_the_kept_login_of_a_trusted_project_is_renewed_there_and_stays_trusted(
     hs: Hs, auth: AuthServer, home: Path, project: Path, tmp_path: Path
 ) -> None:
     (project / ".harness").mkdir()
-    hs("auth", "login", "hosted", "--local", env=browser(tmp_path), through=("setsid", "-w"))
+    hs("auth", "login", "hosted", "--local", env=browser(tmp_path), session=True)
     path = project / ".harness" / ".auth.json"
     credentials = json.loads(path.read_text(encoding="utf-8"))
     credentials["hosted"][0]["expires_at"] = "1"

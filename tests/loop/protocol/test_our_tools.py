@@ -31,7 +31,8 @@ def test_schema_and_description(ours: Ours, name: str) -> None:
 
 def test_bash_gives_output_and_errors_together_and_says_how_it_ended(ours: Ours, project: Path) -> None:
     assert ours.tool("bash", "--exec", {"command": "pwd; echo err >&2"}) == Ran(0, f"{project}\nerr")
-    assert ours.tool("bash", "--exec", {"command": "exit 3"}) == Ran(1, "[exit status 3]")
+    assert ours.tool("bash", "--exec", {"command": "echo out; exit 3"}) == Ran(1, "out\n[exit status 3]")
+    assert ours.tool("bash", "--exec", {"command": "kill -9 $$"}) == Ran(1, "[ended by signal 9]")
 
 
 @pytest.mark.parametrize(("arguments", "seconds"), [({"timeout": 1}, 1), ({}, 2)])
@@ -108,12 +109,14 @@ def test_edit_file_changes_nothing_where_an_anchor_does_not_fit(
     assert (project / "f").read_text(encoding="utf-8") == "alpha\n\n}\n"
 
 
-def test_replace_wants_the_text_once(ours: Ours, project: Path) -> None:
+def test_replace_wants_the_text_once_or_all(ours: Ours, project: Path) -> None:
     write(project / "f", "a b a\n")
 
     assert ours.tool("replace", "--exec", {"path": "f", "old": "a", "new": "x"}).code == 1
+    assert ours.tool("replace", "--exec", {"path": "f", "old": "z", "new": "x"}).code == 1
     assert ours.tool("replace", "--exec", {"path": "f", "old": "b", "new": "B"}).code == 0
-    assert (project / "f").read_text(encoding="utf-8") == "a B a\n"
+    assert ours.tool("replace", "--exec", {"path": "f", "old": "a", "new": "x", "all": True}).code == 0
+    assert (project / "f").read_text(encoding="utf-8") == "x B x\n"
 
 
 def test_skill_prints_its_text_its_directory_and_its_files(ours: Ours, project: Path) -> None:

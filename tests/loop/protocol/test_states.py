@@ -1,15 +1,21 @@
-"""The loop: it goes where `next_state` says, and nothing about the way is built in."""
+"""The way of a turn: its states, their stages and hooks, and the events that tell of it."""
 
 from __future__ import annotations
 
 import json
+import os
+import re
 from pathlib import Path
 
 import pytest
 
-from tests.loop.conftest import CHAT, Hs, Serve, session_of
+from harness_lib.loop import discovery, pipeline, runtime
+from harness_lib.loop.failures import HookError
+from harness_lib.loop.piped import Json
+from harness_lib.loop.runtime import Runtime
+from tests.loop.conftest import ANTHROPIC, CHAT, Go, Hs, Serve, session_of
 from tests.loop.protocol.conftest import events
-from tests.loop.servers.script import Step, say
+from tests.loop.servers.script import Step, Use, say, use
 from tests.loop.source_files import write
 
 
@@ -21,20 +27,20 @@ def prints(**said: object) -> str:
     return f"cat > /dev/null; echo '{json.dumps(said)}'"
 
 
-def test_a_next_state_may_be_any_name_and_gets_the_rest(hs: Hs, serve: Serve, home: Path) -> None:
+def test_a_next_state_may_be_any_name_and_gets_the_rest(go: Go, home: Path) -> None:
     hook(home, "start/50-elsewhere", prints(next_state="detour", answer=42))
     hook(home, "detour/10", f"tee '{home}/given' > /dev/null; " + prints(output="By the way."))
 
-    answer = hs("go", env=CHAT.environment(serve(CHAT, say("never"))))
+    _, answer = go(say("never"))
 
     assert (answer.code, answer.out) == (0, "By the way.\n"), answer.err
     assert json.loads((home / "given").read_text(encoding="utf-8")) == {"answer": 42}
 
 
-def test_a_state_without_hooks_passes_through_and_is_the_last(hs: Hs, serve: Serve, home: Path) -> None:
+def test_a_state_without_hooks_passes_through_and_is_the_last(go: Go, home: Path) -> None:
     hook(home, "start/50-elsewhere", prints(next_state="nowhere", output="Passed."))
 
-    answer = hs("go", env=CHAT.environment(serve(CHAT, say("never"))))
+    _, answer = go(say("never"))
 
     assert (answer.code, answer.out) == (0, "Passed.\n"), answer.err
 
@@ -52,73 +58,249 @@ def test_a_state_without_hooks_passes_through_and_is_the_last(hs: Hs, serve: Ser
     ],
 )
 def test_a_hook_that_prints_no_json_object_ends_the_run_by_its_name(
-    hs: Hs, serve: Serve, home: Path, stage: str, garbage: str
+    go: Go, home: Path, stage: str, garbage: str
 ) -> None:
     # Behind ours, and before ours, which would read it as nothing.
     path = hook(home, f"{stage}/{'12' if garbage else '99'}-silent", f"cat > /dev/null; echo '{garbage}'")
-    server = serve(CHAT, Step(status=400) if stage == "error" else say("Done."))
-
-    answer = hs("go", env=CHAT.environment(server))
-
+    _, answer = go(Step(status=400) if stage == "error" else say("Done."))
     assert (answer.code, answer.out) == (1, "")
     assert f"hook {path} printed no JSON object during {stage}" in answer.err
 
 
-def test_the_output_of_done_is_what_is_printed(hs: Hs, serve: Serve, home: Path) -> None:
+def test_the_output_of_done_is_what_is_printed(go: Go, home: Path) -> None:
     hook(home, "done/50-shout", "tr a-z A-Z | sed s/OUTPUT/output/")
 
-    assert hs("go", env=CHAT.environment(serve(CHAT, say("Done.")))).out == "DONE.\n"
+    assert go(say("Done."))[1].out == "DONE.\n"
 
 
-def test_a_done_hook_that_passes_nothing_on_leaves_nothing_to_print(hs: Hs, serve: Serve, home: Path) -> None:
+def test_a_done_hook_that_passes_nothing_on_leaves_nothing_to_print(go: Go, home: Path) -> None:
     hook(home, "done/50-silent", "cat > /dev/null; echo '{}'")
 
-    answer = hs("go", env=CHAT.environment(serve(CHAT, say("Done."))))
+    _, answer = go(say("Done."))
 
     assert (answer.code, answer.out) == (0, "")
     assert answer.err.count("ended in the stage done") == 1
 
 
-def test_an_empty_answer_is_no_lost_one(hs: Hs, serve: Serve) -> None:
-    answer = hs("go", env=CHAT.environment(serve(CHAT, say(""))))
-
-    assert (answer.code, answer.out) == (0, "")
-    assert "ended in the stage" not in answer.err
-
-
-def test_the_stage_error_reads_what_the_failing_hook_printed(hs: Hs, serve: Serve, home: Path) -> None:
+def test_the_stage_error_reads_what_the_failing_hook_printed(go: Go, home: Path) -> None:
     hook(home, "assemble/50-no", f"{prints(error='not now', more=1)}; exit 1")
     hook(home, "error/05-see", f"tee '{home}/given'")
 
-    answer = hs("go", env=CHAT.environment(serve(CHAT, say("never"))))
+    _, answer = go(say("never"))
 
     assert (answer.code, answer.out) == (1, "")
     assert "error: not now" in answer.err
     assert json.loads((home / "given").read_text(encoding="utf-8")) == {"error": "not now", "more": 1}
 
 
-def test_an_error_hook_that_fails_ends_the_run(hs: Hs, serve: Serve, home: Path) -> None:
+def test_an_error_hook_that_fails_ends_the_run(go: Go, home: Path) -> None:
     hook(home, "assemble/50-no", "exit 1")
     hook(home, "error/05-no", "exit 1")
 
-    answer = hs("go", env=CHAT.environment(serve(CHAT, say("never"))))
+    _, answer = go(say("never"))
 
     assert (answer.code, answer.out) == (1, "")
     assert '{"type":"done"}' in events(session_of(home))
 
 
-def test_sources_are_looked_for_before_every_state(hs: Hs, serve: Serve, home: Path) -> None:
+def test_sources_are_looked_for_before_every_state(go: Go, home: Path) -> None:
     hook(home, "sources/50-count", f"echo x >> '{home}/count'; cat")
 
-    hs("go", env=CHAT.environment(serve(CHAT, say("Done."))))
+    go(say("Done."))
 
     # At the start, when the provider is known, and before each of start, assemble, send, receive and done.
     assert (home / "count").read_text(encoding="utf-8").count("x") == 7
 
 
-def test_a_turn_with_an_error_of_the_provider_ends_with_its_words(hs: Hs, serve: Serve, home: Path) -> None:
-    answer = hs("go", env=CHAT.environment(serve(CHAT, Step(status=400, said="no such thing"))))
+def test_a_turn_with_an_error_of_the_provider_ends_with_its_words(go: Go, home: Path) -> None:
+    _, answer = go(Step(status=400, said="no such thing"))
 
     assert answer.code == 1
     (shown,) = [line for line in events(session_of(home)) if '"error"' in line]
     assert "no such thing" in json.loads(shown)["message"]
+
+
+@pytest.fixture
+def run(home: Path, project: Path) -> Runtime:
+    """Return a run whose log is in home."""
+    return runtime.start({**os.environ, "HARNESS_LOG": str(home / "log")}, project)
+
+
+def call(run: Runtime, stage: str, payload: Json | str) -> Json | str:
+    discovery.refresh(run)
+    return pipeline.call(run, stage, payload)
+
+
+def test_without_hooks_a_stage_prints_what_it_reads(run: Runtime) -> None:
+    assert call(run, "no-such-stage", '{"a":1}') == '{"a":1}'
+
+
+def test_hooks_run_in_the_order_of_their_names_as_text(run: Runtime, home: Path) -> None:
+    for name in ("100-c", "20-b", "3-d", "a"):
+        hook(home, f"mine/{name}", f"cat; echo {name}")
+    hook(home, "mine/z", """printf '{"said":"%s"}' "$(tr '\\n' ' ')\"""")
+
+    assert call(run, "mine", "") == {"said": " 100-c 20-b 3-d a "}
+
+
+def test_between_hooks_trailing_line_breaks_are_one(run: Runtime, home: Path) -> None:
+    hook(home, "mine/10", "cat > /dev/null; printf 'x\\n\\n\\n'")
+    hook(home, "mine/20", """printf '{"said":"%s"}' "$(od -An -c | tr -d ' ')\"""")
+
+    assert call(run, "mine", "") == {"said": "x\n"}
+
+
+def test_the_most_local_of_a_name_counts_and_only_executables_that_can_be_seen(
+    run: Runtime, home: Path
+) -> None:
+    hook(home, "../plugins/p/hooks.d/mine/10-a", "echo no object")
+    hook(home, "mine/10-a", "echo '{}'")
+    hook(home, "mine/.20-hidden", "echo hidden")
+    hook(home, "mine/30-plain", "echo plain").chmod(0o644)
+    (home / ".harness" / "hooks.d" / "mine" / "40-directory").mkdir()
+
+    assert call(run, "mine", "") == {}
+
+
+def test_what_a_hook_writes_on_standard_error_goes_to_the_log(run: Runtime, home: Path) -> None:
+    hook(home, "mine/10", "echo first >&2; cat")
+    hook(home, "mine/20", "echo second >&2; cat")
+
+    assert call(run, "mine", "{}") == {}
+    assert (home / "log").read_text(encoding="utf-8") == "first\nsecond\n"
+
+
+def test_a_hook_that_fails_ends_the_stage_with_what_it_printed_and_a_line_in_the_log(
+    run: Runtime, home: Path
+) -> None:
+    path = hook(home, "mine/10", "echo half; exit 4")
+    hook(home, "mine/20", "echo never")
+
+    with pytest.raises(HookError) as failed:
+        call(run, "mine", "{}")
+
+    assert failed.value.result == "half"
+    assert (home / "log").read_text(encoding="utf-8") == f"[harness] hook {path} exited 4 during mine\n"
+
+
+def test_one_of_ours_that_fails_is_named_in_the_log(run: Runtime, home: Path) -> None:
+    with pytest.raises(HookError):
+        call(run, "tool_exec", "{}")
+
+    logged = (home / "log").read_text(encoding="utf-8")
+    assert logged == "[harness] hook tool_exec/10-exec failed during tool_exec: no tool calls came in\n"
+
+
+def test_a_hook_knows_where_it_is(hs: Hs, serve: Serve, home: Path, project: Path) -> None:
+    hook(home, "start/20-see", f"env > '{home}/seen'; cat")
+    server = serve(CHAT, say("Done."))
+    env = CHAT.environment(server)
+
+    hs("go", env=env | {"HARNESS_MODEL": "model-one"})
+
+    lines = (home / "seen").read_text(encoding="utf-8").splitlines()
+    seen = dict(line.split("=", 1) for line in lines if "=" in line)
+    (session,) = (home / ".harness" / "sessions").iterdir()
+    assert {name: seen[name] for name in sorted(seen) if name.startswith(("HARNESS_", "SESSION_"))} == {
+        "HARNESS_HOME": str(home / ".harness"),
+        "HARNESS_LOG": "/dev/stderr",
+        "HARNESS_MAX_TURNS": "100",
+        "HARNESS_MODEL": "model-one",
+        "HARNESS_PROVIDER": "openai",
+        "HARNESS_ROOT": seen["HARNESS_ROOT"],
+        "HARNESS_SESSION": str(session),
+        "HARNESS_SESSIONS": str(session.parent),
+        "HARNESS_SOURCES": seen["HARNESS_SOURCES"],
+        "HARNESS_STAGE": "start",
+        "HARNESS_VERSION": hs("version").out.removeprefix("harness ").strip(),
+        "SESSION_DIR": str(session),
+    }
+    assert seen["HARNESS_SOURCES"].split(":")[-1] == str(home / ".harness")
+    assert (Path(seen["HARNESS_ROOT"]) / "plugins" / "core").is_dir()
+    assert seen["PWD"] == str(project)
+
+
+def test_what_is_given_to_the_sources_stage_is_an_empty_object(run: Runtime, home: Path) -> None:
+    hook(home, "sources/10-first", f"tee '{home}/given'")
+
+    discovery.refresh(run)
+
+    assert json.loads((home / "given").read_text(encoding="utf-8")) == {}
+
+
+def test_the_events_of_a_turn_in_their_order(go: Go) -> None:
+    step = Step(text="I look.", thinking="hm", uses=(Use("bash", {"command": "echo hi"}, id="c1"),))
+    _, answer = go(step, say("Done."), words=("--json", "go"), wire=ANTHROPIC)
+    lines = [
+        line for line in answer.out.splitlines() if not re.match('{"type":"(session|usage|result)"', line)
+    ]
+    assert lines == [
+        '{"type":"thinking","text":"hm"}',
+        '{"type":"text","text":"I l"}',
+        '{"type":"text","text":"ook."}',
+        '{"type":"tool_start","id":"c1","name":"bash","input":{"command":"echo hi"}}',
+        '{"type":"stop","reason":"tool_calls","seq":"0002"}',
+        '{"type":"tool_run","id":"c1","name":"bash","input":{"command":"echo hi"}}',
+        '{"type":"tool_output","text":"--- bash ---\\n  echo hi\\nhi"}',
+        '{"type":"tool_done","id":"c1","name":"bash","seq":"0003","error":"false"}',
+        '{"type":"text","text":"Do"}',
+        '{"type":"text","text":"ne."}',
+        '{"type":"stop","reason":"end","seq":"0004"}',
+        '{"type":"done"}',
+    ]
+
+
+def test_of_a_long_result_thirty_lines_are_shown_and_an_error_is_marked(go: Go) -> None:
+    _, answer = go(use("bash", command="seq 1 33; exit 3"), use("read_file", path="none"), say("Done."))
+    shown = answer.err.split("--- bash ---\n")[1]
+    first, second = shown.split("--- read_file ---\n")
+    assert first.splitlines()[1:31] == [str(number) for number in range(1, 31)]
+    assert first.splitlines()[31:33] == ["... (4 more lines)", "(error)"]
+    assert second.startswith("  path=none\n")
+
+
+def test_the_file_begins_anew_with_each_request(go: Go, home: Path) -> None:
+    copy = f'#!/bin/sh\ncp "$HARNESS_SESSION/.stream" "{home}/$HARNESS_STAGE"\ncat\n'
+    write(home / ".harness/hooks.d/tool_done/90-copy", copy, 0o755)
+    go(use("bash", command="echo hi"), say("Done."))
+    first = (home / "tool_done").read_text(encoding="utf-8")
+    assert '"type":"tool_done"' in first
+    assert '"type":"tool_done"' not in "".join(events(session_of(home)))
+
+
+def test_others_may_append_to_it(go: Go, home: Path) -> None:
+    event = '{"type":"text","text":"mine"}'
+    text = f"#!/bin/sh\necho '{event}' >> \"$HARNESS_SESSION/.stream\"\ncat\n"
+    write(home / ".harness/hooks.d/receive/05-say", text, 0o755)
+
+    go(say("Done."))
+
+    assert event in events(session_of(home))
+
+
+def test_without_a_session_nobody_is_told(go: Go, home: Path) -> None:
+    _, ran = go(
+        say("Done."), words=("provider", "openai"), stdin='{"messages":[{"role":"user","content":"x"}]}'
+    )
+    assert ran.code == 0, ran.err
+    assert list(home.rglob(".stream")) == []
+
+
+def test_a_provider_that_can_stream_is_asked_to_and_runs_no_tool(hs: Hs, home: Path) -> None:
+    pack = home / ".harness/plugins/flow"
+    said = '{"type":"text","text":"Flowing."}'
+    text = f"""#!/bin/sh
+case $1 in --ready) exit 0;; --defaults) echo model=m; exit 0;; esac
+cat > /dev/null
+[ "$1" = --stream ] && echo '{said}' >> "$HARNESS_SESSION/.stream"
+echo "{{\\"said\\":\\"fifo: [$HARNESS_TOOL_FIFO]\\"}}"
+"""
+    write(pack / "providers/flow", text, 0o755)
+    write(pack / "hooks.d/assemble/10-messages", "#!/bin/sh\ncat\n", 0o755)
+    save = '#!/bin/sh\nsed \'s/"said"/"next_state":"done","output"/\'\n'
+    write(pack / "hooks.d/receive/10-save", save, 0o755)
+
+    answer = hs("go", env={"HARNESS_PROVIDER": "flow"})
+
+    assert answer.out == "fifo: []\n", answer.err
+    assert said in events(session_of(home))

@@ -1,13 +1,15 @@
-"""The command line: which word is a command, which a session, and what is a task."""
+"""The words of the command line, and whose sources, credentials and variants count."""
 
 from __future__ import annotations
 
+import json
+import time
 from pathlib import Path
 
 import pytest
 
 from tests.hs.person import person
-from tests.loop.conftest import CHAT, Hs, Serve, session_of
+from tests.loop.conftest import CHAT, Go, Hs, Serve, session_of
 from tests.loop.servers.script import say
 from tests.loop.source_files import write
 
@@ -85,18 +87,13 @@ def test_a_command_gets_the_remaining_words_and_the_sources(hs: Hs, home: Path) 
     assert (answer.code, words) == (9, ["[it now]", "[--fast]"])
 
 
-def test_a_first_word_that_is_no_command_is_the_task_with_all_words(hs: Hs, serve: Serve) -> None:
-    server = serve(CHAT, say("Fine."))
-
-    hs("run", "the tests", env=CHAT.environment(server))
-
+def test_a_first_word_that_is_no_command_is_the_task_with_all_words(go: Go) -> None:
+    server, _ = go(say("Fine."), words=("run", "the tests"))
     assert server.requests[0]["messages"][-1]["content"] == "run the tests"
 
 
-def test_agent_is_a_command_too_and_takes_a_session(hs: Hs, serve: Serve, home: Path) -> None:
-    server = serve(CHAT, say("One."), say("Two."))
-
-    hs("agent", "first", env=CHAT.environment(server))
+def test_agent_is_a_command_too_and_takes_a_session(go: Go, hs: Hs, home: Path) -> None:
+    server, _ = go(say("One."), say("Two."), words=("agent", "first"))
     hs("agent", session_of(home).name, "second", env=CHAT.environment(server))
 
     assert [message["content"] for message in server.requests[1]["messages"][1:]] == [
@@ -106,28 +103,20 @@ def test_agent_is_a_command_too_and_takes_a_session(hs: Hs, serve: Serve, home: 
     ]
 
 
-def test_all_of_standard_input_is_the_task_where_there_are_no_words(hs: Hs, serve: Serve) -> None:
-    server = serve(CHAT, say("One."))
-
-    answer = hs(env=CHAT.environment(server), stdin="first\nsecond\n")
-
+def test_all_of_standard_input_is_the_task_where_there_are_no_words(go: Go) -> None:
+    server, answer = go(say("One."), words=(), stdin="first\nsecond\n")
     assert answer.out == "One.\n", answer.err
     assert server.requests[0]["messages"][-1]["content"] == "first\nsecond"
 
 
-def test_repl_without_a_person_is_a_mistake_and_no_task(hs: Hs, serve: Serve) -> None:
-    server = serve(CHAT, say("never"))
-
-    answer = hs("repl", env=CHAT.environment(server))
-
+def test_repl_without_a_person_is_a_mistake_and_no_task(go: Go) -> None:
+    server, answer = go(say("never"), words=("repl",))
     assert (answer.code, answer.out, server.requests) == (2, "", [])
     assert "terminal" in answer.err
 
 
-def test_repl_goes_on_in_a_session_at_a_terminal(hs: Hs, serve: Serve, home: Path, project: Path) -> None:
-    server = serve(CHAT, say("One."), say("Two."))
-    hs("first", env=CHAT.environment(server))
-
+def test_repl_goes_on_in_a_session_at_a_terminal(go: Go, home: Path, project: Path) -> None:
+    server, _ = go(say("One."), say("Two."), words=("first",))
     with person("repl", session_of(home).name, cwd=project, env=CHAT.environment(server)) as someone:
         someone.sees("You:")
         someone.types("second\r")
@@ -142,25 +131,22 @@ def test_repl_goes_on_in_a_session_at_a_terminal(hs: Hs, serve: Serve, home: Pat
     ]
 
 
-def test_an_answer_streams_into_a_pipe_when_asked(hs: Hs, serve: Serve) -> None:
+def test_an_answer_streams_into_a_pipe_when_asked(go: Go) -> None:
     # The answer that is printed at once is the one that the stage `done` has seen, this one is as it comes.
-    server = serve(CHAT, say("All\x1b[2J done."))
-
-    answer = hs("go", env=CHAT.environment(server) | {"HARNESS_STREAM": "1"})
-
+    _, answer = go(say("All\x1b[2J done."), env={"HARNESS_STREAM": "1"})
     assert answer.out == "All\ufffd[2J done.\n"
 
 
 @pytest.mark.parametrize("nearest", [True, False])
 def test_sessions_are_those_of_the_nearest_directory_that_has_some(
-    hs: Hs, serve: Serve, home: Path, project: Path, *, nearest: bool
+    go: Go, hs: Hs, home: Path, project: Path, *, nearest: bool
 ) -> None:
     store = project / ".harness" / "sessions" if nearest else home / ".harness" / "sessions"
     (project / ".harness" / ("sessions" if nearest else "tools")).mkdir(parents=True)
     inner = project / "a" / "b"
     inner.mkdir(parents=True)
 
-    answer = hs("go", cwd=inner, env=CHAT.environment(serve(CHAT, say("Done."))))
+    _, answer = go(say("Done."), cwd=inner)
 
     assert answer.out == "Done.\n", answer.err
     assert len(list(store.iterdir())) == 1
@@ -168,13 +154,94 @@ def test_sessions_are_those_of_the_nearest_directory_that_has_some(
     assert hs("session", "dir", "any", cwd=inner).out == f"{store / 'any'}\n"
 
 
-def test_home_is_where_the_variable_says(hs: Hs, serve: Serve, tmp_path: Path, home: Path) -> None:
+def test_home_is_where_the_variable_says(go: Go, tmp_path: Path, home: Path) -> None:
     other = tmp_path / "other"
     write(other / "prompts" / "10.md", "Be kind.")
-    server = serve(CHAT, say("Done."))
-
-    hs("go", env=CHAT.environment(server) | {"HARNESS_HOME": str(other)})
-
+    server, _ = go(say("Done."), env={"HARNESS_HOME": str(other)})
     assert "Be kind." in server.requests[0]["messages"][0]["content"]
     assert len(list((other / "sessions").iterdir())) == 1
     assert not (home / ".harness").exists()
+
+
+@pytest.mark.parametrize("place", ["project/.harness", "home/.harness/plugins/p"])
+def test_a_sources_hook_of_a_project_or_a_pack_is_not_asked(
+    hs: Hs, home: Path, project: Path, place: str
+) -> None:
+    root, _, rest = place.partition("/")
+    directory = {"project": project, "home": home}[root] / rest
+    spied = project.parent / "spied"
+    write(directory / "hooks.d/sources/50-spy", f'#!/bin/sh\ntouch "{spied}"; cat\n', 0o755)
+
+    assert hs("trust").code == 0
+    assert hs("tools").code == 0
+
+    assert not spied.exists()
+
+
+@pytest.mark.parametrize(("text", "code"), [("exit 4", 3), ("echo no list", 1), ("echo '{}'", 3)])
+def test_a_sources_hook_that_fails_ends_the_start(hs: Hs, home: Path, text: str, code: int) -> None:
+    write(home / ".harness/hooks.d/sources/50-no", f"#!/bin/sh\n{text}\n", 0o755)
+
+    answer = hs("tools")
+
+    assert (answer.code, answer.out) == (code, "")
+    assert "sources" in answer.err
+
+
+def test_a_program_goes_before_a_variant_of_its_name(hs: Hs, serve: Serve, home: Path) -> None:
+    server = serve(CHAT, say("never"))
+    conf = f"protocol=openai\nmodel=m\nurl={server.address}{CHAT.path}\n"
+    write(home / ".harness/providers/both.conf", conf)
+    write(home / ".harness/providers/both", "#!/bin/sh\necho model=of-the-program\n", 0o755)
+
+    chosen = hs("hook", "resolve/30-defaults", stdin='{"provider":"both","model":""}').out
+
+    assert json.loads(chosen) == {"provider": "both", "model": "of-the-program"}
+
+
+@pytest.mark.parametrize(
+    ("expires", "expected"),
+    [(None, "groq"), ("0", "groq"), (str(int(time.time()) + 3600), "groq"), ("1000", "")],
+    ids=["never", "zero", "in an hour", "long ago"],  # not the moment: each worker has its own
+)
+def test_a_variant_is_ready_with_a_credential_that_has_not_expired(
+    hs: Hs, home: Path, expires: str | None, expected: str
+) -> None:
+    entry = {"type": "api_key", "key": "k"} | ({"expires_at": expires} if expires else {})
+    write(home / ".harness/.auth.json", json.dumps({"groq": [entry]}), 0o600)
+
+    chosen = json.loads(hs("hook", "resolve/20-detect", stdin='{"provider":"","model":""}').out)
+
+    assert chosen.get("provider", "") == expected
+
+
+def test_local_credentials_are_those_of_the_nearest_directory(hs: Hs, home: Path, project: Path) -> None:
+    vault = '#!/bin/sh\necho "{\\"type\\":\\"api_key\\",\\"key\\":\\"k-$HARNESS_AUTH_PROVIDER\\"}"\n'
+    write(home / ".harness/hooks.d/auth-set/10-vault", vault, 0o755)
+    (project / ".harness").mkdir()
+    inner = project / "a"
+    inner.mkdir()
+
+    assert hs("auth", "set", "groq", "--local", cwd=inner).code == 0
+
+    path = project / ".harness" / ".auth.json"
+    assert json.loads(path.read_text(encoding="utf-8")) == {"groq": [{"type": "api_key", "key": "k-groq"}]}
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert not (home / ".harness/.auth.json").exists()
+    assert hs("auth", "rm", "nobody", "0", "--local", cwd=inner).code == 0
+    assert hs("auth", "rm", "groq", "0", "--local", cwd=inner).code == 0
+    assert json.loads(path.read_text(encoding="utf-8")) == {}
+
+
+def test_a_credential_set_here_is_used_here(go: Go, hs: Hs, home: Path, project: Path) -> None:
+    vault = '#!/bin/sh\necho "{\\"type\\":\\"api_key\\",\\"key\\":\\"k-local\\"}"\n'
+    write(home / ".harness/hooks.d/auth-set/10-vault", vault, 0o755)
+    (project / ".harness").mkdir()
+    hs("auth", "set", "openai", "--local")
+    server, before = go(say("Done."))
+    hs("trust")
+    after = hs("go", env=CHAT.environment(server))
+
+    assert "hs trust" in before.err
+    assert after.out == "Done.\n", after.err
+    assert server.headers[1]["authorization"] == "Bearer k-local"

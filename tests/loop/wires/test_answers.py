@@ -1,18 +1,22 @@
-"""An answer counts whole or not at all, and of its calls those that can run."""
+"""An answer counts whole or not at all; what a host refuses is said, and what may pass is asked again."""
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
 
 from harness_lib.loop import follower
+from harness_lib.loop.failures import TransientError
 from harness_lib.loop.follower import Ending
-from tests.loop.conftest import Serve, Wire
+from harness_lib.loop.piped import Json
+from harness_lib.loop.wires import retry
+from tests.loop.conftest import ANTHROPIC, CHAT, RESPONSES, WIRES, Follow, Hs, Serve, Wire, bodies, session_of
 from tests.loop.in_process import calls_of, results_of, started
 from tests.loop.servers.script import Step, Use, say, use
+from tests.loop.source_files import write
 
-pytestmark = pytest.mark.usefixtures("in_process")
 LENGTH = {"anthropic": "max_tokens", "chat": "length", "responses": "length"}
 # Of how many events an answer is whole: on the chat wire, when its finish reason has come.
 WHOLE = {"anthropic": 17, "chat": 9, "responses": 9}
@@ -20,42 +24,28 @@ WHOLE = {"anthropic": 17, "chat": 9, "responses": 9}
 
 @pytest.mark.parametrize("events", range(max(WHOLE.values()) + 1))
 def test_a_stream_that_is_cut_anywhere_is_asked_again_and_runs_nothing(
-    serve: Serve, wire: Wire, home: Path, project: Path, events: int
+    follow: Follow, wire: Wire, project: Path, events: int
 ) -> None:
     whole = Step(text="Let me.", uses=(Use("bash", {"command": "echo x >> ran"}),), thinking="hm")
-    server = serve(wire, Step(whole.text, whole.uses, whole.thinking, events=events), whole, say("Done."))
-    run = started(home, project, wire, server)
-
-    ending = follower.follow(run)
-
+    _, _, ending = follow(
+        wire, Step(whole.text, whole.uses, whole.thinking, events=events), whole, say("Done.")
+    )
     assert ending == Ending("Done.", failed=False)
     # Cut behind the event that ends an answer, it was whole.
     assert (project / "ran").read_text(encoding="utf-8") == "x\n" * (1 if events < WHOLE[wire.name] else 2)
 
 
-def test_what_came_of_a_cut_answer_stays_and_is_not_replayed(
-    serve: Serve, wire: Wire, home: Path, project: Path
-) -> None:
+def test_what_came_of_a_cut_answer_stays_and_is_not_replayed(follow: Follow, wire: Wire) -> None:
     cut = {"anthropic": 5, "chat": 3, "responses": 3}[wire.name]
-    server = serve(wire, Step(text="half of it", events=cut), say("Done."))
-    run = started(home, project, wire, server)
-
-    follower.follow(run)
-
+    run, server, _ = follow(wire, Step(text="half of it", events=cut), say("Done."))
     assert run.session
     (kept,) = [message for message in run.session.messages() if message.role == "error"]
     assert kept.body
     assert "half" not in str(server.requests[-1])
 
 
-def test_an_answer_that_is_never_whole_is_an_error(
-    serve: Serve, wire: Wire, home: Path, project: Path
-) -> None:
-    server = serve(wire, Step(text="half of it", events=2))
-    run = started(home, project, wire, server)
-
-    ending = follower.follow(run)
-
+def test_an_answer_that_is_never_whole_is_an_error(follow: Follow, wire: Wire) -> None:
+    _, server, ending = follow(wire, Step(text="half of it", events=2))
     assert ending.failed
     assert "cut off" in ending.output
     assert len(server.requests) > 1
@@ -63,70 +53,51 @@ def test_an_answer_that_is_never_whole_is_an_error(
 
 @pytest.mark.parametrize("raw", ['{"command":"echo x >> ran', "[1]", '{"timeout":5}'])
 def test_a_call_whose_arguments_are_none_does_not_run_and_the_model_is_told(
-    serve: Serve, wire: Wire, home: Path, project: Path, raw: str
+    follow: Follow, wire: Wire, project: Path, raw: str
 ) -> None:
     good = Use("bash", {"command": "echo good >> ran"}, id="c2")
-    server = serve(wire, Step(uses=(Use("bash", raw=raw, id="c1"), good)), say("Done."))
-    run = started(home, project, wire, server)
-
-    assert follower.follow(run) == Ending("Done.", failed=False)
+    run, _, ending = follow(wire, Step(uses=(Use("bash", raw=raw, id="c1"), good)), say("Done."))
+    assert ending == Ending("Done.", failed=False)
 
     assert (project / "ran").read_text(encoding="utf-8") == "good\n"
     assert "not run" in results_of(run)[0]
 
 
 def test_of_an_answer_that_was_cut_by_its_length_nothing_runs(
-    serve: Serve, wire: Wire, home: Path, project: Path
+    follow: Follow, wire: Wire, project: Path
 ) -> None:
     cut = Step(uses=(Use("bash", {"command": "echo x >> ran"}),), stop=LENGTH[wire.name])
-    server = serve(wire, cut, say("Done."))
-    run = started(home, project, wire, server)
-
-    assert follower.follow(run) == Ending("Done.", failed=False)
+    run, _, ending = follow(wire, cut, say("Done."))
+    assert ending == Ending("Done.", failed=False)
 
     assert not (project / "ran").exists()
     assert "length" in results_of(run)[0]
 
 
-def test_three_answers_without_a_call_that_can_run_end_the_turn(
-    serve: Serve, wire: Wire, home: Path, project: Path
-) -> None:
-    server = serve(wire, Step(uses=(Use("bash", raw="{"),)))
-    run = started(home, project, wire, server)
-
-    assert follower.follow(run).failed
+def test_three_answers_without_a_call_that_can_run_end_the_turn(follow: Follow, wire: Wire) -> None:
+    _, server, ending = follow(wire, Step(uses=(Use("bash", raw="{"),)))
+    assert ending.failed
     assert len(server.requests) == 3
 
 
 @pytest.mark.parametrize("ids", [("", ""), ("same", "same")])
-def test_calls_with_missing_or_equal_ids_get_ours(
-    serve: Serve, wire: Wire, home: Path, project: Path, ids: tuple[str, str]
-) -> None:
+def test_calls_with_missing_or_equal_ids_get_ours(follow: Follow, wire: Wire, ids: tuple[str, str]) -> None:
     uses = tuple(Use("bash", {"command": f"echo {number}"}, id=name) for number, name in enumerate(ids))
-    server = serve(wire, Step(uses=uses), say("Done."))
-    run = started(home, project, wire, server)
-
-    assert follower.follow(run) == Ending("Done.", failed=False)
+    run, _, ending = follow(wire, Step(uses=uses), say("Done."))
+    assert ending == Ending("Done.", failed=False)
 
     assert len({call.id for call in calls_of(run)}) == 2
     assert results_of(run) == ["0", "1"]
 
 
-def test_the_limit_counts_requests(serve: Serve, wire: Wire, home: Path, project: Path) -> None:
-    server = serve(wire, use("bash", command="echo hello"))
-    run = started(home, project, wire, server, HARNESS_MAX_TURNS="3")
-
-    ending = follower.follow(run)
-
+def test_the_limit_counts_requests(follow: Follow, wire: Wire) -> None:
+    _, server, ending = follow(wire, use("bash", command="echo hello"), HARNESS_MAX_TURNS="3")
     assert ending.failed
     assert len(server.requests) == 3
 
 
-def test_tokens_of_an_answer_stand_in_its_file(serve: Serve, wire: Wire, home: Path, project: Path) -> None:
-    server = serve(wire, say("Done."))
-    run = started(home, project, wire, server)
-    follower.follow(run)
-
+def test_tokens_of_an_answer_stand_in_its_file(follow: Follow, wire: Wire) -> None:
+    run, _, _ = follow(wire, say("Done."))
     assert run.session
     fields = run.session.messages()[-1].fields
     cached = {"anthropic": ("20", "7", "3"), "chat": ("10", "4", "0"), "responses": ("10", "4", "0")}[
@@ -134,3 +105,153 @@ def test_tokens_of_an_answer_stand_in_its_file(serve: Serve, wire: Wire, home: P
     ]
     assert (fields["tokens_in"], fields["tokens_cached"], fields["tokens_cache_write"]) == cached
     assert fields["tokens_out"] == "5"
+
+
+@pytest.mark.parametrize(
+    ("status", "advice"),
+    [
+        (400, "try another model (--model)"),
+        (401, "Check the key."),
+        (403, "Check the key and what it may use."),
+        (404, "Check the address and the model."),
+        (413, "The request is too large."),
+        (422, "try another model (--model)"),
+    ],
+)
+def test_what_will_not_pass_is_asked_once(follow: Follow, wire: Wire, status: int, advice: str) -> None:
+    _, server, ending = follow(wire, Step(status=status, said="because of this"))
+    assert ending.failed
+    assert str(status) in ending.output
+    assert "because of this" in ending.output
+    assert advice in ending.output
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504, 529])
+def test_what_may_pass_is_asked_again_until_it_has(follow: Follow, wire: Wire, status: int) -> None:
+    _, _, ending = follow(wire, Step(status=status), Step(status=status), say("At last."))
+    assert ending == Ending("At last.", failed=False)
+
+
+def test_a_limit_of_hours_is_not_waited_for(follow: Follow, wire: Wire) -> None:
+    _, server, ending = follow(wire, Step(status=429, headers=(("retry-after", "7200"),)), say("never"))
+    assert ending.failed
+    assert len(server.requests) == 1
+
+
+def test_a_redirect_gets_no_key(follow: Follow, serve: Serve, wire: Wire) -> None:
+    other = serve(wire, say("caught"))
+    _, _, ending = follow(wire, Step(status=307, headers=(("location", f"{other.address}{wire.path}"),)))
+    assert ending.failed
+    assert other.address in ending.output
+    assert other.requests == []
+
+
+@pytest.mark.parametrize("key", ["two\nlines", "sch\u00f6n"])
+def test_a_key_that_no_header_can_carry_is_said_and_not_shown(follow: Follow, key: str) -> None:
+    _, server, ending = follow(CHAT, say("never"), OPENAI_API_KEY=key)
+    assert ending.failed
+    assert "no header can carry" in ending.output
+    assert key not in ending.output
+    assert server.requests == []
+
+
+def test_a_variant_without_an_address_sends_its_key_nowhere(hs: Hs, home: Path) -> None:
+    providers = home / ".harness" / "providers"
+    write(providers / "there.conf", "protocol=openai\nmodel=m\nauth_env=THERE_KEY\n")
+
+    answer = hs("go", env={"THERE_KEY": "sesame"})
+
+    assert answer.code == 7
+    assert "no url=" in answer.err
+
+
+class Host:
+    """Fails as often as it is asked; of it is known how long was paused before each further request."""
+
+    def __init__(self, after: float | None = None) -> None:
+        self.after = after
+        self.asked = 0
+        self.pauses: list[float] = []
+        self.notices: list[str] = []
+
+    def ask(self) -> Json:
+        self.asked += 1
+        raise TransientError("overloaded", self.after)
+
+    def fails(self, monkeypatch: pytest.MonkeyPatch) -> Host:
+        monkeypatch.setattr(time, "sleep", self.pauses.append)
+        with pytest.raises(TransientError, match="overloaded"):
+            retry.until_answered(self.ask, self.notices.append)
+        return self
+
+
+def test_without_a_word_of_the_host_pauses_grow_and_differ(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = Host().fails(monkeypatch), Host().fails(monkeypatch)
+
+    for host in (first, second):
+        assert host.asked == 6
+        assert len(host.pauses) == 5
+        assert max(host.pauses) <= retry.LONGEST_PAUSE
+        assert host.pauses[-1] > host.pauses[0]
+    # Who was refused together must not come back together.
+    assert first.pauses != second.pauses
+
+
+def test_a_pause_that_the_host_names_is_kept_and_each_one_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    host = Host(after=7.0).fails(monkeypatch)
+
+    assert host.asked == 6
+    assert all(pause >= host.after for pause in host.pauses if host.after)
+    assert host.notices == [f"overloaded Asking again in 7 s ({number} of 5)." for number in range(1, 6)]
+
+
+def test_thinking_goes_back_as_it_came_to_its_own_model_only(follow: Follow) -> None:
+    thought = Step(thinking="a deep thought", uses=(Use("bash", {"command": "true"}),))
+    run, server, _ = follow(ANTHROPIC, thought, say("Done."), say("Other."))
+    run.env["HARNESS_MODEL"] = "model-two"
+    follower.follow(run)
+
+    same, other = server.requests[1]["messages"][1], server.requests[2]["messages"][1]
+    assert same["content"][0] == {"type": "thinking", "thinking": "a deep thought", "signature": "c2lnbmVk"}
+    assert "a deep thought" not in str(other)
+
+
+@pytest.mark.usefixtures("in_process")
+def test_reasoning_goes_back_encrypted(serve: Serve, home: Path, project: Path) -> None:
+    thought = Step(thinking="a summary", text="Let me.", uses=(Use("bash", {"command": "true"}),))
+    server = serve(RESPONSES, thought, say("Done."))
+
+    follower.follow(started(home, project, RESPONSES, server))
+
+    assert "c2VjcmV0" in [item.get("encrypted_content") for item in server.requests[1]["input"]]
+    assert server.requests[0]["include"] == ["reasoning.encrypted_content"]
+
+
+@pytest.mark.parametrize("wire", [ANTHROPIC, RESPONSES], ids=lambda wire: wire.name)
+def test_an_edited_answer_is_told_as_it_was_edited(follow: Follow, wire: Wire) -> None:
+    run, server, _ = follow(wire, Step(thinking="hm", redacted="c2VjcmV0", text="Before."), say("Done."))
+    assert run.session
+    path = run.session.files()[1]
+    path.write_text(path.read_text(encoding="utf-8").replace("Before.", "After!!"), encoding="utf-8")
+    run.session.append("user", {}, "go on")
+
+    follower.follow(run)
+
+    assert "After!!" in str(server.requests[1])
+    assert "c2VjcmV0" not in str(server.requests[1])
+
+
+def test_a_session_changes_the_wire_in_the_middle(hs: Hs, serve: Serve, home: Path) -> None:
+    first, second, third = WIRES
+    step = Step(thinking="hm", text="Let me.", uses=(Use("bash", {"command": "echo hello"}),))
+    servers = [serve(wire, step, say("Done.")) for wire in (first, second, third)]
+    hs("RUN it", env=first.environment(servers[0]))
+    name = session_of(home).name
+
+    for wire, server in ((second, servers[1]), (third, servers[2])):
+        env = wire.environment(server) | {"HARNESS_PROVIDER": "openai", "HARNESS_MODEL": "m"}
+        assert hs(name, "again", env=env).out == "Done.\n"
+
+    assert "hello" in str(servers[2].requests[0])
+    assert len(bodies(session_of(home))) == 12

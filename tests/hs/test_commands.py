@@ -1,0 +1,196 @@
+"""Commands of `hs`: credentials, sessions, and what the doctor finds."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.hs.person import person
+from tests.loop.conftest import CHAT, Go, Hs, Serve, bodies, session_of
+from tests.loop.servers.script import say, use
+from tests.loop.source_files import write, write_program
+
+KEY = "sk-0123456789"
+
+
+def test_a_key_is_asked_for_kept_and_used(hs: Hs, serve: Serve, home: Path, project: Path) -> None:
+    with person("auth", "set", "groq", cwd=project, env={}) as someone:
+        someone.sees("Key for")
+        someone.types(f"{KEY}\n")
+        assert someone.leaves() == 0
+
+    path = home / ".harness" / ".auth.json"
+    assert KEY not in someone.raw
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert json.loads(path.read_text(encoding="utf-8")) == {"groq": [{"type": "api_key", "key": KEY}]}
+    assert hs("auth", "list").out == "groq [0] type=api_key key=sk-0...6789\n"
+
+    server = serve(CHAT, say("Hello."))
+    (home / ".harness" / "providers").mkdir()
+    conf = f"protocol=openai\nmodel=m\nurl={server.address}{CHAT.path}\nauth_env=GROQ_API_KEY\n"
+    (home / ".harness" / "providers" / "groq.conf").write_text(conf, encoding="utf-8")
+    assert hs("hello").out == "Hello.\n"
+    assert server.headers[0]["authorization"] == f"Bearer {KEY}"
+
+    assert hs("auth", "rm", "groq", "0").code == 0
+    assert hs("auth", "list").out == ""
+
+
+def test_without_a_terminal_no_key_is_asked_for(hs: Hs, home: Path) -> None:
+    done = hs("auth", "set", "groq", session=True)
+
+    assert done.code == 7
+    assert "no terminal" in done.err
+    assert not (home / ".harness" / ".auth.json").exists()
+
+
+def test_a_hook_of_home_gives_the_credential(hs: Hs, home: Path) -> None:
+    write_program(
+        home / ".harness" / "hooks.d" / "auth-set" / "10-vault",
+        '#!/bin/sh\necho "{\\"type\\":\\"api_key\\",\\"key\\":\\"$HARNESS_AUTH_PROVIDER-key\\"}"\n',
+    )
+
+    assert hs("auth", "set", "groq").code == 0
+    assert hs("auth", "list", "groq").out == "groq [0] type=api_key key=groq-key\n".replace(
+        "groq-key", "****"
+    )
+
+
+def test_a_broken_file_of_credentials_is_not_overwritten(hs: Hs, home: Path) -> None:
+    path = write(home / ".harness" / ".auth.json", "{half")
+
+    assert hs("auth", "rm", "groq", "0").code == 3
+    assert path.read_text(encoding="utf-8") == "{half"
+
+
+def test_a_fork_goes_on_from_a_message_and_leaves_the_original_alone(
+    hs: Hs, serve: Serve, home: Path
+) -> None:
+    server = serve(CHAT, say("Blue."), say("Green."), say("Red."))
+    env = CHAT.environment(server)
+    hs("a colour", env=env)
+    first = session_of(home)
+    hs(first.name, "another", env=env)
+
+    fork = hs("session", "fork", first.name, "2").out.strip()
+    answer = hs(fork, "a third", env=env)
+
+    assert answer.out == "Red.\n", answer.err
+    sent = str(server.requests[2])
+    assert "Blue." in sent
+    assert "Green." not in sent
+    assert len(bodies(first)) == 4
+    assert hs("session", "fork", first.name, "9").code == 2
+
+
+def test_show_sums_what_was_spent_and_export_tells_all(go: Go, hs: Hs, home: Path) -> None:
+    go(use("bash", command="echo hello"), say("Done."), words=("RUN it", "--model", "nobody-knows-its-price"))
+    name = session_of(home).name
+
+    shown = hs("session", "show", name).out
+    text = hs("session", "export", name).out
+    whole = json.loads(hs("session", "export", name, "--json").out)
+    assert json.loads(hs("session", "export", "--json", name).out) == whole
+
+    assert "tokens_in=20\ntokens_out=10\ncost=unknown\n" in shown
+    assert all(words in text for words in ("RUN it", "hello", "Done."))
+    assert [message["role"] for message in whole["messages"]] == [
+        "user", "assistant", "tool_result", "assistant",
+    ]  # fmt: skip
+
+
+def test_rm_takes_the_session_and_its_subagents_but_none_in_use(go: Go, hs: Hs, home: Path) -> None:
+    go(use("agent", prompt="help"), say("Helped."), say("Done."), words=("RUN it",))
+    store = home / ".harness" / "sessions"
+    (name,) = hs("session", "list").out.split()
+    holder = "import fcntl,sys;f=open(sys.argv[1]);fcntl.flock(f,2);print('held',flush=True);input()"
+    lock = str(store / name / ".lock")
+    with subprocess.Popen(
+        [sys.executable, "-c", holder, lock], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as held:
+        assert held.stdout
+        held.stdout.readline()
+        refused = hs("session", "rm", name)
+        held.communicate(b"\n")
+
+    assert refused.code == 5
+    assert len(list(store.iterdir())) == 2
+    assert hs("session", "rm", name).code == 0
+    assert list(store.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", ["session", "auth", "trust", "tools", "doctor", "help"])
+def test_a_command_that_is_asked_for_help_says_its_line_and_does_nothing(hs: Hs, command: str) -> None:
+    asked = hs(command, "--help")
+    assert (asked.code, asked.err) == (0, "")
+    line = next(line for line in hs("help").out.splitlines() if line.startswith(f"  {command} "))
+    assert command == "help" or line.split(maxsplit=1)[1] in asked.out
+
+
+READY = {"OPENAI_API_URL": "http://127.0.0.1:9/v1/chat/completions", "HARNESS_MODEL": "m"}
+
+
+def test_where_all_is_well_it_says_so(hs: Hs) -> None:
+    answer = hs("doctor", env=READY)
+
+    assert answer.code == 0, answer.out
+    assert "the provider openai can be asked, model m" in answer.out
+    assert "none of them broken" in answer.out
+    assert "->" not in answer.out
+
+
+def test_without_a_provider_it_says_how_to_get_one(hs: Hs) -> None:
+    answer = hs("doctor")
+
+    assert answer.code == 1
+    assert "no ready provider" in answer.out
+    assert "-> hs auth set" in answer.out
+
+
+def broken_tool(home: Path, _: Path) -> None:
+    write_program(home / ".harness" / "tools" / "odd", "#!/bin/sh\necho nothing\n")
+
+
+def not_executable(home: Path, _: Path) -> None:
+    write(home / ".harness" / "hooks.d" / "done" / "odd", "#!/bin/sh\ncat\n")
+
+
+def readable_key(home: Path, _: Path) -> None:
+    path = write(home / ".harness" / ".auth.json", "{}")
+    path.chmod(0o644)
+
+
+def untrusted(_: Path, project: Path) -> None:
+    write_program(project / ".harness" / "tools" / "odd", "#!/bin/sh\ntouch ran\n")
+
+
+def unknown_mode(home: Path, _: Path) -> None:
+    write(home / ".harness" / "settings.conf", "approve=perhaps\n")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "trouble", "cure"),
+    [
+        (broken_tool, "tools/odd is left out: its schema is none", "--schema"),
+        (not_executable, "hooks.d/done/odd is no plugin: it is not executable", "chmod +x "),
+        (readable_key, ".auth.json can be read by others", "chmod 600 "),
+        (untrusted, ".harness are not used", "hs trust"),
+        (unknown_mode, "approve=perhaps is none of auto, ask, read-only", "settings.conf"),
+    ],
+)
+def test_each_trouble_is_found_with_its_cure(
+    hs: Hs, home: Path, project: Path, spoil: Callable[[Path, Path], None], trouble: str, cure: str
+) -> None:
+    spoil(home, project)
+
+    findings = json.loads(hs("doctor", "--json", env=READY).out)
+
+    (finding,) = [each for each in findings if each["cure"]]
+    assert trouble in finding["what"]
+    assert cure in finding["cure"]
+    assert not (project / "ran").exists()

@@ -1,0 +1,256 @@
+"""`hs` for scripts, and in surroundings that people have: events, limits, standard input, bugs, locales."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import stat
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness_lib.loop.failures import ProviderError
+from harness_lib.loop.wires import forms
+from tests.loop import forked
+from tests.loop.conftest import CHAT, Go, Hs, Serve, session_of
+from tests.loop.environment import environment
+from tests.loop.servers.script import Step, say, use
+
+# `hs` that waits for no input to begin, and says when it reads to the end of it.
+IMPATIENT = """
+import sys
+from harness_lib.hs import main
+from harness_lib.hs.commands import task
+task._WAIT_SECONDS = 0.0
+read = sys.stdin.read
+def reads():
+    print("hs reads", file=sys.stderr, flush=True)
+    return read()
+sys.stdin.read = reads
+sys.exit(main.entry())
+"""
+
+
+def events(text: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_events_stand_one_in_a_line_and_the_result_is_the_last(go: Go, home: Path) -> None:
+    _, answer = go(use("bash", command="echo hello"), say("All done."), words=("-p", "--json", "RUN it"))
+    printed = events(answer.out)
+    kinds = [event["type"] for event in printed]
+    assert answer.code == 0, answer.err
+    assert kinds[0] == "session"
+    assert {"tool_start", "tool_done", "text", "usage", "done"} <= set(kinds)
+    assert printed[-1] == {
+        "type": "result",
+        "output": "All done.",
+        "session": session_of(home).name,
+        "stop": "end",
+        "tokens_in": 20,
+        "tokens_out": 10,
+        "cost": printed[-1]["cost"],
+        "error": None,
+    }
+
+
+def test_a_program_is_told_of_every_failure_by_the_last_event(hs: Hs, serve: Serve) -> None:
+    refused = serve(CHAT, Step(status=401, said="invalid key of yours"))
+
+    answer = hs("--json", "do it", env=CHAT.environment(refused))
+    nobody = hs("--json", "do it")
+
+    last = events(answer.out)[-1]
+    assert (answer.code, last["type"], last["stop"], last["output"]) == (1, "result", "error", "")
+    assert "invalid key of yours" in last["error"]
+    assert (nobody.code, events(nobody.out)[-1]["stop"]) == (7, "error")
+    assert "OPENAI_API_KEY" in events(nobody.out)[-1]["error"]
+
+
+def test_requests_are_limited_and_the_session_goes_on_afterwards(hs: Hs, serve: Serve, home: Path) -> None:
+    server = serve(CHAT, use("bash", command="true"), use("bash", command="true"), say("Done."))
+    env = CHAT.environment(server)
+
+    answer = hs("--json", "--max-turns", "2", "RUN it", env=env)
+    again = hs("--resume", session_of(home).name, "go on", env=env)
+
+    assert (answer.code, events(answer.out)[-1]["stop"]) == (1, "max_turns")
+    assert (again.code, again.out) == (0, "Done.\n"), again.err
+    assert len(server.requests) == 3
+
+
+def test_a_limit_of_cost_without_a_price_ends_before_a_second_request(go: Go) -> None:
+    server, answer = go(
+        use("bash", command="true"),
+        say("Done."),
+        words=("--json", "--max-cost=0.5", "--model", "nobody-knows-its-price", "RUN"),
+    )
+    last = events(answer.out)[-1]
+    assert (answer.code, last["stop"], last["cost"]) == (1, "max_cost", None)
+    assert "no price is known for nobody-knows-its-price" in last["error"]
+    assert len(server.requests) == 1
+
+
+def test_a_pipe_that_nobody_writes_to_does_not_keep_a_task_waiting(serve: Serve, project: Path) -> None:
+    server = serve(CHAT, say("Done."))
+    reading, writing = os.pipe()
+    try:
+        env = environment(CHAT.environment(server))
+        done = forked.run(["do it"], stdin=reading, cwd=project, env=env)
+    finally:
+        os.close(reading)
+        os.close(writing)
+
+    assert (done.returncode, done.stdout) == (0, "Done.\n"), done.stderr
+    assert "nothing came on standard input" in done.stderr
+
+
+def test_input_that_takes_its_time_is_waited_for_when_asked(serve: Serve, project: Path) -> None:
+    server = serve(CHAT, say("Because."))
+    with forked.Forked(
+        ["why?", "-"], program=IMPATIENT,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        cwd=project, env=environment(CHAT.environment(server)),
+    ) as process:  # fmt: skip
+        assert process.stderr
+        assert process.stderr.readline() == "hs reads\n"
+        out, _ = process.communicate("a late log\n", timeout=90)
+
+    assert out == "Because.\n"
+    assert "a late log" in str(server.requests[0])
+
+
+def test_on_a_terminal_the_answer_streams_and_moves_no_cursor(serve: Serve, project: Path) -> None:
+    server = serve(CHAT, use("bash", command=r"printf '\033]0;owned\a'"), say("All \x1b[2Jdone."))
+    leader, follower = pty.openpty()
+    env = environment(CHAT.environment(server))
+    done = forked.run(["RUN it"], stdout=follower, stderr=follower, cwd=project, env=env)
+    os.close(follower)
+    shown = os.read(leader, 100_000).decode()
+    os.close(leader)
+
+    assert done.returncode == 0, shown
+    assert shown.count("done.") == 1
+    assert "\x1b" not in shown
+
+
+def test_without_a_provider_one_line_says_what_to_do(hs: Hs) -> None:
+    answer = hs("hello")
+    assert answer.code == 7
+    assert answer.err.count("no ready provider found") == 1, answer.err
+    assert "hook resolve" not in answer.err
+
+
+# The program with something wrong in it.
+BROKEN = """
+import sys
+from harness_lib.hs import main
+from harness_lib.loop import turn
+def take(*_):
+    raise {error}
+turn.take = take
+sys.exit(main.entry())
+"""
+
+
+def broken(serve: Serve, cwd: Path, *args: str, error: str) -> subprocess.CompletedProcess[str]:
+    server = serve(CHAT, say("never"))
+    return forked.run(
+        args, program=BROKEN.format(error=error), cwd=cwd, env=environment(CHAT.environment(server))
+    )
+
+
+def test_a_bug_is_one_line_and_a_file_with_the_traceback(serve: Serve, home: Path, project: Path) -> None:
+    done = broken(serve, project, "go", error="ValueError('a line\\nand another')")
+
+    (kept,) = (home / ".harness").glob("bug-*.txt")
+    line = done.stderr.splitlines()[-1]
+    expected = "hs: This is a bug in hs: ValueError: a line and another."
+    assert (done.returncode, line) == (70, f"{expected} Please report it with {kept}.")
+    assert "Traceback" not in done.stderr
+    assert "Traceback" in kept.read_text(encoding="utf-8")
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+
+
+def test_the_last_event_tells_of_a_bug(serve: Serve, project: Path) -> None:
+    done = broken(serve, project, "-p", "--json", "go", error="KeyError('x')")
+
+    last = json.loads(done.stdout.splitlines()[-1])
+    assert (done.returncode, last["type"], last["stop"]) == (70, "result", "error")
+    assert "bug in hs: KeyError" in last["error"]
+    assert last["session"]
+
+
+def test_where_it_cannot_be_kept_the_traceback_is_shown(serve: Serve, project: Path) -> None:
+    spoil = "__import__('os').environ.update(HARNESS_HOME='/dev/null/nowhere')"
+
+    done = broken(serve, project, "go", error=f"ValueError({spoil})")
+
+    assert done.returncode == 70
+    assert "with these lines:\nTraceback" in done.stderr
+
+
+def test_what_the_system_refuses_is_no_bug(serve: Serve, home: Path, project: Path) -> None:
+    done = broken(serve, project, "go", error="OSError(24, 'Too many open files', '/some/file')")
+
+    assert (done.returncode, list((home / ".harness").glob("bug-*"))) == (7, [])
+    assert done.stderr.splitlines()[-1] == "hs: The system said: Too many open files (/some/file)."
+
+
+FACE = "\N{GRINNING FACE}"
+# What Python makes of a locale without UTF-8, which few machines of developers have.
+OLD = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": "latin-1"}
+
+
+@pytest.mark.parametrize("streamed", ["", "1"])
+def test_what_the_locale_cannot_show_ends_no_answer(
+    hs: Hs, serve: Serve, project: Path, streamed: str
+) -> None:
+    server = serve(CHAT, use("bash", command=f"echo {FACE} | tee seen"), say(f"Done {FACE}."))
+
+    answer = hs("go", env={**CHAT.environment(server), **OLD, "HARNESS_STREAM": streamed}, through=("env",))
+
+    assert (answer.code, answer.out) == (0, "Done ?.\n"), answer.err
+    assert (project / "seen").read_text(encoding="utf-8") == f"{FACE}\n"
+    assert FACE in server.requests[1]["messages"][-1]["content"]
+
+
+def test_events_are_utf_8_in_every_locale(hs: Hs, serve: Serve) -> None:
+    server = serve(CHAT, say(f"Done {FACE}."))
+
+    answer = hs("--json", "go", env={**CHAT.environment(server), **OLD}, through=("env",))
+
+    assert json.loads(answer.out.splitlines()[-1])["output"] == f"Done {FACE}."
+
+
+@pytest.mark.parametrize("proxy", ["socks5://me:secret@127.0.0.1:1", "nonsense://127.0.0.1:1"])
+def test_a_proxy_that_cannot_be_used_is_said(hs: Hs, serve: Serve, proxy: str) -> None:
+    server = serve(CHAT, say("never"))
+
+    answer = hs("go", env={**CHAT.environment(server), "ALL_PROXY": proxy, "NO_PROXY": ""})
+
+    assert (answer.code, answer.out, server.requests) == (1, "", [])
+    assert "hs speaks with HTTP proxies only" in answer.err
+    assert "secret" not in answer.err
+
+
+def test_certificates_that_are_not_where_a_variable_says_are_said(hs: Hs, serve: Serve) -> None:
+    server = serve(CHAT, say("never"))
+    env = {name: value.replace("http://", "https://") for name, value in CHAT.environment(server).items()}
+
+    answer = hs("go", env={**env, "SSL_CERT_FILE": "/nowhere/cacert.pem"})
+
+    assert (answer.code, answer.out, server.requests) == (1, "", [])
+    assert "The certificates of this machine cannot be read" in answer.err
+    assert "SSL_CERT_FILE" in answer.err
+
+
+@pytest.mark.parametrize("proxy", ["socks5://127.0.0.1:1", "nonsense://127.0.0.1:1"])
+def test_a_form_meets_such_a_proxy_as_a_request_does(proxy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ALL_PROXY", proxy)
+    monkeypatch.setenv("NO_PROXY", "")
+    with pytest.raises(ProviderError, match="HTTP proxies only"):
+        forms.post("http://127.0.0.1:1/token", {"grant_type": "refresh_token"})

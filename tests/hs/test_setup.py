@@ -1,0 +1,152 @@
+"""What comes before a turn: options, the session that is meant, and whose a model is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness_lib.hs.setup import choose_model
+from harness_lib.loop import discovery
+from harness_lib.loop.runtime import start
+from tests.loop.conftest import CHAT, Go, Hs, Serve, bodies, session_of
+from tests.loop.servers.script import say, use
+from tests.loop.source_files import write
+
+
+def test_model_tools_and_system_are_what_was_asked_for(hs: Hs, serve: Serve, project: Path) -> None:
+    write(project / "AGENTS.md", "Be brief.\n")
+    server = serve(CHAT, use("write_file", path="made", content="x"), say("Done."))
+    asked = ("--model=model-two", "--tools", "bash,read_file", "--system", "You are a parrot.")
+
+    answer = hs(*asked, "do it", env=CHAT.environment(server))
+
+    request = server.requests[0]
+    assert answer.code == 0, answer.err
+    assert request["model"] == "model-two"
+    assert [tool["function"]["name"] for tool in request["tools"]] == ["bash", "read_file"]
+    assert request["messages"][0]["content"].startswith("You are a parrot.\n\nBe brief.")
+    assert not (project / "made").exists()
+    assert "not found" in str(server.requests[1])
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("--frobnicate", "x"),
+        ("--max-turns", "many", "x"),
+        ("--max-cost", "-1", "x"),
+        ("--tools", "hammer", "x"),
+        ("--resume", "nowhere", "x"),
+        ("--continue", "x"),
+        ("--model",),
+    ],
+)
+def test_a_wrong_option_is_a_mistake_in_the_command_and_makes_no_session(
+    go: Go, home: Path, args: tuple[str, ...]
+) -> None:
+    _, answer = go(say("x"), words=(*args,))
+
+    assert (answer.code, answer.out) == (2, "")
+    assert not (home / ".harness" / "sessions").exists()
+
+
+def test_behind_two_dashes_all_are_words(go: Go) -> None:
+    server, answer = go(say("It is an option."), words=("--", "--json", "what is it?"))
+    assert (answer.code, answer.out) == (0, "It is an option.\n"), answer.err
+    assert server.requests[0]["messages"][-1]["content"] == "--json what is it?"
+
+
+def test_continue_passes_by_a_session_in_which_nothing_was_said(
+    hs: Hs, serve: Serve, home: Path, project: Path
+) -> None:
+    server = serve(CHAT, say("One."), say("Two."))
+    env = CHAT.environment(server)
+    hs("begin", env=env)
+    before = session_of(home)
+    # As an editor leaves one that nobody has used.
+    unused = before.with_name("20990101-000000-1")
+    (unused / "messages").mkdir(parents=True)
+    (unused / "session.conf").write_text(f"id={unused.name}\ncwd={project}\n", encoding="utf-8")
+
+    assert hs("--continue", "and now?", env=env).out == "Two.\n"
+    assert len(bodies(before)) == 4
+
+
+def test_continue_is_the_newest_session_of_this_directory(hs: Hs, serve: Serve, tmp_path: Path) -> None:
+    server = serve(CHAT, say("Here."), say("Elsewhere."), say("Again."))
+    env = CHAT.environment(server)
+    other = tmp_path / "other"
+    other.mkdir()
+    hs("begin here", env=env)
+    hs("begin elsewhere", env=env, cwd=other)
+
+    answer = hs("--continue", "and now?", env=env)
+
+    assert answer.out == "Again.\n", answer.err
+    assert "begin here" in str(server.requests[2])
+    assert "begin elsewhere" not in str(server.requests[2])
+
+
+def test_resume_is_the_session_that_changed_last(go: Go, hs: Hs) -> None:
+    server, _ = go(say("First."), say("Second."), words=("begin",))
+    answer = hs("resume", "go on", env=CHAT.environment(server))
+
+    assert answer.out == "Second.\n", answer.err
+    assert "First." in str(server.requests[1])
+
+
+@pytest.mark.parametrize("task", ["word " * 100, "ü" * 200, "x" * 100_000], ids=["words", "umlauts", "long"])
+def test_a_task_that_is_longer_than_a_file_name_is_no_session(hs: Hs, serve: Serve, task: str) -> None:
+    server = serve(CHAT, say("Done."))
+    # Before there is a directory of sessions, no name in it is too long.
+    assert hs("first", env=CHAT.environment(server)).code == 0
+
+    answer = hs(task, env=CHAT.environment(server))
+
+    assert (answer.code, answer.out) == (0, "Done.\n"), answer.err
+    assert server.requests[1]["messages"][-1]["content"].strip() == task.strip()
+
+
+MANY = "protocol=openai\nmodel=many/one\nurl=http://127.0.0.1:9/v1/chat/completions\n"
+
+
+@pytest.mark.parametrize(
+    ("provider", "name", "meant"),
+    [
+        ("openai", "gpt-5", "openai/gpt-5"),
+        ("openai", "claude-opus-4-5", "anthropic/claude-opus-4-5"),
+        ("openai", "whatever", "openai/whatever"),
+        ("openai", "anthropic/whatever", "anthropic/whatever"),
+        ("openai", "groq/whatever", "groq/whatever"),
+        ("openai", "big-one", "ours/big-one"),
+        ("openai", "many/one", "many/many/one"),
+        ("anthropic", "gpt-5", "openai/gpt-5"),
+        ("anthropic", "glm-9", "anthropic/glm-9"),
+        # A host of ours with models of those names keeps them.
+        ("ours", "gpt-4o", "ours/gpt-4o"),
+        ("ours", "claude-opus-4-5", "anthropic/claude-opus-4-5"),
+        ("ours", "ours/claude-opus-4-5", "ours/claude-opus-4-5"),
+        # Where models are called VENDOR/MODEL, the first part names no provider of ours.
+        ("many", "anthropic/claude-opus-4-5", "many/anthropic/claude-opus-4-5"),
+        ("many", "many/one", "many/many/one"),
+    ],
+)
+def test_whose_a_model_is(home: Path, project: Path, provider: str, name: str, meant: str) -> None:
+    providers = home / ".harness" / "providers"
+    write(providers / "ours.conf", MANY.replace("many/one", "big-one") + "auth_env=OURS\n")
+    write(providers / "many.conf", MANY + "auth_env=OURS\n")
+    keys = {"ANTHROPIC_API_KEY": "k", "OPENAI_API_KEY": "k", "OURS": "k"}
+    run = start({"HOME": str(home), **keys, "HARNESS_PROVIDER": provider, "HARNESS_MODEL": "m"}, project)
+    discovery.refresh(run)
+
+    assert str(choose_model.meant(run, name)) == meant
+
+
+def test_a_model_stays_where_its_own_provider_is_not_ready(home: Path, project: Path) -> None:
+    env = {"HOME": str(home), "OPENAI_API_KEY": "k", "HARNESS_PROVIDER": "openai", "HARNESS_MODEL": "m"}
+    run = start(env, project)
+    discovery.refresh(run)
+
+    assert str(choose_model.meant(run, "claude-opus-4-5")) == "openai/claude-opus-4-5"
+    assert not [name for name in choose_model.names(run) if name.startswith("claude")]

@@ -1,0 +1,236 @@
+"""`hs` in a fork of a process that has imported it: on a terminal and beside a test, too.
+
+A fork has arguments, environment, working directory, standard streams, signals and exit code of its own. It
+lacks what only the start of a program gives: the locale, and what the kernel shows of its arguments and
+environment. Tests of these start an interpreter.
+
+`python -m tests.loop.forked ADDRESS` is that process. Each connection brings three descriptors and a line of
+JSON: what is run, its arguments, directory and environment, and whether it has the terminal to itself. The
+process id is told there, and in the end the exit status. It ends with its standard input.
+"""
+
+from __future__ import annotations
+
+import atexit
+import fcntl
+import gc
+import importlib
+import io
+import json
+import os
+import pkgutil
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import termios
+import threading
+import time
+import traceback
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any, NoReturn
+
+from tests.loop import fork_relay
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+HS = "import sys; from harness_lib.hs.main import entry; sys.exit(entry())"
+
+
+class Forked(subprocess.Popen[str]):
+    """A `Popen` of the Python code `program` with arguments, which is forked.
+
+    With `terminal` its standard input is the terminal that it controls.
+    """
+
+    def __init__(
+        self, args: Sequence[str], *, program: str = HS, terminal: bool = False, **options: Any
+    ) -> None:
+        self._asked = {"program": program, "terminal": terminal}
+        super().__init__(args, encoding="utf-8", **options)
+
+    def _execute_child(self, args: Sequence[str], *popen: Any) -> None:
+        """Start it; called by `Popen` with what it has made of its own arguments."""
+        _, _, _, _, cwd, env, _, _, _, *pipes, _, _, _, _, _, start_new_session = popen[:21]
+        asked = {
+            **self._asked,
+            "args": list(args),
+            "cwd": str(cwd or Path.cwd()),
+            "env": dict(os.environ if env is None else env),
+            "session": start_new_session,
+        }
+        streams = [pipe if pipe >= 0 else own for own, pipe in enumerate((pipes[0], pipes[3], pipes[5]))]
+        self._told = fork_relay.start(_server(), streams, asked)
+        self.pid = int(self._told.readline())
+        self._close_pipe_fds(*pipes)  # type: ignore[attr-defined]
+        self._child_created = True
+
+    def _wait(self, timeout: float | None) -> int:
+        if self.returncode is None:
+            if not select.select([self._told], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired(self.args, timeout or 0)
+            self.returncode = int(self._told.readline())
+            self._told.close()
+        return self.returncode
+
+    def _internal_poll(self, _deadstate: int | None = None, **_: Any) -> int | None:
+        try:
+            return self._wait(0)
+        except subprocess.TimeoutExpired:
+            return None
+
+
+def run(
+    args: Sequence[str], *, program: str = HS, stdin: str | int = "", timeout: float = 90, **options: Any
+) -> subprocess.CompletedProcess[str]:
+    """Do as `subprocess.run` with captured output does; `stdin` is what it reads, or a descriptor."""
+    pipe = subprocess.PIPE
+    given = pipe if isinstance(stdin, str) else stdin
+    with Forked(
+        args, program=program, **{"stdin": given, "stdout": pipe, "stderr": pipe, **options}
+    ) as process:
+        try:
+            out, err = process.communicate(stdin if isinstance(stdin, str) else None, timeout)
+        except BaseException:
+            process.kill()
+            raise
+    return subprocess.CompletedProcess(args, process.returncode, out, err)
+
+
+def with_children() -> str:
+    """Return the program `hs` whose children that are `hs`, too, are forked."""
+    relay = [sys.executable, "-I", "-S", fork_relay.__file__, _server()]
+    return f"from harness_lib.system.install import launcher; launcher.hs = lambda: {relay!r}; {HS}"
+
+
+@cache
+def _server() -> str:
+    """Return where the process that forks for this one listens; it is started now, and ends with it."""
+    directory = tempfile.TemporaryDirectory(prefix="forked-")
+    address = f"{directory.name}/socket"
+    server = subprocess.Popen(
+        [sys.executable, "-m", "tests.loop.forked", address],
+        cwd=CHECKOUT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+
+    assert server.stdin is not None
+    assert server.stdout is not None
+    # Not `communicate`: who watches a fork has these streams, too, and may outlive the server.
+    ending = (server.stdin.close, server.wait, server.stdout.close, directory.cleanup)
+    atexit.register(lambda: [each() for each in ending])
+    assert server.stdout.readline() == b"ready\n"
+    return address
+
+
+# -- the server ------------------------------------------------------------------------------------------
+
+
+def _preload() -> None:
+    """Import all of our modules, and what they need."""
+    importlib.import_module("httpcore2")
+    for package in ("hs", "loop"):
+        for found in pkgutil.walk_packages(
+            importlib.import_module(f"harness_lib.{package}").__path__, f"harness_lib.{package}."
+        ):
+            if not found.name.endswith("__main__"):
+                importlib.import_module(found.name)
+    gc.collect()
+    gc.freeze()
+
+
+def _serve(address: str) -> None:
+    """Fork for whoever connects, until standard input ends."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those that wait for the forks
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(address)
+        listening.listen(32)
+        sys.stdout.write("ready\n")
+        sys.stdout.flush()
+        while sys.stdin not in select.select([listening, sys.stdin], [], [])[0]:
+            connection, _ = listening.accept()
+            if os.fork() == 0:
+                listening.close()
+                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                _watch(connection)
+                os._exit(0)
+            connection.close()
+
+
+def _watch(connection: socket.socket) -> None:
+    """Start what is asked for, wait for its end, and tell of it."""
+    data, descriptors, _, _ = socket.recv_fds(connection, 1 << 20, 3)
+    while not data.endswith(b"\n"):
+        data += connection.recv(1 << 20)
+    pid = os.fork()
+    if pid == 0:
+        connection.close()
+        _become(json.loads(data), descriptors)
+    for descriptor in descriptors:
+        os.close(descriptor)
+    connection.sendall(f"{pid}\n".encode())
+    if hasattr(os, "pidfd_open"):
+        ended = os.pidfd_open(pid)
+        if ended not in select.select([ended, connection.fileno()], [], [])[0]:
+            # Nobody asks for it any more.
+            os.kill(pid, signal.SIGKILL)
+    _, status = os.waitpid(pid, 0)
+    with suppress(OSError):
+        connection.sendall(f"{os.waitstatus_to_exitcode(status)}\n".encode())
+
+
+def _become(asked: dict[str, Any], descriptors: list[int]) -> NoReturn:
+    """Be the program, as an interpreter would be started with it, and end with its exit code."""
+    if asked["session"] or asked["terminal"]:
+        os.setsid()
+    for number, descriptor in enumerate(descriptors):
+        os.dup2(descriptor, number)
+    os.closerange(3, 256)
+    if asked["terminal"]:
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    os.chdir(asked["cwd"])
+    os.environ.clear()
+    os.environ.update(asked["env"])
+    time.tzset()
+    sys.path[0] = asked["cwd"]
+    sys.argv = ["forked", *asked["args"]]
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    sys.stdin, sys.stdout = _stream(0, "r", "strict"), _stream(1, "w", "strict")
+    sys.stderr = _stream(2, "w", "backslashreplace")
+    code = 1
+    try:
+        exec(asked["program"], {"__name__": "__main__"})
+        code = 0
+    except SystemExit as end:
+        if isinstance(end.code, str):
+            sys.stderr.write(f"{end.code}\n")
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
+    except BaseException:  # noqa: BLE001 (as the interpreter does)
+        traceback.print_exc()
+    finally:
+        # What was imported is not taken apart: most runs are shorter.
+        with suppress(OSError, ValueError):
+            threading._shutdown()  # type: ignore[attr-defined]
+            atexit._run_exitfuncs()
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError):
+                stream.flush()
+        os._exit(code & 0xFF)
+
+
+def _stream(descriptor: int, mode: str, errors: str) -> io.TextIOWrapper:
+    raw = open(descriptor, f"{mode}b", -1 if descriptor != 2 else 0, closefd=False)  # noqa: SIM115
+    buffered = raw if descriptor != 2 else io.BufferedWriter(raw)
+    return io.TextIOWrapper(
+        buffered, "utf-8", errors, line_buffering=descriptor == 2 or os.isatty(descriptor)
+    )
+
+
+if __name__ == "__main__":
+    _preload()
+    _serve(sys.argv[1])

@@ -1,0 +1,299 @@
+"""MCP servers: started together and after trust only, remembered, called like our tools."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from harness_lib.loop import follower
+from harness_lib.loop.follower import Ending
+from harness_lib.loop.mcp import tools
+from harness_lib.loop.tools import time_limit
+from tests.loop.conftest import CHAT, Done, Go, Hs, Serve, bodies, session_of
+from tests.loop.in_process import started
+from tests.loop.mcp_servers import OLD_SERVER, entry, have_ended, listening, offered
+from tests.loop.servers.script import say, use
+from tests.loop.source_files import write, write_servers
+
+
+def test_servers_that_do_not_answer_are_named_and_the_others_work(
+    done: Done, home: Path, project: Path
+) -> None:
+    write_servers(
+        home / ".harness",
+        silent=entry("silent"),
+        absent={"command": "/no/such/program"},
+        good=entry(),
+        none={},
+    )
+    _, answer = done(use("mcp__good__z_echo", text="x"), say("Done."))
+    assert "the MCP server silent is left out: no answer within 10 s" in answer.err
+    assert "the MCP server absent is left out" in answer.err
+    assert "the MCP server none in" in answer.err
+    assert have_ended(project)
+
+
+def test_all_servers_that_are_not_known_are_started_together(go: Go, home: Path, project: Path) -> None:
+    # Each begins when the other is there: one after the other, the first would be waited for in vain.
+    os.mkfifo(project / "met")
+    meetings = {"a": "cat met", "b": "echo > met"}
+    shells = {name: f"{meets}; exec {OLD_SERVER}" for name, meets in meetings.items()}
+    entries = {name: {"command": "sh", "args": ["-c", script]} for name, script in shells.items()}
+    write_servers(home / ".harness", **entries)
+    server, answer = go(say("Done."))
+    assert "is left out" not in answer.err
+    assert offered(server.requests[0]) == ["mcp__a__spoken", "mcp__b__spoken"]
+
+
+@pytest.mark.usefixtures("in_process")
+def test_a_server_has_ten_seconds_to_start_and_is_ended_behind_them(
+    serve: Serve, home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from harness_lib.loop.mcp import client  # noqa: PLC0415 (it loads the package)
+
+    assert client.START_SECONDS == 10
+    monkeypatch.setattr(client, "START_SECONDS", 1.0)
+    hangs = {"command": "sh", "args": ["-c", "echo $$ >> started; exec sleep 600"]}
+    write_servers(home / ".harness", one=hangs, two=hangs)
+    server = serve(CHAT, say("Done."))
+    run = started(home, project, CHAT, server)
+    noticed: list[str] = []
+    run.notices.append(noticed.append)
+
+    ending = follower.follow(run)
+    run.close()
+
+    assert ending == Ending("Done.", failed=False)
+    late = "is left out: no answer within 1 s."
+    assert noticed == [f"the MCP server {name} {late}" for name in ("one", "two")]
+    assert have_ended(project)
+
+
+def test_a_projects_servers_start_after_trust_only(hs: Hs, serve: Serve, project: Path) -> None:
+    write_servers(project / ".harness", one=entry())
+    server = serve(CHAT, say("Done."))
+    env = CHAT.environment(server)
+
+    before = hs("go", env=env)
+    assert offered(server.requests[0]) == []
+    assert not (project / "started").exists()
+    hs("trust")
+    hs("go", env=env)
+
+    assert "run: hs trust" in before.err
+    assert "mcp__one__z_echo" in offered(server.requests[1])
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", '{"mcpServers": 1}', '{"mcpServers": {"a": {"type": "sse", "url": "x"}}}']
+)
+def test_a_file_that_names_no_servers_is_named_and_left_out(done: Done, home: Path, text: str) -> None:
+    write(home / ".harness" / "mcp.json", text)
+    _, answer = done(say("Done."))
+    assert "left out" in answer.err
+
+
+def test_a_server_over_http_that_is_not_there_is_named(hs: Hs, serve: Serve, home: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    other = ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler)
+    threading.Thread(target=other.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+    server = serve(CHAT, say("Done."))
+    urls = {"none": f"http://127.0.0.1:{port}/mcp", "bad": "nowhere"}
+    urls["other"] = f"http://127.0.0.1:{other.server_address[1]}/mcp"
+    write_servers(home / ".harness", **{name: {"url": url} for name, url in urls.items()})
+
+    answer = hs("go", env=CHAT.environment(server))
+    other.shutdown()
+    other.server_close()
+
+    assert answer.out == "Done.\n", answer.err
+    for name in urls:
+        assert f"the MCP server {name} is left out" in answer.err
+
+
+def test_what_a_server_has_is_known_without_starting_it_again(
+    hs: Hs, serve: Serve, home: Path, project: Path
+) -> None:
+    write_servers(home / ".harness", one=entry())
+    server = serve(CHAT, say("Done."))
+    env = CHAT.environment(server)
+    hs("go", env=env)
+    started = (project / "started").read_text(encoding="utf-8")
+
+    hs("go", env=env)
+    listed = hs("tools", env=env)
+
+    assert (project / "started").read_text(encoding="utf-8") == started
+    assert offered(server.requests[0]) == offered(server.requests[1])
+    assert "mcp__one__z_echo" in listed.out
+
+
+def test_the_order_in_which_a_server_tells_its_tools_changes_no_request(go: Go, hs: Hs, home: Path) -> None:
+    write_servers(home / ".harness", one=entry())
+    server, _ = go(say("Done."))
+    (kept,) = (home / ".harness" / "mcp").iterdir()
+    value = json.loads(kept.read_text(encoding="utf-8"))
+    kept.write_text(json.dumps({**value, "tools": value["tools"][::-1]}), encoding="utf-8")
+
+    hs("go", env=CHAT.environment(server))
+
+    assert server.requests[0]["tools"] == server.requests[1]["tools"]
+
+
+def test_names_are_what_hosts_take() -> None:
+    long = tools.name_of("server", "x" * 100)
+    assert tools.name_of("a.b c", "d/e") == "mcp__a_b_c__d_e"
+    assert len(long) == 64
+    assert long != tools.name_of("server", "x" * 101)
+    assert os.sep not in tools.name_of("../..", "..")
+
+
+def test_a_list_that_is_old_is_asked_for_beside_the_work_for_the_next_session(
+    hs: Hs, serve: Serve, home: Path
+) -> None:
+    write_servers(home / ".harness", one=entry())
+    kept = home / ".harness" / "mcp"
+    renewed = f"while ! grep -q z_echo '{kept}'/*.json; do sleep 0.05; done"
+    server = serve(CHAT, say("Done."), use("bash", command=renewed), say("Done."))
+    env = CHAT.environment(server)
+    hs("go", env=env)
+    (path,) = kept.iterdir()
+    value = json.loads(path.read_text(encoding="utf-8"))
+    # As it was told by an older version of the server, long ago.
+    value["tools"] = [tool for tool in value["tools"] if tool["name"] != "z_echo"]
+    path.write_text(json.dumps(value), encoding="utf-8")
+    os.utime(path, (0, 0))
+
+    hs("go", env=env)
+    hs("go", env=env)
+
+    # In the session it stays as it was, or the host's cache would be worth nothing.
+    shown = [["mcp__one__z_echo" in offered(request)] for request in server.requests]
+    assert shown == [[True], [False], [False], [True]]
+
+
+def test_tools_whose_names_become_one_are_told_apart(go: Go, home: Path) -> None:
+    write_servers(home / ".harness", **{"a.b": entry(), "a_b": entry()})
+    server, _ = go(say("Done."))
+    names = [name for name in offered(server.requests[0]) if "z_echo" in name]
+    assert len(names) == 2
+    assert "mcp__a_b__z_echo" in names
+
+
+def test_a_tool_of_a_server_is_called_like_ours(hs: Hs, serve: Serve, home: Path, project: Path) -> None:
+    write_servers(home / ".harness", **{"a.server": entry(env={"OURS": "${A_VARIABLE}"})})
+    calls = (use("mcp__a_server__z_echo", text="x"), use("mcp__a_server__a_environment"))
+    server = serve(CHAT, *calls, use("mcp__a_server__fail"), say("Done."))
+    env = {**CHAT.environment(server), "A_VARIABLE": "known", "OPENAI_API_KEY": "secret"}
+
+    answer = hs("go", env=env)
+
+    assert answer.out == "Done.\n", answer.err
+    assert offered(server.requests[0]) == [
+        "mcp__a_server__a_environment",
+        "mcp__a_server__die",
+        "mcp__a_server__fail",
+        "mcp__a_server__spoken",
+        "mcp__a_server__z_echo",
+    ]
+    results = [body for name, body in bodies(session_of(home)) if "tool_result" in name]
+    assert results[0] == "echo: x\n"
+    # Of the environment it gets what its entry names, and it works in the session's directory.
+    assert results[1] == f"known False {project.name}\n"
+    assert "Error executing tool fail" in results[2]
+    assert have_ended(project)
+
+
+def test_a_server_that_chatters_is_understood_and_not_heard(done: Done, home: Path) -> None:
+    chatters = f"echo Listening now; echo; exec {OLD_SERVER}"
+    write_servers(home / ".harness", a={"command": "sh", "args": ["-c", chatters]})
+    server, answer = done(use("mcp__a__spoken"), say("Done."))
+    assert "Traceback" not in answer.err
+    assert offered(server.requests[0]) == ["mcp__a__spoken"]
+    assert "Listening now" in (session_of(home) / "mcp.log").read_text(encoding="utf-8")
+
+
+def test_an_approval_of_reading_knows_what_a_server_says_of_its_tools(go: Go, home: Path) -> None:
+    write_servers(home / ".harness", one=entry())
+    go(
+        use("mcp__one__z_echo", text="x"),
+        use("mcp__one__a_environment"),
+        say("Done."),
+        words=("--approve", "read-only", "go"),
+    )
+    results = [body for name, body in bodies(session_of(home)) if "tool_result" in name]
+    assert results[0] == "echo: x\n"
+    assert "denied" in results[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "protocol"), [("mcp_server.py", "2026-07-28"), ("old_mcp_server.py", "2025-06-18")]
+)
+def test_a_server_is_spoken_with_over_http_with_sessions_and_without(
+    hs: Hs, serve: Serve, home: Path, project: Path, name: str, protocol: str
+) -> None:
+    server = serve(CHAT, use("mcp__far__spoken"), use("mcp__far__spoken"), say("Done."))
+    env = CHAT.environment(server) | {"A_KEY": "of mine"}
+
+    with listening(name, project) as address:
+        headers = {"Authorization": "Bearer ${A_KEY}"}
+        write_servers(home / ".harness", far={"url": address, "headers": headers})
+        answer = hs("go", env=env)
+
+    assert answer.out == "Done.\n", answer.err
+    results = [body for name, body in bodies(session_of(home)) if "tool_result" in name]
+    assert results == [f"{protocol} Bearer of mine\n"] * 2
+
+
+@pytest.mark.parametrize(
+    ("name", "protocol"), [("mcp_server.py", "2026-07-28"), ("old_mcp_server.py", "2025-06-18")]
+)
+def test_the_newest_protocol_that_a_server_knows_is_spoken_over_pipes_too(
+    go: Go, home: Path, name: str, protocol: str
+) -> None:
+    write_servers(home / ".harness", near=entry(program=name))
+    go(use("mcp__near__spoken"), say("Done."))
+    results = [body for name, body in bodies(session_of(home)) if "tool_result" in name]
+    assert results == [f"{protocol} None\n"]
+
+
+def test_a_call_that_is_not_answered_ends_with_its_limit(done: Done, home: Path, project: Path) -> None:
+    write_servers(
+        home / ".harness",
+        slow=entry(program="hanging_mcp_server.py"),
+        one=entry(),
+    )
+    done(
+        use("mcp__slow__hang"),
+        use("mcp__one__z_echo", text="x"),
+        say("Done."),
+        env={"HARNESS_TOOL_TIMEOUT": "1"},
+    )
+    results = [body for name, body in bodies(session_of(home)) if "tool_result" in name]
+    assert results == ["error: the MCP server slow failed: no answer within 1 s\n", "echo: x\n"]
+    assert (project / "hanging").exists()
+
+
+def test_the_limit_of_a_call_is_two_minutes_where_nothing_else_is_said() -> None:
+    assert time_limit.seconds({}) == 120
+    assert time_limit.seconds({"HARNESS_TOOL_TIMEOUT": "7"}) == 7
+    assert time_limit.seconds({"HARNESS_TOOL_TIMEOUT": "soon"}) == 120
+
+
+def test_a_server_that_dies_in_a_call_is_started_again_for_the_next(
+    done: Done, home: Path, project: Path
+) -> None:
+    write_servers(home / ".harness", one=entry())
+    done(use("mcp__one__die"), use("mcp__one__z_echo", text="x"), say("Done."))
+    results = [body for name, body in bodies(session_of(home)) if "tool_result" in name]
+    assert "the MCP server one failed" in results[0]
+    assert results[1] == "echo: x\n"
+    assert have_ended(project)

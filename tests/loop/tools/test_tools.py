@@ -1,0 +1,209 @@
+"""The tools: what they do, what they tell the model, and how much of its context they may take."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from harness_lib.loop import discovery, processes
+from harness_lib.loop.plugins import Result
+from harness_lib.loop.runtime import Runtime
+from harness_lib.loop.tools import anchors
+from harness_lib.system.processes import process
+from tests.loop.source_files import write
+from tests.loop.tools.conftest import Do
+
+
+@pytest.mark.parametrize(
+    ("line", "number", "expected"),
+    [
+        ("alpha", 1, "MX"),
+        ("", 2, "WS"),
+        ("}", 3, "QR"),
+        ("#!/bin/sh", 1, "KX"),
+        ("0", 1, "BR"),
+        ("alpha \t\r", 1, "MX"),
+    ],
+)
+def test_anchors_are_those_of_the_original(line: str, number: int, expected: str) -> None:
+    assert anchors.letters(line, number) == expected
+
+
+@pytest.mark.parametrize("content", ["", "no line break", "two\n\n", "\r\n", "ünïcode\n"])
+def test_a_written_file_holds_what_was_given(do: Do, project: Path, content: str) -> None:
+    result = do("write_file", path="deep/down/f", content=content)
+
+    assert (project / "deep/down/f").read_bytes() == content.encode()
+    assert result.text == f"wrote {len(content.encode())} bytes to deep/down/f"
+
+
+def test_writing_keeps_mode_and_symlink(do: Do, project: Path) -> None:
+    write(project / "real", "old\n")
+    (project / "real").chmod(0o755)
+    (project / "link").symlink_to("real")
+
+    do("write_file", path="link", content="new\n")
+
+    assert (project / "link").is_symlink()
+    assert (project / "real").read_text(encoding="utf-8") == "new\n"
+    assert (project / "real").stat().st_mode & 0o777 == 0o755
+
+
+def test_edits_name_lines_as_they_were_read(do: Do, project: Path) -> None:
+    write(project / "f", "a\nb\nc\nd\n")
+    at = {line: f"{number}#{anchors.letters(line, number)}" for number, line in enumerate("abcd", 1)}
+    edits = [
+        {"type": "replace_range", "pos": at["b"], "end": at["c"], "content": ["B", f"{at['c']}:C", "more"]},
+        {"type": "append_at", "pos": at["d"], "content": "after d"},
+        {"type": "prepend_at", "pos": at["a"], "content": "before a"},
+        {"type": "append_file", "content": ["last"]},
+        {"type": "prepend_file", "content": ["first"]},
+    ]
+
+    result = do("edit_file", path="f", edits=edits)
+
+    assert not result.error, result.text
+    lines = (project / "f").read_text(encoding="utf-8").splitlines()
+    assert lines == ["first", "before a", "a", "B", "C", "more", "d", "after d", "last"]
+
+
+def test_edits_that_overlap_change_nothing(do: Do, project: Path) -> None:
+    write(project / "f", "a\nb\n")
+    pos = f"1#{anchors.letters('a', 1)}"
+    edit = {"type": "replace_range", "pos": pos, "content": "x"}
+
+    assert do("edit_file", path="f", edits=[edit, edit]).error
+    assert (project / "f").read_text(encoding="utf-8") == "a\nb\n"
+
+
+def test_a_file_without_a_last_line_break_keeps_none(do: Do, project: Path) -> None:
+    write(project / "f", "a\nb")
+    edit = {"type": "replace_range", "pos": f"1#{anchors.letters('a', 1)}", "content": "A"}
+
+    do("edit_file", path="f", edits=[edit])
+
+    assert (project / "f").read_text(encoding="utf-8") == "A\nb"
+
+
+@pytest.mark.parametrize("tool", ["read_file", "edit_file", "replace"])
+def test_what_is_no_text_file_is_an_error_for_the_model(do: Do, project: Path, tool: str) -> None:
+    (project / "binary").write_bytes(b"\xff\xfe\0")
+    arguments = {"edits": [{"type": "append_file", "content": "x"}], "old": "a", "new": "b"}
+
+    for path in ("binary", ".", "missing", "", "a\0b"):
+        assert do(tool, path=path, **arguments).error
+    assert (project / "binary").read_bytes() == b"\xff\xfe\0"
+
+
+def test_a_file_of_one_long_line_is_bounded_too(do: Do, project: Path) -> None:
+    write(project / "f", "x" * 1_000_000)
+
+    result = do("read_file", path="f")
+
+    assert result.text.startswith("1#")
+    assert "all of it in" in result.text
+    assert len(result.text) < 60_000
+
+
+def test_a_command_has_nothing_to_read_and_runs_in_the_sessions_directory(do: Do, project: Path) -> None:
+    assert do("bash", command="cat; pwd") == Result(str(project))
+
+
+def times_out(do: Do, project: Path, command: str) -> int:
+    """Let `command` take too long; return the process id that it has written into the file `pid`."""
+    path = project / "pid"
+    # On a busy machine a short time may be over before the command has begun.
+    for seconds in (1, 10, 60):
+        result = do("bash", command=command, timeout=seconds)
+        assert result.error
+        assert f"timed out after {seconds} seconds" in result.text
+        if path.exists() and (pid := path.read_text(encoding="utf-8")):
+            return int(pid)
+    pytest.fail("the command does not begin")
+
+
+def test_a_command_that_takes_too_long_is_ended_with_what_it_started(do: Do, project: Path) -> None:
+    pid = times_out(do, project, "sleep 300 & echo $! > pid; wait")
+
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "setsid sleep 300 & echo $! > pid; wait",
+        "setsid sh -c 'echo $$ > pid; sleep 300 & wait' & wait",
+        "trap '' TERM; echo $$ > pid; while :; do sleep 0.1; done",
+        "setsid sh -c 'trap \"\" TERM; echo $$ > pid; while :; do sleep 0.1; done' & wait",
+    ],
+    ids=["in a session of its own", "with a child", "deaf to TERM", "both"],
+)
+def test_all_that_a_command_has_started_ends_with_its_time(
+    do: Do, project: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.setattr(processes, "GRACE_SECONDS", 0.5)
+
+    pid = times_out(do, project, command)
+
+    # It has its signal; that it is gone takes a moment.
+    end = time.monotonic() + 60
+    while process.alive(pid):
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def test_what_is_too_long_for_the_model_is_kept_in_the_session(do: Do, run: Runtime) -> None:
+    result = do("bash", command="seq 1 20000")
+
+    assert result.text.startswith("1\n2\n")
+    assert result.text.endswith("19999\n20000")
+    assert len(result.text) < 60_000
+    assert run.session
+    (kept,) = (run.session.directory / "output").iterdir()
+    assert str(kept) in result.text
+    assert kept.read_text(encoding="utf-8").splitlines() == [str(number) for number in range(1, 20001)]
+
+
+def test_no_credential_of_a_provider_is_in_a_commands_environment(do: Do, run: Runtime) -> None:
+    names = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GROQ_API_KEY")
+    run.env.update(dict.fromkeys(names, "top-secret"))
+
+    result = do("bash", command="env")
+
+    assert "top-secret" not in result.text
+    assert "SOME_KEY=secret" in result.text
+
+
+def test_a_command_may_be_longer_than_an_argument_of_the_system(do: Do, project: Path) -> None:
+    text = "a line of töxt\n" * 20_000
+
+    result = do("bash", command=f"cat > made <<'END'\n{text}END\necho $((6 * 7)) $0 $#; exit 3")
+
+    assert result == Result("42 bash 0\n[exit status 3]", error=True)
+    assert (project / "made").read_text(encoding="utf-8") == text
+
+
+def test_a_program_that_cannot_be_started_leaves_no_file_open(project: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        processes.run(["no-such-program"], env={}, cwd=project)
+
+
+@pytest.mark.parametrize("name", ["nope", "../bash", "a/b", "", "x\0y", "a\nb"])
+def test_a_tool_that_there_is_not_is_an_error_for_the_model(do: Do, name: str) -> None:
+    assert do(name) == Result(f"error: tool '{name}' not found", error=True)
+
+
+def test_a_result_may_take_a_tenth_of_the_models_context(do: Do, run: Runtime, home: Path) -> None:
+    write(home / ".harness" / "models.conf", "small context=10000\n")
+    discovery.refresh(run)
+    run.env["HARNESS_MODEL"] = "small-1"
+
+    fits, exceeds = do("bash", command="printf %4000d 1"), do("bash", command="printf %4001d 1")
+
+    assert len(fits.text) == 4000
+    assert "4001 bytes in all, all of it in" in exceeds.text
+    assert len(exceeds.text) < 4500

@@ -1,0 +1,260 @@
+"""What others have written and what the surroundings lack ends nothing: odd hosts and answers."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+import threading
+from contextlib import ExitStack, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness_lib.hs.setup import session_store
+from harness_lib.loop import follower, runtime
+from harness_lib.loop.failures import TransientError
+from harness_lib.loop.follower import Ending
+from harness_lib.loop.wires import http
+from tests.loop.conftest import ANTHROPIC, CHAT, RESPONSES, Follow, Serve, Wire
+from tests.loop.environment import environment
+from tests.loop.in_process import calls_of, results_of, started
+from tests.loop.servers.script import Json, Step, Use, say
+
+PASSING: dict[str, Json] = {
+    "anthropic": {"type": "error", "error": {"type": "overloaded_error", "message": "Too much."}},
+    "chat": {"error": {"message": "Too much."}},
+    "responses": {"type": "error", "code": "server_error", "message": "Too much."},
+}
+LASTING: dict[str, Json] = {
+    "anthropic": {"type": "error", "error": {"type": "invalid_request_error", "message": "Not this."}},
+    "responses": {"type": "response.failed", "response": {"error": {"code": "bad", "message": "Not this."}}},
+}
+CALL = (Use("bash", {"command": "echo x >> ran"}),)
+
+
+def test_an_answer_with_an_error_in_it_is_asked_again_and_runs_nothing(
+    follow: Follow, wire: Wire, project: Path
+) -> None:
+    _, _, ending = follow(wire, Step(uses=CALL, inserted=(PASSING[wire.name],)), say("Done."))
+    assert ending == Ending("Done.", failed=False)
+    assert not (project / "ran").exists()
+
+
+@pytest.mark.parametrize("wire", [ANTHROPIC, RESPONSES], ids=lambda wire: wire.name)
+def test_an_error_in_a_stream_that_will_not_pass_is_said(follow: Follow, wire: Wire) -> None:
+    _, server, ending = follow(wire, Step(uses=CALL, inserted=(LASTING[wire.name],)))
+    assert ending.failed
+    assert "Not this." in ending.output
+    assert len(server.requests) == 1
+
+
+def test_unknown_events_and_data_without_a_space_change_nothing(
+    follow: Follow, wire: Wire, project: Path
+) -> None:
+    news: tuple[Json, ...] = ({"type": "news.of.tomorrow", "index": 7, "delta": {"x": 1}}, {"type": "ping"})
+    _, _, ending = follow(
+        wire, Step(uses=CALL, inserted=news, glued=True), Step("Done.", inserted=news, glued=True)
+    )
+    assert ending == Ending("Done.", failed=False)
+    assert (project / "ran").read_text(encoding="utf-8") == "x\n"
+
+
+def test_a_page_in_place_of_an_error_is_asked_again_and_shown_in_short(follow: Follow, wire: Wire) -> None:
+    page = f"<html><h1>502 Bad Gateway</h1>{'<br>' * 5000}</html>"
+    _, server, ending = follow(wire, Step(status=502, html=page))
+    assert ending.failed
+    assert "502 Bad Gateway" in ending.output
+    assert len(ending.output) < 1000
+    assert len(server.requests) == 3
+
+
+def test_a_host_that_says_nothing_is_asked_again(
+    follow: Follow, wire: Wire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http, "SILENCE_SECONDS", 2.0)
+    _, _, ending = follow(wire, Step(silent=True), say("Done."))
+    assert ending == Ending("Done.", failed=False)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems keep more connections waiting")
+def test_a_host_that_takes_no_connection_is_waited_for_shorter_than_one_that_thinks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert (http.CONNECT_SECONDS, http.SILENCE_SECONDS) == (10.0, 300.0)
+    monkeypatch.setattr(http, "CONNECT_SECONDS", 0.5)
+    kept: dict[str, Any] = {}
+    with ExitStack() as sockets:
+        deaf = sockets.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
+        # Whoever stands before us leaves no room: the system does not even answer.
+        for _ in range(4):
+            waiting = sockets.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(deaf.getsockname())
+        port = deaf.getsockname()[1]
+
+        with pytest.raises(TransientError, match=r"cannot be reached: (?!it said nothing)"):
+            list(http.events(kept, f"http://127.0.0.1:{port}/v1/messages", {}, {}))
+    http.forget(kept)
+
+
+class _Endless(BaseHTTPRequestHandler):
+    """Sends the class's `chunk` until the client hangs up."""
+
+    status, kind, chunk = 200, "text/event-stream", b""
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["content-length"]))
+        self.send_response(self.status)
+        self.send_header("content-type", self.kind)
+        self.end_headers()
+        with suppress(OSError):
+            while True:
+                self.wfile.write(self.chunk)
+
+    def log_message(self, *args: object) -> None:
+        """Say nothing."""
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "chunk"),
+    [
+        (200, "text/event-stream", b'data: {"choices":[{"delta":{"content":"x"}}]}\n\n'),
+        (200, "text/event-stream", b": says nothing that is read\n\n"),
+        (200, "application/json", b" " * 1000),
+        (400, "text/html", b"<br>" * 1000),
+    ],
+)
+def test_an_answer_without_an_end_is_given_up(
+    home: Path, project: Path, monkeypatch: pytest.MonkeyPatch, status: int, kind: str, chunk: bytes
+) -> None:
+    monkeypatch.setattr(http, "ANSWER_LIMIT", 1_000_000)
+    handler = type("Handler", (_Endless,), {"status": status, "kind": kind, "chunk": chunk})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        url = f"http://127.0.0.1:{server.server_port}{CHAT.path}"
+        env = environment({"HOME": str(home), "OPENAI_API_URL": url, "HARNESS_LOG": os.devnull})
+        run = runtime.start({**env, "HARNESS_PROVIDER": "openai", "HARNESS_MODEL": "m"}, project)
+        run.session = session_store.create(run)
+
+        ending = follower.follow(run)
+        run.close()
+        server.shutdown()
+
+    assert ending.failed
+    assert "sent more than 1000000 bytes without an end" in ending.output
+
+
+ODD: list[tuple[Wire, Json]] = [
+    (CHAT, {"choices": "none"}),
+    (CHAT, {"choices": [None]}),
+    (CHAT, {"choices": [{"delta": ["none"]}]}),
+    (CHAT, {"choices": [{"delta": {"content": ["none"], "tool_calls": [None], "refusal": {}}}]}),
+    (CHAT, {"choices": [], "usage": "none"}),
+    (ANTHROPIC, {"type": "content_block_start", "content_block": "none"}),
+    (ANTHROPIC, {"type": "content_block_start", "index": [], "content_block": None}),
+    (ANTHROPIC, {"type": "content_block_delta", "delta": "none"}),
+    (ANTHROPIC, {"type": "content_block_stop"}),
+    (ANTHROPIC, {"type": "message_delta", "delta": None, "usage": "none"}),
+    (RESPONSES, {"type": "response.output_item.done", "item": "none"}),
+    (RESPONSES, {"type": "response.output_item.done", "output_index": [], "item": {"type": "none"}}),
+    (RESPONSES, {"type": "response.output_text.delta", "delta": None}),
+]
+HALVES = ("\ud83d", "\ude00")
+
+
+def chunk(**delta: object) -> Json:
+    return {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
+
+
+def call(command: str, **more: object) -> Json:
+    return {
+        "id": command,
+        "function": {"name": "bash", "arguments": json.dumps({"command": command})},
+        **more,
+    }
+
+
+@pytest.mark.parametrize(
+    ("wire", "event"), ODD, ids=[f"{wire.name}-{json.dumps(event)}" for wire, event in ODD]
+)
+def test_an_event_of_another_shape_changes_nothing(follow: Follow, wire: Wire, event: Json) -> None:
+    _, _, ending = follow(wire, Step("Done.", inserted=(event,)))
+    assert (ending.failed, ending.output.removeprefix("{}")) == (False, "Done.")
+
+
+def test_an_answer_that_is_nested_without_end_is_asked_again(follow: Follow, wire: Wire) -> None:
+    deep = "[" * 100_000
+    run, _, ending = follow(wire, Step(uses=(Use("bash", raw=deep),)), say("Done."))
+    assert ending == Ending("Done.", failed=False)
+    assert "are no JSON object" in results_of(run)[0]
+
+
+@pytest.mark.usefixtures("in_process")
+def test_a_character_that_comes_in_two_halves_is_one(serve: Serve, home: Path, project: Path) -> None:
+    halves = tuple(chunk(content=half) for half in HALVES)
+    server = serve(CHAT, Step("Done.", inserted=halves))
+    run = started(home, project, CHAT, server)
+    shown: list[Json] = []
+    run.stream.listeners.append(shown.append)
+
+    ending = follower.follow(run)
+
+    assert "\N{GRINNING FACE}" in ending.output
+    assert "\N{GRINNING FACE}" in "".join(each["text"] for each in shown if each["type"] == "text")
+
+
+def test_half_a_character_without_the_other_is_replaced(follow: Follow, wire: Wire) -> None:
+    _, _, ending = follow(wire, say(f"Done{HALVES[0]}."))
+    assert ending == Ending("Done\ufffd.", failed=False)
+
+
+@pytest.mark.parametrize(
+    ("command", "heard"),
+    [("echo 'a\0b'", "NUL"), (f"echo 'a{HALVES[0]}b'", "a\ufffdb")],
+    ids=["NUL", "half a character"],
+)
+def test_a_command_that_no_system_takes_is_answered(
+    follow: Follow, wire: Wire, command: str, heard: str
+) -> None:
+    run, _, ending = follow(wire, Step(uses=(Use("bash", {"command": command}),)), say("Done."))
+    assert ending == Ending("Done.", failed=False)
+    assert heard in results_of(run)[0]
+
+
+def test_a_time_without_end_is_refused(follow: Follow, wire: Wire) -> None:
+    endless = Use("bash", raw='{"command": "echo x", "timeout": 1e999}')
+    run, _, ending = follow(wire, Step(uses=(endless,)), say("Done."))
+    assert ending == Ending("Done.", failed=False)
+    assert "timeout must be a number" in results_of(run)[0]
+
+
+@pytest.mark.parametrize("number", [{"index": 0}, {}], ids=["alike", "not at all"])
+@pytest.mark.parametrize("apart", [True, False])
+def test_calls_that_a_host_does_not_number_apart_all_run(follow: Follow, number: Json, apart: bool) -> None:
+    calls = [call("echo one", **number), call("echo two", **number)]
+    chunks = [chunk(tool_calls=[each]) for each in calls] if apart else [chunk(tool_calls=calls)]
+    last = {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}
+    run, _, ending = follow(CHAT, Step(inserted=(*chunks, last)), say("Done."))
+    assert ending == Ending("Done.", failed=False)
+    assert [each.input for each in calls_of(run)] == [{"command": "echo one"}, {"command": "echo two"}]
+    assert results_of(run) == ["one", "two"]
+
+
+def test_arguments_that_are_no_text_but_an_object_count(follow: Follow) -> None:
+    one = {"id": "a", "index": 0, "function": {"name": "bash", "arguments": {"command": "echo one"}}}
+    run, _, ending = follow(CHAT, Step(inserted=(chunk(tool_calls=[one]),)), say("Done."))
+    assert ending == Ending("Done.", failed=False)
+    assert results_of(run) == ["one"]
+
+
+@pytest.mark.parametrize(
+    "delta", [{"refusal": "I will not."}, {"content": [{"type": "text", "text": "I will not."}]}]
+)
+def test_what_is_said_in_another_field_or_in_parts_is_the_answer(follow: Follow, delta: Json) -> None:
+    _, _, ending = follow(CHAT, Step(inserted=(chunk(**delta),)))
+    assert ending.output.strip() == "I will not."

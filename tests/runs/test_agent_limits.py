@@ -72,7 +72,7 @@ def test_a_budget_of_the_run_ends_it_after_what_runs(workshop: Workshop) -> None
 def test_what_is_the_providers_is_waited_out_and_costs_no_attempt(workshop: Workshop, tmp_path: Path) -> None:
     """A limit that is over soon, then trouble; a limit of the run that its last task reaches ends nothing."""
     workshop.add("Limited", "grep -q done f")
-    moment = datetime.now(timezone.utc) + timedelta(seconds=30)
+    moment = datetime.now(timezone.utc) + timedelta(seconds=5)
     said_first = [{"limit_resets_at": moment.isoformat()}, {"transient": "529 overloaded"}]
     seen = tmp_path / "seen"
     seen.write_text("".join(f"{json.dumps(each)}\n" for each in said_first))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.runs.workshop import Workshop
+from tests.runs.workshop import HURRIED, Workshop
 
 
 def test_agents_end_as_they_like_and_the_check_decides(workshop: Workshop, tmp_path: Path) -> None:
@@ -20,7 +20,7 @@ def test_agents_end_as_they_like_and_the_check_decides(workshop: Workshop, tmp_p
         do="write i half\nonce exit 3\nsh test ! -f trace\nwrite i done",
     )
 
-    said = workshop.run("--no-final-check")
+    said = workshop.run("--no-final-check", **HURRIED)
 
     assert said.returncode == 9, said.stdout + said.stderr
     assert log.read_text() == "x\n"

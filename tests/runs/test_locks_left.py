@@ -12,7 +12,7 @@ import pytest
 from harness_lib.attempts import target_branch
 from harness_lib.core.context import Context
 from harness_lib.system.git import clones, locks
-from tests.runs.workshop import Workshop
+from tests.runs.workshop import HURRIED, Workshop
 from tests.system.git.gitrepo import put, sh
 
 
@@ -25,7 +25,7 @@ def test_a_task_that_cannot_be_handed_back_is_halted_and_the_others_are_done(
     workshop.add("Stuck", "grep -q done a", do=f"write a half\ntouch {started}\nwait {go}")
     workshop.file_task("b")
     workshop.file_task("c")
-    run = workshop.start("-j", workers, "--notify", f"echo $HARNESS_EVENT >> {news}")
+    run = workshop.start("-j", workers, "--notify", f"echo $HARNESS_EVENT >> {news}", **HURRIED)
     workshop.wait_for("the agent starts", started.exists)
     place = workshop.task("task-001")["worktree"]
     own = clones.at(workshop.git, Path(place))
@@ -46,7 +46,7 @@ def test_a_task_that_cannot_be_handed_back_is_halted_and_the_others_are_done(
     assert sh(workshop.top, "show", f"{kept[0]}:a").strip() == "half"
     assert "harness rescue show task-001/1" in stuck["halt"]
     assert news.read_text().split() == ["stopped"]
-    assert workshop.run().returncode == 9
+    assert workshop.run(**HURRIED).returncode == 9
 
 
 @pytest.mark.parametrize("name", ["packed-refs", "refs/heads/harness/main"])

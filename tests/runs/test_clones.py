@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from harness_lib.attempts import worktree_slots
 from harness_lib.system.git import clones
 from tests.runs.workshop import Workshop
 from tests.system.git.gitrepo import put, sh
@@ -267,3 +268,17 @@ def test_a_run_that_an_earlier_version_has_begun_is_recovered(shared: Workshop, 
     assert sh(shared.top, "for-each-ref", "refs/harness/seen") == ""
     assert list((shared.home / "worktrees").glob("*")) == []
     shared.done_is_done()
+
+
+def test_work_trees_whose_directory_a_person_has_deleted_are_in_nobodys_way(shared: Workshop) -> None:
+    ctx = shared.context()
+    place = worktree_slots.directory_of(ctx, "run-1").slot(1)
+    worktree_slots.checkout_clean(ctx, place, str(ctx.git.head()))
+    shutil.rmtree(shared.home / "worktrees")
+
+    worktree_slots.checkout_clean(ctx, place, str(ctx.git.head()))
+
+    shutil.rmtree(shared.home / "worktrees")
+    shared.file_task("f")
+    assert shared.run("--no-final-check").returncode == 0
+    assert len(sh(shared.top, "worktree", "list").splitlines()) == 1

@@ -66,6 +66,7 @@ def add(main: Git, path: Path, commit: str) -> Git:
     """Make a work tree at `path` that stands at `commit`; `renew` gives it a clone."""
     atomic.make_directory(path.parent)
     with family_lock.alone(main.common_dir / worktrees.LOCK):
+        _unlock_lost(main)
         main.run("worktree", "prune")
         try:
             main.run("worktree", "add", "--quiet", "--force", "--detach", str(path), commit)
@@ -76,6 +77,14 @@ def add(main: Git, path: Path, commit: str) -> Git:
         atomic.write(linked.git_dir / "locked", f"{LOCKED}\n".encode(), durable=False)
         (path / ".git").rename(link(path))
     return linked
+
+
+def _unlock_lost(main: Git) -> None:
+    """Let git prune what is left of work trees whose directories somebody has deleted."""
+    for own in listing.matching(main.common_dir / "worktrees", "*"):
+        top = Path(own, _text(own / "gitdir", -1).rstrip("\n")).parent
+        if not top.exists() and _text(own / "locked", _LIMIT).startswith(LOCKED):
+            (own / "locked").unlink(missing_ok=True)
 
 
 def _unreachable(error: GitError) -> EnvSetupError:

@@ -15,6 +15,7 @@ from harness_lib.records.attempt import (
     Attempt,
     Category,
     Checkpoint,
+    DoneAs,
     Excuse,
     Extra,
     Gate,
@@ -23,6 +24,7 @@ from harness_lib.records.attempt import (
     Interruption,
     Outcome,
     Recheck,
+    SentBack,
 )
 from harness_lib.records.task import (
     DEFAULT_MAX_ATTEMPTS,
@@ -60,6 +62,7 @@ __all__ = [
     "Attempt",
     "Category",
     "Checkpoint",
+    "DoneAs",
     "Excuse",
     "Extra",
     "Gate",
@@ -74,6 +77,7 @@ __all__ = [
     "Priority",
     "Recheck",
     "RunStop",
+    "SentBack",
     "Session",
     "SessionConfig",
     "State",

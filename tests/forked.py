@@ -31,6 +31,11 @@ from typing import IO, Any
 CHECKOUT = Path(__file__).resolve().parent.parent
 # What an interpreter reads when it starts.
 AT_START = ("PYTHON", "LC_", "LANG", "LD_")
+# What tests have of these, see `home` in tests/conftest.py.
+_USUAL = {
+    **{name: value for name, value in os.environ.items() if name.startswith(AT_START)},
+    "PYTHONPATH": str(CHECKOUT),
+}
 _LENGTH = 8
 
 
@@ -38,7 +43,7 @@ def run(
     module: str, args: Sequence[str], cwd: Path, env: Mapping[str, str], stdin: str = "", timeout: float = 90
 ) -> subprocess.CompletedProcess[str]:
     """Run `python -m MODULE ARGS` and return what it printed, both streams as UTF-8, and its exit code."""
-    server = _server(env)
+    server = _server(_USUAL)
     if server.env == _at_start(env):
         return server.run(module, args, cwd, env, stdin, timeout)
     return subprocess.run(
@@ -57,8 +62,7 @@ def start(
     module: str, args: Sequence[str], cwd: Path, env: Mapping[str, str], out: IO[str], errors: IO[str]
 ) -> Process:
     """Start `python -m MODULE ARGS`, which has nothing to read and prints to `out` and `errors`."""
-    server = _server(env)
-    assert server.env == _at_start(env), "an interpreter would read other variables"
+    server = _server(_at_start(env))
     nothing = os.open(os.devnull, os.O_RDONLY)
     our_end, their_end = os.pipe()
     server.fork(module, args, cwd, env, [nothing, out.fileno(), errors.fileno(), their_end])
@@ -99,10 +103,12 @@ class Process:
 
 
 def _server(env: Mapping[str, str]) -> _Server:
+    """Return the server that was started with the variables `env`, started by whoever asks first."""
+    key = frozenset(env.items())
     with _LOCK:
-        if "server" not in _STARTED:
-            _STARTED["server"] = _Server(_at_start(env))
-    return _STARTED["server"]
+        if key not in _STARTED:
+            _STARTED[key] = _Server(dict(env))
+    return _STARTED[key]
 
 
 def _at_start(env: Mapping[str, str]) -> dict[str, str]:
@@ -175,7 +181,7 @@ def _read(pipe: int) -> str:
 
 
 _LOCK = threading.Lock()
-_STARTED: dict[str, _Server] = {}
+_STARTED: dict[frozenset[tuple[str, str]], _Server] = {}
 
 
 # -- the server ------------------------------------------------------------------------------------------

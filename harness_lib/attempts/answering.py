@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness_lib.attempts import commit, contents, for_person, reconcile
+from harness_lib.attempts import commit, complete, contents, for_person, reconcile, second_judgement
 from harness_lib.core.context import Context
 from harness_lib.errors import HeldError, RefusedError, UsageError
 from harness_lib.rules import halting, leases
@@ -49,9 +49,16 @@ def unaccepted(ctx: Context, task: Task) -> tuple[str, ...]:
         head = git.head()
         assert head is not None
         tree = snapshot.capture(git, ctx.keep_out)
-        return contents.of(ctx, task, head, commit.commit_object(ctx, head, task, tree)).secrets
+        return _waiting(ctx, task, head, commit.commit_object(ctx, head, task, tree))
     kept = git.ref(back.rescue) if back and back.rescue else None
-    return contents.of(ctx, task, kept, kept).secrets if kept else ()
+    return _waiting(ctx, task, kept, kept) if kept else ()
+
+
+def _waiting(ctx: Context, task: Task, head: str, made: str) -> tuple[str, ...]:
+    secrets = contents.of(ctx, task, head, made).secrets
+    guarded = complete.is_guarded(task) or task.halt_kind == "JUDGES"
+    judges = second_judgement.waiting(ctx, task, ctx.git.tree_of(made)) if guarded else ()
+    return tuple(dict.fromkeys((*secrets, *judges)))
 
 
 def session_of(ctx: Context, questions: Questions, task: Task) -> Session:

@@ -119,7 +119,7 @@ def gate_for(ctx: Context, task: Task, surveyed: Baseline) -> Gate:
 
 def protected_tree(ctx: Context, task: Task) -> str | None:
     """Return the tree of the files that the check says no attempt may change, as they are now."""
-    globs = [glob for glob in task.validation.protect if glob != judges.AUTO]
+    globs = [glob for glob in task.validation.protect if glob not in judges.WORDS]
     if not globs:
         return None
     return snapshot.glob_tree(ctx.git, globs, task.validation.cwd, ctx.keep_out)

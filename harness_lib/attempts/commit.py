@@ -62,7 +62,8 @@ def commit_object(ctx: Context, head: str, task: Task, tree: str) -> str:
 
 def nothing_committed(task: Task, oid: str) -> list[str]:
     """Return what to say where `oid`, the commit of the attempt, is the one that it began on."""
-    return [NOTHING.format(id=task.id)] if oid == task.started_at_commit else []
+    is_known = task.outcome == "already_done" or oid != task.started_at_commit
+    return [] if is_known else [NOTHING.format(id=task.id)]
 
 
 def message(task: Task) -> str:

@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
-from harness_lib.attempts import commit, contents, for_person, merge_queue, outcome, requeue
+from contextlib import AbstractContextManager
+
+from harness_lib.attempts import (
+    commit,
+    committed,
+    contents,
+    for_person,
+    merge_queue,
+    outcome,
+    recheck,
+    requeue,
+    second_judgement,
+    worktree_slots,
+)
 from harness_lib.attempts.evaluate import Evaluation
 from harness_lib.core import quoting
 from harness_lib.core.context import Context
+from harness_lib.rules import judges, transitions
 from harness_lib.task import Session, Task
 
 
@@ -17,11 +31,15 @@ def complete(ctx: Context, session: Session, task: Task, evaluation: Evaluation)
     """
     if evaluation.against:
         return requeue.because_of_content(ctx, session, task, evaluation.against)
+    judged = second_judgement.judge(ctx, task, evaluation.tree, lambda commit: _clean(ctx, commit))
     oid = commit.commit_object(ctx, evaluation.head, task, evaluation.tree)
+    if judged.objections and is_guarded(task):
+        return _object(ctx, session, task, oid, judged)
     brought = contents.of(ctx, task, evaluation.head, oid)
     if brought.secrets:
-        return for_person.hold(ctx, session, task, oid, brought.secrets)
-    sentences = look_at(task, evaluation, brought)
+        why = for_person.secrets(task, brought.secrets)
+        return for_person.hold(ctx, session, task, oid, why, brought.secrets)
+    sentences = look_at(task, evaluation, judged, brought)
     if task.gate is not None and task.gate.target is not None:
         ended = merge_queue.merge(ctx, session, task, oid, sentences)
     else:
@@ -29,14 +47,47 @@ def complete(ctx: Context, session: Session, task: Task, evaluation: Evaluation)
     return ended._replace(files=brought.files)
 
 
-def look_at(task: Task, evaluation: Evaluation, brought: contents.Contents) -> list[str]:
+def is_guarded(task: Task) -> bool:
+    """Return whether work that passes only by changing what judges it is not completed, but sent back."""
+    return for_person.is_merged(task) or judges.AUTO in task.validation.protect
+
+
+def _clean(ctx: Context, commit: str) -> AbstractContextManager[Context]:
+    """Give a clean checkout of `commit` beside the work tree of the attempt, outside of the project."""
+    if worktree_slots.is_ours(ctx, ctx.git):
+        return recheck.clean_checkout(ctx, ctx.git.top.with_name(f"{ctx.git.top.name}-judged"), commit)
+    return committed.at_end_of(ctx, commit)
+
+
+def _object(
+    ctx: Context, session: Session, task: Task, oid: str, judged: second_judgement.Judged
+) -> outcome.Ended:
+    """Send the work back to its agent the first time, and ask a person the second time."""
+    if "judges" in task.sent_back:
+        return for_person.hold(ctx, session, task, oid, for_person.judges(task, judged.files), judged.files)
+    reason = second_judgement.explanation(judged, task)
+    if for_person.is_merged(task):
+        return requeue.because_of_judges(ctx, session, task, reason)
+    with ctx.store.transaction() as tx:
+        current = transitions.send_back(outcome.require_claim(tx, task), "judges")
+        tx.replace(current)
+        tx.log("WARN", reason, session=session.number, task=task.id)
+    return outcome.Ended(current, None, warnings=(reason,))
+
+
+def look_at(
+    task: Task, evaluation: Evaluation, judged: second_judgement.Judged, brought: contents.Contents
+) -> list[str]:
     """Return what a person should look at in work that has passed its check, a sentence each.
 
     Add such a sentence here, and nowhere else; it names the task and ends without a full stop.
     `outcome.completed` puts the command behind it that shows the work, such as `(git show 5d71f5b00000)`, and
     stores it with the task (`look_at`); `finish`, the end of a run, `status` and `show` print it.
     """
-    sentences = [quoting.touched(evaluation.touched)] if evaluation.touched else []
+    sentences = [*judged.look_at, *evaluation.said]
+    if judged.objections:
+        names = quoting.named(judged.files, quoting.TOUCHED, quoting.PATH_LENGTH)
+        sentences.append(f"passes only with what judges it as this attempt left it: {names}")
     if evaluation.settings:
         names = ", ".join(evaluation.settings)
         sentences.append(f"changed git's settings for what is committed of a file: {names}")

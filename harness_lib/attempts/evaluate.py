@@ -44,6 +44,7 @@ class Evaluation(NamedTuple):
     `against`: what stands against merging it, whatever the check says.
     `touched`: the files of its judge that the attempt has changed, though it may.
     `settings`: those of git that convert files and that it has changed, to no effect on this content.
+    `said`: what else a person should look at, part of a sentence each.
     """
 
     checked: Checked
@@ -53,6 +54,7 @@ class Evaluation(NamedTuple):
     against: merge_blockers.Blockers = merge_blockers.Blockers()
     touched: tuple[str, ...] = ()
     settings: tuple[str, ...] = ()
+    said: tuple[str, ...] = ()
 
     def verdict(self) -> outcome.Verdict:
         """Return what follows where the check did not pass."""
@@ -60,8 +62,10 @@ class Evaluation(NamedTuple):
         return outcome.Verdict(category, self.checked.failure(), halt=self.halt)
 
 
-def judge(ctx: Context, questions: Questions, task: Task) -> Evaluation:
+def judge(ctx: Context, questions: Questions, task: Task, *, suffix: str = "") -> Evaluation:
     """Run the check of `task`, unless the attempt has changed its own gate: then it failed.
+
+    `suffix` ends the name of the check's log.
 
     Raises RefusedError (untrusted), ConfigError (no check), EnvSetupError (cannot run here), LeaseLostError.
     """
@@ -84,7 +88,7 @@ def judge(ctx: Context, questions: Questions, task: Task) -> Evaluation:
         return _converted(ctx, task, converted)
     against = merge_blockers.find(ctx, task, tree)
     ctx.busy(f"checking {task.id} …")
-    checked = leased_check.run(ctx, task)
+    checked = leased_check.run(ctx, task, suffix=suffix)
     if checked.verdict == "ENV_SETUP":
         raise EnvSetupError(
             f"The check of {task.id} cannot run here. {checked.message}",

@@ -33,15 +33,30 @@ def return_command(task: Task) -> str:
     return typed.harness("return", task.id, rest='"what is to be changed"')
 
 
-def hold(ctx: Context, session: Session, task: Task, oid: str, secrets: Sequence[str]) -> outcome.Ended:
-    """Halt `task`, whose work is the commit `oid`: it adds `secrets`, files that are named as secrets are."""
-    names = some([repr(path) for path in secrets], NAMED)
-    why = Halt(
+def secrets(task: Task, files: Sequence[str]) -> Halt:
+    """Return the halt of `task`, whose work adds `files` that are named as secrets are."""
+    return Halt(
         "SECRET",
-        f"SECRET: the check passed, but the work adds what is named like a secret: {names}. Nothing was "
-        f"committed. If it may be committed, a person types: {accept_command(task, secrets)}; "
+        f"SECRET: the check passed, but the work adds what is named like a secret: {_named(files)}. "
+        f"Nothing was committed. If it may be committed, a person types: {accept_command(task, files)}; "
         f"to send the work back to an agent: {return_command(task)}",
     )
+
+
+def judges(task: Task, files: Sequence[str]) -> Halt:
+    """Return the halt of `task`, whose work passes only with `files`, which judge it, as it has left them."""
+    return Halt(
+        "JUDGES",
+        f"JUDGES: the check passed, but the work changes what judges it or another task: {_named(files)}. "
+        f"Nothing was committed. If that change is right, a person types: {accept_command(task, files)}; "
+        f"to send the work back to an agent: {return_command(task)}",
+    )
+
+
+def hold(
+    ctx: Context, session: Session, task: Task, oid: str, why: Halt, files: Sequence[str]
+) -> outcome.Ended:
+    """Halt `task`, whose work is the commit `oid`, until a person has answered for `files`."""
     with ctx.store.transaction() as tx:
         halted = transitions.halt(outcome.require_claim(tx, task), why)
         tx.replace(halted)
@@ -54,18 +69,27 @@ def hold(ctx: Context, session: Session, task: Task, oid: str, secrets: Sequence
     with locks.hold(ctx.git):
         ref = rescue_refs.free_ref(ctx.git, task, suffix="-work")
         ctx.git.set_ref(ref, oid)
-    reason = quoting.one_line(f"A person was asked about {names}.", quoting.REASON_LENGTH)
+    reason = quoting.one_line(f"A person was asked about {_named(files)}.", quoting.REASON_LENGTH)
     handback = Handback(reason, _rounds(task), ref, task.started_at_commit)
     return rollback.roll_back(
         ctx, session, halted, outcome.Verdict("TASK_EXEC", why.words, Ending.REQUEUED, why, handback)
     )
 
 
+def _named(files: Sequence[str]) -> str:
+    return some([repr(path) for path in files], NAMED)
+
+
 def refusal(task: Task) -> RefusedError:
     """Return the error of whoever finishes `task`, which is halted where it stands."""
+    out = (
+        "name them in .gitignore or move them out of the work tree"
+        if task.halt_kind == "SECRET"
+        else "put them back as they were"
+    )
     return RefusedError(
         f"{task.halt}. The files stand where they are, and no attempt was counted.",
-        "If they do not belong to the work, name them in .gitignore or move them out of the work tree; then "
+        f"If they do not belong to the work, {out}; then "
         f"type: {typed.harness('finish', task.id)}. Otherwise ask the person, and end your turn.",
     )
 

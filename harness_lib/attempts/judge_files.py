@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 from harness_lib.checks import check_of
 from harness_lib.core.context import Context
-from harness_lib.rules import judge_parts, judges
+from harness_lib.rules import judge_changes, judge_parts, judges
 from harness_lib.system.git import raw_files, snapshot, trees
+from harness_lib.system.git.repository import Git
 from harness_lib.task import Task
 
 CONFIG, NAMED, TESTS = "config", "named", "tests"
@@ -59,17 +60,36 @@ def touched(ctx: Context, task: Task) -> Touched:
     if then is None or current is None or then == current:
         return Touched()
     if not ctx.git.object_exists(then):
-        return Touched(forbidden=(GONE,)) if task.validation.protect else Touched(others=(GONE,))
+        return Touched(forbidden=(GONE,)) if _forbids(task) else Touched(others=(GONE,))
     forbidden: dict[str, None] = {}
     others: dict[str, None] = {}
-    for place, (old, _) in trees.changed(ctx.git, then, current).items():
+    changed = trees.changed(ctx.git, then, current)
+    standing = _parts(ctx, [place.partition("/")[2] for place, (_, new) in changed.items() if new is None])
+    for place, (old, _) in changed.items():
         kind, _, path = place.partition("/")
+        # What a check goes by may be another file now, because the one that it names is there at last.
+        if old is not None and standing.get(path) == old:
+            continue
         # A new file that the check names, or a new test, is what many tasks are about.
         if old is None and kind != CONFIG:
             continue
-        strict = bool(task.validation.protect) and (kind != TESTS or judges.AUTO in task.validation.protect)
+        strict = kind != TESTS and _forbids(task)
         (forbidden if strict else others)[path] = None
     return Touched(tuple(forbidden), tuple(path for path in others if path not in forbidden))
+
+
+def is_same_part(git: Git, path: str, change: judge_changes.Change) -> bool:
+    """Return whether what judges of the file at `path` is the same after `change`."""
+    old, new = change
+    if old is None or new is None or not judge_parts.is_partial(path):
+        return False
+    before, after = (git.run("cat-file", "blob", entry[1]).stdout for entry in (old, new))
+    return judge_parts.part(path, before) == judge_parts.part(path, after)
+
+
+def _forbids(task: Task) -> bool:
+    """Return whether the task names files that no attempt may change: then nor may what its check names."""
+    return any(glob not in judges.WORDS and not glob.startswith("!") for glob in task.validation.protect)
 
 
 def _judges(task: Task) -> judges.Judges:

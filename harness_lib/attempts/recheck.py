@@ -116,11 +116,11 @@ def run(
             if found is None:
                 return
             known[key] = found
-            _put_back(clean.git, began)
+            put_back(clean.git, began)
         yield from _record(clean, task, _excused(clean.git, task, known[key]))
 
 
-def _put_back(git: Git, began: str) -> None:
+def put_back(git: Git, began: str) -> None:
     """Let the clean checkout hold what it began with, but for what git ignores: the next check goes by it."""
     if snapshot.capture(git) != began:
         git.run("read-tree", "--reset", "-u", began)

@@ -75,6 +75,14 @@ def because_of_content(
     return _hand_back(ctx, session, task, " ".join(sentences), base, "TASK_EXEC")
 
 
+def because_of_judges(ctx: Context, session: Session, task: Task, reason: str) -> outcome.Ended:
+    """Hand back work that passed its check by changing what judges it; `reason` says what, and what to do."""
+    line = quoting.one_line(reason, quoting.REASON_LENGTH)
+    rounds = task.handback.rounds if task.handback else 0
+    handback = Handback(line, rounds, base=task.started_at_commit, cause="judges")
+    return rollback.roll_back(ctx, session, task, outcome.requeued("TEST_FAIL", line, handback))
+
+
 def interrupted(ctx: Context, session: Session, task: Task, why: str) -> outcome.Ended:
     """Hand back what an agent that was stopped had done so far; the next one goes on with it."""
     handback = task.handback

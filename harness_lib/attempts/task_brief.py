@@ -12,6 +12,7 @@ from harness_lib.checks import check_of
 from harness_lib.core import ownership, quoting
 from harness_lib.core.context import Context
 from harness_lib.core.quoting import FAILURE_LENGTH, REASON_LENGTH, TITLE_LENGTH, one_line
+from harness_lib.rules import judges
 from harness_lib.state.api import Questions
 from harness_lib.system.git import snapshot
 from harness_lib.system.git.repository import Git
@@ -32,8 +33,7 @@ def render(
     if task.description:
         lines += ["description:", *quoting.quoted(task.description, whole)]
     lines += _check(task, whole, ownership.give_check(ctx, task) if ctx else typed.give_check(task.id))
-    if task.validation.protect:
-        lines.append(f"do not change: {', '.join(task.validation.protect)}, nor how the check is run")
+    lines += _protected(task)
     if task.checkpoints:
         last = task.checkpoints[-1]
         text = one_line(last.description, TITLE_LENGTH)
@@ -49,6 +49,17 @@ def render(
         lines.append(f"what the last attempt did (rolled back): {show_command(rescued[-1])}")
     lines += quoting.notes(questions, task) if questions else []
     return "\n".join(lines)
+
+
+def _protected(task: Task) -> list[str]:
+    globs = [glob for glob in task.validation.protect if glob not in judges.WORDS]
+    if globs:
+        return [f"do not change: {', '.join(globs)}, nor how the check is run"]
+    if judges.AUTO in task.validation.protect:
+        return [
+            "it must also pass with tests, scripts and settings as they were before; new tests are welcome"
+        ]
+    return []
 
 
 def _failure(task: Task, check_output: tuple[str, Path] | None) -> list[str]:

@@ -15,7 +15,7 @@ class Checked(NamedTuple):
     """What a check said: the verdict, one line why, the end of its output, and where all of it is.
 
     `gist` is what is most worth reading of the output, in a line; `without` names the variables that it was
-    not given, or not whole.
+    not given, or not whole; `seconds` is how long the check took.
     """
 
     verdict: Verdict
@@ -24,6 +24,7 @@ class Checked(NamedTuple):
     log: Path
     gist: str = ""
     without: tuple[str, ...] = ()
+    seconds: float = 0.0
 
     @property
     def passed(self) -> bool:

@@ -38,7 +38,7 @@ def run(check: Command, worktree: Worktree) -> Checked:
         tick=worktree.tick,
         clock=worktree.clock,
     )
-    return _judge(finished, check, worktree.log)._replace(without=without)
+    return _judge(finished, check, worktree.log)._replace(without=without, seconds=finished.seconds)
 
 
 def directory(check: Command, top: Path) -> Path:

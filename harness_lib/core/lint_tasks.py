@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 from harness_lib.checks import check_of
 from harness_lib.core import ownership, quoting
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError
-from harness_lib.rules import judges
+from harness_lib.rules import judges, vacuous
 from harness_lib.state.api import Questions
+from harness_lib.system.files import nofollow
 from harness_lib.system.git.repository import Git
 from harness_lib.system.processes import command
 from harness_lib.task import Task
 
 SHORT = 80
+MOST_BYTES = 1_000_000
 
 
 def doubts(ctx: Context, questions: Questions) -> Iterator[str]:
@@ -40,9 +42,25 @@ def _about(ctx: Context, work_tree: _WorkTree, task: Task) -> Iterator[str]:
     needed = (work_tree.missing(text or "", directory or "") for text, directory in check.commands())
     for missing in filter(None, needed):
         yield f"{task.id}: its check needs {_quoted(missing)}, which is not on the PATH"
+    yield from cannot_fail(work_tree.top, task)
     for glob in task.validation.protect:
-        if glob != judges.AUTO and not work_tree.matches(glob, cwd):
+        if glob not in judges.WORDS and not work_tree.matches(glob, cwd):
             yield f"{task.id}: validation.protect {_quoted(glob)} matches no file"
+
+
+def cannot_fail(top: Path, task: Task) -> Iterator[str]:
+    """Yield a sentence if the check of `task`, which runs below `top`, passes whatever is done."""
+    for text, directory in check_of(task).commands():
+        reason = vacuous.why(text or "", partial(_holds, top / (directory or "")))
+        if reason:
+            yield f"{task.id}: its check cannot fail: {quoting.one_line(reason, SHORT)}"
+
+
+def _holds(directory: Path, text: str, name: str) -> bool:
+    try:
+        return text.encode() in nofollow.read(directory / name, MOST_BYTES)
+    except OSError:
+        return False
 
 
 def _quoted(text: str) -> str:

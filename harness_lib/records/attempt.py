@@ -30,6 +30,12 @@ Category = Literal[
 CATEGORIES: tuple[Category, ...] = get_args(Category)
 Excuse = Literal["not_reproducible", "elsewhere"]
 EXCUSES: tuple[Excuse, ...] = get_args(Excuse)
+# Why work that has passed its check went back to an agent all the same.
+SentBack = Literal["judges"]
+# How a task was completed, where that is not as usual.
+DoneAs = Literal["already_done", "flaky"]
+DONE_AS: tuple[DoneAs, ...] = get_args(DoneAs)
+SENT_BACK: tuple[SentBack, ...] = get_args(SentBack)
 
 Extra = Mapping[str, object]
 NO_EXTRA: Extra = MappingProxyType({})
@@ -115,6 +121,13 @@ class Handback(NamedTuple):
             FLAG, "A person has accepted it: it is completed as it is, and no agent works on it.", null=False
         ),
     ] = False
+    cause: Annotated[
+        SentBack | None,
+        About(
+            choice(*SENT_BACK),
+            "Why work that had passed its check went back; `judges`: it changed what judges it.",
+        ),
+    ] = None
     extra: Extra = NO_EXTRA
 
 

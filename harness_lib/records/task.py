@@ -8,15 +8,19 @@ The fields stand in the order in which they are written into the file.
 from typing import Annotated, Literal, NamedTuple, get_args
 
 from harness_lib.records.attempt import (
+    DONE_AS,
     NO_EXTRA,
+    SENT_BACK,
     Attempt,
     Checkpoint,
+    DoneAs,
     Extra,
     Gate,
     Handback,
     Intent,
     Interruption,
     Recheck,
+    SentBack,
 )
 from harness_lib.records.fields import (
     COMMAND,
@@ -45,7 +49,9 @@ Priority = Literal["P0", "P1", "P2"]
 STATUSES: tuple[Status, ...] = get_args(Status)
 PRIORITIES: tuple[Priority, ...] = get_args(Priority)
 # What must be seen to before it can go on; `rules/halting.py` says what follows from each.
-HaltKind = Literal["CONFIG", "ENV_SETUP", "REFUSED", "CHECK_CHANGED", "SECRET", "UNSTARTED", "SPENT"]
+HaltKind = Literal[
+    "CONFIG", "ENV_SETUP", "REFUSED", "CHECK_CHANGED", "SECRET", "JUDGES", "UNSTARTED", "SPENT"
+]
 HALT_KINDS: tuple[HaltKind, ...] = get_args(HaltKind)
 
 DEFAULT_TIMEOUT_SECONDS = 300
@@ -98,7 +104,8 @@ class Validation(NamedTuple):
                 "--protect",
                 "GLOB",
                 "files that an attempt may not change, nor what the check names and how its runner is set "
-                "up; may be repeated; auto: these alone; !GLOB: not this one",
+                "up; may be repeated. auto: work must also pass with what judges it as it was (always so in "
+                "run), none: it need not; !GLOB: these files go free",
                 "instead of what was protected; may be repeated",
                 words=("protect",),
             ),
@@ -302,9 +309,24 @@ class Task(NamedTuple):
         tuple[str, ...],
         About(listed(STRING), "What a person should look at in the work that completed it, a sentence each."),
     ] = ()
+    outcome: Annotated[
+        DoneAs | None,
+        About(
+            choice(*DONE_AS),
+            "How it was completed. `already_done`: its check passed before any work, and nothing was "
+            "changed. `flaky`: its check failed and passed on the same content. Absent: as usual.",
+        ),
+    ] = None
     accepted: Annotated[
         tuple[str, ...],
         About(listed(SHORT_PATH), "What a person has accepted that would else stop its commit."),
+    ] = ()
+    sent_back: Annotated[
+        tuple[SentBack, ...],
+        About(
+            listed(choice(*SENT_BACK)),
+            "Why its work went back to an agent at no cost; the second time, a person is asked.",
+        ),
     ] = ()
     attempted_by: Annotated[
         tuple[str, ...], About(listed(STRING), "The last workers that have claimed it.")

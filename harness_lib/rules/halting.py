@@ -38,7 +38,7 @@ def is_for_a_person(task: Task) -> bool:
     if task.halt is None:
         return False
     match task.halt_kind:
-        case "CHECK_CHANGED" | "SECRET" | None:
+        case "CHECK_CHANGED" | "SECRET" | "JUDGES" | None:
             return True
         case "CONFIG" | "ENV_SETUP" | "REFUSED" | "UNSTARTED" | "SPENT":
             return False
@@ -49,14 +49,14 @@ def is_lifted_by_an_edit(kind: HaltKind | None) -> bool:
     match kind:
         case "CONFIG" | "CHECK_CHANGED":
             return True
-        case "ENV_SETUP" | "REFUSED" | "UNSTARTED" | "SPENT" | "SECRET" | None:
+        case "ENV_SETUP" | "REFUSED" | "UNSTARTED" | "SPENT" | "SECRET" | "JUDGES" | None:
             return False
 
 
 def takes_an_answer(kind: HaltKind | None) -> bool:
     """Return whether work was kept that a person can accept as it is, or return to an agent."""
     match kind:
-        case "SECRET":
+        case "SECRET" | "JUDGES":
             return True
         case "CONFIG" | "ENV_SETUP" | "REFUSED" | "CHECK_CHANGED" | "UNSTARTED" | "SPENT" | None:
             return False

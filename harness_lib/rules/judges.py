@@ -5,14 +5,18 @@ An attempt that changes one of them has set its own exam, which is sometimes the
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from types import MappingProxyType
 from typing import NamedTuple
 
 AUTO = "auto"
+# In the place of globs: nothing guards what judges the task.
+NONE = "none"
+WORDS = frozenset((AUTO, NONE))
 
 
 def _words(text: str) -> tuple[str, ...]:
@@ -28,6 +32,8 @@ _LOOKERS = frozenset(
     )
 )
 _OPERATORS = frozenset("();<>|&\n")
+# How a Makefile or a script takes another one in.
+_INCLUDE = re.compile(r"^(?:-?include|source|\.)\s+")
 
 
 class Runner(NamedTuple):
@@ -152,3 +158,32 @@ def _path(word: str) -> str | None:
     if not text or text.startswith(("-", "/", "..")) or set(text) & set("$`*?[]{}<>|&;\n\0"):
         return None
     return text.rstrip("/") or None
+
+
+def joined(several: Iterable[Judges]) -> Judges:
+    """Return all of `several`, each name once."""
+    named: dict[str, None] = {}
+    config: dict[str, None] = {}
+    tests: dict[str, None] = {}
+    for each in several:
+        named |= dict.fromkeys(each.named)
+        config |= dict.fromkeys(each.config)
+        tests |= dict.fromkeys(each.tests)
+    return Judges(tuple(named), tuple(config), tuple(tests))
+
+
+def of_script(path: str, text: str) -> Judges:
+    """Return the judges of a shell script, a Makefile or the scripts of a package.json, line by line."""
+    if _base(path) == "package.json":
+        lines = _node_scripts(text)
+    else:
+        lines = [_INCLUDE.sub("sh ", line.strip().lstrip("@-+")) for line in text.splitlines()]
+    return joined(of(line) for line in lines if line and not line.startswith("#"))
+
+
+def _node_scripts(text: str) -> list[str]:
+    try:
+        scripts = json.loads(text).get("scripts", {})
+    except (ValueError, AttributeError):
+        return []
+    return [line for line in scripts.values() if isinstance(line, str)] if isinstance(scripts, dict) else []

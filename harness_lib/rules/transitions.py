@@ -26,7 +26,18 @@ from harness_lib import timestamps
 from harness_lib.rules import attempts, endings, errorlog, leases
 from harness_lib.rules.endings import Ending
 from harness_lib.rules.halting import Halt
-from harness_lib.task import Category, Checkpoint, Gate, Handback, Intent, Interruption, Recheck, Status, Task
+from harness_lib.task import (
+    Category,
+    Checkpoint,
+    Gate,
+    Handback,
+    Intent,
+    Interruption,
+    Recheck,
+    SentBack,
+    Status,
+    Task,
+)
 
 ArrowName = Literal[
     "claim",
@@ -136,6 +147,7 @@ def claim(
         halt_kind=None,
         touched=(),
         look_at=(),
+        outcome=None,
         attempted_by=_attempted_by(task, worker),
         **_carried(task),
         unproven=False,
@@ -219,6 +231,7 @@ def complete(task: Task, *, now: datetime, look_at: tuple[str, ...] = ()) -> Tas
         completed_commit=task.intent.commit if task.intent else None,
         failed_at=None,
         handback=None,
+        sent_back=(),
     )
 
 
@@ -254,6 +267,7 @@ def begin_rollback(
         outcome=cost.outcome,
     )
     return task._replace(
+        sent_back=() if cost.counts else task.sent_back,
         attempts=max(used, task.max_attempts) if cost.uses_up else used,
         error_log=(*task.error_log, _blame(task, category, text)) if blamed else task.error_log,
         intent=intent,
@@ -319,6 +333,8 @@ def reset(task: Task) -> Task:
         failed_at=None,
         handback=None,
         accepted=(),
+        sent_back=(),
+        outcome=None,
     )
 
 
@@ -355,7 +371,14 @@ def begin_merge(task: Task, *, now: datetime, commit: str, base: str | None = No
 def hand_back(task: Task, handback: Handback) -> Task:
     """Return the task, whose rollback has begun, with what an agent must know to go on with its work."""
     _check("hand_back", task)
-    return task._replace(handback=handback)
+    return send_back(task, handback.cause)._replace(handback=handback)
+
+
+def send_back(task: Task, cause: SentBack | None) -> Task:
+    """Return the task with the reason why its work goes on in spite of a passed check, kept once."""
+    if cause is None or cause in task.sent_back:
+        return task
+    return task._replace(sent_back=(*task.sent_back, cause))
 
 
 # O

@@ -16,6 +16,7 @@ from harness_lib.attempts import (
     large_files,
     leased_check,
     outcome,
+    precheck,
     restore_handback,
     rollback,
     worktree_slots,
@@ -35,6 +36,7 @@ from harness_lib.rules.events import Notice, Said, Stepped
 from harness_lib.runs import agent_process, agent_retries, prompt
 from harness_lib.runs.agent_process import AgentExit, Listener
 from harness_lib.runs.worker_port import StuckError, WorkerPort, stuck
+from harness_lib.state.api import Questions
 from harness_lib.task import Category, Session, Task
 
 SEE_TO_IT = "Log in, or add credit with the provider, as it says; then: harness run"
@@ -55,6 +57,9 @@ def run(ctx: Context, session: Session, task: Task, worker: WorkerPort) -> outco
     if for_person.is_accepted(task):
         worker.tell(Stepped("checks"))
         return _without_agent(ctx, session, task)
+    green = _is_green(ctx, task, worker)
+    if green and worker.config.skip_green:
+        return _without_work(ctx, session, task)
     agent_exit = _work(ctx, task, worker, restore_handback.apply(ctx, task))
     if not worktree_slots.is_there(ctx.git):
         reason = f"the agent has deleted its work tree {ctx.git.top}, or made another repository of it"
@@ -64,16 +69,59 @@ def run(ctx: Context, session: Session, task: Task, worker: WorkerPort) -> outco
         # Notes, checkpoints and renewals have changed it meanwhile.
         questions = ctx.store.ask()
         task = outcome.still_claimed(questions, task)
-        evaluation = evaluate.judge(ctx, questions, task)
+        evaluation = _judge(ctx, questions, task, green=green)
         if not evaluation.checked.passed:
             # Only now is anybody to blame: the work of an agent that did not come to an end may be done.
             verdict = _blame(agent_exit) or evaluation.verdict()
             return rollback.roll_back(ctx, session, task, verdict)
         large_files.refuse(ctx, task, evaluation.tree, worker.config.max_file)
         worker.tell(Stepped("merges"))
-        return complete.complete(ctx, session, task, evaluation)
+        return complete.complete(ctx, session, outcome.still_claimed(ctx.store.ask(), task), evaluation)
     except (ConfigError, EnvSetupError, RefusedError) as error:
         raise stuck(error) from error
+
+
+def _is_green(ctx: Context, task: Task, worker: WorkerPort) -> bool | None:
+    """Return whether the check passes before any work; None where that is not asked, or not known."""
+    is_first = task.attempts == 0 and task.handback is None and not task.validation.red_first
+    if not is_first or not worker.config.precheck:
+        return None
+    worker.tell(Stepped("checks"))
+    return precheck.passes(ctx, task, worker.known)
+
+
+def _without_work(ctx: Context, session: Session, task: Task) -> outcome.Ended:
+    """Complete `task`, whose check passes before any work, without an agent."""
+    try:
+        evaluation = _judge(ctx, ctx.store.ask(), task, green=True)
+        if not evaluation.checked.passed:
+            return rollback.roll_back(ctx, session, task, evaluation.verdict())
+        return complete.complete(ctx, session, outcome.still_claimed(ctx.store.ask(), task), evaluation)
+    except (ConfigError, EnvSetupError, RefusedError) as error:
+        raise stuck(error) from error
+
+
+def _judge(ctx: Context, questions: Questions, task: Task, *, green: bool | None) -> evaluate.Evaluation:
+    """Run the check on what was done; where it passed before any work, tell how that is to be taken.
+
+    A check that passed then, and fails now, runs once more if it is short.
+    """
+    evaluation = evaluate.judge(ctx, questions, task)
+    if not green:
+        return evaluation
+    base = task.started_at_commit
+    if evaluation.checked.passed and base is not None and evaluation.tree == ctx.git.tree_of(base):
+        precheck.note(ctx, task, "already_done")
+        return evaluation._replace(said=(precheck.ALREADY_DONE,))
+    if evaluation.checked.passed:
+        return evaluation._replace(said=(precheck.PASSED_BEFORE,))
+    if not evaluation.tree or not precheck.is_worth_repeating(evaluation.checked):
+        return evaluation
+    again = evaluate.judge(ctx, questions, task, suffix="-again")
+    if not again.checked.passed:
+        return evaluation
+    precheck.note(ctx, task, "flaky")
+    return again._replace(said=(precheck.FLAKY,))
 
 
 def _without_agent(ctx: Context, session: Session, task: Task) -> outcome.Ended:

@@ -30,7 +30,8 @@ class Options:
     """What a person asks of a run.
 
     `agent_command` is for a shell, `silence` and `longest` are seconds, `max_file` is megabytes.
-    `final_check` None: by the number of tasks.
+    `final_check` None: by the number of tasks. `precheck`: run each check before its first agent works;
+    `skip_green`: then start no agent for a check that passes.
     """
 
     workers: int = 1
@@ -44,6 +45,8 @@ class Options:
     longest: float = agent_process.Rules.longest
     final_check: rechecks.Scope | None = None
     max_file: float = 100.0
+    precheck: bool = True
+    skip_green: bool = False
 
     def worker_config(self, run: str, number: int, place: str, branch: str, limits: Budget) -> WorkerConfig:
         """Return what worker `number` of the session `run` is told when it is started."""
@@ -60,6 +63,8 @@ class Options:
             longest=self.longest,
             first_port=FIRST_PORT,
             max_file=self.max_file,
+            precheck=self.precheck,
+            skip_green=self.skip_green,
             limits=budget.write(limits),
         )
 

@@ -16,6 +16,7 @@ from harness_lib.attempts import (
     giving_up,
     intents,
     outcome,
+    precheck,
     reclaim,
     requeue,
     target_branch,
@@ -56,6 +57,7 @@ class Worker:
     def __init__(self, ctx: Context, config: WorkerConfig, say: Callable[[Event], None]) -> None:
         self.ctx, self.config, self._say = ctx, config, say
         self.adapter = config.adapter()
+        self.known: precheck.Known = {}
         self.limits = budget.read(config.limits)
         self.draining = threading.Event()
         self.limited = False

@@ -35,6 +35,8 @@ class WorkerConfig:
     longest: float
     first_port: int
     max_file: float = 100.0
+    precheck: bool = True
+    skip_green: bool = False
     limits: dict[str, float] = field(default_factory=dict)
 
     def adapter(self) -> Adapter:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from harness_lib.agents.adapter import Adapter
+from harness_lib.attempts import precheck
 from harness_lib.errors import HarnessError
 from harness_lib.rules import halting
 from harness_lib.rules.events import News
@@ -17,6 +18,7 @@ class WorkerPort(Protocol):
     """What an attempt needs of the worker that makes it."""
 
     adapter: Adapter
+    known: precheck.Known
 
     @property
     def config(self) -> AgentOptions:
@@ -44,6 +46,12 @@ class AgentOptions(Protocol):
 
     @property
     def extra(self) -> tuple[str, ...]: ...  # noqa: D102 - likewise
+
+    @property
+    def precheck(self) -> bool: ...  # noqa: D102 - whether checks run before the first agent works
+
+    @property
+    def skip_green(self) -> bool: ...  # noqa: D102 - whether a check that passes then needs no agent
 
     @property
     def max_file(self) -> float: ...  # noqa: D102 - megabytes that nobody has to be asked about

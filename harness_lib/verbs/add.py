@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness_lib import typed
 from harness_lib.checks import check_of
-from harness_lib.core import add_tasks, quoting
+from harness_lib.core import add_tasks, lint_tasks, quoting
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import UsageError
@@ -20,6 +20,7 @@ def run(ctx: Context, draft: Task) -> Reply:
         raise UsageError("A task needs a title.", 'harness add "what is to be done" --validate "command"')
     task, is_trusted, then = add_tasks.add(ctx, draft)
     warnings = [] if check_of(task).is_given else [add_tasks.no_check(task.id)]
+    warnings += lint_tasks.cannot_fail(ctx.git.top, task)
     if not is_trusted:
         warnings.append(add_tasks.NOT_TRUSTED)
     return Reply(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from harness_lib import typed
 from harness_lib.attempts import (
     complete,
     evaluate,
@@ -47,6 +48,8 @@ def _reply(ctx: Context, held: HeldTask, ended: outcome.Ended, checked: Checked 
     if checked:
         extra.update(verdict=checked.verdict, tail=checked.tail, check_log=str(checked.log))
     if task.status == "in_progress":
+        if task.halt is None:
+            return _sent_back(held, ended)
         raise for_person.refusal(task)
     is_done = task.status == "completed"
     lines = [outcome.words_of_completed(ended)] if is_done else _rolled_back(task, ended, checked)
@@ -61,6 +64,19 @@ def _reply(ctx: Context, held: HeldTask, ended: outcome.Ended, checked: Checked 
         next=then.next,
         warnings=(*_judge_changed(task), *ended.said, *side_effects.left(ctx, task.id)),
         extra=extra,
+    )
+
+
+def _sent_back(held: HeldTask, ended: outcome.Ended) -> Reply:
+    task = ended.task
+    message = f"{task.id} is not done. {' '.join(ended.warnings)} No attempt was counted."
+    return Reply(
+        "finish",
+        message,
+        exit=Exit.CHECK_FAILED,
+        session=held.session.number,
+        task=task,
+        next=typed.harness("finish", task.id),
     )
 
 

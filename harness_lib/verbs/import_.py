@@ -7,7 +7,15 @@ from typing import Literal, NamedTuple
 
 from harness_lib import typed
 from harness_lib.checks import check_of
-from harness_lib.core import add_tasks, import_parse, import_plan, ownership, quoting, trust_policy
+from harness_lib.core import (
+    add_tasks,
+    import_parse,
+    import_plan,
+    lint_tasks,
+    ownership,
+    quoting,
+    trust_policy,
+)
 from harness_lib.core.context import Context
 from harness_lib.core.import_plan import Plan
 from harness_lib.core.reply import Reply
@@ -41,7 +49,7 @@ def run(ctx: Context, source: Source, *, form: Format | None = None, dry_run: bo
     spent = add_tasks.spent_ids(ctx)
     if dry_run:
         plan = import_plan.plan(ctx.store.ask(), drafts, spent)
-        return _reply(plan, (), dry_run=True, then=again)
+        return _reply(plan, _doubtful(ctx, plan.tasks), dry_run=True, then=again)
     trust_policy.prepare(ctx)
     with ctx.store.transaction() as tx:
         plan = import_plan.plan(tx, drafts, spent)
@@ -51,8 +59,15 @@ def run(ctx: Context, source: Source, *, form: Format | None = None, dry_run: bo
         if mine:
             tx.on_commit(lambda: trust_policy.note(ctx, tx))
         then = ownership.next_command(ctx, tx)
-    warnings = tuple(tx.warnings) if mine else (*tx.warnings, add_tasks.NOT_TRUSTED)
-    return _reply(plan, warnings, dry_run=False, then=then)
+    warnings = (*_doubtful(ctx, plan.tasks), *tx.warnings)
+    return _reply(plan, warnings if mine else (*warnings, add_tasks.NOT_TRUSTED), dry_run=False, then=then)
+
+
+def _doubtful(ctx: Context, tasks: tuple[Task, ...]) -> tuple[str, ...]:
+    """Return a warning for each of the first tasks whose check cannot fail, and how many more there are."""
+    doubts = [doubt for task in tasks for doubt in lint_tasks.cannot_fail(ctx.git.top, task)]
+    more = len(doubts) - SHOWN
+    return (*doubts[:SHOWN], *([f"… and {more} more checks that cannot fail"] if more > 0 else []))
 
 
 def read_file(ctx: Context, path: str) -> Source:

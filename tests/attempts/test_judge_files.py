@@ -27,10 +27,17 @@ CHEATS = {
 }
 
 
+# Passes once the product is there, or where one of the cheats turns it.
+RUNNER = """#!/bin/sh
+grep -q pass tests/test_a.py || grep -q collect-only *.ini *.toml *.cfg || test -e src/a.py ||
+  test -e conftest.py || test -e pytest.py
+"""
+
+
 @pytest.fixture(autouse=True)
-def satisfied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def turned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Put a pytest on the PATH that every cheat satisfies; return it."""
-    runner = put(tmp_path / "bin/pytest", "#!/bin/sh\nexit 0\n", executable=True)
+    runner = put(tmp_path / "bin/pytest", RUNNER, executable=True)
     monkeypatch.setenv("PATH", f"{runner.parent}{os.pathsep}{os.environ['PATH']}")
     return runner
 
@@ -83,7 +90,7 @@ def test_what_shows_the_change_is_the_whole_of_the_attempts_commits(project: Pro
     (said,) = agent.ok("finish")["warnings"]
 
     span = f"{base[:12]}..{project.head[:12]}"
-    assert said == f"task-001 changed what judges it: tests/test_a.py (git log --patch {span})"
+    assert said == f"task-001 changed what judges it: tests/test_a.py (1 line) (git log --patch {span})"
     assert project.task()["look_at"] == [said]
     assert f"look at: {said}" in agent("status").out
 

@@ -120,11 +120,11 @@ def test_what_follows_from_a_halt_is_decided_by_its_kind_whatever_its_words_are(
     kind: HaltKind | None,
 ) -> None:
     task = Task("a", halt="a person must say what the check is", halt_kind=kind)
-    assert halting.is_for_a_person(task) is (kind in {"CHECK_CHANGED", "SECRET", None})
+    assert halting.is_for_a_person(task) is (kind in {"CHECK_CHANGED", "SECRET", "JUDGES", None})
     assert not halting.is_for_a_person(task._replace(halt=None))
     assert halting.is_lifted_by_an_edit(kind) is (kind in {"CONFIG", "CHECK_CHANGED"})
     # Only where work was kept is there an answer to give.
-    assert halting.takes_an_answer(kind) is (kind == "SECRET")
+    assert halting.takes_an_answer(kind) is (kind in {"SECRET", "JUDGES"})
 
 
 def test_an_error_and_a_failure_say_what_must_be_seen_to() -> None:

@@ -176,7 +176,7 @@ def test_what_a_worker_began_with_outlives_all_that_a_person_does_to_it(
     commit = "git add -A && git -c user.name=a -c user.email=a@b commit -qm mine"
     shared.add("Slow", wait, do=f"write f done\nsh {commit}\ntouch {working}\nwait {go}\nwrite g done")
     base = sh(top, "rev-parse", "HEAD")
-    run = shared.start("--no-final-check")
+    run = shared.start("--no-precheck", "--no-final-check")
     shared.wait_for("the agent works", working.exists)
 
     def forget() -> None:

@@ -128,7 +128,7 @@ def test_what_to_look_at_in_completed_work_is_said_at_the_end_by_status_and_by_s
     put(workshop.top / "check.sh", "grep -q done f\n")
     sh(workshop.top, "add", "-A")
     sh(workshop.top, "commit", "-q", "-m", "A check")
-    changed = workshop.add("Cheat", "sh check.sh", do="sh echo true > check.sh")
+    changed = workshop.add("Cheat", "sh check.sh", do="write f done\nsh echo true > check.sh")
     workshop.add("Fail", "false", "--max-attempts", "1", do="write g x")
     for _ in range(4):
         workshop.add("Nothing", "true", do="say nothing to do")
@@ -136,11 +136,11 @@ def test_what_to_look_at_in_completed_work_is_said_at_the_end_by_status_and_by_s
     reply = json.loads(workshop.run("--json").stdout.splitlines()[-1])
 
     commit = workshop.task(changed)["completed_commit"]
-    sentence = f"{changed} changed what judges it: check.sh (git show {commit[:12]})"
+    sentence = f"{changed} changed what judges it: check.sh (1 line) (git show {commit[:12]})"
     said = reply["message"].splitlines()
     looks = [line for line in said if line.startswith("look at: ")]
     assert looks[0] == f"look at: {sentence}"
-    assert looks[1].startswith("look at: Nothing was committed for task-003")
+    assert looks[1].startswith("look at: task-003 was done already")
     assert looks[4:] == ["look at: 1 more, see: harness status --all"]
     first, failed, third, *_ = reply["tasks"]
     assert (first["outcome"], first["commit"], first["warnings"]) == ("completed", commit, [sentence])

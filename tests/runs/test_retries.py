@@ -12,6 +12,7 @@ import pytest
 from harness_lib import agents, timestamps
 from harness_lib.agents.adapter import Adapter, Report, Trouble
 from harness_lib.agents.command import adapter
+from harness_lib.attempts.precheck import Known
 from harness_lib.core.context import Context
 from harness_lib.rules.budget import Spent
 from harness_lib.rules.events import News, Stepped
@@ -51,6 +52,7 @@ class Port:
     most: int = 10**6
     told: list[News] = field(default_factory=list)
     adapter: Adapter = field(default_factory=lambda: adapter("true"))
+    known: Known = field(default_factory=dict)
 
     def tell(self, news: News) -> None:
         self.told.append(news)

@@ -35,7 +35,7 @@ def test_a_person_puts_the_last_good_list_back_and_an_agent_may_not(project: Pro
 
 
 def test_a_good_list_is_fine(project: Project, agent: Agent) -> None:
-    agent.ok("add", "One", "--validate", "true")
+    agent.ok("add", "One", "--validate", "test -e one")
     said = agent.ok("check")
     assert said["problems"] == said["doubts"] == []
     assert said["trusted"] is True
@@ -76,7 +76,8 @@ DOUBTS: list[tuple[dict[str, Any], str]] = [
     ({"command": "  "}, "t has no check"),
     ({"command": "no-such-program --now"}, "needs 'no-such-program', which is not on the PATH"),
     ({"command": "true", "cwd": "nowhere"}, "validation.cwd 'nowhere' is no directory"),
-    ({"command": "true", "protect": ["tests/**"]}, "validation.protect 'tests/**' matches no file"),
+    ({"command": "test -e x", "protect": ["tests/**"]}, "validation.protect 'tests/**' matches no file"),
+    ({"command": "test -e x || true"}, "its check cannot fail: it ends with `true`, which never fails"),
 ]
 
 
@@ -93,9 +94,9 @@ def test_nothing_is_doubted_without_reason(project: Project, agent: Agent) -> No
     project.write(
         {"id": "done", "status": "completed"},
         {"id": "shell", "validation": {"command": "cd tests && for f in *; do test -e $f; done"}},
-        {"id": "glob", "validation": {"command": "true", "protect": ["tests/**", "tracked.txt"]}},
-        {"id": "deep", "validation": {"command": "true", "cwd": "tests", "protect": ["deep/*.py"]}},
-        {"id": "auto", "validation": {"command": "true", "protect": ["auto"]}},
+        {"id": "glob", "validation": {"command": "test -e x", "protect": ["tests/**", "tracked.txt"]}},
+        {"id": "deep", "validation": {"command": "test -e x", "cwd": "tests", "protect": ["deep/*.py"]}},
+        {"id": "auto", "validation": {"command": "test -e x", "protect": ["auto"]}},
     )
     assert agent.ok("check")["doubts"] == []
 

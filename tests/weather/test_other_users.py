@@ -50,6 +50,7 @@ def test_a_list_that_may_only_be_read_can_be_looked_at_and_not_changed(
 ) -> None:
     place = open_place / "repo"
     shutil.copytree(project.top, place)
+    place.chmod(0o755)
     # On purpose: what harness makes is for its owner alone.
     (place / "harness-tasks.json").chmod(0o644)
     before = (place / "harness-tasks.json").read_bytes()

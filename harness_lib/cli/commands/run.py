@@ -69,6 +69,18 @@ def arguments(parser: ArgumentParser) -> None:
         help="a shell command for when a person is needed or all is over: HARNESS_EVENT is done, stopped, "
         "failed, stuck or limit, HARNESS_MESSAGE says more",
     )
+    green = parser.add_mutually_exclusive_group()
+    green.add_argument(
+        "--skip-green",
+        action="store_true",
+        help="complete a task without an agent where its check passes before any work",
+    )
+    green.add_argument(
+        "--no-precheck",
+        dest="precheck",
+        action="store_false",
+        help="run no check before an agent works; what passed already is then not named",
+    )
     final = parser.add_mutually_exclusive_group()
     final.add_argument(
         "--final-check",
@@ -99,6 +111,8 @@ def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
         longest=args.longest * MINUTE,
         final_check=args.final_check,
         max_file=args.max_file,
+        precheck=args.precheck,
+        skip_green=args.skip_green,
     )
     with run_screen.watching_run(ctx, screen) as watch:
         return run.run(ctx, options, watch, notify=args.notify)

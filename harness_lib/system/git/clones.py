@@ -35,7 +35,7 @@ CAPTURED = "refs/harness/captured/"
 MODULES = "modules"
 LOCKED = "harness: an agent works here"
 # What everybody who works on the project can read.
-READABLE = ("refs/heads", "refs/notes", "refs/remotes", "refs/replace", "refs/tags")
+READABLE = ("refs/harness/rescue", "refs/heads", "refs/notes", "refs/remotes", "refs/replace", "refs/tags")
 # In the common git directory, beside settings and refs; each is copied if it is there.
 ALSO = ("info/attributes", "info/exclude", "info/grafts", "shallow")
 # What the clone is told of the person's settings: who commits, how files are converted and compared, where

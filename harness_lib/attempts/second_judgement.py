@@ -1,0 +1,262 @@
+"""Judge work that has passed its check once more, with the judges as they were at its base.
+
+An attempt may change a test, a script or the settings of a runner; whether its work also passes as it was
+judged before, the check itself says, on a clean checkout with the attempt's content and the base's judges.
+So do the checks of completed tasks whose judges it has changed. Source: docs/design.md, "Two judgements".
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import NamedTuple
+
+from harness_lib import typed
+from harness_lib.attempts import judge_files, leased_check
+from harness_lib.checks.checked import Checked
+from harness_lib.core import quoting
+from harness_lib.core.context import Context
+from harness_lib.errors import ConfigError, EnvSetupError
+from harness_lib.rules import judge_changes, judges, rechecks
+from harness_lib.rules.judge_changes import Asked, Found
+from harness_lib.system.git import snapshot, trees
+from harness_lib.system.git.calls import covers
+from harness_lib.system.git.repository import Git
+from harness_lib.task import Task
+from harness_lib.text import counted, some
+
+NAMED = 5
+# Scripts call scripts, but not without end.
+DEEPEST = 3
+LARGEST_SCRIPT = 200_000
+
+Checkout = Callable[[str], AbstractContextManager[Context]]
+Key = rechecks.Key
+
+
+class Objection(NamedTuple):
+    """Why passing its check is not enough: `files` judge, `task` is whose check they belong to.
+
+    `checked`: what that check said with these files as they were; None where the task is still to be done.
+    """
+
+    task: Task
+    files: tuple[str, ...]
+    checked: Checked | None = None
+
+
+class Judged(NamedTuple):
+    """What the second judgement said, and what a person should look at whatever it said."""
+
+    objections: tuple[Objection, ...] = ()
+    look_at: tuple[str, ...] = ()
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Return the files that a person would have to accept."""
+        return tuple(dict.fromkeys(path for each in self.objections for path in each.files))
+
+
+class _Changes(NamedTuple):
+    """The judges that an attempt has changed: of its own check, of completed tasks, of tasks to be done."""
+
+    changed: Mapping[str, judge_changes.Change]
+    own: Found = Found()
+    completed: tuple[tuple[Task, Found], ...] = ()
+    open: tuple[tuple[Task, tuple[str, ...]], ...] = ()
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        found = (self.own, *(found for _, found in self.completed))
+        return tuple(dict.fromkeys(path for each in found for path in each.all))
+
+
+def judge(ctx: Context, task: Task, tree: str, checkout: Checkout) -> Judged:
+    """Return what speaks against the content `tree`, which has passed the check of `task`.
+
+    `checkout` gives a clean checkout of a commit. Raises LeaseLostError, RefusedError (untrusted commands).
+    """
+    base = task.started_at_commit
+    changes = _changes(ctx, task, tree)
+    if base is None or changes is None:
+        return Judged()
+    objections = [Objection(other, files) for other, files in changes.open]
+    said: list[str] = []
+    if changes.files:
+        own = [(task, changes.own)] if changes.own else []
+        found = list(_failing(ctx, task, tree, changes, [*own, *changes.completed], checkout))
+        for each in found:
+            before = tree if each.task is task else base
+            if _fails(ctx, task, each.task, before, checkout) is None:
+                objections.append(each)
+            elif each.task is task:
+                said.append(
+                    "its check could not be repeated on a clean checkout, with its judges as they were"
+                )
+    judged = Judged(tuple(objections))
+    return judged._replace(look_at=(*_weakened(ctx.git, changes, judged.files), *said))
+
+
+def waiting(ctx: Context, task: Task, tree: str) -> tuple[str, ...]:
+    """Return the judges that the content `tree` of `task` changes and that a person has not accepted."""
+    changes = _changes(ctx, task, tree)
+    if changes is None:
+        return ()
+    return tuple(dict.fromkeys((*changes.files, *(path for _, files in changes.open for path in files))))
+
+
+def explanation(judged: Judged, task: Task) -> str:
+    """Return why the work is not completed yet, for the agent that goes on with it."""
+    sentences = []
+    for each in judged.objections:
+        names = some([repr(path) for path in each.files], NAMED)
+        if each.checked is None:
+            sentences.append(
+                f"It changes or removes lines of {names}, by which the check of {each.task.id} goes, "
+                "a task that is still to be done."
+            )
+        else:
+            whose = (
+                "its check"
+                if each.task.id == task.id
+                else f"the check of {each.task.id}, which is completed,"
+            )
+            sentences.append(f"With {names} as before the attempt, {whose} fails. {each.checked.failure()}")
+    back = typed.git("checkout", (task.started_at_commit or "")[:12], rest="-- FILE")
+    return (
+        f"The work passed its check, but changed what judges it. {' '.join(sentences)} "
+        f"Make the work pass with these files as they were ({back}); new tests are welcome. "
+        "If the task cannot be done without that change, leave it as it is, and a person will be asked."
+    )
+
+
+def _changes(ctx: Context, task: Task, tree: str) -> _Changes | None:
+    """Return which judges `tree` changes; None if it changes none, or they are not guarded."""
+    git, base = ctx.git, task.started_at_commit
+    if base is None or judges.NONE in task.validation.protect or not git.exists(base):
+        return None
+    changed = {
+        path: change
+        for path, change in trees.changed(git, base, tree).items()
+        if not covers(task.accepted, path) and not judge_files.is_same_part(git, path, change)
+    }
+    excluded = [glob[1:] for glob in task.validation.protect if glob.startswith("!")]
+    changed = {path: change for path, change in changed.items() if not judge_changes.fits(path, excluded)}
+    if not changed:
+        return None
+    scripts = _Scripts(git, base)
+    words = f"{task.title}\n{task.description or ''}"
+    own = judge_changes.find(changed, scripts.asked(task), words, scripts.has, sys.stdlib_module_names)
+    mine, seen = rechecks.key(task), set[Key]()
+    completed, still_open = [], []
+    for other in ctx.store.ask().search():
+        key = rechecks.key(other)
+        if key == mine or key in seen or not key[0]:
+            continue
+        seen.add(key)
+        if other.is_done:
+            found = judge_changes.find(changed, scripts.asked(other), words, scripts.has)
+            completed += [(other, found)] if found.old else []
+        else:
+            files = judge_changes.named_judges(changed, scripts.asked(other), words)
+            files = tuple(path for path in files if _lost(git, changed[path]))
+            still_open += [(other, files)] if files else []
+    found_any = own or completed or still_open
+    return _Changes(changed, own, tuple(completed), tuple(still_open)) if found_any else None
+
+
+def _failing(
+    ctx: Context,
+    task: Task,
+    tree: str,
+    changes: _Changes,
+    asked: Sequence[tuple[Task, Found]],
+    checkout: Checkout,
+) -> Iterator[Objection]:
+    """Run the checks of `asked` on `tree` with the base's judges; yield those that fail."""
+    edits = {path: changes.changed[path][0] for path in changes.files}
+    with checkout(_commit(ctx.git, task, trees.edited(ctx.git, tree, edits))) as view:
+        for other, found in asked:
+            checked = _run(view, task, other)
+            if not checked.passed:
+                yield Objection(other, found.all, checked)
+
+
+def _fails(ctx: Context, task: Task, other: Task, content: str, checkout: Checkout) -> Checked | None:
+    """Return what the check of `other` says on a clean checkout of `content` if it fails there, too."""
+    with checkout(_commit(ctx.git, task, content)) as view:
+        checked = _run(view, task, other)
+    return None if checked.passed else checked
+
+
+def _commit(git: Git, task: Task, content: str) -> str:
+    base = task.started_at_commit
+    if content == base:
+        return content
+    return snapshot.commit(git, content, [base] if base else [], f"harness: to judge {task.id} again\n")
+
+
+def _run(view: Context, task: Task, other: Task) -> Checked:
+    view.busy(f"checking {other.id} with the judges as they were …")
+    try:
+        return leased_check.run(view, other, suffix="-judged", holder=task)
+    except (ConfigError, EnvSetupError) as error:
+        return Checked("ENV_SETUP", error.message, "", view.root.logs)
+
+
+def _weakened(git: Git, changes: _Changes, named: Collection[str]) -> Iterator[str]:
+    """Yield a part of a sentence for each old judge, not `named` yet, that lost lines or gained a skip."""
+    for path in changes.own.old:
+        if path in named:
+            continue
+        if lost := _lost(git, changes.changed[path]):
+            name = quoting.one_line(path, quoting.PATH_LENGTH)
+            yield f"changed what judges it: {name} ({counted(lost, 'line')})"
+
+
+def _lost(git: Git, change: judge_changes.Change) -> int:
+    old, new = (_lines(git, entry) for entry in change)
+    return judge_changes.lost_lines(old, new) or int(change[1] is None)
+
+
+def _lines(git: Git, entry: trees.Entry | None) -> list[str]:
+    if entry is None or entry[0] == trees.GITLINK:
+        return []
+    return git.run("cat-file", "blob", entry[1]).stdout.decode("utf-8", "replace").splitlines()
+
+
+class _Scripts:
+    """The scripts of a base, read once each, and what the checks that call them go by."""
+
+    def __init__(self, git: Git, base: str) -> None:
+        self._git, self._base = git, base
+        self._named: dict[str, judges.Judges] = {}
+
+    def asked(self, task: Task) -> Asked:
+        """Return what the check of `task` goes by: what it names, and what these name in turn."""
+        command, cwd = rechecks.key(task)
+        place = (cwd or "").strip("/")
+        found = judges.of(command or "")
+        frontier = [*found.named, *(name for name in found.config if "*" not in name)]
+        for _ in range(DEEPEST):
+            called = [self._of(judge_changes.joined(place, name)) for name in frontier]
+            frontier = [name for each in called for name in each.named if name not in found.named]
+            found = judges.joined([found, *called])
+        return Asked(found, place)
+
+    def has(self, path: str) -> bool:
+        """Return whether the base has a file or a directory at `path`; "" is the top."""
+        return not self._git.run("cat-file", "-e", f"{self._base}:{path}", check=False).returncode
+
+    def _of(self, path: str) -> judges.Judges:
+        """Return what the script at `path` goes by; nothing where there is none."""
+        if path not in self._named:
+            text = self._text(path) if judge_changes.is_script(path) else ""
+            self._named[path] = judges.of_script(path, text) if text else judges.Judges()
+        return self._named[path]
+
+    def _text(self, path: str) -> str:
+        shown = self._git.run("cat-file", "blob", f"{self._base}:{path}", check=False)
+        return "" if shown.returncode else os.fsdecode(shown.stdout[:LARGEST_SCRIPT])

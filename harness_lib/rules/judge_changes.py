@@ -1,0 +1,215 @@
+"""Find the judges among the files that an attempt has changed: what decides whether its check passes.
+
+Judges are what a check names, its runner's settings, tests and what stands beside them.
+A product that a check only runs is none, nor a file that the task itself names for change.
+Source: docs/design.md, "Two judgements".
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import NamedTuple
+
+from harness_lib.rules import judges
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_TEST_DIRECTORIES = _words(
+    "__tests__ __mocks__ __fixtures__ __snapshots__ conformance e2e fixture fixtures golden spec specs "
+    "test testdata tests"
+)
+_SHELL = _words("sh bash zsh bats mk make")
+_MAKEFILES = _words("Makefile makefile GNUmakefile justfile Justfile")
+# Programs in these languages are products, unless their name says that they check something.
+_CODE = _words("py js mjs cjs ts tsx jsx rb pl php lua go rs java kt")
+_CHECKING = re.compile(
+    r"(?:^|[^a-z])(?:check|test|spec|verif|validat|lint|smoke|assert|ci|e2e|golden|expect|accept|judge)",
+    re.IGNORECASE,
+)
+_SKIPS = re.compile(
+    r"\bskip|\bxfail|\btodo\b|\.only\b|\bx(?:it|describe|test)\b|@(?:Disabled|Ignore)\b|#\[ignore|pytest\.exit",
+    re.IGNORECASE,
+)
+_CHANGE = re.compile(
+    r"\b(?:add|append|extend|chang|edit|updat|rewrit|renam|mov|delet|remov|creat|split|refactor|convert|migrat"
+    r"|replac|modif|adapt|port|regenerat|bump|clean|simplif|fix|correct|writ|put|insert|adjust|speed|document)"
+    r"\w*\b",
+    re.IGNORECASE,
+)
+_PASS = re.compile(r"\b(?:pass(?:es|ing)?|green|succeeds?)\b", re.IGNORECASE)
+_SENTENCES = re.compile(r"(?<=[.!?;])\s+|\n")
+CONFTEST = "conftest.py"
+
+# Mode and object before and after; None where the file is not there.
+Change = tuple["tuple[str, str] | None", "tuple[str, str] | None"]
+
+
+class Asked(NamedTuple):
+    """What a check goes by, and the directory that it runs in ("" is the top)."""
+
+    judges: judges.Judges
+    cwd: str = ""
+
+
+class Found(NamedTuple):
+    """The judges that an attempt has changed: `old` ones that the base had, `new` settings of a runner.
+
+    `beside` are new tests that only work with such new settings: they judge with them, or not at all.
+    """
+
+    old: tuple[str, ...] = ()
+    new: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        """Say whether there is a judge to put back."""
+        return bool(self.old or self.new)
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        """Return the files that stand as they were at the base in the second judgement."""
+        return (*self.old, *self.new, *self.beside)
+
+
+def find(
+    changed: Mapping[str, Change],
+    asked: Asked,
+    words: str,
+    was_there: Callable[[str], bool],
+    library: Collection[str] = frozenset(),
+) -> Found:
+    """Return the judges of the check `asked` among the files that an attempt has changed.
+
+    `words` are the task's own; `was_there` says of a file or directory whether the base had it.
+    `library` names the modules of Python's standard library: a new module of the project would be loaded in
+    their place.
+    """
+    named = [joined(asked.cwd, name) for name in asked.judges.named]
+    config = [*(joined(asked.cwd, glob) for glob in asked.judges.config), *asked.judges.config]
+    settings, new_settings = _pattern(config), _pattern(config, library)
+    tests = _pattern(asked.judges.tests)
+    are_tests = bool(asked.judges.tests) or any(map(_is_among_tests, named))
+    old, fresh = [], []
+    for path, (before, _) in changed.items():
+        if is_named_for_change(path, words):
+            continue
+        if before is None:
+            # In a directory that is new itself, settings can only be for tests that are new, too.
+            if new_settings.fullmatch(path) and was_there(posixpath.dirname(path)):
+                fresh.append(path)
+            continue
+        is_named = any(path == name or path.startswith(f"{name}/") for name in named)
+        is_beside = are_tests and _is_among_tests(path)
+        is_judge = is_beside or settings.fullmatch(path) or tests.fullmatch(path)
+        if is_judge or (is_named and _judges_by_name(path)):
+            old.append(path)
+    if named and not old and not any(map(was_there, named)):
+        # Only tests that the attempt has written judge it: settings for these are part of them.
+        fresh = []
+    return Found(tuple(old), tuple(fresh), tuple(_beside(changed, fresh, tests, named)))
+
+
+def named_judges(changed: Mapping[str, Change], asked: Asked, words: str) -> tuple[str, ...]:
+    """Return which files of the base that the check `asked` itself names an attempt has changed."""
+    named = {joined(asked.cwd, name) for name in asked.judges.named}
+    return tuple(
+        path
+        for path, (before, _) in changed.items()
+        if before and path in named and _judges_by_name(path) and not is_named_for_change(path, words)
+    )
+
+
+def is_named_for_change(path: str, words: str) -> bool:
+    """Return whether `words`, a task's title and description, ask for a change of the file at `path`.
+
+    "Make tests/test_a.py pass" does not.
+    """
+    name = path.rpartition("/")[2]
+    for sentence in _SENTENCES.split(words):
+        for match in re.finditer(
+            rf"(?<![\w./-]){re.escape(path)}(?![\w/-])|(?<![\w./-]){re.escape(name)}(?![\w/-])", sentence
+        ):
+            if _CHANGE.search(sentence[: match.start()]) and not _PASS.search(sentence):
+                return True
+    return False
+
+
+def lost_lines(old: Iterable[str], new: Iterable[str]) -> int:
+    """Return how many lines of a judge went or changed, and how many new ones skip a test."""
+    left: dict[str, int] = {}
+    for line in new:
+        left[line] = left.get(line, 0) + 1
+    lost = 0
+    for line in old:
+        if left.get(line):
+            left[line] -= 1
+        elif line.strip():
+            lost += 1
+    return lost + sum(count for line, count in left.items() if _SKIPS.search(line))
+
+
+def _beside(
+    changed: Mapping[str, Change], fresh: Iterable[str], tests: re.Pattern[str], named: Collection[str]
+) -> list[str]:
+    folders = [posixpath.dirname(path) for path in fresh if posixpath.basename(path) == CONFTEST]
+    return [
+        path
+        for path, (before, _) in changed.items()
+        if before is None
+        and tests.fullmatch(path)
+        and path not in named
+        and any(not folder or path.startswith(f"{folder}/") for folder in folders)
+    ]
+
+
+def _is_among_tests(path: str) -> bool:
+    return not _TEST_DIRECTORIES.isdisjoint(path.lower().split("/")[:-1])
+
+
+def _judges_by_name(path: str) -> bool:
+    """Return whether a file that a check names decides something, or is only the product that it runs."""
+    name = path.rpartition("/")[2]
+    stem, dot, ending = name.rpartition(".")
+    if _is_among_tests(path) or _CHECKING.search(name):
+        return True
+    if not dot:
+        return name in _MAKEFILES
+    return bool(stem) and ending.lower() not in _CODE
+
+
+def joined(folder: str, name: str) -> str:
+    """Return the path of `name`, which is relative to `folder` ("" is the top)."""
+    return posixpath.normpath(f"{folder}/{name}") if folder.strip("/") else posixpath.normpath(name)
+
+
+def is_script(path: str) -> bool:
+    """Return whether the file at `path` calls other programs, as far as its name says."""
+    name = path.rpartition("/")[2]
+    return (
+        name in {"package.json", *_MAKEFILES} or name.rpartition(".")[2].lower() in _SHELL or "." not in name
+    )
+
+
+def fits(path: str, globs: Iterable[str]) -> bool:
+    """Return whether one of git's `globs` matches `path`."""
+    return _pattern(globs).fullmatch(path) is not None
+
+
+def _pattern(globs: Iterable[str], library: Collection[str] = frozenset()) -> re.Pattern[str]:
+    """Return the expression that matches the paths which git's `globs` do."""
+    parts = [_expression(glob) for glob in globs]
+    if parts and library:
+        parts.append(rf"(?:{'|'.join(map(re.escape, sorted(library)))})(?:\.py|/__init__\.py)")
+    return re.compile("|".join(parts) or r"(?!)")
+
+
+def _expression(glob: str) -> str:
+    made = ""
+    for part in re.split(r"(\*\*/|/\*\*$|\*|\?)", glob):
+        made += {"**/": "(?:.*/)?", "/**": "/.*", "*": "[^/]*", "?": "[^/]"}.get(part, re.escape(part))
+    return made

@@ -1,0 +1,68 @@
+"""Tell checks that cannot fail, as far as their words show it: they pass before any work, and after none."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+
+# Programs that end with 0 whatever they are given to show.
+_ALWAYS = frozenset(["true", ":", "echo", "printf"])
+_PAGERS = frozenset(["cat", "tee", "tail", "head", "sed", "tr", "cut", "sort", "uniq", "wc", "column"])
+_OPERATORS = frozenset("();<>|&\n")
+_GREP = 3
+
+
+def why(command: str, has: Callable[[str, str], bool] = lambda _word, _file: False) -> str | None:
+    """Return why `command` cannot fail, part of a sentence; None where that is not plain.
+
+    `has` says whether a file of the project holds a text already.
+    """
+    try:
+        words = _words(command)
+    except ValueError:
+        # A quote that does not close: the shell will say so.
+        return None
+    last, operator = _last(words)
+    if not last:
+        return None
+    name = last[0].rpartition("/")[2]
+    if last[:2] == ["exit", "0"] or name in _ALWAYS:
+        return (
+            f"it ends with `{' '.join(last[:2])}`, which never fails" if operator else f"`{name}` never fails"
+        )
+    if operator == "|" and name in _PAGERS and "pipefail" not in command:
+        return f"of a pipe only its last program counts, and `{name}` does not fail"
+    if operator is None and name == "grep" and (found := _searched(last)) and has(*found):
+        return f"{found[1]} has {found[0]!r} already"
+    return None
+
+
+def _words(command: str) -> list[str]:
+    lexer = shlex.shlex(command, posix=True, punctuation_chars="();<>|&\n")
+    lexer.whitespace = " \t\r"
+    lexer.whitespace_split = True
+    lexer.commenters = ""
+    return list(lexer)
+
+
+def _last(words: list[str]) -> tuple[list[str], str | None]:
+    """Return the last simple command, and the operator before it unless its failure still counts there.
+
+    What follows `&&` decides nothing alone: what stands before may fail.
+    """
+    while words and set(words[-1]) <= frozenset(";\n"):
+        words = words[:-1]
+    places = [n for n, word in enumerate(words) if set(word) <= _OPERATORS]
+    if not places:
+        return words, None
+    operator, last = words[places[-1]], words[places[-1] + 1 :]
+    if operator in {"||", "|"} or set(operator) <= frozenset(";\n"):
+        return last, operator
+    return [], None
+
+
+def _searched(words: list[str]) -> tuple[str, str] | None:
+    """Return the text and the file of a plain `grep -q TEXT FILE`."""
+    plain = [word for word in words[1:] if not word.startswith("-")]
+    inverted = any(word.startswith("-") and set("vLc") & set(word) for word in words[1:])
+    return (plain[0], plain[1]) if len(words) >= _GREP and len(plain) == len("ab") and not inverted else None

@@ -1,0 +1,206 @@
+"""Work that changes what judges it must also pass as it was judged before.
+
+In a chat that is a warning; where the task says `--protect auto`, and in every run (tests/runs), it is held.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+
+import pytest
+
+from tests.verbs.project import Agent, Project, begin
+
+PYTEST = f"{sys.executable} -m pytest -q -p no:cacheprovider"
+BASE = {
+    ".gitignore": "__pycache__\n",
+    "product.sh": "echo wrong\n",
+    "check.sh": "sh lib.sh && sh tests/more.sh\n",
+    "lib.sh": "sh product.sh | grep -q right\n",
+    "tests/more.sh": 'test "$(sh product.sh)" = "$(cat tests/expected)"\n',
+    "tests/expected": "right\n",
+    "Makefile": "include checks.mk\n",
+    "checks.mk": "test:\n\tsh check.sh\n",
+    "tests/test_a.py": "from a import one\n\n\ndef test_a():\n    assert one() == 1\n",
+    "a.py": "def one():\n    return 0\n",
+    "main.py": "print('0.1')\n",
+}
+RIGHT = {"product.sh": "echo right\n"}
+ITS_TEST = f"{PYTEST} tests/test_a.py"
+
+CHEATS: dict[str, tuple[str, Mapping[str, str | None], str]] = {
+    "the script": ("sh check.sh", {"check.sh": "true\n"}, "check.sh"),
+    "a script that it calls": ("sh check.sh", {"lib.sh": "true\n", "tests/more.sh": "true\n"}, "lib.sh"),
+    "an include of the Makefile": ("make test", {"checks.mk": "test:\n\ttrue\n"}, "checks.mk"),
+    "what stands beside the tests": (
+        "sh tests/more.sh",
+        {"tests/more.sh": "true\n", "tests/expected": "wrong\n"},
+        "tests/more.sh",
+    ),
+    "a test that is skipped": (
+        ITS_TEST,
+        {"tests/test_a.py": f"import pytest\n\n\n@pytest.mark.skip\n{BASE['tests/test_a.py'][18:]}"},
+        "tests/test_a.py",
+    ),
+    "a conftest that turns the runner": (
+        ITS_TEST,
+        {"conftest.py": "def pytest_sessionfinish(session):\n    session.exitstatus = 0\n"},
+        "conftest.py",
+    ),
+    "a link in the place of a script": ("sh check.sh", {"check.sh": None, "true.sh": "true\n"}, "check.sh"),
+}
+HONEST: dict[str, tuple[str, str, Mapping[str, str]]] = {
+    "the product alone": ("sh check.sh", "", RIGHT),
+    "a new test that the check names": ("sh tests/new.sh", "", {**RIGHT, "tests/new.sh": "sh lib.sh\n"}),
+    "a case that is appended to a test": (
+        "sh check.sh",
+        "",
+        {**RIGHT, "tests/more.sh": f"{BASE['tests/more.sh']}sh lib.sh\n"},
+    ),
+    "the product that a check runs": ("python3 main.py | grep -q 0.2", "", {"main.py": "print('0.2')\n"}),
+    "a target that is added to a Makefile": (
+        "make test",
+        "",
+        {**RIGHT, "Makefile": f"{BASE['Makefile']}build:\n\ttrue\n"},
+    ),
+    "a test that the task names for change": (
+        "sh tests/more.sh",
+        "Rewrite tests/more.sh: wrong is right now",
+        {"tests/more.sh": 'test "$(sh product.sh)" = wrong\n'},
+    ),
+    "a new directory of tests with settings of its own": (
+        f"{PYTEST} unit",
+        "",
+        {
+            "unit/conftest.py": "import pytest\n\n\n@pytest.fixture\ndef one():\n    return 1\n",
+            "unit/test_new.py": "def test_new(one):\n    assert one == 1\n",
+        },
+    ),
+}
+
+
+def _begin(project: Project, agent: Agent, check: str, *more: str) -> None:
+    for name, text in BASE.items():
+        project.put(name, text)
+    project.commit()
+    begin(agent, check, *more)
+
+
+def _put(project: Project, files: Mapping[str, str | None]) -> None:
+    for name, text in files.items():
+        if text is None:
+            (project.top / name).unlink()
+            (project.top / name).symlink_to("true.sh")
+        else:
+            project.put(name, text)
+
+
+@pytest.mark.parametrize("name", CHEATS)
+def test_who_passes_only_by_changing_what_judges_is_sent_back_once_and_then_held(
+    project: Project, agent: Agent, name: str
+) -> None:
+    check, files, named = CHEATS[name]
+    _begin(project, agent, check, "--protect", "auto")
+    _put(project, files)
+
+    first = agent.fails(1, "finish")
+    second = agent.fails(8, "finish")
+
+    assert named in first["message"]
+    assert "No attempt was counted." in first["message"]
+    assert f"--path {named}" in second["error"]["message"]
+    task = project.task()
+    assert (task["status"], task["attempts"], task["halt_kind"]) == ("in_progress", 0, "JUDGES")
+    assert all((project.top / path).exists() for path in files)
+
+
+@pytest.mark.parametrize("name", HONEST)
+def test_honest_work_is_completed(project: Project, agent: Agent, name: str) -> None:
+    check, title, files = HONEST[name]
+    _begin(project, agent, check, "--protect", "auto", *(("--description", title) if title else ()))
+    _put(project, files)
+
+    reply = agent.ok("finish")
+
+    assert reply["task"]["status"] == "completed"
+    assert not reply["task"].get("look_at"), reply["task"]["look_at"]
+
+
+def test_who_puts_the_judge_back_is_completed(project: Project, agent: Agent) -> None:
+    _begin(project, agent, "sh check.sh", "--protect", "auto")
+    project.put("check.sh", "true\n")
+    agent.fails(1, "finish")
+    project.put("check.sh", BASE["check.sh"])
+    _put(project, RIGHT)
+
+    assert agent.ok("finish")["task"]["status"] == "completed"
+
+
+def test_what_weakens_a_test_and_passes_all_the_same_is_named(project: Project, agent: Agent) -> None:
+    _begin(project, agent, "sh check.sh", "--protect", "auto")
+    _put(project, {**RIGHT, "tests/more.sh": "sh lib.sh\n"})
+
+    (sentence,) = agent.ok("finish")["task"]["look_at"]
+
+    assert "changed what judges it: tests/more.sh (1 line)" in sentence
+
+
+def test_in_a_chat_it_is_a_warning_and_none_lifts_it(project: Project, agent: Agent) -> None:
+    _begin(project, agent, "sh check.sh")
+    project.put("check.sh", "true\n")
+
+    reply = agent.ok("finish")
+
+    assert any("passes only with what judges it" in warning for warning in reply["warnings"])
+    begin(agent, "sh lib.sh", "--protect", "none")
+    project.put("lib.sh", "true\n")
+    assert not agent.ok("finish")["task"].get("look_at")
+
+
+@pytest.mark.parametrize("is_done", [True, False])
+def test_the_judges_of_another_task_count_too(project: Project, agent: Agent, is_done: bool) -> None:
+    _begin(project, agent, "sh lib.sh")
+    if is_done:
+        _put(project, RIGHT)
+        agent.ok("finish")
+        agent.ok("add", "Second", "--validate", "grep -q x f", "--protect", "auto")
+    else:
+        agent.ok("release")
+        agent.ok("add", "Second", "--validate", "grep -q x f", "--protect", "auto", "--priority", "P0")
+    agent.ok("start")
+    agent.ok("claim", "task-002")
+    _put(project, {"f": "x\n", "lib.sh": "true\n", "product.sh": "echo wrong\n"})
+
+    message = agent.fails(1, "finish")["message"]
+
+    assert "'lib.sh'" in message
+    assert "task-001" in message
+
+
+def test_a_person_takes_what_waits_or_sends_it_back(project: Project, agent: Agent) -> None:
+    person = project.agent("person")
+    _begin(project, agent, "sh check.sh", "--protect", "auto")
+    project.put("check.sh", "true\n")
+    agent.fails(1, "finish")
+    agent.fails(8, "finish")
+
+    assert person.fails(2, "accept", "task-001")["error"]["hint"].endswith("--path check.sh")
+    done = person.ok("accept", "task-001", "--path", "check.sh")
+
+    assert done["task"]["status"] == "completed"
+    assert project.git("show", "HEAD:check.sh") == "true"
+
+
+def test_what_cannot_be_repeated_elsewhere_proves_nothing(project: Project, agent: Agent) -> None:
+    """The check needs a file that git ignores: a clean checkout says nothing of the judges."""
+    project.put("needs.sh", "sh lib.sh && test -e ignored/x\n")
+    _begin(project, agent, "sh needs.sh", "--protect", "auto")
+    project.put("ignored/x")
+    project.put(".git/info/exclude", "ignored\n")
+    _put(project, {**RIGHT, "needs.sh": "test -e ignored/x && sh lib.sh\n"})
+
+    reply = agent.ok("finish")
+
+    assert reply["task"]["status"] == "completed"
+    assert any("could not be repeated on a clean checkout" in text for text in reply["task"]["look_at"])

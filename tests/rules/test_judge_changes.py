@@ -1,0 +1,126 @@
+"""Which of the files that an attempt has changed judge it, and which are its work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness_lib.rules import judge_changes, judges
+
+HERE = ("100644", "a" * 40)
+THERE = ("100644", "b" * 40)
+CHANGED, NEW, GONE = (HERE, THERE), (None, THERE), (HERE, None)
+PYTEST = "pytest -q tests/test_a.py"
+
+JUDGES = [
+    (PYTEST, "tests/test_a.py", CHANGED, "the test that it names"),
+    (PYTEST, "tests/test_a.py", GONE, "a test that was removed"),
+    (PYTEST, "tests/data/a.json", CHANGED, "what stands beside tests"),
+    (PYTEST, "conftest.py", CHANGED, "the runner's settings"),
+    (PYTEST, "conftest.py", NEW, "settings that the base did not have"),
+    (PYTEST, "tests/conftest.py", NEW, "the same, beside the tests"),
+    (PYTEST, "pytest.py", NEW, "a module in the place of the runner"),
+    (PYTEST, "json.py", NEW, "a module in the place of the standard library's"),
+    ("pytest", "tests/test_b.py", CHANGED, "any test, where none is named"),
+    ("sh check.sh", "check.sh", CHANGED, "a script"),
+    ("./verify", "verify", CHANGED, "a program that is called a check"),
+    ("python tools/check_all.py", "tools/check_all.py", CHANGED, "a program that checks"),
+    ("make test", "Makefile", CHANGED, "a Makefile"),
+    ("npm test", "src/a.test.js", CHANGED, "a test beside its product"),
+    ("go test ./...", "pkg/a_test.go", CHANGED, "a test of Go"),
+    ("cargo test", "tests/a.rs", CHANGED, "a test of Rust"),
+]
+WORK = [
+    (PYTEST, "calc.py", CHANGED, "", "the product"),
+    (PYTEST, "json.py", CHANGED, "", "a module of the project that was there"),
+    (PYTEST, "tests/test_new.py", NEW, "", "a new test"),
+    ("pytest tests/test_new.py", "tests/test_new.py", NEW, "", "a new test that the check names"),
+    ("pytest tests/test_new.py", "conftest.py", NEW, "", "settings of tests that are all new"),
+    ("python main.py --version", "main.py", CHANGED, "", "the product that the check runs"),
+    ("node server.js --check", "server.js", CHANGED, "", "the same in another language"),
+    ("sh check.sh", "scripts/build.sh", CHANGED, "", "a script that no check calls"),
+    (PYTEST, "tests/test_a.py", CHANGED, "Rewrite tests/test_a.py with fixtures", "what the task names"),
+    (PYTEST, "tests/test_a.py", CHANGED, "Add a case to test_a.py.", "what it names by its name alone"),
+]
+
+
+def _was_there(changed: Mapping[str, judge_changes.Change]) -> Callable[[str], bool]:
+    """Let the base have had every directory and file but those that are new."""
+    return lambda path: changed.get(path, CHANGED)[0] is not None
+
+
+def _find(command: str, path: str, change: judge_changes.Change, words: str = "") -> judge_changes.Found:
+    asked = judge_changes.Asked(judges.of(command))
+    changed = {path: change, **({"tests/test_new.py": NEW} if "test_new" in command else {})}
+    return judge_changes.find(changed, asked, words, _was_there(changed), frozenset(["json"]))
+
+
+@pytest.mark.parametrize(("command", "path", "change", "why"), JUDGES, ids=[row[3] for row in JUDGES])
+def test_it_judges(command: str, path: str, change: judge_changes.Change, why: str) -> None:
+    assert _find(command, path, change).all == (path,), why
+
+
+@pytest.mark.parametrize(("command", "path", "change", "words", "why"), WORK, ids=[row[4] for row in WORK])
+def test_it_is_work(command: str, path: str, change: judge_changes.Change, words: str, why: str) -> None:
+    assert not _find(command, path, change, words), why
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["Make tests/test_a.py pass", "Fix the bug so that tests/test_a.py is green", "See tests/test_a.py"],
+)
+def test_a_test_that_shall_only_pass_is_not_named_for_change(words: str) -> None:
+    assert not judge_changes.is_named_for_change("tests/test_a.py", words)
+
+
+def test_a_check_in_a_directory_goes_by_what_is_there() -> None:
+    asked = judge_changes.Asked(judges.of("sh check.sh"), "sub")
+
+    assert judge_changes.find({"sub/check.sh": CHANGED}, asked, "", bool).old == ("sub/check.sh",)
+    assert not judge_changes.find({"check.sh": CHANGED}, asked, "", bool)
+
+
+def test_new_tests_that_need_new_settings_go_with_these() -> None:
+    changed = {"tests/conftest.py": NEW, "tests/sub/test_b.py": NEW, "other/test_c.py": NEW}
+
+    found = judge_changes.find(changed, judge_changes.Asked(judges.of("pytest")), "", lambda _: True)
+
+    assert (found.new, found.beside) == (("tests/conftest.py",), ("tests/sub/test_b.py",))
+
+
+def test_settings_in_a_directory_that_is_new_turn_no_test_that_was_there() -> None:
+    changed = {"unit/conftest.py": NEW, "unit/test_b.py": NEW}
+
+    assert not judge_changes.find(changed, judge_changes.Asked(judges.of("pytest")), "", lambda _: False)
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "named"),
+    [
+        ("check.sh", "set -e\nsh tests/more.sh\n", "tests/more.sh"),
+        ("check.sh", "# a comment\n. lib/common.sh\n", "lib/common.sh"),
+        ("Makefile", "test:\n\t@./scripts/verify.sh\n", "scripts/verify.sh"),
+        ("Makefile", "include checks.mk\n", "checks.mk"),
+        ("package.json", '{"scripts": {"test": "node test/all.js"}}', "test/all.js"),
+    ],
+)
+def test_what_a_script_calls_judges_in_turn(path: str, text: str, named: str) -> None:
+    assert judge_changes.is_script(path)
+    assert named in judges.of_script(path, text).named
+
+
+LINES = st.lists(st.sampled_from(["", "assert a", "assert b", "x = 1"]), max_size=6)
+
+
+@given(LINES, LINES)
+def test_lines_that_are_only_added_weaken_nothing(old: list[str], more: list[str]) -> None:
+    assert judge_changes.lost_lines(old, [*old, *more]) == 0
+    assert judge_changes.lost_lines([*old, "assert c"], [*more, *old]) == 1
+
+
+@pytest.mark.parametrize("mark", ["@pytest.mark.skip", "it.only('a')", "xit('a')", "#[ignore]", "t.Skip()"])
+def test_a_new_mark_that_skips_weakens(mark: str) -> None:
+    assert judge_changes.lost_lines(["def test_a():"], [mark, "def test_a():"]) == 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +15,7 @@ from harness_lib.state import codec, summary
 from harness_lib.state.filestore import generations
 from harness_lib.state.filestore.store import Store
 from harness_lib.system.files import append_log
+from harness_lib.system.locks import mkdir_lock
 from harness_lib.system.place.roots import Root
 from harness_lib.task import SessionConfig, State
 from tests.state.clock import NOON, NOON_IN_NAMES, Noon
@@ -59,6 +62,19 @@ def test_a_transaction_without_a_change_writes_only_its_log_lines(store: Store, 
 
     assert summary.stamp(root.state.stat()) == before
     assert append_log.tail(root.log, 9)[0].endswith("[SESSION-4] WARN only said")
+
+
+def test_a_lock_directory_that_cannot_be_made_is_told_and_nothing_is_changed(
+    store: Store, root: Root, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_args: object, **_more: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(mkdir_lock.SeedLock, "acquire", full)
+
+    message = f"^{root.path} cannot be written, so nothing was changed: No space left on device$"
+    with pytest.raises(EnvSetupError, match=message):
+        rename(store, "New")
 
 
 def test_reading_writes_nothing(root: Root) -> None:

@@ -4,7 +4,7 @@
 
 Twenty tasks, each to write one function; four of each behaviour below. Four ways to let an agent work on
 them are compared in one run, and at the end every task that counts as completed is asked what it should have
-learned: hidden inputs, which neither agent nor harness has seen. docs/done.md says what the numbers mean.
+learned: hidden inputs, which neither agent nor harness has seen. README.md beside this file has more.
 `--quick`: one task of each behaviour.
 """
 

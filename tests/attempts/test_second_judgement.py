@@ -204,3 +204,23 @@ def test_what_cannot_be_repeated_elsewhere_proves_nothing(project: Project, agen
 
     assert reply["task"]["status"] == "completed"
     assert any("could not be repeated on a clean checkout" in text for text in reply["task"]["look_at"])
+
+
+def test_where_no_clean_checkout_can_be_set_up_the_check_in_place_counts(
+    project: Project, agent: Agent
+) -> None:
+    project.put("harness-init.sh", "test -e ignored/x\n")
+    project.put("ignored/x")
+    project.put(".git/info/exclude", "ignored\n")
+    for name, text in BASE.items():
+        project.put(name, text)
+    project.commit()
+    agent.ok("add", "One", "--validate", "sh check.sh", "--protect", "auto")
+    agent.ok("trust", "--yes", HARNESS_TRUST="1")
+    agent.ok("start")
+    agent.ok("claim")
+    _put(project, {**RIGHT, "check.sh": "sh lib.sh\n"})
+
+    reply = agent.ok("finish")
+
+    assert any("could not be repeated on a clean checkout" in text for text in reply["task"]["look_at"])

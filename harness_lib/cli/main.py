@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from harness_lib.cli import lazily, parser, render
-from harness_lib.cli.screen import Screen
+from harness_lib.cli import lazily, parser
 from harness_lib.core import sessions
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
@@ -19,6 +18,8 @@ from harness_lib.system import os_errors
 from harness_lib.system.files import standard_streams
 from harness_lib.system.place import roots, session_notes
 from harness_lib.system.processes import search_path, signals
+from harness_lib.terminal import render
+from harness_lib.terminal.screen import Screen
 
 SIGNALS = (signals.END, signals.HANG_UP)
 

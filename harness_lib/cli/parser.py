@@ -12,10 +12,10 @@ from typing import Any, NoReturn
 import harness_lib
 from harness_lib import typed
 from harness_lib.cli import verb
-from harness_lib.cli.screen import Screen
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import UsageError
+from harness_lib.terminal.screen import Screen
 
 # What other programs call these; only words that are not spelt like the verb.
 ELSEWHERE = {

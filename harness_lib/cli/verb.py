@@ -1,4 +1,4 @@
-"""The verbs of the command line: each is a file in `commands/`, which is loaded when the verb is typed."""
+"""The verbs of the command line: each is a file in `verbs/`, loaded when the verb is typed."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
 
 if TYPE_CHECKING:
-    from harness_lib.cli.screen import Screen
     from harness_lib.core.context import Context
     from harness_lib.core.reply import Reply
+    from harness_lib.terminal.screen import Screen
 
-COMMANDS = Path(__file__).parent / "commands"
+VERBS = Path(__file__).parents[1] / "verbs"
 
 
 class Command(Protocol):
@@ -36,21 +36,16 @@ class Command(Protocol):
 
 def known() -> list[str]:
     """Return the names of all verbs; none of their files is loaded."""
-    files = (path for path in COMMANDS.iterdir() if path.suffix == ".py" and not path.name.startswith("_"))
+    files = (path for path in VERBS.iterdir() if path.suffix == ".py" and not path.name.startswith("_"))
     return sorted(path.stem.rstrip("_") for path in files)
 
 
 def load(name: str) -> Command:
     """Return the file of the verb `name`, which is known."""
     file = f"{name}_" if keyword.iskeyword(name) else name
-    return cast("Command", import_module(f"harness_lib.cli.commands.{file}"))
+    return cast("Command", import_module(f"harness_lib.verbs.{file}"))
 
 
 def in_order_of_help() -> list[tuple[str, Command]]:
     """Return all verbs, with their files, which are loaded for it."""
     return sorted(((name, load(name)) for name in known()), key=lambda verb: verb[1].HELP_ORDER)
-
-
-def names(text: str) -> tuple[str, ...]:
-    """Return the names in `ID, ID`; for an option with `action="extend"`, which may stand more than once."""
-    return tuple(name for part in text.split(",") if (name := part.strip()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 
 from harness_lib.attempts import answering, complete, evaluate, for_person, outcome
@@ -14,9 +15,31 @@ from harness_lib.runs import kept_work
 from harness_lib.state.api import Tx
 from harness_lib.system.git.calls import covers
 from harness_lib.task import Task
+from harness_lib.terminal.screen import Screen
 from harness_lib.text import some
 
+SUMMARY = "take work that waits for a person, and complete its task"
+EXAMPLE = "harness accept task-001 --path .env"
+HELP_ORDER = 242
+
 NAMED = 10
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """Add what may be typed after the verb."""
+    parser.add_argument("id", help="the task")
+    parser.add_argument(
+        "--path",
+        action="append",
+        default=[],
+        metavar="P",
+        help="a file that may be committed, or a directory of such files, from the top; may be repeated",
+    )
+
+
+def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
+    """Answer `harness accept`."""
+    return run(ctx, args.id, tuple(path.rstrip("/") for path in args.path))
 
 
 def run(ctx: Context, task_id: str, paths: Sequence[str] = ()) -> Reply:

@@ -2,13 +2,43 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentParser, Namespace
+
 from harness_lib import typed
 from harness_lib.checks import check_of
-from harness_lib.core import add_tasks, lint_tasks, quoting
+from harness_lib.core import add_tasks, lint_tasks, ownership, proposals, quoting
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import UsageError
+from harness_lib.records import given
 from harness_lib.task import Task
+from harness_lib.terminal import options
+from harness_lib.terminal.screen import Screen
+
+SUMMARY = "append a task"
+EXAMPLE = 'harness add "Add rate limiting" --validate "pytest -q tests/test_rate.py" --depends-on task-001'
+HELP_ORDER = 20
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """Add what may be typed after the verb."""
+    parser.add_argument("title", nargs="?", help="what is to be done")
+    options.add_task(parser, editing=False)
+    proposed = parser.add_argument_group("what unattended agents have proposed")
+    proposed.add_argument(
+        "--proposed", metavar="N", type=int, nargs="*", help="add these; without a number: show them"
+    )
+    proposed.add_argument("--dismiss", action="store_true", help="forget them instead")
+
+
+def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
+    """Answer `harness add`."""
+    if args.proposed is not None:
+        return _proposed(ctx, args)
+    if args.title is None or args.dismiss:
+        raise UsageError("A task needs a title.", "See: harness add --help")
+    draft = given.with_values(Task("", args.title), options.typed_task(args))
+    return proposals.propose(ctx, draft) if ctx.env.get(ownership.SUPERVISED) else run(ctx, draft)
 
 
 def run(ctx: Context, draft: Task) -> Reply:
@@ -40,3 +70,12 @@ def _where_it_runs(ctx: Context, task: Task) -> str:
         return ""
     cwd = typed.word(ctx.root.path.relative_to(top))
     return f"\nIts check runs at the top of the repository, {top}; with --cwd {cwd} it runs beside the list."
+
+
+def _proposed(ctx: Context, args: Namespace) -> Reply:
+    if args.title is not None:
+        raise UsageError("A title is for a new task.", "See: harness add --help")
+    if not args.proposed:
+        return proposals.show(ctx)
+    decide = proposals.dismiss if args.dismiss else proposals.accept
+    return decide(ctx, args.proposed)

@@ -2,10 +2,26 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentParser, Namespace
+
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.rules import leases, transitions
 from harness_lib.task import Task
+from harness_lib.terminal.screen import Screen
+
+SUMMARY = "a sign of life: renew the lease of what you hold (hooks do it for you)"
+EXAMPLE = "harness beat"
+HELP_ORDER = 120
+
+
+def arguments(_parser: ArgumentParser) -> None:
+    """Take none."""
+
+
+def answer(ctx: Context, _args: Namespace, _screen: Screen) -> Reply:
+    """Answer `harness beat`."""
+    return run(ctx)
 
 
 def run(ctx: Context) -> Reply:

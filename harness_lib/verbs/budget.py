@@ -5,6 +5,7 @@ A run holds its limits itself; a file of its own below `.harness/` is only where
 
 from __future__ import annotations
 
+from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
 
 from harness_lib.core import ownership
@@ -14,10 +15,26 @@ from harness_lib.errors import UsageError
 from harness_lib.rules import budget
 from harness_lib.runs import limits, run_snapshot
 from harness_lib.runs.run_snapshot import Seen
+from harness_lib.terminal import options
+from harness_lib.terminal.screen import Screen
+
+SUMMARY = "what a run may use up and has; changes its limits while it goes on"
+EXAMPLE = "harness budget --max-cost 20"
+HELP_ORDER = 150
 
 # A run looks several times a second, but not while its final checks run.
 PATIENCE_SECONDS = 3.0
 POLL_SECONDS = 0.05
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """Add what may be typed after the verb."""
+    options.add_limits(parser)
+
+
+def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
+    """Answer `harness budget`."""
+    return run(ctx, options.typed_limits(args))
 
 
 def run(ctx: Context, changes: Mapping[str, float]) -> Reply:

@@ -6,15 +6,21 @@ Source: docs/design.md, "Reading is strict" and "Trust".
 
 from __future__ import annotations
 
+from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 
 from harness_lib import typed
-from harness_lib.core import lint_tasks, rechecked, rights, trust_policy
+from harness_lib.core import lint_tasks, rechecked, repair_list, rights, trust_policy
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import EnvSetupError, Exit
 from harness_lib.state.api import Examined, Questions
+from harness_lib.terminal.screen import Screen
 from harness_lib.text import escape
+
+SUMMARY = "what is wrong with the list, and what it would run"
+EXAMPLE = "harness check"
+HELP_ORDER = 200
 
 CORRECT = (
     "Correct the named fields in the file, then look again; "
@@ -23,6 +29,26 @@ CORRECT = (
 SHOWN = 15
 COMMANDS_SHOWN = 20
 LENGTH = 300
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """Add what may be typed after the verb."""
+    parser.add_argument("--all", action="store_true", help="every problem and every command, uncut")
+    parser.add_argument(
+        "--repair", action="store_true", help="restore a broken list and mend what a crash left behind"
+    )
+    parser.add_argument(
+        "--restore",
+        action="store_true",
+        help="for a person: put the last good list in the place of one that cannot be used (it is kept)",
+    )
+
+
+def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
+    """Answer `harness check`."""
+    if args.restore:
+        return repair_list.put_back(ctx)
+    return repair_list.run(ctx) if args.repair else run(ctx, everything=args.all)
 
 
 def run(ctx: Context, *, everything: bool = False) -> Reply:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentParser, Namespace
+
 from harness_lib.attempts import claim, reconcile, restore_handback, task_brief
 from harness_lib.attempts.claim import Taken
 from harness_lib.core import nothing_to_do, ownership, sessions, trust_policy
@@ -10,10 +12,30 @@ from harness_lib.core.reply import Reply
 from harness_lib.rules.selection import UNPROVEN
 from harness_lib.runs import open_session
 from harness_lib.task import Session, Task
+from harness_lib.terminal import options
+from harness_lib.terminal.screen import Screen
 from harness_lib.text import some
+
+SUMMARY = "take the next task and print its brief"
+EXAMPLE = "harness claim"
+HELP_ORDER = 50
 
 POLL_SECONDS = 1.0
 SHOWN = 5
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """Add what may be typed after the verb."""
+    parser.add_argument("id", nargs="?", help="this task instead of the next in order")
+    parser.add_argument("--dry-run", action="store_true", help="say which and why, take nothing")
+    parser.add_argument(
+        "--wait", metavar="SEC", type=options.amount, default=0.0, help="wait while others hold what is left"
+    )
+
+
+def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
+    """Answer `harness claim`."""
+    return run(ctx, args.id, dry_run=args.dry_run, wait=args.wait)
 
 
 def run(ctx: Context, task_id: str | None = None, *, dry_run: bool = False, wait: float = 0.0) -> Reply:

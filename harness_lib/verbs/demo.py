@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shlex
 import tempfile
+from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,17 +21,38 @@ from harness_lib.core.reply import Reply
 from harness_lib.errors import Exit
 from harness_lib.rules import failures
 from harness_lib.state.api import Questions
-from harness_lib.system.git import status, version, worktrees
+from harness_lib.system.git import status as git_status
+from harness_lib.system.git import version, worktrees
 from harness_lib.system.git.repository import Git
 from harness_lib.system.install import launcher
 from harness_lib.system.processes import child, owner
 from harness_lib.task import Priority, Task, Validation
-from harness_lib.verbs import add, init
+from harness_lib.terminal import render
+from harness_lib.terminal.screen import Screen
+from harness_lib.verbs import add, init, status
+
+SUMMARY = "the whole job in a temporary project, with a scripted agent"
+EXAMPLE = "harness demo"
+HELP_ORDER = 320
 
 LOG_LINES = 200
 MOST_RUNS = 3
 WORKERS = 2
 KILLED = -9
+
+
+def arguments(_parser: ArgumentParser) -> None:
+    """Take none."""
+
+
+def answer(ctx: Context, _args: Namespace, screen: Screen) -> Reply:
+    """Answer `harness demo`."""
+    reply = run(ctx, screen.talk if screen.json else screen.data)
+    if not screen.json:
+        demo_ctx = Context(env={**ctx.env, "HARNESS_STATE_ROOT": str(reply.extra["root"])}, cwd=ctx.cwd)
+        screen.data("")
+        render.reply(status.run(demo_ctx, everything=True), screen)
+    return reply
 
 
 def _python(code: str) -> str:
@@ -133,7 +155,7 @@ def _promises(ctx: Context, questions: Questions, *, killed: bool) -> list[tuple
             "their commits are on the branch",
             all(each.completed_commit and git.is_ancestor(each.completed_commit, "HEAD") for each in done),
         ),
-        ("the work tree is clean", not status.changes(git, ctx.keep_out).tracked),
+        ("the work tree is clean", not git_status.changes(git, ctx.keep_out).tracked),
         ("no work tree of a worker is left", len(worktrees.listed(git)) == 1),
     ]
 

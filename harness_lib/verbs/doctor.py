@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentParser, Namespace
+
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.doctor import hooks, hs, machine, task_list
 from harness_lib.doctor.diagnosis import Diagnosis, Examination, has_root
 from harness_lib.errors import Exit
+from harness_lib.terminal.screen import Screen
+
+SUMMARY = "the usual troubles, each with its cure"
+EXAMPLE = "harness doctor"
+HELP_ORDER = 210
 
 MACHINE: tuple[Examination, ...] = (
     machine.python,
@@ -24,6 +31,15 @@ MACHINE: tuple[Examination, ...] = (
 )
 # Only where there is a state root.
 LIST: tuple[Examination, ...] = (task_list.examine, task_list.files, task_list.store)
+
+
+def arguments(_parser: ArgumentParser) -> None:
+    """Take none."""
+
+
+def answer(ctx: Context, _args: Namespace, _screen: Screen) -> Reply:
+    """Answer `harness doctor`."""
+    return run(ctx)
 
 
 def run(ctx: Context) -> Reply:

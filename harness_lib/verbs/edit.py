@@ -6,6 +6,7 @@ The check of a task in progress is not the worker's to change: who may set its o
 from __future__ import annotations
 
 import json
+from argparse import ArgumentParser, BooleanOptionalAction, Namespace
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 from harness_lib import typed
 from harness_lib.attempts import baseline, gate_copy, worktree_slots
 from harness_lib.checks import check_of
-from harness_lib.core import add_tasks, manual_edit, ownership, quoting, rights
+from harness_lib.core import add_tasks, edit_settings, manual_edit, ownership, quoting, rights
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import RefusedError, UsageError
@@ -22,12 +23,55 @@ from harness_lib.records.given import Given
 from harness_lib.rules import failures, halting, leases, transitions
 from harness_lib.runs import remedies
 from harness_lib.state.api import Questions
-from harness_lib.task import Task
+from harness_lib.task import MODES, Task
+from harness_lib.terminal import options
+from harness_lib.terminal.screen import Screen
+
+SUMMARY = "correct a task, or the settings of the list"
+EXAMPLE = 'harness edit task-001 --validate "pytest -q tests/test_rate.py" --priority P0'
+HELP_ORDER = 230
 
 SHOWN = 120
-
 # What to change: new values by the path of the field. An empty text or list clears a field that may be empty.
 Changes = Mapping[str, Any]
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """Add what may be typed after the verb."""
+    parser.add_argument("id", nargs="?", help="the task; without it the options of the whole list apply")
+    task = parser.add_argument_group("the task (an empty text clears a field)")
+    options.add_task(task, editing=True)
+    whole = parser.add_argument_group("the whole list (0 is no limit)")
+    whole.add_argument("--mode", choices=MODES, help="one session at a time, or many workers")
+    whole.add_argument("--max-tasks-per-session", metavar="N", type=int)
+    whole.add_argument("--max-sessions", metavar="N", type=int)
+    whole.add_argument(
+        "--final-check",
+        action=BooleanOptionalAction,
+        help="hold an agent in a chat until the checks of all tasks have run once more at the end",
+    )
+
+
+def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
+    """Answer `harness edit`."""
+    changes = options.typed_task(args)
+    whole = (args.mode, args.max_tasks_per_session, args.max_sessions, args.final_check)
+    of_list = any(value is not None for value in whole)
+    if args.id is None and changes:
+        raise UsageError("Which task?", "Name it: harness edit task-001 …")
+    if args.id is not None and of_list:
+        raise UsageError("This is set for the whole list, not for a task.", "Leave the id out.")
+    if not of_list and not changes:
+        raise UsageError("What shall be changed?", "See: harness edit --help")
+    if args.id is not None:
+        return run(ctx, args.id, changes)
+    return edit_settings.run(
+        ctx,
+        mode=args.mode,
+        max_tasks_per_session=args.max_tasks_per_session,
+        max_sessions=args.max_sessions,
+        final_check=args.final_check,
+    )
 
 
 def run(ctx: Context, task_id: str, changes: Changes) -> Reply:

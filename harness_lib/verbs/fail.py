@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentParser, Namespace
+
 from harness_lib.attempts import outcome, rescue_refs, rollback
 from harness_lib.core import halts, nothing_to_do, ownership, quoting, sessions
 from harness_lib.core.context import Context
@@ -10,9 +12,26 @@ from harness_lib.core.reply import Reply
 from harness_lib.errors import Exit, UsageError
 from harness_lib.rules import failures, halting, transitions
 from harness_lib.rules.halting import Halt
-from harness_lib.task import Category, Task
+from harness_lib.task import CATEGORIES, Category, Task
+from harness_lib.terminal.screen import Screen
+
+SUMMARY = "give up this attempt: roll back, keep the work in a rescue ref"
+EXAMPLE = 'harness fail task-001 --category TASK_EXEC --message "the API has no such call"'
+HELP_ORDER = 90
 
 STOPPED_WITH = {"CONFIG": Exit.CONFIG, "ENV_SETUP": Exit.ENV_SETUP}
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """Add what may be typed after the verb."""
+    parser.add_argument("id", nargs="?", help="the task (default: the one you hold)")
+    parser.add_argument("--category", choices=CATEGORIES, default="TASK_EXEC")
+    parser.add_argument("--message", required=True, help="what went wrong, for the next attempt to read")
+
+
+def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
+    """Answer `harness fail`."""
+    return run(ctx, args.id, args.category, args.message)
 
 
 def run(ctx: Context, task_id: str | None, category: Category, message: str) -> Reply:

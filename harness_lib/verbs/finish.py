@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentParser, Namespace
+
 from harness_lib import typed
 from harness_lib.attempts import (
     complete,
@@ -20,6 +22,21 @@ from harness_lib.core.ownership import HeldTask
 from harness_lib.core.reply import Reply
 from harness_lib.errors import Exit
 from harness_lib.task import Task
+from harness_lib.terminal.screen import Screen
+
+SUMMARY = "run the check: commit and complete, or roll back"
+EXAMPLE = "harness finish task-001"
+HELP_ORDER = 80
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """Add what may be typed after the verb."""
+    parser.add_argument("id", nargs="?", help="the task (default: the one you hold)")
+
+
+def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
+    """Answer `harness finish`."""
+    return run(ctx, args.id)
 
 
 def run(ctx: Context, task_id: str | None = None) -> Reply:

@@ -6,8 +6,9 @@ them, and named with an arrow below the others.
 
 from __future__ import annotations
 
+from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 from harness_lib.core import quoting
 from harness_lib.core.context import Context
@@ -16,14 +17,39 @@ from harness_lib.rules import graph
 from harness_lib.runs import overview
 from harness_lib.state.api import Questions
 from harness_lib.task import Task
+from harness_lib.terminal.screen import Screen
+
+SUMMARY = "which task waits for which"
+EXAMPLE = "harness graph --format mermaid"
+HELP_ORDER = 180
 
 Format = Literal["tree", "mermaid"]
 Mark = Literal["", "shown above", "a cycle", "goes on below"]
-
 SHOWN = 40
 DEEPEST = 20
 TITLE_LENGTH = 60
 _HARMLESS = frozenset(" -_.,:/()+*=?!'")
+COLOURS = {"completed": "#d4edda", "in_progress": "#cce5ff", "failed": "#f8d7da", "pending": "#f5f5f5"}
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """Add what may be typed after the verb."""
+    parser.add_argument("--format", choices=get_args(Format), default="tree")
+    parser.add_argument("--all", action="store_true", help="every task, however many there are")
+
+
+def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
+    """Answer `harness graph`."""
+    if args.format != "tree" or not screen.is_terminal:
+        return run(ctx, form=args.format, everything=args.all)
+    from harness_lib.terminal import drawing  # noqa: PLC0415 (a pipe does not pay for rich)
+
+    questions = ctx.store.ask()
+    drawn = draw(questions, None if args.all else SHOWN)
+    drawing.console(screen.out).print(
+        drawing.tree(((row.depth, row.text(), bool(row.mark)) for row in drawn.rows), footer(drawn))
+    )
+    return _reply(ctx, questions, drawn)._replace(message="")
 
 
 class Row(NamedTuple):
@@ -55,10 +81,10 @@ class Drawing(NamedTuple):
 def run(ctx: Context, *, form: Format = "tree", everything: bool = False) -> Reply:
     """Return the drawing as text; a list of more than 40 tasks is cut unless `everything` is wanted."""
     questions = ctx.store.ask()
-    return answer(ctx, questions, draw(questions, None if everything else SHOWN), form)
+    return _reply(ctx, questions, draw(questions, None if everything else SHOWN), form)
 
 
-def answer(ctx: Context, questions: Questions, drawing: Drawing, form: Format = "tree") -> Reply:
+def _reply(ctx: Context, questions: Questions, drawing: Drawing, form: Format = "tree") -> Reply:
     """Return `drawing`, which was made of `questions`, as the reply of the verb."""
     lines = plain(drawing) if form == "tree" else mermaid(drawing)
     return Reply(
@@ -171,9 +197,6 @@ def footer(drawing: Drawing) -> Iterator[str]:
         yield f"cycle: {ring}"
     if drawing.hidden:
         yield f"… and {drawing.hidden} more (harness graph --all)"
-
-
-COLOURS = {"completed": "#d4edda", "in_progress": "#cce5ff", "failed": "#f8d7da", "pending": "#f5f5f5"}
 
 
 def mermaid(drawing: Drawing) -> Iterator[str]:

@@ -6,11 +6,12 @@ person is named but never given for them.
 
 from __future__ import annotations
 
+from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 from pathlib import Path
 
 from harness_lib import typed
-from harness_lib.agents.hook_host import Host, Scope
+from harness_lib.agents.hook_host import SCOPES, Host, Scope
 from harness_lib.agents.registry import HOSTS, WITHOUT_HOOKS
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
@@ -19,10 +20,44 @@ from harness_lib.hookinstall import diff, entries, files, made_directories, rout
 from harness_lib.hookinstall.files import HostFile
 from harness_lib.hookinstall.places import places
 from harness_lib.hookinstall.routes import Route
+from harness_lib.terminal.screen import Screen
+
+SUMMARY = "switch on the hooks that keep an agent at work: install, status, uninstall"
+EXAMPLE = "harness hooks install --agent codex --dry-run"
+HELP_ORDER = 310
 
 Ask = Callable[[str], bool]
-
 NOT_MEASURED = "{} is served by its documentation; nobody has seen this work yet."
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """Add what may be typed after the verb."""
+    parser.add_argument(
+        "action",
+        nargs="?",
+        choices=("install", "status", "uninstall"),
+        default="status",
+        help="default: status",
+    )
+    parser.add_argument("--agent", choices=(*HOSTS, *WITHOUT_HOOKS), help="whose hooks")
+    parser.add_argument(
+        "--scope",
+        choices=SCOPES,
+        help="install: for all projects of yours (user, the default) or for this one; uninstall: only there",
+    )
+    parser.add_argument("--dry-run", action="store_true", help="show the difference, write nothing")
+
+
+def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
+    """Answer `harness hooks`."""
+    if args.action == "status":
+        return status(ctx, args.agent)
+    if args.agent is None:
+        raise UsageError("For which agent?", typed.harness("hooks", args.action, "--agent", "claude"))
+    ask = screen.ask if screen.is_answerable and not screen.json else None
+    if args.action == "install":
+        return install(ctx, args.agent, args.scope or "user", dry_run=args.dry_run, ask=ask)
+    return uninstall(ctx, args.agent, args.scope, dry_run=args.dry_run, ask=ask)
 
 
 def install(

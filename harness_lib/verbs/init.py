@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import stat
+from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,7 +18,12 @@ from harness_lib.system.files import atomic
 from harness_lib.system.git import ignoring
 from harness_lib.system.git.repository import Git
 from harness_lib.system.place import roots
-from harness_lib.task import Mode, SessionConfig
+from harness_lib.task import MODES, Mode, SessionConfig
+from harness_lib.terminal.screen import Screen
+
+SUMMARY = "make a task list in a project"
+EXAMPLE = "harness init --init-script"
+HELP_ORDER = 10
 
 INIT_SCRIPT = """\
 #!/bin/sh
@@ -30,6 +36,43 @@ set -e
 #   python3 -m pip install --quiet -r requirements.txt
 #   python3 -m pytest -q --maxfail=1 tests/smoke
 """
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """Add what may be typed after the verb."""
+    parser.add_argument("path", nargs="?", type=Path, help="the project (default: here)")
+    parser.add_argument(
+        "--mode", choices=MODES, help="one session at a time, or many workers (default: exclusive)"
+    )
+    parser.add_argument("--init-script", action="store_true", help="also write a template of harness-sh")
+    parser.add_argument(
+        "--gitignore", action="store_true", help="ignore our files in .gitignore, not in .git/info/exclude"
+    )
+    parser.add_argument(
+        "--git", action="store_true", help="make the git repository and a first commit if there is none"
+    )
+    parser.add_argument(
+        "--no-final-check",
+        action="store_true",
+        help="do not hold an agent in a chat until the checks of all tasks have run once more at the end",
+    )
+    parser.add_argument(
+        "--start-over", action="store_true", help="begin an empty list; the old one is kept beside it"
+    )
+
+
+def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
+    """Answer `harness init`."""
+    return run(
+        ctx,
+        args.path,
+        mode=args.mode,
+        init_script=args.init_script,
+        gitignore=args.gitignore or _ask_about_gitignore(screen),
+        make_git=args.git,
+        final_check=not args.no_final_check,
+        start_over=args.start_over,
+    )
 
 
 def run(
@@ -186,3 +229,10 @@ def _reply(root: roots.Root, made: list[str], ignored_in: str, mode: Mode | None
         warnings=tuple(warnings),
         extra={"root": str(root.path), "made": made},
     )
+
+
+def _ask_about_gitignore(screen: Screen) -> bool:
+    """Ask as the protocol does, but only where a person can answer."""
+    if screen.json or not screen.is_answerable:
+        return False
+    return screen.ask("Add the harness files to .gitignore? (else only .git/info/exclude is used) [y/N] ")

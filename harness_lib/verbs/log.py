@@ -6,21 +6,47 @@ Source: docs/protocol.md, "Standardized Log Format".
 from __future__ import annotations
 
 import re
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 from harness_lib import typed
 from harness_lib.core import quoting
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
-from harness_lib.task import CATEGORIES
+from harness_lib.task import CATEGORIES, LogType
+from harness_lib.terminal.screen import Screen
+
+SUMMARY = "the end of the log"
+EXAMPLE = "harness log -n 50 --type ERROR"
+HELP_ORDER = 170
+LOG_TYPES: dict[str, str] = {name.lower(): name for name in get_args(LogType)}
 
 DEFAULT_LINES = 20
 MOST_LINES = 10_000
 LINE_LENGTH = 1000
-
 _LINE = re.compile(r"\[(?P<at>[^\]]*)\] \[SESSION-(?P<session>[0-9]{1,9})\] (?P<type>[A-Za-z]+)(?P<rest>.*)")
 _TAG = re.compile(r" \[([^\s\[\]]+)\]")
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """Add what may be typed after the verb."""
+    parser.add_argument(
+        "-n", metavar="N", dest="lines", type=_count, default=DEFAULT_LINES, help="(default: %(default)s)"
+    )
+    parser.add_argument("-f", "--follow", action="store_true", help="go on with what is added")
+    parser.add_argument("--type", type=_log_type, metavar="TYPE", help=", ".join(LOG_TYPES.values()))
+    parser.add_argument("--task", metavar="ID")
+    parser.add_argument("--session", metavar="N", type=int)
+
+
+def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
+    """Answer `harness log`."""
+    only = Filter(args.type, args.task, args.session)
+    if not args.follow:
+        return run(ctx, lines=args.lines, only=only)
+    screen.refuse_json("-f", "harness log --json")
+    return _follow(ctx, screen, args.lines, only)
 
 
 class Entry(NamedTuple):
@@ -66,6 +92,20 @@ def run(ctx: Context, *, lines: int = DEFAULT_LINES, only: Filter = EVERYTHING) 
     )
 
 
+def _follow(ctx: Context, screen: Screen, lines: int, only: Filter) -> Reply:
+    """Print the end of the log and what is added, until Ctrl-C or a signal to end."""
+    try:
+        # First the place, then the end: a line added between the two is shown twice rather than never.
+        added = follow(ctx, only)
+        screen.data(run(ctx, lines=lines, only=only).message)
+        for line in added:
+            screen.data(line)
+    except KeyboardInterrupt:
+        # By a person or by a signal to end: who only looks has left nothing to go on with.
+        pass
+    return Reply("log", "", next="harness status")
+
+
 def follow(ctx: Context, only: Filter = EVERYTHING) -> Iterator[str]:
     """Yield the lines that are added from the call on and that `only` lets through, for ever."""
     added = ctx.store.log_follow()
@@ -104,3 +144,16 @@ def _not_searched(ctx: Context) -> tuple[str, ...]:
         return ()
     name = ctx.store.log_file.name
     return (f"only the last {searched // 1024} KB of {name} were looked through; grep finds the rest",)
+
+
+def _count(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) <= len(str(MOST_LINES))):
+        raise ArgumentTypeError(f"{text!r} is no number of lines")
+    return min(int(text), MOST_LINES)
+
+
+def _log_type(text: str) -> str:
+    try:
+        return LOG_TYPES[text.lower()]
+    except KeyError:
+        raise ArgumentTypeError(f"{text!r} is none of {', '.join(LOG_TYPES.values())}") from None

@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentParser, Namespace
+
 from harness_lib.attempts import notes
 from harness_lib.core import outbox, ownership, quoting
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import EnvSetupError
 from harness_lib.task import Task
+from harness_lib.terminal.screen import Screen
+
+SUMMARY = "leave a line for the tasks that come later"
+EXAMPLE = 'harness note task-001 "the test server needs a port of its own"'
+HELP_ORDER = 70
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """Add what may be typed after the verb."""
+    parser.add_argument("id", help="the task that taught it")
+    parser.add_argument("text", help="what later tasks should know: a decision, a trap")
+
+
+def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
+    """Answer `harness note`."""
+    return run(ctx, args.id, args.text)
 
 
 def run(ctx: Context, task_id: str, text: str) -> Reply:

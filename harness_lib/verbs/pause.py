@@ -2,8 +2,24 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentParser, Namespace
+
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
+from harness_lib.terminal.screen import Screen
+
+SUMMARY = "switch the hooks off until the next start"
+EXAMPLE = "harness pause"
+HELP_ORDER = 300
+
+
+def arguments(_parser: ArgumentParser) -> None:
+    """Take none."""
+
+
+def answer(ctx: Context, _args: Namespace, _screen: Screen) -> Reply:
+    """Answer `harness pause`."""
+    return run(ctx)
 
 
 def run(ctx: Context) -> Reply:

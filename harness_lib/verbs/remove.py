@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from argparse import ArgumentParser, Namespace
 
 from harness_lib import typed
 from harness_lib.core import manual_edit, marker, ownership, quoting, rights
@@ -11,9 +12,24 @@ from harness_lib.core.reply import Reply
 from harness_lib.errors import RefusedError
 from harness_lib.state.api import Questions
 from harness_lib.task import Task
+from harness_lib.terminal.screen import Screen
 from harness_lib.text import some
 
+SUMMARY = "take a task off the list"
+EXAMPLE = "harness remove task-001"
+HELP_ORDER = 250
+
 NAMED = 5
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """Add what may be typed after the verb."""
+    parser.add_argument("id", help="the task")
+
+
+def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
+    """Answer `harness remove`."""
+    return run(ctx, args.id)
 
 
 def run(ctx: Context, task_id: str) -> Reply:

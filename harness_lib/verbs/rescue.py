@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentParser, Namespace
 from datetime import datetime, timezone
 
 from harness_lib import timestamps, typed
@@ -15,13 +16,55 @@ from harness_lib.rules import leases
 from harness_lib.system.git import locks, rescue_apply, restore, snapshot, status
 from harness_lib.system.git.repository import Git
 from harness_lib.system.git.rescue_apply import Rescue
+from harness_lib.terminal.screen import Screen
 from harness_lib.text import harmless
+
+SUMMARY = "the work of failed attempts: list, show, apply, drop; save that of a lost claim"
+EXAMPLE = "harness rescue show task-001"
+HELP_ORDER = 280
 
 SHOWN = 20
 FILES = 30
 DIFF_LINES = 200
 DIFF_WIDTH = 300
 NAMED = 5
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """Add what may be typed after the verb."""
+    parser.add_argument(
+        "action",
+        nargs="?",
+        choices=("list", "show", "apply", "save", "drop"),
+        default="list",
+        help="default: list",
+    )
+    parser.add_argument(
+        "what",
+        nargs="?",
+        help="a ref, ID/ATTEMPT, or an id for the newest of that task (save: an id, drop: no id)",
+    )
+    parser.add_argument("only", nargs="*", metavar="PATH", help="with apply: only these, not everything")
+
+
+def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
+    """Answer `harness rescue`."""
+    if args.only and args.action != "apply":
+        raise UsageError(f"rescue {args.action} takes one at a time.", "Type it once for each.")
+    if args.action == "list":
+        return show_all(ctx, args.what)
+    if args.what is None:
+        # What is dropped is named exactly, and what is saved has no attempt of its own yet.
+        example = "task-001/1" if args.action == "drop" else "task-001"
+        raise UsageError(
+            "Of which attempt?",
+            f"{typed.harness('rescue', args.action, example)}, or see: harness rescue list",
+        )
+    if args.action == "apply":
+        return apply(ctx, args.what, tuple(args.only))
+    if args.action == "save":
+        return save(ctx, args.what)
+    return show(ctx, args.what) if args.action == "show" else drop(ctx, args.what)
 
 
 def show_all(ctx: Context, task_id: str | None = None) -> Reply:

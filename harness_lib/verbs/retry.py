@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentParser, Namespace
+
 from harness_lib import typed
 from harness_lib.core import manual_edit, ownership, rights
 from harness_lib.core.context import Context
@@ -10,9 +12,24 @@ from harness_lib.errors import RefusedError, UsageError
 from harness_lib.rules import halting, transitions
 from harness_lib.state.api import Tx
 from harness_lib.task import Task
+from harness_lib.terminal.screen import Screen
 from harness_lib.text import some
 
+SUMMARY = "give a failed or completed task a new start, and what it had blocked"
+EXAMPLE = "harness retry task-001"
+HELP_ORDER = 240
+
 NAMED = 10
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """Add what may be typed after the verb."""
+    parser.add_argument("id", help="the task")
+
+
+def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
+    """Answer `harness retry`."""
+    return run(ctx, args.id)
 
 
 def run(ctx: Context, task_id: str) -> Reply:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentParser, Namespace
+
 from harness_lib.attempts import answering, for_person, requeue, rollback
 from harness_lib.core import manual_edit, ownership, quoting, rights
 from harness_lib.core.context import Context
@@ -9,6 +11,22 @@ from harness_lib.core.reply import Reply
 from harness_lib.errors import UsageError
 from harness_lib.rules import transitions
 from harness_lib.task import Task
+from harness_lib.terminal.screen import Screen
+
+SUMMARY = "send work that waits for a person back to an agent; no attempt is counted"
+EXAMPLE = 'harness return task-001 "read the key from the environment; add no .env"'
+HELP_ORDER = 244
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """Add what may be typed after the verb."""
+    parser.add_argument("id", help="the task")
+    parser.add_argument("text", help="what is to be changed; the next agent reads it")
+
+
+def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
+    """Answer `harness return`."""
+    return run(ctx, args.id, args.text)
 
 
 def run(ctx: Context, task_id: str, text: str) -> Reply:

@@ -5,32 +5,141 @@ In a shell, or where an agent is asked for by name, it is the supervisor.
 
 from __future__ import annotations
 
+from argparse import ArgumentParser, Namespace
+
+from harness_lib import agents
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import HarnessError
+from harness_lib.rules import budget, rechecks
 from harness_lib.runs import open_session, scheduler
 from harness_lib.runs.notify import Notifier
 from harness_lib.runs.options import Options
 from harness_lib.runs.scheduler import Watch
 from harness_lib.system.processes import inhibit_sleep, owner
+from harness_lib.terminal import options, run_screen
+from harness_lib.terminal.screen import Screen
+
+SUMMARY = "work unattended: start agents and go on until all is done (inside an agent: the same as start)"
+EXAMPLE = "harness run -j 2 --max-hours 8"
+HELP_ORDER = 140
+MINUTE = 60.0
+JSON = """with --json each line is an object: first one with the key `event` for each event, then the reply.
+The reply's `tasks` are all tasks that the run has worked on, each with
+  id, outcome     completed, failed, or pending (handed back)
+  commit          of the finished work, or null
+  cost_usd, tokens, seconds
+  warnings        what a person should look at in the finished work"""
 
 
-def run(ctx: Context, options: Options, watch: Watch, *, notify: str | None = None) -> Reply:
+def arguments(parser: ArgumentParser) -> None:
+    """Add what may be typed after the verb."""
+    parser.epilog = f"{parser.epilog}\n\n{JSON}"
+    parser.add_argument("-j", "--jobs", metavar="N", type=int, default=1, help="workers at once (default 1)")
+    parser.add_argument(
+        "--agent", choices=tuple(agents.ADAPTERS), help="default: the first that is installed"
+    )
+    parser.add_argument(
+        "--agent-command",
+        metavar="CMD",
+        help="any other agent: a shell command, run in each task's work tree",
+    )
+    parser.add_argument("--model", help="the agent's model")
+    parser.add_argument("--agent-arg", metavar="ARG", action="append", default=[], help="passed to the agent")
+    parser.add_argument("--target", metavar="BRANCH", help="merge into this branch (default: the one here)")
+    options.add_limits(parser)
+    parser.add_argument(
+        "--silence",
+        metavar="MIN",
+        type=options.more_than_nothing,
+        default=15.0,
+        help="end an agent that is silent so long (default %(default)g)",
+    )
+    parser.add_argument(
+        "--longest",
+        metavar="MIN",
+        type=options.more_than_nothing,
+        default=240.0,
+        help="end an agent after this (default %(default)g)",
+    )
+    parser.add_argument(
+        "--max-file",
+        metavar="MB",
+        type=options.amount,
+        default=100.0,
+        help="ask a person before a larger file is committed (default 100; 0: never)",
+    )
+    parser.add_argument(
+        "--notify",
+        metavar="CMD",
+        help="a shell command for when a person is needed or all is over: HARNESS_EVENT is done, stopped, "
+        "failed, stuck or limit, HARNESS_MESSAGE says more",
+    )
+    green = parser.add_mutually_exclusive_group()
+    green.add_argument(
+        "--skip-green",
+        action="store_true",
+        help="complete a task without an agent where its check passes before any work",
+    )
+    green.add_argument(
+        "--no-precheck",
+        dest="precheck",
+        action="store_false",
+        help="run no check before an agent works; what passed already is then not named",
+    )
+    final = parser.add_mutually_exclusive_group()
+    final.add_argument(
+        "--final-check",
+        choices=rechecks.SCOPES,
+        help="which checks of completed tasks run again on a clean checkout at the end: all, those whose "
+        f"files have changed since, or none (default: all; of more than {rechecks.MOST} tasks: changed)",
+    )
+    final.add_argument(
+        "--no-final-check",
+        dest="final_check",
+        action="store_const",
+        const="none",
+        help="the same as --final-check none",
+    )
+
+
+def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
+    """Answer `harness run`."""
+    chosen = Options(
+        workers=args.jobs,
+        agent=args.agent,
+        agent_command=args.agent_command,
+        model=args.model,
+        extra=tuple(args.agent_arg),
+        target=args.target,
+        budget=budget.read(options.typed_limits(args)),
+        silence=args.silence * MINUTE,
+        longest=args.longest * MINUTE,
+        final_check=args.final_check,
+        max_file=args.max_file,
+        precheck=args.precheck,
+        skip_green=args.skip_green,
+    )
+    with run_screen.watching_run(ctx, screen) as watch:
+        return run(ctx, chosen, watch, notify=args.notify)
+
+
+def run(ctx: Context, chosen: Options, watch: Watch, *, notify: str | None = None) -> Reply:
     """Open a session for the agent that runs us, or drive agents until nothing is left to do.
 
     `notify` is a shell command that is told when the run needs a person, and how it has ended.
     """
-    asked = options.agent is not None or options.agent_command is not None
+    asked = chosen.agent is not None or chosen.agent_command is not None
     if not asked and owner.in_agent(ctx.env):
         return open_session.reply(ctx)._replace(verb="run")
     with inhibit_sleep.keeping(ctx.env, "agents are at work"):
-        return _notified(ctx, options, watch, notify) if notify else scheduler.run(ctx, options, watch)
+        return _notified(ctx, chosen, watch, notify) if notify else scheduler.run(ctx, chosen, watch)
 
 
-def _notified(ctx: Context, options: Options, watch: Watch, command: str) -> Reply:
+def _notified(ctx: Context, chosen: Options, watch: Watch, command: str) -> Reply:
     notifier = Notifier(ctx, command, watch)
     try:
-        reply = scheduler.run(ctx, options, notifier.watch)
+        reply = scheduler.run(ctx, chosen, notifier.watch)
     except HarnessError as problem:
         notifier.broke(problem)
         raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -18,11 +19,26 @@ from harness_lib.state.api import Questions
 from harness_lib.system.files import listing
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Attempt, Task
+from harness_lib.terminal.screen import Screen
+
+SUMMARY = "everything about one task"
+EXAMPLE = "harness show task-001"
+HELP_ORDER = 220
 
 SHOWN = 10
 LINES = 200
 LINE_LENGTH = 1000
 NO_CHECK = re.compile(r"-cleanup\.log$|-agent-\d+\.log$")
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """Add what may be typed after the verb."""
+    parser.add_argument("id", help="the task")
+
+
+def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
+    """Answer `harness show`."""
+    return run(ctx, args.id)
 
 
 def run(ctx: Context, task_id: str) -> Reply:

@@ -2,11 +2,42 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentParser, Namespace
+
+from harness_lib import timestamps
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.runs import overview
 from harness_lib.runs.run_snapshot import Seen
+from harness_lib.runs.watch import difference, follow
 from harness_lib.state import codec
+from harness_lib.terminal.screen import Screen
+
+SUMMARY = "where the list stands"
+EXAMPLE = "harness status"
+HELP_ORDER = 160
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """Add what may be typed after the verb."""
+    parser.add_argument("--all", action="store_true", help="every task, however many there are")
+    parser.add_argument(
+        "--watch", action="store_true", help="follow what happens until nothing is left to do"
+    )
+
+
+def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
+    """Answer `harness status`."""
+    if args.watch:
+        screen.refuse_json("--watch", "harness status --json")
+        return _watch(ctx, screen)
+    if not screen.is_terminal:
+        return run(ctx, everything=args.all)
+    from harness_lib.terminal import drawing  # noqa: PLC0415 (a pipe does not pay for rich)
+
+    view = overview.gather(ctx, None)
+    drawing.console(screen.out).print(drawing.view(view, ctx.clock.now().timestamp()))
+    return _reply(ctx, view)._replace(message="")
 
 
 def run(ctx: Context, *, everything: bool = False) -> Reply:
@@ -14,10 +45,10 @@ def run(ctx: Context, *, everything: bool = False) -> Reply:
 
     Unless `everything` is wanted, the interesting tasks come first and the rest is a number.
     """
-    return answer(ctx, overview.gather(ctx, None if everything else overview.SHOWN))
+    return _reply(ctx, overview.gather(ctx, None if everything else overview.SHOWN))
 
 
-def answer(ctx: Context, view: overview.View) -> Reply:
+def _reply(ctx: Context, view: overview.View) -> Reply:
     """Return `view` as the reply of the verb."""
     now = ctx.clock.now().timestamp()
     return Reply(
@@ -50,3 +81,40 @@ def _run(seen: Seen, now: float) -> dict[str, object]:
         "workers": [row._asdict() for row in seen.state.rows.values()],
         "spent": seen.state.spent(now)._asdict(),
     }
+
+
+def _watch(ctx: Context, screen: Screen) -> Reply:
+    """Follow the list: live on a terminal, a line per change in a pipe; Ctrl-C or a signal ends it well."""
+    try:
+        last = _watch_live(ctx, screen) if screen.is_terminal else _watch_lines(ctx, screen)
+    except KeyboardInterrupt:
+        return Reply("status", "", next="harness status")
+    return Reply("status", "" if last is None else "Nothing is left to do.", next="harness status")
+
+
+def _watch_live(ctx: Context, screen: Screen) -> overview.View | None:
+    from harness_lib.terminal import drawing  # noqa: PLC0415 (a pipe does not pay for rich)
+
+    views = follow(ctx, drawing.height(screen.out))
+    last = next(views)
+
+    with drawing.live(
+        screen.out, lambda: drawing.watched(last, ctx.clock.now().timestamp()), per_second=1, transient=False
+    ) as live:
+        for view in views:
+            last = view
+            live.refresh()
+    return last
+
+
+def _watch_lines(ctx: Context, screen: Screen) -> overview.View | None:
+    last = None
+    for view in follow(ctx, overview.SHOWN):
+        if last is None:
+            for warning in view.warnings:
+                screen.talk(f"warning: {warning}")
+        text = overview.headline(view.counts) if last is None else difference(last, view)
+        if text is not None:
+            screen.data(f"{timestamps.render(ctx.clock.now())} {text}")
+        last = view
+    return last

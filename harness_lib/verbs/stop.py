@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
 
 from harness_lib import timestamps
@@ -13,8 +14,23 @@ from harness_lib.errors import HarnessError, HeldError, UsageError
 from harness_lib.rules import leases, stats, transitions
 from harness_lib.state.api import Questions, Tx
 from harness_lib.task import Checkpoint, Session, Task
+from harness_lib.terminal.screen import Screen
+
+SUMMARY = "end the session"
+EXAMPLE = "harness stop"
+HELP_ORDER = 130
 
 SAID = "as it stood at harness stop"
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """Add what may be typed after the verb."""
+    parser.add_argument("--session", metavar="N", type=int, help="end session N, whoever opened it")
+
+
+def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
+    """Answer `harness stop`."""
+    return run(ctx, args.session)
 
 
 def run(ctx: Context, number: int | None = None) -> Reply:

@@ -6,6 +6,8 @@ where its age is named.
 
 from __future__ import annotations
 
+from argparse import ArgumentParser, Namespace
+
 from harness_lib import typed
 from harness_lib.attempts import old_work
 from harness_lib.core import quoting, rights
@@ -14,8 +16,44 @@ from harness_lib.core.reply import Reply
 from harness_lib.rules import outdated
 from harness_lib.rules.outdated import Old
 from harness_lib.system.git.rescue_apply import Rescue
+from harness_lib.terminal import options
+from harness_lib.terminal.screen import Screen
+
+SUMMARY = "show what of old logs and rescued work would go, and take it"
+EXAMPLE = "harness tidy --days 30"
+HELP_ORDER = 290
 
 SHOWN = 20
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """Add what may be typed after the verb."""
+    parser.add_argument(
+        "--days",
+        metavar="N",
+        type=options.amount,
+        default=old_work.DAYS,
+        help=f"logs older than this ({old_work.DAYS:g})",
+    )
+    parser.add_argument(
+        "--megabytes",
+        metavar="N",
+        type=options.whole,
+        default=old_work.MEGABYTES,
+        help=f"the oldest logs beyond this in all ({old_work.MEGABYTES})",
+    )
+    parser.add_argument(
+        "--rescues",
+        metavar="DAYS",
+        type=options.amount,
+        help="rescued work older than this, too (default: none)",
+    )
+    parser.add_argument("--yes", action="store_true", help="take it; without this it is only shown")
+
+
+def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
+    """Answer `harness tidy`."""
+    return run(ctx, days=args.days, megabytes=args.megabytes, rescues=args.rescues, take=args.yes)
 
 
 def run(ctx: Context, *, days: float, megabytes: int, rescues: float | None, take: bool) -> Reply:

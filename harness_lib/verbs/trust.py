@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -10,12 +11,29 @@ from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import Exit, HeldError, RefusedError
 from harness_lib.state.api import Questions
+from harness_lib.terminal.screen import Screen
 from harness_lib.text import some
+
+SUMMARY = "let the commands of a list run that came with a clone"
+EXAMPLE = "harness trust"
+HELP_ORDER = 270
 
 SHOWN = 20
 LENGTH = 500
 # For a person's own scripts; no reply names it.
 MAY_SAY_YES = "HARNESS_TRUST"
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """Add what may be typed after the verb."""
+    parser.add_argument("--yes", action="store_true", help="I have read them and they are mine")
+    parser.add_argument("--all", action="store_true", help="show every command, however many there are")
+
+
+def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
+    """Answer `harness trust`."""
+    ask = screen.ask if screen.is_answerable and not screen.json else None
+    return run(ctx, yes=args.yes, everything=args.all, ask=ask)
 
 
 class Command(NamedTuple):

@@ -6,6 +6,7 @@ the final check records what each check says of what is committed.
 
 from __future__ import annotations
 
+from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -22,12 +23,48 @@ from harness_lib.runs import overview
 from harness_lib.system.git import snapshot, trees
 from harness_lib.system.processes import owner
 from harness_lib.task import Task
+from harness_lib.terminal.screen import Screen
+
+SUMMARY = "run checks, and record nothing but what they say of a clean checkout"
+EXAMPLE = "harness validate task-001"
+HELP_ORDER = 260
 
 SHOWN = 20
 TAIL_LINES = 20
 LINE_LENGTH = 300
 NO_CHECK = "no check"
 SHORT = 12
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """Add what may be typed after the verb."""
+    parser.add_argument("id", nargs="?", help="the task")
+    parser.add_argument("--all", action="store_true", help="every task, the completed ones too")
+    parser.add_argument(
+        "--committed",
+        action="store_true",
+        help="with --all, the final check: the checks of all completed tasks run on a clean checkout of what "
+        "is committed, and what they say is recorded; for an agent it ends after 90 seconds, between two "
+        "checks, and says what to type",
+    )
+    parser.add_argument(
+        "--range",
+        metavar="A..B",
+        help="with --committed, for CI: the checks of the tasks completed in these commits run on a clean "
+        "checkout of B, and nothing is recorded",
+    )
+
+
+def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
+    """Answer `harness validate`."""
+    if not args.committed and args.range is None:
+        return run(ctx, args.id, everything=args.all)
+    if args.id is not None or not args.committed or not (args.all or args.range):
+        raise UsageError(
+            "--committed checks all completed tasks, or those of a range of commits.",
+            "Type: harness validate --all --committed, or: harness validate --committed --range A..B",
+        )
+    return in_range(ctx, args.range) if args.range else final_check(ctx)
 
 
 class Result(NamedTuple):

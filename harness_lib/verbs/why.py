@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentParser, Namespace
+
 from harness_lib import typed
 from harness_lib.core import nothing_to_do, ownership, quoting
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.runs import overview, remedies
+from harness_lib.terminal.screen import Screen
+
+SUMMARY = "why a task can or cannot be claimed"
+EXAMPLE = "harness why task-003"
+HELP_ORDER = 190
 
 SHOWN = 10
 LENGTH = 400
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """Add what may be typed after the verb."""
+    parser.add_argument("id", nargs="?", help="the task (default: the next one, and each that waits)")
+
+
+def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
+    """Answer `harness why`."""
+    return run(ctx, args.id) if args.id else run_all(ctx)
 
 
 def run(ctx: Context, task_id: str) -> Reply:

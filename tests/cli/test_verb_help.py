@@ -14,7 +14,7 @@ import pytest
 
 import harness_lib
 from harness_lib import verbs
-from harness_lib.cli import commands, main, parser, verb
+from harness_lib.cli import main, parser, verb
 from harness_lib.errors import Exit, UsageError
 from tests.cli.conftest import EXAMPLES, NAMES, TYPED
 from tests.conftest import Harness
@@ -77,7 +77,7 @@ for name, words in json.loads(sys.argv[1]).items():
             main(words)
         finally:
             sys.stdout.flush()
-            loaded = [each for each in sys.modules if each.startswith("harness_lib.cli.commands.")]
+            loaded = [each for each in sys.modules if each.startswith("harness_lib.verbs.")]
             os.write(2, f"\\n{name}: {loaded}\\n".encode())
             os._exit(0)
     os.wait()
@@ -96,8 +96,8 @@ def test_a_verb_loads_no_other_verb(filled: Project) -> None:
     )
     lines = done.stderr.splitlines()
     for name in TYPED:
-        file = next(path.stem for path in Path(commands.__path__[0]).glob(f"{name}*.py"))
-        assert f"{name}: ['harness_lib.cli.commands.{file}']" in lines, done.stderr
+        file = next(path.stem for path in Path(verbs.__path__[0]).glob(f"{name}*.py"))
+        assert f"{name}: ['harness_lib.verbs.{file}']" in lines, done.stderr
 
 
 def test_the_version_is_the_packages(harness: Harness) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.cli.terminal import answered
 from tests.hookinstall.hookfiles import HOSTS, JSON_HOSTS, agent, everything, place, put
+from tests.terminal.pseudo_terminal import answered
 from tests.verbs.project import Agent
 
 __all__ = ["agent"]  # a fixture

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from harness_lib.system.processes import process
-from tests.cli.terminal import ESCAPE, read_to_end, read_until, typed
 from tests.runs.conftest import Make
 from tests.runs.workshop import Workshop, descendants
+from tests.terminal.pseudo_terminal import ESCAPE, read_to_end, read_until, typed
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from harness_lib import typed
-from harness_lib.cli.commands import import_
 from harness_lib.rules import checklist
+from harness_lib.verbs import import_
 from tests.conftest import Harness
 from tests.verbs.project import Agent, Project, lose
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.cli import drawing
 from harness_lib.core.context import Context
 from harness_lib.runs import overview, watch
+from harness_lib.terminal import drawing
 from tests.attempts.rechecking import break_one, context, done, found
 from tests.verbs.project import Agent, Project
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from harness_lib.cli import run_screen
-from harness_lib.cli.screen import Screen
 from harness_lib.core.context import Context
 from harness_lib.rules import events
 from harness_lib.rules.events import Event
 from harness_lib.rules.run_state import RunState
-from tests.cli.terminal import ESCAPE, read_to_end, read_until, typed
+from harness_lib.terminal import run_screen
+from harness_lib.terminal.screen import Screen
+from tests.terminal.pseudo_terminal import ESCAPE, read_to_end, read_until, typed
 from tests.verbs import project as projects
 
 # 2025-07-01T10:00:00Z

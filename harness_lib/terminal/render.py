@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import TextIO
 
-from harness_lib.cli.screen import Screen
 from harness_lib.core.reply import Reply
 from harness_lib.errors import Exit, HarnessError
+from harness_lib.terminal.screen import Screen
 
 # How a reply begins on a terminal, by what it means for the caller.
 GROUNDS = {Exit.DONE: "", Exit.STOP: "bold yellow"}
@@ -63,7 +63,7 @@ def _talk(screen: Screen, text: str, style: str = "") -> None:
 
 
 def _draw(stream: TextIO, text: str, style: str = "") -> None:
-    from harness_lib.cli import drawing  # noqa: PLC0415 (a pipe does not pay for rich)
+    from harness_lib.terminal import drawing  # noqa: PLC0415 (a pipe does not pay for rich)
 
     drawing.write(stream, text, style)
 

@@ -6,24 +6,25 @@ rich itself respects NO_COLOR and TERM=dumb. Texts from a list are never read as
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TextIO
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, TextIO
 
 from rich.console import Console, Group, RenderableType
+from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from harness_lib.cli import table
 from harness_lib.core import rechecked
 from harness_lib.rules.ahead import Ahead
 from harness_lib.rules.run_state import RunState
 from harness_lib.rules.stats import Counts
 from harness_lib.runs import overview, progress
 from harness_lib.runs.overview import View
-from harness_lib.task import Task
-from harness_lib.verbs import graph
+
+if TYPE_CHECKING:
+    from rich.console import JustifyMethod
 
 STYLES = {"completed": "green", "in_progress": "bold cyan", "failed": "red", "pending": ""}
 # How the lines of `harness doctor` and of warnings begin.
@@ -31,6 +32,18 @@ LEVELS = {"ok": "green", "warn": "yellow", "bad": "red", "warning": "yellow"}
 BAR_WIDTH = 30
 # Lines of a watched list beside the tasks, so that everything fits on the screen.
 FRAME = 20
+HEAD = ("", "task", "step", "time", "cost", "tokens", "last words")
+NUMBERS = ("time", "cost", "tokens")
+# How much of what is left each of these gets.
+WIDE = {"task": 3, "last words": 4}
+LEAST = {"task": 9, "time": 5}
+STEP_STYLES = {
+    "works": "cyan",
+    "checks": "yellow",
+    "merges": "green",
+    "limit": "magenta",
+    "pauses": "magenta",
+}
 
 
 def console(stream: TextIO, *, wrap: bool = True) -> Console:
@@ -69,42 +82,42 @@ def view(status: View, now: float) -> RenderableType:
 
 def watched(status: View, now: float) -> Group:
     """Return the list as it stands on a screen of its own: what is wrong with its file comes first."""
-    return Group(*(_line(f"warning: {text}", "yellow") for text in status.warnings), view(status, now))
+    return Group(*(line(f"warning: {text}", "yellow") for text in status.warnings), view(status, now))
 
 
 def _view(status: View, now: float) -> Iterator[RenderableType]:
     yield _progress(status.counts)
-    for line in status.rechecks:
-        yield Text(line, style="bold red" if line.startswith(rechecked.RED) else "yellow")
+    for text in status.rechecks:
+        yield Text(text, style="bold red" if text.startswith(rechecked.RED) else "yellow")
     yield Text(status.hooks, style="dim")
     for seen in status.runs:
         summary = progress.summary(seen.state, status.ahead, now)
-        yield _line(f"run: process {seen.pid}; {summary}", "bold")
-        yield table.workers(seen.state, now)
+        yield line(f"run: process {seen.pid}; {summary}", "bold")
+        yield workers(seen.state, now)
     for task in status.shown:
-        yield _task(task)
+        yield coloured_line(overview.one_line(task))
         if task.id in status.beside:
-            yield _line(f"    {status.beside[task.id]}", "red" if task.status == "failed" else "cyan")
+            yield line(f"    {status.beside[task.id]}", "red" if task.status == "failed" else "cyan")
     if len(status.shown) < status.counts.total:
-        yield _line(f"… and {status.counts.total - len(status.shown)} more", "dim")
+        yield line(f"… and {status.counts.total - len(status.shown)} more", "dim")
     if status.halts:
         yield Text("a person must act:", style="bold yellow")
         # Whole, however long: the command that helps stands at their end.
-        yield from (Text(f"  {line}", style="yellow") for line in status.halts)
-    yield from (Text(line, style="yellow") for line in status.look_at)
+        yield from (Text(f"  {text}", style="yellow") for text in status.halts)
+    yield from (Text(text, style="yellow") for text in status.look_at)
     if status.log:
         yield Text("log:", style="bold")
-        yield from (_line(f"  {line}", "dim") for line in status.log)
+        yield from (line(f"  {text}", "dim") for text in status.log)
     yield Text(status.sessions)
     # Whole as well: who may end another's session, and how, stands at the end.
-    yield from (Text(line) for line in status.people)
+    yield from (Text(text) for text in status.people)
 
 
 def run(state: RunState, counts: Counts | None, ahead: Ahead, now: float) -> RenderableType:
     """Return a run as whoever started it sees it at `now`: its workers, the whole list, what was spent."""
-    drawn: list[RenderableType] = [table.workers(state, now)]
+    drawn: list[RenderableType] = [workers(state, now)]
     if counts is not None:
-        drawn += [_progress(counts), _line(progress.summary(state, ahead, now), "dim")]
+        drawn += [_progress(counts), line(progress.summary(state, ahead, now), "dim")]
     return Group(*drawn)
 
 
@@ -116,11 +129,13 @@ def _progress(counts: Counts) -> RenderableType:
     return grid
 
 
-def _task(task: Task) -> Text:
-    return _without_wrap(coloured(overview.one_line(task)))
+def coloured_line(text: str) -> Text:
+    """Return `text` as `coloured`, cut where the terminal ends."""
+    return _without_wrap(coloured(text))
 
 
-def _line(text: str, style: str = "") -> Text:
+def line(text: str, style: str = "") -> Text:
+    """Return `text` in `style`, cut where the terminal ends."""
     return _without_wrap(Text(text, style=style))
 
 
@@ -129,12 +144,38 @@ def _without_wrap(text: Text) -> Text:
     return text
 
 
-def tree(drawing: graph.Drawing) -> RenderableType:
-    """Return the dependency tree, its cycles and what is left out."""
+def workers(state: RunState, now: float) -> Table:
+    """Return the table of the workers at the moment `now` (seconds since the epoch)."""
+    table = Table(box=None, padding=(0, 1), expand=True, header_style="dim")
+    for name in HEAD:
+        justify: JustifyMethod = "right" if name in NUMBERS else "left"
+        wide, least = WIDE.get(name), LEAST.get(name)
+        table.add_column(
+            name, justify=justify, no_wrap=True, overflow="ellipsis", ratio=wide, min_width=least
+        )
+    for row in sorted(state.rows.values(), key=lambda row: row.worker):
+        cells = progress.cells(row, now)
+        styles = ("bold", "", STEP_STYLES.get(row.step, "dim"), "", "", "", "dim")
+        table.add_row(*(Text(cell, style=style) for cell, style in zip(cells, styles, strict=True)))
+    return table
+
+
+def tree(rows: Iterable[tuple[int, str, bool]], footer: Iterable[str]) -> RenderableType:
+    """Return a tree above the lines of `footer`; a row is (depth, text, whether it refers to another row)."""
     root = Tree("", hide_root=True, guide_style="dim")
     path = [root]
-    for row in drawing.rows:
-        del path[row.depth + 1 :]
-        drawn = _line(row.text(), "dim") if row.mark else _without_wrap(coloured(row.text()))
-        path.append(path[-1].add(drawn))
-    return Group(root, *(_line(line, "yellow") for line in graph.footer(drawing)))
+    for depth, text, is_reference in rows:
+        del path[depth + 1 :]
+        path.append(path[-1].add(line(text, "dim") if is_reference else coloured_line(text)))
+    return Group(root, *(line(text, "yellow") for text in footer))
+
+
+def live(stream: TextIO, draw: Callable[[], RenderableType], *, per_second: int, transient: bool) -> Live:
+    """Return a display on `stream` that a thread draws anew: times go on while nothing else happens."""
+    return Live(
+        console=console(stream, wrap=False),
+        get_renderable=draw,
+        refresh_per_second=per_second,
+        transient=transient,
+        vertical_overflow="ellipsis" if transient else "crop",
+    )

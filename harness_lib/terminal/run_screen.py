@@ -9,7 +9,6 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 from harness_lib import timestamps
-from harness_lib.cli.screen import Screen
 from harness_lib.core import quoting
 from harness_lib.core.context import Context
 from harness_lib.errors import HarnessError
@@ -19,6 +18,7 @@ from harness_lib.rules.events import Claimed, Ended, Event, Gone, Notice, Steppe
 from harness_lib.rules.run_state import RunState
 from harness_lib.runs import progress
 from harness_lib.runs.scheduler import Watch
+from harness_lib.terminal.screen import Screen
 from harness_lib.text import counted
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def watching_run(ctx: Context, screen: Screen) -> Iterator[Watch]:
 
 
 def _can_move(screen: Screen) -> bool:
-    from harness_lib.cli import drawing  # noqa: PLC0415 (a pipe does not pay for rich)
+    from harness_lib.terminal import drawing  # noqa: PLC0415 (a pipe does not pay for rich)
 
     return not drawing.console(screen.out).is_dumb_terminal
 
@@ -59,9 +59,7 @@ def _line(screen: Screen, event: Event) -> None:
 
 @contextmanager
 def _table(ctx: Context, screen: Screen) -> Iterator[Watch]:
-    from rich.live import Live  # noqa: PLC0415 (as above)
-
-    from harness_lib.cli import drawing  # noqa: PLC0415
+    from harness_lib.terminal import drawing  # noqa: PLC0415 (as above)
 
     shown = _Shown(ctx)
 
@@ -69,8 +67,7 @@ def _table(ctx: Context, screen: Screen) -> Iterator[Watch]:
         now = ctx.clock.now().timestamp()
         return drawing.run(shown.state, shown.counts, shown.ahead, now)
 
-    console = drawing.console(screen.out, wrap=False)
-    with Live(console=console, get_renderable=draw, refresh_per_second=2, transient=True) as live:
+    with drawing.live(screen.out, draw, per_second=2, transient=True) as live:
         yield lambda event, state: shown.take(live, event, state)
 
 
@@ -86,7 +83,7 @@ class _Shown:
 
     def take(self, live: Live, event: Event, state: RunState) -> None:
         """Show the state of the run, and `event` as a line above it if it has something to say."""
-        from harness_lib.cli import drawing  # noqa: PLC0415 (as above)
+        from harness_lib.terminal import drawing  # noqa: PLC0415 (as above)
 
         self.state = state
         seen = self._ctx.store.stamp()

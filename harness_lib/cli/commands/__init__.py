@@ -1,1 +1,0 @@
-"""One verb a file, named as it is typed."""

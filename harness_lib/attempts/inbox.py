@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from harness_lib.attempts import checkpoints, notes
-from harness_lib.core import outbox, ownership, proposals, quoting
+from harness_lib.core import ownership, proposals, quoting
 from harness_lib.core.context import Context
 from harness_lib.errors import HarnessError, LeaseLostError, UsageError
 from harness_lib.system.files import atomic, listing, nofollow
@@ -44,7 +44,7 @@ def open_all(ctx: Context) -> list[str]:
     agent whose letter it is works on.
     """
     problems: list[str] = []
-    for letter in _letters(outbox.directory_of(ctx)):
+    for letter in _letters(proposals.directory_of(ctx)):
         try:
             problems += _open(ctx, letter)
         except (HarnessError, OSError):
@@ -55,7 +55,7 @@ def open_all(ctx: Context) -> list[str]:
 
 def _letters(place: Path | None) -> list[Path]:
     # Behind a link there may be anybody's files, and a letter is removed.
-    if place is None or outbox.is_linked(place):
+    if place is None or proposals.is_linked(place):
         return []
     letters = (path for path in listing.matching(place, "*.json") if path.is_file() and not path.is_symlink())
     return sorted(letters)[:MOST]

@@ -59,14 +59,14 @@ class _FirstSteps:
     """What is answered to who types no verb."""
 
     def answer(self, ctx: Context, _args: argparse.Namespace, _screen: Screen) -> Reply:
-        from harness_lib.core import on_path  # noqa: PLC0415 (each verb loads what it needs)
         from harness_lib.system.place import roots  # noqa: PLC0415 (as above)
+        from harness_lib.terminal import render  # noqa: PLC0415 (each verb loads what it needs)
 
         others = [] if roots.find(ctx.env, ctx.cwd) else roots.elsewhere(ctx.cwd)
         elsewhere = (
             [f"\nThis repository has its list in {others[0]}: {typed.change_to(others[0])}"] if others else []
         )
-        missing = on_path.advice(ctx.env.get("PATH", ""))
+        missing = render.advice(ctx.env.get("PATH", ""))
         return Reply("harness", "\n".join([FIRST_STEPS, *([missing] if missing else []), *elsewhere]))
 
 

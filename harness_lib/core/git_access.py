@@ -9,8 +9,11 @@ from harness_lib import typed
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError
 from harness_lib.system.files import atomic
+from harness_lib.system.git import ignoring
 from harness_lib.system.git.repository import Git
 from harness_lib.system.processes import owner
+
+CURE = "Add them to .gitignore, or type: harness init --gitignore"
 
 
 def closed(git: Git) -> Path | None:
@@ -36,3 +39,9 @@ def cure(ctx: Context, git: Git, place: Path) -> str:
         return "In a linked worktree nothing helps but to start it with: codex -s danger-full-access"
     roots = f"sandbox_workspace_write.writable_roots={json.dumps([str(git.common_dir)])}"
     return f"A person ends this Codex and starts it with: codex -c {typed.word(roots)}"
+
+
+def offer(git: Git) -> str | None:
+    """Return which lines are missing, in a sentence; None if none is."""
+    lines = ignoring.offered(git)
+    return f"git does not ignore {', '.join(lines)} here." if lines else None

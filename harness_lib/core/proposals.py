@@ -7,24 +7,30 @@ A person sees them in `harness status` and at the end of a run, and accepts or d
 from __future__ import annotations
 
 import json
+import os
+import time
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from harness_lib import typed
 from harness_lib.checks import check_of
-from harness_lib.core import add_tasks, manual_edit, outbox, ownership, proposed, quoting, rights
+from harness_lib.core import add_tasks, manual_edit, ownership, quoting, rights
 from harness_lib.core.context import Context
-from harness_lib.core.proposed import number
 from harness_lib.core.reply import Reply
 from harness_lib.errors import EnvSetupError, UsageError
 from harness_lib.records import given
 from harness_lib.state import codec
 from harness_lib.state.api import Questions
 from harness_lib.state.codec import ContractError
+from harness_lib.system.files import atomic
 from harness_lib.task import Task
 from harness_lib.text import some
 
 MOST = 50
+SHOWN = 5
+PREFIX = "proposed-"
+NAME = "mail"
 
 
 def propose(ctx: Context, draft: Task) -> Reply:
@@ -33,7 +39,7 @@ def propose(ctx: Context, draft: Task) -> Reply:
     try:
         task = _record(ctx, by, draft)
     except (EnvSetupError, OSError) as error:
-        return outbox.leave(ctx, error, "add", by, json.dumps(codec.encode_task(draft)))
+        return leave(ctx, error, "add", by, json.dumps(codec.encode_task(draft)))
     return Reply("add", f"proposed: {quoting.title(task)}\nA person decides; go on with your own task.")
 
 
@@ -42,7 +48,7 @@ def from_letter(ctx: Context, by: str, text: str) -> Reply:
     try:
         fields: dict[str, Any] = json.loads(text)
         allowed = {name: fields[name] for name in given.NAMES & fields.keys()}
-        task = _record(ctx, by, codec.decode_task({**allowed, "id": proposed.PREFIX, "status": "pending"}))
+        task = _record(ctx, by, codec.decode_task({**allowed, "id": PREFIX, "status": "pending"}))
     except (ValueError, TypeError, AttributeError, ContractError) as error:
         raise UsageError(f"A proposal cannot be read: {error}", "harness add --help") from error
     return Reply("add", f"proposed: {quoting.title(task)}")
@@ -68,7 +74,7 @@ def _record(ctx: Context, by: str, draft: Task) -> Task:
 
 
 def _next(waiting: Sequence[Task]) -> str:
-    return f"{proposed.PREFIX}{max((number(task) for task in waiting), default=0) + 1}"
+    return f"{PREFIX}{max((number(task) for task in waiting), default=0) + 1}"
 
 
 def show(ctx: Context) -> Reply:
@@ -90,7 +96,7 @@ def _lines_of(task: Task) -> Iterator[str]:
     if task.description:
         yield f"   description: {quoting.one_line(task.description, quoting.REASON_LENGTH)}"
     if task.depends_on:
-        yield f"   depends on: {some(task.depends_on, proposed.SHOWN)}"
+        yield f"   depends on: {some(task.depends_on, SHOWN)}"
     yield f"   check: {quoting.one_line(check_of(task).text or 'none', quoting.REASON_LENGTH)}"
     if task.on_failure.cleanup:
         yield f"   cleanup: {quoting.one_line(task.on_failure.cleanup, quoting.REASON_LENGTH)}"
@@ -141,3 +147,50 @@ def _find(questions: Questions, asked: int) -> Task:
     if proposal is None:
         raise UsageError(f"There is no proposed task {asked}.", "See what there is: harness add --proposed")
     return proposal
+
+
+def number(task: Task) -> int:
+    """Return the number that a person types for a proposed task; 0 if somebody else has named it."""
+    digits = task.id.removeprefix(PREFIX)
+    return int(digits) if digits.isascii() and digits.isdigit() else 0
+
+
+def lines(questions: Questions) -> list[str]:
+    """Return the lines for whoever looks at the list or at the end of a run: what waits, and what to type."""
+    waiting = questions.proposals()
+    if not waiting:
+        return []
+    titles = some([f"{number(task)}. {quoting.title(task)}" for task in waiting], SHOWN)
+    return [f"{len(waiting)} proposed by agents, nothing of it runs yet: {titles} (harness add --proposed)"]
+
+
+def directory_of(ctx: Context) -> Path | None:
+    """Return where letters lie in this work tree, which is a worker's; None in any other."""
+    private = ctx.private_here
+    return None if private is None or ctx.git.top == ctx.root.path else private / NAME
+
+
+def is_linked(directory: Path) -> bool:
+    """Return whether a symbolic link of a commit would lead letters elsewhere."""
+    return directory.is_symlink() or directory.parent.is_symlink()
+
+
+def leave(ctx: Context, refused: EnvSetupError | OSError, verb: str, task_id: str, *words: str) -> Reply:
+    """Leave a letter for the worker, because the list cannot be written from here; `refused` says so.
+
+    Raises `refused` if nobody looks after this agent, or a letter cannot be written either.
+    """
+    directory = directory_of(ctx)
+    if not ctx.env.get(ownership.SUPERVISED) or directory is None:
+        raise refused
+    if is_linked(directory):
+        raise refused
+    task = ownership.require_task(ctx.store.ask(), task_id)
+    # In the order in which they were written.
+    name = f"{time.time_ns():020}-{os.urandom(4).hex()}.json"
+    letter = json.dumps({"verb": verb, "task": task_id, "words": words})
+    try:
+        atomic.write(directory / name, letter.encode(), durable=False, make=True)
+    except OSError:
+        raise refused from None
+    return Reply(verb, f"{verb} for {task.id}: left for the run, which records it.", task=task)

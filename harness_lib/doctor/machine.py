@@ -7,7 +7,7 @@ import platform
 import sys
 from pathlib import Path
 
-from harness_lib.core import unignored
+from harness_lib.core import git_access
 from harness_lib.core.context import Context
 from harness_lib.doctor.diagnosis import Diagnoses, Diagnosis, bad, failed, has_root, ok, warn
 from harness_lib.errors import EnvSetupError, UsageError
@@ -55,8 +55,8 @@ def _version(package: str) -> str | None:
 
 def ignored(ctx: Context) -> Diagnoses:
     """Say which lines the rules for ignoring lack."""
-    if ctx.git_at_cwd is not None and (offer := unignored.offer(ctx.git_at_cwd)):
-        yield warn(offer, unignored.CURE)
+    if ctx.git_at_cwd is not None and (offer := git_access.offer(ctx.git_at_cwd)):
+        yield warn(offer, git_access.CURE)
 
 
 def git(ctx: Context) -> Diagnoses:

@@ -13,7 +13,7 @@ from harness_lib.errors import EnvSetupError, UsageError
 from harness_lib.rules import budget, leases, rechecks
 from harness_lib.rules.budget import Budget
 from harness_lib.runs import agent_process
-from harness_lib.runs.worker_config import WorkerConfig
+from harness_lib.runs.worker_port import WorkerConfig
 from harness_lib.system.git import submodules, version
 from harness_lib.system.git.repository import Git
 from harness_lib.system.processes import owner

@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from harness_lib import typed
-from harness_lib.core import nothing_to_do, ownership, proposed, quoting, rechecked, sessions
+from harness_lib.core import nothing_to_do, ownership, proposals, quoting, rechecked, sessions
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError
 from harness_lib.rules import intents, leases
 from harness_lib.rules.ahead import Ahead
 from harness_lib.rules.selection import UNPROVEN
 from harness_lib.rules.stats import Counts
-from harness_lib.runs import last_run, progress, run_snapshot
+from harness_lib.runs import progress, remedies, run_snapshot
 from harness_lib.runs.run_snapshot import Seen
 from harness_lib.state.api import Questions
 from harness_lib.system.place import find_root
@@ -114,7 +114,7 @@ def gather(ctx: Context, limit: int | None) -> View:
             **{task.id: _failure(task) for task in shown if task.status == "failed" and task.error_log},
             **_unproven(shown),
         },
-        halts=tuple(_bounded([*_acts(ctx, questions, log), *proposed.lines(questions)])),
+        halts=tuple(_bounded([*_acts(ctx, questions, log), *proposals.lines(questions)])),
         look_at=_look_at(questions, limit),
         rechecks=tuple(rechecked.lines(ctx, questions)),
         hooks=_hooks(ctx, questions),
@@ -134,7 +134,7 @@ def gather(ctx: Context, limit: int | None) -> View:
 
 
 def _acts(ctx: Context, questions: Questions, log: Sequence[str]) -> list[str]:
-    return [*last_run.lacked(questions, log), *_halts(questions), *_waiting(ctx)]
+    return [*remedies.lacked(questions, log), *_halts(questions), *_waiting(ctx)]
 
 
 def _look_at(questions: Questions, limit: int | None) -> tuple[str, ...]:
@@ -237,8 +237,8 @@ def upcoming(ctx: Context, questions: Questions, runs: Sequence[Seen] = ()) -> s
     command = _onward(ctx, questions, runs)
     if command in (sessions.START, sessions.STATUS) and sessions.are_used_up(questions, ctx):
         return "harness log"
-    if command == sessions.START and last_run.goes_on(ctx, questions, _log_lines(ctx)):
-        return last_run.RUN
+    if command == sessions.START and remedies.goes_on(ctx, questions, _log_lines(ctx)):
+        return remedies.RUN
     return command
 
 
@@ -309,7 +309,7 @@ def _session(ctx: Context, questions: Questions, session: Session) -> str:
     since = session.started_at or "an unknown time"
     opened = f"open: session {session.number} of {_name(session.worker)} since {since}"
     if sessions.was_killed_run(session, ctx):
-        return f"{opened}; its run was killed; this goes on with its work: {last_run.RUN}"
+        return f"{opened}; its run was killed; this goes on with its work: {remedies.RUN}"
     if not sessions.is_live(session, ctx):
         return f"{opened}; its owner is gone, harness start ends it"
     if session != sessions.holder(questions, ctx) or sessions.is_live_run(session):

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from harness_lib import typed
 from harness_lib.attempts import pending_merges, rescue_refs, target_branch, task_brief
 from harness_lib.checks import check_of
-from harness_lib.core import proposed, quoting, rechecked
+from harness_lib.core import proposals, quoting, rechecked
 from harness_lib.core.context import Context
 from harness_lib.rules import attempts, failures, halting
 from harness_lib.rules.budget import Spent
@@ -59,7 +59,7 @@ def lines(ctx: Context, began: Beginning, first: list[str], spent: Spent) -> lis
     report += _some("failed", [_failed(ctx, task) for task in questions.search("failed")], FAILED)
     report += _some("halted", [_halted(task) for task in questions.halted() if _waits(task)], HALTED)
     report += _look_at(work)
-    report += proposed.lines(questions)
+    report += proposals.lines(questions)
     report += _dearest(work)
     if spent.tokens or spent.cost:
         report.append(f"spent: ${spent.cost:.2f}, {spent.tokens:,} tokens, {progress.span(spent.seconds)}")

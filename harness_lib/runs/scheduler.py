@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable
 
 from harness_lib.attempts import worktree_slots
-from harness_lib.core import sessions, unignored
+from harness_lib.core import git_access, sessions
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import EnvSetupError, HarnessError, UsageError
@@ -75,8 +75,8 @@ def run(ctx: Context, options: Options, watch: Watch) -> Reply:
     assert lock is not None, f"BUG: somebody holds {place.lock}"
     try:
         scheduler.orphans.of_earlier_sessions()
-        if offer := unignored.offer(ctx.git):
-            scheduler.warn(f"{offer} {unignored.CURE}")
+        if offer := git_access.offer(ctx.git):
+            scheduler.warn(f"{offer} {git_access.CURE}")
         ending.tidy(ctx, scheduler.warn)
         limits.forget(ctx)
         # What was broken when the last run ended, or has not been looked at, is not done.

@@ -40,8 +40,7 @@ from harness_lib.rules.events import Claimed, Ended, Event, Idle, News, Notice, 
 from harness_lib.rules.halting import Halt
 from harness_lib.runs import agent_attempt
 from harness_lib.runs.agent_process import Rules
-from harness_lib.runs.worker_config import WorkerConfig
-from harness_lib.runs.worker_port import HeldBackError, StuckError
+from harness_lib.runs.worker_port import HeldBackError, StuckError, WorkerConfig
 from harness_lib.state.api import Questions, Tx
 from harness_lib.system import os_errors
 from harness_lib.system.git.repository import GitError

@@ -18,7 +18,7 @@ from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, HarnessError
 from harness_lib.rules import budget, events
 from harness_lib.rules.events import Event, Idle, Notice, Started, Stuck
-from harness_lib.runs import worker_config
+from harness_lib.runs import worker_port
 from harness_lib.runs.worker import Worker
 from harness_lib.system import os_errors
 from harness_lib.system.processes import orphan_groups, signals
@@ -29,7 +29,7 @@ def main() -> None:
     line = sys.stdin.readline()
     if not line:
         return
-    config = worker_config.read(line)
+    config = worker_port.read(line)
     env = {**os.environ, **config.env()}
     out = sys.stdout
 
@@ -63,12 +63,12 @@ def main() -> None:
 
 def _listen(worker: Worker) -> None:
     for line in sys.stdin:
-        if line.startswith(worker_config.LIMITS):
-            worker.limits = budget.read(json.loads(line.removeprefix(worker_config.LIMITS)))
+        if line.startswith(worker_port.LIMITS):
+            worker.limits = budget.read(json.loads(line.removeprefix(worker_port.LIMITS)))
             continue
         word = line.strip()
-        if word in (worker_config.LIMITED, worker_config.UNLIMITED):
-            worker.limited = word == worker_config.LIMITED
+        if word in (worker_port.LIMITED, worker_port.UNLIMITED):
+            worker.limited = word == worker_port.LIMITED
             continue
         if word == "drain":
             worker.draining.set()

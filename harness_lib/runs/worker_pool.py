@@ -14,8 +14,8 @@ from harness_lib.core.context import Context
 from harness_lib.rules import deaths, events
 from harness_lib.rules.budget import Budget
 from harness_lib.rules.events import Event, Gone, Unstarted
-from harness_lib.runs import worker_config
-from harness_lib.runs.worker_config import WorkerConfig
+from harness_lib.runs import worker_port
+from harness_lib.runs.worker_port import WorkerConfig
 from harness_lib.system.install import launcher
 from harness_lib.system.processes import child
 from harness_lib.system.processes.child import Child
@@ -86,7 +86,7 @@ class WorkerPool:
         self._handles[config.number] = handle
         os.set_blocking(process.stdout.fileno(), False)
         self._selector.register(process.stdout, selectors.EVENT_READ, handle)
-        self._say(handle, worker_config.write(config))
+        self._say(handle, worker_port.write(config))
 
     def listen(self, seconds: float) -> Iterator[Event]:
         """Yield what workers say within `seconds`, and `gone` for each whose process has ended."""
@@ -130,12 +130,12 @@ class WorkerPool:
     def limit(self, limits: Budget) -> None:
         """Hold every worker to these limits of a task from now on."""
         for handle in self._handles.values():
-            self._say(handle, worker_config.limits(limits))
+            self._say(handle, worker_port.limits(limits))
 
     def hold_back(self, *, limited: bool) -> None:
         """Tell every worker whether a limit of the run is reached: then no further agent is started."""
         for handle in self._handles.values():
-            self._say(handle, worker_config.LIMITED if limited else worker_config.UNLIMITED)
+            self._say(handle, worker_port.LIMITED if limited else worker_port.UNLIMITED)
 
     def drain(self) -> None:
         """Let every worker finish what it has and take no more."""

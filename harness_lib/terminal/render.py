@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 from typing import TextIO
 
+from harness_lib import typed
 from harness_lib.core.reply import Reply
 from harness_lib.errors import Exit, HarnessError
+from harness_lib.system.place import checkout
+from harness_lib.system.processes import search_path
 from harness_lib.terminal.screen import Screen
 
 # How a reply begins on a terminal, by what it means for the caller.
@@ -91,3 +94,12 @@ def _dump(document: object) -> str:
         return text
     # Inside a string, where alone they can stand, these mean the same.
     return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
+
+
+def advice(path: str) -> str | None:
+    """Return what to type in the place of `harness`; None where `path` (as in PATH) has one."""
+    launcher = checkout.launcher()
+    if launcher is None or search_path.find("harness", path):
+        return None
+    link = f"ln -s {typed.word(launcher)} ~/.local/bin/harness"
+    return f"`harness` is not on your PATH: type {typed.word(launcher)} in its place, or once: {link}"

@@ -2,26 +2,40 @@
 
 from __future__ import annotations
 
+import os
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 
-from harness_lib.attempts import answering, complete, evaluate, for_person, outcome
-from harness_lib.core import manual_edit, ownership, quoting, rights, sessions
+from harness_lib.attempts import (
+    accepted,
+    answering,
+    claim,
+    complete,
+    evaluate,
+    for_person,
+    outcome,
+    requeue,
+    target_branch,
+    worktree_slots,
+)
+from harness_lib.core import manual_edit, ownership, quoting, rights, sessions, trust_policy
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
-from harness_lib.errors import Exit, UsageError
+from harness_lib.errors import Exit, HarnessError, UsageError
 from harness_lib.rules import transitions
-from harness_lib.runs import kept_work
+from harness_lib.runs import ending, open_session
 from harness_lib.state.api import Tx
+from harness_lib.system.git import version
 from harness_lib.system.git.calls import covers
-from harness_lib.task import Task
+from harness_lib.system.locks import family_lock
+from harness_lib.system.processes import owner
+from harness_lib.task import Session, Task
 from harness_lib.terminal.screen import Screen
 from harness_lib.text import some
 
 SUMMARY = "take work that waits for a person, and complete its task"
 EXAMPLE = "harness accept task-001 --path .env"
 HELP_ORDER = 242
-
 NAMED = 10
 
 
@@ -48,7 +62,7 @@ def run(ctx: Context, task_id: str, paths: Sequence[str] = ()) -> Reply:
     Its check runs again on the current branch. Exit 1: it said no, or the work goes to an agent again; 8:
     more waits to be accepted. Somebody who holds the list meanwhile completes the task.
     Raises RefusedError (typed by an agent), UsageError (nothing waits, or not these paths), and what
-    `kept_work.complete` does.
+    `complete` does.
     """
     task = ownership.require_task(ctx.store.ask_to_change(), task_id)
     rights.require_person(
@@ -67,7 +81,7 @@ def run(ctx: Context, task_id: str, paths: Sequence[str] = ()) -> Reply:
     holder = sessions.holder(ctx.store.ask(), ctx)
     if holder is not None:
         return _reply(current, Exit.DONE, f"{current.id} is accepted; session {holder.number} completes it.")
-    return _ended(current, kept_work.complete(ctx, current.id))
+    return _ended(current, _complete(ctx, current.id))
 
 
 def _require_right(place: Context, task: Task, paths: Sequence[str]) -> tuple[str, ...]:
@@ -123,3 +137,49 @@ def _ended(task: Task, ended: outcome.Ended | None) -> Reply:
 
 def _reply(task: Task, code: Exit, message: str, warnings: Sequence[str] = ()) -> Reply:
     return Reply("accept", message, exit=code, task=task, next="harness status", warnings=tuple(warnings))
+
+
+def _complete(ctx: Context, task_id: str) -> outcome.Ended | None:
+    """Complete the task on the branch that is checked out; None if no further session may be opened.
+
+    Raises HeldError (somebody else holds the list), RefusedError (untrusted commands), ConfigError,
+    EnvSetupError; the work is kept then.
+    """
+    own = Context(env=owner.without_agent(ctx.env), cwd=ctx.root.path, clock=ctx.clock, say=ctx.say)
+    own.__dict__["owner"] = owner.ourselves("accept")
+    own.busy = ctx.busy
+    trust_policy.require(own, own.store.ask())
+    version.require_for_runs(own.cwd)
+    own.target = target_branch.current(own.git)
+    sessions.refuse_other(own.store.ask(), own)
+    opened = open_session.open_session(own)
+    if opened.session is None:
+        return None
+    place = worktree_slots.directory_of(own, own.owner.worker)
+    lock = family_lock.hold(place.lock)
+    assert lock is not None, f"BUG: somebody holds {place.lock}"
+    try:
+        return _in(own, place, opened.session, task_id)
+    finally:
+        ending.leave(own, place, own.say)
+        os.close(lock)
+
+
+def _in(ctx: Context, place: worktree_slots.Place, session: Session, task_id: str) -> outcome.Ended | None:
+    tip = target_branch.tip(ctx.git, ending.target_of(ctx))
+    view = ctx.at(worktree_slots.checkout_clean(ctx, place.slot(1), tip)[0])
+    worktree_slots.set_up(view)
+    taken = claim.take(view, session, task_id)
+    if taken.task is None:
+        return None
+    try:
+        return accepted.finish(view, session, taken.task)
+    except (HarnessError, OSError, KeyboardInterrupt) as error:
+        _give_back(view, session, taken.task, str(error))
+        raise
+
+
+def _give_back(ctx: Context, session: Session, task: Task, why: str) -> None:
+    current = ctx.store.ask().task(task.id)
+    if current is not None and current.status == "in_progress" and current.intent is None:
+        requeue.interrupted(ctx, session, current, why)

@@ -10,10 +10,10 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 
 from harness_lib import typed
-from harness_lib.core import lint_tasks, rechecked, repair_list, rights, trust_policy
+from harness_lib.core import lint_tasks, ownership, rechecked, rights, trust_policy
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
-from harness_lib.errors import EnvSetupError, Exit
+from harness_lib.errors import EnvSetupError, Exit, RefusedError
 from harness_lib.state.api import Examined, Questions
 from harness_lib.terminal.screen import Screen
 from harness_lib.text import escape
@@ -21,7 +21,6 @@ from harness_lib.text import escape
 SUMMARY = "what is wrong with the list, and what it would run"
 EXAMPLE = "harness check"
 HELP_ORDER = 200
-
 CORRECT = (
     "Correct the named fields in the file, then look again; "
     "a person can put the last good list in its place: harness check --restore"
@@ -47,8 +46,8 @@ def arguments(parser: ArgumentParser) -> None:
 def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     """Answer `harness check`."""
     if args.restore:
-        return repair_list.put_back(ctx)
-    return repair_list.run(ctx) if args.repair else run(ctx, everything=args.all)
+        return put_back(ctx)
+    return repair(ctx) if args.repair else run(ctx, everything=args.all)
 
 
 def run(ctx: Context, *, everything: bool = False) -> Reply:
@@ -146,3 +145,39 @@ def _is_trusted(ctx: Context, questions: Questions) -> bool:
         return trust_policy.is_trusted(ctx, questions)
     except EnvSetupError:
         return False
+
+
+def repair(ctx: Context) -> Reply:
+    """Restore a broken or missing list, end a torn log, sweep temporary files, make anew what is ours.
+
+    Raises ContractError (a person must edit), StateUnreadableError (nothing good is left), HeldError.
+    """
+    ownership.refuse_supervised(ctx, "harness check --repair")
+    done, warnings = ctx.store.repair()
+    return Reply(
+        "check",
+        "\n".join(done) or "Nothing needed repair.",
+        next="harness check",
+        warnings=tuple(warnings),
+        extra={"repaired": done},
+    )
+
+
+def put_back(ctx: Context) -> Reply:
+    """Put the last good list in the place of one that breaks the contract, as a person has decided.
+
+    Raises RefusedError (the list is fine, or an agent asks), StateUnreadableError (nothing good is left).
+    """
+    agent = rights.known_agent(ctx)
+    if agent is not None:
+        raise RefusedError(
+            f"Only a person can decide that an edit of the list is given up; this is a session of {agent}.",
+            "Tell the user what is wrong (harness check), and that this puts the last good list back:"
+            " harness check --restore",
+        )
+    if not ctx.store.examine().problems:
+        raise RefusedError(
+            f"{ctx.store.list_file} is valid; nothing to restore.", "Look at it with: harness status"
+        )
+    done = ctx.store.restore()
+    return Reply("check", "\n".join(done), next="harness check", extra={"repaired": list(done)})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from harness_lib.attempts import checkpoints
-from harness_lib.core import outbox, ownership, quoting
+from harness_lib.core import ownership, proposals, quoting
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import EnvSetupError
@@ -36,7 +36,7 @@ def run(ctx: Context, task_id: str | None, step: str, text: str) -> Reply:
     try:
         task = checkpoints.record(ctx, held, numbers, description)
     except (EnvSetupError, OSError) as error:
-        return outbox.leave(ctx, error, "checkpoint", held.task.id, step, description)
+        return proposals.leave(ctx, error, "checkpoint", held.task.id, step, description)
     return Reply(
         "checkpoint",
         f"{done}/{total} recorded.",

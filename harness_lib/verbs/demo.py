@@ -15,7 +15,6 @@ from pathlib import Path
 from harness_lib import typed
 from harness_lib.attempts import rescue_refs
 from harness_lib.attempts.rescue_refs import RESCUE_REFS
-from harness_lib.core import on_path
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import Exit
@@ -169,7 +168,7 @@ def _reply(ctx: Context, project: Path, broken: list[str]) -> Reply:
         f"the commits:        {typed.git('-C', project, 'log', '--oneline')}",
         *(f"work that was kept: {change_directory} && {rescue_refs.show_command(name)}" for name in rescued),
     ]
-    missing = on_path.advice(ctx.env.get("PATH", ""))
+    missing = render.advice(ctx.env.get("PATH", ""))
     lines += [missing] if missing else []
     lines += [f"NOT as promised: {promise}" for promise in broken]
     return Reply(

@@ -9,11 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from harness_lib import typed
-from harness_lib.core import edit_settings, git_access, nothing_to_do, trust_policy, unignored
+from harness_lib.core import edit_settings, git_access, manual_edit, nothing_to_do, sessions, trust_policy
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
-from harness_lib.core.start_over import begin_anew, restore
-from harness_lib.errors import EnvSetupError, UsageError
+from harness_lib.errors import EnvSetupError, RefusedError, StateUnreadableError, UsageError
 from harness_lib.system.files import atomic
 from harness_lib.system.git import ignoring
 from harness_lib.system.git.repository import Git
@@ -24,7 +23,6 @@ from harness_lib.terminal.screen import Screen
 SUMMARY = "make a task list in a project"
 EXAMPLE = "harness init --init-script"
 HELP_ORDER = 10
-
 INIT_SCRIPT = """\
 #!/bin/sh
 # Sets this project up and says whether it is healthy. `harness start` runs it at every session start:
@@ -92,7 +90,7 @@ def run(
     One that was lost is restored. `start_over`: an empty one takes its place, and it is kept beside that.
     Raises UsageError (no such directory; or it was not named, and the list is elsewhere), EnvSetupError (no
     git repository, and not `make_git`; or its directory cannot be written), and what
-    `start_over.begin_anew` does.
+    `begin_anew` does.
     """
     place = (ctx.cwd / (path or ".")).resolve()
     if not place.is_dir():
@@ -220,8 +218,8 @@ def _reply(root: roots.Root, made: list[str], ignored_in: str, mode: Mode | None
             "This repository has no commit yet, and a task begins at one: commit what there is, or let "
             "harness make a first commit: harness init --git"
         )
-    if offer := unignored.offer(ctx.git):
-        warnings.append(f"{offer} {unignored.CURE}")
+    if offer := git_access.offer(ctx.git):
+        warnings.append(f"{offer} {git_access.CURE}")
     return Reply(
         "init",
         message,
@@ -236,3 +234,42 @@ def _ask_about_gitignore(screen: Screen) -> bool:
     if screen.json or not screen.is_answerable:
         return False
     return screen.ask("Add the harness files to .gitignore? (else only .git/info/exclude is used) [y/N] ")
+
+
+def restore(ctx: Context) -> bool:
+    """Put a list back whose file is gone, if an earlier state is left anywhere; return whether it was."""
+    if ctx.store.exists():
+        return False
+    try:
+        ctx.store.ask()
+    except StateUnreadableError:
+        return False
+    with ctx.store.transaction() as tx:
+        # Entering it restores the list, and warns of that.
+        if tx.holds_agents():
+            tx.on_commit(lambda: ctx.store.switch_hooks(on=True))
+    return True
+
+
+def begin_anew(ctx: Context) -> str:
+    """Put an empty list in the place of the one that is there; return the name of the file that keeps that.
+
+    Raises HeldError (somebody works on it), RefusedError (a task is in progress).
+    """
+    with ctx.store.transaction() as tx:
+        sessions.refuse_other(tx, ctx)
+        working = next(iter(tx.in_progress()), None)
+        if working is not None:
+            ways = (typed.harness("finish", working.id), typed.harness("release", working.id))
+            raise RefusedError(
+                f"{working.id} is in progress: without the list nobody would know whose work stands there.",
+                f"End it first: {', or '.join(ways)}",
+            )
+        mine = sessions.mine(tx, ctx)
+        if mine is not None:
+            sessions.close(tx, mine)
+        kept = tx.start_over()
+        manual_edit.log(tx, ctx, f"emptied the old list is kept in {kept}")
+        tx.on_commit(lambda: trust_policy.note(ctx, tx))
+        tx.on_commit(lambda: ctx.store.switch_hooks(on=True))
+    return kept

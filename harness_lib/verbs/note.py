@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from harness_lib.attempts import notes
-from harness_lib.core import outbox, ownership, quoting
+from harness_lib.core import ownership, proposals, quoting
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import EnvSetupError
@@ -38,7 +38,7 @@ def run(ctx: Context, task_id: str, text: str) -> Reply:
     try:
         task, lost = notes.record(ctx, task_id, line)
     except (EnvSetupError, OSError) as error:
-        return outbox.leave(ctx, error, "note", task_id, line)
+        return proposals.leave(ctx, error, "note", task_id, line)
     return Reply(
         "note",
         f"noted for {task.id}; later tasks will be told.",

@@ -6,17 +6,19 @@ import re
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from harness_lib import typed
 from harness_lib.attempts import check, task_brief
 from harness_lib.checks import check_of
-from harness_lib.core import delivered, ownership, quoting, rechecked
+from harness_lib.core import ownership, quoting, rechecked
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.rules import attempts, halting
 from harness_lib.runs import overview, progress, remedies
 from harness_lib.state.api import Questions
 from harness_lib.system.files import listing
+from harness_lib.system.git import snapshot
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Attempt, Task
 from harness_lib.terminal.screen import Screen
@@ -24,11 +26,14 @@ from harness_lib.terminal.screen import Screen
 SUMMARY = "everything about one task"
 EXAMPLE = "harness show task-001"
 HELP_ORDER = 220
-
 SHOWN = 10
 LINES = 200
 LINE_LENGTH = 1000
 NO_CHECK = re.compile(r"-cleanup\.log$|-agent-\d+\.log$")
+FILES_SHOWN = 10
+MOST = 1000
+FILES_LENGTH = 200
+SHORT = 12
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -51,7 +56,7 @@ def run(ctx: Context, task_id: str) -> Reply:
     why = questions.why(task.id)
     rescued = task_brief.rescues(task, ctx.git)
     log = _last_log(ctx, task)
-    done = delivered.of(ctx.git, questions, task)
+    done = _delivered(ctx.git, questions, task)
     lines = [f"{task.id} [{overview.word(task)}] {quoting.title(task)}", *_fields(ctx, task), *_claim(task)]
     lines += done.lines(task) if done else _nothing_delivered(ctx.git, task)
     lines += rechecked.describe(ctx, task)
@@ -182,3 +187,67 @@ def _next(ctx: Context, questions: Questions, task: Task, *, eligible: bool) -> 
         # `why` would lead back here; the line above says what a person must act on.
         return typed.harness("retry", task.id)
     return remedies.remedy(ctx, questions, task) or "harness status"
+
+
+class Delivered(NamedTuple):
+    """`commits` are the task's own, newest first, made on `since`; `files` what they changed."""
+
+    commits: tuple[str, ...]
+    files: tuple[str, ...]
+    since: str
+
+    @property
+    def show_command(self) -> str:
+        """Return the command that shows the work."""
+        if len(self.commits) == 1:
+            return typed.git("show", self.commits[0][:SHORT])
+        return typed.git("log", "--patch", self._span)
+
+    @property
+    def revert_command(self) -> str:
+        """Return the command that takes the work back, by new commits."""
+        return typed.git("revert", self.commits[0][:SHORT] if len(self.commits) == 1 else self._span)
+
+    @property
+    def _span(self) -> str:
+        return f"{self.since[:SHORT]}..{self.commits[0][:SHORT]}"
+
+    def lines(self, task: Task) -> list[str]:
+        """Return what a person wants to know delivered_by it."""
+        names = quoting.named(self.files, FILES_SHOWN, FILES_LENGTH)
+        again = typed.harness("retry", task.id)
+        return [
+            f"its work: {self.show_command}",
+            f"files ({len(self.files)}): {names}",
+            f"to undo it: {self.revert_command}; to have it done anew after that: {again}",
+        ]
+
+
+def _delivered(git: Git, questions: Questions, task: Task) -> Delivered | None:
+    """Return what `task` has delivered; None if it committed nothing, or nobody knows."""
+    tip, base = task.completed_commit, task.started_at_commit
+    if task.status != "completed" or not tip or not base or not (git.exists(tip) and git.exists(base)):
+        return None
+    own: list[str] = []
+    # A run puts the work delivered_by several tasks on top delivered_by each other.
+    for oid in git.lines("rev-list", "--first-parent", f"--max-count={MOST}", tip, f"^{base}"):
+        if _maker(git, questions, oid) not in (None, task.id):
+            break
+        own.append(oid)
+    if not own:
+        return None
+    since = git.ref(f"{own[-1]}^") or base
+    return Delivered(tuple(own), snapshot.difference(git, since, tip), since)
+
+
+def _maker(git: Git, questions: Questions, commit: str) -> str | None:
+    """Return the task whose work `commit` holds; None if no task names it.
+
+    A task that committed nothing names the commit that it found.
+    """
+    tasks = [task for task in questions.tasks(questions.made(commit)) if task.started_at_commit != commit]
+    if len(tasks) > 1:
+        # In a run both began on an earlier commit. The subject there names the task.
+        subject = git.text("log", "-1", "--format=%s", commit)
+        tasks = [task for task in tasks if subject.startswith(f"[{task.id}] ")] or tasks
+    return tasks[0].id if tasks else None

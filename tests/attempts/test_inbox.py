@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness_lib.attempts import inbox
-from harness_lib.core import outbox
+from harness_lib.core import proposals
 from harness_lib.core.context import Context
 from tests.attempts.forbidden_list import forbidden
 from tests.verbs.conftest import Make
@@ -44,10 +44,10 @@ def opened(worker: Agent) -> list[str]:
 
 
 def left(worker: Agent) -> list[Path]:
-    return sorted((worker.cwd / ".harness" / outbox.NAME).glob("*"))
+    return sorted((worker.cwd / ".harness" / proposals.NAME).glob("*"))
 
 
-@pytest.mark.parametrize("name", [".harness", f".harness/{outbox.NAME}"])
+@pytest.mark.parametrize("name", [".harness", f".harness/{proposals.NAME}"])
 def test_no_letter_goes_where_a_link_of_a_commit_leads(shared: Project, worker: Agent, name: str) -> None:
     outside = shared.top.parent / "outside"
     outside.mkdir()
@@ -127,7 +127,7 @@ NO_LETTERS = {
 
 
 def test_what_is_no_letter_is_told_and_changes_nothing(shared: Project, worker: Agent) -> None:
-    place = worker.cwd / ".harness" / outbox.NAME
+    place = worker.cwd / ".harness" / proposals.NAME
     place.mkdir(parents=True)
     before = shared.file.read_bytes()
     for number, letter in enumerate(NO_LETTERS, 1):
@@ -148,7 +148,7 @@ def test_a_link_is_not_followed(shared: Project, worker: Agent, tmp_path: Path) 
     letter = {"verb": "note", "task": "task-001", "words": ["x"]}
     (elsewhere / "package.json").write_text(json.dumps(letter), encoding="utf-8")
     (worker.cwd / ".harness").mkdir()
-    (worker.cwd / ".harness" / outbox.NAME).symlink_to(elsewhere)
+    (worker.cwd / ".harness" / proposals.NAME).symlink_to(elsewhere)
 
     assert opened(worker) == []
 

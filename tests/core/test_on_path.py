@@ -6,7 +6,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness_lib.core import on_path
+from harness_lib.terminal import render
 from tests.core.search_paths import without_harness
 
 if TYPE_CHECKING:
@@ -23,4 +23,4 @@ def test_where_it_is_found_nothing_is_said(tmp_path: Path) -> None:
     program = tmp_path / "harness"
     program.write_text("#!/bin/sh\n", encoding="utf-8")
     program.chmod(0o755)
-    assert on_path.advice(str(tmp_path)) is None
+    assert render.advice(str(tmp_path)) is None

@@ -14,8 +14,8 @@ from harness_lib.rules.budget import Budget
 from harness_lib.rules.events import Claimed, Ended, Event, Gone, News, Ready
 from harness_lib.runs.options import Options
 from harness_lib.runs.scheduler import Scheduler
-from harness_lib.runs.worker_config import WorkerConfig
 from harness_lib.runs.worker_pool import WorkerPool
+from harness_lib.runs.worker_port import WorkerConfig
 from tests.runs.workshop import Workshop
 
 FAST, LATE = 1, 2

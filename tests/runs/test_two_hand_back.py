@@ -16,7 +16,7 @@ from harness_lib.errors import LeaseLostError
 from harness_lib.rules.events import Event, Idle, NoticeKind
 from harness_lib.runs.orphans import Orphans
 from harness_lib.runs.worker import Worker
-from harness_lib.runs.worker_config import WorkerConfig
+from harness_lib.runs.worker_port import WorkerConfig
 from harness_lib.system.git import clones
 from harness_lib.system.git.repository import Git
 from harness_lib.system.processes import orphan_groups

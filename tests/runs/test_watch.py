@@ -8,8 +8,8 @@ from datetime import datetime
 from itertools import pairwise
 
 from harness_lib.core.context import Context
-from harness_lib.runs import watch
 from harness_lib.system.clock import SYSTEM, Clock
+from harness_lib.verbs import status
 from tests.verbs.project import Agent, Project
 
 
@@ -34,8 +34,8 @@ class Story(Clock):
 def lines_about(project: Project, *events: Callable[[], object]) -> list[str | None]:
     """Return what is said about each view until nothing is left to do."""
     ctx = Context(env={}, cwd=project.top, clock=Story(iter(events)))
-    views = list(watch.follow(ctx, 20))
-    return [watch.difference(before, after) for before, after in pairwise(views)]
+    views = list(status.follow(ctx, 20))
+    return [status.difference(before, after) for before, after in pairwise(views)]
 
 
 def test_each_change_is_one_line_and_the_end_comes_by_itself(project: Project, agent: Agent) -> None:

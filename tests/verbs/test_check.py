@@ -31,7 +31,7 @@ def test_a_person_puts_the_last_good_list_back_and_an_agent_may_not(project: Pro
 
     assert "harness-tasks.json.broken-" in said["message"]
     assert project.task()["title"] == "One"
-    assert "as it must be" in person.fails(8, "check", "--restore")["error"]["message"]
+    assert "nothing to restore" in person.fails(8, "check", "--restore")["error"]["message"]
 
 
 def test_a_good_list_is_fine(project: Project, agent: Agent) -> None:

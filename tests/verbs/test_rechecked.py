@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from harness_lib.core.context import Context
-from harness_lib.runs import overview, watch
+from harness_lib.runs import overview
 from harness_lib.terminal import drawing
+from harness_lib.verbs import status
 from tests.attempts.rechecking import break_one, context, done, found
 from tests.verbs.project import Agent, Project
 
@@ -75,7 +76,7 @@ def test_whoever_watches_is_told_that_a_task_has_turned_red(
     project.commit("by hand")
     found(ctx)
 
-    said = watch.difference(before, overview.gather(ctx, None))
+    said = status.difference(before, overview.gather(ctx, None))
 
     assert "1 of them red; red: task-001 One: its check fails at" in str(said)
 

@@ -9,6 +9,7 @@ from harness_lib.attempts import (
     committed,
     contents,
     for_person,
+    leased_check,
     merge_queue,
     outcome,
     recheck,
@@ -20,21 +21,30 @@ from harness_lib.attempts.evaluate import Evaluation
 from harness_lib.core import quoting
 from harness_lib.core.context import Context
 from harness_lib.rules import judges, transitions
-from harness_lib.task import Session, Task
+from harness_lib.task import SentBack, Session, Task
 
 
-def complete(ctx: Context, session: Session, task: Task, evaluation: Evaluation) -> outcome.Ended:
+def complete(
+    ctx: Context,
+    session: Session,
+    task: Task,
+    evaluation: Evaluation,
+    known: leased_check.Known | None = None,
+) -> outcome.Ended:
     """Commit or merge the content that has passed its check, or hand it back; record what came of it.
 
-    What a person must see first is held for one.
+    What a person must see first is held for one. `known` is what checks have said of which content already.
     Raises what `commit.commit` and `merge_queue.merge` raise.
     """
     if evaluation.against:
         return requeue.because_of_content(ctx, session, task, evaluation.against)
-    judged = second_judgement.judge(ctx, task, evaluation.tree, lambda commit: _clean(ctx, commit))
+    known = {} if known is None else known
+    judged = second_judgement.judge(ctx, task, evaluation.tree, lambda commit: _clean(ctx, commit), known)
     oid = commit.commit_object(ctx, evaluation.head, task, evaluation.tree)
     if judged.objections and is_guarded(task):
         return _object(ctx, session, task, oid, judged)
+    if judged.vacuous and is_guarded(task) and not task.accepted and "vacuous" not in task.sent_back:
+        return _send_back(ctx, session, task, second_judgement.vacuous(judged), "vacuous")
     brought = contents.of(ctx, task, evaluation.head, oid)
     if brought.secrets:
         why = for_person.secrets(task, brought.secrets)
@@ -65,11 +75,15 @@ def _object(
     """Send the work back to its agent the first time, and ask a person the second time."""
     if "judges" in task.sent_back:
         return for_person.hold(ctx, session, task, oid, for_person.judges(task, judged.files), judged.files)
-    reason = second_judgement.explanation(judged, task)
+    return _send_back(ctx, session, task, second_judgement.explanation(judged, task), "judges")
+
+
+def _send_back(ctx: Context, session: Session, task: Task, reason: str, cause: SentBack) -> outcome.Ended:
+    """Send work that has passed its check back to its agent, at no cost to the task."""
     if for_person.is_merged(task):
-        return requeue.because_of_judges(ctx, session, task, reason)
+        return requeue.because_of_judgement(ctx, session, task, reason, cause)
     with ctx.store.transaction() as tx:
-        current = transitions.send_back(outcome.require_claim(tx, task), "judges")
+        current = transitions.send_back(outcome.require_claim(tx, task), cause)
         tx.replace(current)
         tx.log("WARN", reason, session=session.number, task=task.id)
     return outcome.Ended(current, None, warnings=(reason,))
@@ -88,6 +102,9 @@ def look_at(
     if judged.objections:
         names = quoting.named(judged.files, quoting.TOUCHED, quoting.PATH_LENGTH)
         sentences.append(f"passes only with what judges it as this attempt left it: {names}")
+    if judged.vacuous:
+        names = quoting.named(judged.vacuous, quoting.TOUCHED, quoting.PATH_LENGTH)
+        sentences.append(f"adds tests that pass without its work: {names}")
     if evaluation.settings:
         names = ", ".join(evaluation.settings)
         sentences.append(f"changed git's settings for what is committed of a file: {names}")

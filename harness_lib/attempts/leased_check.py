@@ -8,8 +8,11 @@ from harness_lib.attempts import check, outcome
 from harness_lib.checks.checked import Checked
 from harness_lib.core.context import Context
 from harness_lib.errors import ConfigError, HeldError, LeaseLostError, StateUnreadableError
-from harness_lib.rules import transitions
+from harness_lib.rules import rechecks, transitions
 from harness_lib.task import Task
+
+# What checks have said, by command, directory and tree.
+Known = dict[tuple[rechecks.Key, str], Checked]
 
 # Room for two renewals that fail before the lease is lost.
 RENEWALS_PER_LEASE = 3

@@ -19,10 +19,8 @@ PASSED_BEFORE = "had passed its check before any work"
 ALREADY_DONE = "was done already: it had passed its check before any work, and nothing was changed"
 FLAKY = "is flaky: its check failed and passed on the same content"
 
-Known = dict[tuple[rechecks.Key, str], Checked]
 
-
-def passes(ctx: Context, task: Task, known: Known) -> bool | None:
+def passes(ctx: Context, task: Task, known: leased_check.Known) -> bool | None:
     """Return whether the check of `task` passes in the clean work tree; None where it cannot run there.
 
     What the check leaves behind is removed. Raises LeaseLostError.

@@ -13,7 +13,7 @@ from harness_lib.core import quoting
 from harness_lib.core.context import Context
 from harness_lib.system.git import locks, merge, snapshot, status
 from harness_lib.system.git.repository import Git
-from harness_lib.task import Category, Handback, Session, Task
+from harness_lib.task import Category, Handback, SentBack, Session, Task
 from harness_lib.text import some
 
 FREE_ROUNDS = 2
@@ -75,11 +75,13 @@ def because_of_content(
     return _hand_back(ctx, session, task, " ".join(sentences), base, "TASK_EXEC")
 
 
-def because_of_judges(ctx: Context, session: Session, task: Task, reason: str) -> outcome.Ended:
-    """Hand back work that passed its check by changing what judges it; `reason` says what, and what to do."""
+def because_of_judgement(
+    ctx: Context, session: Session, task: Task, reason: str, cause: SentBack
+) -> outcome.Ended:
+    """Hand back work whose passed check is not enough; `reason` says why, and what to do."""
     line = quoting.one_line(reason, quoting.REASON_LENGTH)
     rounds = task.handback.rounds if task.handback else 0
-    handback = Handback(line, rounds, base=task.started_at_commit, cause="judges")
+    handback = Handback(line, rounds, base=task.started_at_commit, cause=cause)
     return rollback.roll_back(ctx, session, task, outcome.requeued("TEST_FAIL", line, handback))
 
 

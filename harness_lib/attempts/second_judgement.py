@@ -2,14 +2,15 @@
 
 An attempt may change a test, a script or the settings of a runner; whether its work also passes as it was
 judged before, the check itself says, on a clean checkout with the attempt's content and the base's judges.
-So do the checks of completed tasks whose judges it has changed. Source: docs/design.md, "Two judgements".
+So do the checks of completed tasks whose judges it has changed. Where only new tests judge, the check must
+fail with these on the base's content. Source: docs/design.md, "Two judgements".
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import NamedTuple
 
@@ -20,7 +21,7 @@ from harness_lib.core import quoting
 from harness_lib.core.context import Context
 from harness_lib.errors import ConfigError, EnvSetupError
 from harness_lib.rules import judge_changes, judges, rechecks
-from harness_lib.rules.judge_changes import Asked, Found
+from harness_lib.rules.judge_changes import Asked, Found, Fresh
 from harness_lib.system.git import snapshot, trees
 from harness_lib.system.git.calls import covers
 from harness_lib.system.git.repository import Git
@@ -49,9 +50,13 @@ class Objection(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """What the second judgement said, and what a person should look at whatever it said."""
+    """What the second judgement said, and what a person should look at whatever it said.
+
+    `vacuous`: new tests of the attempt that pass without its work.
+    """
 
     objections: tuple[Objection, ...] = ()
+    vacuous: tuple[str, ...] = ()
     look_at: tuple[str, ...] = ()
 
     @property
@@ -61,10 +66,14 @@ class Judged(NamedTuple):
 
 
 class _Changes(NamedTuple):
-    """The judges that an attempt has changed: of its own check, of completed tasks, of tasks to be done."""
+    """The judges that an attempt has changed: of its own check, of completed tasks, of tasks to be done.
+
+    `fresh`: the tests by which alone its own check judges work on the product.
+    """
 
     changed: Mapping[str, judge_changes.Change]
     own: Found = Found()
+    fresh: Fresh = Fresh()
     completed: tuple[tuple[Task, Found], ...] = ()
     open: tuple[tuple[Task, tuple[str, ...]], ...] = ()
 
@@ -74,28 +83,33 @@ class _Changes(NamedTuple):
         return tuple(dict.fromkeys(path for each in found for path in each.all))
 
 
-def judge(ctx: Context, task: Task, tree: str, checkout: Checkout) -> Judged:
+def judge(ctx: Context, task: Task, tree: str, checkout: Checkout, known: leased_check.Known) -> Judged:
     """Return what speaks against the content `tree`, which has passed the check of `task`.
 
-    `checkout` gives a clean checkout of a commit. Raises LeaseLostError, RefusedError (untrusted commands).
+    `checkout` gives a clean checkout of a commit; `known` is what checks have said of which content already.
+    Raises LeaseLostError, RefusedError (untrusted commands).
     """
     base = task.started_at_commit
     changes = _changes(ctx, task, tree)
     if base is None or changes is None:
         return Judged()
+    runs = _Runs(ctx, task, checkout, known)
     objections = [Objection(other, files) for other, files in changes.open]
+    vacuous: tuple[str, ...] = ()
     said: list[str] = []
     try:
-        for each in _failing(ctx, task, tree, changes, checkout):
-            before = tree if each.task is task else base
-            if _fails(ctx, task, each.task, before, checkout) is None:
+        for each in _failing(runs, tree, changes):
+            before = tree if each.task is task else ctx.git.tree_of(base)
+            if runs.of(before, [each.task])[0].passed:
                 objections.append(each)
             elif each.task is task:
                 said.append(NOT_REPEATED)
+        if changes.fresh.tests and not changes.own.old and not objections:
+            vacuous = _vacuous(runs, base, changes)
     except EnvSetupError:
         # `harness-init.sh` does not work there, so nothing can be found out; the check has passed in place.
         said.append(NOT_REPEATED)
-    judged = Judged(tuple(objections))
+    judged = Judged(tuple(objections), vacuous)
     return judged._replace(look_at=(*_weakened(ctx.git, changes, judged.files), *said))
 
 
@@ -132,6 +146,16 @@ def explanation(judged: Judged, task: Task) -> str:
     )
 
 
+def vacuous(judged: Judged) -> str:
+    """Return why work whose new tests pass without it is not completed yet, for the agent that goes on."""
+    names = some([repr(path) for path in judged.vacuous], NAMED)
+    return (
+        f"The work passed its check, but your tests pass without your change: with {names} alone, on what "
+        "the attempt began with, the check passes, too. Let them fail without the change, or say in a note "
+        "(harness note) why they cannot: next time the work is completed, and a person is told."
+    )
+
+
 def _changes(ctx: Context, task: Task, tree: str) -> _Changes | None:
     """Return which judges `tree` changes; None if it changes none, or they are not guarded."""
     git, base = ctx.git, task.started_at_commit
@@ -148,7 +172,9 @@ def _changes(ctx: Context, task: Task, tree: str) -> _Changes | None:
         return None
     scripts = _Scripts(git, base)
     words = f"{task.title}\n{task.description or ''}"
-    own = judge_changes.find(changed, scripts.asked(task), words, scripts.has, sys.stdlib_module_names)
+    asked = scripts.asked(task)
+    own = judge_changes.find(changed, asked, words, scripts.has, sys.stdlib_module_names)
+    fresh = judge_changes.fresh(changed, asked, scripts.has)
     mine, seen = rechecks.key(task), set[Key]()
     completed, still_open = [], []
     for other in ctx.store.ask().search():
@@ -163,47 +189,52 @@ def _changes(ctx: Context, task: Task, tree: str) -> _Changes | None:
             files = judge_changes.named_judges(changed, scripts.asked(other), words)
             files = tuple(path for path in files if _lost(git, changed[path]))
             still_open += [(other, files)] if files else []
-    found_any = own or completed or still_open
-    return _Changes(changed, own, tuple(completed), tuple(still_open)) if found_any else None
+    found_any = own or fresh.tests or completed or still_open
+    return _Changes(changed, own, fresh, tuple(completed), tuple(still_open)) if found_any else None
 
 
-def _failing(
-    ctx: Context,
-    task: Task,
-    tree: str,
-    changes: _Changes,
-    checkout: Checkout,
-) -> list[Objection]:
+def _failing(runs: _Runs, tree: str, changes: _Changes) -> list[Objection]:
     """Run the checks whose judges were changed on `tree`, with the base's judges; return those that fail."""
     if not changes.files:
         return []
-    asked = [*([(task, changes.own)] if changes.own else []), *changes.completed]
+    asked = [*([(runs.task, changes.own)] if changes.own else []), *changes.completed]
     edits = {path: changes.changed[path][0] for path in changes.files}
-    with checkout(_commit(ctx.git, task, trees.edited(ctx.git, tree, edits))) as view:
-        said = [(other, found, _run(view, task, other)) for other, found in asked]
-    return [Objection(other, found.all, checked) for other, found, checked in said if not checked.passed]
+    content = trees.edited(runs.ctx.git, tree, edits)
+    said = zip(asked, runs.of(content, [other for other, _ in asked]), strict=True)
+    return [Objection(other, found.all, checked) for (other, found), checked in said if not checked.passed]
 
 
-def _fails(ctx: Context, task: Task, other: Task, content: str, checkout: Checkout) -> Checked | None:
-    """Return what the check of `other` says on a clean checkout of `content` if it fails there, too."""
-    with checkout(_commit(ctx.git, task, content)) as view:
-        checked = _run(view, task, other)
-    return None if checked.passed else checked
+def _vacuous(runs: _Runs, base: str, changes: _Changes) -> tuple[str, ...]:
+    """Return the new tests of the attempt if its check passes with these alone on the base's content."""
+    edits = {path: changes.changed[path][1] for path in (*changes.fresh.tests, *changes.fresh.beside)}
+    (checked,) = runs.of(trees.edited(runs.ctx.git, base, edits), [runs.task])
+    return changes.fresh.tests if checked.passed else ()
 
 
-def _commit(git: Git, task: Task, content: str) -> str:
-    base = task.started_at_commit
-    if content == base:
-        return content
-    return snapshot.commit(git, content, [base] if base else [], f"harness: to judge {task.id} again\n")
+class _Runs:
+    """Runs checks on clean checkouts, each of them once on the same content."""
 
+    def __init__(self, ctx: Context, task: Task, checkout: Checkout, known: leased_check.Known) -> None:
+        self.ctx, self.task = ctx, task
+        self._checkout, self._known = checkout, known
 
-def _run(view: Context, task: Task, other: Task) -> Checked:
-    view.busy(f"checking {other.id} with the judges as they were …")
-    try:
-        return leased_check.run(view, other, suffix="-judged", holder=task)
-    except (ConfigError, EnvSetupError) as error:
-        return Checked("ENV_SETUP", error.message, "", view.root.logs)
+    def of(self, content: str, tasks: Sequence[Task]) -> list[Checked]:
+        """Return what the checks of `tasks` say of the tree `content`."""
+        new = [task for task in tasks if (rechecks.key(task), content) not in self._known]
+        if new:
+            git, base = self.ctx.git, self.task.started_at_commit
+            message = f"harness: to judge {self.task.id} again\n"
+            with self._checkout(snapshot.commit(git, content, [base] if base else [], message)) as view:
+                for task in new:
+                    self._known[rechecks.key(task), content] = self._run(view, task)
+        return [self._known[rechecks.key(task), content] for task in tasks]
+
+    def _run(self, view: Context, task: Task) -> Checked:
+        view.busy(f"judging {self.task.id} once more: checking {task.id} …")
+        try:
+            return leased_check.run(view, task, suffix="-judged", holder=self.task)
+        except (ConfigError, EnvSetupError) as error:
+            return Checked("ENV_SETUP", error.message, "", view.root.logs)
 
 
 def _weakened(git: Git, changes: _Changes, named: Collection[str]) -> Iterator[str]:

@@ -31,7 +31,7 @@ CATEGORIES: tuple[Category, ...] = get_args(Category)
 Excuse = Literal["not_reproducible", "elsewhere"]
 EXCUSES: tuple[Excuse, ...] = get_args(Excuse)
 # Why work that has passed its check went back to an agent all the same.
-SentBack = Literal["judges"]
+SentBack = Literal["judges", "vacuous"]
 # How a task was completed, where that is not as usual.
 DoneAs = Literal["already_done", "flaky"]
 DONE_AS: tuple[DoneAs, ...] = get_args(DoneAs)
@@ -125,7 +125,8 @@ class Handback(NamedTuple):
         SentBack | None,
         About(
             choice(*SENT_BACK),
-            "Why work that had passed its check went back; `judges`: it changed what judges it.",
+            "Why work that had passed its check went back. `judges`: it changed what judges it. `vacuous`: "
+            "its new tests pass without it.",
         ),
     ] = None
     extra: Extra = NO_EXTRA

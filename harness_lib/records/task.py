@@ -325,7 +325,7 @@ class Task(NamedTuple):
         tuple[SentBack, ...],
         About(
             listed(choice(*SENT_BACK)),
-            "Why its work went back to an agent at no cost; the second time, a person is asked.",
+            "Why its work went back to an agent at no cost, each reason once.",
         ),
     ] = ()
     attempted_by: Annotated[

@@ -27,6 +27,8 @@ _SHELL = _words("sh bash zsh bats mk make")
 _MAKEFILES = _words("Makefile makefile GNUmakefile justfile Justfile")
 # Programs in these languages are products, unless their name says that they check something.
 _CODE = _words("py js mjs cjs ts tsx jsx rb pl php lua go rs java kt")
+# What may be changed beside new tests without being what these are about.
+_DOCUMENTS = _words("md rst txt adoc lock")
 _CHECKING = re.compile(
     r"(?:^|[^a-z])(?:check|test|spec|verif|validat|lint|smoke|assert|ci|e2e|golden|expect|accept|judge)",
     re.IGNORECASE,
@@ -103,7 +105,7 @@ def find(
             if new_settings.fullmatch(path) and was_there(posixpath.dirname(path)):
                 fresh.append(path)
             continue
-        is_named = any(path == name or path.startswith(f"{name}/") for name in named)
+        is_named = any(_is_within(path, name) for name in named)
         is_beside = are_tests and _is_among_tests(path)
         is_judge = is_beside or settings.fullmatch(path) or tests.fullmatch(path)
         if is_judge or (is_named and _judges_by_name(path)):
@@ -112,6 +114,40 @@ def find(
         # Only tests that the attempt has written judge it: settings for these are part of them.
         fresh = []
     return Found(tuple(old), tuple(fresh), tuple(_beside(changed, fresh, tests, named)))
+
+
+class Fresh(NamedTuple):
+    """The tests that an attempt has added to what its check runs, and the new files that they come with."""
+
+    tests: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()
+
+
+def fresh(changed: Mapping[str, Change], asked: Asked, was_there: Callable[[str], bool]) -> Fresh:
+    """Return the new tests that judge an attempt which has changed the product, if no other test changed."""
+    named = [joined(asked.cwd, name) for name in asked.judges.named]
+    tests = _pattern(joined(asked.cwd, glob) for glob in asked.judges.tests)
+    settings = _pattern(joined(asked.cwd, glob) for glob in asked.judges.config)
+    # A runner that is told where its tests are runs no others.
+    places = [
+        name
+        for name in named
+        if (tests.fullmatch(name) or _is_among_tests(f"{name}/"))
+        and (was_there(name) or any(_is_within(path, name) for path in changed))
+    ]
+    made, beside, has_product = [], [], False
+    for path, (before, _) in changed.items():
+        is_run = tests.fullmatch(path) and (not places or any(_is_within(path, place) for place in places))
+        is_judge = is_run or (path in named and _judges_by_name(path))
+        if before is not None and (is_judge or _is_among_tests(path)):
+            return Fresh()
+        if is_judge:
+            made.append(path)
+        elif _is_among_tests(path) or settings.fullmatch(path) or tests.fullmatch(path):
+            beside += [path] if before is None else []
+        else:
+            has_product = has_product or not _is_document(path)
+    return Fresh(tuple(made), tuple(beside)) if made and has_product else Fresh()
 
 
 def named_judges(changed: Mapping[str, Change], asked: Asked, words: str) -> tuple[str, ...]:
@@ -169,6 +205,15 @@ def _beside(
 
 def _is_among_tests(path: str) -> bool:
     return not _TEST_DIRECTORIES.isdisjoint(path.lower().split("/")[:-1])
+
+
+def _is_within(path: str, place: str) -> bool:
+    return path == place or path.startswith(f"{place}/")
+
+
+def _is_document(path: str) -> bool:
+    name = path.rpartition("/")[2]
+    return name.startswith(".") or name.rpartition(".")[2].lower() in _DOCUMENTS
 
 
 def _judges_by_name(path: str) -> bool:

@@ -76,7 +76,8 @@ def run(ctx: Context, session: Session, task: Task, worker: WorkerPort) -> outco
             return rollback.roll_back(ctx, session, task, verdict)
         large_files.refuse(ctx, task, evaluation.tree, worker.config.max_file)
         worker.tell(Stepped("merges"))
-        return complete.complete(ctx, session, outcome.still_claimed(ctx.store.ask(), task), evaluation)
+        task = outcome.still_claimed(ctx.store.ask(), task)
+        return complete.complete(ctx, session, task, evaluation, worker.known)
     except (ConfigError, EnvSetupError, RefusedError) as error:
         raise stuck(error) from error
 

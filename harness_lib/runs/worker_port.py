@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from harness_lib import agents
 from harness_lib.agents import command
 from harness_lib.agents.adapter import Adapter
-from harness_lib.attempts import precheck
+from harness_lib.attempts import leased_check
 from harness_lib.errors import HarnessError
 from harness_lib.rules import budget, halting
 from harness_lib.rules.budget import Budget
@@ -28,7 +28,7 @@ class WorkerPort(Protocol):
     """What an attempt needs of the worker that makes it."""
 
     adapter: Adapter
-    known: precheck.Known
+    known: leased_check.Known
 
     @property
     def config(self) -> AgentOptions:

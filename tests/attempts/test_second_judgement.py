@@ -27,6 +27,7 @@ BASE = {
     "main.py": "print('0.1')\n",
 }
 RIGHT = {"product.sh": "echo right\n"}
+PASSES = "def test_more():\n    assert True\n"
 ITS_TEST = f"{PYTEST} tests/test_a.py"
 
 CHEATS: dict[str, tuple[str, Mapping[str, str | None], str]] = {
@@ -57,6 +58,19 @@ HONEST: dict[str, tuple[str, str, Mapping[str, str]]] = {
         "sh check.sh",
         "",
         {**RIGHT, "tests/more.sh": f"{BASE['tests/more.sh']}sh lib.sh\n"},
+    ),
+    "tests for existing code": (
+        f"{PYTEST} tests/test_more.py",
+        "",
+        {"tests/test_more.py": PASSES, "README.md": "more\n"},
+    ),
+    "new tests that fail without the work": (
+        f"{PYTEST} tests/test_b.py",
+        "",
+        {
+            "b.py": "def two():\n    return 2\n",
+            "tests/test_b.py": "import b\n\n\ndef test_b():\n    assert b.two() == 2\n",
+        },
     ),
     "the product that a check runs": ("python3 main.py | grep -q 0.2", "", {"main.py": "print('0.2')\n"}),
     "a target that is added to a Makefile": (
@@ -224,3 +238,27 @@ def test_where_no_clean_checkout_can_be_set_up_the_check_in_place_counts(
     reply = agent.ok("finish")
 
     assert any("could not be repeated on a clean checkout" in text for text in reply["task"]["look_at"])
+
+
+def test_new_tests_that_pass_without_the_work_send_it_back_once_and_are_named(
+    project: Project, agent: Agent
+) -> None:
+    _begin(project, agent, f"{PYTEST} tests/test_more.py", "--protect", "auto")
+    _put(project, {"a.py": "def one():\n    return 1\n", "tests/test_more.py": PASSES})
+
+    message = agent.fails(1, "finish")["message"]
+    task = project.task()
+
+    assert "your tests pass without your change: with 'tests/test_more.py' alone" in message
+    assert (task["status"], task["attempts"], task["sent_back"]) == ("in_progress", 0, ["vacuous"])
+    (sentence,) = agent.ok("finish")["task"]["look_at"]
+    assert "adds tests that pass without its work: tests/test_more.py" in sentence
+
+
+def test_in_a_chat_vacuous_tests_are_a_warning(project: Project, agent: Agent) -> None:
+    _begin(project, agent, f"{PYTEST} tests/test_more.py")
+    _put(project, {"a.py": "def one():\n    return 1\n", "tests/test_more.py": PASSES})
+
+    (sentence,) = agent.ok("finish")["task"]["look_at"]
+
+    assert "adds tests that pass without its work" in sentence

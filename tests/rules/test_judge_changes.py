@@ -124,3 +124,42 @@ def test_lines_that_are_only_added_weaken_nothing(old: list[str], more: list[str
 @pytest.mark.parametrize("mark", ["@pytest.mark.skip", "it.only('a')", "xit('a')", "#[ignore]", "t.Skip()"])
 def test_a_new_mark_that_skips_weakens(mark: str) -> None:
     assert judge_changes.lost_lines(["def test_a():"], [mark, "def test_a():"]) == 1
+
+
+FRESH = [
+    ("pytest tests/test_new.py", {"a.py": CHANGED, "tests/test_new.py": NEW}, ["tests/test_new.py"]),
+    ("pytest", {"a.py": CHANGED, "pkg/test_new.py": NEW, "tests/util.py": NEW}, ["pkg/test_new.py"]),
+    ("sh tests/new.sh", {"f": NEW, "tests/new.sh": NEW}, ["tests/new.sh"]),
+    ("pytest tests", {"a.py": CHANGED, "other/test_new.py": NEW}, []),
+    ("pytest tests/test_a.py", {"a.py": CHANGED, "tests/test_new.py": NEW}, []),
+    ("pytest tests", {"tests/test_new.py": NEW, "README.md": CHANGED, ".gitignore": NEW}, []),
+    ("pytest tests", {"tests/test_new.py": NEW, "tests/data.json": NEW, "setup.cfg": CHANGED}, []),
+    ("pytest tests", {"a.py": CHANGED, "tests/test_new.py": NEW, "tests/test_a.py": CHANGED}, []),
+    ("pytest tests", {"a.py": CHANGED, "tests/test_new.py": NEW, "tests/data.json": GONE}, []),
+    ("python main.py", {"a.py": CHANGED, "main.py": NEW}, []),
+    ("grep -q done f", {"f": NEW, "tests/test_new.py": NEW}, []),
+]
+
+
+@pytest.mark.parametrize(("check", "changed", "tests"), FRESH)
+def test_new_tests_judge_alone_where_no_other_changed_and_the_product_did(
+    check: str, changed: Mapping[str, judge_changes.Change], tests: list[str]
+) -> None:
+    was_there = {"tests", "tests/test_a.py"}
+    found = judge_changes.fresh(changed, judge_changes.Asked(judges.of(check)), was_there.__contains__)
+
+    assert list(found.tests) == tests
+
+
+def test_new_tests_bring_what_stands_beside_them() -> None:
+    changed = dict.fromkeys(("a.py", "tests/test_a.py", "tests/a.json", "conftest.py"), NEW)
+    asked = judge_changes.Asked(judges.of("pytest"))
+
+    assert judge_changes.fresh(changed, asked, lambda _: False).beside == ("tests/a.json", "conftest.py")
+
+
+def test_new_tests_are_looked_for_where_the_check_runs() -> None:
+    changed = dict.fromkeys(("web/a.js", "web/a.test.js", "api/b.test.js"), NEW)
+    asked = judge_changes.Asked(judges.of("npm test"), "web")
+
+    assert judge_changes.fresh(changed, asked, lambda _: False).tests == ("web/a.test.js",)

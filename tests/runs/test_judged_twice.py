@@ -82,3 +82,27 @@ def test_no_precheck_asks_nothing_before_the_work(workshop: Workshop, tmp_path: 
 
     assert workshop.run("--no-precheck", "--no-final-check").returncode == 0
     assert runs.read_text() == "x\n"
+
+
+def test_a_task_costs_a_bounded_number_of_checks(workshop: Workshop, tmp_path: Path) -> None:
+    """One more where no judge changes; before and after its rework at most three more where one does."""
+    _with_scripts(workshop)
+    runs = {name: tmp_path / name for name in ("plain", "old", "new", "fresh")}
+    check = {name: f"echo x >> {path}; " for name, path in runs.items()}
+    workshop.add("Plain", f"{check['plain']}grep -q done f", do="write f done")
+    edits = "sh echo '# more' >> check.sh\nwrite f done\nwrite old done"
+    workshop.add("An old judge", f"{check['old']}sh check.sh && grep -q done old", do=edits)
+    vacuous = "write new done\nsh mkdir -p tests; echo true > tests/new.sh"
+    workshop.add("A new judge", f"{check['new']}sh tests/new.sh", do=vacuous)
+    bites = "write fresh done\nsh mkdir -p tests; echo grep done fresh > tests/fresh.sh"
+    workshop.add("A new judge that bites", f"{check['fresh']}sh tests/fresh.sh", do=bites)
+
+    run = workshop.run("--json", "--no-final-check")
+
+    assert run.returncode == 0, run.stdout
+    counted = {name: len(path.read_text().splitlines()) for name, path in runs.items()}
+    # The vacuous one is handed in twice: its tests are tried without it once.
+    assert counted == {"plain": 2, "old": 3, "new": 4, "fresh": 3}
+    (sentence,) = workshop.task("task-003")["look_at"]
+    assert "adds tests that pass without its work: tests/new.sh" in sentence
+    assert [workshop.task(name)["attempts"] for name in workshop.statuses()] == [0, 0, 0, 0]

@@ -189,7 +189,7 @@ def _changes(ctx: Context, task: Task, tree: str) -> _Changes | None:
             files = judge_changes.named_judges(changed, scripts.asked(other), words)
             files = tuple(path for path in files if _lost(git, changed[path]))
             still_open += [(other, files)] if files else []
-    found_any = own or fresh.tests or completed or still_open
+    found_any = own or own.free or fresh.tests or completed or still_open
     return _Changes(changed, own, fresh, tuple(completed), tuple(still_open)) if found_any else None
 
 
@@ -239,7 +239,7 @@ class _Runs:
 
 def _weakened(git: Git, changes: _Changes, named: Collection[str]) -> Iterator[str]:
     """Yield a part of a sentence for each old judge, not `named` yet, that lost lines or gained a skip."""
-    for path in changes.own.old:
+    for path in (*changes.own.old, *changes.own.free):
         if path in named:
             continue
         if lost := _lost(git, changes.changed[path]):

@@ -19,14 +19,10 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-_TEST_DIRECTORIES = _words(
-    "__tests__ __mocks__ __fixtures__ __snapshots__ conformance e2e fixture fixtures golden spec specs "
-    "test testdata tests"
-)
 _SHELL = _words("sh bash zsh bats mk make")
 _MAKEFILES = _words("Makefile makefile GNUmakefile justfile Justfile")
 # Programs in these languages are products, unless their name says that they check something.
-_CODE = _words("py js mjs cjs ts tsx jsx rb pl php lua go rs java kt")
+_CODE = _words("py js mjs cjs ts tsx jsx rb pl php lua go rs java kt c h cc cpp cs swift")
 # What may be changed beside new tests without being what these are about.
 _DOCUMENTS = _words("md rst txt adoc lock")
 _CHECKING = re.compile(
@@ -41,6 +37,15 @@ _CHANGE = re.compile(
     r"\b(?:add|append|extend|chang|edit|updat|rewrit|renam|mov|delet|remov|creat|split|refactor|convert|migrat"
     r"|replac|modif|adapt|port|regenerat|bump|clean|simplif|fix|correct|writ|put|insert|adjust|speed|document)"
     r"\w*\b",
+    re.IGNORECASE,
+)
+_TEST_NAME = re.compile(r"(?:^|[^a-z])(?:test|spec)", re.IGNORECASE)
+# "Update the tests", "adapt the fixtures and snapshots"; not "rename the flag and add tests".
+_CHANGE_OF_TESTS = re.compile(
+    r"\b(?:updat|adapt|adjust|chang|rewrit|renam|mov|refactor|convert|migrat|port|regenerat|renew|refresh|split"
+    r"|simplif|format)\w*\s+(?:(?:all|and|the|its|their|our|docs?|existing|affected|stored|unit|integration)\s+)*"
+    r"(?:tests|specs|test suite|fixtures|snapshots|golden files|expected (?:output|result|value|file)s?)"
+    r"(?![\w/.-]*\w)",
     re.IGNORECASE,
 )
 _PASS = re.compile(r"\b(?:pass(?:es|ing)?|green|succeeds?)\b", re.IGNORECASE)
@@ -61,12 +66,14 @@ class Asked(NamedTuple):
 class Found(NamedTuple):
     """The judges that an attempt has changed: `old` ones that the base had, `new` settings of a runner.
 
-    `beside` are new tests that only work with such new settings: they judge with them, or not at all.
+    `beside` are new files among the tests, which may need these as they are now. `free` are old ones that
+    may be changed: the task asks for a change of tests, or they only help tests that are all new.
     """
 
     old: tuple[str, ...] = ()
     new: tuple[str, ...] = ()
     beside: tuple[str, ...] = ()
+    free: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
         """Say whether there is a judge to put back."""
@@ -95,25 +102,30 @@ def find(
     config = [*(joined(asked.cwd, glob) for glob in asked.judges.config), *asked.judges.config]
     settings, new_settings = _pattern(config), _pattern(config, library)
     tests = _pattern(asked.judges.tests)
-    are_tests = bool(asked.judges.tests) or any(map(_is_among_tests, named))
-    old, fresh = [], []
+    are_tests = bool(asked.judges.tests) or any(map(judges.is_among_tests, named))
+    old, fresh, beside = [], [], []
     for path, (before, _) in changed.items():
+        is_test = tests.fullmatch(path) or judges.is_among_tests(path)
         if is_named_for_change(path, words):
             continue
         if before is None:
             # In a directory that is new itself, settings can only be for tests that are new, too.
             if new_settings.fullmatch(path) and was_there(posixpath.dirname(path)):
                 fresh.append(path)
+            elif is_test and path not in named:
+                beside.append(path)
             continue
         is_named = any(_is_within(path, name) for name in named)
-        is_beside = are_tests and _is_among_tests(path)
-        is_judge = is_beside or settings.fullmatch(path) or tests.fullmatch(path)
-        if is_judge or (is_named and _judges_by_name(path)):
+        is_judge = settings.fullmatch(path) or tests.fullmatch(path)
+        if is_judge or (are_tests and is_test) or (is_named and _judges_by_name(path)):
             old.append(path)
-    if named and not old and not any(map(was_there, named)):
-        # Only tests that the attempt has written judge it: settings for these are part of them.
+    free = [path for path in old if _asks_for_change_of_tests(path, words)]
+    scripts = [name for name in config if "*" not in name and is_script(name)]
+    if _has_written_all(changed, named) and not any(map(was_there, (*named, *scripts))):
         fresh = []
-    return Found(tuple(old), tuple(fresh), tuple(_beside(changed, fresh, tests, named)))
+        free = [path for path in old if path in free or _helps_tests(path)]
+    old = [path for path in old if path not in free]
+    return Found(tuple(old), tuple(fresh), tuple(beside) if old or fresh else (), tuple(free))
 
 
 class Fresh(NamedTuple):
@@ -132,18 +144,18 @@ def fresh(changed: Mapping[str, Change], asked: Asked, was_there: Callable[[str]
     places = [
         name
         for name in named
-        if (tests.fullmatch(name) or _is_among_tests(f"{name}/"))
+        if (tests.fullmatch(name) or judges.is_among_tests(f"{name}/"))
         and (was_there(name) or any(_is_within(path, name) for path in changed))
     ]
     made, beside, has_product = [], [], False
     for path, (before, _) in changed.items():
         is_run = tests.fullmatch(path) and (not places or any(_is_within(path, place) for place in places))
         is_judge = is_run or (path in named and _judges_by_name(path))
-        if before is not None and (is_judge or _is_among_tests(path)):
+        if before is not None and (is_judge or judges.is_among_tests(path)):
             return Fresh()
         if is_judge:
             made.append(path)
-        elif _is_among_tests(path) or settings.fullmatch(path) or tests.fullmatch(path):
+        elif judges.is_among_tests(path) or settings.fullmatch(path) or tests.fullmatch(path):
             beside += [path] if before is None else []
         else:
             has_product = has_product or not _is_document(path)
@@ -156,7 +168,11 @@ def named_judges(changed: Mapping[str, Change], asked: Asked, words: str) -> tup
     return tuple(
         path
         for path, (before, _) in changed.items()
-        if before and path in named and _judges_by_name(path) and not is_named_for_change(path, words)
+        if before
+        and path in named
+        and _judges_by_name(path)
+        and not is_named_for_change(path, words)
+        and not _asks_for_change_of_tests(path, words)
     )
 
 
@@ -189,22 +205,22 @@ def lost_lines(old: Iterable[str], new: Iterable[str]) -> int:
     return lost + sum(count for line, count in left.items() if _SKIPS.search(line))
 
 
-def _beside(
-    changed: Mapping[str, Change], fresh: Iterable[str], tests: re.Pattern[str], named: Collection[str]
-) -> list[str]:
-    folders = [posixpath.dirname(path) for path in fresh if posixpath.basename(path) == CONFTEST]
-    return [
-        path
-        for path, (before, _) in changed.items()
-        if before is None
-        and tests.fullmatch(path)
-        and path not in named
-        and any(not folder or path.startswith(f"{folder}/") for folder in folders)
-    ]
+def _has_written_all(changed: Mapping[str, Change], named: Iterable[str]) -> bool:
+    """Return whether the attempt has written files that the check names."""
+    new = [path for path, (before, _) in changed.items() if before is None]
+    return any(_is_within(path, name) for path in new for name in named)
 
 
-def _is_among_tests(path: str) -> bool:
-    return not _TEST_DIRECTORIES.isdisjoint(path.lower().split("/")[:-1])
+def _helps_tests(path: str) -> bool:
+    return judges.is_among_tests(path) or posixpath.basename(path) == CONFTEST
+
+
+def _asks_for_change_of_tests(path: str, words: str) -> bool:
+    """Return whether the file at `path` belongs to the tests, and `words` ask to change these in general."""
+    if not _helps_tests(path) and not _TEST_NAME.search(posixpath.basename(path)):
+        return False
+    sentences = _SENTENCES.split(words)
+    return any(_CHANGE_OF_TESTS.search(each) and not _PASS.search(each) for each in sentences)
 
 
 def _is_within(path: str, place: str) -> bool:
@@ -220,7 +236,7 @@ def _judges_by_name(path: str) -> bool:
     """Return whether a file that a check names decides something, or is only the product that it runs."""
     name = path.rpartition("/")[2]
     stem, dot, ending = name.rpartition(".")
-    if _is_among_tests(path) or _CHECKING.search(name):
+    if judges.is_among_tests(path) or _CHECKING.search(name):
         return True
     if not dot:
         return name in _MAKEFILES

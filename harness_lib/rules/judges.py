@@ -32,6 +32,12 @@ _LOOKERS = frozenset(
     )
 )
 _OPERATORS = frozenset("();<>|&\n")
+_TEST_DIRECTORIES = frozenset(
+    _words(
+        "__tests__ __mocks__ __fixtures__ __snapshots__ conformance e2e fixture fixtures golden spec specs "
+        "test testdata tests"
+    )
+)
 # How a Makefile or a script takes another one in.
 _INCLUDE = re.compile(r"^(?:-?include|source|\.)\s+")
 
@@ -118,6 +124,11 @@ def of(command: str) -> Judges:
     return Judges(tuple(named), tuple(config), tuple(tests))
 
 
+def is_among_tests(path: str) -> bool:
+    """Return whether a directory on the way to `path` is called as one of tests is."""
+    return not _TEST_DIRECTORIES.isdisjoint(path.lower().split("/")[:-1])
+
+
 def _looks(words: list[str]) -> bool:
     return any(_base(word) in _LOOKERS for word in words[:3])
 
@@ -141,7 +152,9 @@ def _simple_commands(command: str) -> Iterator[tuple[list[str], str]]:
 
 
 def _without_settings(words: list[str]) -> list[str]:
-    """Return `words` less the leading `NAME=value`."""
+    """Return `words` less the leading `NAME=value`, and less the variable of a `for`."""
+    if words[:1] == ["for"] and "in" in words:
+        words = ["for", *words[words.index("in") + 1 :]]
     while words and re.match(r"[A-Za-z_]\w*=", words[0]):
         words = words[1:]
     return words
@@ -152,9 +165,12 @@ def _base(word: str) -> str:
 
 
 def _path(word: str) -> str | None:
-    """Return the path that `word` may name: of `tests/a.py::test_b`, `--config=x.ini`, `./check.sh`."""
+    """Return the path that `word` may name: of `tests/a.py::test_b`, `--config=x.ini`, `tests/*.sh`."""
     text = word.partition("=")[2] if word.startswith("-") else word
     text = text.partition("::")[0].removeprefix("./")
+    if is_among_tests(text):
+        # Of tests/*.sh it is the directory that judges.
+        text = re.sub(r"/[^/]*[*?\[].*", "", text)
     if not text or text.startswith(("-", "/", "..")) or set(text) & set("$`*?[]{}<>|&;\n\0"):
         return None
     return text.rstrip("/") or None

@@ -25,6 +25,8 @@ JUDGES = [
     (PYTEST, "pytest.py", NEW, "a module in the place of the runner"),
     (PYTEST, "json.py", NEW, "a module in the place of the standard library's"),
     ("pytest", "tests/test_b.py", CHANGED, "any test, where none is named"),
+    ("pytest", "conftest.py", NEW, "settings, where the check names no test"),
+    ("for t in tests/*.sh; do sh $t; done", "tests/a.sh", CHANGED, "a test that a loop finds"),
     ("sh check.sh", "check.sh", CHANGED, "a script"),
     ("./verify", "verify", CHANGED, "a program that is called a check"),
     ("python tools/check_all.py", "tools/check_all.py", CHANGED, "a program that checks"),
@@ -39,10 +41,14 @@ WORK = [
     (PYTEST, "tests/test_new.py", NEW, "", "a new test"),
     ("pytest tests/test_new.py", "tests/test_new.py", NEW, "", "a new test that the check names"),
     ("pytest tests/test_new.py", "conftest.py", NEW, "", "settings of tests that are all new"),
+    ("pytest tests/test_new.py", "conftest.py", CHANGED, "", "the same, where they were there before"),
+    ("pytest tests/test_new.py", "tests/help.py", CHANGED, "", "what helps tests that are all new"),
     ("python main.py --version", "main.py", CHANGED, "", "the product that the check runs"),
     ("node server.js --check", "server.js", CHANGED, "", "the same in another language"),
     ("sh check.sh", "scripts/build.sh", CHANGED, "", "a script that no check calls"),
     (PYTEST, "tests/test_a.py", CHANGED, "Rewrite tests/test_a.py with fixtures", "what the task names"),
+    (PYTEST, "tests/test_a.py", CHANGED, "Rename f to g and adapt its tests.", "tests, in general"),
+    (PYTEST, "tests/a.json", CHANGED, "Say more; update docs and expected output", "output, in general"),
     (PYTEST, "tests/test_a.py", CHANGED, "Add a case to test_a.py.", "what it names by its name alone"),
 ]
 
@@ -76,6 +82,33 @@ def test_a_test_that_shall_only_pass_is_not_named_for_change(words: str) -> None
     assert not judge_changes.is_named_for_change("tests/test_a.py", words)
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Rename the flag and add tests",
+        "Change f so that the tests pass",
+        "Update tests/data.py",
+        "Fix the tests",
+        "Update the tests-runner",
+    ],
+)
+def test_a_task_that_asks_for_no_change_of_tests_frees_none(words: str) -> None:
+    assert _find(PYTEST, "tests/test_a.py", CHANGED, words).old
+
+
+def test_a_task_that_asks_for_a_change_of_tests_frees_no_script() -> None:
+    assert _find("sh check.sh", "check.sh", CHANGED, "Update the tests").old
+
+
+@pytest.mark.parametrize(("command", "settings"), [("make test", "Makefile"), ("npm test", "jest.config.js")])
+def test_settings_judge_where_a_script_says_what_runs(command: str, settings: str) -> None:
+    """What the check names is a script of the project's then, and no file that the attempt could write."""
+    changed = {settings: CHANGED if settings == "Makefile" else NEW, "test/a.test.js": NEW}
+    asked = judge_changes.Asked(judges.of(command))
+
+    assert settings in judge_changes.find(changed, asked, "", _was_there(changed)).all
+
+
 def test_a_check_in_a_directory_goes_by_what_is_there() -> None:
     asked = judge_changes.Asked(judges.of("sh check.sh"), "sub")
 
@@ -83,12 +116,14 @@ def test_a_check_in_a_directory_goes_by_what_is_there() -> None:
     assert not judge_changes.find({"check.sh": CHANGED}, asked, "", bool)
 
 
-def test_new_tests_that_need_new_settings_go_with_these() -> None:
-    changed = {"tests/conftest.py": NEW, "tests/sub/test_b.py": NEW, "other/test_c.py": NEW}
+@pytest.mark.parametrize("settings", [NEW, CHANGED])
+def test_new_tests_which_may_need_settings_go_with_these(settings: judge_changes.Change) -> None:
+    changed = {"tests/conftest.py": settings, "tests/sub/test_b.py": NEW, "new.py": NEW}
 
     found = judge_changes.find(changed, judge_changes.Asked(judges.of("pytest")), "", lambda _: True)
 
-    assert (found.new, found.beside) == (("tests/conftest.py",), ("tests/sub/test_b.py",))
+    assert (*found.old, *found.new) == ("tests/conftest.py",)
+    assert found.beside == ("tests/sub/test_b.py",)
 
 
 def test_settings_in_a_directory_that_is_new_turn_no_test_that_was_there() -> None:

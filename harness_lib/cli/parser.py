@@ -41,8 +41,6 @@ exit codes:
 
 A first run: harness init && harness add "Say hello" --validate "grep -q hello README.md" && harness start
 """
-
-
 FIRST_STEPS = """\
 harness keeps a task list on disk and coding agents at work until it is done. The first things to type:
 

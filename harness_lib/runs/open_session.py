@@ -25,8 +25,6 @@ from harness_lib.state.api import Questions, Tx
 from harness_lib.task import Session, StopReason, Task
 
 LOG_LINES = 200
-
-
 COMMITS = 20
 
 

@@ -21,29 +21,13 @@ from harness_lib.system.place import find_root
 from harness_lib.task import Session, Task
 
 LOG_LINES = 5
-
-
 LOG_READ = 50
-
-
 LINE_LENGTH = 300
-
-
 SHOWN = 15
-
-
 PEOPLE = 5
-
-
 LOOK_AT = 3
-
-
 BAR_WIDTH = 20
-
-
 SHOW_ALL = "harness status --all"
-
-
 _BOOKKEEPING = re.compile(r"^\[[^]]*\] \[SESSION-\d+\] (LOCK|STATS)\b")
 
 
@@ -164,24 +148,38 @@ def _waiting(ctx: Context) -> list[str]:
     return [waits for each in targets if (waits := pending_merges.describe(ctx, each))]
 
 
-def plain(view: View, now: float) -> Iterator[str]:
-    """Yield the lines that a pipe gets at the moment `now` (seconds since the epoch)."""
-    yield f"[{bar(view.counts)}] {headline(view.counts)}"
-    yield from view.rechecks
-    yield view.hooks
+class Line(NamedTuple):
+    """A line of the status, and how a terminal shows it; one that is `whole` is never cut at the edge."""
+
+    text: str
+    style: str = ""
+    whole: bool = False
+
+
+def lines(view: View, now: float) -> Iterator[Line]:
+    """Yield the status at the moment `now` (seconds since the epoch).
+
+    Lines that end with what a person must type are whole, however long.
+    """
+    yield Line(f"[{bar(view.counts)}] {headline(view.counts)}", "bold")
+    for text in view.rechecks:
+        yield Line(text, "bold red" if text.startswith(rechecked.RED) else "yellow", whole=True)
+    yield Line(view.hooks, "dim", whole=True)
     for seen in view.runs[:PEOPLE]:
-        yield from progress.lines(seen, view.ahead, now)
+        first, *rest = progress.lines(seen, view.ahead, now)
+        yield Line(first, "bold")
+        yield from map(Line, rest)
     for task in view.shown:
-        yield one_line(task)
+        yield Line(one_line(task))
         if task.id in view.beside:
-            yield f"    {view.beside[task.id]}"
+            yield Line(f"    {view.beside[task.id]}", "red" if task.status == "failed" else "cyan")
     if len(view.shown) < view.counts.total:
-        yield f"… and {view.counts.total - len(view.shown)} more ({SHOW_ALL})"
-    yield from _section("a person must act:", view.halts)
-    yield from view.look_at
-    yield from _section("log:", view.log)
-    yield view.sessions
-    yield from view.people
+        yield Line(f"… and {view.counts.total - len(view.shown)} more ({SHOW_ALL})", "dim")
+    yield from _section("a person must act:", view.halts, "yellow", whole=True)
+    yield from (Line(text, "yellow", whole=True) for text in view.look_at)
+    yield from _section("log:", view.log, "dim", whole=False)
+    yield Line(view.sessions, whole=True)
+    yield from (Line(text, whole=True) for text in view.people)
 
 
 def _news(lines: list[str]) -> list[str]:
@@ -190,10 +188,10 @@ def _news(lines: list[str]) -> list[str]:
     return message[-LOG_LINES:]
 
 
-def _section(title: str, lines: tuple[str, ...]) -> Iterator[str]:
-    if lines:
-        yield title
-        yield from (f"  {line}" for line in lines)
+def _section(title: str, rows: tuple[str, ...], style: str, *, whole: bool) -> Iterator[Line]:
+    if rows:
+        yield Line(title, f"bold {style}", whole=True)
+        yield from (Line(f"  {row}", style, whole) for row in rows)
 
 
 def bar(counts: Counts) -> str:

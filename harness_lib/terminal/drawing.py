@@ -6,7 +6,7 @@ rich itself respects NO_COLOR and TERM=dumb. Texts from a list are never read as
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, TextIO
 
 from rich.console import Console, Group, RenderableType
@@ -16,7 +16,6 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from harness_lib.core import rechecked
 from harness_lib.rules.ahead import Ahead
 from harness_lib.rules.run_state import RunState
 from harness_lib.rules.stats import Counts
@@ -75,9 +74,9 @@ def height(stream: TextIO) -> int:
     return max(3, console(stream).height - FRAME)
 
 
-def view(status: View, now: float) -> RenderableType:
+def view(status: View, now: float) -> Group:
     """Return the list as `harness status` shows it on a terminal at `now` (seconds since the epoch)."""
-    return Group(*_view(status, now))
+    return Group(*(_status_line(each) for each in overview.lines(status, now)))
 
 
 def watched(status: View, now: float) -> Group:
@@ -85,32 +84,9 @@ def watched(status: View, now: float) -> Group:
     return Group(*(line(f"warning: {text}", "yellow") for text in status.warnings), view(status, now))
 
 
-def _view(status: View, now: float) -> Iterator[RenderableType]:
-    yield _progress(status.counts)
-    for text in status.rechecks:
-        yield Text(text, style="bold red" if text.startswith(rechecked.RED) else "yellow")
-    yield Text(status.hooks, style="dim")
-    for seen in status.runs:
-        summary = progress.summary(seen.state, status.ahead, now)
-        yield line(f"run: process {seen.pid}; {summary}", "bold")
-        yield workers(seen.state, now)
-    for task in status.shown:
-        yield coloured_line(overview.one_line(task))
-        if task.id in status.beside:
-            yield line(f"    {status.beside[task.id]}", "red" if task.status == "failed" else "cyan")
-    if len(status.shown) < status.counts.total:
-        yield line(f"… and {status.counts.total - len(status.shown)} more", "dim")
-    if status.halts:
-        yield Text("a person must act:", style="bold yellow")
-        # Whole, however long: the command that helps stands at their end.
-        yield from (Text(f"  {text}", style="yellow") for text in status.halts)
-    yield from (Text(text, style="yellow") for text in status.look_at)
-    if status.log:
-        yield Text("log:", style="bold")
-        yield from (line(f"  {text}", "dim") for text in status.log)
-    yield Text(status.sessions)
-    # Whole as well: who may end another's session, and how, stands at the end.
-    yield from (Text(text) for text in status.people)
+def _status_line(shown: overview.Line) -> Text:
+    drawn = coloured(shown.text, shown.style)
+    return drawn if shown.whole else _without_wrap(drawn)
 
 
 def run(state: RunState, counts: Counts | None, ahead: Ahead, now: float) -> RenderableType:

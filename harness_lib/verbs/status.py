@@ -59,7 +59,7 @@ def _reply(ctx: Context, view: overview.View) -> Reply:
     now = ctx.clock.now().timestamp()
     return Reply(
         "status",
-        "\n".join(overview.plain(view, now)),
+        "\n".join(line.text for line in overview.lines(view, now)),
         next=view.next,
         warnings=view.warnings,
         extra={

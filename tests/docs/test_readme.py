@@ -174,7 +174,10 @@ def test_the_sample_of_status_is_what_status_prints() -> None:
         runs=(Seen(7508, RunState(0.0, {2: row}, Spent(0.03, 3400, 0.0, 1))),),
     )
 
-    assert sample.splitlines() == [*overview.plain(view, 10.0), f"next: {sessions.WATCH}"]
+    assert sample.splitlines() == [
+        *(line.text for line in overview.lines(view, 10.0)),
+        f"next: {sessions.WATCH}",
+    ]
 
 
 def test_what_is_needed_stands_above_the_first_command() -> None:

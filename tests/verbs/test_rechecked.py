@@ -62,7 +62,7 @@ def test_a_terminal_shows_of_it_what_a_pipe_shows(
     drawn = io.StringIO()
     drawing.console(drawn).print(drawing.view(view, 0.0))
 
-    _bar, *lines = overview.plain(view, 0.0)
+    _bar, *lines = (line.text for line in overview.lines(view, 0.0))
     assert any(line.startswith("red: task-001 One: ") for line in lines)
     assert [line for line in lines if line not in drawn.getvalue().splitlines()] == []
 

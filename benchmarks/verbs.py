@@ -34,7 +34,7 @@ DAILY = (
     ("status",),
     ("log",),
     ("show", FIRST),
-    ("why", "task-002"),
+    ("show", "task-002"),
     ("graph",),
     ("check",),
     ("add", "One more", "--validate", "true"),

@@ -54,6 +54,7 @@ def main(argv: Sequence[str]) -> int:
     _accept_any_text()
     search_path.drop_relative(os.environ)
     screen = Screen(json="--json" in argv)
+    argv = parser.current(argv, screen.talk)
     verb = next((word for word in argv if not word.startswith("-")), "harness")
     ctx: Context | None = None
     # Of what is only shown while it goes on, as of a log, the reader has seen enough.

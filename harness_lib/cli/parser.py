@@ -6,7 +6,7 @@ import argparse
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import harness_lib
@@ -28,6 +28,9 @@ ELSEWHERE = {
     "next": "claim",
     "uninstall": "hooks uninstall --help",
 }
+
+# Verbs of earlier versions, and what each is now; they are read for good.
+FORMER = {"why": "show"}
 
 COLUMNS = 80
 
@@ -106,6 +109,16 @@ class _Program(_Parser):
         for name, command in verb.in_order_of_help():
             self.verbs.add_parser(name, help=command.SUMMARY)
         return super().format_help()
+
+
+def current(argv: Sequence[str], say: Callable[[str], None]) -> list[str]:
+    """Return `argv` with a verb of an earlier version as it is called now, which `say` is told."""
+    words = list(argv)
+    at = next((place for place, word in enumerate(words) if word != "--json"), None)
+    if at is not None and words[at] in FORMER:
+        old, words[at] = words[at], FORMER[words[at]]
+        say(f"harness {old} is now: harness {words[at]}")
+    return words
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:

@@ -131,4 +131,4 @@ def _halted(questions: Questions) -> tuple[list[str], str]:
         f"  {task.id}: {quoting.one_line(task.halt or '', quoting.FAILURE_LENGTH)}" for task in halted[:SHOWN]
     ]
     more = [f"  and {len(halted) - SHOWN} more (harness status)"] if len(halted) > SHOWN else []
-    return [*lines, *more], typed.harness("why", halted[0].id)
+    return [*lines, *more], typed.harness("show", halted[0].id)

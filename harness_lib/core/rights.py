@@ -20,7 +20,7 @@ from harness_lib.task import Task
 FOR_SUPERVISED = frozenset(
     (
         *("note", "checkpoint", "add", "beat"),
-        *("status", "show", "log", "why", "graph", "check", "doctor", "rescue", "validate", "budget"),
+        *("status", "show", "log", "graph", "check", "doctor", "rescue", "validate", "budget"),
     )
 )
 

@@ -83,7 +83,7 @@ def _leases(_ctx: Context, questions: Questions) -> Diagnoses:
 
 def _halts(_ctx: Context, questions: Questions) -> Diagnoses:
     for task in questions.halted()[:SHOWN]:
-        yield warn(f"{task.id} is halted: {task.halt}", typed.harness("why", task.id))
+        yield warn(f"{task.id} is halted: {task.halt}", typed.harness("show", task.id))
 
 
 def _unproven(_ctx: Context, questions: Questions) -> Diagnoses:

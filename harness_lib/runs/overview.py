@@ -321,7 +321,8 @@ def _halts(questions: Questions) -> list[str]:
     tasks = questions.halted()
     reasons = {task.halt for task in tasks}
     lines = [
-        f"{t.id}: {quoting.one_line(t.halt or '', LINE_LENGTH)} ({typed.harness('why', t.id)})" for t in tasks
+        f"{t.id}: {quoting.one_line(t.halt or '', LINE_LENGTH)} ({typed.harness('show', t.id)})"
+        for t in tasks
     ]
     return lines + [
         f"session {session.number} cannot go on: {quoting.one_line(session.halt, LINE_LENGTH)}"

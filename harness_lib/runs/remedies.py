@@ -36,9 +36,9 @@ def _waiting(ctx: Context, questions: Questions, task: Task) -> str | None:
         return typed.harness("edit", task.id, "--depends-on", "ID")
     cause = root_cause(questions, task)
     if cause is not None:
-        return typed.harness("why" if cause in rings else "retry", cause)
+        return typed.harness("show" if cause in rings else "retry", cause)
     awaited = _awaited(questions, task)
-    return typed.harness("why", awaited) if awaited else take(ctx, questions, task)
+    return typed.harness("show", awaited) if awaited else take(ctx, questions, task)
 
 
 def take(ctx: Context, questions: Questions, task: Task) -> str | None:

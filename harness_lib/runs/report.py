@@ -148,7 +148,7 @@ def _halted(task: Task) -> str:
         then = (
             ""
             if shown == quoting.one_line(halt, len(halt))
-            else f"; all of it: {typed.harness('why', task.id)}"
+            else f"; all of it: {typed.harness('show', task.id)}"
         )
     return f"{_named(task)}: {shown}{then}"
 

@@ -130,7 +130,7 @@ def _next(ctx: Context, examined: Examined, *, trusted: bool) -> str | None:
         return "harness check --repair"
     rings = examined.questions.cycles() if examined.questions else ()
     if rings:
-        return typed.harness("why", rings[0][0])
+        return typed.harness("show", rings[0][0])
     if examined.problems:
         return "harness start" if examined.is_only_unproven and trusted else "harness check"
     if trusted:

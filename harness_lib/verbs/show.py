@@ -1,4 +1,4 @@
-"""`harness show ID`: everything that is known about one task; reads without a lock."""
+"""`harness show`: everything about one task, or why each that waits does; reads without a lock."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import NamedTuple
 from harness_lib import typed
 from harness_lib.attempts import check, task_brief
 from harness_lib.checks import check_of
-from harness_lib.core import ownership, quoting, rechecked
+from harness_lib.core import nothing_to_do, ownership, quoting, rechecked
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.rules import attempts, halting
@@ -23,12 +23,13 @@ from harness_lib.system.git.repository import Git
 from harness_lib.task import Attempt, Task
 from harness_lib.terminal.screen import Screen
 
-SUMMARY = "everything about one task"
+SUMMARY = "everything about one task, and why it waits; without an id: why each task that waits does"
 EXAMPLE = "harness show task-001"
 HELP_ORDER = 220
 SHOWN = 10
 LINES = 200
 LINE_LENGTH = 1000
+REASON_LENGTH = 400
 NO_CHECK = re.compile(r"-cleanup\.log$|-agent-\d+\.log$")
 FILES_SHOWN = 10
 MOST = 1000
@@ -38,12 +39,12 @@ SHORT = 12
 
 def arguments(parser: ArgumentParser) -> None:
     """Add what may be typed after the verb."""
-    parser.add_argument("id", help="the task")
+    parser.add_argument("id", nargs="?", help="the task (default: the next, and why each that waits does)")
 
 
 def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     """Answer `harness show`."""
-    return run(ctx, args.id)
+    return run(ctx, args.id) if args.id else waiting(ctx)
 
 
 def run(ctx: Context, task_id: str) -> Reply:
@@ -60,7 +61,9 @@ def run(ctx: Context, task_id: str) -> Reply:
     lines = [f"{task.id} [{overview.word(task)}] {quoting.title(task)}", *_fields(ctx, task), *_claim(task)]
     lines += done.lines(task) if done else _nothing_delivered(ctx.git, task)
     lines += rechecked.describe(ctx, task)
-    lines += [f"can be claimed: {'yes' if why.eligible else 'no'}; {'; '.join(why.reasons[:SHOWN])}"]
+    reasons = [quoting.one_line(reason, REASON_LENGTH) for reason in why.reasons[:SHOWN]]
+    more = [f"… and {len(why.reasons) - SHOWN} more"] if len(why.reasons) > SHOWN else []
+    lines += [f"can be claimed: {'yes' if why.eligible else 'no'}; {'; '.join([*reasons, *more])}"]
     lines += _block("description", (task.description or "").splitlines())
     lines += _block(_check(task), (check_of(task).text or "").splitlines())
     lines += _block("cleanup after a failure", (task.on_failure.cleanup or "").splitlines())
@@ -78,7 +81,7 @@ def run(ctx: Context, task_id: str) -> Reply:
         warnings=tuple(questions.warnings),
         extra={
             "eligible": why.eligible,
-            "reasons": list(why.reasons[:SHOWN]),
+            "reasons": reasons,
             "rescues": rescued[-SHOWN:],
             "check_log": str(log) if log else None,
             "commits": list(done.commits[:SHOWN]) if done else [],
@@ -95,6 +98,33 @@ def _nothing_delivered(git: Git, task: Task) -> list[str]:
     gone = next((commit for commit in commits if commit and not git.exists(commit)), None)
     reason = f"its commit {gone[:12]} is not here any more" if gone else "it committed nothing"
     return [f"{reason}; to have it done anew: {typed.harness('retry', task.id)}"]
+
+
+def waiting(ctx: Context) -> Reply:
+    """Return which task comes next, and why each task that may not be claimed waits, a line each."""
+    questions = ctx.store.ask()
+    following = questions.next_ready()
+    may = {task.id for task in questions.claimable()}
+    unfinished = [task for task in questions.interesting() if not task.is_done]
+    kept = [task for task in unfinished if task is following or task.id not in may]
+    lines = [f"next: {overview.one_line(following)}"] if following else []
+    facts = []
+    for task in kept[:SHOWN]:
+        why = questions.why(task.id)
+        reasons = [quoting.one_line(reason, REASON_LENGTH) for reason in why.reasons[:SHOWN]]
+        facts.append({"id": task.id, "eligible": why.eligible, "reasons": reasons})
+        if task is not following:
+            lines += [overview.one_line(task), f"  {reasons[0]}"]
+    if len(kept) > SHOWN:
+        lines.append(f"… and {len(kept) - SHOWN} more that may not be claimed now (harness status --all)")
+    return Reply(
+        "show",
+        "\n".join(lines) or (nothing_to_do.words(questions, "done")),
+        task=following,
+        next=overview.upcoming(ctx, questions),
+        warnings=tuple(questions.warnings),
+        extra={"tasks": facts},
+    )
 
 
 def _fields(ctx: Context, task: Task) -> Iterator[str]:
@@ -184,7 +214,6 @@ def _next(ctx: Context, questions: Questions, task: Task, *, eligible: bool) -> 
     if halting.takes_an_answer(task.halt_kind):
         return typed.harness("accept", task.id)
     if task.halt is not None and check_of(task).is_given:
-        # `why` would lead back here; the line above says what a person must act on.
         return typed.harness("retry", task.id)
     return remedies.remedy(ctx, questions, task) or "harness status"
 
@@ -213,7 +242,7 @@ class Delivered(NamedTuple):
         return f"{self.since[:SHORT]}..{self.commits[0][:SHORT]}"
 
     def lines(self, task: Task) -> list[str]:
-        """Return what a person wants to know delivered_by it."""
+        """Return what a person wants to know of it."""
         names = quoting.named(self.files, FILES_SHOWN, FILES_LENGTH)
         again = typed.harness("retry", task.id)
         return [
@@ -229,7 +258,7 @@ def _delivered(git: Git, questions: Questions, task: Task) -> Delivered | None:
     if task.status != "completed" or not tip or not base or not (git.exists(tip) and git.exists(base)):
         return None
     own: list[str] = []
-    # A run puts the work delivered_by several tasks on top delivered_by each other.
+    # A run puts the work of several tasks on top of each other.
     for oid in git.lines("rev-list", "--first-parent", f"--max-count={MOST}", tip, f"^{base}"):
         if _maker(git, questions, oid) not in (None, task.id):
             break

@@ -35,7 +35,7 @@ def test_a_filter_that_the_attempt_configured_fails_it(project: Project, agent: 
         f"A person must act before anything can be taken; to wait is no use.\n  task-001: {task['halt'][:40]}"
         in (reply["message"])
     )
-    assert (reply["stop"], reply["next"]) == ({"reason": "waiting"}, "harness why task-001")
+    assert (reply["stop"], reply["next"]) == ({"reason": "waiting"}, "harness show task-001")
     if how != "odd name":
         assert project.git("show", "refs/harness/rescue/task-001/1-unconverted:answer.py") == "good"
 

@@ -10,7 +10,7 @@ from harness_lib.core import rights
 from tests.conftest import CHECKOUT
 from tests.verbs.project import Agent, Project, begin
 
-READ = {"status", "show", "log", "why", "graph", "check", "doctor", "budget"}
+READ = {"status", "show", "log", "graph", "check", "doctor", "budget"}
 SUPERVISED = {"HARNESS_SUPERVISED": "task-001"}
 REFUSED = [
     ["start"],
@@ -64,7 +64,7 @@ def test_what_is_not_for_it_is_never_named_as_the_next_command(agent: Agent) -> 
     """Also where the list has a task that is free: to take it is the supervisor's."""
     for title in ("One", "Two"):
         agent.ok("add", title, "--validate", "true")
-    for verb in ("status", "show task-002", "why task-002", "graph", "log", "rescue list"):
+    for verb in ("status", "show task-002", "show task-002", "graph", "log", "rescue list"):
         command = agent.ok(*verb.split(), **SUPERVISED)["next"]
         assert command is None or command.split()[1] in rights.FOR_SUPERVISED, verb
         if command is not None:

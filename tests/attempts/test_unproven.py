@@ -62,7 +62,7 @@ def test_status_and_check_name_a_forged_task(project: Project, agent: Agent) -> 
     assert status["next"] == "harness start"
     wrong = agent.fails(1, "check")
     assert [each["path"] for each in wrong["problems"]] == ["tasks[0].status"]
-    assert SAID in agent.ok("why", "task-001")["message"]
+    assert SAID in agent.ok("show", "task-001")["message"]
     assert any(SAID in each["what"] for each in agent.ok("doctor")["found"])
 
 

@@ -65,7 +65,7 @@ def _stop(project: Project) -> Said:
 STORIES: dict[Exit, Callable[[Project], Said]] = {
     Exit.DONE: lambda project: project.agent()("status", "--json"),
     Exit.CHECK_FAILED: _check_failed,
-    Exit.USAGE: lambda project: project.agent()("why", "nobody", "--json"),
+    Exit.USAGE: lambda project: project.agent()("show", "nobody", "--json"),
     Exit.CONFIG: _config,
     Exit.STATE_UNREADABLE: _unreadable,
     Exit.HELD: _held,

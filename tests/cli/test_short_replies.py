@@ -65,7 +65,7 @@ LOOKING = [
     ["log"],
     ["graph"],
     ["graph", "--format", "mermaid"],
-    ["why", "task-1999"],
+    ["show", "task-1999"],
     ["check"],
     ["doctor"],
     ["show", "task-1992"],

@@ -31,7 +31,6 @@ MERGING = {
 LOOKING = {
     "log": GIT | PACKING | CHECKS | MERGING,
     "graph": PACKING | CHECKS | MERGING,
-    "why": PACKING | CHECKS | MERGING,
     "status": PACKING | CHECKS | MERGING,
     "check": MERGING,
     "show": MERGING,

@@ -25,7 +25,7 @@ def person(make_project: Make) -> Agent:
 
 def test_every_verb_says_where_the_list_is(person: Agent) -> None:
     place = person.cwd / "pkg/the api"
-    for verb in ("status", "start", "claim", "check", "why", "stop", "add Title"):
+    for verb in ("status", "start", "claim", "check", "stop", "add Title"):
         error = person.fails(2, *verb.split())["error"]
 
         assert f"this repository has one in {place}" in error["message"]

@@ -14,8 +14,8 @@ LOOKS = [
     ("log",),
     ("rescue", "list"),
     ("check",),
-    ("why", "task-001"),
-    ("why", "task-002"),
+    ("show", "task-001"),
+    ("show", "task-002"),
     ("show", "task-001"),
     ("show", "task-002"),
 ]
@@ -101,9 +101,7 @@ def test_where_nobody_types_a_check_is_not_the_worker_s_to_give(agent: Agent, pr
     """Neither a known agent nor at a terminal: it may be an agent that we do not know."""
     agent.ok("add", "Without a check")
     claimed = agent.ok("claim")
-    replies = [
-        agent(*argv) for argv in (("why", "1"), ("show", "1"), ("check",), ("validate", "1"), ("claim",))
-    ]
+    replies = [agent(*argv) for argv in (("show", "1"), ("check",), ("validate", "1"), ("claim",))]
 
     assert claimed["next"] == "harness finish"
     for said in replies:

@@ -64,7 +64,7 @@ VERBS = (
     ("status",),
     ("log",),
     ("graph",),
-    ("why", "task-001"),
+    ("show", "task-001"),
     ("check",),
     ("check", "--repair"),
     ("trust",),

@@ -21,7 +21,6 @@ CHECKOUT = Path(__file__).parents[2]
 
 OF_A_TASK: tuple[tuple[str, ...], ...] = (
     ("show",),
-    ("why",),
     ("validate",),
     ("claim",),
     ("checkpoint", "1/2", "half"),

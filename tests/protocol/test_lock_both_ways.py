@@ -160,7 +160,7 @@ def test_looking_takes_no_lock(project: Project, agent: Agent, prose: Prose) -> 
     looker = project.agent("looker")
     looker.clock = Impatient()
 
-    for verb in (("status",), ("log",), ("graph",), ("why", "task-001"), ("show", "task-001")):
+    for verb in (("status",), ("log",), ("graph",), ("show", "task-001")):
         looker.ok(*verb)
 
     assert project.file.read_bytes() == before

@@ -68,13 +68,13 @@ def test_status_draws_every_task_and_the_next_command(listed: Path) -> None:
 
 
 def test_no_color_means_none(listed: Path) -> None:
-    for argv in ("status", "graph", "why task-002", "why nobody", "log"):
+    for argv in ("status", "graph", "show task-002", "show nobody", "log"):
         codes = re.findall(r"\x1b\[([0-9;]*)m", shown(listed, *argv.split(), NO_COLOR="1"))
         assert [code for code in codes if re.search(r"\b(3|4|9|10)[0-7]\b", code)] == [], argv
 
 
 def test_a_dumb_terminal_gets_plain_text(listed: Path) -> None:
-    for argv in ("status", "graph", "why nobody"):
+    for argv in ("status", "graph", "show nobody"):
         assert "\x1b" not in shown(listed, *argv.split(), TERM="dumb"), argv
 
 
@@ -100,7 +100,7 @@ def test_what_a_person_must_or_can_do_is_never_cut_off(project: Project) -> None
     project.edit_task("task-002", halt=f"CONFIG: {'long ' * 30}tail")
     plain = ESCAPE.sub("", shown(project.top, "status", COLUMNS="80"))
     assert "Take it over with: git merge harness/main\n" in plain
-    assert "tail (harness why task-002)\n" in plain
+    assert "tail (harness show task-002)\n" in plain
     assert "harness stop --session 1" in " ".join(plain.split())
 
 

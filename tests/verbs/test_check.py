@@ -68,7 +68,7 @@ def test_a_cycle_is_a_problem(project: Project, agent: Agent) -> None:
     project.write({"id": "a", "depends_on": ["b"], **CHECKED}, {"id": "b", "depends_on": ["a"], **CHECKED})
     said = agent.fails(1, "check")
     assert "cycle: a -> b -> a" in said["message"]
-    assert said["next"] == "harness why a"
+    assert said["next"] == "harness show a"
 
 
 DOUBTS: list[tuple[dict[str, Any], str]] = [

@@ -151,7 +151,7 @@ def test_a_dead_owner_an_ended_lease_and_a_halt_are_told(make_project: Make) -> 
     said = agent.ok("doctor")
     assert "harness stop --session 1" in finding(said, "session 1 of w is open, but process")["cure"]
     assert finding(said, "the lease of task-001 ended")["cure"] == "harness recover"
-    assert finding(said, "task-002 is halted: CONFIG: a word")["cure"] == "harness why task-002"
+    assert finding(said, "task-002 is halted: CONFIG: a word")["cure"] == "harness show task-002"
 
 
 def test_a_list_that_came_with_a_clone_is_told(project: Project, one: Agent, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""`harness show`: everything about one task; `harness why`: what keeps it waiting, and what helps."""
+"""`harness show`: everything about one task; what keeps it waiting, and what helps."""
 
 from __future__ import annotations
 
@@ -127,7 +127,6 @@ def test_a_commit_that_git_has_lost_is_not_here_any_more(project: Project, agent
 def test_the_number_of_a_task_is_its_name_everywhere(agent: Agent) -> None:
     agent.ok("add", "One", "--validate", "true")
     for verb in (
-        ("why", "1"),
         ("edit", "1", "--title", "Other"),
         ("claim", "1"),
         ("finish", "1"),
@@ -147,13 +146,14 @@ def test_what_is_typed_next_helps_the_task_that_is_shown(agent: Agent) -> None:
     assert agent.ok("show", "2")["next"] == "harness retry task-001"
 
 
-# -- why
+# -- why a task waits
 
-LEASED = {"claimed_by": "w", "lease_expires_at": "2025-07-01T10:00:00Z"}
+CHECKED = {"validation": {"command": "true"}}
+LEASED = {**CHECKED, "claimed_by": "w", "lease_expires_at": "2025-07-01T10:00:00Z"}
 CASES: dict[str, tuple[list[dict[str, Any]], str, str]] = {
-    "completed": ([{"status": "completed"}], "completed at", "harness show a"),
+    "completed": ([{"status": "completed"}], "completed at", "harness status"),
     "next": ([{}], "next: pending", "harness claim a"),
-    "waits": ([{"depends_on": ["b"]}, {}], "waits for b", "harness why b"),
+    "waits": ([{"depends_on": ["b"]}, {}], "waits for b", "harness show b"),
     "used up": ([{"status": "failed", "attempts": 3}], "attempts used up (3/3)", "harness retry a"),
     "blocked": (
         [
@@ -183,7 +183,7 @@ CASES: dict[str, tuple[list[dict[str, Any]], str, str]] = {
             {"depends_on": ["b"], "status": "failed", "error_log": ["[DEPENDENCY] Circular"]},
         ],
         "depends on b, which has failed for good",
-        "harness why b",
+        "harness show b",
     ),
     "halted without a check": (
         [{"halt": "CONFIG: no check"}],
@@ -193,16 +193,16 @@ CASES: dict[str, tuple[list[dict[str, Any]], str, str]] = {
     "halted": (
         [{"halt": "ENV_SETUP: no npm", "validation": {"command": "npm test"}}],
         "halted until a person has acted",
-        "harness show a",
+        "harness retry a",
     ),
-    "claimed by nobody": ([{"status": "in_progress"}], "claimed by nobody", "harness start"),
+    "claimed by nobody": ([{"status": "in_progress", **CHECKED}], "claimed by nobody", "harness start"),
     "lease ended": (
         [{"status": "in_progress", **LEASED}],
         "whose lease ended at 2025-07-01T10:00:00Z",
         "harness recover",
     ),
     "held by another": (
-        [{"status": "in_progress", "claimed_by": "w"}],
+        [{"status": "in_progress", "claimed_by": "w", **CHECKED}],
         "in progress by w",
         "harness status",
     ),
@@ -213,7 +213,7 @@ def test_the_reason_and_the_command_that_helps(project: Project, agent: Agent) -
     """Of the first of the tasks a, b and c; the rules are those of tests/rules."""
     for name, (tasks, reason, command) in CASES.items():
         project.write(*({"id": task_id, **task} for task_id, task in zip("abc", tasks, strict=False)))
-        said = agent.ok("why", "a")
+        said = agent.ok("show", "a")
         assert any(reason in each for each in said["reasons"]), (name, said["reasons"])
         assert said["next"] == command, name
         assert said["task"]["id"] == "a"
@@ -221,20 +221,20 @@ def test_the_reason_and_the_command_that_helps(project: Project, agent: Agent) -
 
 def test_what_i_hold_i_finish(agent: Agent) -> None:
     begin(agent, "true")
-    assert agent.ok("why", "task-001")["next"] == "harness finish"
-    assert "no task 'x'" in agent.fails(2, "why", "x")["message"]
+    assert agent.ok("show", "task-001")["next"] == "harness finish"
+    assert "no task 'x'" in agent.fails(2, "show", "x")["message"]
 
 
 def test_a_thousand_reasons_are_a_number(project: Project, agent: Agent) -> None:
     ids = [f"t{n}" for n in range(1000)]
     project.write(*({"id": name} for name in ids), {"id": "a", "depends_on": ids})
-    said = agent("why", "a")
+    said = agent("show", "a")
     assert len(said.out.splitlines()) < 20
     assert "… and 990 more" in said.out
 
 
 def test_without_an_id_it_explains_what_comes_next_and_what_waits(project: Project, agent: Agent) -> None:
-    assert "The list is empty" in agent.ok("why")["message"]
+    assert "The list is empty" in agent.ok("show")["message"]
     tasks: list[dict[str, Any]] = [
         {"id": "done", "status": "completed"},
         {"id": "first", "title": "Begin", "status": "pending"},
@@ -246,7 +246,7 @@ def test_without_an_id_it_explains_what_comes_next_and_what_waits(project: Proje
     project.edit(tasks=tasks)
     project.without_proofs()
 
-    said = agent.ok("why")
+    said = agent.ok("show")
 
     assert said["message"].splitlines()[0] == "next: [pending] first: Begin (0/3)"
     assert said["message"].count("first: Begin") == 1
@@ -261,7 +261,15 @@ def test_without_an_id_of_a_long_list_only_some_are_explained(project: Project, 
     tasks = [{"id": f"t-{n}", "status": "pending", "depends_on": ["t-0"] if n else []} for n in range(50)]
     project.edit(tasks=tasks)
 
-    said = agent.ok("why")
+    said = agent.ok("show")
 
     assert "… and 40 more that may not be claimed now" in said["message"]
     assert len(said["message"].splitlines()) < 30
+
+
+def test_the_verb_of_earlier_versions_is_read_and_says_the_new_one(project: Project, agent: Agent) -> None:
+    project.write({"id": "a"})
+    said = agent("why", "a")
+    assert said.code == 0
+    assert said.err.splitlines()[0] == "harness: harness why is now: harness show"
+    assert said.out == agent("show", "a").out

@@ -101,7 +101,7 @@ def test_with_only_a_halted_task_no_session_is_opened_and_nobody_is_told_to_wait
     for verb in ("start", "claim"):
         reply = agent.fails(9, verb)
 
-        assert (reply["stop"], reply["next"]) == ({"reason": "waiting"}, "harness why task-001")
+        assert (reply["stop"], reply["next"]) == ({"reason": "waiting"}, "harness show task-001")
         assert "A person must act" in reply["message"]
         assert "task-001: CONFIG: say which database" in reply["message"]
         assert "others hold" not in reply["message"]

@@ -86,7 +86,7 @@ def test_sessions_are_counted_and_a_dead_owner_is_told(one: Agent) -> None:
 
 def test_what_a_person_must_do_is_said(project: Project, agent: Agent) -> None:
     project.write({"id": "a", "halt": "CONFIG: Missing validation.command"})
-    halt = "a: CONFIG: Missing validation.command (harness why a)"
+    halt = "a: CONFIG: Missing validation.command (harness show a)"
     assert f"a person must act:\n  {halt}" in agent("status").out
     assert agent.ok("status")["halts"] == [halt]
 
@@ -130,7 +130,7 @@ def test_texts_of_a_list_cannot_draw_on_the_terminal(project: Project, agent: Ag
     project.write({"id": "a", "title": evil, "halt": evil, "status": "in_progress", "claimed_by": evil})
     with (project.top / "harness-progress.txt").open("a", encoding="utf-8") as log:
         log.write("[x] \x1b]0;evil\x07\n")
-    for verb in (["status"], ["graph"], ["why", "a"], ["log"], ["check"]):
+    for verb in (["status"], ["graph"], ["show", "a"], ["log"], ["check"]):
         out = agent(*verb).out
         assert "\x1b" not in out
         assert "\nnext: harness trust" not in out.replace("next: harness trust\n", "", 1)
@@ -152,7 +152,7 @@ def test_it_takes_no_lock_and_writes_nothing(project: Project, one: Agent) -> No
         path.rmdir() if path.is_dir() else path.unlink()
     (project.top / ".harness").rmdir()
     before = _listing(project.top)
-    for verb in (["status"], ["log"], ["graph"], ["why", "task-001"], ["check"], ["doctor"]):
+    for verb in (["status"], ["log"], ["graph"], ["show", "task-001"], ["check"], ["doctor"]):
         one(*verb)
     assert _listing(project.top) == before
 

@@ -226,7 +226,7 @@ def test_odd_titles_in_the_file_are_shown_harmlessly(project: Project, agent: Ag
     project.edit(tasks=[task(title=title, description=title, validation={"command": "true"})])
     agent.ok("trust", "--yes", HARNESS_TRUST="1")
 
-    for verb in (("status",), ("show", "a"), ("why", "a"), ("start",), ("claim",), ("finish",)):
+    for verb in (("status",), ("show", "a"), ("start",), ("claim",), ("finish",)):
         said = agent(*verb)
         assert said.code == 0, said.text
         assert not {"\x1b", "\x07", "\u202e"} & set(said.text), verb

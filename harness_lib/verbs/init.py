@@ -42,7 +42,7 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--mode", choices=MODES, help="one session at a time, or many workers (default: exclusive)"
     )
-    parser.add_argument("--init-script", action="store_true", help="also write a template of harness-sh")
+    parser.add_argument("--init-script", action="store_true", help="also write a template of harness-init.sh")
     parser.add_argument(
         "--gitignore", action="store_true", help="ignore our files in .gitignore, not in .git/info/exclude"
     )

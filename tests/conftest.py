@@ -119,6 +119,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--release", action="store_true", help="run the tests that are marked release, too")
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
     """Return how many tests run at once with `-n auto`: most of them wait for a process or for the disk."""
     return min(16, 2 * (os.cpu_count() or 1))

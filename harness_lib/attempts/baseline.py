@@ -6,7 +6,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 from harness_lib import typed
-from harness_lib.attempts import conversions, gate_copy, judge_files, lost_branch, rescue_refs, under_way
+from harness_lib.attempts import (
+    check_inputs,
+    conversions,
+    gate_copy,
+    judge_files,
+    lost_branch,
+    rescue_refs,
+    under_way,
+)
 from harness_lib.checks import check_of
 from harness_lib.core import git_access, rights
 from harness_lib.core.context import Context
@@ -113,7 +121,9 @@ def plain_gate(task: Task, surveyed: Baseline) -> Gate:
 def gate_for(ctx: Context, task: Task, surveyed: Baseline) -> Gate:
     """Return what the attempt at `task` may not weaken."""
     return plain_gate(task, surveyed)._replace(
-        protected=protected_tree(ctx, task), judges=judge_files.tree(ctx, task)
+        protected=protected_tree(ctx, task),
+        judges=judge_files.tree(ctx, task),
+        programs=check_inputs.programs(ctx, task, surveyed.base),
     )
 
 
@@ -134,6 +144,7 @@ def regate(ctx: Context, task: Task) -> Task:
         cwd=task.validation.cwd,
         protected=protected_tree(ctx, task),
         judges=judge_files.tree(ctx, task),
+        programs=check_inputs.programs(ctx, task, task.started_at_commit or "HEAD"),
     )
     return task._replace(gate=gate)
 

@@ -11,6 +11,7 @@ from harness_lib import typed
 from harness_lib.attempts import (
     baseline,
     check,
+    check_inputs,
     conversions,
     judge_files,
     leased_check,
@@ -89,6 +90,8 @@ def judge(ctx: Context, questions: Questions, task: Task, *, suffix: str = "") -
     against = merge_blockers.find(ctx, task, tree)
     ctx.busy(f"checking {task.id} …")
     checked = leased_check.run(ctx, task, suffix=suffix)
+    if not checked.passed:
+        check_inputs.require_none_taken(ctx, questions, task, tree)
     if checked.verdict == "ENV_SETUP":
         raise EnvSetupError(
             f"The check of {task.id} cannot run here. {checked.message}",
@@ -98,7 +101,13 @@ def judge(ctx: Context, questions: Questions, task: Task, *, suffix: str = "") -
     if checked.passed and head is None:
         raise _nothing_to_commit_on(ctx, task)
     return Evaluation(
-        checked, tree, head or "", against=against, touched=files.others, settings=converted.settings
+        checked,
+        tree,
+        head or "",
+        against=against,
+        touched=files.others,
+        settings=converted.settings,
+        said=tuple(check_inputs.changed_programs(ctx, task)),
     )
 
 

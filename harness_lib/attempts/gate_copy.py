@@ -38,4 +38,6 @@ def _essence(task: Task) -> dict[str, object]:
     if fields and gate and gate.conversion:
         # Claims of an older harness have none.
         fields.append(gate.conversion)
+    if fields and gate and gate.programs:
+        fields.append("\n".join(gate.programs))
     return {"attempt": [task.started_at_commit, task.attempts], "gate": fields}

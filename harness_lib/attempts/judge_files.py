@@ -28,13 +28,13 @@ class Touched(NamedTuple):
 
 def is_judged_by_files(task: Task) -> bool:
     """Return whether anything but the command itself can be told to judge `task`."""
-    return _judges(task) != judges.Judges()
+    return _judges(task).are_files
 
 
 def tree(ctx: Context, task: Task) -> str | None:
     """Return the tree of the files that judge `task` now; None if none can be told."""
     judging = _judges(task)
-    if judging == judges.Judges():
+    if not judging.are_files:
         return None
     cwd = task.validation.cwd or ""
     named = [_joined(cwd, name) for name in judging.named]

@@ -8,7 +8,6 @@ fail with these on the base's content. Source: docs/design.md, "Two judgements".
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -16,12 +15,13 @@ from typing import NamedTuple
 
 from harness_lib import typed
 from harness_lib.attempts import judge_files, leased_check
+from harness_lib.attempts.check_inputs import Scripts
 from harness_lib.checks.checked import Checked
 from harness_lib.core import quoting
 from harness_lib.core.context import Context
 from harness_lib.errors import ConfigError, EnvSetupError
 from harness_lib.rules import judge_changes, judges, rechecks
-from harness_lib.rules.judge_changes import Asked, Found, Fresh
+from harness_lib.rules.judge_changes import Found, Fresh
 from harness_lib.system.git import snapshot, trees
 from harness_lib.system.git.calls import covers
 from harness_lib.system.git.repository import Git
@@ -29,9 +29,6 @@ from harness_lib.task import Task
 from harness_lib.text import counted, some
 
 NAMED = 5
-# Scripts call scripts, but not without end.
-DEEPEST = 3
-LARGEST_SCRIPT = 200_000
 NOT_REPEATED = "its check could not be repeated on a clean checkout, with its judges as they were"
 
 Checkout = Callable[[str], AbstractContextManager[Context]]
@@ -170,7 +167,7 @@ def _changes(ctx: Context, task: Task, tree: str) -> _Changes | None:
     changed = {path: change for path, change in changed.items() if not judge_changes.fits(path, excluded)}
     if not changed:
         return None
-    scripts = _Scripts(git, base)
+    scripts = Scripts(git, base)
     words = f"{task.title}\n{task.description or ''}"
     asked = scripts.asked(task)
     own = judge_changes.find(changed, asked, words, scripts.has, sys.stdlib_module_names)
@@ -256,38 +253,3 @@ def _lines(git: Git, entry: trees.Entry | None) -> list[str]:
     if entry is None or entry[0] == trees.GITLINK:
         return []
     return git.run("cat-file", "blob", entry[1]).stdout.decode("utf-8", "replace").splitlines()
-
-
-class _Scripts:
-    """The scripts of a base, read once each, and what the checks that call them go by."""
-
-    def __init__(self, git: Git, base: str) -> None:
-        self._git, self._base = git, base
-        self._named: dict[str, judges.Judges] = {}
-
-    def asked(self, task: Task) -> Asked:
-        """Return what the check of `task` goes by: what it names, and what these name in turn."""
-        command, cwd = rechecks.key(task)
-        place = (cwd or "").strip("/")
-        found = judges.of(command or "")
-        frontier = [*found.named, *(name for name in found.config if "*" not in name)]
-        for _ in range(DEEPEST):
-            called = [self._of(judge_changes.joined(place, name)) for name in frontier]
-            frontier = [name for each in called for name in each.named if name not in found.named]
-            found = judges.joined([found, *called])
-        return Asked(found, place)
-
-    def has(self, path: str) -> bool:
-        """Return whether the base has a file or a directory at `path`; "" is the top."""
-        return not self._git.run("cat-file", "-e", f"{self._base}:{path}", check=False).returncode
-
-    def _of(self, path: str) -> judges.Judges:
-        """Return what the script at `path` goes by; nothing where there is none."""
-        if path not in self._named:
-            text = self._text(path) if judge_changes.is_script(path) else ""
-            self._named[path] = judges.of_script(path, text) if text else judges.Judges()
-        return self._named[path]
-
-    def _text(self, path: str) -> str:
-        shown = self._git.run("cat-file", "blob", f"{self._base}:{path}", check=False)
-        return "" if shown.returncode else os.fsdecode(shown.stdout[:LARGEST_SCRIPT])

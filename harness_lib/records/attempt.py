@@ -65,6 +65,9 @@ class Gate(NamedTuple):
     conversion: Annotated[
         str | None, About(STRING, "Git's settings that convert files on their way into a commit, as JSON.")
     ] = None
+    programs: Annotated[
+        tuple[str, ...], About(listed(STRING), "The programs of the check: NAME=FILE#CONTENT of each.")
+    ] = ()
     branch: Annotated[str | None, About(REVISION, "The ref that HEAD stood for; absent when detached.")] = (
         None
     )

@@ -99,11 +99,18 @@ class Judges(NamedTuple):
     """What a check goes by, relative to where it runs: names as they stand in it, and globs.
 
     A file of `config` counts from the moment it appears; those of `named` and `tests` as they were at first.
+    `programs` are those that the shell looks for.
     """
 
     named: tuple[str, ...] = ()
     config: tuple[str, ...] = ()
     tests: tuple[str, ...] = ()
+    programs: tuple[str, ...] = ()
+
+    @property
+    def are_files(self) -> bool:
+        """Whether there is any file among them."""
+        return bool(self.named or self.config or self.tests)
 
 
 def of(command: str) -> Judges:
@@ -111,8 +118,10 @@ def of(command: str) -> Judges:
     named: dict[str, None] = {}
     config: dict[str, None] = {}
     tests: dict[str, None] = {}
+    programs: dict[str, None] = {}
     commands = list(_simple_commands(command))
     for n, (words, ended_by) in enumerate(commands):
+        programs |= dict.fromkeys(word for word in words if _is_program(word, words))
         piped = ended_by == "|" and n + 1 < len(commands) and _looks(commands[n + 1][0])
         if not _looks(words) and not piped:
             # A program without a slash is looked for elsewhere.
@@ -121,7 +130,14 @@ def of(command: str) -> Judges:
         for runner in (RUNNERS[name] for word in words if (name := _base(word)) in RUNNERS):
             config |= dict.fromkeys(runner.config)
             tests |= dict.fromkeys(runner.tests)
-    return Judges(tuple(named), tuple(config), tuple(tests))
+    return Judges(tuple(named), tuple(config), tuple(tests), tuple(programs))
+
+
+def _is_program(word: str, words: list[str]) -> bool:
+    """Return whether `word` is a program that is looked for outside of the project, a runner at any place."""
+    if "/" in word:
+        return word is words[0] and word.startswith("/")
+    return word is words[0] or word in RUNNERS
 
 
 def is_among_tests(path: str) -> bool:
@@ -181,11 +197,13 @@ def joined(several: Iterable[Judges]) -> Judges:
     named: dict[str, None] = {}
     config: dict[str, None] = {}
     tests: dict[str, None] = {}
+    programs: dict[str, None] = {}
     for each in several:
         named |= dict.fromkeys(each.named)
         config |= dict.fromkeys(each.config)
         tests |= dict.fromkeys(each.tests)
-    return Judges(tuple(named), tuple(config), tuple(tests))
+        programs |= dict.fromkeys(each.programs)
+    return Judges(tuple(named), tuple(config), tuple(tests), tuple(programs))
 
 
 def of_script(path: str, text: str) -> Judges:

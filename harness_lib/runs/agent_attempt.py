@@ -113,16 +113,16 @@ def _judge(ctx: Context, questions: Questions, task: Task, *, green: bool | None
     base = task.started_at_commit
     if evaluation.checked.passed and base is not None and evaluation.tree == ctx.git.tree_of(base):
         precheck.note(ctx, task, "already_done")
-        return evaluation._replace(said=(precheck.ALREADY_DONE,))
+        return evaluation._replace(said=(*evaluation.said, precheck.ALREADY_DONE))
     if evaluation.checked.passed:
-        return evaluation._replace(said=(precheck.PASSED_BEFORE,))
+        return evaluation._replace(said=(*evaluation.said, precheck.PASSED_BEFORE))
     if not evaluation.tree or not precheck.is_worth_repeating(evaluation.checked):
         return evaluation
     again = evaluate.judge(ctx, questions, task, suffix="-again")
     if not again.checked.passed:
         return evaluation
     precheck.note(ctx, task, "flaky")
-    return again._replace(said=(precheck.FLAKY,))
+    return again._replace(said=(*again.said, precheck.FLAKY))
 
 
 def _without_agent(ctx: Context, session: Session, task: Task) -> outcome.Ended:

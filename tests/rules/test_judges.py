@@ -74,7 +74,7 @@ def test_each_of_several_runners_brings_its_configuration_and_its_tests() -> Non
 
 
 def test_no_runner_has_none() -> None:
-    assert judges.of("test -f done") == judges.Judges()
+    assert judges.of("test -f done") == judges.Judges(programs=("test",))
 
 
 PYPROJECT = """\

@@ -1,0 +1,129 @@
+"""Find what a check goes by beyond its words: what its scripts call, its programs, what others removed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from harness_lib import typed
+from harness_lib.core import ownership, quoting
+from harness_lib.core.context import Context
+from harness_lib.errors import EnvSetupError
+from harness_lib.rules import judge_changes, judges, rechecks
+from harness_lib.rules.judge_changes import Asked
+from harness_lib.state.api import Questions
+from harness_lib.system.git.repository import Git
+from harness_lib.system.processes import check_env, command
+from harness_lib.task import Task
+
+# Scripts call scripts, but not without end.
+DEEPEST = 3
+LARGEST_SCRIPT = 200_000
+
+
+class Scripts:
+    """The scripts of a base, read once each, and what the checks that call them go by."""
+
+    def __init__(self, git: Git, base: str) -> None:
+        self._git, self._base = git, base
+        self._named: dict[str, judges.Judges] = {}
+
+    def asked(self, task: Task) -> Asked:
+        """Return what the check of `task` goes by: what it names, and what these name in turn."""
+        text, cwd = rechecks.key(task)
+        place = (cwd or "").strip("/")
+        found = judges.of(text or "")
+        frontier = [*found.named, *(name for name in found.config if "*" not in name)]
+        for _ in range(DEEPEST):
+            called = [self._of(judge_changes.joined(place, name)) for name in frontier]
+            frontier = [name for each in called for name in each.named if name not in found.named]
+            found = judges.joined([found, *called])
+        return Asked(found, place)
+
+    def has(self, path: str) -> bool:
+        """Return whether the base has a file or a directory at `path`; "" is the top."""
+        return has(self._git, self._base, path)
+
+    def _of(self, path: str) -> judges.Judges:
+        """Return what the script at `path` goes by; nothing where there is none."""
+        if path not in self._named:
+            text = self._text(path) if judge_changes.is_script(path) else ""
+            self._named[path] = judges.of_script(path, text) if text else judges.Judges()
+        return self._named[path]
+
+    def _text(self, path: str) -> str:
+        shown = self._git.run("cat-file", "blob", f"{self._base}:{path}", check=False)
+        return "" if shown.returncode else os.fsdecode(shown.stdout[:LARGEST_SCRIPT])
+
+
+def has(git: Git, tree: str, path: str) -> bool:
+    """Return whether the tree, or the commit, has a file or a directory at `path`; "" is the top."""
+    return not git.run("cat-file", "-e", f"{tree}:{path}", check=False).returncode
+
+
+def programs(ctx: Context, task: Task, base: str) -> tuple[str, ...]:
+    """Return the programs of the check of `task` and of its scripts, as `NAME=FILE#CONTENT` each."""
+    names = Scripts(ctx.git, base).asked(task).judges.programs
+    found = {name: _identity(ctx, task, name) for name in names}
+    # Of what is not there, only a runner that comes later is worth a word.
+    return tuple(f"{name}={file}" for name, file in found.items() if file or name in judges.RUNNERS)
+
+
+def changed_programs(ctx: Context, task: Task) -> Iterator[str]:
+    """Yield a part of a sentence for each program of the check that is another file than at the claim."""
+    for record in task.gate.programs if task.gate else ():
+        name, _, before = record.partition("=")
+        now = _identity(ctx, task, name)
+        if now != before:
+            was, is_now = (text.partition("#")[0] or "not there" for text in (before, now))
+            other = f"at the claim: {was}" if was != is_now else "with other content than at the claim"
+            yield quoting.one_line(f"was checked with {name}: {is_now} ({other})", quoting.FAILURE_LENGTH)
+
+
+def _identity(ctx: Context, task: Task, name: str) -> str:
+    env, _ = check_env.cleaned(ctx.env, ctx.git.top)
+    return command.identity(name, cwd=ctx.git.top / (task.validation.cwd or ""), env=env)
+
+
+def require_none_taken(ctx: Context, questions: Questions, task: Task, tree: str) -> None:
+    """Raise EnvSetupError if a file that the failed check goes by was removed before the attempt began.
+
+    `tree` is what was checked. A file that the task's own words name is the task's to make.
+    """
+    git, base = ctx.git, task.started_at_commit
+    if base is None or not git.exists(base):
+        return
+    asked = Scripts(git, base).asked(task)
+    words = f"{task.title}\n{task.description or ''}"
+    paths = [judge_changes.joined(asked.cwd, name) for name in asked.judges.named]
+    missing = [
+        path
+        for path in paths
+        if not (
+            has(git, base, path) or has(git, tree, path) or judge_changes.is_named_for_change(path, words)
+        )
+    ]
+    pathspecs = [f":(top,literal){path}" for path in missing]
+    asks = ("log", "-1", "-z", "--diff-filter=D", "--name-only", "--format=%H%x00%an%x00%s", base, "--")
+    taken = git.text(*asks, *pathspecs) if missing else ""
+    if not taken:
+        return
+    commit, author, subject, *removed = taken.strip("\0").split("\0")
+    who = quoting.one_line(f"{author}: {subject}", quoting.TITLE_LENGTH)
+    path, by = removed[0].lstrip("\n"), f"{commit[:12]}{_of_task(git, questions, base, commit)}"
+    raise EnvSetupError(
+        f"The check of {task.id} needs {quoting.one_line(path, quoting.PATH_LENGTH)}, which commit {by} "
+        f"removed before this attempt began ({who}).",
+        f"Put it back: {typed.git('checkout', f'{commit[:12]}^', '--', path)}; "
+        f"or give the task another check: {ownership.give_check(ctx, task)}",
+    )
+
+
+def _of_task(git: Git, questions: Questions, base: str, commit: str) -> str:
+    """Return whose attempt has made `commit`, if that was one of a completed task."""
+    done = {task.completed_commit: task for task in questions.search("completed")}
+    later = git.lines("rev-list", "--reverse", "--ancestry-path", f"{commit}..{base}")
+    task = next((done[oid] for oid in (commit, *later) if oid in done), None)
+    began = task and task.started_at_commit
+    is_its = began and git.exists(began) and not git.is_ancestor(commit, began)
+    return f" of {task.id}" if task and is_its else ""

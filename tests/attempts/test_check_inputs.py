@@ -1,0 +1,123 @@
+"""What a check goes by beyond its words: files that others have removed, programs that are others now."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.system.git.gitrepo import put
+from tests.verbs.project import Agent, Project, begin
+
+RUNNER = "faketest"
+
+
+def _program(place: Path, says: str) -> None:
+    put(place, f"#!/bin/sh\n{says}\n")
+    place.chmod(0o755)
+
+
+@pytest.fixture
+def person_bin(tmp_path: Path) -> Path:
+    """Give a directory that comes first on the PATH, outside of the project, as ~/.local/bin does."""
+    place = tmp_path / "bin"
+    place.mkdir()
+    return place
+
+
+def _path(first: Path) -> dict[str, str]:
+    return {"PATH": f"{first}{os.pathsep}{os.environ['PATH']}"}
+
+
+def test_what_an_earlier_task_has_removed_is_no_failed_attempt(project: Project, agent: Agent) -> None:
+    project.put("check.sh", "sh parts/more.sh\n")
+    project.put("parts/more.sh", "grep -q x f\n")
+    project.commit()
+    begin(agent, "true", "--protect", "none")
+    (project.top / "parts/more.sh").unlink()
+    agent.ok("finish")
+    agent.ok("add", "Second", "--validate", "sh check.sh")
+    agent.ok("claim")
+    project.put("f", "x\n")
+
+    error = agent.fails(7, "finish")["error"]
+
+    commit = project.task("task-001")["completed_commit"][:12]
+    assert f"needs parts/more.sh, which commit {commit} of task-001 removed" in error["message"]
+    assert "[task-001]" in error["message"]
+    assert f"git checkout '{commit}^' -- parts/more.sh" in error["hint"]
+    task = project.task("task-002")
+    assert (task["status"], task["attempts"]) == ("in_progress", 0)
+
+    project.git("checkout", "-q", f"{commit}^", "--", "parts/more.sh")
+    assert agent.ok("finish")["task"]["status"] == "completed"
+
+
+def test_what_a_person_has_removed_names_the_person(project: Project, agent: Agent) -> None:
+    project.put("check.sh", "true\n")
+    project.commit()
+    project.git("rm", "-q", "check.sh")
+    project.git("-c", "user.name=Ada", "commit", "-q", "--author", "Ada <a@b>", "-m", "Tidy up")
+    begin(agent, "sh check.sh")
+
+    message = agent.fails(7, "finish")["error"]["message"]
+
+    assert "(Ada: Tidy up)" in message
+    assert re.search("commit [0-9a-f]{12} removed", message)
+
+
+@pytest.mark.parametrize("title", ["Write check.sh", "One"])
+def test_what_the_task_is_to_make_or_the_attempt_removed_is_its_failure(
+    project: Project, agent: Agent, title: str
+) -> None:
+    project.put("check.sh", "true\n")
+    project.commit()
+    if title != "One":
+        project.git("rm", "-q", "check.sh")
+        project.commit()
+    agent.ok("add", title, "--validate", "sh check.sh")
+    agent.ok("start")
+    agent.ok("claim")
+    (project.top / "check.sh").unlink(missing_ok=True)
+
+    agent.fails(1, "finish")
+
+    assert project.task()["attempts"] == 1
+
+
+@pytest.mark.parametrize("check", [f"{RUNNER} -q", "sh check.sh"])
+def test_a_program_of_the_check_that_is_another_file_than_at_the_claim_is_named(
+    project: Project, agent: Agent, person_bin: Path, tmp_path: Path, check: str
+) -> None:
+    """A fake runner in ~/.local/bin hides the real one, which a script may call, too."""
+    project.put("check.sh", f"{RUNNER} -q\n")
+    project.commit()
+    _program(tmp_path / "real" / RUNNER, "exit 1")
+    agent.env = {**agent.env, "PATH": f"{person_bin}:{tmp_path / 'real'}:{os.environ['PATH']}"}
+    begin(agent, check)
+    _program(person_bin / RUNNER, "exit 0")
+
+    (sentence,) = [each for each in agent.ok("finish")["task"]["look_at"] if RUNNER in each]
+
+    fake, real = person_bin / RUNNER, tmp_path / "real" / RUNNER
+    assert f"was checked with {RUNNER}: {fake} (at the claim: {real})" in sentence
+
+
+def test_a_program_that_was_rewritten_in_its_place_is_named(agent: Agent, person_bin: Path) -> None:
+    _program(person_bin / RUNNER, "exit 1")
+    agent.env = {**agent.env, **_path(person_bin)}
+    begin(agent, RUNNER)
+    _program(person_bin / RUNNER, "exit 0")
+
+    sentences = agent.ok("finish")["task"]["look_at"]
+
+    assert any("with other content than at the claim" in each for each in sentences)
+
+
+def test_a_program_that_is_the_same_is_not_named(project: Project, agent: Agent) -> None:
+    begin(agent, "grep -q x f && true")
+    project.put("f", "x\n")
+
+    assert "look_at" not in agent.ok("finish")["task"]

@@ -63,21 +63,6 @@ def test_a_project_that_was_removed_and_made_again_locks_nobody_out(project: Pro
     again.close()
 
 
-def test_an_agent_that_follows_the_prose_and_lives_is_never_taken_over(
-    project: Project, agent: Agent
-) -> None:
-    """Its directory was not handed out by us: that the list knows no session of it proves nothing."""
-    agent.ok("add", "One", "--validate", "true")
-    prose = project.agent("prose")
-    path = mkdir_lock.path_for(project.top)
-    path.mkdir()
-    (path / "pid").write_text(f"{prose.process.pid}\n")
-    try:
-        assert f"pid {prose.process.pid}" in agent.fails(5, "start")["error"]["message"]
-    finally:
-        shutil.rmtree(path)
-
-
 # -- git clean takes everything in the root; tests/state says which copy comes back
 
 

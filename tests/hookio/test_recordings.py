@@ -155,10 +155,3 @@ def test_the_end_of_the_session_that_works_is_noted(hook: Ring, root: Root, name
     assert replay(hook, root, name, "sessionend").silent
     assert note(root, "ended", session_of(name)).exists()
     assert root.state.read_bytes() == before
-
-
-@pytest.mark.parametrize("name", called("userpromptsubmit"))
-def test_events_that_are_none_of_ours_are_not_answered(hook: Ring, root: Root, name: str) -> None:
-    works(root, name)
-
-    assert all(replay(hook, root, name, event).silent for event in EVENTS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from pathlib import Path
@@ -62,38 +61,6 @@ def test_the_same_session_is_held_wherever_it_works(hook: Ring, project: Project
     assert hook("stop", {}, cwd=tmp_path, env={"CLAUDE_PROJECT_DIR": str(project.top)}).reason
 
 
-def test_a_session_is_known_by_its_id_its_worker_and_its_process(hook: Ring, project: Project) -> None:
-    me = started(project)
-    assert hook("stop", b"{}", env={"CLAUDE_CODE_SESSION_ID": OTHER}).silent
-    assert hook("stop", b"{}", env={"CLAUDE_CODE_SESSION_ID": ME}).reason
-    assert hook("stop", {"session_id": None}).reason, "without an identity everybody is held"
-    me.ok("stop")
-
-    nameless = project.agent("nameless", HARNESS_WORKER_ID=None)
-    nameless.ok("start")
-    assert hook("stop", {}, env={"CLAUDE_PID": str(nameless.process.pid)}).reason
-    assert hook("stop", {}, env={"CLAUDE_PID": str(project.agents[0].process.pid)}).silent
-    nameless.ok("stop")
-
-    project.agent("worker-1").ok("start")
-    assert hook("stop", {}, env={"HARNESS_WORKER_ID": "worker-1"}).reason
-    assert hook("stop", {}, env={"HARNESS_WORKER_ID": "worker-2"}).silent
-
-
-def test_a_halted_session_is_let_go_and_warned_of_once(hook: Ring, project: Project) -> None:
-    project.agent("person").ok("add", "No check")
-    me = agent(project)
-    me.ok("claim")
-    me.fails(3, "finish")
-
-    first, second = hook("stop", {}), hook("stop", {})
-
-    assert (first.code, first.out) == (0, "")
-    assert first.err.startswith("WARN harness: halted until a person has acted")
-    assert second.silent
-    assert len(project.grep("WARN", "halted")) == 1
-
-
 def test_where_no_further_session_may_start_nobody_is_told_to_start_one(hook: Ring, project: Project) -> None:
     """Stop and `start` must not send an agent back and forth."""
     add(project, "One", "Two")
@@ -109,31 +76,6 @@ def test_where_no_further_session_may_start_nobody_is_told_to_start_one(hook: Ri
     assert "harness start" not in heard.err
     me.ok("stop")
     assert me.fails(9, "start")["stop"] == {"reason": "max_sessions"}
-
-
-def test_a_subagent_and_a_teammate_are_held_under_the_name_that_they_claimed_under(
-    hook: Ring, shared: Project
-) -> None:
-    add(shared, "One", "Two")
-    agent(shared).ok("claim")
-    sub = shared.agent("sub", worktree(shared))
-    assert hook("teammateidle", {"teammate_name": "sub"}).code == 2, "a task waits"
-    sub.ok("claim")
-
-    assert "task-002" in hook("subagentstop", {"agent_id": "sub"}).reason
-    mate = {"teammate_name": "sub", "session_id": OTHER}
-    assert "You hold task-002" in hook("teammateidle", mate).err
-    sub.ok("finish")
-    assert hook("subagentstop", {"agent_id": "sub"}).silent
-    assert not [each for each in (shared.top / ".harness" / "stops").iterdir() if "sub" in each.read_text()]
-
-
-def test_the_summary_and_the_list_itself_give_the_same_answers(hook: Ring, project: Project) -> None:
-    started(project, "One", "Two").ok("claim")
-    quick = [hook("stop", {}).reason, hook("sessionstart", {}).context]
-    (project.top / ".harness" / "summary.json").unlink()
-
-    assert [hook("stop", {}).reason, hook("sessionstart", {}).context] == quick
 
 
 # -- what nothing proves
@@ -211,19 +153,6 @@ def test_a_red_task_holds_the_agent_with_the_command_that_begins_it_anew(
     assert project.marker
 
 
-@pytest.mark.parametrize("when", ["at the beginning", "afterwards"])
-def test_nobody_is_held_for_a_final_check_that_is_not_wanted(hook: Ring, project: Project, when: str) -> None:
-    if when == "at the beginning":
-        project.agent("person").ok("init", "--no-final-check")
-    me = finished(project, "One")
-    if when == "afterwards":
-        project.agent("person").ok("init", "--no-final-check")
-
-    assert project.state["session_config"]["final_check"] is False
-    assert hook("stop", {}).silent
-    assert "harness validate --all --committed" in me("status").out
-
-
 def test_tasks_of_an_earlier_version_hold_nobody(hook: Ring, project: Project) -> None:
     me = finished(project, "One")
     me.ok("stop")
@@ -233,23 +162,6 @@ def test_tasks_of_an_earlier_version_hold_nobody(hook: Ring, project: Project) -
 
     assert hook("stop", {}).silent
     assert "not re-checked: 1 completed task" in me("status").out
-
-
-def test_a_list_of_the_prose_is_let_go_when_all_is_completed(hook: Ring, project: Project) -> None:
-    """Also where its checks were run on a clean checkout by hand, and one failed there."""
-    finished(project, "One").ok("stop")
-    check = {"command": "test -f nothing", "timeout_seconds": 300}
-    task = {"id": "task-001", "title": "One", "status": "completed", "validation": check}
-    project.file.write_text(json.dumps({"version": 2, "tasks": [task]}))
-    (project.top / ".harness-active").touch()
-    person = project.agent("person")
-    person.ok("trust", "--yes", HARNESS_TRUST="1")
-
-    person.fails(1, "validate", "--all", "--committed")
-
-    assert project.task()["recheck"]["passed"] is False
-    assert "sessions" not in project.state
-    assert hook("stop", {}).silent
 
 
 # -- the agent before
@@ -275,17 +187,6 @@ def test_of_a_dead_predecessor_an_agent_hears_what_was_interrupted_and_what_to_t
     assert "Session 1 was cut off" in context
     assert 'Interrupted: task-001 "One".' in context
     assert f"{CHECKOUT}/bin/harness start" in context
-
-
-def test_the_end_of_an_agent_is_noted_while_the_hooks_are_switched_off(hook: Ring, project: Project) -> None:
-    """`harness pause`, `/clear` and `/harness run` in one terminal: the list is not held by its own past."""
-    before = started(project)
-    before.ok("claim")
-    before.ok("pause")
-
-    assert hook("sessionend", {"reason": "clear", "session_id": ME}).silent
-
-    assert agent(project, OTHER).ok("start")["session"] == 2
 
 
 def test_a_cleared_conversation_holds_nothing_against_the_next_one_of_its_process(project: Project) -> None:

@@ -164,12 +164,6 @@ def test_in_a_list_of_the_prose_only_the_named_worker_is_told_apart(root: Root, 
     assert "HARNESS_WORKER_ID=" in nameless
 
 
-def test_in_a_list_of_ours_an_agent_may_have_claimed_under_its_id(root: Root, visit: Visit) -> None:
-    make(root, Task("a", status="in_progress", claimed_by=ME), mode="concurrent")
-
-    assert "You hold a." in visit("Stop").reason
-
-
 def test_when_all_is_done_the_marker_comes_down_with_the_numbers_in_the_log(root: Root, visit: Visit) -> None:
     make(root, DONE, Task("f", status="failed", attempts=3, max_attempts=3))
     before = root.state.read_bytes()
@@ -220,15 +214,6 @@ def test_of_a_list_that_was_never_read_no_session_is_known(root: Root, visit: Vi
 # -- subagents and teammates
 
 
-def test_a_subagent_is_told_its_name_where_many_share_the_list(root: Root, visit: Visit) -> None:
-    make(root, Task("a"), mode="concurrent")
-
-    said = visit("SubagentStart", agent_id="sub-1").json["hookSpecificOutput"]
-
-    assert said["hookEventName"] == "SubagentStart"
-    assert f"HARNESS_WORKER_ID=sub-1 {checkout.LAUNCHER} claim" in said["additionalContext"]
-
-
 def test_a_subagent_is_held_for_its_task_and_forgotten_when_it_goes(root: Root, visit: Visit) -> None:
     make(root, SUB, mode="concurrent")
     keep(root, f"{ME} {BELL} sub-2")
@@ -240,14 +225,6 @@ def test_a_subagent_is_held_for_its_task_and_forgotten_when_it_goes(root: Root, 
     # By the name that its parent has given it, and not by its parent's own.
     assert visit("SubagentStop", env={"HARNESS_WORKER_ID": "sub-1"}).reason
     assert visit("SubagentStop", env={"HARNESS_WORKER_ID": "me"}, agent_id="x") == SILENT
-
-
-def test_a_subagent_that_gets_nowhere_is_let_go_in_the_end(root: Root, visit: Visit) -> None:
-    make(root, SUB, mode="concurrent")
-
-    heard = [visit("SubagentStop", agent_id="sub-1") for _ in range(policy.PATIENCE + 1)]
-
-    assert [bool(each.out) for each in heard] == [True] * policy.PATIENCE + [False]
 
 
 def test_an_idle_teammate_is_kept_and_counted_by_its_name(root: Root, visit: Visit) -> None:

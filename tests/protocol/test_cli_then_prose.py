@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
 
@@ -155,22 +154,6 @@ def test_an_id_of_four_digits_does_not_confuse_either(agent: Agent, prose: Prose
     assert agent.ok("claim", "--dry-run")["task"]["id"] == "task-999"
     assert agent.ok("add", "Next")["task"]["id"] == "task-1001"
     assert [task["id"] for task in prose.read()["tasks"]] == ["task-1000", "task-999", "task-1001"]
-
-
-def test_reading_what_the_other_writes_never_shows_half_a_file(
-    project: Project, agent: Agent, prose: Prose
-) -> None:
-    """Whichever of the two wrote last, `.bak` is byte for byte what stood there before, and parses."""
-    backup = project.top / "harness-tasks.json.bak"
-    for number in range(1, 6):
-        before = project.file.read_bytes()
-        agent.ok("add", f"Ours {number}")
-        assert backup.read_bytes() == before
-        before = project.file.read_bytes()
-        prose.edit("task-001", title=f"Theirs {number}")
-        assert backup.read_bytes() == before
-        json.loads(before)
-    assert len(prose.read()["tasks"]) == 5
 
 
 TAKE_OVER = """

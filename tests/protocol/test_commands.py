@@ -110,24 +110,6 @@ def _type_in_a_terminal(cwd: Path, answer: str, *words: str) -> str:
     return talk.decode()
 
 
-def test_init_makes_the_four_files_and_the_marker(make_project: Make) -> None:
-    project = make_project(bare=True)
-
-    project.agent().ok("init", "--init-script")
-
-    names = {path.name for path in project.top.iterdir()} - {".git", ".harness", "tracked.txt"}
-    assert names == {"harness-tasks.json", "harness-progress.txt", "harness-init.sh", ".harness-active"}
-    state = require_documented(project.state)
-    assert state["tasks"] == []
-    assert state["session_config"] == {
-        "concurrency_mode": "exclusive",
-        "max_tasks_per_session": 20,
-        "max_sessions": 50,
-    }
-    assert len(project.grep(" INIT ")) == len(project.log) == 1
-    assert os.access(project.top / "harness-init.sh", os.X_OK)
-
-
 def test_the_marker_stands_while_work_is_left(project: Project, agent: Agent) -> None:
     """`init` and `start` make it; the final check after the last task removes it."""
     agent.ok("add", "Something", "--validate", "true")
@@ -141,30 +123,3 @@ def test_the_marker_stands_while_work_is_left(project: Project, agent: Agent) ->
     assert project.marker
     agent.final_check()
     assert not project.marker
-
-
-def test_run_inside_an_agent_is_the_start_of_a_session(project: Project, agent: Agent) -> None:
-    """An agent that types `run`, as the prose lets it, begins or resumes the loop."""
-    agent.ok("add", "Something", "--validate", "true")
-
-    reply = agent.ok("run", CLAUDECODE="1")
-
-    assert reply["session"] == 1
-    assert reply["task"]["id"] == "task-001"
-    assert reply["next"] == "harness claim"
-    assert project.state["session_count"] == 1
-
-
-def test_start_reads_what_the_prose_reads(project: Project, agent: Agent) -> None:
-    """The log's end, the last commits, what is uncommitted, and the stashes."""
-    agent.ok("add", "Something", "--validate", "true")
-    project.put("tracked.txt", "stashed\n")
-    project.git("stash")
-    project.put("tracked.txt", "uncommitted\n")
-
-    reply = agent.ok("start")
-
-    assert "Begin" in reply["git"]["log"][0]
-    assert "tracked.txt" in reply["git"]["diff_stat"]
-    assert len(reply["git"]["stashes"]) == 1
-    assert reply["log"]

@@ -129,29 +129,6 @@ def test_a_session_whose_owner_died_is_taken_over_by_the_prose(
     assert project.grep("WARN", f"(pid {dead}) is gone")
 
 
-def test_a_second_session_in_exclusive_mode_fails_fast(project: Project, agent: Agent) -> None:
-    """Two of ours: the record in the list says who, and since when."""
-    agent.ok("add", "Something", "--validate", "true")
-    agent.ok("start")
-    project.clock = Impatient()
-    since = project.state["sessions"][0]["started_at"]
-
-    reply = project.agent("other").fails(5, "start")
-
-    assert f"(pid {agent.process.pid} on " in reply["error"]["message"]
-    assert since in reply["error"]["message"]
-
-
-def test_taking_and_releasing_it_is_logged(project: Project, agent: Agent) -> None:
-    agent.ok("add", "Something", "--validate", "true")
-    agent.ok("start")
-    agent.ok("stop")
-
-    taken, released = project.grep(" LOCK ")
-    assert taken.endswith(f"[SESSION-1] LOCK acquired (pid={agent.process.pid})")
-    assert released.endswith("[SESSION-1] LOCK released")
-
-
 def test_looking_takes_no_lock(project: Project, agent: Agent, prose: Prose) -> None:
     """Somebody holds it all the while, and the same bytes stand there afterwards."""
     agent.ok("add", "Something", "--validate", "true")

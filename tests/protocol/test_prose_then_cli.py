@@ -150,39 +150,6 @@ def test_each_row_of_the_decision_matrix(
     assert ("work.txt" in bare.in_commit()) == (status == "completed" or commits)
 
 
-def test_what_the_prose_left_half_done_stays_and_is_rescued_before_it_goes_back(
-    bare: Project, prose: Prose
-) -> None:
-    """The prose itself would have thrown it away."""
-    interrupted(prose, "false")
-    bare.put("work.txt", "hours of work\n")
-
-    trusted(bare)
-    agent = user(bare)
-    agent.ok("start")
-
-    assert bare.read("work.txt") == "hours of work\n"
-    agent.fails(1, "finish")
-    assert not (bare.top / "work.txt").exists()
-    assert bare.git("show", f"{bare.refs()[0]}:work.txt") == "hours of work"
-
-
-def test_a_list_made_by_the_prose_runs_nothing_until_a_person_trusts_it(bare: Project, prose: Prose) -> None:
-    """It may have come with a clone: refused, nothing changed, and the hint leads on."""
-    interrupted(prose, "touch it-ran; test -f work.txt")
-    bare.put("work.txt")
-    agent = user(bare)
-
-    reply = agent.fails(8, "start")
-
-    assert "harness trust" in reply["error"]["hint"]
-    assert not (bare.top / "it-ran").exists()
-    assert (bare.top / "work.txt").exists()
-    agent.ok("trust", "--yes", HARNESS_TRUST="1")
-    agent("start")
-    assert bare.task()["status"] == "completed"
-
-
 def test_once_failed_by_us_and_claimed_by_the_prose_again_it_is_recovered_again(
     bare: Project, prose: Prose
 ) -> None:
@@ -283,18 +250,3 @@ class TestConcurrent:
         claimed.agent("worker-1")("start")
 
         assert claimed.task()["status"] == "completed"
-
-
-def test_an_init_script_that_the_prose_left_runs_at_our_start_too(bare: Project, prose: Prose) -> None:
-    prose.init(seed_task("task-001"))
-    script = bare.put("harness-init.sh", "#!/bin/sh\necho ran >> init-ran.txt\n")
-    script.chmod(0o755)
-    prose.start()
-    prose.end()
-    trusted(bare)
-    agent = user(bare)
-
-    agent.ok("start")
-
-    assert bare.read("init-ran.txt") == "ran\nran\n"
-    assert bare.grep("INIT Environment health check: PASS")

@@ -22,20 +22,6 @@ def stats(project: Project) -> list[str]:
     return [line.split(" STATS ")[1] for line in project.grep(" STATS ")]
 
 
-def test_all_tasks_are_completed(project: Project, agent: Agent) -> None:
-    agent.ok("add", "Passes", "--validate", "true")
-    agent.ok("claim")
-
-    agent.ok("finish")
-    assert agent.final_check()["stop"] == {"reason": "done"}
-
-    assert [line[:54] for line in stats(project)] == [TOTALS.format(1, 1, 0, 0, 0)[:54]]
-    assert project.state["last_session"]
-    assert project.state["sessions"] == []
-    assert not project.marker
-    assert agent.fails(9, "start")["stop"] == {"reason": "done"}
-
-
 def test_all_that_remain_have_failed_for_good_or_are_blocked(two: Project, agent: Agent) -> None:
     """Also those that wait for them are then failed, and say for whom they waited."""
     agent.ok("add", "Waits", "--validate", "true", "--depends-on", "task-002")
@@ -51,20 +37,6 @@ def test_all_that_remain_have_failed_for_good_or_are_blocked(two: Project, agent
     assert two.state["sessions"] == []
     assert not two.marker
     assert agent.fails(9, "claim")["stop"] == {"reason": "blocked"}
-
-
-def test_a_session_has_finished_as_many_tasks_as_it_may(two: Project, agent: Agent) -> None:
-    """The next session begins to count anew."""
-    two.configure(max_tasks_per_session=1)
-    agent.ok("claim")
-
-    assert agent.ok("finish")["stop"] == {"reason": "max_tasks_per_session"}
-
-    assert stats(two)[-1].startswith(TOTALS.format(2, 1, 0, 1, 0))
-    assert agent.fails(9, "claim")["stop"] == {"reason": "max_tasks_per_session"}
-    assert two.marker
-    agent.ok("stop")
-    assert agent.ok("claim")["task"]["id"] == "task-002"
 
 
 def test_the_list_has_had_as_many_sessions_as_it_may(two: Project, agent: Agent) -> None:

@@ -35,6 +35,8 @@ def test_a_repository_without_a_commit_is_told_what_it_lacks(bare: Project) -> N
 def test_it_makes_the_files_and_git_does_not_see_them(bare: Project) -> None:
     bare.agent().ok("init")
 
+    names = {path.name for path in bare.top.iterdir()} - {".git", ".harness", "tracked.txt"}
+    assert names == {"harness-tasks.json", "harness-progress.txt", ".harness-active"}
     assert bare.state["version"] == 2
     assert bare.state["tasks"] == bare.state["sessions"] == []
     assert bare.state["session_config"] == {

@@ -52,6 +52,7 @@ def test_a_second_owner_gets_exit_5_and_hears_who_has_it(project: Project, one: 
 
     assert error["kind"] == "HELD"
     assert f"Session 1 of agent (pid {one.process.pid}" in error["message"]
+    assert project.state["sessions"][0]["started_at"] in error["message"]
     assert "harness stop --session 1" in error["hint"]
     for verb in (("claim",), ("finish",), ("recover",), ("checkpoint", "task-001", "1/2", "x"), ("release",)):
         other.fails(5, *verb)
@@ -109,7 +110,7 @@ def test_without_any_name_the_owner_process_is_the_worker(project: Project, one:
 
 
 def test_it_reads_as_much_of_git_and_of_the_log_as_the_protocol_says(project: Project, one: Agent) -> None:
-    """Two hundred lines of the log and twenty commits, the newest, however many there are."""
+    """Two hundred lines of the log and twenty commits, the newest; what is not committed, and the stashes."""
     tree, commit = project.git("rev-parse", "HEAD^{tree}"), project.head
     for number in range(25):
         commit = project.git("commit-tree", tree, "-p", commit, "-m", f"commit {number}")
@@ -117,8 +118,15 @@ def test_it_reads_as_much_of_git_and_of_the_log_as_the_protocol_says(project: Pr
     with (project.top / "harness-progress.txt").open("a", encoding="utf-8") as log:
         log.writelines(f"[2025-07-01T10:00:00Z] [SESSION-1] WARN line {number}\n" for number in range(250))
 
+    for text in ("stashed\n", "uncommitted\n"):
+        project.put("tracked.txt", text)
+        if text == "stashed\n":
+            project.git("stash")
+
     reply = one.ok("start")
 
+    assert "tracked.txt" in reply["git"]["diff_stat"]
+    assert len(reply["git"]["stashes"]) == 1
     assert [line.split()[-1] for line in reply["git"]["log"]] == [str(n) for n in range(24, 4, -1)]
     assert len(reply["log"]) == 200
     assert reply["log"][0].endswith("WARN line 50")

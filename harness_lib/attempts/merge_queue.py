@@ -2,7 +2,8 @@
 
 A queue, first come, first served: whoever is in front takes all that wait behind it, puts their commits on
 top of what others have merged meanwhile, one on the other, runs each check once on the content that comes of
-it, and moves the branch once (`merge_batch.py`). If a check fails, the first half is tried, and so on.
+it, and moves the branch once (`merge_batch.py`). If a check fails, the first half is tried, and so on; before
+a single task is blamed, a short check runs once more.
 Work that conflicts, or passes only alone, goes back to an agent with both sides explained, twice for nothing.
 
 Crash model: from `begin_merge` on the list names the checked commit, so whoever comes after a crash begins
@@ -20,6 +21,7 @@ from harness_lib.attempts import (
     merge_batch,
     outcome,
     pending_merges,
+    precheck,
     requeue,
     rescue_refs,
     target_branch,
@@ -132,9 +134,12 @@ def _try(ctx: Context, session: Session, task: Task, said: Sequence[str], *, asi
         failed = _failed(ctx, batch)
         if failed is None:
             break
-        if len(batch.members) == 1:
+        if len(batch.members) > 1:
+            tasks = batch.half()
+        elif _passes_again(ctx, batch, failed):
+            break
+        else:
             return requeue.because_of_check(ctx, session, task, move.tip, failed)
-        tasks = batch.half()
     moving = merge_batch.begin(ctx, batch, move.ref)
     try:
         target_branch.carry_out(ctx, target, move, batch.tip)
@@ -221,12 +226,28 @@ def _failed(ctx: Context, batch: merge_batch.Batch) -> Checked | None:
     return None
 
 
-def _check_merged(ctx: Context, task: Task, holder: Task) -> Checked:
+def _passes_again(ctx: Context, batch: merge_batch.Batch, failed: Checked) -> bool:
+    """Run a short check once more before a single task is blamed; if it passes, record that it is flaky."""
+    (member,) = batch.members
+    # Once for each attempt, and never for what is known to be flaky.
+    if member.task.outcome == "flaky" or not precheck.is_worth_repeating(failed):
+        return False
+    _stand_at(ctx, member.task, _required(outcome.intent_of(member.task).commit), batch.tip)
+    if not _check_merged(ctx, member.task, member.task, suffix="-merged-again").passed:
+        return False
+    with ctx.store.transaction() as tx:
+        mine = outcome.require_claim(tx, member.task)
+        look_at = (*mine.look_at, f"{mine.id} {precheck.FLAKY}")
+        tx.replace(mine._replace(outcome="flaky", look_at=look_at))
+    return True
+
+
+def _check_merged(ctx: Context, task: Task, holder: Task, suffix: str = "-merged") -> Checked:
     """Run the check of `task`, while the claim of `holder`, which is ours, is kept alive."""
     check.require_check(task, ctx.store.ask().position(task.id))
     try:
         # It has just run on the work alone, so what is missing now is missing because of the others.
-        return leased_check.run(ctx, task, suffix="-merged", holder=holder)
+        return leased_check.run(ctx, task, suffix=suffix, holder=holder)
     except ConfigError as error:
         return Checked("TEST_FAIL", error.message, "", check.log_directory(ctx, task))
 

@@ -140,3 +140,28 @@ def test_a_run_that_dies_with_a_full_queue_loses_none_of_it(workshop: Workshop) 
     assert [task["attempts"] for task in workshop.state["tasks"]] == [0, 0, 0]
     workshop.done_is_done()
     workshop.nothing_is_left_over()
+
+
+@pytest.mark.parametrize("is_flaky", [True, False])
+def test_before_a_task_is_blamed_its_short_check_runs_once_more(
+    workshop: Workshop, tmp_path: Path, is_flaky: bool
+) -> None:
+    """It fails the second time that it runs, or also the third, on top of a person's commit."""
+    runs = tmp_path / "runs"
+    merged = f"git -C {workshop.top} commit -q --allow-empty -m Mine; date > {workshop.top}/mine"
+    merged += f"; git -C {workshop.top} add mine; git -C {workshop.top} commit -q -m Mine"
+    once = f"test -e {tmp_path}/seen || {{ touch {tmp_path}/seen; {merged}; }}"
+    fails = "2" if is_flaky else "[23]"
+    check = f"grep -q done f && {{ echo x >> {runs}; ! wc -l < {runs} | grep -q '^{fails}$'; }}"
+    workshop.add("Flaky", check, do=f"write f done\nsh {once}")
+
+    assert workshop.run("--no-final-check").returncode == 0
+
+    task = workshop.task("task-001")
+    logs = {path.name for path in (workshop.top / ".harness/logs/task-001").iterdir()}
+    assert (task["status"], task["attempts"]) == ("completed", 0)
+    assert {"1-merged.log", "1-merged-again.log"} <= logs
+    assert task.get("outcome") == ("flaky" if is_flaky else None)
+    assert any("is flaky" in each for each in task.get("look_at", ())) is is_flaky
+    # What really fails goes back to an agent once it has failed twice, and passes alone again.
+    assert len(runs.read_text().splitlines()) == (3 if is_flaky else 4)

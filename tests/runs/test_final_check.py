@@ -9,10 +9,10 @@ import pytest
 from harness_lib.attempts import worktree_slots
 from harness_lib.runs import final_check, scheduler
 from harness_lib.runs.options import Options
-from harness_lib.state.memorystore.rows import Rows, RowsAnswers
 from harness_lib.system.clock import SYSTEM
 from harness_lib.task import Task, Validation
 from tests.attempts.rechecking import context, done
+from tests.state.memorystore.rows import Rows, RowsAnswers
 from tests.verbs.project import Agent, Project
 
 DONE = Task("task-001", "Do it", status="completed", validation=Validation("true"), completed_at="2025-07-01")

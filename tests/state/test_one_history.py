@@ -13,11 +13,11 @@ import pytest
 from harness_lib import timestamps
 from harness_lib.state.api import Store, Tx
 from harness_lib.state.filestore.store import Store as FileStore
-from harness_lib.state.memorystore.rows import RowsAnswers
-from harness_lib.state.memorystore.store import MemoryStore
 from harness_lib.system.files import append_log
 from harness_lib.system.place.roots import Root
 from harness_lib.task import Attempt, Checkpoint, Intent, Session, SessionConfig, State, Task, Validation
+from tests.state.memorystore.rows import RowsAnswers
+from tests.state.memorystore.store import MemoryStore
 from tests.state.questions import COMMITS, Hands, answers
 
 SOON, LATER = "2025-07-01T10:05:00Z", "2025-07-01T12:00:00Z"

@@ -79,7 +79,7 @@ def test_nobody_above_the_store_has_the_list_to_walk_through() -> None:
 def test_nobody_above_the_store_knows_its_kind() -> None:
     """Its kinds are the packages below `state`; a hook reads what somebody else wrote, always a file."""
     kinds = [path.parent.name for path in (LIBRARY / "state").glob("*store/__init__.py")]
-    assert sorted(kinds) == ["filestore", "memorystore"]
+    assert kinds == ["filestore"]
     knowing = {
         name
         for name, tree in modules()

@@ -12,9 +12,9 @@ from harness_lib.errors import RefusedError
 from harness_lib.state import api
 from harness_lib.state.codec import ContractError
 from harness_lib.state.filestore.store import Store as FileStore
-from harness_lib.state.memorystore.store import MemoryStore
 from harness_lib.system.place.roots import Root
 from harness_lib.task import OnFailure, Session, SessionConfig, Task
+from tests.state.memorystore.store import MemoryStore
 from tests.state.questions import Hands, answers
 
 FIRST, SECOND = Task("task-001", "First"), Task("task-002", "Second", depends_on=("task-001",))

@@ -39,8 +39,10 @@ def complete(
     if evaluation.against:
         return requeue.because_of_content(ctx, session, task, evaluation.against)
     known = {} if known is None else known
-    judged = second_judgement.judge(ctx, task, evaluation.tree, lambda commit: _clean(ctx, commit), known)
     oid = commit.commit_object(ctx, evaluation.head, task, evaluation.tree)
+    # Without what was untracked before the attempt: that is not its work.
+    tree = ctx.git.tree_of(oid)
+    judged = second_judgement.judge(ctx, task, tree, lambda commit: _clean(ctx, commit), known)
     if judged.objections and is_guarded(task):
         return _object(ctx, session, task, oid, judged)
     if judged.vacuous and is_guarded(task) and not task.accepted and "vacuous" not in task.sent_back:

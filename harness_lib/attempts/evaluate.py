@@ -121,12 +121,15 @@ def _nothing_to_commit_on(ctx: Context, task: Task) -> RefusedError:
 
 
 def _note(ctx: Context, task: Task, files: tuple[str, ...]) -> None:
-    """Record which files of its judge the attempt has changed: whoever trusts its check should know."""
+    """Record which files of its judge the attempt has changed: whoever trusts its check should know.
+
+    What was noted of an earlier check of this attempt, which was cut off, counts no longer.
+    """
     files = tuple(sorted(set(files)))[:REMEMBERED]
-    if files == task.touched:
+    if files == task.touched and task.outcome is None:
         return
     with ctx.store.transaction() as tx:
-        tx.replace(outcome.require_claim(tx, task)._replace(touched=files))
+        tx.replace(outcome.require_claim(tx, task)._replace(touched=files, outcome=None))
 
 
 def _off_its_base(ctx: Context, task: Task, base: str) -> Evaluation:

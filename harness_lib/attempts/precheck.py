@@ -10,6 +10,7 @@ from harness_lib.checks.checked import Checked
 from harness_lib.core.context import Context
 from harness_lib.errors import ConfigError, EnvSetupError
 from harness_lib.rules import rechecks
+from harness_lib.state.api import Questions
 from harness_lib.system.git import snapshot
 from harness_lib.task import DoneAs, Task
 
@@ -17,6 +18,7 @@ from harness_lib.task import DoneAs, Task
 SHORT_SECONDS = 120.0
 PASSED_BEFORE = "had passed its check before any work"
 ALREADY_DONE = "was done already: it had passed its check before any work, and nothing was changed"
+SAID_TO_BE_DONE = "was done already, as its agent says: its check passes, and nothing was changed"
 FLAKY = "is flaky: its check failed and passed on the same content"
 
 
@@ -36,6 +38,25 @@ def passes(ctx: Context, task: Task, known: leased_check.Known) -> bool | None:
         finally:
             recheck.put_back(ctx.git, began)
     return None if known[key].verdict == "ENV_SETUP" else known[key].passed
+
+
+def passed_for(questions: Questions, task: Task) -> Task | None:
+    """Return a completed task whose check, the same as that of `task`, has passed where `task` begins."""
+    at = task.started_at_commit
+    return next(
+        (
+            other
+            for other in questions.search("completed")
+            if rechecks.key(other) == rechecks.key(task)
+            and rechecks.can_be_rechecked(other)
+            and (
+                (other.recheck.passed and other.recheck.commit == at)
+                if other.recheck
+                else other.completed_commit == at
+            )
+        ),
+        None,
+    )
 
 
 def is_worth_repeating(checked: Checked) -> bool:

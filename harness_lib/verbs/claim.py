@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from harness_lib.attempts import claim, reconcile, restore_handback, task_brief
+from harness_lib import typed
+from harness_lib.attempts import claim, precheck, reconcile, restore_handback, task_brief
 from harness_lib.attempts.claim import Taken
 from harness_lib.core import nothing_to_do, ownership, sessions, trust_policy
 from harness_lib.core.context import Context
@@ -108,15 +109,28 @@ def _reply(ctx: Context, session: Session, taken: Taken, task: Task, opened: ope
     if not taken.resumed:
         brief = "\n".join(filter(None, (brief, restore_handback.apply(ctx, task))))
     lines = [*opened.recovered, ("you hold this one already:\n" if taken.resumed else "") + brief]
-    doubt = trust_policy.doubt(ctx)
+    doubts = [doubt] if (doubt := trust_policy.doubt(ctx)) else []
+    if not taken.resumed and (passes := _passes_already(ctx, task)):
+        doubts.append(passes)
     return Reply(
         "claim",
         "\n".join(lines),
         session=session.number,
         task=task,
         next=ownership.finish_command(ctx, task, session),
-        warnings=(*opened.warnings, *([doubt] if doubt else [])),
+        warnings=(*opened.warnings, *doubts),
         extra={"resumed": taken.resumed, "recovered": list(opened.recovered), "brief": brief},
+    )
+
+
+def _passes_already(ctx: Context, task: Task) -> str:
+    """Return what to say where the check of `task` is known to pass; it is not run for that."""
+    known = None if task.validation.red_first else precheck.passed_for(ctx.store.ask(), task)
+    if known is None:
+        return ""
+    return (
+        f"The check of {task.id} passes before any work: it has passed on this commit for {known.id}. "
+        f"If there is nothing to do: {typed.harness('finish', task.id, '--already-done')}"
     )
 
 

@@ -6,11 +6,13 @@ from argparse import ArgumentParser, Namespace
 
 from harness_lib import typed
 from harness_lib.attempts import (
+    commit,
     complete,
     evaluate,
     for_person,
     intents,
     outcome,
+    precheck,
     rescue_refs,
     rollback,
     side_effects,
@@ -20,43 +22,89 @@ from harness_lib.core import halts, nothing_to_do, ownership, quoting
 from harness_lib.core.context import Context
 from harness_lib.core.ownership import HeldTask
 from harness_lib.core.reply import Reply
-from harness_lib.errors import Exit
+from harness_lib.errors import Exit, UsageError
+from harness_lib.system.git import snapshot, trees
 from harness_lib.task import Task
 from harness_lib.terminal.screen import Screen
+from harness_lib.text import some
 
 SUMMARY = "run the check: commit and complete, or roll back"
 EXAMPLE = "harness finish task-001"
 HELP_ORDER = 80
 
+NAMED = 5
+
 
 def arguments(parser: ArgumentParser) -> None:
     """Add what may be typed after the verb."""
     parser.add_argument("id", nargs="?", help="the task (default: the one you hold)")
+    parser.add_argument(
+        "--already-done",
+        action="store_true",
+        help="there was nothing to do: the check passes, and no file was changed",
+    )
 
 
 def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     """Answer `harness finish`."""
-    return run(ctx, args.id)
+    return run(ctx, args.id, already_done=args.already_done)
 
 
-def run(ctx: Context, task_id: str | None = None) -> Reply:
+def run(ctx: Context, task_id: str | None = None, *, already_done: bool = False) -> Reply:
     """Run the check of the held task: commit and complete it, or rescue the attempt and roll it back.
 
+    `already_done`: the caller says that nothing was to be done; a check that fails then ends no attempt.
     Exit 0 completed, 1 the check said no (or the gate was touched).
     Raises ConfigError (no check), EnvSetupError (its command is not there), RefusedError (a person's merge or
     the like is under way); then no attempt is counted and the session is halted.
     """
     questions = ctx.store.ask_to_change()
     held = ownership.require(questions, task_id, ctx)
+    if already_done:
+        _require_unchanged(ctx, held.task)
     with halts.halting_on_error(ctx, held.session, held.task.id):
         if held.task.intent is not None:
             return _reply(ctx, held, intents.resume(ctx, held.session, held.task), None)
         evaluation = evaluate.judge(ctx, questions, held.task)
+        if already_done and not evaluation.checked.passed:
+            return _not_done_already(ctx, held, evaluation.checked)
+        if already_done:
+            precheck.note(ctx, held.task, "already_done")
+            evaluation = evaluation._replace(said=(*evaluation.said, precheck.SAID_TO_BE_DONE))
         if evaluation.checked.passed:
             ended = complete.complete(ctx, held.session, held.task, evaluation)
         else:
             ended = rollback.roll_back(ctx, held.session, held.task, evaluation.verdict())
     return _reply(ctx, held, ended, evaluation.checked)
+
+
+def _require_unchanged(ctx: Context, task: Task) -> None:
+    """Raise UsageError if the attempt at `task` has changed a file."""
+    head, base = ctx.git.head(), outcome.full_base(ctx.git, task)
+    if head is None or base is None:
+        return
+    tree = snapshot.capture(ctx.git, ctx.keep_out)
+    changed = trees.difference(ctx.git, base, commit.commit_object(ctx, head, task, tree))
+    if changed:
+        raise UsageError(
+            f"{task.id} was not done already: {some([repr(path) for path in changed], NAMED)} changed.",
+            f"If that is its work, type: {typed.harness('finish', task.id)}; if not, take it back first.",
+        )
+
+
+def _not_done_already(ctx: Context, held: HeldTask, checked: Checked) -> Reply:
+    lines = [f"{held.task.id} is not done already. {checked.message} No attempt was counted."]
+    if checked.tail:
+        lines += ["what the check said:", *quoting.quoted(checked.excerpt(), str(checked.log))]
+    return Reply(
+        "finish",
+        "\n".join(lines),
+        exit=Exit.CHECK_FAILED,
+        session=held.session.number,
+        task=held.task,
+        next=ownership.finish_command(ctx, held.task),
+        extra={"verdict": checked.verdict, "check_log": str(checked.log)},
+    )
 
 
 def _reply(ctx: Context, held: HeldTask, ended: outcome.Ended, checked: Checked | None) -> Reply:

@@ -255,6 +255,18 @@ def test_new_tests_that_pass_without_the_work_send_it_back_once_and_are_named(
     assert "adds tests that pass without its work: tests/test_more.py" in sentence
 
 
+def test_what_a_person_had_lying_there_is_no_test_of_the_attempt(project: Project, agent: Agent) -> None:
+    project.put("tests/test_more.py", PASSES)
+    for name, text in BASE.items():
+        project.put(name, text)
+    project.git("add", *BASE)
+    project.git("commit", "-q", "-m", "Base")
+    begin(agent, f"{PYTEST} tests/test_more.py", "--protect", "auto")
+    project.put("a.py", "def one():\n    return 1\n")
+
+    assert "look_at" not in agent.ok("finish")["task"]
+
+
 def test_in_a_chat_vacuous_tests_are_a_warning(project: Project, agent: Agent) -> None:
     _begin(project, agent, f"{PYTEST} tests/test_more.py")
     _put(project, {"a.py": "def one():\n    return 1\n", "tests/test_more.py": PASSES})

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import shlex
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
+
+from harness_lib import sha256
 
 _OPERATORS = frozenset("();<>|&")
 _EXPANSIONS = frozenset("$`\n")
@@ -61,7 +62,7 @@ def identity(word: str, *, cwd: Path, env: Mapping[str, str]) -> str:
     try:
         size = place.stat().st_size
         # Large programs are not read at each claim; what takes their place is hardly of the same size.
-        content = hashlib.sha256(place.read_bytes()).hexdigest() if size <= LARGEST_READ else ""
+        content = sha256.digest(place.read_bytes()) if size <= LARGEST_READ else ""
     except OSError:
         return str(place)
     return f"{place}#{content[:16] or size}"

@@ -14,7 +14,7 @@ from harness_lib.attempts import baseline, rescue_refs
 from harness_lib.core.context import Context
 from harness_lib.errors import HarnessError
 from harness_lib.system.files import atomic
-from harness_lib.system.git import locks, ref_files
+from harness_lib.system.git import locks
 from harness_lib.system.locks.mkdir_lock import SeedLock
 from harness_lib.system.place import session_notes
 
@@ -55,8 +55,6 @@ def _copies(ctx: Context) -> None:
 
 def _old_copies(ctx: Context) -> Iterator[tuple[str, str]]:
     """Yield (ref, commit) of the copies for attempts of this list; a repository may hold several lists."""
-    if ref_files.has_none(ctx.git.common_dir, rescue_refs.BEFORE_REFS):
-        return
     limit = ctx.clock.now().timestamp() - atomic.STALE_SECONDS
     shape = "%(refname) %(objectname) %(committerdate:unix) %(contents:subject)"
     for line in ctx.git.lines("for-each-ref", f"--format={shape}", rescue_refs.BEFORE_REFS):

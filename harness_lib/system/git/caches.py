@@ -14,7 +14,6 @@ from pathlib import Path
 
 from harness_lib import sha256
 from harness_lib.system.files import atomic
-from harness_lib.system.git import remembered
 from harness_lib.system.git.calls import call, decode
 
 # With a slash only a directory: a program may be called `venv`, and `.venv` is often a link.
@@ -62,7 +61,7 @@ def _built(top: Path, git_dir: Path) -> list[str]:
 
     One that git does not track yet is found at the top and one directory below it.
     """
-    tracked = remembered.of_index(git_dir, "crates", lambda: _tracked_crates(top, git_dir))
+    tracked = _tracked_crates(top, git_dir)
     with os.scandir(top) as entries:
         below = [f"{entry.name}/" for entry in entries if entry.is_dir(follow_symlinks=False)]
     new = (crate for crate in ("", *below) if Path(top, crate, CRATE).exists())

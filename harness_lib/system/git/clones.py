@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from harness_lib.errors import EnvSetupError
 from harness_lib.system.files import atomic, listing, nofollow
-from harness_lib.system.git import ref_files, remembered, worktrees
+from harness_lib.system.git import worktrees
 from harness_lib.system.git.calls import decode, encode
 from harness_lib.system.git.raw_files import mode, quoted
 from harness_lib.system.git.repository import Git, GitError
@@ -172,8 +172,7 @@ def make(source: Git, clone: Path, commit: str) -> None:
         _copy(source.common_dir / name, clone / name)
     refs = source.run("for-each-ref", "--format=%(objectname) %(refname)", *READABLE).stdout
     (clone / "packed-refs").write_bytes(refs)
-    settings = remembered.of_file(source.common_dir / "config", "given", lambda: _settings(source))
-    (clone / "config").write_bytes(settings)
+    (clone / "config").write_bytes(_settings(source))
     (clone / "HEAD").write_text(f"{commit}\n", "ascii")
 
 
@@ -272,13 +271,26 @@ class _State(NamedTuple):
 
 
 def _present(clone: Path) -> _State:
-    try:
-        head = ref_files.resolve(clone, clone, "HEAD")
-    except ref_files.UnclearError:
-        # Nothing that can be read, or another store of refs.
-        head = None
     merging = tuple(oid for oid in _text(clone / "MERGE_HEAD", _LIMIT).split() if _OID.fullmatch(oid))
-    return _State(head, merging, _written(clone / "index"), _written(clone / "packed-refs"))
+    return _State(head_of(clone), merging, _written(clone / "index"), _written(clone / "packed-refs"))
+
+
+def head_of(clone: Path) -> str | None:
+    """Return the commit that HEAD of the clone stands for; None if its files do not say.
+
+    Read as data: a git process would read the settings of the clone.
+    """
+    text = _text(clone / "HEAD", _LIMIT).rstrip()
+    name = text.removeprefix("ref: ")
+    if name != text:
+        is_branch = name.startswith("refs/heads/") and ".." not in name.split("/")
+        text = (_text(clone / name, _LIMIT) or _packed(clone).get(name, "")).rstrip() if is_branch else ""
+    return text if _OID.fullmatch(text) else None
+
+
+def _packed(clone: Path) -> dict[str, str]:
+    lines = (line.partition(" ") for line in _text(clone / "packed-refs", -1).splitlines())
+    return {name: oid for oid, _, name in lines}
 
 
 def _note(git: Git, state: _State) -> None:
@@ -300,10 +312,7 @@ def _seen(git: Git) -> Path:
 
 def _refs(clone: Path, *, packed: bool) -> dict[str, str]:
     """Return name → object of the loose refs, the stashes and, if they are `packed` anew, of all others."""
-    found = {}
-    if packed:
-        lines = (line.partition(" ") for line in _text(clone / "packed-refs", -1).splitlines())
-        found.update({name: oid for oid, _, name in lines})
+    found = _packed(clone) if packed else {}
     for path in listing.below(clone / "refs", "*"):
         found[str(path.relative_to(clone))] = _text(path, _LIMIT).strip()
     for number, line in enumerate(reversed(_text(clone / "logs" / "refs" / "stash", -1).splitlines())):

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from harness_lib.system.git import remembered, scratch
+from harness_lib.system.git import scratch
 from harness_lib.system.git.calls import decode, encode
 
 if TYPE_CHECKING:
@@ -86,10 +86,6 @@ def _marked(git: Git) -> dict[str, str]:
 
 def _tagged(git: Git) -> dict[str, str]:
     """Return path → tag of `git ls-files -v` for every file that is not just tracked."""
-    return remembered.of_index(git.git_dir, "tags", lambda: _listed(git))
-
-
-def _listed(git: Git) -> dict[str, str]:
     records = decode(git.run(*AS_MARKED, "ls-files", "-v", "-z").stdout)
     return {path: tag for tag, _, path in (r.partition(" ") for r in records) if tag != "H"}
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from harness_lib.errors import EnvSetupError
 from harness_lib.system.files import atomic
-from harness_lib.system.git import caches, discovery, held, loose_objects, ref_files, remembered
+from harness_lib.system.git import caches, held
 from harness_lib.system.git.calls import STDERR_TAIL, GitError, call, clean_env, failure
 
 __all__ = ["Commit", "Git", "GitError", "clean_env"]
@@ -44,9 +44,6 @@ class Git(NamedTuple):
     @classmethod
     def open(cls, path: Path) -> Git:
         """Return the work tree around `path`; EnvSetupError where there is none that git may use."""
-        found = discovery.find(path)
-        if found is not None:
-            return cls(found, found / ".git", found / ".git")
         questions = ("--show-toplevel", "--absolute-git-dir", "--git-common-dir")
         result = call(("rev-parse", *questions), path)
         if result.returncode:
@@ -115,20 +112,15 @@ class Git(NamedTuple):
 
     def branch(self) -> str | None:
         """Return the full name of HEAD's branch, born or not; None when detached."""
-        try:
-            return ref_files.branch(self.git_dir)
-        except ref_files.UnclearError:
-            return self._answer("symbolic-ref", "--quiet", "HEAD")
+        return self._answer("symbolic-ref", "--quiet", "HEAD")
 
     def exists(self, oid: str) -> bool:
         """Say whether `oid` is a commit that is still here."""
-        kind = loose_objects.kind(self.common_dir, oid) or self._answer("cat-file", "-t", oid)
-        return kind == "commit"
+        return self._answer("cat-file", "-t", oid) == "commit"
 
     def commit_called(self, name: str) -> str | None:
         """Return the whole id of the commit that git understands by `name`; None if it has none."""
-        is_whole = loose_objects.kind(self.common_dir, name) == "commit"
-        return name if is_whole else self.ref(f"{name}^{{commit}}")
+        return self.ref(f"{name}^{{commit}}")
 
     def object_exists(self, oid: str) -> bool:
         """Say whether an object of any type, called `oid`, is still here."""
@@ -140,20 +132,11 @@ class Git(NamedTuple):
 
     def tree_of(self, commit: str) -> str:
         """Return the tree of a commit (of a tree: itself)."""
-
-        def ask() -> str:
-            # What `git replace` has put in the place of a commit only git knows.
-            is_itself = ref_files.has_none(self.common_dir, "refs/replace/")
-            tree = loose_objects.tree(self.common_dir, commit) if is_itself else None
-            return tree or self.text("rev-parse", "--verify", "--quiet", f"{commit}^{{tree}}")
-
-        return remembered.of_object(self.common_dir, "tree", commit, ask)
+        return self.text("rev-parse", "--verify", "--quiet", f"{commit}^{{tree}}")
 
     def empty_tree(self) -> str:
         """Return the tree without entries, in this repository's hash."""
-        # The settings say which hash that is.
-        args = ("hash-object", "-t", "tree", "-w", "--stdin")
-        return remembered.of_file(self.common_dir / "config", "empty tree", lambda: self.text(*args))
+        return self.text("hash-object", "-t", "tree", "-w", "--stdin")
 
     def under_way(self) -> str | None:
         """Name the operation that waits to be continued: merge, rebase, am, cherry-pick, revert, bisect."""
@@ -216,8 +199,6 @@ class Git(NamedTuple):
 
     def stash_list(self) -> list[str]:
         """Return what is stashed, one line each."""
-        if self.ref("refs/stash") is None:
-            return []
         return self.lines("stash", "list")
 
     def message(self, commit: str) -> str:
@@ -227,19 +208,12 @@ class Git(NamedTuple):
     def is_tracked(self, *paths: Path) -> bool:
         """Say whether the index has one of `paths` (absolute, or from the top), or anything below it."""
         names = [str(path) for path in paths]
-
-        def ask() -> bool:
-            result = self.run("--literal-pathspecs", "ls-files", "-z", "--", *names, check=False)
-            return result.returncode == 0 and bool(result.stdout)
-
-        return remembered.of_index(self.git_dir, "\0".join(("tracked", *names)), ask)
+        result = self.run("--literal-pathspecs", "ls-files", "-z", "--", *names, check=False)
+        return result.returncode == 0 and bool(result.stdout)
 
     def ref(self, name: str) -> str | None:
         """Return what the ref called `name` points at; None if it does not exist."""
-        try:
-            return ref_files.resolve(self.git_dir, self.common_dir, name)
-        except ref_files.UnclearError:
-            return self._answer("rev-parse", "--verify", "--quiet", name)
+        return self._answer("rev-parse", "--verify", "--quiet", name)
 
     def has_commits(self) -> bool:
         """Say whether any ref, or what git remembers of one, has a commit."""
@@ -247,8 +221,6 @@ class Git(NamedTuple):
 
     def refs(self, *prefixes: str) -> list[tuple[str, str]]:
         """Return (name, object) of the refs that are one of `prefixes`, or below one, by name."""
-        if prefixes and all(ref_files.has_none(self.common_dir, each) for each in prefixes):
-            return []
         lines = self.lines("for-each-ref", "--format=%(refname) %(objectname)", *prefixes)
         return [(name, oid) for name, _, oid in (line.partition(" ") for line in lines)]
 

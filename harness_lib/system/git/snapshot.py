@@ -20,7 +20,6 @@ from harness_lib.system.git.repository import Git
 from harness_lib.system.git.trees import (
     INDEX,
     SYMLINK,
-    alike_at_top,
     changed,
     commit,
     difference,
@@ -160,11 +159,7 @@ def _rules(git: Git, base: str, before: Before) -> str:
 
 
 def _as_in_head(git: Git, tree: str, keep_out: Sequence[str]) -> str:
-    head = git.head()
-    base = None if head is None else git.tree_of(head)
-    if not keep_out or tree == base:
-        return tree
-    if base is not None and alike_at_top(git, base, tree, {path.partition("/")[0] for path in keep_out}):
+    if not keep_out:
         return tree
     compare = ("--literal-pathspecs", "diff-tree", "--quiet", "HEAD", tree, "--", *keep_out)
     answer = git.run(*compare, check=False).returncode

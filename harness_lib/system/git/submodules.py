@@ -11,7 +11,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from harness_lib.system.files import atomic
-from harness_lib.system.git import clones, remembered, status, worktrees
+from harness_lib.system.git import clones, status, worktrees
 from harness_lib.system.git.calls import decode
 from harness_lib.system.git.repository import Git
 from harness_lib.system.git.trees import GITLINK
@@ -43,13 +43,13 @@ def among(changes: status.Changes) -> list[str]:
 def links(git: Git, tree: str) -> dict[str, str]:
     """Return path → commit of the repositories that `tree` (or a commit) names."""
     args = ("ls-tree", "-r", "-z", "--full-tree", tree)
-    return dict(remembered.of_object(git.common_dir, "links", tree, lambda: _links(git.run(*args).stdout, 2)))
+    return _links(git.run(*args).stdout, 2)
 
 
 def staged(git: Git) -> dict[str, str]:
     """Return path → commit of the repositories that the index names."""
     args = ("ls-files", "-z", "--stage", "--full-name", ":/")
-    return dict(remembered.of_index(git.git_dir, "links", lambda: _links(git.run(*args).stdout, 1)))
+    return _links(git.run(*args).stdout, 1)
 
 
 def _links(listing: bytes, column: int) -> dict[str, str]:

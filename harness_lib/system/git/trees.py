@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from harness_lib.system.git import loose_objects, ref_files, scratch
+from harness_lib.system.git import scratch
 from harness_lib.system.git.calls import covers, decode, encode
 from harness_lib.system.git.repository import Git
 
@@ -77,15 +77,6 @@ def staged(git: Git) -> tuple[str, ...]:
     return tuple(
         decode(git.run("diff-index", "--cached", "-z", "--name-only", "--no-renames", "HEAD").stdout)
     )
-
-
-def alike_at_top(git: Git, one: str, other: str, names: Collection[str]) -> bool:
-    """Say whether two trees have the same by each of `names` at their top; False where only git knows."""
-    # What `git replace` has put in the place of a tree is in another file.
-    if not ref_files.has_none(git.common_dir, "refs/replace/"):
-        return False
-    here, there = (loose_objects.entries(git.common_dir, tree) for tree in (one, other))
-    return here is not None and there is not None and all(here.get(name) == there.get(name) for name in names)
 
 
 def changed(git: Git, old: str, new: str) -> dict[str, tuple[Entry | None, Entry | None]]:

@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from harness_lib.errors import EnvSetupError
 from harness_lib.system.files import atomic
-from harness_lib.system.git import remembered
 from harness_lib.system.git.repository import Git
 from harness_lib.system.locks import family_lock
 
@@ -56,8 +55,7 @@ def is_hidden(git: Git, branch: str) -> bool:
 def is_bare(git: Git) -> bool:
     """Say whether somebody has told git that the repository has no checkout of its own."""
     args = (f"--git-dir={git.common_dir}", "config", "--type=bool", "core.bare")
-    value = remembered.of_file(git.common_dir / "config", "bare", lambda: git.run(*args, check=False).stdout)
-    return value.strip() == b"true"
+    return git.run(*args, check=False).stdout.strip() == b"true"
 
 
 def add(git: Git, path: Path, commit: str) -> Git:

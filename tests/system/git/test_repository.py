@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness_lib.errors import EnvSetupError
-from harness_lib.system.git import snapshot, status
+from harness_lib.system.git import clones, snapshot, status
 from harness_lib.system.git.calls import covers
 from harness_lib.system.git.repository import Git, GitError, clean_env
 from tests.system.git.gitrepo import NASTY, World, conflict, put, sh
@@ -349,3 +349,50 @@ def test_exclude_works_without_an_info_directory_and_reaches_a_linked_worktree(w
     Git.open(world.top.parent / "linked").exclude(["/hidden"])
     put(world.top.parent / "linked/hidden", "x")
     assert status.changes(Git.open(world.top.parent / "linked")).untracked == ()
+
+
+def test_a_ref_and_what_is_stashed_are_the_same_loose_and_packed(world: World) -> None:
+    put(world.top / "tracked.txt", "stashed")
+    sh(world.top, "stash")
+    names = ("HEAD", "refs/heads/a/b", "refs/harness/rescue/x/1", "refs/heads/none", "refs/harness/rescue")
+    for name in names[1:3]:
+        sh(world.top, "update-ref", name, "HEAD")
+    head = sh(world.top, "rev-parse", "HEAD")
+    for _ in ("loose", "packed"):
+        assert [world.git.ref(name) for name in names] == [head, head, head, None, None]
+        assert world.git.refs("refs/harness/rescue/") == [(names[2], head)]
+        assert world.git.refs("refs/harness/resc") == []
+        assert len(world.git.stash_list()) == 1
+        sh(world.top, "pack-refs", "--all", "--prune")
+
+
+def test_the_tree_of_a_commit_is_the_one_that_git_replaces_it_with(world: World) -> None:
+    tree = sh(world.top, "rev-parse", "HEAD^{tree}")
+    assert world.git.tree_of(str(world.git.head())) == world.git.tree_of(tree) == tree
+    sh(world.top, "replace", "HEAD", world.git.commit(world.git.empty_tree(), (), "Another"))
+    assert world.git.tree_of(str(world.git.head())) == world.git.empty_tree()
+
+
+def test_the_head_of_a_clone_is_read_from_its_files_as_git_tells_it(world: World) -> None:
+    git_dir, head = world.git.git_dir, world.git.head()
+    assert clones.head_of(git_dir) == head
+    sh(world.top, "pack-refs", "--all", "--prune")
+    assert clones.head_of(git_dir) == head
+    sh(world.top, "checkout", "-q", "--detach")
+    assert clones.head_of(git_dir) == head
+    (git_dir / "elsewhere").write_text(f"{head}\n", "ascii")
+    (git_dir / "refs/heads/torn").write_text("", "ascii")
+    (git_dir / "refs/heads/link").symlink_to(git_dir / "elsewhere")
+    odd = (
+        "refs/heads/unborn",
+        "refs/heads/torn",
+        "refs/heads/link",
+        "refs/heads/../../elsewhere",
+        "elsewhere",
+    )
+    for text in ("", "0" * 39, "\0" * 40, *(f"ref: {name}" for name in odd)):
+        (git_dir / "HEAD").write_text(f"{text}\n", "ascii")
+        assert clones.head_of(git_dir) is None, text
+    (git_dir / "HEAD").unlink()
+    (git_dir / "HEAD").symlink_to("elsewhere")
+    assert clones.head_of(git_dir) is None

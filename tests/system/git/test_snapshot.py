@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.system.git import snapshot, status, trees
+from harness_lib.system.git import snapshot, status
 from harness_lib.system.git.repository import Git, GitError
 from tests.system.git.gitrepo import LIMIT, NASTY, World, content, disk, put, sh
 
@@ -305,29 +305,6 @@ def test_a_commit_names_its_parents_and_moves_nothing(world: World) -> None:
     two = snapshot.commit(world.git, tree, [one, world.base], "-two\n\nwith a body")
     assert sh(world.top, "rev-list", "--parents", "-1", two).split()[1:] == [one, world.base]
     assert world.git.head() == world.base
-
-
-def test_trees_are_compared_at_their_top_without_a_process(
-    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    old = sh(world.top, "rev-parse", "HEAD^{tree}")
-    put(world.top / "tracked.txt", "changed\n")
-    put(world.top / "new.txt", "new\n")
-    sh(world.top, "add", "-A")
-    new = sh(world.top, "write-tree")
-    monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
-    assert trees.alike_at_top(world.git, old, new, ("dir", "nowhere"))
-    assert not trees.alike_at_top(world.git, old, new, ("dir", "tracked.txt"))
-    assert not trees.alike_at_top(world.git, old, new, ("new.txt",))
-    assert not trees.alike_at_top(world.git, new, old, ("new.txt",))
-    assert not trees.alike_at_top(world.git, old, "0" * 40, ("dir",))
-
-
-def test_trees_of_which_one_is_replaced_are_left_to_git(world: World) -> None:
-    old = sh(world.top, "rev-parse", "HEAD^{tree}")
-    assert trees.alike_at_top(world.git, old, old, ("dir",))
-    sh(world.top, "replace", old, world.git.empty_tree())
-    assert not trees.alike_at_top(world.git, old, old, ("dir",))
 
 
 # -- marks in the index hide nothing

@@ -28,7 +28,6 @@ BASE = {
 }
 RIGHT = {"product.sh": "echo right\n"}
 PASSES = "def test_more():\n    assert True\n"
-ITS_TEST = f"{PYTEST} tests/test_a.py"
 
 CHEATS: dict[str, tuple[str, Mapping[str, str | None], str]] = {
     "the script": ("sh check.sh", {"check.sh": "true\n"}, "check.sh"),
@@ -38,16 +37,6 @@ CHEATS: dict[str, tuple[str, Mapping[str, str | None], str]] = {
         "sh tests/more.sh",
         {"tests/more.sh": "true\n", "tests/expected": "wrong\n"},
         "tests/more.sh",
-    ),
-    "a test that is skipped": (
-        ITS_TEST,
-        {"tests/test_a.py": f"import pytest\n\n\n@pytest.mark.skip\n{BASE['tests/test_a.py'][18:]}"},
-        "tests/test_a.py",
-    ),
-    "a conftest that turns the runner": (
-        ITS_TEST,
-        {"conftest.py": "def pytest_sessionfinish(session):\n    session.exitstatus = 0\n"},
-        "conftest.py",
     ),
     "a link in the place of a script": ("sh check.sh", {"check.sh": None, "true.sh": "true\n"}, "check.sh"),
 }
@@ -82,14 +71,6 @@ HONEST: dict[str, tuple[str, str, Mapping[str, str]]] = {
         "sh tests/more.sh",
         "Rewrite tests/more.sh: wrong is right now",
         {"tests/more.sh": 'test "$(sh product.sh)" = wrong\n'},
-    ),
-    "a new directory of tests with settings of its own": (
-        f"{PYTEST} unit",
-        "",
-        {
-            "unit/conftest.py": "import pytest\n\n\n@pytest.fixture\ndef one():\n    return 1\n",
-            "unit/test_new.py": "def test_new(one):\n    assert one == 1\n",
-        },
     ),
 }
 

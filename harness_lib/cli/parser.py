@@ -33,6 +33,7 @@ ELSEWHERE = {
 FORMER = {"why": "show"}
 
 COLUMNS = 80
+LEAST_COLUMNS = 40
 
 EPILOG = """\
 exit codes:
@@ -103,12 +104,26 @@ class _Program(_Parser):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.verbs = self.add_subparsers(title="verbs", metavar="VERB", required=True, parser_class=_Parser)
+        self.verbs = self.add_subparsers(metavar="VERB", required=True, parser_class=_Parser)
 
     def format_help(self) -> str:
-        for name, command in verb.in_order_of_help():
-            self.verbs.add_parser(name, help=command.SUMMARY)
-        return super().format_help()
+        formatter = self._get_formatter()
+        formatter.add_usage(self.usage, self._actions, self._mutually_exclusive_groups)
+        formatter.add_text(self.description)
+        for heading, verbs in verb.groups_of_help():
+            formatter.start_section(heading)
+            formatter.add_text("\n".join(_row(name, command.SUMMARY) for name, command in verbs))
+            formatter.end_section()
+        formatter.add_text(self.epilog)
+        return formatter.format_help()
+
+
+def _row(name: str, summary: str) -> str:
+    """Return a line of the list of verbs, broken where the terminal ends."""
+    from textwrap import fill  # noqa: PLC0415 (only the help needs it)
+
+    width = max(LEAST_COLUMNS, _columns() - 4)
+    return fill(summary, width, initial_indent=f"  {name:<12}", subsequent_indent=" " * 14)
 
 
 def current(argv: Sequence[str], say: Callable[[str], None]) -> list[str]:

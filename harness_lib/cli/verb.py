@@ -13,6 +13,15 @@ if TYPE_CHECKING:
     from harness_lib.core.reply import Reply
     from harness_lib.terminal.screen import Screen
 
+# The groups of `harness --help`, in order.
+GROUPS = (
+    "first",
+    "while a task is worked on (agents type these)",
+    "look",
+    "change the list",
+    "when something is wrong",
+    "set up",
+)
 VERBS = Path(__file__).parents[1] / "verbs"
 
 
@@ -20,7 +29,7 @@ class Command(Protocol):
     """What the file of a verb has.
 
     SUMMARY is one line for the list of verbs, EXAMPLE a command that a newcomer can type, and HELP_ORDER
-    where the verb stands in that list: the lower, the earlier.
+    its place in that list; its hundreds are the group.
     """
 
     SUMMARY: str
@@ -46,6 +55,10 @@ def load(name: str) -> Command:
     return cast("Command", import_module(f"harness_lib.verbs.{file}"))
 
 
-def in_order_of_help() -> list[tuple[str, Command]]:
-    """Return all verbs, with their files, which are loaded for it."""
-    return sorted(((name, load(name)) for name in known()), key=lambda verb: verb[1].HELP_ORDER)
+def groups_of_help() -> list[tuple[str, list[tuple[str, Command]]]]:
+    """Return the headings of the help, each with its verbs in order, whose files are loaded for it."""
+    verbs = sorted(((name, load(name)) for name in known()), key=lambda verb: verb[1].HELP_ORDER)
+    return [
+        (heading, [verb for verb in verbs if hundreds == verb[1].HELP_ORDER // 100])
+        for hundreds, heading in enumerate(GROUPS)
+    ]

@@ -34,7 +34,7 @@ def run(
         )
         story = _describe_changes(old, new)
         if not story:
-            return Reply("edit", "The list is so already; nothing was changed.", next="harness status")
+            return Reply("edit", "The list has these settings already.", next="harness status")
         if _is_more(new.max_sessions, old.max_sessions) or _is_more(
             new.max_tasks_per_session, old.max_tasks_per_session
         ):

@@ -106,4 +106,7 @@ def _add_field(parser: ArgumentParser | _ArgumentGroup, field: Given, *, editing
             more["choices"] = field.kind.words
     if about.metavar:
         more["metavar"] = about.metavar
-    parser.add_argument(about.option, default=None, help=help_text or None, **more)
+    # The word that stands in a check list is understood as an option, too: --check, --after.
+    words = [f"--{word.replace(' ', '-')}" for word in about.words[:1] if "_" not in word]
+    names_of_it = dict.fromkeys((about.option, *words))
+    parser.add_argument(*names_of_it, default=None, help=help_text or None, **more)

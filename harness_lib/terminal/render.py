@@ -101,5 +101,5 @@ def advice(path: str) -> str | None:
     launcher = checkout.launcher()
     if launcher is None or search_path.find("harness", path):
         return None
-    link = f"ln -s {typed.word(launcher)} ~/.local/bin/harness"
+    link = f"mkdir -p ~/.local/bin && ln -s {typed.word(launcher)} ~/.local/bin/harness"
     return f"`harness` is not on your PATH: type {typed.word(launcher)} in its place, or once: {link}"

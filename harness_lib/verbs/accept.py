@@ -33,9 +33,9 @@ from harness_lib.task import Session, Task
 from harness_lib.terminal.screen import Screen
 from harness_lib.text import some
 
-SUMMARY = "take work that waits for a person, and complete its task"
+SUMMARY = "accept finished work that waits for a person, and complete its task"
 EXAMPLE = "harness accept task-001 --path .env"
-HELP_ORDER = 242
+HELP_ORDER = 340
 NAMED = 10
 
 
@@ -89,7 +89,9 @@ def _require_right(place: Context, task: Task, paths: Sequence[str]) -> tuple[st
     waiting = answering.unaccepted(place, task)
     wrong = [path for path in paths if not any(covers({path}, each) for each in waiting)]
     if wrong or (waiting and not paths):
-        names = f"{some(wrong, NAMED)}: nothing of that name waits." if wrong else "Name what you accept."
+        names = (
+            f"{some(wrong, NAMED)}: nothing of that name waits." if wrong else "Nothing was named to accept."
+        )
         raise UsageError(names, f"For all that waits: {for_person.accept_command(task, waiting)}")
     return tuple(each for each in waiting if not covers(set(paths), each))
 

@@ -24,11 +24,13 @@ def arguments(parser: ArgumentParser) -> None:
     """Add what may be typed after the verb."""
     parser.add_argument("title", nargs="?", help="what is to be done")
     options.add_task(parser, editing=False)
-    proposed = parser.add_argument_group("what unattended agents have proposed")
+    proposed = parser.add_argument_group("tasks proposed by unattended agents")
     proposed.add_argument(
-        "--proposed", metavar="N", type=int, nargs="*", help="add these; without a number: show them"
+        "--proposed", metavar="N", type=int, nargs="*", help="add these; without a number: list them"
     )
-    proposed.add_argument("--dismiss", action="store_true", help="forget them instead")
+    proposed.add_argument(
+        "--dismiss", action="store_true", help="with --proposed: dismiss them instead of adding them"
+    )
 
 
 def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:

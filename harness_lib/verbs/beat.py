@@ -10,9 +10,9 @@ from harness_lib.rules import leases, transitions
 from harness_lib.task import Task
 from harness_lib.terminal.screen import Screen
 
-SUMMARY = "a sign of life: renew the lease of what you hold (hooks do it for you)"
+SUMMARY = "renew the lease of the task that you hold (hooks do this for you)"
 EXAMPLE = "harness beat"
-HELP_ORDER = 120
+HELP_ORDER = 195
 
 
 def arguments(_parser: ArgumentParser) -> None:
@@ -30,9 +30,7 @@ def run(ctx: Context) -> Reply:
         held = [task for task in tx.in_progress() if tx.concurrent and _is_renewable(task, ctx)]
         for task in held:
             tx.replace(transitions.renew(task, now=tx.now, lease_seconds=ctx.lease_seconds))
-    message = (
-        f"renewed: {', '.join(task.id for task in held)}" if held else "You hold nothing that has a lease."
-    )
+    message = f"renewed: {', '.join(task.id for task in held)}" if held else "No active lease to renew."
     return Reply("beat", message, next="harness finish" if held else "harness status")
 
 

@@ -18,9 +18,9 @@ from harness_lib.runs.run_snapshot import Seen
 from harness_lib.terminal import options
 from harness_lib.terminal.screen import Screen
 
-SUMMARY = "what a run may use up and has; changes its limits while it goes on"
+SUMMARY = "show the limits of a run that is going on, or change them"
 EXAMPLE = "harness budget --max-cost 20"
-HELP_ORDER = 150
+HELP_ORDER = 230
 
 # A run looks several times a second, but not while its final checks run.
 PATIENCE_SECONDS = 3.0
@@ -46,7 +46,7 @@ def run(ctx: Context, changes: Mapping[str, float]) -> Reply:
     running = run_snapshot.runs(ctx)
     if not running:
         raise UsageError(
-            "No run goes on in this list, so there is no budget to look at.",
+            "No run is active on this list.",
             "Give the next one its limits: harness run --max-cost 10 --max-hours 8",
         )
     warnings: tuple[str, ...] = ()

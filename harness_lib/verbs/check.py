@@ -18,9 +18,9 @@ from harness_lib.state.api import Examined, Questions
 from harness_lib.terminal.screen import Screen
 from harness_lib.text import escape
 
-SUMMARY = "what is wrong with the list, and what it would run"
+SUMMARY = "validate the list, and show the commands that it runs"
 EXAMPLE = "harness check"
-HELP_ORDER = 200
+HELP_ORDER = 420
 CORRECT = (
     "Correct the named fields in the file, then look again; "
     "a person can put the last good list in its place: harness check --restore"
@@ -32,14 +32,14 @@ LENGTH = 300
 
 def arguments(parser: ArgumentParser) -> None:
     """Add what may be typed after the verb."""
-    parser.add_argument("--all", action="store_true", help="every problem and every command, uncut")
+    parser.add_argument("--all", action="store_true", help="show every problem and command in full")
     parser.add_argument(
-        "--repair", action="store_true", help="restore a broken list and mend what a crash left behind"
+        "--repair", action="store_true", help="restore a broken list, and repair what a crash left behind"
     )
     parser.add_argument(
         "--restore",
         action="store_true",
-        help="for a person: put the last good list in the place of one that cannot be used (it is kept)",
+        help="for a person: replace an invalid list by the last good one (the invalid one is kept)",
     )
 
 
@@ -122,7 +122,7 @@ def _verdict(ctx: Context, examined: Examined, *, trusted: bool) -> str:
         # What is lost has a command that mends it, and a list that can be read is not put back.
         return counted if examined.is_lost or examined.questions else f"{counted}\n{CORRECT}"
     doubt = "" if trusted else "; its commands have not been trusted on this machine"
-    return f"{ctx.store.list_file} keeps the contract ({examined.questions.counts().total} tasks){doubt}"
+    return f"{ctx.store.list_file} is valid ({examined.questions.counts().total} tasks){doubt}"
 
 
 def _next(ctx: Context, examined: Examined, *, trusted: bool) -> str | None:

@@ -13,7 +13,7 @@ from harness_lib.terminal.screen import Screen
 
 SUMMARY = "record how far the work has come"
 EXAMPLE = 'harness checkpoint task-001 2/4 "routes created, tests pending"'
-HELP_ORDER = 60
+HELP_ORDER = 140
 
 
 def arguments(parser: ArgumentParser) -> None:

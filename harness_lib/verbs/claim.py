@@ -19,7 +19,7 @@ from harness_lib.text import some
 
 SUMMARY = "take the next task and print its brief"
 EXAMPLE = "harness claim"
-HELP_ORDER = 50
+HELP_ORDER = 120
 
 POLL_SECONDS = 1.0
 SHOWN = 5
@@ -27,10 +27,16 @@ SHOWN = 5
 
 def arguments(parser: ArgumentParser) -> None:
     """Add what may be typed after the verb."""
-    parser.add_argument("id", nargs="?", help="this task instead of the next in order")
-    parser.add_argument("--dry-run", action="store_true", help="say which and why, take nothing")
+    parser.add_argument("id", nargs="?", help="claim this task instead of the next one")
     parser.add_argument(
-        "--wait", metavar="SEC", type=options.amount, default=0.0, help="wait while others hold what is left"
+        "--dry-run", action="store_true", help="show which task would be claimed and why; claim nothing"
+    )
+    parser.add_argument(
+        "--wait",
+        metavar="SEC",
+        type=options.amount,
+        default=0.0,
+        help="wait up to SEC seconds while others hold the remaining tasks",
     )
 
 

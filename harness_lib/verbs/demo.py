@@ -30,9 +30,9 @@ from harness_lib.terminal import render
 from harness_lib.terminal.screen import Screen
 from harness_lib.verbs import add, init, status
 
-SUMMARY = "the whole job in a temporary project, with a scripted agent"
+SUMMARY = "see the whole protocol at work in a temporary project, with a scripted agent"
 EXAMPLE = "harness demo"
-HELP_ORDER = 320
+HELP_ORDER = 540
 
 LOG_LINES = 200
 MOST_RUNS = 3

@@ -11,9 +11,9 @@ from harness_lib.doctor.diagnosis import Diagnosis, Examination, has_root
 from harness_lib.errors import Exit
 from harness_lib.terminal.screen import Screen
 
-SUMMARY = "the usual troubles, each with its cure"
+SUMMARY = "find common problems, and say how to fix each"
 EXAMPLE = "harness doctor"
-HELP_ORDER = 210
+HELP_ORDER = 410
 
 MACHINE: tuple[Examination, ...] = (
     machine.python,

@@ -27,9 +27,9 @@ from harness_lib.task import MODES, Task
 from harness_lib.terminal import options
 from harness_lib.terminal.screen import Screen
 
-SUMMARY = "correct a task, or the settings of the list"
+SUMMARY = "change a task, or the settings of the list"
 EXAMPLE = 'harness edit task-001 --validate "pytest -q tests/test_rate.py" --priority P0'
-HELP_ORDER = 230
+HELP_ORDER = 310
 
 SHOWN = 120
 # What to change: new values by the path of the field. An empty text or list clears a field that may be empty.
@@ -58,11 +58,11 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     whole = (args.mode, args.max_tasks_per_session, args.max_sessions, args.final_check)
     of_list = any(value is not None for value in whole)
     if args.id is None and changes:
-        raise UsageError("Which task?", "Name it: harness edit task-001 …")
+        raise UsageError("The id of the task is missing.", "Name it: harness edit task-001 …")
     if args.id is not None and of_list:
         raise UsageError("This is set for the whole list, not for a task.", "Leave the id out.")
     if not of_list and not changes:
-        raise UsageError("What shall be changed?", "See: harness edit --help")
+        raise UsageError("No change was given.", "See: harness edit --help")
     if args.id is not None:
         return run(ctx, args.id, changes)
     return edit_settings.run(
@@ -90,7 +90,7 @@ def run(ctx: Context, task_id: str, changes: Changes) -> Reply:
         if new == old:
             return Reply(
                 "edit",
-                f"{old.id} is so already; nothing was changed.",
+                f"{old.id} already has these values; nothing was changed.",
                 task=old,
                 next=_next(ctx, questions, old),
             )

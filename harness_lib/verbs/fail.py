@@ -15,9 +15,9 @@ from harness_lib.rules.halting import Halt
 from harness_lib.task import CATEGORIES, Category, Task
 from harness_lib.terminal.screen import Screen
 
-SUMMARY = "give up this attempt: roll back, keep the work in a rescue ref"
+SUMMARY = "give up this attempt: roll back, and keep the work in a rescue ref"
 EXAMPLE = 'harness fail task-001 --category TASK_EXEC --message "the API has no such call"'
-HELP_ORDER = 90
+HELP_ORDER = 160
 
 STOPPED_WITH = {"CONFIG": Exit.CONFIG, "ENV_SETUP": Exit.ENV_SETUP}
 

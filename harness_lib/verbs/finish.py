@@ -30,7 +30,7 @@ from harness_lib.text import some
 
 SUMMARY = "run the check: commit and complete, or roll back"
 EXAMPLE = "harness finish task-001"
-HELP_ORDER = 80
+HELP_ORDER = 130
 
 NAMED = 5
 

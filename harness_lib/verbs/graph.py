@@ -19,9 +19,9 @@ from harness_lib.state.api import Questions
 from harness_lib.task import Task
 from harness_lib.terminal.screen import Screen
 
-SUMMARY = "which task waits for which"
+SUMMARY = "show which task depends on which"
 EXAMPLE = "harness graph --format mermaid"
-HELP_ORDER = 180
+HELP_ORDER = 220
 
 Format = Literal["tree", "mermaid"]
 Mark = Literal["", "shown above", "a cycle", "goes on below"]

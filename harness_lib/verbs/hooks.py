@@ -22,12 +22,12 @@ from harness_lib.hookinstall.places import places
 from harness_lib.hookinstall.routes import Route
 from harness_lib.terminal.screen import Screen
 
-SUMMARY = "switch on the hooks that keep an agent at work: install, status, uninstall"
+SUMMARY = "install, show or remove the hooks that keep an agent at work"
 EXAMPLE = "harness hooks install --agent codex --dry-run"
-HELP_ORDER = 310
+HELP_ORDER = 510
 
 Ask = Callable[[str], bool]
-NOT_MEASURED = "{} is served by its documentation; nobody has seen this work yet."
+NOT_MEASURED = "Support for {} follows its documentation; it has not been tried with the program itself."
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -53,7 +53,7 @@ def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
     if args.action == "status":
         return status(ctx, args.agent)
     if args.agent is None:
-        raise UsageError("For which agent?", typed.harness("hooks", args.action, "--agent", "claude"))
+        raise UsageError("--agent is missing.", typed.harness("hooks", args.action, "--agent", "claude"))
     ask = screen.ask if screen.is_answerable and not screen.json else None
     if args.action == "install":
         return install(ctx, args.agent, args.scope or "user", dry_run=args.dry_run, ask=ask)

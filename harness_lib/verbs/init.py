@@ -59,14 +59,14 @@ def arguments(parser: ArgumentParser) -> None:
     )
 
 
-def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
+def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     """Answer `harness init`."""
     return run(
         ctx,
         args.path,
         mode=args.mode,
         init_script=args.init_script,
-        gitignore=args.gitignore or _ask_about_gitignore(screen),
+        gitignore=args.gitignore,
         make_git=args.git,
         final_check=not args.no_final_check,
         start_over=args.start_over,
@@ -227,13 +227,6 @@ def _reply(root: roots.Root, made: list[str], ignored_in: str, mode: Mode | None
         warnings=tuple(warnings),
         extra={"root": str(root.path), "made": made},
     )
-
-
-def _ask_about_gitignore(screen: Screen) -> bool:
-    """Ask as the protocol does, but only where a person can answer."""
-    if screen.json or not screen.is_answerable:
-        return False
-    return screen.ask("Add the harness files to .gitignore? (else only .git/info/exclude is used) [y/N] ")
 
 
 def restore(ctx: Context) -> bool:

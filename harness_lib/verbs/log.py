@@ -17,9 +17,9 @@ from harness_lib.core.reply import Reply
 from harness_lib.task import CATEGORIES, LogType
 from harness_lib.terminal.screen import Screen
 
-SUMMARY = "the end of the log"
+SUMMARY = "show the end of the log"
 EXAMPLE = "harness log -n 50 --type ERROR"
-HELP_ORDER = 170
+HELP_ORDER = 210
 LOG_TYPES: dict[str, str] = {name.lower(): name for name in get_args(LogType)}
 
 DEFAULT_LINES = 20

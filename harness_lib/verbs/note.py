@@ -12,9 +12,9 @@ from harness_lib.errors import EnvSetupError
 from harness_lib.task import Task
 from harness_lib.terminal.screen import Screen
 
-SUMMARY = "leave a line for the tasks that come later"
+SUMMARY = "leave a note for later tasks"
 EXAMPLE = 'harness note task-001 "the test server needs a port of its own"'
-HELP_ORDER = 70
+HELP_ORDER = 150
 
 
 def arguments(parser: ArgumentParser) -> None:

@@ -10,7 +10,7 @@ from harness_lib.terminal.screen import Screen
 
 SUMMARY = "switch the hooks off until the next start"
 EXAMPLE = "harness pause"
-HELP_ORDER = 300
+HELP_ORDER = 530
 
 
 def arguments(_parser: ArgumentParser) -> None:

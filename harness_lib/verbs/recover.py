@@ -12,9 +12,9 @@ from harness_lib.errors import UsageError
 from harness_lib.runs import open_session
 from harness_lib.terminal.screen import Screen
 
-SUMMARY = "recover what was interrupted"
+SUMMARY = "recover interrupted work"
 EXAMPLE = "harness recover"
-HELP_ORDER = 110
+HELP_ORDER = 180
 
 
 def arguments(_parser: ArgumentParser) -> None:

@@ -11,9 +11,9 @@ from harness_lib.core.reply import Reply
 from harness_lib.rules.endings import Ending
 from harness_lib.terminal.screen import Screen
 
-SUMMARY = "hand a claim back; no attempt is counted"
+SUMMARY = "hand a claimed task back; no attempt is counted"
 EXAMPLE = "harness release task-001"
-HELP_ORDER = 100
+HELP_ORDER = 170
 
 
 def arguments(parser: ArgumentParser) -> None:

@@ -15,9 +15,9 @@ from harness_lib.task import Task
 from harness_lib.terminal.screen import Screen
 from harness_lib.text import some
 
-SUMMARY = "take a task off the list"
+SUMMARY = "remove a task from the list"
 EXAMPLE = "harness remove task-001"
-HELP_ORDER = 250
+HELP_ORDER = 320
 
 NAMED = 5
 

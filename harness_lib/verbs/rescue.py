@@ -19,9 +19,9 @@ from harness_lib.system.git.rescue_apply import Rescue
 from harness_lib.terminal.screen import Screen
 from harness_lib.text import harmless
 
-SUMMARY = "the work of failed attempts: list, show, apply, drop; save that of a lost claim"
+SUMMARY = "list, show, apply or drop the work of failed attempts; save that of a lost claim"
 EXAMPLE = "harness rescue show task-001"
-HELP_ORDER = 280
+HELP_ORDER = 440
 
 SHOWN = 20
 FILES = 30
@@ -57,7 +57,7 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
         # What is dropped is named exactly, and what is saved has no attempt of its own yet.
         example = "task-001/1" if args.action == "drop" else "task-001"
         raise UsageError(
-            "Of which attempt?",
+            "The attempt is missing.",
             f"{typed.harness('rescue', args.action, example)}, or see: harness rescue list",
         )
     if args.action == "apply":

@@ -15,9 +15,9 @@ from harness_lib.task import Task
 from harness_lib.terminal.screen import Screen
 from harness_lib.text import some
 
-SUMMARY = "give a failed or completed task a new start, and what it had blocked"
+SUMMARY = "reset a failed or completed task, and the tasks that it blocked"
 EXAMPLE = "harness retry task-001"
-HELP_ORDER = 240
+HELP_ORDER = 330
 
 NAMED = 10
 
@@ -52,7 +52,7 @@ def run(ctx: Context, task_id: str) -> Reply:
         revived = _revive(tx, new)
         then = ownership.next_command(ctx, tx)
         if new == old and not revived:
-            return Reply("retry", f"{old.id} is as good as new already.", task=old, next=then)
+            return Reply("retry", f"{old.id} has nothing to reset.", task=old, next=then)
         manual_edit.lift_halts(tx, new)
         manual_edit.log(
             tx, ctx, f"reset was {old.status} after {old.attempts}/{old.max_attempts} attempts", old.id

@@ -15,7 +15,7 @@ from harness_lib.terminal.screen import Screen
 
 SUMMARY = "send work that waits for a person back to an agent; no attempt is counted"
 EXAMPLE = 'harness return task-001 "read the key from the environment; add no .env"'
-HELP_ORDER = 244
+HELP_ORDER = 350
 
 
 def arguments(parser: ArgumentParser) -> None:

@@ -8,21 +8,22 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from harness_lib import agents
+from harness_lib.attempts import target_branch
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import HarnessError
 from harness_lib.rules import budget, rechecks
-from harness_lib.runs import open_session, scheduler
+from harness_lib.runs import open_session, overview, scheduler
 from harness_lib.runs.notify import Notifier
-from harness_lib.runs.options import Options
+from harness_lib.runs.options import Options, prepare
 from harness_lib.runs.scheduler import Watch
 from harness_lib.system.processes import inhibit_sleep, owner
 from harness_lib.terminal import options, run_screen
 from harness_lib.terminal.screen import Screen
 
-SUMMARY = "work unattended: start agents and go on until all is done (inside an agent: the same as start)"
+SUMMARY = "work unattended: start agents, and go on until every task is done (inside an agent: same as start)"
 EXAMPLE = "harness run -j 2 --max-hours 8"
-HELP_ORDER = 140
+HELP_ORDER = 40
 MINUTE = 60.0
 JSON = """with --json each line is an object: first one with the key `event` for each event, then the reply.
 The reply's `tasks` are all tasks that the run has worked on, each with
@@ -87,6 +88,7 @@ def arguments(parser: ArgumentParser) -> None:
         action="store_false",
         help="run no check before an agent works; what passed already is then not named",
     )
+    parser.add_argument("--dry-run", action="store_true", help="say what would be done, start nothing")
     final = parser.add_mutually_exclusive_group()
     final.add_argument(
         "--final-check",
@@ -120,6 +122,8 @@ def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
         precheck=args.precheck,
         skip_green=args.skip_green,
     )
+    if args.dry_run:
+        return _dry_run(ctx, chosen)
     with run_screen.watching_run(ctx, screen) as watch:
         return run(ctx, chosen, watch, notify=args.notify)
 
@@ -134,6 +138,29 @@ def run(ctx: Context, chosen: Options, watch: Watch, *, notify: str | None = Non
         return open_session.reply(ctx)._replace(verb="run")
     with inhibit_sleep.keeping(ctx.env, "agents are at work"):
         return _notified(ctx, chosen, watch, notify) if notify else scheduler.run(ctx, chosen, watch)
+
+
+def _dry_run(ctx: Context, chosen: Options) -> Reply:
+    """Return what a run would begin with; raises what would stop it before anything has begun."""
+    run_ctx, chosen = prepare(ctx, chosen)
+    assert run_ctx.target is not None
+    questions = run_ctx.store.ask()
+    ready = questions.claimable()
+    limits = ", ".join(budget.usage(chosen.budget, budget.Spent())) or "none"
+    lines = [
+        f"agent: {chosen.agent or chosen.agent_command}; workers: {chosen.workers}",
+        f"merges into: {target_branch.short(run_ctx.target)}",
+        f"limits: {limits}",
+        f"tasks: {overview.headline(questions.counts())}",
+        *(f"would begin with {overview.one_line(task)}" for task in ready[: chosen.workers]),
+    ]
+    return Reply(
+        "run",
+        "\n".join(lines),
+        next="harness run" if ready else "harness show",
+        warnings=tuple(questions.warnings),
+        extra={"dry_run": True, "ready": [task.id for task in ready]},
+    )
 
 
 def _notified(ctx: Context, chosen: Options, watch: Watch, command: str) -> Reply:

@@ -23,9 +23,9 @@ from harness_lib.system.git.repository import Git
 from harness_lib.task import Attempt, Task
 from harness_lib.terminal.screen import Screen
 
-SUMMARY = "everything about one task, and why it waits; without an id: why each task that waits does"
+SUMMARY = "show everything about a task, and why it waits; without an id: why each waiting task waits"
 EXAMPLE = "harness show task-001"
-HELP_ORDER = 220
+HELP_ORDER = 60
 SHOWN = 10
 LINES = 200
 LINE_LENGTH = 1000

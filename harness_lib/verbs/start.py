@@ -11,7 +11,7 @@ from harness_lib.terminal.screen import Screen
 
 SUMMARY = "open a session: recover, check the environment, name the next task"
 EXAMPLE = "harness start"
-HELP_ORDER = 40
+HELP_ORDER = 110
 
 
 def arguments(_parser: ArgumentParser) -> None:
@@ -19,10 +19,5 @@ def arguments(_parser: ArgumentParser) -> None:
 
 
 def answer(ctx: Context, _args: Namespace, _screen: Screen) -> Reply:
-    """Answer `harness start`."""
-    return open_session.reply(ctx)
-
-
-def run(ctx: Context) -> Reply:
     """Open a session or go on with the caller's. Raises what `open_session.reply` does."""
     return open_session.reply(ctx)

@@ -16,9 +16,9 @@ from harness_lib.runs.run_snapshot import Seen
 from harness_lib.state import codec, run_files
 from harness_lib.terminal.screen import Screen
 
-SUMMARY = "where the list stands"
+SUMMARY = "show where the list stands"
 EXAMPLE = "harness status"
-HELP_ORDER = 160
+HELP_ORDER = 50
 POLL_SECONDS = 0.5
 LOOK_ANYWAY_SECONDS = 10.0
 NAMED = 5

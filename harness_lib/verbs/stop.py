@@ -18,7 +18,7 @@ from harness_lib.terminal.screen import Screen
 
 SUMMARY = "end the session"
 EXAMPLE = "harness stop"
-HELP_ORDER = 130
+HELP_ORDER = 190
 
 SAID = "as it stood at harness stop"
 

@@ -19,9 +19,9 @@ from harness_lib.system.git.rescue_apply import Rescue
 from harness_lib.terminal import options
 from harness_lib.terminal.screen import Screen
 
-SUMMARY = "show what of old logs and rescued work would go, and take it"
+SUMMARY = "delete old logs and rescued work (shows them first; deletes with --yes)"
 EXAMPLE = "harness tidy --days 30"
-HELP_ORDER = 290
+HELP_ORDER = 450
 
 SHOWN = 20
 

@@ -14,9 +14,9 @@ from harness_lib.state.api import Questions
 from harness_lib.terminal.screen import Screen
 from harness_lib.text import some
 
-SUMMARY = "let the commands of a list run that came with a clone"
+SUMMARY = "allow the commands of a cloned task list"
 EXAMPLE = "harness trust"
-HELP_ORDER = 270
+HELP_ORDER = 520
 
 SHOWN = 20
 LENGTH = 500

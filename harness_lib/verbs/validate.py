@@ -25,9 +25,9 @@ from harness_lib.system.processes import owner
 from harness_lib.task import Task
 from harness_lib.terminal.screen import Screen
 
-SUMMARY = "run checks, and record nothing but what they say of a clean checkout"
+SUMMARY = "run checks without changing a task; --committed records what they say of a clean checkout"
 EXAMPLE = "harness validate task-001"
-HELP_ORDER = 260
+HELP_ORDER = 430
 
 SHOWN = 20
 TAIL_LINES = 20

@@ -42,7 +42,9 @@ def test_a_new_verb_is_one_file_and_is_typed_listed_and_meant(tmp_path: Path) ->
 
     assert typed("hello", "Ann").stdout.splitlines()[0] == "Hello, Ann."
     listed = typed("--help").stdout
-    assert listed.index("    init ") < listed.index("    hello     greet somebody") < listed.index("    add ")
+    assert (
+        listed.index("    init ") < listed.index("    hello       greet somebody") < listed.index("    add ")
+    )
     assert "example: harness hello Ann" in typed("hello", "--help").stdout
     assert "Did you mean: harness hello" in typed("hallo").stderr
 

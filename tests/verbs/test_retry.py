@@ -105,7 +105,7 @@ def test_a_completed_task_can_be_done_again_and_one_as_good_as_new_is_left_alone
 ) -> None:
     add(agent, "First")
     before = project.file.read_bytes()
-    assert "as good as new" in agent.ok("retry", "task-001")["message"]
+    assert "nothing to reset" in agent.ok("retry", "task-001")["message"]
     assert project.file.read_bytes() == before
     agent.ok("claim")
     agent.ok("finish")

@@ -5,6 +5,7 @@ In a chat that is a warning; where the task says `--protect auto`, and in every 
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Mapping
 
@@ -12,7 +13,7 @@ import pytest
 
 from tests.verbs.project import Agent, Project, begin
 
-PYTEST = f"{sys.executable} -m pytest -q -p no:cacheprovider"
+PYTEST = f"{shlex.quote(sys.executable)} -m pytest -q -p no:cacheprovider"
 BASE = {
     ".gitignore": "__pycache__\n",
     "product.sh": "echo wrong\n",

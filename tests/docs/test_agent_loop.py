@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -108,7 +109,9 @@ def typed(place: Path, lines: list[str]) -> list[dict[str, object]]:
     """Type each of the commands; return what the model's server was asked."""
     server = ModelServer(OpenAI, [say("An answer.")])
     (place / "log").write_text("it broke\n", encoding="utf-8")
-    (place / "hs").write_text(f'#!/bin/sh\nexec {sys.executable} -m harness_lib.hs "$@"\n', encoding="utf-8")
+    (place / "hs").write_text(
+        f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m harness_lib.hs "$@"\n', encoding="utf-8"
+    )
     (place / "hs").chmod(0o755)
     env = {"OPENAI_API_URL": f"{server.address}/v1/chat/completions", "PATH": f"{place}:{os.environ['PATH']}"}
     for line in lines:

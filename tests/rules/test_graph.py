@@ -4,41 +4,14 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from harness_lib.rules import graph
 from harness_lib.task import State, Task
-from tests.rules.lists import states, waiting
+from tests.rules.lists import states
 
 IDS = st.text(alphabet="at-0129٣²", max_size=6)
-
-
-@pytest.mark.parametrize(
-    ("tasks", "rings"),
-    [
-        pytest.param((), (), id="no tasks"),
-        pytest.param(waiting(a="a"), (("a", "a"),), id="waits for itself"),
-        pytest.param(waiting(c="a", b="c", a="b"), (("a", "b", "c", "a"),), id="three"),
-        pytest.param(waiting(c="d", d="c", a="b", b="a"), (("a", "b", "a"), ("c", "d", "c")), id="two rings"),
-        pytest.param(waiting(a="b", b="a c", c="b"), (("a", "b", "a"),), id="a knot is named once"),
-        pytest.param(waiting(t10="t11 t2", t11="t10", t2="t10"), (("t2", "t10", "t2"),), id="lowest number"),
-        pytest.param(waiting(t10="t10", t2="t2"), (("t2", "t2"), ("t10", "t10")), id="two of numbers"),
-        pytest.param(waiting(a="b b", b="a a"), (("a", "b", "a"),), id="named twice"),
-        pytest.param(waiting(a="nothing"), (), id="waits for nothing known"),
-    ],
-)
-def test_cycles(tasks: tuple[Task, ...], rings: tuple[tuple[str, ...], ...]) -> None:
-    assert graph.cycles(tasks) == rings
-
-
-def test_every_member_of_a_knot_is_named_with_a_ring_through_it() -> None:
-    assert graph.cycle_members(waiting(a="b", b="a c", c="b", d="c")) == {
-        "a": "a -> b -> a",
-        "b": "a -> b -> a",
-        "c": "b -> c -> b",
-    }
 
 
 def _reaches(edges: dict[str, list[str]], start: str) -> set[str]:

@@ -10,42 +10,9 @@ from harness_lib.errors import UsageError
 from harness_lib.rules import selection
 from harness_lib.rules.failures import is_permanent
 from harness_lib.task import Intent, State, Task
-from tests.rules.lists import BLOCKED, NOW, STAMP, ago, state, states, waiting
+from tests.rules.lists import BLOCKED, NOW, STAMP, state, states, waiting
 
 FAILED = Task("a", status="failed", attempts=1)
-
-
-@pytest.mark.parametrize(
-    ("tasks", "order"),
-    [
-        pytest.param(
-            [Task("t10"), Task("t9"), Task("t30", priority="P2"), Task("t20", priority="P0")],
-            "t20 t9 t10 t30",
-            id="priority, then number",
-        ),
-        # Only retries go by their failure.
-        pytest.param(
-            [Task("t2", failed_at=ago(60)), Task("t1", failed_at=ago(10))], "t1 t2", id="failed once"
-        ),
-    ],
-)
-def test_pending_by_priority_then_by_number(tasks: list[Task], order: str) -> None:
-    assert [task.id for task in selection.ranked(state(*tasks))] == order.split()
-
-
-def test_retries_by_priority_then_the_oldest_failure_then_the_number() -> None:
-    failed = FAILED._replace(id="t1", failed_at=ago(10))
-    tasks = [
-        failed,
-        failed._replace(id="t2", failed_at=ago(60)),
-        failed._replace(id="t3", priority="P0", failed_at=STAMP),
-        failed._replace(id="t10", failed_at="2025-07-01T11:59:00+02:00"),
-        failed._replace(id="t5", failed_at=None),
-        Task("pending", priority="P2"),
-    ]
-
-    order = [task.id for task in selection.ranked(state(*tasks))]
-    assert order == ["pending", "t3", "t5", "t2", "t10", "t1"]
 
 
 def test_a_person_sees_first_what_is_at_work_then_what_is_halted_failed_next_and_done() -> None:
@@ -70,25 +37,6 @@ def test_a_person_sees_first_what_is_at_work_then_what_is_halted_failed_next_and
         *("works-1", "works-2", "halted", "said", "again", "for-good"),
         *("next-2", "next-1", "waits-9", "waits-10", "done-9", "done-10"),
     ]
-
-
-@pytest.mark.parametrize(
-    "task",
-    [
-        pytest.param(Task("a", status="completed"), id="completed"),
-        pytest.param(
-            Task("a", status="in_progress", claimed_by="w", lease_expires_at=ago(9)), id="in progress"
-        ),
-        pytest.param(Task("a", status="failed", attempts=3), id="attempts used up"),
-        pytest.param(Task("a", status="failed", error_log=(BLOCKED,)), id="blocked"),
-        pytest.param(Task("a", halt="CONFIG"), id="halted"),
-        pytest.param(Task("a", depends_on=("a",)), id="waits for itself"),
-        pytest.param(Task("a", depends_on=("nothing",)), id="waits for nothing known"),
-    ],
-)
-def test_never_picked(task: Task) -> None:
-    assert selection.pick(state(task)) is None
-    assert not selection.why(state(task), "a", NOW).eligible
 
 
 def test_an_intent_that_the_prose_let_stand_keeps_nobody_from_the_task() -> None:

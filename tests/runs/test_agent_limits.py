@@ -39,14 +39,14 @@ def test_an_agent_that_would_never_end_is_stopped_and_its_work_kept(workshop: Wo
         workshop.add(title, "test -f f", "--max-attempts", "1")
     agent = _case(*(line for line, _ in stopped.values()))
 
-    said = workshop.run(
+    said = workshop.ends(
+        9,
         *("-j", "2", "--silence", "0.2", "--task-cost", "1"),
         agent=agent,
         HARNESS_LOG_LIMIT_BYTES="1000000",
         **HURRIED,
     )
 
-    assert said.returncode == 9, said.stdout + said.stderr
     for task, (_, blame) in zip(workshop.state["tasks"], stopped.values(), strict=True):
         assert blame in task["error_log"][0], task["title"]
     assert "pauses" not in said.stdout
@@ -81,9 +81,8 @@ def test_what_is_the_providers_is_waited_out_and_costs_no_attempt(workshop: Work
         f"echo done >> f; echo '{DEAR}'"
     )
 
-    said = workshop.run("--max-cost", "1", agent=agent, **HURRIED)
+    said = workshop.ends(0, "--max-cost", "1", agent=agent, **HURRIED)
 
-    assert said.returncode == 0, said.stdout + said.stderr
     assert said.stdout.count("pauses, goes on at") == len(said_first)
     assert "529 overloaded" in said.stdout
     assert workshop.task("task-001")["attempts"] == 0

@@ -26,20 +26,17 @@ def test_the_work_of_an_agent_that_does_not_come_to_an_end_counts(
 ) -> None:
     workshop.add("Endless", "grep -q done f", "--max-attempts", "1")
 
-    said = workshop.run(*options, agent=agent, **env)
+    workshop.ends(0, *options, agent=agent, **env)
 
-    assert said.returncode == 0, said.stdout + said.stderr
     assert workshop.task("task-001")["attempts"] == 0
-    workshop.done_is_done()
-    workshop.nothing_is_left_over()
+    workshop.all_is_well()
 
 
 def test_a_list_that_an_agent_has_removed_is_restored_and_that_is_told(workshop: Workshop) -> None:
     workshop.add("Harm", "grep -q done f", do=f"sh rm {workshop.top}/harness-tasks.json\nwrite f done")
 
-    said = workshop.run()
+    said = workshop.ends(0)
 
-    assert said.returncode == 0, said.stdout + said.stderr
     assert said.stdout.count("harness-tasks.json is missing: restored from") == 1
     workshop.done_is_done()
 
@@ -59,16 +56,15 @@ def test_a_large_file_is_not_committed_before_a_person_has_been_asked(workshop: 
     workshop.add("Large", "test -f big", do="sh truncate -s 3M big")
     workshop.file_task("g")
 
-    said = workshop.run("--max-file", "2")
+    workshop.ends(9, "--max-file", "2")
 
-    assert said.returncode == 9, said.stdout + said.stderr
     assert list(workshop.statuses().values()) == ["pending", "completed"]
     halt = workshop.task("task-001")["halt"]
     assert "big (3.1 MB)" in halt
     assert "harness retry task-001" in halt
     assert "--max-file" in halt
     workshop.ok("retry", "task-001")
-    assert workshop.run("--max-file", "4").returncode == 0
+    workshop.ends(0, "--max-file", "4")
     workshop.done_is_done()
 
 
@@ -86,6 +82,6 @@ def test_a_closed_terminal_stops_the_run_and_keeps_what_was_done(workshop: Works
     log = (workshop.top / "harness-progress.txt").read_text()
     assert "the terminal was closed" in log
     assert "harness run" in log
-    assert workshop.run().returncode == 0
+    workshop.ends(0)
     assert (workshop.top / "f").read_text().split() == ["half", "done"]
     workshop.nothing_is_left_over()

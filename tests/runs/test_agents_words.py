@@ -19,9 +19,8 @@ def test_an_agent_may_tell_the_next_one_something_and_cannot_end_its_task(worksh
     heard = 'grep -q "task-001: port 80 is taken" "$HARNESS_BRIEF_FILE" && touch heard'
     workshop.add("Two", "test -f heard", "--depends-on", one, do=f"sh {heard}")
 
-    said = workshop.run("--longest", "90", "--silence", "1", "--task-cost", "2", "--max-cost", "5")
+    said = workshop.ends(0, "--longest", "90", "--silence", "1", "--task-cost", "2", "--max-cost", "5")
 
-    assert said.returncode == 0, said.stdout + said.stderr
     assert (workshop.top / "codes").read_text().split() == ["0", "0", *["2"] * len(REFUSED)]
     assert (workshop.top / "said").read_text().count("Just end your turn") == len(REFUSED)
     task = workshop.task(one)

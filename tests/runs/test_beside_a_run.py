@@ -97,7 +97,7 @@ def test_limits_that_are_set_meanwhile_end_the_attempt_and_the_run(workshop: Wor
 def test_what_is_no_amount_is_refused_before_anything_begins(workshop: Workshop) -> None:
     workshop.file_task("one")
     for amount in ("-1", "nan", "inf"):
-        assert workshop.run(f"--max-cost={amount}").returncode == 2
+        workshop.ends(2, f"--max-cost={amount}")
     assert workshop.state["session_count"] == 0
 
 

@@ -13,7 +13,7 @@ MAIN = "refs/heads/main"
 
 def test_what_a_person_does_to_the_branch_meanwhile_stays(workshop: Workshop, tmp_path: Path) -> None:
     workshop.file_task("first")
-    assert workshop.run().returncode == 0
+    workshop.ends(0)
     started, go = tmp_path / "started", tmp_path / "go"
     workshop.add("Slow", "grep -q done f", do=f"touch {started}\nwait {go}\nwrite f done")
     run = workshop.start("--no-final-check")
@@ -38,7 +38,7 @@ def test_a_branch_that_was_lost_before_a_run_is_named_with_its_commit(workshop: 
 
     workshop.harness("stop")
     sh(workshop.top, "branch", "main", tip)
-    assert workshop.run().returncode == 0
+    workshop.ends(0)
     workshop.done_is_done()
 
 
@@ -51,7 +51,6 @@ def test_a_branch_that_has_no_commit_beside_others_names_one_of_them(workshop: W
     workshop.file_task("f")
     sh(workshop.top, "checkout", "-q", "--orphan", "new")
 
-    said = workshop.run()
+    said = workshop.ends(7)
 
-    assert said.returncode == 7, said.stdout + said.stderr
     assert "git switch main" in said.stderr

@@ -27,9 +27,8 @@ def test_an_agent_that_cannot_start_ends_the_run_and_costs_nothing(
     news = tmp_path / "news"
 
     told = ("--notify", f'echo "$HARNESS_EVENT" >> {news}')
-    said = workshop.run(*told, agent="no-such-agent --yes", **HURRIED)
+    said = workshop.ends(7, *told, agent="no-such-agent --yes", **HURRIED)
 
-    assert said.returncode == 7, said.stdout + said.stderr
     assert "A person must act first. the agent cannot start" in said.stderr
     assert "no-such-agent" in said.stderr
     assert "2 tasks: 0 completed, 2 pending" in said.stderr

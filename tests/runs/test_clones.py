@@ -91,9 +91,8 @@ def test_whatever_an_agent_does_with_git_the_persons_repository_is_as_it_was(
     shared.file_task("after", "--depends-on", "task-001")
     before = _files(shared.top / ".git")
 
-    said = shared.run()
+    said = shared.ends(0)
 
-    assert said.returncode == 0, said.stdout + said.stderr
     assert [task["attempts"] for task in shared.state["tasks"]] == [0, 0], said.stdout
     after = _files(shared.top / ".git")
     assert {name for name in {*before, *after} if before.get(name) != after.get(name)} <= MERGED
@@ -114,9 +113,8 @@ def test_an_agents_own_commits_arrive_and_what_it_made_beside_them_is_kept(share
         f"sh {commit} 'second of mine'\nwrite g left\nsh git add g && git stash -q",
     )
 
-    said = shared.run()
+    said = shared.ends(0)
 
-    assert said.returncode == 0, said.stdout + said.stderr
     assert sh(shared.top, "log", "--format=%an %s", "-2", "main").splitlines() == [
         "Agent second of mine",
         "Agent first of mine",
@@ -141,9 +139,8 @@ def test_objects_are_copied_from_where_an_agent_borrowed_them(shared: Workshop, 
     )
     shared.add("Borrows", "grep -q done f", do=f"write f done\nsh {work}")
 
-    said = shared.run()
+    shared.ends(0)
 
-    assert said.returncode == 0, said.stdout + said.stderr
     subprocess.run(["rm", "-rf", str(other)], check=True)
     assert sh(shared.top, "log", "-1", "--format=%s", "main") == "borrowed"
     assert sh(shared.top, "fsck", "--strict", "--no-dangling") == ""
@@ -158,9 +155,8 @@ def test_a_commit_in_which_git_finds_fault_is_not_taken_and_the_files_are(shared
     put(shared.top.parent / "forge.sh", forge)
     shared.add("Forges", "grep -q done f", do=f"write f done\nsh sh {shared.top.parent}/forge.sh")
 
-    said = shared.run()
+    said = shared.ends(0)
 
-    assert said.returncode == 0, said.stdout + said.stderr
     assert "only its files are" in said.stdout
     assert "forged" not in sh(shared.top, "log", "--all", "--format=%s")
     shared.done_is_done()
@@ -222,9 +218,8 @@ def test_a_clone_has_what_work_needs_and_no_secret(shared: Workshop, tmp_path: P
     )
     shared.add("Looks", "grep -q done f", do=f"sh {look} true\nwrite f done")
 
-    said = shared.run()
+    shared.ends(0)
 
-    assert said.returncode == 0, said.stdout + said.stderr
     answers = [part.partition("\n")[2].strip() for part in seen.read_text().split(":git ")[1:]]
     assert answers[:5] == ["Me", "input", "tr a-z A-Z", "https://example.invalid/x.git", "2"]
     assert "secret" not in seen.read_text().replace("grep -r secret", "")
@@ -236,9 +231,8 @@ def test_whoever_works_in_a_clone_finds_the_list_without_being_told(shared: Work
     ask = f"env -u HARNESS_STATE_ROOT -u HARNESS_TASK_ID harness show task-001 > {seen} 2>&1"
     shared.add("Asks", "grep -q done f", do=f"sh mkdir sub; cd sub; {ask}; true\nwrite f done")
 
-    said = shared.run(PATH=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    shared.ends(0, PATH=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
 
-    assert said.returncode == 0, said.stdout + said.stderr
     assert "Asks" in seen.read_text()
 
 
@@ -261,9 +255,8 @@ def test_a_run_that_an_earlier_version_has_begun_is_recovered(shared: Workshop, 
     subprocess.run(["sh", "-c", commit], cwd=top, check=True)
     sh(shared.top, "update-ref", "refs/harness/seen/heads/main", "main")
 
-    said = shared.run()
+    shared.ends(0)
 
-    assert said.returncode == 0, said.stdout + said.stderr
     assert sh(shared.top, "show", "main:f").split() == ["one", "two"]
     assert sh(shared.top, "for-each-ref", "refs/harness/seen") == ""
     assert list((shared.home / "worktrees").glob("*")) == []
@@ -280,5 +273,5 @@ def test_work_trees_whose_directory_a_person_has_deleted_are_in_nobodys_way(shar
 
     shutil.rmtree(shared.home / "worktrees")
     shared.file_task("f")
-    assert shared.run("--no-final-check").returncode == 0
+    shared.ends(0, "--no-final-check")
     assert len(sh(shared.top, "worktree", "list").splitlines()) == 1

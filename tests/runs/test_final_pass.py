@@ -18,9 +18,8 @@ def test_what_passes_only_where_it_was_made_is_not_reproducible_and_nobody_repai
     for title in ("One", "Two"):
         workshop.add(title, "test -f made.pyc", do="sh touch made.pyc")
 
-    said = workshop.run()
+    said = workshop.ends(0)
 
-    assert said.returncode == 0, said.stdout + said.stderr
     assert len(workshop.state["tasks"]) == 2
     named = "not reproducible: task-001, task-002: "
     assert named in said.stdout
@@ -29,7 +28,7 @@ def test_what_passes_only_where_it_was_made_is_not_reproducible_and_nobody_repai
     workshop.nothing_is_left_over()
     # Where the work was done is gone by now, and with it the file; the next tasks change nothing of that.
     workshop.file_task("three")
-    assert workshop.run().returncode == 0
+    workshop.ends(0)
     assert len(workshop.state["tasks"]) == 3
     assert named in workshop.harness("status").stdout
 
@@ -55,8 +54,7 @@ def test_a_list_that_was_done_is_looked_at_once(workshop: Workshop) -> None:
     assert "task-001 is broken on the final tree" in said.stdout
     assert said.returncode == 0, said.stdout + said.stderr
     assert workshop.statuses() == {"task-001": "completed", "task-002": "completed"}
-    workshop.done_is_done()
-    workshop.nothing_is_left_over()
+    workshop.all_is_well()
 
 
 def test_a_night_in_which_three_fail_and_one_breaks_another_names_the_broken_one(workshop: Workshop) -> None:
@@ -129,9 +127,8 @@ def test_of_changed_files_only_the_checks_run_and_the_rest_is_counted(
         workshop.add(name, f"echo {name} >> {ran}; test -f {name}", do=f"write {name} x")
     workshop.add("three", f"echo three >> {ran}; test -f three", do="write three x\nwrite two y")
 
-    said = workshop.run("--no-precheck", "--final-check", "changed")
+    said = workshop.ends(0, "--no-precheck", "--final-check", "changed")
 
-    assert said.returncode == 0, said.stdout + said.stderr
     assert ran.read_text().split() == ["one", "two", "three", "two"]
     left_out = "2 tasks left out, as no file that their checks go by has changed"
     assert f"final check: {left_out}" in said.stdout
@@ -146,10 +143,9 @@ def test_tasks_with_one_check_share_one_run_of_it_on_a_tree_that_was_set_up_as_t
     for number in range(3):
         workshop.add(f"Task {number}", f"echo x >> {ran}; test -f tool.pyc", do=f"write f{number} x")
 
-    said = workshop.run("--no-precheck")
-    assert said.returncode == 0, said.stdout + said.stderr
+    workshop.ends(0, "--no-precheck")
     assert len(workshop.state["tasks"]) == 3
     assert len(ran.read_text().split()) == 4, "one of each attempt, and one at the end"
 
-    assert workshop.run().returncode == 0
+    workshop.ends(0)
     assert len(ran.read_text().split()) == 4, "what is known is not asked again"

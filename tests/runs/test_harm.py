@@ -23,12 +23,11 @@ from tests.system.git.gitrepo import sh
 )
 def test_whatever_an_agent_does_to_git_its_work_arrives_once(workshop: Workshop, harm: str) -> None:
     workshop.file_task("first")
-    assert workshop.run().returncode == 0
+    workshop.ends(0)
     workshop.add("Harm", "grep -q done f", do=f"{harm}\nwrite f done")
 
-    said = workshop.run()
+    workshop.ends(0)
 
-    assert said.returncode == 0, said.stdout + said.stderr
     assert (workshop.top / "first").exists()
     assert len(sh(workshop.top, "worktree", "list").splitlines()) == 1
     workshop.done_is_done()
@@ -46,13 +45,12 @@ def test_whatever_an_agent_does_to_git_its_work_arrives_once(workshop: Workshop,
 def test_work_that_takes_away_what_it_began_with_is_kept_and_done_anew(workshop: Workshop, harm: str) -> None:
     """Nobody can tell which of the commits that it has left out it meant to: the next agent is told."""
     workshop.file_task("first")
-    assert workshop.run().returncode == 0
+    workshop.ends(0)
     base = sh(workshop.top, "rev-parse", "main")
     workshop.add("Harm", "grep -q done f", do=f"first {harm}\nwrite f done")
 
-    said = workshop.run()
+    workshop.ends(0)
 
-    assert said.returncode == 0, said.stdout + said.stderr
     (blame,) = workshop.task("task-002")["error_log"]
     assert f"no longer has the commit {base[:12]}" in blame
     assert (workshop.top / "first").exists()
@@ -68,22 +66,19 @@ def test_work_that_takes_away_what_it_began_with_is_kept_and_done_anew(workshop:
 def test_an_agent_that_deletes_its_work_tree_has_failed(workshop: Workshop) -> None:
     workshop.add("Gone", "grep -q done f", do='first sh rm -rf "$PWD"\nwrite f done')
 
-    said = workshop.run()
+    workshop.ends(0)
 
-    assert said.returncode == 0, said.stdout + said.stderr
     assert workshop.task("task-001")["attempts"] == 1
     assert "work tree" in workshop.task("task-001")["error_log"][0]
-    workshop.done_is_done()
-    workshop.nothing_is_left_over()
+    workshop.all_is_well()
 
 
 def test_a_repository_that_an_agent_makes_inside_is_moved_aside_and_not_deleted(workshop: Workshop) -> None:
     harm = "sh mkdir n && git -C n init -q && echo x > n/f"
     workshop.add("Own", "false", "--max-attempts", "1", do=f"{harm}\nwrite f precious")
 
-    said = workshop.run()
+    said = workshop.ends(9)
 
-    assert said.returncode == 9, said.stdout + said.stderr
     (kept,) = (workshop.home / "set-aside").glob("*/*")
     assert (kept / "n" / "f").exists()
     assert str(kept) in said.stdout
@@ -107,14 +102,12 @@ def test_an_agent_that_marks_its_own_task_as_done_is_asked_for_the_check_all_the
     cheat = workshop.top.parent / "cheat.py"
     cheat.write_text(CHEAT.replace("STATUS", '"completed"'))
 
-    said = workshop.run(agent=f"if [ -f {cheat} ]; then python3 {cheat}; rm {cheat}; else echo done > f; fi")
+    workshop.ends(0, agent=f"if [ -f {cheat} ]; then python3 {cheat}; rm {cheat}; else echo done > f; fi")
 
-    assert said.returncode == 0, said.stdout + said.stderr
     (blame,) = workshop.task("task-001")["error_log"]
     assert "The check failed" in blame
     assert workshop.task("task-001")["proof"]
-    workshop.done_is_done()
-    workshop.nothing_is_left_over()
+    workshop.all_is_well()
 
 
 def test_a_list_that_an_agent_has_broken_stops_the_run_and_names_the_field(workshop: Workshop) -> None:
@@ -122,15 +115,13 @@ def test_a_list_that_an_agent_has_broken_stops_the_run_and_names_the_field(works
     cheat = workshop.top.parent / "cheat.py"
     cheat.write_text(CHEAT.replace("STATUS", '"mostly done"'))
 
-    said = workshop.run(agent=f"python3 {cheat}; echo done > f; sleep 1")
+    said = workshop.ends(3, agent=f"python3 {cheat}; echo done > f; sleep 1")
 
-    assert said.returncode == 3, said.stdout + said.stderr
     assert "tasks[0].status" in said.stderr
     listing = workshop.top / "harness-tasks.json"
     listing.write_text(listing.read_text().replace("mostly done", "in_progress"))
-    assert workshop.run().returncode == 0
-    workshop.done_is_done()
-    workshop.nothing_is_left_over()
+    workshop.ends(0)
+    workshop.all_is_well()
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux limits a process that runs")
@@ -151,9 +142,8 @@ def test_a_disk_that_is_full_stops_the_run_and_the_next_one_goes_on(
 
     assert run.wait(90) == 7, workshop.printed
     assert workshop.task("task-001")["attempts"] == 0
-    assert workshop.run().returncode == 0
-    workshop.done_is_done()
-    workshop.nothing_is_left_over()
+    workshop.ends(0)
+    workshop.all_is_well()
 
 
 LOGS = "$HARNESS_STATE_ROOT/.harness/logs/$HARNESS_TASK_ID"
@@ -168,9 +158,8 @@ def test_an_agent_that_breaks_what_its_own_task_needs_stops_no_other(
     workshop.file_task("b")
     workshop.file_task("c")
 
-    said = workshop.run("-j", workers)
+    said = workshop.ends(9, "-j", workers)
 
-    assert said.returncode == 9, said.stdout + said.stderr
     assert workshop.statuses() == {"task-001": "pending", "task-002": "completed", "task-003": "completed"}
     broken = workshop.task("task-001")
     assert (broken["attempts"], "logs/task-001" in broken["halt"]) == (0, True), broken

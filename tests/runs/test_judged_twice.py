@@ -80,7 +80,7 @@ def test_no_precheck_asks_nothing_before_the_work(workshop: Workshop, tmp_path: 
     runs = tmp_path / "runs"
     workshop.add("One", f"echo x >> {runs}; grep -q done f", do="write f done")
 
-    assert workshop.run("--no-precheck", "--no-final-check").returncode == 0
+    workshop.ends(0, "--no-precheck", "--no-final-check")
     assert runs.read_text() == "x\n"
 
 

@@ -46,7 +46,7 @@ def test_a_task_that_cannot_be_handed_back_is_halted_and_the_others_are_done(
     assert sh(workshop.top, "show", f"{kept[0]}:a").strip() == "half"
     assert "harness rescue show task-001/1" in stuck["halt"]
     assert news.read_text().split() == ["stopped"]
-    assert workshop.run(**HURRIED).returncode == 9
+    workshop.ends(9, **HURRIED)
 
 
 @pytest.mark.parametrize("name", ["packed-refs", "refs/heads/harness/main"])
@@ -56,7 +56,7 @@ def test_what_has_gone_over_is_forgotten_past_a_lock_that_a_killed_git_has_left(
     """The one that was killed had just brought it over, and was at deleting the branch where it waited."""
     workshop.file_task("one")
     put(workshop.top / "README.md", "a person is writing\n")
-    assert workshop.run("--no-final-check").returncode == 9
+    workshop.ends(9, "--no-final-check")
     sh(workshop.top, "restore", "README.md")
     sh(workshop.top, "merge", "-q", "--ff-only", "harness/main")
     sh(workshop.top, "pack-refs", "--all")
@@ -67,5 +67,4 @@ def test_what_has_gone_over_is_forgotten_past_a_lock_that_a_killed_git_has_left(
 
     assert target_branch.deliver(Context(env=env, cwd=workshop.top), "refs/heads/main") is None
 
-    workshop.done_is_done()
-    workshop.nothing_is_left_over()
+    workshop.all_is_well()

@@ -59,8 +59,7 @@ def test_marks_that_an_agent_leaves_go_back_until_one_resolves_them(
     assert "it is merged only when they are gone" in brief
     assert sorted((workshop.top / "shared").read_text().split()) == ["line1", "line2"]
     assert "<<<<<<< ours" in (workshop.top / "fixture").read_text()
-    workshop.done_is_done()
-    workshop.nothing_is_left_over()
+    workshop.all_is_well()
 
 
 def test_marks_that_nobody_resolves_fail_the_attempt(workshop: Workshop, tmp_path: Path) -> None:
@@ -79,8 +78,7 @@ def test_a_fixture_with_marks_of_its_own_lands(workshop: Workshop) -> None:
     marks = rf"printf '<<<<<<< {name}\na\n=======\nb\n>>>>>>> {name}\n' > fixture"
     workshop.add("Fixture", "test -s fixture", do=f"sh {marks}")
 
-    said = workshop.run()
+    said = workshop.ends(0)
 
-    assert said.returncode == 0, said.stdout + said.stderr
     assert "handed back" not in said.stdout
     assert sh(workshop.top, "show", "main:fixture").startswith(f"<<<<<<< {name}")

@@ -63,13 +63,11 @@ def test_a_check_of_the_queue_merges_two_tasks_at_least(make_workshop: Make, mod
     workshop = make_workshop(mode=mode)
     _fill(workshop, [f"f{number}" for number in range(TASKS)], "sleep 1.5; test -f README.md")
 
-    said = workshop.run("-j", str(WORKERS), "--no-final-check", HARNESS_LEASE_SECONDS="6")
+    workshop.ends(0, "-j", str(WORKERS), "--no-final-check", HARNESS_LEASE_SECONDS="6")
 
-    assert said.returncode == 0, said.stdout + said.stderr
     assert [task["attempts"] for task in workshop.state["tasks"]] == [0] * TASKS
     assert len(_checks_of_the_queue(workshop)) * 2 <= TASKS
-    workshop.done_is_done()
-    workshop.nothing_is_left_over()
+    workshop.all_is_well()
 
 
 @pytest.mark.parametrize("mode", ["exclusive", "concurrent"])
@@ -89,8 +87,7 @@ def test_what_waits_is_merged_at_once(make_workshop: Make, mode: str) -> None:
     assert len(_checks_of_the_queue(workshop)) == 1
     moves = sh(workshop.top, "reflog", "show", "--format=%gs", "main").splitlines()
     assert len([move for move in moves if "merge" in move]) == 1
-    workshop.done_is_done()
-    workshop.nothing_is_left_over()
+    workshop.all_is_well()
 
 
 def test_work_that_breaks_the_batch_keeps_none_of_the_others(workshop: Workshop) -> None:
@@ -106,8 +103,7 @@ def test_work_that_breaks_the_batch_keeps_none_of_the_others(workshop: Workshop)
     assert "with what was merged meanwhile it does not" in workshop.printed
     assert failed["title"] in ("Make left", "Make right")
     assert len([name for name in ("left", "right") if (workshop.top / name).exists()]) == 1
-    workshop.done_is_done()
-    workshop.nothing_is_left_over()
+    workshop.all_is_well()
 
 
 def test_work_that_conflicts_with_the_batch_is_left_out_and_goes_back(workshop: Workshop) -> None:
@@ -122,8 +118,7 @@ def test_work_that_conflicts_with_the_batch_is_left_out_and_goes_back(workshop: 
     assert [task["attempts"] for task in workshop.state["tasks"]] == [0, 0, 0]
     assert sorted((workshop.top / "f").read_text().split()) == ["one", "two"]
     assert "conflicts with what was merged meanwhile" in workshop.printed
-    workshop.done_is_done()
-    workshop.nothing_is_left_over()
+    workshop.all_is_well()
 
 
 def test_a_run_that_dies_with_a_full_queue_loses_none_of_it(workshop: Workshop) -> None:
@@ -134,12 +129,10 @@ def test_a_run_that_dies_with_a_full_queue_loses_none_of_it(workshop: Workshop) 
         run.kill()
         run.wait()
 
-    said = workshop.run("--no-final-check")
+    workshop.ends(0, "--no-final-check")
 
-    assert said.returncode == 0, said.stdout + said.stderr
     assert [task["attempts"] for task in workshop.state["tasks"]] == [0, 0, 0]
-    workshop.done_is_done()
-    workshop.nothing_is_left_over()
+    workshop.all_is_well()
 
 
 @pytest.mark.parametrize("is_flaky", [True, False])
@@ -155,7 +148,7 @@ def test_before_a_task_is_blamed_its_short_check_runs_once_more(
     check = f"grep -q done f && {{ echo x >> {runs}; ! wc -l < {runs} | grep -q '^{fails}$'; }}"
     workshop.add("Flaky", check, do=f"write f done\nsh {once}")
 
-    assert workshop.run("--no-final-check").returncode == 0
+    workshop.ends(0, "--no-final-check")
 
     task = workshop.task("task-001")
     logs = {path.name for path in (workshop.top / ".harness/logs/task-001").iterdir()}

@@ -38,9 +38,8 @@ def test_a_repository_of_its_own_goes_back_and_lands_as_plain_files(
         again = PLAIN.format(name)
         workshop.add(name, f"test -f {name}/main.txt", do=f"{brief}\nonce sh {made.format(name)}\nsh {again}")
 
-    said = workshop.run("-j", "2")
+    workshop.ends(0, "-j", "2")
 
-    assert said.returncode == 0, said.stdout + said.stderr
     for task in workshop.state["tasks"]:
         name, brief = task["title"], (tmp_path / task["title"]).read_text()
         (kept,) = aside(workshop, name)
@@ -51,8 +50,7 @@ def test_a_repository_of_its_own_goes_back_and_lands_as_plain_files(
         assert (kept / "main.txt").read_text() == "code\n"
         assert (kept / ".git").is_dir()
         assert sh(workshop.top, "show", f"main:{name}/main.txt") == "code"
-    workshop.done_is_done()
-    workshop.nothing_is_left_over()
+    workshop.all_is_well()
 
 
 def test_an_agent_that_insists_on_one_has_failed_and_what_nobody_would_merge_is_no_concern(
@@ -68,9 +66,8 @@ def test_an_agent_that_insists_on_one_has_failed_and_what_nobody_would_merge_is_
     workshop.add("Ignored", "grep -q done g", do=f"write g done\n{ignored}")
     workshop.add("Tested", "grep -q done h && mkdir -p t && git -C t init -q", do="write h done")
 
-    said = workshop.run("--no-final-check")
+    said = workshop.ends(9, "--no-final-check")
 
-    assert said.returncode == 9, said.stdout + said.stderr
     assert "'app'" in workshop.task("task-001")["error_log"][0]
     assert list(workshop.statuses().values()) == ["failed", "completed", "completed", "completed"]
     assert [task["attempts"] for task in workshop.state["tasks"]] == [1, 0, 0, 0]

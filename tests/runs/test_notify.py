@@ -47,9 +47,8 @@ def test_a_project_that_is_moved_away_ends_the_run_and_can_be_moved_back(
     workshop.add("One", "grep -q done f", do=f"sh mv {workshop.top} {moved}\nwrite f done")
     workshop.file_task("two")
 
-    said = workshop.run(*notify(news))
+    said = workshop.ends(7, *notify(news))
 
-    assert said.returncode == 7, said.stdout + said.stderr
     assert f"{workshop.top} is gone: it was moved or removed" in said.stdout
     assert "Traceback" not in said.stdout + said.stderr
     assert kinds(workshop, news, 1) == ["stuck"]
@@ -57,11 +56,9 @@ def test_a_project_that_is_moved_away_ends_the_run_and_can_be_moved_back(
     assert not workshop.top.exists()
 
     moved.rename(workshop.top)
-    said = workshop.run()
+    said = workshop.ends(0)
 
-    assert said.returncode == 0, said.stdout + said.stderr
-    workshop.done_is_done()
-    workshop.nothing_is_left_over()
+    workshop.all_is_well()
 
 
 def test_a_task_that_failed_for_good_is_told_and_that_a_budget_is_used_up(
@@ -71,7 +68,7 @@ def test_a_task_that_failed_for_good_is_told_and_that_a_budget_is_used_up(
     for most in ("1", "2"):
         workshop.add("Never", "false", "--max-attempts", most, do="write f x")
     workshop.file_task("one")
-    assert workshop.run(*notify(news), "--max-tasks", "3").returncode == 9
+    workshop.ends(9, *notify(news), "--max-tasks", "3")
     assert kinds(workshop, news, 3) == ["failed", "limit", "stopped"]
     assert "task-001 failed for good" in news.read_text()
     assert "attempts: 3 of 3" in news.read_text()

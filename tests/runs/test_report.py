@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -33,15 +34,15 @@ def test_it_ends_with_what_is_done_what_failed_what_is_halted_and_what_it_cost(
 ) -> None:
     """And with what agents have proposed, of which nothing has run."""
     ran, news = tmp_path / "ran", tmp_path / "news"
-    propose = f"PYTHONPATH={CHECKOUT} {sys.executable} -m harness_lib add More --validate 'touch {ran}'"
+    python = f"PYTHONPATH={shlex.quote(str(CHECKOUT))} {shlex.quote(sys.executable)}"
+    propose = f"{python} -m harness_lib add More --validate 'touch {ran}'"
     workshop.add("Dear", "grep -q done f", do=f"{SAY}\nsh {propose}\nwrite f done")
     workshop.add("Never", "echo no luck; false", "--max-attempts", "1", do="write g x")
     workshop.ok("add", "No check")
     base = str(workshop.git.head())
 
-    said = workshop.run("--notify", f'echo "$HARNESS_MESSAGE" > {news}')
+    said = workshop.ends(9, "--notify", f'echo "$HARNESS_MESSAGE" > {news}')
 
-    assert said.returncode == 9, said.stdout + said.stderr
     report_lines = ending(said.stdout)
     assert len(report_lines) <= 21
     text = "\n".join(report_lines)

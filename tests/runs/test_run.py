@@ -31,8 +31,7 @@ def test_it_goes_on_until_every_task_is_done(workshop: Workshop) -> None:
     assert [task["attempts"] for task in workshop.state["tasks"]] == [0, 0, 0, 1]
     workshop.failures_are_kept()
     assert sh(workshop.top, "show", "refs/harness/rescue/task-004/1:f") == "wrong"
-    workshop.done_is_done()
-    workshop.nothing_is_left_over()
+    workshop.all_is_well()
 
 
 def test_a_task_that_never_passes_blocks_what_waits_for_it_and_nothing_else(workshop: Workshop) -> None:
@@ -49,8 +48,7 @@ def test_a_task_that_never_passes_blocks_what_waits_for_it_and_nothing_else(work
     assert (said.returncode, answer["stop"]) == (9, {"reason": "blocked"})
     assert list(workshop.statuses().values()) == ["failed", "failed", "completed", "completed"]
     assert [task["attempts"] for task in workshop.state["tasks"][2:]] == [0, 0]
-    workshop.done_is_done()
-    workshop.nothing_is_left_over()
+    workshop.all_is_well()
 
 
 def test_a_check_that_fails_only_after_the_merge_goes_back(workshop: Workshop, tmp_path: Path) -> None:
@@ -63,13 +61,11 @@ def test_a_check_that_fails_only_after_the_merge_goes_back(workshop: Workshop, t
         do=f"touch {begun}\n{merged}\nwrite parts/b x\nsh test $(ls parts | wc -l) -le 1 || touch both",
     )
 
-    said = workshop.run("-j", "2")
+    said = workshop.ends(0, "-j", "2")
 
-    assert said.returncode == 0, said.stdout + said.stderr
     assert workshop.task("task-002")["attempts"] == 0
     assert "with what was merged meanwhile it does not" in said.stdout
-    workshop.done_is_done()
-    workshop.nothing_is_left_over()
+    workshop.all_is_well()
 
 
 def test_a_check_that_others_have_taken_away_sends_the_work_back(workshop: Workshop) -> None:
@@ -81,9 +77,8 @@ def test_a_check_that_others_have_taken_away_sends_the_work_back(workshop: Works
     merged = "while git -C $HARNESS_STATE_ROOT cat-file -e main:check.sh 2>/dev/null; do sleep 0.02; done"
     workshop.add("Uses it", "./check.sh", do=f"write b x\nonce sh {merged}\nsh {mend}")
 
-    said = workshop.run("-j", "2", "--no-final-check")
+    said = workshop.ends(0, "-j", "2", "--no-final-check")
 
-    assert said.returncode == 0, said.stdout + said.stderr
     assert "with what was merged meanwhile it does not. Command not found" in said.stdout
     assert set(workshop.statuses().values()) == {"completed"}
     workshop.nothing_is_left_over()
@@ -131,7 +126,7 @@ def test_ctrl_c_once_finishes_what_runs_and_starts_nothing_new(workshop: Worksho
     assert run.wait(60) == 9
     assert workshop.statuses() == {"task-001": "completed", "task-002": "pending"}
     workshop.nothing_is_left_over()
-    assert workshop.run().returncode == 0
+    workshop.ends(0)
 
 
 def test_ctrl_c_twice_stops_now_and_the_next_run_goes_on_with_the_work(
@@ -154,7 +149,7 @@ def test_ctrl_c_twice_stops_now_and_the_next_run_goes_on_with_the_work(
     assert workshop.statuses() == {"task-001": "completed", "task-002": "pending"}
     assert workshop.task("task-002")["attempts"] == 0
     workshop.nothing_is_left_over()
-    assert workshop.run().returncode == 0
+    workshop.ends(0)
     assert (workshop.top / "f").read_text().split() == ["half", "done"]
 
 
@@ -180,9 +175,8 @@ def test_the_list_changes_hands_between_a_run_and_an_agent_in_a_chat(
     chat.ok("stop")
     chat.die()
 
-    assert workshop.run().returncode == 0
-    workshop.done_is_done()
-    workshop.nothing_is_left_over()
+    workshop.ends(0)
+    workshop.all_is_well()
 
 
 def test_power_cuts_of_a_run_are_no_failed_attempts_and_lose_nothing(
@@ -198,7 +192,7 @@ def test_power_cuts_of_a_run_are_no_failed_attempts_and_lose_nothing(
         started.unlink()
     enough.touch()
 
-    assert workshop.run().returncode == 0
+    workshop.ends(0)
 
     task = workshop.task("task-001")
     assert (task["status"], task["attempts"], task["error_log"]) == ("completed", 0, [])
@@ -233,15 +227,14 @@ def test_a_worker_that_slept_past_its_lease_merges_nothing(make_workshop: Make, 
 
     sleeper.wait(90)
     assert sh(workshop.top, "rev-parse", "main") == done
-    workshop.done_is_done()
-    workshop.nothing_is_left_over()
+    workshop.all_is_well()
 
 
 def test_what_a_run_that_was_killed_at_its_end_has_left_goes_with_the_next_and_old_logs_with_it(
     workshop: Workshop,
 ) -> None:
     workshop.add("Wrong", "false", "--max-attempts", "1", do="write g x")
-    assert workshop.run().returncode == 9
+    workshop.ends(9)
     ctx = Context(env=workshop.env, cwd=workshop.top)
     place = worktree_slots.directory_of(ctx, "run-1-dead").slot(1)
     sh(workshop.top, "worktree", "add", "-q", "--detach", str(place))
@@ -269,5 +262,4 @@ def test_two_runs_share_a_concurrent_list(make_workshop: Make) -> None:
     assert [run.wait(90) for run in runs] == [0, 0], workshop.printed
     assert set(workshop.statuses().values()) == {"completed"}
     assert [task["fence"] for task in workshop.state["tasks"]] == [1] * 5
-    workshop.done_is_done()
-    workshop.nothing_is_left_over()
+    workshop.all_is_well()

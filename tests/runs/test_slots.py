@@ -34,9 +34,8 @@ def test_each_work_tree_is_prepared_once_and_each_worker_has_ports_of_its_own(
         )
     workshop.file_task("later")
 
-    said = workshop.run("-j", "2", "--no-final-check")
+    workshop.ends(0, "-j", "2", "--no-final-check")
 
-    assert said.returncode == 0, said.stdout + said.stderr
     lines = [line.split() for line in seen.read_text().splitlines()]
     theirs = [line for line in lines if len(line) == 5]
     assert {(line[0], *line[1:4]) for line in theirs} == {
@@ -64,9 +63,8 @@ def test_what_lies_where_a_work_tree_has_to_be_makes_way(workshop: Workshop) -> 
         assert new
         assert sorted(path.name for path in git.top.iterdir()) == [".git", ".gitignore", "README.md"]
 
-    assert workshop.run().returncode == 0
-    workshop.done_is_done()
-    workshop.nothing_is_left_over()
+    workshop.ends(0)
+    workshop.all_is_well()
 
 
 def test_a_run_that_begins_has_its_place_although_others_end(workshop: Workshop) -> None:
@@ -106,9 +104,8 @@ def test_a_session_that_is_full_is_followed_by_the_next_one(workshop: Workshop) 
     second = [workshop.file_task(name, *both) for name in ("three", "four")]
     workshop.file_task("five", *(word for name in second for word in ("--depends-on", name)))
 
-    said = workshop.run("-j", "2", "--no-final-check")
+    workshop.ends(0, "-j", "2", "--no-final-check")
 
-    assert said.returncode == 0, said.stdout + said.stderr
     assert set(workshop.statuses().values()) == {"completed"}
     assert workshop.state["session_count"] == 3
     workshop.nothing_is_left_over()
@@ -139,9 +136,8 @@ def test_what_was_begun_in_a_session_that_is_full_counts_in_the_next_one(
 def test_an_agent_that_types_what_is_the_supervisors_is_told_so(workshop: Workshop, verb: str) -> None:
     workshop.add("Obedient", "test -s told", do=f"sh {HARNESS} {verb} 2> told; echo $? >> told")
 
-    said = workshop.run()
+    workshop.ends(0)
 
-    assert said.returncode == 0, said.stdout + said.stderr
     answer = (workshop.top / "told").read_text()
     assert f"harness {verb} is not for you" in answer
     assert answer.split()[-1] == "2"

@@ -51,13 +51,11 @@ def test_a_submodule_that_nobody_touches_is_in_nobodys_way(submodule: Workshop) 
     for name in ("f", "g"):
         submodule.add(name, f"grep -q one lib/l && grep -q done {name}", do=f"write {name} done")
 
-    said = submodule.run()
+    submodule.ends(0)
 
-    assert said.returncode == 0, said.stdout + said.stderr
     assert [task["attempts"] for task in submodule.state["tasks"]] == [0, 0]
     assert (links(submodule), aside(submodule)) == (before, [])
-    submodule.done_is_done()
-    submodule.nothing_is_left_over()
+    submodule.all_is_well()
 
 
 @pytest.mark.parametrize("more", ["", f" && {COMMIT}"], ids=["below", "and in the project"])
@@ -66,9 +64,8 @@ def test_a_commit_of_a_submodule_that_nobody_has_goes_back(submodule: Workshop, 
     work = f"cd lib && echo two >> l && {COMMIT} && cd ..{more}"
     submodule.add("Lib", "grep -q one lib/l && test -f f", do=f"write f x\nonce sh {work}")
 
-    said = submodule.run()
+    said = submodule.ends(0)
 
-    assert said.returncode == 0, said.stdout + said.stderr
     assert submodule.task("task-001")["attempts"] == 0
     assert "A submodule at a commit that only this work tree had: 'lib'" in said.stdout
     assert links(submodule) == before
@@ -83,9 +80,8 @@ def test_what_a_failed_attempt_has_made_of_a_submodule_is_kept_with_its_commits(
     work = f"cd lib && echo two >> l && {COMMIT} && echo three >> l"
     submodule.add("Lib", "false", "--max-attempts", "1", do=f"sh {work}")
 
-    said = submodule.run()
+    submodule.ends(9)
 
-    assert said.returncode == 9, said.stdout + said.stderr
     (kept,) = aside(submodule)
     assert (kept / "lib" / "l").read_text() == "one\ntwo\nthree\n"
     assert sh(kept / "lib", "log", "--format=%s").splitlines() == ["s", "one"]
@@ -97,9 +93,8 @@ def test_a_commit_of_a_submodule_that_was_pushed_lands_and_later_tasks_have_it(s
     one = submodule.add("Lib", "grep -q two lib/l", do=f"sh {work}")
     submodule.add("After", "grep -q two lib/l && test -f f", "--depends-on", one, do="write f x")
 
-    said = submodule.run("--no-final-check")
+    said = submodule.ends(0, "--no-final-check")
 
-    assert said.returncode == 0, said.stdout + said.stderr
     assert [task["attempts"] for task in submodule.state["tasks"]] == [0, 0]
     assert "handed back" not in said.stdout
     remote = sh(submodule.top.parent / "lib.git", "rev-parse", "main")
@@ -109,8 +104,7 @@ def test_a_commit_of_a_submodule_that_was_pushed_lands_and_later_tasks_have_it(s
     assert sh(submodule.top, "status", "--porcelain") == "M lib"
     assert (submodule.top / "lib" / "l").read_text() == "one\n"
     sh(submodule.top, "-c", "protocol.file.allow=always", "submodule", "--quiet", "update")
-    submodule.done_is_done()
-    submodule.nothing_is_left_over()
+    submodule.all_is_well()
 
 
 def _edits(lib: Path) -> None:
@@ -161,9 +155,8 @@ def test_a_commit_that_the_projects_own_submodule_has_lands(submodule: Workshop)
         do=f"sh cd lib && {LOCAL} fetch -q {here} {mine} && git checkout -q {mine}",
     )
 
-    said = submodule.run("--no-final-check")
+    submodule.ends(0, "--no-final-check")
 
-    assert said.returncode == 0, said.stdout + said.stderr
     assert submodule.task("task-001")["attempts"] == 0
     assert mine in links(submodule, submodule.task("task-001")["completed_commit"])[0]
 
@@ -172,9 +165,8 @@ def test_a_submodule_that_an_agent_adds_properly_lands(submodule: Workshop) -> N
     remote = submodule.top.parent / "lib.git"
     submodule.add("More", "grep -q one more/l", do=f"sh {LOCAL} submodule --quiet add {remote} more")
 
-    said = submodule.run("--no-final-check")
+    submodule.ends(0, "--no-final-check")
 
-    assert said.returncode == 0, said.stdout + said.stderr
     assert submodule.task("task-001")["attempts"] == 0
     assert len(links(submodule)) == 2
 
@@ -183,9 +175,8 @@ def test_a_submodule_that_an_agent_adds_properly_lands(submodule: Workshop) -> N
 def test_files_of_a_submodule_that_nobody_has_committed_are_kept(submodule: Workshop, work: str) -> None:
     submodule.add("Lib", "test -f f", do=f"write f x\nsh {work}")
 
-    said = submodule.run()
+    said = submodule.ends(0)
 
-    assert said.returncode == 0, said.stdout + said.stderr
     (kept,) = aside(submodule)
     assert str(kept) in said.stdout
     made = "".join(path.read_text() for path in sorted((kept / "lib").glob("[ln]*")))
@@ -229,9 +220,8 @@ def test_a_submodule_that_was_removed_is_named_to_the_next_agent(submodule: Work
     nest = "once sh git init -q app && touch app/f"
     submodule.add("Less", "test ! -e lib/l", do=f"sh git add -A; git rm -qf lib\n{nest}")
 
-    said = submodule.run("--no-final-check", agent=f"tee {brief} | {COMMAND}")
+    said = submodule.ends(0, "--no-final-check", agent=f"tee {brief} | {COMMAND}")
 
-    assert said.returncode == 0, said.stdout + said.stderr
     assert submodule.task("task-001")["attempts"] == 0, said.stdout + str(submodule.state)
     assert "but for one thing: there the submodule 'lib' is removed" in brief.read_text()
     assert links(submodule) == []
@@ -262,11 +252,9 @@ def test_agents_have_the_submodules_that_the_person_has_without_a_network(
             name, f"grep -q inner {name} && grep -q one {name} && git -C lib status", do=f"sh {work}"
         )
 
-    said = submodule.run()
+    submodule.ends(0)
 
-    assert said.returncode == 0, said.stdout + said.stderr
     assert [task["attempts"] for task in submodule.state["tasks"]] == [0, 0]
     after = sh(lib, "for-each-ref"), (submodule.top / ".git" / "modules" / "lib" / "config").read_bytes()
     assert (after, aside(submodule)) == (before, [])
-    submodule.done_is_done()
-    submodule.nothing_is_left_over()
+    submodule.all_is_well()

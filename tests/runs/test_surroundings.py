@@ -32,9 +32,8 @@ def test_a_run_commits_without_hooks_and_signatures_and_no_plugins_that_an_agent
     plugins = "write .harness/tools/mine done\nwrite .harness/tools/theirs done"
     workshop.add("Make one", "grep -q done one", do=f"write one done\n{plugins}")
 
-    said = workshop.run()
+    said = workshop.ends(0)
 
-    assert said.returncode == 0, said.stdout + said.stderr
     assert not trace.exists()
     assert "gpgsig" not in sh(workshop.top, "cat-file", "commit", "main")
     assert sh(workshop.top, "show", "--format=", "--name-only", "main").split() == ["one"]
@@ -57,7 +56,7 @@ def test_no_run_verb_or_hook_pushes(workshop: Workshop, tmp_path: Path) -> None:
     workshop.file_task("one")
     workshop.add("Never", "false", "--max-attempts", "1", do="write f x")
 
-    assert workshop.run("-j", "2", PATH=programs).returncode == 9
+    workshop.ends(9, "-j", "2", PATH=programs)
 
     workshop.ok("retry", "task-002")
     for verb in ("start", "claim"):

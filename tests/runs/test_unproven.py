@@ -25,9 +25,8 @@ def test_a_run_does_the_work_of_a_list_in_which_all_was_said_to_be_done(workshop
     forge(workshop, workshop.file_task("one"), workshop.file_task("two"))
     forge(workshop, workshop.file_task("three"), validation={"command": "true"})
 
-    said = workshop.run()
+    workshop.ends(0)
 
-    assert said.returncode == 0, said.stdout + said.stderr
     workshop.done_is_done()
     assert (workshop.top / "one").read_text().startswith("done")
     log = (workshop.top / "harness-progress.txt").read_text()
@@ -42,9 +41,8 @@ def test_an_agent_of_a_run_that_writes_completed_into_the_list_has_done_nothing(
     workshop.add("One", "test -f one", do=f"sh {forging}\nwrite one x")
     workshop.file_task("two")
 
-    said = workshop.run("-j", "1")
+    workshop.ends(0, "-j", "1")
 
-    assert said.returncode == 0, said.stdout + said.stderr
     workshop.done_is_done()
     assert workshop.task("task-002")["proof"]
     assert (workshop.top / "two").exists()

@@ -21,9 +21,8 @@ def test_work_waits_beside_a_checkout_with_changes_and_is_joined_with_what_becom
     put(workshop.top / "README.md", "a person is writing\n")
     before = sh(workshop.top, "rev-parse", "main")
 
-    said = workshop.run("--json")
+    said = workshop.ends(9, "--json")
 
-    assert said.returncode == 9, said.stdout + said.stderr
     assert json.loads(said.stdout.splitlines()[-1])["stop"] == {"reason": "waiting"}
     assert "git merge harness/main" in said.stdout
     assert "git merge harness/main" in workshop("status").out
@@ -36,25 +35,23 @@ def test_work_waits_beside_a_checkout_with_changes_and_is_joined_with_what_becom
     assert "git merge harness/main" in workshop("status").out
     both = "grep -q writing README.md && grep -q done one && grep -q done two"
     workshop.add("Both", both, do="write two done")
-    assert workshop.run().returncode == 0
+    workshop.ends(0)
 
     assert workshop.task("task-002")["attempts"] == 0
     assert workshop.git.is_ancestor(mine, "refs/heads/main")
-    workshop.done_is_done()
-    workshop.nothing_is_left_over()
+    workshop.all_is_well()
 
 
 def test_what_waits_and_conflicts_with_a_persons_commit_is_theirs_to_merge(workshop: Workshop) -> None:
     workshop.add("One", "grep -q done README.md", do="write README.md done")
     put(workshop.top / "README.md", "a person is writing\n")
-    assert workshop.run().returncode == 9
+    workshop.ends(9)
     sh(workshop.top, "commit", "-qam", "a person's")
     mine = sh(workshop.top, "rev-parse", "main")
 
     workshop.file_task("two")
-    said = workshop.run()
+    said = workshop.ends(9)
 
-    assert said.returncode == 9, said.stdout + said.stderr
     assert "git merge harness/main" in said.stdout
     assert sh(workshop.top, "rev-parse", "main") == mine
     assert sh(workshop.top, "show", "harness/main:two") == "done"
@@ -66,9 +63,8 @@ def test_what_waits_goes_over_once_nothing_is_in_the_way(workshop: Workshop) -> 
     put(workshop.top / "one", "a person's own, untracked\n")
     lock = put(workshop.top / ".git" / "index.lock", "")
 
-    said = workshop.run("--no-final-check", **HURRIED)
+    said = workshop.ends(9, "--no-final-check", **HURRIED)
 
-    assert said.returncode == 9, said.stdout + said.stderr
     locked = (
         f"git's lock {lock} stands there: let the command that made it end; if none runs, delete that file"
     )
@@ -80,14 +76,12 @@ def test_what_waits_goes_over_once_nothing_is_in_the_way(workshop: Workshop) -> 
     (workshop.top / "one").rename(workshop.top.parent / "mine")
     before = sh(workshop.top, "rev-parse", "main")
 
-    said = workshop.run()
+    said = workshop.ends(0)
 
-    assert said.returncode == 0, said.stdout + said.stderr
     after = sh(workshop.top, "rev-parse", "main")
     gone = "What waited on the branch harness/main has gone to main: git log --oneline"
     assert f"{gone} {before}..{after}" in said.stdout, said.stdout
-    workshop.done_is_done()
-    workshop.nothing_is_left_over()
+    workshop.all_is_well()
 
 
 def test_what_waits_beside_a_persons_commits_is_joined_once_every_check_has_passed_on_both(
@@ -96,25 +90,22 @@ def test_what_waits_beside_a_persons_commits_is_joined_once_every_check_has_pass
     """Where nobody tries the two together they stay apart: the person merges them, or another run does."""
     workshop.file_task("one")
     put(workshop.top / "README.md", "a person is writing\n")
-    assert workshop.run("--no-final-check").returncode == 9
+    workshop.ends(9, "--no-final-check")
     sh(workshop.top, "commit", "-qam", "a person's")
     mine = sh(workshop.top, "rev-parse", "main")
 
-    said = workshop.run("--no-final-check")
+    said = workshop.ends(9, "--no-final-check")
 
-    assert said.returncode == 9, said.stdout + said.stderr
     assert sh(workshop.top, "rev-parse", "main") == mine
     waits = "Finished work waits on the branch harness/main: main has commits of its own."
     assert f"{waits} Take it over with: git merge harness/main" in said.stdout, said.stdout
 
-    said = workshop.run()
+    said = workshop.ends(0)
 
-    assert said.returncode == 0, said.stdout + said.stderr
     assert "git merge" not in said.stdout
     assert "What waited on the branch harness/main has gone to main" in said.stdout
     assert (workshop.top / "README.md").read_text() == "a person is writing\n"
-    workshop.done_is_done()
-    workshop.nothing_is_left_over()
+    workshop.all_is_well()
 
 
 def test_a_merge_of_a_persons_that_has_not_ended_is_named_as_what_is_in_the_way(workshop: Workshop) -> None:
@@ -125,16 +116,14 @@ def test_a_merge_of_a_persons_that_has_not_ended_is_named_as_what_is_in_the_way(
     sh(workshop.top, "switch", "-q", "main")
     sh(workshop.top, "merge", "-q", "--no-ff", "--no-commit", "side")
 
-    said = workshop.run("--no-final-check")
+    said = workshop.ends(9, "--no-final-check")
 
-    assert said.returncode == 9, said.stdout + said.stderr
     assert "a merge of yours is under way there: end it first. Take it over with" in said.stdout
     sh(workshop.top, "commit", "-q", "--no-edit")
     sh(workshop.top, "branch", "-q", "-d", "side")
     sh(workshop.top, "merge", "-q", "--no-edit", "harness/main")
-    assert workshop.run().returncode == 0
-    workshop.done_is_done()
-    workshop.nothing_is_left_over()
+    workshop.ends(0)
+    workshop.all_is_well()
 
 
 def test_work_does_not_conflict_with_what_waits_when_a_person_commits_before_and_during_it(
@@ -143,7 +132,7 @@ def test_work_does_not_conflict_with_what_waits_when_a_person_commits_before_and
     """The attempt starts on a merge of both; by its end that merge is another one."""
     workshop.add("One", "grep -q one f", do="write f one")
     put(workshop.top / "README.md", "a person is writing\n")
-    assert workshop.run("--no-final-check").returncode == 9
+    workshop.ends(9, "--no-final-check")
     sh(workshop.top, "commit", "-qam", "a person's, before")
     started, go = tmp_path / "started", tmp_path / "go"
     workshop.add("Two", "grep -q two f", do=f"write f two\ntouch {started}\nwait {go}")
@@ -160,8 +149,7 @@ def test_work_does_not_conflict_with_what_waits_when_a_person_commits_before_and
     assert "conflicts" not in workshop.printed
     assert workshop.task("task-002")["attempts"] == 0
     assert (workshop.top / "f").read_text().split() == ["one", "two"]
-    workshop.done_is_done()
-    workshop.nothing_is_left_over()
+    workshop.all_is_well()
 
 
 # -- a checkout that we have left behind its branch
@@ -212,9 +200,8 @@ def test_a_checkout_that_we_have_left_behind_its_branch_comes_after(workshop: Wo
     put(workshop.top / "mine", "a person's own, untracked\n")
     workshop.file_task("three")
 
-    said = workshop.run("--no-final-check")
+    workshop.ends(0, "--no-final-check")
 
-    assert said.returncode == 0, said.stdout + said.stderr
     assert workshop.git.is_ancestor(tip, "refs/heads/main")
     workshop.done_is_done()
     (workshop.top / "mine").unlink()

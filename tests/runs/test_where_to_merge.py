@@ -29,9 +29,8 @@ def test_a_project_in_a_directory_of_the_repository_with_a_list_that_git_tracks(
     sh(above, "commit", "-q", "-m", "The list, too")
     committed = sh(above, "show", "HEAD:pa/harness-tasks.json")
 
-    said = inside.run("-j", "2")
+    inside.ends(0, "-j", "2")
 
-    assert said.returncode == 0, said.stdout + said.stderr
     assert set(inside.statuses().values()) == {"completed"}
     assert set(trace.read_text().split()) == {"init"}
     assert ((inside.top / "f").read_text(), (above / "g").read_text()) == ("done\n", "done\n")
@@ -59,13 +58,12 @@ def test_spaces_in_every_path_and_a_branch_with_a_slash(tmp_path: Path, make_wor
     workshop.file_task("two")
     put(workshop.top / "two", "in the way\n")
 
-    said = workshop.run("-j", "2")
+    said = workshop.ends(9, "-j", "2")
 
-    assert said.returncode == 9, said.stdout + said.stderr
     assert "git merge harness/feature/of-mine" in said.stdout
     (workshop.top / "two").unlink()
     workshop.file_task("three")
-    assert workshop.run().returncode == 0
+    workshop.ends(0)
     done = ["[task-001] Make one", "[task-002] Make two", "[task-003] Make three"]
     assert merged(workshop, "feature/of-mine") == done
     assert sh(workshop.top, "log", "--format=%s", "main") == "Begin"
@@ -99,7 +97,7 @@ def test_a_repository_without_a_commit_is_told_how_to_get_one(workshop: Workshop
         assert "git commit --allow-empty" in said.stderr
 
     sh(workshop.top, "commit", "-q", "--allow-empty", "-m", "Start")
-    assert workshop.run().returncode == 0
+    workshop.ends(0)
 
 
 def test_a_target_that_is_no_branch_is_a_mistake_of_who_typed_it(workshop: Workshop) -> None:
@@ -129,4 +127,4 @@ def test_a_branch_in_the_place_of_ours_is_named_before_anything_begins(workshop:
         assert f"beside {name}." in said.stderr
         assert workshop.state["session_count"] == 0
         sh(workshop.top, "branch", "-M", name, "mine")
-    assert workshop.run().returncode == 0
+    workshop.ends(0)

@@ -126,6 +126,14 @@ class Workshop:
     def run(self, *argv: str, agent: str = COMMAND, **env: str) -> subprocess.CompletedProcess[str]:
         return self.harness("run", "--agent-command", agent, *argv, **env)
 
+    def ends(
+        self, code: int, *argv: str, agent: str = COMMAND, **env: str
+    ) -> subprocess.CompletedProcess[str]:
+        """Let a run go on to its end, and expect that exit code."""
+        said = self.run(*argv, agent=agent, **env)
+        assert said.returncode == code, said.stdout + said.stderr
+        return said
+
     def start(self, *argv: str, agent: str | None = COMMAND, **env: str) -> forked.Process:
         """Start a run and return it; what it prints goes to `run.log` beside the project.
 
@@ -180,6 +188,11 @@ class Workshop:
                 run.wait()
 
     # -- what must be true at the end ---------------------------------------------------------------------
+
+    def all_is_well(self) -> None:
+        """Find done what is done, and nothing else left of the run."""
+        self.done_is_done()
+        self.nothing_is_left_over()
 
     def nothing_is_left_over(self) -> None:
         """No work tree, no process, no branch of a run's; the person's checkout is as git has it."""

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
+
 from harness_lib.records.fields import Kind, Record
 from harness_lib.records.table import columns
+from harness_lib.state import codec
+from harness_lib.state.codec import ContractError
 
 EXAMPLES: dict[str, Any] = {"": "text", "id": "task-1", "moment": "2025-03-04T08:00:00Z", "revision": "0a1b"}
 
@@ -47,3 +51,15 @@ def example(kind: Kind) -> Any:
         return kind.words[-1]
     plain = {"integer": 7, "number": 0.5, "version": 2}
     return plain.get(kind.form, EXAMPLES.get(kind.definition, "text"))
+
+
+def one(**fields: object) -> dict[str, Any]:
+    """Return a list of one task with these fields."""
+    return {"tasks": [{"id": "t1", "status": "pending", **fields}]}
+
+
+def said(document: object) -> list[str]:
+    """Return all that is said of `document`, which is refused."""
+    with pytest.raises(ContractError) as caught:
+        codec.decode(document)
+    return [str(problem) for problem in caught.value.problems]

@@ -12,17 +12,7 @@ from harness_lib.state import codec
 from harness_lib.state.codec import ContractError, UnparseableError
 from harness_lib.task import State, Task
 from tests.state.any_state import json_values, states
-
-
-def problems(document: object) -> list[str]:
-    """Return all that is said of `document`, which is refused."""
-    with pytest.raises(ContractError) as caught:
-        codec.decode(document)
-    return [str(problem) for problem in caught.value.problems]
-
-
-def one(**fields: object) -> dict[str, Any]:
-    return {"tasks": [{"id": "t1", "status": "pending", **fields}]}
+from tests.state.documents import said
 
 
 @settings(max_examples=25)
@@ -48,9 +38,7 @@ def test_a_valid_example_is_read_and_survives_writing(valid: Any) -> None:
 def test_a_broken_example_is_refused_at_its_path(invalid: tuple[str, Any]) -> None:
     path, document = invalid
 
-    assert path in [
-        (problem.partition(": ")[0]).removeprefix("(top level)") for problem in problems(document)
-    ]
+    assert path in [(problem.partition(": ")[0]).removeprefix("(top level)") for problem in said(document)]
 
 
 def test_only_id_and_status_are_needed() -> None:
@@ -99,7 +87,7 @@ def test_every_problem_is_told_with_its_place() -> None:
         7,
     ]
 
-    assert [problem.partition(":")[0] for problem in problems({"version": 7, "tasks": tasks})] == [
+    assert [problem.partition(":")[0] for problem in said({"version": 7, "tasks": tasks})] == [
         "version",
         "tasks[0].status",
         "tasks[0].attempts",
@@ -110,20 +98,6 @@ def test_every_problem_is_told_with_its_place() -> None:
         "tasks[2].id",
         "tasks[1].depends_on[1]",
     ]
-
-
-@pytest.mark.parametrize("fields", [{"title": "x" * 10_000_000}, {"status": "x" * 10_000_000}])
-def test_ten_megabytes_of_a_text_make_a_short_message(fields: dict[str, object]) -> None:
-    (problem,) = problems(one(**fields))
-
-    assert len(problem) < 200
-
-
-def test_half_a_surrogate_pair_leaves_a_file_that_is_utf_8() -> None:
-    title = "\ud800 and \u2028"
-    text = codec.render(codec.decode(one(title=title)))
-
-    assert json.loads(text.encode("utf-8"))["tasks"][0]["title"] == title
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"\xff\xfe\x00", b"{'tasks': []}", b"[1,]"])

@@ -8,6 +8,7 @@ import pytest
 
 from harness_lib.state import codec
 from harness_lib.state.codec import ContractError
+from tests.state.documents import one, said
 
 LARGEST = 9007199254740991
 YEAR = 31622400
@@ -16,17 +17,6 @@ SHELL = "text that a shell can be given (no NUL character)"
 STATUSES = "pending, in_progress, completed, failed"
 GIT = "the name of a git object"
 MOMENT = "a moment such as 2025-07-01T10:00:00Z"
-
-
-def said(document: object) -> list[str]:
-    """Return all that is said about `document`."""
-    with pytest.raises(ContractError) as caught:
-        codec.decode(document)
-    return [str(problem) for problem in caught.value.problems]
-
-
-def one(**fields: object) -> dict[str, Any]:
-    return {"tasks": [{"id": "t1", "status": "pending", **fields}]}
 
 
 def attempt(**fields: object) -> dict[str, Any]:
@@ -156,15 +146,6 @@ def test_a_value_of_sixty_characters_is_shown_whole() -> None:
     assert f"is '{'x' * 58}', must" in said(one(status="x" * 58))[0]
     assert f"is '{'x' * 59}…, must" in said(one(status="x" * 59))[0]
     assert f"is '{'x' * 59}…, must" in said(one(status="x" * 6000))[0]
-
-
-def test_an_id_that_stands_twice_is_named_where_it_stands_again() -> None:
-    tasks = [{"id": name, "status": "pending"} for name in ("a", "b", "a", "a")]
-
-    assert said({"tasks": tasks}) == [
-        "tasks[2].id: is 'a', which another task has already",
-        "tasks[3].id: is 'a', which another task has already",
-    ]
 
 
 def message(count: int) -> list[str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.errors import EnvSetupError, HarnessError, RefusedError
+from harness_lib.errors import EnvSetupError, HarnessError
 from harness_lib.rules.selection import UNPROVEN
 from harness_lib.state.codec import ContractError
 from harness_lib.state.filestore import generations
@@ -42,14 +42,6 @@ def error(act: Callable[[], object]) -> tuple[type[HarnessError], str, str | Non
     with pytest.raises(HarnessError) as caught:
         act()
     return type(caught.value), caught.value.message, caught.value.hint
-
-
-def test_a_list_that_is_there_is_not_made_again(store: Store, root: Root) -> None:
-    assert error(lambda: store.create(State())) == (
-        RefusedError,
-        f"{root.state} exists already.",
-        "Look at it with: harness status",
-    )
 
 
 def test_what_is_made_keeps_the_contract(root: Root) -> None:

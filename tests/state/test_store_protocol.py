@@ -226,34 +226,10 @@ def test_a_dependency_may_be_named_twice(store: api.Store) -> None:
     assert store.ask().dependents("task-001") == ("task-002",)
 
 
-def test_a_lease_has_expired_at_its_last_moment(store: api.Store) -> None:
-    held = FIRST._replace(status="in_progress", claimed_by="one", lease_expires_at="2025-07-01T10:00:00Z")
-    with store.transaction() as tx:
-        tx.replace(held)
-    assert [task.id for task in store.ask().expired()] == ["task-001"]
-    with store.transaction() as tx:
-        tx.replace(held._replace(lease_expires_at="2025-07-01T10:00:01Z"))
-    assert store.ask().expired() == ()
-
-
-def test_a_failed_task_may_be_halted(store: api.Store) -> None:
-    with store.transaction() as tx:
-        tx.replace(FIRST._replace(status="failed", attempts=1, halt="CONFIG: no check"))
-    assert [task.id for task in store.ask().halted()] == ["task-001"]
-
-
 def test_only_our_own_names_of_tasks_are_counted_on(store: api.Store) -> None:
     with store.transaction() as tx:
         tx.add([Task(name) for name in ("7", "old-task-8", "task-task-9", "task-x")])
     assert store.ask().highest_number() == 2
-
-
-def test_a_session_that_is_not_there_may_be_removed(store: api.Store) -> None:
-    with store.transaction() as tx:
-        tx.add_session(Session(1, "one", "here"))
-    with store.transaction() as tx:
-        tx.remove_session(9)
-    assert [each.number for each in store.ask().sessions()] == [1]
 
 
 def test_a_list_that_is_started_over_is_empty_and_keeps_its_settings(store: api.Store) -> None:

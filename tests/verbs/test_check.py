@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from harness_lib.system.files import private_names
-from tests.verbs.project import Agent, Project, begin
+from tests.verbs.project import Agent, Project
 
 
 def paths(said: dict[str, Any]) -> list[str]:
@@ -144,24 +143,3 @@ def test_repair_without_anything_good_writes_nothing(project: Project, agent: Ag
     agent.fails(4, "check", "--repair")
     assert project.file.read_text(encoding="utf-8") == "{"
     assert "no good earlier state is left" in agent.fails(1, "check")["message"]
-
-
-def test_repair_mends_all_that_is_ours_and_says_what_it_was(project: Project, agent: Agent) -> None:
-    """A torn line of the log, and what a deleted `.harness/` had; tests/state says what else."""
-    begin(agent)
-    log, private = project.top / "harness-progress.txt", project.top / ".harness"
-    with log.open("a", encoding="utf-8") as stream:
-        stream.write("[2025-07-01T10:00:00Z] [SESSION-1] WA")
-    for path in sorted(private.rglob("*"), reverse=True):
-        path.rmdir() if path.is_dir() else path.unlink()
-    private.rmdir()
-
-    repaired = agent.ok("check", "--repair")["repaired"]
-
-    assert any("harness-progress.txt" in each for each in repaired)
-    assert project.log[-2].endswith("WA")
-    assert "WARN" in project.log[-1]
-    assert (private / ".gitignore").read_bytes() == private_names.RULES
-    assert (private / "summary.json").exists()
-    assert list((private / "generations").iterdir())
-    assert agent.ok("check", "--repair")["repaired"] == []

@@ -53,12 +53,6 @@ def test_every_trouble_has_a_cure(project: Project, one: Agent) -> None:
     assert finding(said, lock)["cure"] == "the next command takes it over"
 
 
-def test_the_lock_directory_of_a_living_session_is_no_trouble(project: Project, one: Agent) -> None:
-    one.ok("start")
-    lock = str(mkdir_lock.path_for(project.top))
-    assert "stands for the living process" in finding(one.ok("doctor"), lock)["what"]
-
-
 def test_no_repository_is_bad(tmp_path: Path, make_project: Make) -> None:
     agent = make_project(bare=True).agent()
     agent.cwd = tmp_path

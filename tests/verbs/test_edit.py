@@ -135,15 +135,6 @@ def test_editing_lifts_the_halt_of_a_session_that_met_a_task_without_a_check(
     agent.ok("finish")
 
 
-def test_editing_lifts_the_halt_of_a_task(project: Project, agent: Agent) -> None:
-    agent.ok("add", "First", "--validate", "true", "--red-first")
-    agent.fails(3, "claim")
-    assert project.task()["halt"]
-    said = agent.ok("edit", "task-001", "--validate", "false")
-    assert "halt" not in project.task()
-    assert "can go on" in said["message"]
-
-
 def test_a_trusted_list_stays_trusted_with_its_new_command(project: Project, agent: Agent) -> None:
     agent.ok("add", "First", "--validate", "false")
     project.git("add", "--force", "harness-tasks.json")

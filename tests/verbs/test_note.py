@@ -38,15 +38,6 @@ def test_anybody_may_note_at_any_status(project: Project, one: Agent) -> None:
     assert project.task()["status"] == "completed"
 
 
-def test_a_note_of_a_worker_outlives_its_failed_attempt(project: Project, agent: Agent) -> None:
-    agent.ok("add", "One", "--validate", "false")
-    agent.ok("claim")
-    agent.ok("note", "task-001", "the obvious way does not work")
-    agent("finish")
-    assert project.task()["attempts"] == 1
-    assert "- task-001: the obvious way does not work" in agent.ok("claim")["brief"]
-
-
 def test_the_same_words_are_one_note_and_the_oldest_of_too_many_goes_with_a_warning(
     project: Project, one: Agent
 ) -> None:

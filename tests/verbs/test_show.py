@@ -32,15 +32,6 @@ def test_everything_about_a_task_is_shown(project: Project, agent: Agent) -> Non
     assert (project.file.read_bytes(), project.log) == before
 
 
-def test_long_and_hostile_texts_are_cut_and_made_harmless(project: Project, agent: Agent) -> None:
-    agent.ok("add", "First", "--description", "\x1b[2Jx\n" * 1000, "--validate", "true")
-    project.edit_task(error_log=["[TEST_FAIL] " + "e" * 490] * 500)
-    said = agent("show", "task-001")
-    assert said.code == 0
-    assert "\x1b" not in said.out
-    assert len(said.out) < 20_000
-
-
 def test_pause_removes_the_marker_and_start_puts_it_back(project: Project, agent: Agent) -> None:
     agent.ok("add", "First", "--validate", "true")
     before = project.file.read_bytes(), project.log

@@ -18,23 +18,6 @@ def one(agent: Agent) -> Agent:
     return agent
 
 
-def test_the_counts_name_each_status_and_compute_blocked(project: Project, agent: Agent) -> None:
-    project.write(
-        {"id": "a", "status": "completed"},
-        {"id": "b", "status": "failed", "attempts": 3},
-        {"id": "c", "status": "failed", "attempts": 1},
-        {"id": "d", "depends_on": ["b"]},
-        {"id": "e"},
-        {"id": "f", "status": "in_progress"},
-    )
-    first = agent("status").out.splitlines()[0]
-    assert first.endswith(
-        "16 %: 1 of 6 completed, 1 in progress, 2 failed (1 for good), 2 pending (1 blocked)"
-    )
-    counts = agent.ok("status")["counts"]
-    assert (counts["blocked"], counts["permanent"], counts["retryable"]) == (1, 1, 1)
-
-
 def test_the_bar_is_full_only_when_all_is_done(project: Project, agent: Agent) -> None:
     for done, bar in ((0, 0), (1, 6), (2, 13), (3, 20)):
         project.write(*({"id": f"t{n}", "status": "completed" if n < done else "pending"} for n in range(3)))
@@ -84,13 +67,6 @@ def test_sessions_are_counted_and_a_dead_owner_is_told(one: Agent) -> None:
     assert "its owner is gone" in one("status").out
 
 
-def test_what_a_person_must_do_is_said(project: Project, agent: Agent) -> None:
-    project.write({"id": "a", "halt": "CONFIG: Missing validation.command"})
-    halt = "a: CONFIG: Missing validation.command (harness show a)"
-    assert f"a person must act:\n  {halt}" in agent("status").out
-    assert agent.ok("status")["halts"] == [halt]
-
-
 def test_whether_the_hooks_hold_anybody_is_said(project: Project, one: Agent) -> None:
     assert "hooks: on, but no agent here loads them" in one("status").out
     one.ok("hooks", "install", "--agent", "claude")
@@ -134,15 +110,6 @@ def test_texts_of_a_list_cannot_draw_on_the_terminal(project: Project, agent: Ag
         out = agent(*verb).out
         assert "\x1b" not in out
         assert "\nnext: harness trust" not in out.replace("next: harness trust\n", "", 1)
-
-
-def test_a_broken_list_is_shown_from_the_last_good_one_with_a_warning(project: Project, one: Agent) -> None:
-    project.file.write_text('{"tasks": [', encoding="utf-8")
-    said = one("status")
-    assert said.code == 0
-    assert "task-001: One" in said.out
-    assert "harness check --repair" in said.err
-    assert project.file.read_text(encoding="utf-8") == '{"tasks": ['
 
 
 @pytest.mark.usefixtures("asked_once")

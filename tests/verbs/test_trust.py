@@ -214,32 +214,3 @@ def test_the_init_script_is_named_where_it_alone_is_new(clone: Project, visitor:
         visitor.ok("validate", "task-001")
     script.unlink()
     assert refused(visitor).startswith(f"The script {script} is gone since")
-
-
-def test_a_script_that_is_committed_and_then_pulled_anew_is_asked_about_beside_a_list_of_ones_own(
-    project: Project, agent: Agent
-) -> None:
-    agent.ok("add", "First", "--validate", "true")
-    project.put("harness-init.sh", "true\n")
-    project.commit("Share the script")
-    agent.ok(*YES, HARNESS_TRUST="1")
-    agent.ok("start")
-    agent.ok("stop")
-    project.put("harness-init.sh", "touch ran\n")
-    project.commit("Pulled from somebody")
-
-    error = agent.fails(8, "start")["error"]
-
-    assert "harness-init.sh is new or has changed" in error["message"]
-    assert not (project.top / "ran").exists()
-
-
-def test_commands_that_a_pull_has_changed_are_asked_about_again(clone: Project, visitor: Agent) -> None:
-    script = clone.put("harness-init.sh", "true\n")
-    visitor.ok(*YES, HARNESS_TRUST="1")
-    clone.edit_task(validation={"command": "touch other"})
-    assert refused(visitor).startswith(f"Commands in {clone.file} are new or have changed since")
-    assert "harness-init.sh" not in refused(visitor)
-    script.write_text("false\n", encoding="utf-8")
-    both = f"Commands in {clone.file} and the script {script} are new or have changed since"
-    assert refused(visitor).startswith(both)

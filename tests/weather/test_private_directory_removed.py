@@ -89,8 +89,7 @@ def test_no_attempt_of_a_run_ends_or_counts_because_the_directory_goes_at_any_mo
     ]
     assert "goes back" not in said
     assert "could not" not in said
-    workshop.done_is_done()
-    workshop.nothing_is_left_over()
+    workshop.all_is_well()
     _were(moments, "open /logs/task-001/1-agent-1.log", "open /logs/task-001/1.log", "start sh")
 
 

@@ -85,24 +85,6 @@ def test_who_follows_the_prose_and_lives_is_waited_for_and_named(
     assert carried_pid(root) == owner.pid
 
 
-def test_a_change_that_waited_sees_what_the_prose_wrote_meanwhile(
-    store: Store, root: Root, owner: Owner
-) -> None:
-    path = mkdir_lock.path_for(root.path)
-    path.mkdir()
-    (path / "pid").write_text(f"{owner.pid}\n", encoding="ascii")
-    # A peer in the prose's own words: it writes the list and gives its lock up while we wait for it.
-    edit = (
-        'sed "s/Second/By the prose/" "$1/harness-tasks.json" >"$1/harness-tasks.json.tmp" && '
-        'mv "$1/harness-tasks.json.tmp" "$1/harness-tasks.json" && rm -r "$2"'
-    )
-    with subprocess.Popen(["sh", "-c", edit, "sh", str(root.path), str(path)]):
-        touch(store)
-
-    assert [task.title for task in store.read().state.tasks] == ["First", "By the prose", ""]
-    assert store.read().state.session_count == 1
-
-
 def test_what_is_not_ours_is_named(store: Store, root: Root) -> None:
     path = mkdir_lock.path_for(root.path)
     path.symlink_to(root.path)

@@ -147,18 +147,6 @@ def test_a_broken_list_is_restored_with_one_sentence_and_the_same_in_the_log(
     assert store.warnings == tuple(said)
 
 
-def test_a_lost_list_is_restored(store: Store, root: Root) -> None:
-    whole = store.read().state
-    root.state.unlink()
-
-    assert store.read().state == whole
-    warnings = change(store)
-
-    assert "is missing: restored" in warnings[0]
-    assert broken_files(root) == []
-    assert store.read().state.tasks[0].attempts == 1
-
-
 def test_a_store_keeps_what_it_has_said_and_no_list_of_before(store: Store, root: Root) -> None:
     """A run makes thousands of changes, and each of them has a whole list of tasks."""
     root.state.unlink()
@@ -185,16 +173,6 @@ def test_a_store_says_each_thing_once(store: Store, root: Root) -> None:
     assert warning.startswith("The change is made, but the log could not be written: ")
 
 
-def test_without_generations_the_backup_is_used(store: Store, root: Root) -> None:
-    change(store)
-    for path in root.generations.iterdir():
-        path.unlink()
-    root.state.write_text("{", encoding="utf-8")
-
-    assert "harness-tasks.json.bak" in change(store)[0]
-    assert store.read().state.tasks[0].attempts == 1
-
-
 def test_a_backup_that_the_prose_wrote_after_our_last_change_goes_first(store: Store, root: Root) -> None:
     document = json.loads(root.state.read_bytes())
     document["tasks"][0]["title"] = "Changed by the prose"
@@ -202,18 +180,6 @@ def test_a_backup_that_the_prose_wrote_after_our_last_change_goes_first(store: S
     root.state.write_text("{", encoding="utf-8")
 
     assert store.read().state.tasks[0].title == "Changed by the prose"
-
-
-def test_generations_that_are_broken_themselves_are_passed_over(store: Store, root: Root) -> None:
-    change(store)
-    newest = max(root.generations.iterdir())
-    newest.write_bytes(newest.read_bytes()[:50])
-    root.state.unlink()
-    root.backup.unlink()
-
-    change(store)
-
-    assert store.read().state.tasks[0].attempts == 1
 
 
 def test_with_nothing_good_left_it_is_said_what_to_do_and_nothing_is_written_but_the_seed_s_line(
@@ -249,14 +215,6 @@ def test_a_list_that_cannot_be_opened_is_said_to_be_so(root: Root) -> None:
     message = f"{root.state} cannot be read: Is a directory"
     hint = "See what lies there and who may read it: harness doctor"
     assert error(Store(root).read) == (EnvSetupError, message, hint)
-
-
-def test_a_list_that_is_a_link_is_not_followed(root: Root) -> None:
-    (root.path / "other").write_text('{"tasks": []}', encoding="utf-8")
-    root.state.symlink_to(root.path / "other")
-
-    with pytest.raises(EnvSetupError):
-        Store(root).read()
 
 
 @pytest.mark.parametrize("text", ["[]", '"tasks"', "null", '{"tasks": [{"id": "a"}]}', '{"tasks": {}}'])

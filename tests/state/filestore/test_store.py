@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from harness_lib.errors import EnvSetupError
-from harness_lib.state import codec, summary
+from harness_lib.state import summary
 from harness_lib.state.filestore import generations
 from harness_lib.state.filestore.store import Store
 from harness_lib.system.files import append_log
@@ -77,13 +77,6 @@ def test_a_lock_directory_that_cannot_be_made_is_told_and_nothing_is_changed(
         rename(store, "New")
 
 
-def test_reading_writes_nothing(root: Root) -> None:
-    root.state.write_text('{"tasks": []}', encoding="utf-8")
-
-    assert Store(root).read().state.tasks == ()
-    assert [path.name for path in root.path.iterdir()] == ["harness-tasks.json"]
-
-
 def test_no_change_is_lost_between_processes_and_readers_always_see_a_whole_list(
     store: Store, root: Root
 ) -> None:
@@ -105,32 +98,12 @@ def test_no_change_is_lost_between_processes_and_readers_always_see_a_whole_list
     assert len(append_log.tail(root.log, 100)) == 48
 
 
-def test_deleting_the_private_directory_loses_no_task(store: Store, root: Root) -> None:
-    for path in sorted(root.private.rglob("*"), reverse=True):
-        path.rmdir() if path.is_dir() else path.unlink()
-    root.private.rmdir()
-
-    rename(store, "New")
-
-    assert [task.title for task in store.read().state.tasks] == ["New", "Second", ""]
-
-
 def test_a_root_that_cannot_be_written_is_the_machine_s_fault(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.touch()
 
     with pytest.raises(EnvSetupError):
         Store(Root(file)).create(State())
-
-
-def test_trusted_text_and_strict_reading_agree(store: Store, root: Root) -> None:
-    rename(store, 'ü \ud800 \u2028 \\ "')
-    trusted = store.read().state
-
-    root.summary.unlink()
-
-    assert store.read().state == trusted
-    assert codec.decode(document(root)) == trusted
 
 
 def test_a_list_that_is_begun_knows_when(root: Root) -> None:

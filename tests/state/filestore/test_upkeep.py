@@ -158,13 +158,3 @@ def test_the_directory_of_the_prose_is_told_by_whom_it_stands_for(store: Store, 
     (directory / "pid").write_text(f"{dead.pid}\n", encoding="ascii")
     gone = f"{directory} stands for process {dead.pid}, which is gone"
     assert oddities(store) == [("warn", gone, "the next command takes it over")]
-
-
-def test_hooks_are_switched_by_the_marker_alone(store: Store, root: Root) -> None:
-    assert not store.hooks_are_on()
-    store.switch_hooks(on=True)
-    assert store.hooks_are_on()
-    assert root.marker.exists()
-    store.switch_hooks(on=False)
-    store.switch_hooks(on=False)
-    assert not store.hooks_are_on()

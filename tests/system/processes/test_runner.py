@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -153,7 +154,9 @@ class TestNothingIsLeft:
         daemon = log.parents[2] / "daemon"
         (log.parents[2] / "daemon.py").write_text(DAEMON, encoding="utf-8")
 
-        assert run(f"{sys.executable} daemon.py; until [ -f daemon ]; do sleep 0.02; done", log).ok
+        assert run(
+            f"{shlex.quote(sys.executable)} daemon.py; until [ -f daemon ]; do sleep 0.02; done", log
+        ).ok
 
         assert not process.alive(pid_in(daemon))
 

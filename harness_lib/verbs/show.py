@@ -163,7 +163,9 @@ def _claim(task: Task) -> Iterator[str]:
     if task.claimed_by:
         lease = f", leased until {task.lease_expires_at}" if task.lease_expires_at else ""
         where = f" in {task.worktree}" if task.worktree else ""
-        yield f"claimed by {task.claimed_by} at {task.claimed_at}{where}{lease}"
+        yield quoting.one_line(
+            f"claimed by {task.claimed_by} at {task.claimed_at}{where}{lease}", LINE_LENGTH
+        )
     if task.started_at_commit:
         yield f"last attempt began at commit {task.started_at_commit[:12]}"
     if task.completed_at:

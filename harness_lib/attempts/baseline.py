@@ -15,7 +15,7 @@ from harness_lib.attempts import (
     rescue_refs,
     under_way,
 )
-from harness_lib.checks import check_of
+from harness_lib.checks import fingerprint
 from harness_lib.core import git_access, rights
 from harness_lib.core.context import Context
 from harness_lib.errors import RefusedError
@@ -109,7 +109,7 @@ def before_subject(root: Path) -> str:
 def plain_gate(task: Task, surveyed: Baseline) -> Gate:
     """Return the gate of a task that protects no files; needs no git."""
     return Gate(
-        command=check_of(task).fingerprint(),
+        command=fingerprint(task),
         cwd=task.validation.cwd,
         before=surveyed.before,
         branch=surveyed.branch,
@@ -140,7 +140,7 @@ def regate(ctx: Context, task: Task) -> Task:
     if task.gate is None:
         return task
     gate = task.gate._replace(
-        command=check_of(task).fingerprint(),
+        command=fingerprint(task),
         cwd=task.validation.cwd,
         protected=protected_tree(ctx, task),
         judges=judge_files.tree(ctx, task),
@@ -157,7 +157,7 @@ def touched(ctx: Context, task: Task) -> tuple[str, ...]:
         return ("gate",) if task.worktree else ()
     protected = protected_tree(ctx, task)
     at_claim = task._replace(validation=task.validation._replace(cwd=task.gate.cwd))
-    fields = gates.changed(task.gate, check_of(at_claim).fingerprint(), task.validation.cwd, protected)
+    fields = gates.changed(task.gate, fingerprint(at_claim), task.validation.cwd, protected)
     if not fields and gate_copy.differs(ctx, task):
         return ("gate",)
     if "protected" not in fields or task.gate.protected is None or protected is None:

@@ -8,7 +8,7 @@ The checkout stays there between two slices: its set-up may take as long as a sl
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import NamedTuple
 
 from harness_lib.attempts import check, recheck, worktree_slots
@@ -94,6 +94,13 @@ def at_end_of(ctx: Context, commit: str) -> Iterator[Context]:
         with recheck.clean_checkout(ctx, place.slot(0), commit) as clean:
             yield clean
         worktree_slots.drop_checks(ctx, place)
+
+
+def beside(ctx: Context, commit: str) -> AbstractContextManager[Context]:
+    """Give a clean checkout of `commit` beside the work tree of the attempt, outside of the project."""
+    if worktree_slots.is_ours(ctx, ctx.git):
+        return recheck.clean_checkout(ctx, ctx.git.top.with_name(f"{ctx.git.top.name}-judged"), commit)
+    return at_end_of(ctx, commit)
 
 
 def settle(ctx: Context) -> StopReason | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from functools import partial
 
 from harness_lib.attempts import (
     commit,
@@ -12,10 +12,8 @@ from harness_lib.attempts import (
     leased_check,
     merge_queue,
     outcome,
-    recheck,
     requeue,
     second_judgement,
-    worktree_slots,
 )
 from harness_lib.attempts.evaluate import Evaluation
 from harness_lib.core import quoting
@@ -42,7 +40,7 @@ def complete(
     oid = commit.commit_object(ctx, evaluation.head, task, evaluation.tree)
     # Without what was untracked before the attempt: that is not its work.
     tree = ctx.git.tree_of(oid)
-    judged = second_judgement.judge(ctx, task, tree, lambda commit: _clean(ctx, commit), known)
+    judged = second_judgement.judge(ctx, task, tree, partial(committed.beside, ctx), known)
     if judged.objections and is_guarded(task):
         return _object(ctx, session, task, oid, judged)
     if judged.vacuous and is_guarded(task) and not task.accepted and "vacuous" not in task.sent_back:
@@ -62,13 +60,6 @@ def complete(
 def is_guarded(task: Task) -> bool:
     """Return whether work that passes only by changing what judges it is not completed, but sent back."""
     return for_person.is_merged(task) or judges.AUTO in task.validation.protect
-
-
-def _clean(ctx: Context, commit: str) -> AbstractContextManager[Context]:
-    """Give a clean checkout of `commit` beside the work tree of the attempt, outside of the project."""
-    if worktree_slots.is_ours(ctx, ctx.git):
-        return recheck.clean_checkout(ctx, ctx.git.top.with_name(f"{ctx.git.top.name}-judged"), commit)
-    return committed.at_end_of(ctx, commit)
 
 
 def _object(

@@ -5,6 +5,7 @@ Source: docs/design.md, "At the finish"; the recovery matrix asks the same quest
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 from harness_lib import typed
@@ -12,7 +13,10 @@ from harness_lib.attempts import (
     baseline,
     check,
     check_inputs,
+    commit,
+    committed,
     conversions,
+    held_out_check,
     judge_files,
     leased_check,
     merge_blockers,
@@ -100,6 +104,11 @@ def judge(ctx: Context, questions: Questions, task: Task, *, suffix: str = "") -
         )
     if checked.passed and head is None:
         raise _nothing_to_commit_on(ctx, task)
+    if checked.passed and task.validation.hidden is not None:
+        suffix = f"-{task.attempts + 1}{suffix}"
+        oid = commit.commit_object(ctx, head or "", task, tree)
+        held = held_out_check.judge(ctx, task, oid, partial(committed.beside, ctx), suffix=suffix)
+        checked = checked if held.passed else held
     return Evaluation(
         checked,
         tree,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 
 from harness_lib.attempts import check, outcome
@@ -23,22 +24,31 @@ def run(ctx: Context, task: Task, *, suffix: str = "", holder: Task | None = Non
 
     `holder`: the task that the caller has claimed, if it is another one.
     """
+    name = f"{task.attempts + 1}{suffix}"
+    return while_held(
+        ctx,
+        holder or task,
+        lambda on_tick, tick: check.run_check(ctx, task, log_name=name, on_tick=on_tick, tick=tick),
+    )
+
+
+def while_held(
+    ctx: Context, holder: Task, run_one: Callable[[Callable[[], bool], float], Checked]
+) -> Checked:
+    """Return what `run_one` does, which is given what keeps the claim of `holder` alive, and how often.
+
+    Raises LeaseLostError if it is lost meanwhile.
+    """
     lost: list[LeaseLostError] = []
 
     def go_on() -> bool:
         try:
-            renew(ctx, holder or task)
+            renew(ctx, holder)
         except LeaseLostError as error:
             lost.append(error)
         return not lost
 
-    checked = check.run_check(
-        ctx,
-        task,
-        log_name=f"{task.attempts + 1}{suffix}",
-        on_tick=go_on,
-        tick=max(1.0, ctx.lease_seconds / RENEWALS_PER_LEASE),
-    )
+    checked = run_one(go_on, max(1.0, ctx.lease_seconds / RENEWALS_PER_LEASE))
     if lost:
         raise lost[0]
     return checked

@@ -26,7 +26,7 @@ from harness_lib.attempts import (
     worktree_slots,
 )
 from harness_lib.attempts.intents import resume
-from harness_lib.checks import check_of
+from harness_lib.checks import fingerprint
 from harness_lib.core import halts, ownership, sessions
 from harness_lib.core.context import Context
 from harness_lib.errors import HeldError, LeaseLostError
@@ -162,7 +162,7 @@ def _take_over_next(ctx: Context, session: Session, seen: set[str], *, fresh: bo
 def _gated(task: Task, branch: str | None) -> Task:
     """Return `task` with a gate if the prose, which knows none, has claimed it: from now on it is missed."""
     if task.gate is None and task.worktree is None:
-        return task._replace(gate=Gate(check_of(task).fingerprint(), task.validation.cwd, branch=branch))
+        return task._replace(gate=Gate(fingerprint(task), task.validation.cwd, branch=branch))
     return task
 
 

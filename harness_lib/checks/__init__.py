@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from harness_lib import sha256
 from harness_lib.checks.shell import ShellCheck
 
 if TYPE_CHECKING:
@@ -19,3 +20,16 @@ if TYPE_CHECKING:
 def check_of(task: Task) -> Check:
     """Return what decides whether `task` is done; one without a check has one that is not given."""
     return ShellCheck.of(task)
+
+
+def held_out(task: Task) -> str:
+    """Return which held-out check must pass beside that of `task`, and who is told of it; "" where none."""
+    asked = task.validation
+    names = " with names" if asked.hidden_names else ""
+    return f"{asked.hidden.sha256}{names}" if asked.hidden else ""
+
+
+def fingerprint(task: Task) -> str:
+    """Return the fingerprint of the check of `task`, with the held-out one if it has one."""
+    seen, hidden = check_of(task).fingerprint(), held_out(task)
+    return f"sha256:{sha256.digest(f'{seen} {hidden}'.encode())}" if hidden else seen

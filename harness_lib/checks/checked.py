@@ -15,7 +15,7 @@ class Checked(NamedTuple):
     """What a check said: the verdict, one line why, the end of its output, and where all of it is.
 
     `gist` is what is most worth reading of the output, in a line; `without` names the variables that it was
-    not given, or not whole; `seconds` is how long the check took.
+    not given, or not whole; `seconds` is how long the check took. `held_out`: a held-out check says it.
     """
 
     verdict: Verdict
@@ -25,6 +25,7 @@ class Checked(NamedTuple):
     gist: str = ""
     without: tuple[str, ...] = ()
     seconds: float = 0.0
+    held_out: bool = False
 
     @property
     def passed(self) -> bool:

@@ -251,11 +251,12 @@ def _value(item: Item, known: Given) -> Any:
             return _flag(first) if first else None
         case "choice":
             return (first or "").upper() or None
-        case "list":
-            return [part.strip() for _, said in item.fields.get(word, ()) for part in said.split(",")]
-    if known.typed.repeats:
-        return "\n".join(said for _, said in item.fields.get(word, ())) or None
-    return first
+    said = [value for _, value in item.fields.get(word, ())]
+    if known.kind.form == "list":
+        return [part.strip() for value in said for part in value.split(",")]
+    if known.kind.form == "record":
+        return said
+    return ("\n".join(said) or None) if known.typed.repeats else first
 
 
 def _number(text: str | None) -> int | str | None:

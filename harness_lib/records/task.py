@@ -58,6 +58,13 @@ DEFAULT_TIMEOUT_SECONDS = 300
 DEFAULT_MAX_ATTEMPTS = 3
 
 
+class HeldOut(NamedTuple):
+    """A held-out check; what it is made of is kept outside of the list, in the person's data directory."""
+
+    sha256: Annotated[str, About(STRING, "SHA-256 of what is kept there.", required=True, always=True)]
+    extra: Extra = NO_EXTRA
+
+
 class Validation(NamedTuple):
     """The check that decides whether the task is done."""
 
@@ -122,6 +129,35 @@ class Validation(NamedTuple):
                 None,
                 "the check must fail before work starts",
                 words=("red_first", "red first"),
+            ),
+        ),
+    ] = False
+    hidden: Annotated[
+        HeldOut | None,
+        About(
+            record(HeldOut),
+            "A check that agents do not see, which must pass too; in an imported file what `--hidden` takes.",
+            typed=Typed(
+                "--hidden",
+                "CMD|FILE[:PATH]",
+                "a held-out check, which agents do not see: a command, an executable file, or a file that is "
+                "put at PATH for it (alone, the task's own check runs with it); may be repeated",
+                "instead of what was held out; may be repeated",
+                words=("hidden", "held out"),
+            ),
+        ),
+    ] = None
+    hidden_names: Annotated[
+        bool,
+        About(
+            FLAG,
+            "An agent is told the names of held-out tests that fail.",
+            null=False,
+            typed=Typed(
+                "--hidden-names",
+                None,
+                "tell agents the names of held-out tests that fail",
+                words=("hidden_names", "hidden names"),
             ),
         ),
     ] = False

@@ -30,10 +30,10 @@ KEYS = {word.replace("_", " "): known.typed.words[0] for known in given.FIELDS f
 REPEATABLE = frozenset(
     known.typed.words[0]
     for known in given.FIELDS
-    if known.typed.words and (known.typed.repeats or known.kind.form == "list")
+    if known.typed.words and (known.typed.repeats or known.kind.form in {"list", "record"})
 )
 # What names one item; all else that is said of a group holds for what is below it.
-OWN = frozenset({"id", "check"})
+OWN = frozenset({"id", "check", "hidden"})
 
 _TAB = 4
 # How far an item is indented to be below another, and not beside it.
@@ -138,9 +138,11 @@ def _group(items: list[Item]) -> None:
 
 def _inherit(item: Item, group: Item) -> None:
     for name, values in group.fields.items():
+        if name in OWN:
+            continue
         if name in REPEATABLE:
             item.fields[name] = [*values, *item.fields.get(name, ())]
-        elif name not in OWN:
+        else:
             item.fields.setdefault(name, values)
     item.fields["description"] = [
         (group.line, f"Part of: {group.title}"),

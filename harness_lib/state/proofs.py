@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 
 from harness_lib import sha256
-from harness_lib.checks import check_of
+from harness_lib.checks import check_of, held_out
 from harness_lib.task import State, Task
 
 
@@ -71,4 +71,7 @@ def _sealed(task: Task) -> Task:
 def _proof(task: Task) -> str:
     check = check_of(task)
     parts = [task.id, task.fence, check.text, check.cwd, task.completed_commit]
+    if hidden := held_out(task):
+        # Proofs of an earlier harness are without.
+        parts.append(hidden)
     return "sha256:" + sha256.digest(json.dumps(parts).encode())

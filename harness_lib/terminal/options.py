@@ -96,6 +96,8 @@ def _add_field(parser: ArgumentParser | _ArgumentGroup, field: Given, *, editing
     match field.kind.form:
         case "flag":
             more["action"] = BooleanOptionalAction if editing else "store_true"
+        case "record":
+            more["action"] = "append"
         case "list":
             more |= {"action": "extend", "type": names} if about.splits else {"action": "append"}
         case "integer":

@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 
 from harness_lib import typed
 from harness_lib.checks import check_of
-from harness_lib.core import add_tasks, lint_tasks, ownership, proposals, quoting
+from harness_lib.core import add_tasks, held_out, lint_tasks, ownership, proposals, quoting
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import UsageError
@@ -39,7 +39,9 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
         return _proposed(ctx, args)
     if args.title is None or args.dismiss:
         raise UsageError("A task needs a title.", "See: harness add --help")
-    draft = given.with_values(Task("", args.title), options.typed_task(args))
+    blank = Task("", args.title)
+    changes = held_out.typed_with(ctx, options.typed_task(args), blank, typed.harness("add", rest="…"))
+    draft = given.with_values(blank, changes)
     return proposals.propose(ctx, draft) if ctx.env.get(ownership.SUPERVISED) else run(ctx, draft)
 
 

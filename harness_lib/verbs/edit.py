@@ -14,7 +14,7 @@ from typing import Any
 from harness_lib import typed
 from harness_lib.attempts import baseline, gate_copy, worktree_slots
 from harness_lib.checks import check_of
-from harness_lib.core import add_tasks, edit_settings, manual_edit, ownership, quoting, rights
+from harness_lib.core import add_tasks, edit_settings, held_out, manual_edit, ownership, quoting, rights
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import RefusedError, UsageError
@@ -23,7 +23,7 @@ from harness_lib.records.given import Given
 from harness_lib.rules import failures, halting, leases, transitions
 from harness_lib.runs import remedies
 from harness_lib.state.api import Questions
-from harness_lib.task import MODES, Task
+from harness_lib.task import MODES, HeldOut, Task
 from harness_lib.terminal import options
 from harness_lib.terminal.screen import Screen
 
@@ -64,7 +64,10 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     if not of_list and not changes:
         raise UsageError("No change was given.", "See: harness edit --help")
     if args.id is not None:
-        return run(ctx, args.id, changes)
+        old = ownership.require_task(ctx.store.ask(), args.id)
+        return run(
+            ctx, args.id, held_out.typed_with(ctx, changes, old, typed.harness("edit", old.id, rest="…"))
+        )
     return edit_settings.run(
         ctx,
         mode=args.mode,
@@ -199,6 +202,8 @@ def _describe_changes(old: Task, new: Task) -> str:
 
 
 def _as_json(value: object) -> str:
+    if isinstance(value, HeldOut):
+        value = value.sha256
     return quoting.one_line(json.dumps(value, ensure_ascii=False), SHOWN)
 
 

@@ -11,6 +11,7 @@ from harness_lib import typed
 from harness_lib.checks import check_of
 from harness_lib.core import (
     add_tasks,
+    held_out,
     import_parse,
     import_plan,
     lint_tasks,
@@ -78,6 +79,7 @@ def run(ctx: Context, source: Source, *, form: Format | None = None, dry_run: bo
     drafts = (
         import_parse.json_tasks(source.data) if form == "json" else import_parse.markdown_tasks(source.data)
     )
+    drafts = held_out.imported(ctx, drafts, again, dry_run=dry_run)
     spent = add_tasks.spent_ids(ctx)
     if dry_run:
         plan = import_plan.plan(ctx.store.ask(), drafts, spent)

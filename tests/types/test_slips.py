@@ -121,10 +121,10 @@ SLIPS = {
         "Incompatible return value",
     ),
     "a check that is asked for what it does not say": Slip(
-        "attempts/baseline.py",
+        "checks/__init__.py",
         "check_of(task).fingerprint()",
         "check_of(task).hash()",
-        "attempts/baseline.py",
+        "checks/__init__.py",
         'no attribute "hash"',
     ),
     "a reason to stop that is misspelt": Slip(

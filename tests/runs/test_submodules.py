@@ -185,6 +185,28 @@ def test_files_of_a_submodule_that_nobody_has_committed_are_kept(submodule: Work
     submodule.nothing_is_left_over()
 
 
+@pytest.mark.parametrize("where", ["lib", "own"])
+def test_no_program_that_an_agent_has_set_in_a_repository_of_its_own_runs_in_harness(
+    submodule: Workshop, tmp_path: Path, where: str
+) -> None:
+    """Some of their files look as if only reading them through a filter tells whether they have changed."""
+    ran = tmp_path / "ran"
+    keys = ("filter.theirs.clean", "filter.theirs.process", "core.fsmonitor", "core.sshCommand")
+    lines = (
+        f"git init -q own; cd own; echo one > l; {COMMIT}; cd ..; {COMMIT}; cd {where}",
+        "echo '* filter=theirs' > .gitattributes",
+        *(f"git config {key} 'touch {ran}; cat'" for key in keys),
+        "echo two > l; touch -d '1 hour ago' l",
+    )
+    put(tmp_path / "deeds.sh", "\n".join(lines))
+    submodule.add("Lib", "test -f f", do=f"write f x\nonce sh sh {tmp_path}/deeds.sh")
+
+    submodule.run()
+
+    assert submodule.task("task-001")["status"] == "completed"
+    assert not ran.exists()
+
+
 def test_a_work_tree_whose_submodule_stands_elsewhere_by_now_is_made_anew(submodule: Workshop) -> None:
     ctx = Context(env={**os.environ, "HARNESS_HOME": str(submodule.home)}, cwd=submodule.top)
     place = worktree_slots.directory_of(ctx, "run-one").slot(1)

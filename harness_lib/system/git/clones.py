@@ -19,6 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from harness_lib import sha256
 from harness_lib.errors import EnvSetupError
 from harness_lib.system.files import atomic, listing, nofollow
 from harness_lib.system.git import worktrees
@@ -28,6 +29,8 @@ from harness_lib.system.git.repository import Git, GitError
 from harness_lib.system.locks import family_lock
 from harness_lib.system.place import find_root
 
+# In our git directory of a work tree: what stands for repositories that an agent has in it.
+NESTED = "harness-nested"
 # What git says where it wants an object of a partial clone.
 PROMISED = "promisor remote"
 LARGE = "lfs/objects"
@@ -50,6 +53,10 @@ _GIVEN = re.compile(
     r"|remote\..*\.(url|pushurl|fetch|tagopt|promisor|partialclonefilter)",
     re.DOTALL,
 )
+# What decides whether a file differs from what git keeps of it.
+_CONVERTS = re.compile(r"core\..*|extensions\.objectformat|filter\..*", re.DOTALL)
+_REF = re.compile(r"refs/[^\s~^:?*\[\\]+")
+UNBORN = "ref: refs/heads/unborn"
 _ADDRESS = re.compile(r"remote\..*\.(push)?url", re.DOTALL)
 _SECRET = re.compile(r"^(?P<scheme>[a-z0-9+.-]+://)(?P<user>[^/@:]*)(?P<password>:[^/@]*)?@", re.IGNORECASE)
 _LIMIT = 4096
@@ -126,6 +133,40 @@ def has_clone(git: Git) -> bool:
     return os.path.lexists(link(git.top))
 
 
+def is_agents(git: Git) -> bool:
+    """Say whether repositories inside of this work tree are an agent's: no git of ours may work in one.
+
+    Their settings start programs.
+    """
+    return has_clone(git) or git.git_dir.parent.name == NESTED
+
+
+def as_data(git: Git, place: Path) -> Git | None:
+    """Return the repository that an agent has at `place` in its work tree; None if there is none to be read.
+
+    Its commits, refs and index are copied or borrowed into a git directory of ours, and none of its settings.
+    """
+    found = find_root.git_dir(str(place))
+    if found is None or place.is_symlink() or not Path(found, "HEAD").is_file():
+        return None
+    own, clone = Path(found), git.git_dir / NESTED / sha256.digest(os.fsencode(place))[:16]
+    discard(clone)
+    _skeleton(clone, own / "objects")
+    for name in ("index", "shallow"):
+        _copy(own / name, clone / name)
+    refs = {name: oid for name, oid in (_packed(own) | _loose(own)).items() if _is_sound(name, oid)}
+    (clone / "packed-refs").write_bytes(
+        b"".join(os.fsencode(f"{oid} {name}\n") for name, oid in sorted(refs.items()))
+    )
+    (clone / "config").write_bytes(_settings(git, _CONVERTS) + _setting("core.commitGraph", "false"))
+    (clone / "HEAD").write_text(f"{head_of(own) or UNBORN}\n", "ascii")
+    return Git(place, clone, clone)
+
+
+def _is_sound(name: str, oid: str) -> bool:
+    return bool(_OID.fullmatch(oid) and _REF.fullmatch(name)) and ".." not in name
+
+
 def remove(main: Git, path: Path) -> None:
     """Remove the work tree at `path`, ignored files included; the caller has kept what must not be lost."""
     own = find_root.pointed(str(link(path)), "gitdir: ", str(path))
@@ -165,15 +206,19 @@ def renew(git: Git) -> None:
 
 def make(source: Git, clone: Path, commit: str) -> None:
     """Make the git directory `clone`, with its HEAD at `commit`, which borrows the objects of `source`."""
-    for directory in ("objects/info", "objects/pack", "refs/heads", "refs/tags", "info"):
-        (clone / directory).mkdir(parents=True)
-    (clone / "objects" / "info" / "alternates").write_bytes(_alternate(source.common_dir / "objects"))
+    _skeleton(clone, source.common_dir / "objects")
     for name in ALSO:
         _copy(source.common_dir / name, clone / name)
     refs = source.run("for-each-ref", "--format=%(objectname) %(refname)", *READABLE).stdout
     (clone / "packed-refs").write_bytes(refs)
     (clone / "config").write_bytes(_settings(source))
     (clone / "HEAD").write_text(f"{commit}\n", "ascii")
+
+
+def _skeleton(clone: Path, objects: Path) -> None:
+    for directory in ("objects/info", "objects/pack", "refs/heads", "refs/tags", "info"):
+        (clone / directory).mkdir(parents=True)
+    (clone / "objects" / "info" / "alternates").write_bytes(_alternate(objects))
 
 
 def _alternate(path: Path) -> bytes:
@@ -193,11 +238,11 @@ def _copy(source: Path, to: Path) -> None:
         shutil.copy2(source, to)
 
 
-def _settings(git: Git) -> bytes:
+def _settings(git: Git, which: re.Pattern[str] = _GIVEN) -> bytes:
     """Return the configuration of a clone: what it is, and what is given of the person's."""
     records = decode(git.run("config", "--list", "-z").stdout)
     given = [(key, value) for key, _, value in (record.partition("\n") for record in records)]
-    given = [(key, _address(git, key, value)) for key, value in given if _GIVEN.fullmatch(key)]
+    given = [(key, _address(git, key, value)) for key, value in given if which.fullmatch(key)]
     version = "1" if any(key.startswith("extensions.") for key, _ in given) else "0"
     own = {"repositoryformatversion": version, "bare": "false", "logallrefupdates": "true"}
     core = [(f"core.{key}", value) for key, value in own.items()]
@@ -313,12 +358,16 @@ def _seen(git: Git) -> Path:
 def _refs(clone: Path, *, packed: bool) -> dict[str, str]:
     """Return name → object of the loose refs, the stashes and, if they are `packed` anew, of all others."""
     found = _packed(clone) if packed else {}
-    for path in listing.below(clone / "refs", "*"):
-        found[str(path.relative_to(clone))] = _text(path, _LIMIT).strip()
+    found |= _loose(clone)
     for number, line in enumerate(reversed(_text(clone / "logs" / "refs" / "stash", -1).splitlines())):
         found[f"refs/stash-{number}"] = line.split(" ")[1] if " " in line else ""
     names = {oid: name for name, oid in reversed(found.items()) if _OID.fullmatch(oid)}
     return {name: oid for oid, name in names.items()}
+
+
+def _loose(clone: Path) -> dict[str, str]:
+    paths = listing.below(clone / "refs", "*")
+    return {str(path.relative_to(clone)): _text(path, _LIMIT).strip() for path in paths}
 
 
 def _written(path: Path) -> int | None:
@@ -364,7 +413,7 @@ def _copy_objects(git: Git, clone: Path, tips: Sequence[str]) -> None:
 def _copy_large_files(source: Path, to: Path) -> None:
     """Copy the contents that Git LFS keeps of commits in the clone, each if it is what its name says."""
     # Only here: it loads the whole of OpenSSL.
-    from hashlib import sha256  # noqa: PLC0415
+    import hashlib  # noqa: PLC0415
 
     for path in listing.below(source, "*"):
         own = to / path.relative_to(source)
@@ -372,7 +421,7 @@ def _copy_large_files(source: Path, to: Path) -> None:
             continue
         atomic.make_directory(own.parent)
         with path.open("rb") as stream, tempfile.NamedTemporaryFile(dir=own.parent) as copy:
-            digest = sha256()
+            digest = hashlib.sha256()
             while part := stream.read(_PART):
                 digest.update(part)
                 copy.write(part)

@@ -195,7 +195,7 @@ class Git(NamedTuple):
 
     def diff_stat(self) -> str:
         """Return `git diff --stat`: what is not staged."""
-        return self.text("diff", "--no-ext-diff", "--stat")
+        return self.text("diff", "--no-ext-diff", "--ignore-submodules=dirty", "--stat")
 
     def stash_list(self) -> list[str]:
         """Return what is stashed, one line each."""

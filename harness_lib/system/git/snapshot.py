@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-from harness_lib.system.git import hidden, ignoring
+from harness_lib.system.git import clones, hidden, ignoring, submodules
 from harness_lib.system.git.calls import GitError, covers, decode, encode
 from harness_lib.system.git.raw_files import hashed, obstructed
 from harness_lib.system.git.repository import Git
@@ -92,11 +92,15 @@ def capture(
     """
     with private_index(git, copy=True) as env:
         hidden.unmark(git, env, before.left_out if before else None)
-        spec = [f":(top,exclude,literal){path}" for path in keep_out]
+        # `add` would start another git in each submodule, which its settings may lead anywhere.
+        links = [path for path in _submodules(git) if os.path.lexists(git.top / path / ".git")]
+        spec = [f":(top,exclude,literal){path}" for path in (*keep_out, *links)]
         args = (*INDEX, "add", "-A", "--ignore-errors", "--", ":/", *spec)
         added = git.run(*args, env=env, check=False)
         if added.returncode:
             _excuse(git, env, args, added.returncode, added.stderr)
+        if links:
+            git.run(*INDEX, "update-index", "-z", "--stdin", env=env, stdin=encode(links))
         tree = write_tree(git, env)
         ignored = _ignored(git, tree, keep_out, base, before)
         if ignored:
@@ -105,6 +109,10 @@ def capture(
             )
             tree = write_tree(git, env)
     return _as_in_head(git, tree, keep_out)
+
+
+def _submodules(git: Git) -> dict[str, str]:
+    return submodules.staged(git) if clones.is_agents(git) else {}
 
 
 def _excuse(git: Git, env: Mapping[str, str], args: Sequence[str], code: int, stderr: bytes) -> None:

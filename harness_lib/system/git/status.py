@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from harness_lib.system.git import hidden
+from harness_lib.system.git import clones, hidden
 from harness_lib.system.git.calls import covers, decode
 from harness_lib.system.git.repository import Git
 
@@ -21,6 +21,8 @@ class Changes(NamedTuple):
 
 def changes(git: Git, keep_out: Sequence[str] = ()) -> Changes:
     """Return what differs from HEAD, without `keep_out` (files, or directories with all below them)."""
+    # To look for changes in a submodule git starts another in it, which its settings may lead anywhere.
+    ignored = "dirty" if clones.is_agents(git) else "untracked"
     with hidden.looked_at(git) as env:
         output = git.run(
             "status",
@@ -28,7 +30,7 @@ def changes(git: Git, keep_out: Sequence[str] = ()) -> Changes:
             "-z",
             "--untracked-files=all",
             "--no-renames",
-            "--ignore-submodules=untracked",
+            f"--ignore-submodules={ignored}",
             env=env,
         ).stdout
     paths: dict[str, list[str]] = {"tracked": [], "untracked": []}

@@ -15,6 +15,7 @@ from harness_lib.system.git import clones, status, worktrees
 from harness_lib.system.git.calls import decode
 from harness_lib.system.git.repository import Git
 from harness_lib.system.git.trees import GITLINK
+from harness_lib.system.place import find_root
 
 MODULES = ".gitmodules"
 # What becomes the `.git` of a submodule that is moved.
@@ -26,7 +27,7 @@ def at(git: Git, path: str) -> Git | None:
     place = git.top / path
     if not os.path.lexists(place / ".git"):
         return None
-    repository = worktrees.at(place)
+    repository = clones.as_data(git, place) if clones.is_agents(git) else worktrees.at(place)
     return repository if repository is not None and repository.top == place.resolve() else None
 
 
@@ -176,12 +177,15 @@ def take_in(git: Git, path: str) -> None:
     take_all_in(repository)
     link, coming = repository.top / ".git", repository.top / COMING
     # A worker's clone has them in its own git directory, which goes as well.
-    kept = {git.git_dir / clones.MODULES, git.top / ".git" / clones.MODULES}
-    if not link.is_file() or kept.isdisjoint(repository.git_dir.parents):
+    kept, own = (
+        {git.git_dir / clones.MODULES, git.top / ".git" / clones.MODULES},
+        find_root.git_dir(str(link.parent)),
+    )
+    if own is None or not link.is_file() or kept.isdisjoint(Path(own).parents):
         return
     # A copy, because until the two last steps are made what was there has to work as before.
     shutil.rmtree(coming, ignore_errors=True)
-    shutil.copytree(repository.git_dir, coming, symlinks=True)
+    shutil.copytree(own, coming, symlinks=True)
     git.run("config", "--file", str(coming / "config"), "--unset", "core.worktree", check=False)
     link.unlink()
     coming.rename(link)

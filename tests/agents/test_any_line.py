@@ -71,9 +71,7 @@ LINES = st.one_of(torn(), st.lists(st.one_of(st.text(), damaged(), st.sampled_fr
 @pytest.mark.parametrize("one", EVERY, ids=lambda one: one.name)
 @settings(max_examples=40)
 @given(lines=LINES)
-def test_the_report_stays_small_whatever_is_printed_and_wherever_it_ends(
-    one: Adapter, lines: list[str]
-) -> None:
+def test_the_report_stays_small_whatever_is_printed(one: Adapter, lines: list[str]) -> None:
     report = Report()
     for line in lines:
         report = one.read(report, line, NOW)

@@ -61,9 +61,7 @@ def test_without_a_model_the_agent_chooses(one: Adapter) -> None:
         (("--dangerously-bypass-approvals-and-sandbox",), False),
     ],
 )
-def test_codex_works_in_a_sandbox_unless_the_person_chose_another(
-    extra: tuple[str, ...], *, ours: bool
-) -> None:
+def test_codex_works_in_a_sandbox_unless_told_otherwise(extra: tuple[str, ...], *, ours: bool) -> None:
     argv = named("codex").launch("x", extra=extra).argv
 
     assert ("workspace-write" in argv) is ours
@@ -84,9 +82,7 @@ def test_an_empty_command_is_refused() -> None:
         ("copilot", "--allow-all-tools", ("--allow-tool", "write")),
     ],
 )
-def test_an_agent_may_everything_unless_the_person_says_less(
-    agent: str, ours: str, narrower: tuple[str, ...]
-) -> None:
+def test_an_agent_may_everything_unless_told(agent: str, ours: str, narrower: tuple[str, ...]) -> None:
     assert ours in named(agent).launch("x").argv
     assert ours not in named(agent).launch("x", extra=narrower).argv
 

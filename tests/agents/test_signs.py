@@ -68,9 +68,7 @@ def some(names: Iterable[str], *now: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("name", some(NAMES, "cursor", "kimi"))
-def test_no_agent_on_a_terminal_sets_its_own_check_or_trusts_a_list(
-    name: str, project: Project, tmp_path: Path
-) -> None:
+def test_no_agent_on_a_terminal_sets_its_own_check(name: str, project: Project, tmp_path: Path) -> None:
     begin(project.agent(), "false")
     (project.top / ".git" / "harness" / "trust.json").unlink()
     before = project.file.read_bytes()
@@ -105,9 +103,7 @@ TERMINALS = ["tmux", "sshd-session", "Relay(42)", "tini", "node"]
 
 
 @pytest.mark.parametrize("terminal", some(TERMINALS, "tmux", "node"))
-def test_a_person_who_works_by_hand_corrects_the_check(
-    project: Project, tmp_path: Path, terminal: str
-) -> None:
+def test_a_person_by_hand_corrects_the_check(project: Project, tmp_path: Path, terminal: str) -> None:
     """Their commands have one ancestor, too, that owns the session: the terminal, also that of an editor."""
     project.agent("person").ok("add", "One", "--validate", "false")
 

@@ -95,9 +95,7 @@ def test_the_cost_is_what_the_client_says(name: str, cost: float) -> None:
         ({}, None),
     ],
 )
-def test_what_copilot_leaves_in_its_file_is_tokens_and_credits_of_a_cent(
-    billed: dict[str, object], cost: float | None
-) -> None:
+def test_copilot_leaves_tokens_and_credits_in_a_file(billed: dict[str, object], cost: float | None) -> None:
     used = {"usage": {"inputTokens": 20, "outputTokens": 10, "cacheReadTokens": 4}}
     line = json.dumps({"modelMetrics": {"one": used, "two": used}, **billed})
 

@@ -133,9 +133,7 @@ def _no_room(project: Project) -> Said:
 
 @pytest.mark.usefixtures("bug")
 @pytest.mark.parametrize("story", [_no_root, _no_cwd, _no_room])
-def test_a_bug_whose_report_cannot_be_kept_is_no_failed_check(
-    filled: Project, story: Callable[[Project], Said]
-) -> None:
+def test_a_bug_without_a_report_is_no_failed_check(filled: Project, story: Callable[[Project], Said]) -> None:
     said = story(filled)
     assert schema.reply_problems(said.json) == []
     assert (said.code, said.json["error"]["kind"]) == (Exit.BUG, "BUG")

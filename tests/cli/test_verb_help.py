@@ -22,9 +22,7 @@ from tests.verbs.project import Project
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_verb_has_help_with_an_example_that_can_be_typed(
-    name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_verb_has_help_with_a_working_example(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main.main([name, "--help"])
     assert ended.value.code == 0
@@ -128,9 +126,7 @@ def test_the_bare_command_shows_the_first_things_to_type(capsys: pytest.CaptureF
         ("uninstall", "harness hooks uninstall --help"),
     ],
 )
-def test_a_verb_that_is_none_is_answered_by_the_one_that_was_meant(
-    typed: str, hint: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_verb_that_is_none_is_answered(typed: str, hint: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main.main([typed, "task-001"]) == 2
     assert f"{typed!r}" in (said := capsys.readouterr().err)
     assert hint in said

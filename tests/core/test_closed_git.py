@@ -29,9 +29,7 @@ def closed(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
 
 
 @pytest.mark.parametrize("verb", ["start", "claim"])
-def test_codex_is_told_how_it_must_be_started_and_no_session_holds_it(
-    closed: Project, agent: Agent, verb: str
-) -> None:
+def test_codex_is_told_how_it_must_be_started_and_not_held(closed: Project, agent: Agent, verb: str) -> None:
     closed.edit(tasks=[{"id": "task-001", "status": "pending", "validation": {"command": "true"}}])
 
     error = agent.fails(7, verb, CODEX_SESSION_ID="abc")["error"]

@@ -30,9 +30,7 @@ def test_a_script_that_fails_once_is_run_again(project: Project, agent: Agent) -
     assert project.read("runs.txt") == "run\nrun\n"
 
 
-def test_a_script_that_fails_twice_is_env_setup_and_no_session_is_left(
-    project: Project, agent: Agent
-) -> None:
+def test_a_script_that_fails_twice_is_env_setup_and_no_session(project: Project, agent: Agent) -> None:
     project.put("harness-init.sh", SCRIPT + "echo no database; exit 1\n")
     agent.ok("add", "One", "--validate", "true")
 

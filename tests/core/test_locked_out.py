@@ -20,9 +20,7 @@ def _impatient(project: Project) -> None:
 @pytest.mark.parametrize(
     ("who", "verb"), [("agent", "start"), ("other", "start"), ("agent", "claim"), ("other", "recover")]
 )
-def test_a_stop_that_was_killed_before_it_let_go_locks_nobody_out(
-    project: Project, agent: Agent, who: str, verb: str
-) -> None:
+def test_a_stop_killed_half_way_locks_nobody_out(project: Project, agent: Agent, who: str, verb: str) -> None:
     """The list has no session any more, and the lock directory still names the living agent."""
     agent.ok("add", "One", "--validate", "true")
     agent.ok("start")
@@ -92,9 +90,7 @@ def test_what_git_clean_took_comes_back_from_the_git_directory(project: Project,
     assert project.grep("CHECKPOINT", "after it came back")
 
 
-def test_the_log_that_git_clean_took_comes_back_beside_a_list_that_git_tracks(
-    project: Project, agent: Agent
-) -> None:
+def test_a_log_that_git_clean_took_comes_back_beside_a_list(project: Project, agent: Agent) -> None:
     begin(agent)
     project.git("add", "--force", "harness-tasks.json")
     project.commit("Share the list")

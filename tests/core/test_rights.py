@@ -38,9 +38,7 @@ WAYS = [
 ]
 
 
-def test_what_it_has_handed_back_is_still_what_it_was_judged_by(
-    project: Project, chat: Agent, person: Agent
-) -> None:
+def test_what_it_handed_back_is_what_it_was_judged_by(project: Project, chat: Agent, person: Agent) -> None:
     """But words are not its judge."""
     begin(chat, "false")
     _refused(project, chat, "edit", "task-001", "--max-attempts", "9")
@@ -82,9 +80,7 @@ LIFTS = [
 ]
 
 
-def test_a_halt_that_asks_for_a_person_is_lifted_by_no_agent(
-    project: Project, chat: Agent, person: Agent
-) -> None:
+def test_a_halt_for_a_person_is_lifted_by_no_agent(project: Project, chat: Agent, person: Agent) -> None:
     begin(chat, "false")
     project.edit_task(validation={"command": "true"})
     chat.fails(1, "finish")
@@ -106,9 +102,7 @@ def test_an_ordinary_failure_it_may_try_again(chat: Agent) -> None:
     chat.ok("retry", "task-001")
 
 
-def test_an_agent_is_never_advised_to_give_its_own_task_a_check(
-    project: Project, chat: Agent, person: Agent
-) -> None:
+def test_no_agent_is_advised_to_give_its_task_a_check(project: Project, chat: Agent, person: Agent) -> None:
     """It would be refused: the advice is to ask the user, and the command that lets it stop until then."""
     chat.ok("add", "Without a check")
     chat.ok("start")
@@ -131,9 +125,7 @@ def test_an_agent_is_never_advised_to_give_its_own_task_a_check(
     assert chat.ok("finish")["task"]["status"] == "completed"
 
 
-def test_an_agent_may_keep_itself_shorter_and_only_a_person_gives_it_more(
-    project: Project, chat: Agent, person: Agent
-) -> None:
+def test_an_agent_keeps_itself_shorter_and_no_longer(project: Project, chat: Agent, person: Agent) -> None:
     for limit in ("--max-sessions", "--max-tasks-per-session"):
         person.ok("edit", limit, "5")
         chat.ok("edit", limit, "4")
@@ -142,9 +134,7 @@ def test_an_agent_may_keep_itself_shorter_and_only_a_person_gives_it_more(
         person.ok("edit", limit, "9")
 
 
-def test_nobody_is_told_to_type_what_is_a_persons_where_the_sessions_are_used_up(
-    project: Project, chat: Agent
-) -> None:
+def test_nobody_is_told_to_type_what_is_a_persons_at_max_sessions(project: Project, chat: Agent) -> None:
     chat.ok("add", "One", "--validate", "true")
     project.edit(session_count=50)
 

@@ -45,9 +45,7 @@ def _deaths(scenario: Scenario, points: list[Point]) -> list[tuple[Point, Surviv
 
 @pytest.mark.timeout(3000 if EVERYTHING else 300)
 @pytest.mark.parametrize("scenario", merging_scenarios.SCENARIOS, ids=str)
-def test_a_death_at_any_point_of_merging_loses_nothing(
-    tmp_path: Path, here: Merging, scenario: Scenario
-) -> None:
+def test_a_death_anywhere_in_merging_loses_nothing(tmp_path: Path, here: Merging, scenario: Scenario) -> None:
     template = tmp_path / "template"
     noted = merging_scenarios.effects_of(scenario, here, template)
     deaths = _deaths(scenario, list(dying.points_of(noted)))

@@ -7,7 +7,8 @@ from functools import cache
 from typing import NamedTuple
 
 from tests.conftest import CHECKOUT
-from tests.docs.cited_tests import exists
+from tests.docs import cited_tests
+from tests.docs.cited_tests import CITATION
 
 PAGE = (CHECKOUT / "docs" / "hs-protocol.md").read_text(encoding="utf-8")
 CHAPTERS = [
@@ -32,7 +33,6 @@ CHAPTERS = [
 ]
 HEAD = ["", "the sentence", "shown by"]
 OURS = {"test_our_hooks.py", "test_our_tools.py", "test_our_providers.py"}
-CITATION = re.compile(r"`(tests/[^`]*)`")
 
 
 class Row(NamedTuple):
@@ -42,20 +42,11 @@ class Row(NamedTuple):
     shown: str
 
 
-def rows() -> list[Row]:
-    """Return the rows of all tables, without their heads; a row that is not of three cells fails."""
-    table = []
-    for chapter, text in enumerate(PAGE.split("\n## ")[1:], 1):
-        for line in text.splitlines():
-            if line.startswith("|") and not line.startswith("|--"):
-                cells = [cell.strip() for cell in line.strip("|").split("|")]
-                assert len(cells) == len(HEAD), line
-                if cells != HEAD:
-                    table.append(Row(chapter, *cells))
-    return table
-
-
-ROWS = rows()
+ROWS = [
+    Row(chapter, *cells)
+    for chapter, text in enumerate(PAGE.split("\n## ")[1:], 1)
+    for cells in cited_tests.rows(text, HEAD)
+]
 
 
 def test_every_chapter_of_the_protocol_is_there() -> None:
@@ -72,10 +63,7 @@ def test_the_sentences_of_a_chapter_are_numbered_one_after_another() -> None:
 def test_every_sentence_is_one_and_shown_by_tests_that_exist() -> None:
     for row in ROWS:
         assert row.sentence.endswith("."), row
-        cited = CITATION.findall(row.shown)
-        assert cited, row
-        assert CITATION.sub("", row.shown).strip() == "", row
-        assert [name for name in cited if not exists(name)] == [], row
+        assert cited_tests.cited(row.shown), row
 
 
 def test_each_plugin_of_ours_is_shown_in_both_forms() -> None:

@@ -136,9 +136,7 @@ def test_a_python_that_hooks_cannot_run_with_is_told(agent: Agent, tmp_path: Pat
     assert finding(said, words)["cure"]
 
 
-def test_a_list_that_is_not_found_from_a_worktree_is_told(
-    project: Project, agent: Agent, tmp_path: Path
-) -> None:
+def test_a_list_unseen_from_a_worktree_is_told(project: Project, agent: Agent, tmp_path: Path) -> None:
     project.git("worktree", "add", "-q", str(tmp_path / "linked"))
     (project.top / ".git" / find_root.NOTE).unlink()
     agent.cwd = tmp_path / "linked"

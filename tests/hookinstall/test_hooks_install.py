@@ -81,9 +81,7 @@ def test_a_directory_that_a_person_has_made_in_the_place_of_ours_stays(agent: Ag
 
 
 @pytest.mark.parametrize("name", JSON_HOSTS)
-def test_foreign_entries_stand_where_they_stood_and_all_comes_back(
-    agent: Agent, home: Path, name: str
-) -> None:
+def test_foreign_entries_stand_where_they_stood_and_come_back(agent: Agent, home: Path, name: str) -> None:
     settings = {"theme": "dark", "hooks": {**FOREIGN[name], "Other": []}, "env": {"KEY": "secret"}}
     for indent in (None, 2, 4, "\t"):
         file = put(place(home, name), json.dumps(settings, indent=indent))
@@ -149,9 +147,7 @@ COMMENTED = """\
     ],
 )
 @pytest.mark.parametrize("touched", [False, True])
-def test_comments_line_breaks_and_marks_are_kept(
-    agent: Agent, home: Path, data: bytes, *, touched: bool
-) -> None:
+def test_comments_breaks_and_marks_are_kept(agent: Agent, home: Path, data: bytes, *, touched: bool) -> None:
     file = put(place(home, "gemini"), data)
     agent.ok("hooks", "install", "--agent", "gemini")
     installed = file.read_bytes()

@@ -46,9 +46,7 @@ def test_a_package_without_hooks_says_where_they_are(
     assert "npx skills add" in said["error"]["hint"]
 
 
-def test_entries_of_a_checkout_that_moved_are_led_to_the_new_place_where_they_stand(
-    agent: Agent, home: Path
-) -> None:
+def test_entries_of_a_checkout_that_moved_are_led_to_its_new_place(agent: Agent, home: Path) -> None:
     """Codex knows a hook by its place in the list; nobody else's may move."""
     file = place(home, "codex")
     agent.ok("hooks", "install", "--agent", "codex")

@@ -24,9 +24,7 @@ __all__ = ["agent"]  # a fixture
     "text", ["", 'model = "x"\n', 'model = "x"', 'a = 1\r\n[[hooks]]\r\nevent = "X"\r\n']
 )
 @pytest.mark.parametrize("touched", [False, True])
-def test_kimi_gets_a_block_at_the_end_and_loses_it(
-    agent: Agent, home: Path, text: str, *, touched: bool
-) -> None:
+def test_kimi_gets_a_block_at_the_end_only(agent: Agent, home: Path, text: str, *, touched: bool) -> None:
     file = put(place(home, "kimi"), text)
     agent.ok("hooks", "install", "--agent", "kimi")
     installed = file.read_bytes()
@@ -68,9 +66,7 @@ def test_a_file_of_kimi_with_one_array_of_hooks_gets_ours_at_its_end(
 @pytest.mark.parametrize(
     ("text", "reason"), [("a = 1\n[hooks]\nb = 2\n", "hooks is no list"), ("a = \n", "line 1")]
 )
-def test_a_file_of_kimi_in_which_nothing_can_be_added_is_refused(
-    agent: Agent, home: Path, text: str, reason: str
-) -> None:
+def test_a_file_of_kimi_that_takes_none_is_refused(agent: Agent, home: Path, text: str, reason: str) -> None:
     file = put(place(home, "kimi"), text)
     said = agent.fails(3, "hooks", "install", "--agent", "kimi")
     assert str(file) in said["message"]

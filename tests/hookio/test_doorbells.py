@@ -99,9 +99,7 @@ def test_nothing_but_the_standard_library_is_loaded(root: Root) -> None:
         "state/summary.py",
     ],
 )
-def test_a_folder_that_is_not_whole_holds_nobody_and_says_so_in_one_line(
-    root: Root, skill: Path, name: str
-) -> None:
+def test_a_folder_that_is_not_whole_holds_nobody_and_says_so(root: Root, skill: Path, name: str) -> None:
     """As an update leaves it that was cut off: a file is missing, torn, or of another version."""
     make(root, LEFT)
     library = skill / "harness_lib"

@@ -34,9 +34,7 @@ def cwd(root: object) -> bytes:
 
 
 @pytest.mark.parametrize("event", ["Stop", "SessionEnd"])
-def test_nobody_is_home_where_there_is_no_list_or_it_is_switched_off(
-    home_list: Path, tmp_path: Path, event: str
-) -> None:
+def test_nobody_is_home_without_a_list_that_is_on(home_list: Path, tmp_path: Path, event: str) -> None:
     assert entry._switched_on({}, cwd(tmp_path), event) is None
     for value, root in {"1": None, "yes": None, "0": str(home_list), "": str(home_list)}.items():
         assert entry._switched_on({"HARNESS_DISABLED": value}, cwd(home_list), event) == root
@@ -60,9 +58,7 @@ def test_the_end_of_an_agent_is_answered_without_the_marker_and_nothing_else_is(
     assert visits == [("SessionEnd", ["gemini"], cwd(home_list), str(home_list), os.environ)]
 
 
-def test_a_root_that_was_named_comes_first_and_one_behind_a_link_is_none(
-    home_list: Path, tmp_path: Path
-) -> None:
+def test_a_root_that_was_named_comes_first_unless_behind_a_link(home_list: Path, tmp_path: Path) -> None:
     named = {"HARNESS_STATE_ROOT": str(home_list)}
 
     assert entry._switched_on(named, cwd(tmp_path), "Stop") == str(home_list)

@@ -57,9 +57,7 @@ def test_of_a_list_of_ours_the_summary_is_enough(root: Root) -> None:
 
 
 @pytest.mark.parametrize("thorough", [False, True])
-def test_a_list_of_somebody_elses_is_decoded_and_what_was_found_is_kept(
-    root: Root, *, thorough: bool
-) -> None:
+def test_a_list_of_others_is_decoded_and_what_was_found_is_kept(root: Root, *, thorough: bool) -> None:
     touch(root)
 
     digest, trouble = look(root, thorough=thorough)
@@ -101,9 +99,7 @@ def test_a_list_that_cannot_be_used_is_told_with_the_last_one_that_we_wrote(root
 
 
 @pytest.mark.parametrize("torn", [False, True])
-def test_a_lost_list_is_told_from_what_stands_in_for_it_and_nothing_is_kept(
-    root: Root, *, torn: bool
-) -> None:
+def test_a_lost_list_is_told_from_what_stands_in_and_not_kept(root: Root, *, torn: bool) -> None:
     root.state.unlink()
     if torn:
         touch(root, "{")

@@ -132,9 +132,7 @@ def running(*kinds: object) -> dict[str, object]:
         (running("subagent", "dream"), True, True),
     ],
 )
-def test_what_runs_behind_an_agent_may_wake_it(
-    said: dict[str, object], *, wakes: bool, may_wake: bool
-) -> None:
+def test_what_runs_behind_an_agent_may_wake(said: dict[str, object], *, wakes: bool, may_wake: bool) -> None:
     assert payload.Payload("Stop", said).background() == (wakes, may_wake)
 
 
@@ -161,9 +159,7 @@ PATCH = "*** Begin Patch\n *** Delete File: a: b\n*** Move to: c\n+*** Add File:
         ({}, []),
     ],
 )
-def test_every_host_says_in_its_own_way_what_a_tool_changes(
-    said: dict[str, object], paths: list[str]
-) -> None:
+def test_each_host_says_in_its_own_way_what_a_tool_changes(said: dict[str, object], paths: list[str]) -> None:
     assert payload.Payload("PreToolUse", said).edited_paths() == paths
 
 
@@ -184,9 +180,7 @@ def test_every_host_says_in_its_own_way_what_a_tool_changes(
         *((deep, {}) for deep in (b"[" * 100_000, b'{"a":' * 100_000, b'{"a": {"b": ' + b"[" * 100_000)),
     ],
 )
-def test_of_a_torn_payload_the_fields_before_the_break_are_read(
-    data: bytes, fields: dict[str, object]
-) -> None:
+def test_of_a_torn_payload_the_fields_before_it_are_read(data: bytes, fields: dict[str, object]) -> None:
     parsed = payload.read("Stop", data)
 
     assert parsed.fields == fields

@@ -277,9 +277,7 @@ def test_a_subagent_has_the_same_patience() -> None:
         ),
     ],
 )
-def test_a_subagent_is_told_its_name_where_many_share_a_list(
-    situation: Situation, name: str, *, told: bool
-) -> None:
+def test_a_subagent_is_told_its_name_in_a_shared_list(situation: Situation, name: str, *, told: bool) -> None:
     answer = policy.subagent_start(situation, payload("SubagentStart", agent_id=name))
 
     spoken = ("context", messages.subagent(situation, name), "", "", False, False) if told else SILENT

@@ -52,9 +52,7 @@ def held_by(worker: str) -> Task:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_no_recording_is_answered_where_there_is_no_list(
-    hook: Ring, tmp_path: Path, home: Path, name: str
-) -> None:
+def test_no_recording_is_answered_without_a_list(hook: Ring, tmp_path: Path, home: Path, name: str) -> None:
     data = json.dumps({**load(name), "cwd": str(tmp_path)}).encode()
 
     assert all(hook(event, data).silent for event in EVENTS)

@@ -86,9 +86,7 @@ def forge(project: Project, **also: object) -> None:
         project.edit_task(task["id"], status="completed", **also)
 
 
-def test_an_agent_that_writes_completed_into_the_list_is_held_until_the_checks_have_passed(
-    hook: Ring, project: Project
-) -> None:
+def test_an_agent_that_writes_completed_is_held_until_checks_pass(hook: Ring, project: Project) -> None:
     me = started(project, "One", "Two")
     forge(project, validation={"command": "true"}, completed_at="2025-07-01T10:00:00Z")
 
@@ -139,9 +137,7 @@ def test_each_recheck_is_progress_for_an_agent_that_is_held(
     assert not project.marker
 
 
-def test_a_red_task_holds_the_agent_with_the_command_that_begins_it_anew(
-    hook: Ring, project: Project
-) -> None:
+def test_a_red_task_holds_the_agent_with_the_command_to_redo_it(hook: Ring, project: Project) -> None:
     add(project, "Stands", check="test -f tracked.txt")
     me = finished(project, "Breaks")
     project.git("rm", "-q", "tracked.txt")

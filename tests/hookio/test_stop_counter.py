@@ -40,9 +40,7 @@ HELD = Tally("p", 3, "told", waited=True)
         (HELD, Answer("context", "text"), NOTHING),
     ],
 )
-def test_what_is_kept_of_an_answer(
-    tmp_path: Path, last: Tally, answer: Answer, kept: tuple[str, int, str, bool]
-) -> None:
+def test_what_is_kept(tmp_path: Path, last: Tally, answer: Answer, kept: tuple[str, int, str, bool]) -> None:
     stop_counter.keep(str(tmp_path), "me", last, answer)
 
     assert fields(stop_counter.read(str(tmp_path), "me")) == kept

@@ -116,9 +116,7 @@ def test_whoever_works_is_held_and_that_is_counted(root: Root, visit: Visit) -> 
     assert (kept(root).progress, kept(root).blocks) == ("3:0 ", 1)
 
 
-def test_each_installation_counts_for_itself_and_agents_without_an_id_share_one(
-    root: Root, visit: Visit
-) -> None:
+def test_each_installation_counts_for_itself_and_the_nameless_as_one(root: Root, visit: Visit) -> None:
     make(root, Task("a"))
 
     visit("Stop", "gemini")
@@ -303,9 +301,7 @@ def test_whoever_begins_again_has_not_ended(root: Root, visit: Visit) -> None:
 
 
 @pytest.mark.parametrize("session_id", [ME, None])
-def test_the_end_of_a_session_is_noted_with_why_and_its_notes_go(
-    root: Root, visit: Visit, session_id: str | None
-) -> None:
+def test_the_end_of_a_session_is_noted_with_why(root: Root, visit: Visit, session_id: str | None) -> None:
     make(root, Task("a"))
     who = f"{session_id or 'nobody'} {BELL}"
     keep(root, who)
@@ -379,9 +375,7 @@ def beats(monkeypatch: pytest.MonkeyPatch) -> Beats:
 LEASED = Task("a", status="in_progress", claimed_by="me", lease_expires_at=LEASE)
 
 
-def test_a_command_of_the_holder_renews_its_lease_for_its_worker(
-    root: Root, visit: Visit, beats: Beats
-) -> None:
+def test_a_command_of_the_holder_renews_its_workers_lease(root: Root, visit: Visit, beats: Beats) -> None:
     make(root, LEASED, mode="concurrent")
     before = root.state.read_bytes()
 

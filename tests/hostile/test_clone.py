@@ -99,9 +99,7 @@ def _shows_nothing_raw(said: str) -> bool:
     return not {"\x1b", "\x07", "\x9b", "\u202e"} & set(said)
 
 
-def test_nothing_of_a_clone_is_run_or_believed_before_a_person_has_trusted_it(
-    clone: Project, ring: Ring
-) -> None:
+def test_nothing_of_a_clone_is_run_or_believed_until_it_is_trusted(clone: Project, ring: Ring) -> None:
     before, agent = _outside(clone), clone.agent()
     shown = {}
 

@@ -114,9 +114,7 @@ WRONG: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_what_we_never_write_is_not_done_for_a_list_that_is_trusted_either(
-    project: Project, case: str
-) -> None:
+def test_what_we_never_write_is_not_done_for_a_trusted_list(project: Project, case: str) -> None:
     action, fields = WRONG[case]
     fields = {**_forged(project, action), **fields}
     if fields.get("commit") == "short":
@@ -164,7 +162,7 @@ def test_a_commit_is_published_only_on_top_of_what_stands(project: Project) -> N
     assert project.task()["status"] != "completed"
 
 
-def test_a_commit_that_was_prepared_before_somebody_committed_is_kept_and_not_published(
+def test_a_commit_prepared_before_another_is_kept_and_not_published(
     project: Project,
 ) -> None:
     project.git("checkout", "-q", "-f", "main")
@@ -198,9 +196,7 @@ def test_a_rollback_takes_nothing_off_a_branch_that_somebody_has_moved_since(pro
     assert "tracked.txt" in project.git("show", "--stat", project.refs()[0])
 
 
-def test_what_was_untracked_before_is_believed_only_where_a_ref_of_ours_keeps_it(
-    project: Project, tmp_path: Path
-) -> None:
+def test_what_was_untracked_is_believed_only_from_a_ref_of_ours(project: Project, tmp_path: Path) -> None:
     """A tree may hold any name; files are written from this one."""
     blob = project.git("hash-object", "-w", "tracked.txt")
     rows = {f"100644 blob {blob}\tevil": "content"}
@@ -257,7 +253,7 @@ def test_giving_up_an_attempt_moves_no_branch_to_where_a_list_says_it_began(proj
     assert _stands(project) == before
 
 
-def test_going_on_for_the_third_time_moves_no_branch_before_somebody_trusts_the_list(
+def test_going_on_a_third_time_moves_no_branch_of_an_untrusted_list(
     project: Project,
 ) -> None:
     """Nothing has moved since, the list says: then the attempt has failed, and goes back to its base."""

@@ -69,9 +69,7 @@ def _run(
     ],
     ids=" ".join,
 )
-def test_no_verb_runs_a_program_of_the_project(
-    trap: tuple[Project, dict[str, str]], verb: tuple[str, ...]
-) -> None:
+def test_no_verb_runs_what_a_project_has(trap: tuple[Project, dict[str, str]], verb: tuple[str, ...]) -> None:
     project, env = trap
 
     done = _run(project, env, str(CHECKOUT / "bin/harness"), *verb)
@@ -82,9 +80,7 @@ def test_no_verb_runs_a_program_of_the_project(
 
 
 @pytest.mark.parametrize("verb", ["status", "start", "doctor"])
-def test_nor_does_the_command_that_a_package_has_installed(
-    trap: tuple[Project, dict[str, str]], verb: str
-) -> None:
+def test_nor_does_the_command_of_a_package(trap: tuple[Project, dict[str, str]], verb: str) -> None:
     """No launcher has looked at the PATH before it."""
     project, env = trap
     code = "import sys; from harness_lib.cli.main import entry; entry()"

@@ -119,7 +119,7 @@ def _all_that_is_said(project: Project, agent: Agent, ring: Ring) -> Iterator[st
     yield from hooks()
 
 
-def test_no_shown_command_runs_what_an_id_says(
+def test_no_shown_command_runs_an_id(
     hostile: tuple[Project, Agent],
     ring: Ring,
     tmp_path: Path,

@@ -83,9 +83,7 @@ def test_claude_code(claude: Claude, model: Model, machine: Machine) -> None:
 
 
 @pytest.mark.release
-def test_claude_code_stops_at_the_cost_that_it_is_told(
-    claude: Claude, model: Model, machine: Machine
-) -> None:
+def test_claude_code_stops_at_the_cost_it_is_told(claude: Claude, model: Model, machine: Machine) -> None:
     """Between two calls of the model; what it says then is no trouble of anybody's."""
     model.play(works)
     adapter = named("claude")

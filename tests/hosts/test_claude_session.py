@@ -162,9 +162,7 @@ def _delegate(prompt: str, *, background: bool = False) -> Say:
     return Say(calls=(Call("Agent", {**task, "run_in_background": background}),))
 
 
-def test_a_teammate_does_not_idle_while_it_holds_a_task(
-    claude: Claude, model: Model, machine: Machine
-) -> None:
+def test_a_teammate_does_not_idle_while_it_has_a_task(claude: Claude, model: Model, machine: Machine) -> None:
     """A teammate that wants to idle with a task of its own in progress is sent back to it by TeammateIdle."""
     one_task(machine)
     machine.harness("edit", "--mode", "concurrent").check()
@@ -187,9 +185,7 @@ def test_a_teammate_does_not_idle_while_it_holds_a_task(
 
 
 @pytest.mark.release
-def test_an_agent_with_a_subagent_at_work_may_wait_for_it(
-    claude: Claude, model: Model, machine: Machine
-) -> None:
+def test_an_agent_with_a_subagent_may_wait_for_it(claude: Claude, model: Model, machine: Machine) -> None:
     """While a subagent works in the background, the agent may end its turn; afterwards it is held again."""
     one_task(machine)
 

@@ -54,9 +54,7 @@ def test_eight_idle_turns_in_a_row_are_enough(claude: Claude, model: Model, mach
 
 
 @pytest.mark.release
-def test_another_session_in_the_same_folder_stops_freely(
-    claude: Claude, model: Model, machine: Machine
-) -> None:
+def test_another_session_in_the_folder_stops_freely(claude: Claude, model: Model, machine: Machine) -> None:
     """While one session works on the list, another one asks something else and ends at once."""
     one_task(machine)
     others: list[ClaudeRan] = []
@@ -102,9 +100,7 @@ def test_a_fork_is_another_session(claude: Claude, model: Model, machine: Machin
 
 @pytest.mark.release
 @pytest.mark.parametrize("place", ["sub-directory", "worktree"])
-def test_it_holds_wherever_in_the_project_the_agent_was_started(
-    claude: Claude, model: Model, machine: Machine, place: str
-) -> None:
+def test_it_holds_wherever_it_was_started(claude: Claude, model: Model, machine: Machine, place: str) -> None:
     """The list is found from a sub-directory and from a linked work tree."""
     one_task(machine)
     where = machine.project / "deep" / "down"

@@ -79,9 +79,7 @@ def test_eight_idle_turns_in_a_row_are_enough(codex: Codex, model: Model, machin
 
 
 @pytest.mark.release
-def test_another_session_in_the_same_folder_stops_freely(
-    codex: Codex, model: Model, machine: Machine
-) -> None:
+def test_another_session_in_a_folder_stops_freely(codex: Codex, model: Model, machine: Machine) -> None:
     """While one session works on the list, another one asks something else and ends at once."""
     one_task(machine)
     others: list[Ran] = []

@@ -56,9 +56,7 @@ def test_installed_hooks_speak_at_the_start_and_hold_to_the_end(
 
 
 @pytest.mark.release
-def test_the_doctor_sees_what_the_sandbox_of_codex_forbids_and_its_cure_helps(
-    codex: Codex, machine: Machine
-) -> None:
+def test_the_doctor_sees_what_a_sandbox_forbids_and_its_cure_helps(codex: Codex, machine: Machine) -> None:
     """Without its cure nothing could be committed."""
     one_task(machine)
     doctor = (CHECKOUT / "bin" / "harness", "doctor", "--json")

@@ -175,9 +175,7 @@ def test_codex(codex: Codex, model: Model, machine: Machine) -> None:
 
 
 @pytest.mark.release
-def test_in_the_sandbox_of_codex_notes_and_checkpoints_arrive(
-    codex: Codex, model: Model, machine: Machine
-) -> None:
+def test_in_the_sandbox_of_codex_notes_do_arrive(codex: Codex, model: Model, machine: Machine) -> None:
     """There only the work tree can be written; without these words, /tmp as well, where the project is."""
     machine.add("Make one", "--validate", "grep -qx one one")
 

@@ -47,9 +47,7 @@ class TestFirstRun:
         assert len(list(data.glob("env-*"))) == 1
         assert not list(data.glob("part-*"))
 
-    def test_a_killed_run_leaves_nothing_that_looks_ready_and_the_next_one_starts_over(
-        self, launcher: Path, tmp_path: Path
-    ) -> None:
+    def test_a_killed_run_leaves_nothing_that_looks_ready(self, launcher: Path, tmp_path: Path) -> None:
         data, begun = tmp_path / "data", tmp_path / "begun"
         tools = tmp_path / "tools"
         tools.mkdir()
@@ -94,9 +92,7 @@ class TestFirstRun:
         done = run(launcher, env=env)
         assert done.code == 9, done.err
 
-    def test_a_python_without_any_installer_is_told_what_to_install(
-        self, launcher: Path, tmp_path: Path
-    ) -> None:
+    def test_a_python_without_installers_is_told_of_one(self, launcher: Path, tmp_path: Path) -> None:
         bare = bare_python(tmp_path)
         (packages,) = bare.parent.glob("lib/python*/site-packages")
         (packages / "no_venv.pth").write_text("import sys; sys.modules['venv'] = None\n", encoding="utf-8")

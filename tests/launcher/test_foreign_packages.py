@@ -98,16 +98,12 @@ def installed_world(installed: Path, tmp_path: Path, home: Path) -> World:
 class TestForeignPackages:
     """One test for all: the machine is made once."""
 
-    def test_demo_a_verb_a_hook_and_two_workers_run_beside_them(
-        self, world: World, make_repo: MakeRepo
-    ) -> None:
+    def test_demo_a_verb_a_hook_and_workers_run_beside_them(self, world: World, make_repo: MakeRepo) -> None:
         demo_is_as_promised(world, make_repo("elsewhere"))
         two_workers_do_two_tasks(world, make_repo("project"))
         a_hook_holds(world, make_repo("hooked"))
 
-    def test_installed_by_pip_it_runs_without_its_environment_being_active(
-        self, installed_world: World, make_repo: MakeRepo
-    ) -> None:
+    def test_installed_by_pip_it_runs_without_more(self, installed_world: World, make_repo: MakeRepo) -> None:
         """Neither the `python3` of the PATH nor what PYTHONPATH names is asked for anything."""
         demo_is_as_promised(installed_world, make_repo("elsewhere"))
         two_workers_do_two_tasks(installed_world, make_repo("project"))

@@ -53,18 +53,14 @@ class TestPassingThrough:
         private = [module for module in done.seen["modules"] if shared["HARNESS_HOME"] in module]
         assert len(private) == 4
 
-    def test_a_link_to_a_link_finds_the_checkout(
-        self, launcher: Path, shared: dict[str, str], tmp_path: Path
-    ) -> None:
+    def test_a_link_of_links_finds_it(self, launcher: Path, shared: dict[str, str], tmp_path: Path) -> None:
         (tmp_path / "one").mkdir()
         (tmp_path / "one" / "link").symlink_to(os.path.relpath(launcher, tmp_path / "one"))
         (tmp_path / "harness").symlink_to("one/link")
         done = run("harness", "x", env={**shared, "PATH": f"{tmp_path}:{os.environ['PATH']}"})
         assert done.seen["argv"] == ["x"]
 
-    def test_nothing_is_written_into_the_checkout(
-        self, checkout: Path, launcher: Path, shared: dict[str, str]
-    ) -> None:
+    def test_nothing_is_written_into_it(self, checkout: Path, launcher: Path, shared: dict[str, str]) -> None:
         before = listing(checkout)
         assert run(launcher, env=shared).code == 9
         assert run(launcher, env=shared).code == 9

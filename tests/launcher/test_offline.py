@@ -28,9 +28,7 @@ class TestOffline:
         assert error.endswith(f"run: {shlex.quote(str(launcher))} --version")
         assert [entry.name for entry in (tmp_path / "data").iterdir()] == ["lock"]
 
-    def test_doctor_works_all_the_same_and_says_what_is_missing(
-        self, offline: dict[str, str], tmp_path: Path
-    ) -> None:
+    def test_doctor_works_and_says_what_is_missing(self, offline: dict[str, str], tmp_path: Path) -> None:
         done = run(CHECKOUT / "bin" / "harness", "doctor", "--json", env=offline, cwd=tmp_path)
         assert done.code == 1, done.err
         assert "no package registry could be reached" in done.err

@@ -66,9 +66,7 @@ def test_without_any_python_it_says_one_clear_line(launcher: Path, tmp_path: Pat
     assert "python3 was not found" in done.err
 
 
-def test_a_python_by_version_only_is_good_enough(
-    launcher: Path, shared: dict[str, str], tmp_path: Path
-) -> None:
+def test_a_python_by_version_only_is_enough(launcher: Path, shared: dict[str, str], tmp_path: Path) -> None:
     tools = tmp_path / "tools"
     tools.mkdir()
     (tools / "python3.10").symlink_to(sys.executable)

@@ -53,9 +53,7 @@ def test_while_an_agent_of_the_prose_has_it_no_verb_of_ours_changes_anything(
     assert is_alive(prose.holder.pid)
 
 
-def test_a_change_waits_until_the_prose_lets_go_and_builds_on_what_it_wrote(
-    project: Project, prose: Prose
-) -> None:
+def test_a_change_waits_for_the_prose_and_builds_on_what_it_wrote(project: Project, prose: Prose) -> None:
     project.agent("person").ok("add", "Something")
     prose.lock()
 
@@ -97,9 +95,7 @@ def test_in_concurrent_mode_our_session_keeps_nobody_out(make_project: Make, pro
     assert prose_in(project.top).lock() == "taken"
 
 
-def test_a_lock_that_a_dead_agent_of_the_prose_left_is_taken_over_by_us(
-    project: Project, agent: Agent, prose: Prose
-) -> None:
+def test_a_lock_of_a_dead_agent_of_the_prose_is_ours(project: Project, agent: Agent, prose: Prose) -> None:
     prose.lock()
     prose.crash()
     project.clock = Impatient()

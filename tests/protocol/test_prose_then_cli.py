@@ -150,9 +150,7 @@ def test_each_row_of_the_decision_matrix(
     assert ("work.txt" in bare.in_commit()) == (status == "completed" or commits)
 
 
-def test_once_failed_by_us_and_claimed_by_the_prose_again_it_is_recovered_again(
-    bare: Project, prose: Prose
-) -> None:
+def test_once_failed_by_us_and_claimed_by_the_prose_it_is_recovered(bare: Project, prose: Prose) -> None:
     """The fence of our attempt is still there, the gate is not: that is no attempt to cheat."""
     prose.init(seed_task("task-001", "Do the work", WORK))
     trusted(bare)
@@ -172,9 +170,7 @@ def test_once_failed_by_us_and_claimed_by_the_prose_again_it_is_recovered_again(
 
 
 @pytest.mark.parametrize("verb", ["start", "claim", "recover"])
-def test_what_is_in_progress_for_nobody_is_recovered_in_an_open_session_too(
-    bare: Project, prose: Prose, verb: str
-) -> None:
+def test_what_is_in_progress_for_nobody_is_recovered_at_once(bare: Project, prose: Prose, verb: str) -> None:
     """A version before has taken such a list over and left the task without a name, a fence and a gate."""
     interrupted(prose)
     trusted(bare)

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.docs.cited_tests import exists
+from tests.docs import cited_tests
 
 CHECKOUT = Path(__file__).parents[2]
 PAGE = (CHECKOUT / "docs" / "protocol.md").read_text(encoding="utf-8")
@@ -34,29 +34,15 @@ CHAPTERS = [
 ]
 HEAD = ["the prose says", "we", "shown by"]
 VERDICTS = ("same", "better: ", "not yet")
-CITATION = re.compile(r"`(tests/[^`]*)`")
 
 
 class Row(NamedTuple):
-    line: int
     statement: str
     verdict: str
     shown: str
 
 
-def rows() -> list[Row]:
-    """Return the rows of all tables, without their heads; a row that is not of three cells fails."""
-    table = []
-    for number, line in enumerate(PAGE.splitlines(), 1):
-        if line.startswith("|") and not line.startswith("|---"):
-            cells = [cell.strip() for cell in line.strip("|").split("|")]
-            assert len(cells) == len(HEAD), f"line {number}"
-            if cells != HEAD:
-                table.append(Row(number, *cells))
-    return table
-
-
-ROWS = rows()
+ROWS = [Row(*cells) for cells in cited_tests.rows(PAGE, HEAD)]
 
 
 def test_every_chapter_is_there_in_the_order_of_the_prose() -> None:
@@ -75,14 +61,6 @@ def test_every_row_says_what_we_do_and_why_where_it_differs() -> None:
             assert "because" in row.verdict, row
 
 
-def test_every_row_is_shown_by_a_test_or_not_yet_done() -> None:
+def test_every_row_is_shown_by_tests_that_exist_or_not_yet_done() -> None:
     for row in ROWS:
-        assert CITATION.findall(row.shown) or row.verdict.startswith("not yet"), row
-        assert CITATION.sub("", row.shown).strip() == "", row
-
-
-def test_every_cited_test_exists() -> None:
-    cited = {name for row in ROWS for name in CITATION.findall(row.shown)}
-
-    assert cited
-    assert [name for name in sorted(cited) if not exists(name)] == []
+        assert cited_tests.cited(row.shown) or row.verdict.startswith("not yet"), row

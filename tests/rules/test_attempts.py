@@ -73,9 +73,7 @@ def test_those_of_a_run_are_those_that_have_ended_since_it_began() -> None:
     [(None, LATER), (BEGAN, None), (BEGAN, BEGAN), (LATER, BEGAN)],
     ids=["no beginning", "no end", "at once", "a clock that was set back"],
 )
-def test_an_attempt_of_unknown_or_no_length_took_no_time(
-    began: datetime | None, ended: datetime | None
-) -> None:
+def test_an_attempt_of_no_known_length_took_no_time(began: datetime | None, ended: datetime | None) -> None:
     first, last = (None if moment is None else timestamps.render(moment) for moment in (began, ended))
 
     assert attempts.seconds(Attempt(1, 1, "failed", first, last)) == 0.0

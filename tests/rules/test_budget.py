@@ -65,9 +65,7 @@ spents = st.builds(Spent, amounts, counts, amounts, counts)
 
 
 @given(budgets, spents, spents)
-def test_more_never_frees_from_a_limit_zero_is_none_and_a_file_keeps_it(
-    limits: Budget, spent: Spent, more: Spent
-) -> None:
+def test_more_never_frees_from_a_limit_and_zero_is_none(limits: Budget, spent: Spent, more: Spent) -> None:
     both = Spent._make(one + other for one, other in zip(spent, more, strict=True))
 
     assert budget.over(limits, spent) is None or budget.over(limits, both) is not None

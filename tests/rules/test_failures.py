@@ -118,9 +118,7 @@ def test_cycles_are_marked_before_those_that_wait_for_them() -> None:
         ),
     ],
 )
-def test_a_task_is_blocked_once_by_the_first_that_blocks_it(
-    tasks: tuple[Task, ...], found: dict[str, str]
-) -> None:
+def test_a_task_is_blocked_once_by_the_first_such(tasks: tuple[Task, ...], found: dict[str, str]) -> None:
     before = state(*tasks)
 
     after, findings = validate_dependencies(before, NOW)

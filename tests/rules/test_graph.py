@@ -26,7 +26,7 @@ def _reaches(edges: dict[str, list[str]], start: str) -> set[str]:
 
 
 @given(states())
-def test_the_rings_are_those_of_the_tasks_that_reach_themselves_whatever_the_order_of_the_list(
+def test_the_rings_are_of_the_tasks_that_reach_themselves_in_any_order(
     before: State,
 ) -> None:
     open_ones = {task.id: task for task in before.tasks if task.status != "completed"}

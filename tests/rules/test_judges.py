@@ -118,9 +118,7 @@ line-length = 80
         ("pyproject.toml", "", "[tool.'pytest'.ini_options]\naddopts = '-k none'\n", True),
     ],
 )
-def test_of_a_file_only_that_counts_which_the_runner_reads(
-    name: str, old: str, new: str, *, changes: bool
-) -> None:
+def test_of_a_file_that_counts_which_a_runner_reads(name: str, old: str, new: str, *, changes: bool) -> None:
     before, after = (judge_parts.part(name, text.encode()) for text in (old, new))
     assert (before != after) is changes
 

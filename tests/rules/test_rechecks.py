@@ -53,9 +53,7 @@ def test_what_has_not_run_on_this_content_is_due_and_then_what_failed_there() ->
         (done("a", found=failed(""), unproven=True), False, "its check fails at bbbbbbbbbbbb"),
     ],
 )
-def test_a_task_is_red_where_its_check_failed_and_nothing_excuses_it(
-    task: Task, words: str, *, is_red: bool
-) -> None:
+def test_a_task_is_red_where_its_check_failed_unexcused(task: Task, words: str, *, is_red: bool) -> None:
     assert rechecks.is_red(task) is is_red
     assert rechecks.words(task) == words
 
@@ -71,9 +69,7 @@ def test_a_task_is_red_where_its_check_failed_and_nothing_excuses_it(
         (done("a", None, completed_at=STAMP), None, False),
     ],
 )
-def test_a_session_awaits_the_re_checks_of_what_was_completed_in_it(
-    task: Task, since: str | None, *, awaited: bool
-) -> None:
+def test_a_session_awaits_the_re_checks_of_its_own(task: Task, since: str | None, *, awaited: bool) -> None:
     assert rechecks.are_awaited([done("old", found=PASSED), task], since) is awaited
 
 

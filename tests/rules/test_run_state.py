@@ -68,9 +68,7 @@ def test_what_is_no_news_of_a_worker_changes_nothing(other: Event) -> None:
 @pytest.mark.parametrize(
     ("status", "attempts", "durations"), [("completed", 1, (10.0,)), ("failed", 1, ()), ("pending", 0, ())]
 )
-def test_what_ended_is_paid_for_and_only_an_attempt_counts(
-    status: str, attempts: int, durations: tuple[float, ...]
-) -> None:
+def test_what_ended_is_paid_for_and_counted(status: str, attempts: int, durations: tuple[float, ...]) -> None:
     board = folded(CLAIMED, SAID, event("ended", at=20.0, task="t1", status=status))
     assert board.before == Spent(0.5, 70, 0.0, attempts)
     assert board.durations == durations
@@ -138,7 +136,7 @@ EVENTS = st.lists(
 
 
 @given(EVENTS)
-def test_what_was_spent_on_ended_attempts_is_never_forgotten_nor_lost_on_the_way_through_a_file(
+def test_what_was_spent_is_never_forgotten_nor_lost_through_a_file(
     those: list[Event],
 ) -> None:
     board = RunState(limits=Budget(max_cost=2.5, task_tokens=7))

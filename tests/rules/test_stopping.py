@@ -73,9 +73,7 @@ def test_a_session_stops_exactly_when_nothing_can_be_claimed_or_proven(before: S
     ("limit", "used", "spent"),
     [(20, 19, False), (20, 20, True), (20, 21, True), (1, 0, False), (1, 1, True), (0, 1000, False)],
 )
-def test_a_limit_is_reached_when_all_of_it_is_used_and_0_is_no_limit(
-    limit: int, used: int, spent: bool
-) -> None:
+def test_a_limit_is_reached_when_it_is_used_and_0_is_no_limit(limit: int, used: int, spent: bool) -> None:
     config = SessionConfig(max_tasks_per_session=limit, max_sessions=limit)
     limited = State(session_config=config, session_count=used)
     session = Session(1, "w1", "host", finished_attempts=used)
@@ -93,9 +91,7 @@ def test_a_limit_is_reached_when_all_of_it_is_used_and_0_is_no_limit(
         pytest.param((DONE,), False, id="done"),
     ],
 )
-def test_waiting_is_in_vain_where_only_a_person_can_free_what_is_left(
-    tasks: tuple[Task, ...], alone: bool
-) -> None:
+def test_waiting_is_in_vain_where_only_a_person_can_help(tasks: tuple[Task, ...], alone: bool) -> None:
     assert stopping.awaits_person(state(*tasks)) is alone
 
 
@@ -116,7 +112,7 @@ def test_hooks_hold_until_the_final_check_was_made() -> None:
 
 
 @pytest.mark.parametrize("kind", [*HALT_KINDS, None])
-def test_what_follows_from_a_halt_is_decided_by_its_kind_whatever_its_words_are(
+def test_what_follows_from_a_halt_is_decided_by_its_kind_not_its_words(
     kind: HaltKind | None,
 ) -> None:
     task = Task("a", halt="a person must say what the check is", halt_kind=kind)

@@ -92,9 +92,7 @@ def test_what_is_the_providers_is_waited_out_and_costs_no_attempt(workshop: Work
 
 
 @pytest.mark.parametrize("how", ["cost", "time", "ctrl-c"])
-def test_nobody_waits_for_a_usage_limit_in_a_run_that_ends(
-    workshop: Workshop, tmp_path: Path, how: str
-) -> None:
+def test_nobody_waits_for_a_limit_in_a_run_that_ends(workshop: Workshop, tmp_path: Path, how: str) -> None:
     workshop.add("Limited", "grep -q done f")
     seen = tmp_path / "seen"
     resets = (datetime.now(timezone.utc) + timedelta(hours=3)).isoformat()

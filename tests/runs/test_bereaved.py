@@ -21,9 +21,7 @@ def _worker(run: int) -> int:
     return worker
 
 
-def test_what_cannot_be_handed_back_at_once_is_handed_back_when_it_can(
-    workshop: Workshop, tmp_path: Path
-) -> None:
+def test_what_cannot_be_handed_back_is_handed_back_when_it_can(workshop: Workshop, tmp_path: Path) -> None:
     stands = tmp_path / "stands"
     stuck = f"touch {stands} && sleep 600"
     workshop.add("Two lives", "grep -q done f", do=f"write f half\nonce sh {stuck}\nwrite f done")

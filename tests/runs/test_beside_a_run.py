@@ -101,9 +101,7 @@ def test_what_is_no_amount_is_refused_before_anything_begins(workshop: Workshop)
     assert workshop.state["session_count"] == 0
 
 
-def test_a_run_that_was_killed_is_not_shown_and_its_session_can_be_ended(
-    workshop: Workshop, go: Path
-) -> None:
+def test_a_run_that_was_killed_is_not_shown_and_can_be_ended(workshop: Workshop, go: Path) -> None:
     run = workshop.runs[0]
     below = descendants(run.pid)
     run.kill()
@@ -135,9 +133,7 @@ def test_watching_shows_them_and_ends_with_the_run(workshop: Workshop, go: Path)
     assert "Nothing is left to do." in rest
 
 
-def test_runs_of_one_list_share_their_limits_and_each_counts_for_itself(
-    make_workshop: Make, tmp_path: Path
-) -> None:
+def test_runs_of_one_list_share_limits_and_count_for_themselves(make_workshop: Make, tmp_path: Path) -> None:
     workshop = make_workshop(mode="concurrent")
     go = tmp_path / "go"
     for number in range(2):

@@ -18,9 +18,7 @@ def test_an_agent_that_is_not_installed_is_named_before_anything_begins(workshop
     assert workshop.state["session_count"] == 0
 
 
-def test_an_agent_that_cannot_start_ends_the_run_and_costs_nothing(
-    workshop: Workshop, tmp_path: Path
-) -> None:
+def test_an_agent_that_cannot_start_ends_the_run_at_no_cost(workshop: Workshop, tmp_path: Path) -> None:
     """With a report as any other run, on which a command is told once."""
     workshop.file_task("f")
     workshop.file_task("g")
@@ -61,7 +59,7 @@ def test_an_agent_that_cannot_start_for_one_task_does_not_keep_the_others(worksh
     workshop.nothing_is_left_over()
 
 
-def test_an_agent_that_is_not_logged_in_ends_the_run_and_status_says_what_it_lacked(
+def test_an_agent_that_is_not_logged_in_ends_the_run_and_is_named(
     workshop: Workshop,
 ) -> None:
     workshop.file_task("f")

@@ -162,9 +162,7 @@ def test_a_commit_in_which_git_finds_fault_is_not_taken_and_the_files_are(shared
     shared.done_is_done()
 
 
-def test_what_a_worker_began_with_outlives_all_that_a_person_does_to_it(
-    shared: Workshop, tmp_path: Path
-) -> None:
+def test_what_a_worker_began_with_outlives_what_a_person_does(shared: Workshop, tmp_path: Path) -> None:
     """The branch is rewritten, the tag goes, and git is told to keep nothing that nobody names."""
     top = shared.top
     working, checking, go, checked = (tmp_path / name for name in ("working", "checking", "go", "checked"))

@@ -11,7 +11,7 @@ from tests.system.git.gitrepo import put, sh
 ONCE_MORE = "every check runs once more"
 
 
-def test_what_passes_only_where_it_was_made_is_not_reproducible_and_nobody_repairs_it(
+def test_what_passes_only_where_it_was_made_is_not_reproducible(
     workshop: Workshop,
 ) -> None:
     """Two tasks with one check, which needs a file that git ignores: named, and no agent is paid for it."""
@@ -104,7 +104,7 @@ def test_after_a_limit_what_was_broken_is_said_and_nobody_repairs_it(workshop: W
     assert next_day.splitlines()[-1] == "next: harness retry task-001", "before what is pending"
 
 
-def test_where_git_commits_other_content_than_was_checked_nothing_says_that_all_is_done(
+def test_where_git_commits_other_content_it_is_never_all_done(
     workshop: Workshop,
 ) -> None:
     sh(workshop.top, "config", "filter.odd.clean", "sed s/good/evil/")
@@ -119,9 +119,7 @@ def test_where_git_commits_other_content_than_was_checked_nothing_says_that_all_
     assert "Every task is completed" not in said.stdout
 
 
-def test_of_changed_files_only_the_checks_run_and_the_rest_is_counted(
-    workshop: Workshop, tmp_path: Path
-) -> None:
+def test_of_changed_files_only_the_checks_run_the_rest_is_counted(workshop: Workshop, tmp_path: Path) -> None:
     ran = tmp_path / "ran"
     for name in ("one", "two"):
         workshop.add(name, f"echo {name} >> {ran}; test -f {name}", do=f"write {name} x")

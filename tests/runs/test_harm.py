@@ -95,7 +95,7 @@ p.write_text(json.dumps(d))
 """
 
 
-def test_an_agent_that_marks_its_own_task_as_done_is_asked_for_the_check_all_the_same(
+def test_an_agent_that_marks_its_own_task_as_done_is_still_checked(
     workshop: Workshop,
 ) -> None:
     workshop.add("Honest work", "grep -q done f")
@@ -125,9 +125,7 @@ def test_a_list_that_an_agent_has_broken_stops_the_run_and_names_the_field(works
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux limits a process that runs")
-def test_a_disk_that_is_full_stops_the_run_and_the_next_one_goes_on(
-    workshop: Workshop, tmp_path: Path
-) -> None:
+def test_a_full_disk_stops_the_run_and_the_next_one_goes_on(workshop: Workshop, tmp_path: Path) -> None:
     """No process of the run can write more than a few bytes to a file, as where the disk is full."""
     started, go = tmp_path / "started", tmp_path / "go"
     # The list is larger than what can still be written, the lines that are printed are not.
@@ -150,9 +148,7 @@ LOGS = "$HARNESS_STATE_ROOT/.harness/logs/$HARNESS_TASK_ID"
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_an_agent_that_breaks_what_its_own_task_needs_stops_no_other(
-    workshop: Workshop, workers: str
-) -> None:
+def test_an_agent_that_breaks_what_its_task_needs_stops_no_other(workshop: Workshop, workers: str) -> None:
     """Nobody is blamed; after some tries the task is halted with its work kept, and the others are done."""
     workshop.add("Breaks", "grep -q done a", do=f"write a done\nsh rm -r {LOGS}; touch {LOGS}")
     workshop.file_task("b")

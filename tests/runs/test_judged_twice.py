@@ -16,9 +16,7 @@ def _with_scripts(workshop: Workshop) -> None:
     sh(workshop.top, "commit", "-q", "-m", "Checks")
 
 
-def test_whoever_changes_the_judge_is_sent_back_once_and_then_waits_for_a_person(
-    workshop: Workshop, tmp_path: Path
-) -> None:
+def test_whoever_changes_the_judge_is_sent_back_once_then_waits(workshop: Workshop, tmp_path: Path) -> None:
     _with_scripts(workshop)
     workshop.add("Cheat", "sh check.sh", do="sh echo true > check.sh")
     workshop.add("Another's judge", "grep -q done g", do="write g done\nsh echo true > later.sh")

@@ -50,9 +50,7 @@ def test_a_task_that_cannot_be_handed_back_is_halted_and_the_others_are_done(
 
 
 @pytest.mark.parametrize("name", ["packed-refs", "refs/heads/harness/main"])
-def test_what_has_gone_over_is_forgotten_past_a_lock_that_a_killed_git_has_left(
-    workshop: Workshop, name: str
-) -> None:
+def test_what_has_gone_over_is_forgotten_past_a_lock_of_a_dead_git(workshop: Workshop, name: str) -> None:
     """The one that was killed had just brought it over, and was at deleting the branch where it waited."""
     workshop.file_task("one")
     put(workshop.top / "README.md", "a person is writing\n")

@@ -29,9 +29,7 @@ def aside(workshop: Workshop, name: str) -> list[Path]:
     return sorted((workshop.home / "set-aside").glob(f"*/*/{name}"))
 
 
-def test_a_repository_of_its_own_goes_back_and_lands_as_plain_files(
-    workshop: Workshop, tmp_path: Path
-) -> None:
+def test_a_repository_of_its_own_goes_back_and_lands_as_files(workshop: Workshop, tmp_path: Path) -> None:
     """Whether the agent has committed in it, or has told the work tree's git of it."""
     for name, made in MADE.items():
         brief = f'sh cp "$HARNESS_BRIEF_FILE" {tmp_path}/{name}'
@@ -53,7 +51,7 @@ def test_a_repository_of_its_own_goes_back_and_lands_as_plain_files(
     workshop.all_is_well()
 
 
-def test_an_agent_that_insists_on_one_has_failed_and_what_nobody_would_merge_is_no_concern(
+def test_an_agent_that_insists_on_one_has_failed_unless_ignored(
     workshop: Workshop,
 ) -> None:
     """What stands beside one is there for the next agent; git ignores another, the check makes a third."""
@@ -80,9 +78,7 @@ def test_an_agent_that_insists_on_one_has_failed_and_what_nobody_would_merge_is_
     workshop.nothing_is_left_over()
 
 
-def test_a_chat_that_recovers_an_attempt_of_a_killed_run_merges_none_either(
-    workshop: Workshop, tmp_path: Path
-) -> None:
+def test_a_chat_that_recovers_a_killed_run_merges_none_either(workshop: Workshop, tmp_path: Path) -> None:
     started, made = tmp_path / "started", MADE["begun"].format("app")
     name = workshop.add("App", "test -f app/main.txt", do=f"sh {made}\ntouch {started}\nsleep 600")
     workshop.start()

@@ -40,9 +40,7 @@ def test_the_end_is_told_and_a_command_that_fails_is_a_warning(workshop: Worksho
     workshop.nothing_is_left_over()
 
 
-def test_a_project_that_is_moved_away_ends_the_run_and_can_be_moved_back(
-    workshop: Workshop, news: Path
-) -> None:
+def test_a_project_that_is_moved_ends_the_run_and_may_come_back(workshop: Workshop, news: Path) -> None:
     moved = workshop.top.with_name("moved")
     workshop.add("One", "grep -q done f", do=f"sh mv {workshop.top} {moved}\nwrite f done")
     workshop.file_task("two")
@@ -61,9 +59,7 @@ def test_a_project_that_is_moved_away_ends_the_run_and_can_be_moved_back(
     workshop.all_is_well()
 
 
-def test_a_task_that_failed_for_good_is_told_and_that_a_budget_is_used_up(
-    workshop: Workshop, news: Path
-) -> None:
+def test_a_task_that_failed_for_good_and_a_used_up_budget_are_told(workshop: Workshop, news: Path) -> None:
     """An attempt that failed and is made again is not."""
     for most in ("1", "2"):
         workshop.add("Never", "false", "--max-attempts", most, do="write f x")
@@ -74,9 +70,7 @@ def test_a_task_that_failed_for_good_is_told_and_that_a_budget_is_used_up(
     assert "attempts: 3 of 3" in news.read_text()
 
 
-def test_a_usage_limit_is_told_once_for_all_workers_and_that_somebody_stopped(
-    workshop: Workshop, news: Path
-) -> None:
+def test_a_usage_limit_is_told_once_for_all_and_who_stopped_it(workshop: Workshop, news: Path) -> None:
     for name in ("one", "two"):
         workshop.file_task(name)
     later = datetime.now(timezone.utc) + timedelta(hours=1)

@@ -29,9 +29,7 @@ def ending(printed: str) -> list[str]:
     return lines[timed[-1] + 1 :]
 
 
-def test_it_ends_with_what_is_done_what_failed_what_is_halted_and_what_it_cost(
-    workshop: Workshop, tmp_path: Path
-) -> None:
+def test_it_ends_with_what_is_done_failed_halted_and_spent(workshop: Workshop, tmp_path: Path) -> None:
     """And with what agents have proposed, of which nothing has run."""
     ran, news = tmp_path / "ran", tmp_path / "news"
     python = f"PYTHONPATH={shlex.quote(str(CHECKOUT))} {shlex.quote(sys.executable)}"
@@ -74,9 +72,7 @@ def reported(project: Project, began: report.Beginning | None = None, clock: Clo
     return report.lines(ctx, began or report.beginning(ctx), [], Spent())
 
 
-def test_what_was_over_in_the_second_in_which_a_run_begins_is_not_of_it(
-    project: Project, agent: Agent
-) -> None:
+def test_what_was_over_when_the_run_began_is_not_of_it(project: Project, agent: Agent) -> None:
     begin(agent, "true")
     agent.ok("finish")
     ended = timestamps.parse(project.task()["attempt_log"][-1]["ended_at"])
@@ -123,7 +119,7 @@ def test_what_to_type_is_never_cut_off_at_its_end(project: Project, agent: Agent
     assert waits.endswith(". Take it over with: git merge harness/main"), waits
 
 
-def test_what_to_look_at_in_completed_work_is_said_at_the_end_by_status_and_by_show(
+def test_what_to_look_at_in_completed_work_is_said_at_the_end_and_shown(
     workshop: Workshop,
 ) -> None:
     put(workshop.top / "check.sh", "grep -q done f\n")

@@ -84,9 +84,7 @@ def test_a_check_that_others_have_taken_away_sends_the_work_back(workshop: Works
     workshop.nothing_is_left_over()
 
 
-def test_a_branch_that_a_person_moves_meanwhile_keeps_their_commit(
-    workshop: Workshop, tmp_path: Path
-) -> None:
+def test_a_branch_that_a_person_moves_keeps_their_commit(workshop: Workshop, tmp_path: Path) -> None:
     started, go = tmp_path / "started", tmp_path / "go"
     workshop.add("Slow", "grep -q done f", do=f"touch {started}\nwait {go}\nwrite f done")
     run = workshop.start()
@@ -129,9 +127,7 @@ def test_ctrl_c_once_finishes_what_runs_and_starts_nothing_new(workshop: Worksho
     workshop.ends(0)
 
 
-def test_ctrl_c_twice_stops_now_and_the_next_run_goes_on_with_the_work(
-    workshop: Workshop, tmp_path: Path
-) -> None:
+def test_ctrl_c_twice_stops_now_and_the_next_run_goes_on(workshop: Workshop, tmp_path: Path) -> None:
     """Nothing is checked again before it ends; it says how to do that."""
     started = tmp_path / "started"
     workshop.file_task("first")
@@ -153,9 +149,7 @@ def test_ctrl_c_twice_stops_now_and_the_next_run_goes_on_with_the_work(
     assert (workshop.top / "f").read_text().split() == ["half", "done"]
 
 
-def test_the_list_changes_hands_between_a_run_and_an_agent_in_a_chat(
-    workshop: Workshop, tmp_path: Path
-) -> None:
+def test_the_list_changes_hands_between_a_run_and_a_chat(workshop: Workshop, tmp_path: Path) -> None:
     started = tmp_path / "started"
     workshop.add("Slow", "grep -q done f && grep -q half f", do=f"write f half\ntouch {started}\nsleep 600")
     workshop.file_task("next")
@@ -179,9 +173,7 @@ def test_the_list_changes_hands_between_a_run_and_an_agent_in_a_chat(
     workshop.all_is_well()
 
 
-def test_power_cuts_of_a_run_are_no_failed_attempts_and_lose_nothing(
-    workshop: Workshop, tmp_path: Path
-) -> None:
+def test_power_cuts_of_a_run_fail_nothing_and_lose_nothing(workshop: Workshop, tmp_path: Path) -> None:
     started, enough = tmp_path / "started", tmp_path / "enough"
     slow = f"touch {started}\nsh [ -e {enough} ] || sleep 600\nwrite f done"
     workshop.add("Slow", "grep -q done f", do=f"once write f half\n{slow}")
@@ -230,7 +222,7 @@ def test_a_worker_that_slept_past_its_lease_merges_nothing(make_workshop: Make, 
     workshop.all_is_well()
 
 
-def test_what_a_run_that_was_killed_at_its_end_has_left_goes_with_the_next_and_old_logs_with_it(
+def test_what_a_run_that_was_killed_at_its_end_has_left_goes_with_the_next(
     workshop: Workshop,
 ) -> None:
     workshop.add("Wrong", "false", "--max-attempts", "1", do="write g x")

@@ -18,9 +18,7 @@ from tests.system.git.gitrepo import put, sh
 HARNESS = f"{shlex.quote(sys.executable)} -m harness_lib"
 
 
-def test_each_work_tree_is_prepared_once_and_each_worker_has_ports_of_its_own(
-    workshop: Workshop, tmp_path: Path
-) -> None:
+def test_each_work_tree_is_prepared_once_with_ports_of_its_own(workshop: Workshop, tmp_path: Path) -> None:
     seen = tmp_path / "seen"
     facts = '"$HARNESS_WORKER_NUMBER" "$HARNESS_PORT_FIRST" "$HARNESS_PORT_LAST" "$PWD"'
     put(workshop.top / "harness-init.sh", f"echo init {facts} >> {seen}\n")
@@ -111,9 +109,7 @@ def test_a_session_that_is_full_is_followed_by_the_next_one(workshop: Workshop) 
     workshop.nothing_is_left_over()
 
 
-def test_what_was_begun_in_a_session_that_is_full_counts_in_the_next_one(
-    workshop: Workshop, tmp_path: Path
-) -> None:
+def test_what_a_full_session_began_counts_in_the_next_one(workshop: Workshop, tmp_path: Path) -> None:
     workshop.ok("edit", "--max-tasks-per-session", "2", "--max-sessions", "2")
     workshop.add("Slow", "test -f slow", do=f"wait {tmp_path / 'third'}\nwrite slow x")
     for name in ("one", "two"):

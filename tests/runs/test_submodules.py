@@ -249,9 +249,7 @@ def test_a_submodule_that_was_removed_is_named_to_the_next_agent(submodule: Work
     assert links(submodule) == []
 
 
-def test_agents_have_the_submodules_that_the_person_has_without_a_network(
-    submodule: Workshop, tmp_path: Path
-) -> None:
+def test_agents_have_the_submodules_of_the_person_offline(submodule: Workshop, tmp_path: Path) -> None:
     """At the recorded commits, those inside of others too; each a repository that is the agent's own."""
     allowed = ("-c", "protocol.file.allow=always")
     inner = tmp_path / "inner"

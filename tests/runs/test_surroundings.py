@@ -16,9 +16,7 @@ from tests.system.git.gitrepo import put, sh
 HOOKS = ("pre-commit", "commit-msg", "post-commit", "post-checkout", "reference-transaction", "post-merge")
 
 
-def test_a_run_commits_without_hooks_and_signatures_and_no_plugins_that_an_agent_writes(
-    workshop: Workshop, tmp_path: Path
-) -> None:
+def test_a_run_commits_without_hooks_and_plugins_of_an_agents(workshop: Workshop, tmp_path: Path) -> None:
     """What it writes of those is kept for the person."""
     mine = put(workshop.top / ".harness" / "tools" / "mine", "old\n")
     sh(workshop.top, "add", str(mine))

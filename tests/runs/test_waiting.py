@@ -14,7 +14,7 @@ from tests.system.git.gitrepo import put, sh
 from tests.verbs.project import Agent, Time
 
 
-def test_work_waits_beside_a_checkout_with_changes_and_is_joined_with_what_becomes_of_them(
+def test_work_waits_beside_a_changed_checkout_and_is_joined_with_it(
     workshop: Workshop,
 ) -> None:
     workshop.file_task("one")
@@ -84,7 +84,7 @@ def test_what_waits_goes_over_once_nothing_is_in_the_way(workshop: Workshop) -> 
     workshop.all_is_well()
 
 
-def test_what_waits_beside_a_persons_commits_is_joined_once_every_check_has_passed_on_both(
+def test_what_waits_beside_commits_is_joined_once_all_checks_pass_there(
     workshop: Workshop,
 ) -> None:
     """Where nobody tries the two together they stay apart: the person merges them, or another run does."""
@@ -210,9 +210,7 @@ def test_a_checkout_that_we_have_left_behind_its_branch_comes_after(workshop: Wo
 
 @pytest.mark.parametrize("edited", ["two", "README.md"])
 @pytest.mark.usefixtures("chat")
-def test_what_a_person_has_written_where_we_have_left_them_behind_is_not_touched(
-    workshop: Workshop, edited: str
-) -> None:
+def test_what_a_person_has_written_there_is_not_touched(workshop: Workshop, edited: str) -> None:
     _left_behind(workshop)
     put(workshop.top / edited, "a person is writing\n")
     sh(workshop.top, "add", edited)

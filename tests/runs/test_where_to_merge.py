@@ -11,9 +11,7 @@ from tests.runs.workshop import Workshop
 from tests.system.git.gitrepo import put, sh
 
 
-def test_a_project_in_a_directory_of_the_repository_with_a_list_that_git_tracks(
-    tmp_path: Path, make_workshop: Make
-) -> None:
+def test_a_project_in_a_directory_of_a_repository_has_its_list(tmp_path: Path, make_workshop: Make) -> None:
     """All runs at the top unless a check says otherwise; the list is not merged with the work."""
     above, trace = make_workshop().top, tmp_path / "trace"
     inside = Workshop(above / "pa", tmp_path / "home")

@@ -121,9 +121,7 @@ def test_numbers_that_only_python_reads_are_no_json_and_are_named(name: str) -> 
     ],
     ids=["deep", "deep and closed", "long"],
 )
-def test_json_that_python_cannot_hold_is_a_problem_of_the_whole_document_and_no_reason_to_restore(
-    data: bytes, said: str
-) -> None:
+def test_json_that_python_cannot_hold_is_a_problem_and_no_reason_to_restore(data: bytes, said: str) -> None:
     with pytest.raises(ContractError) as caught:
         codec.parse(data)
 

@@ -154,9 +154,7 @@ def test_so_is_a_failure_to_keep_what_was_there_before(
     assert root.state.read_bytes() == before
 
 
-def test_a_list_that_may_not_survive_a_power_cut_is_said_to_be_written(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_list_that_was_not_synced_is_said_to_be(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(atomic, "sync_directory", full)
 
     assert change(store) == [f"{NAME} was written, but may not survive a power cut: No space left on device"]
@@ -220,9 +218,7 @@ def test_an_act_that_fails_after_the_change_is_a_warning(store: Store) -> None:
     assert tx.warnings == [f"{warning}No space left on device", f"{warning}no number"]
 
 
-def test_a_log_that_went_alone_is_put_back_and_that_is_told(
-    store: Store, root: Root, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lost_log_is_put_back_and_told(store: Store, root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(generations, "give_back_log", lambda root: root.log.write_text("before\n") > 0)
 
     with store.transaction() as tx:

@@ -53,9 +53,7 @@ def test_git_is_asked_only_about_commands_that_are_not_those_of_the_note(tmp_pat
 
 
 @pytest.mark.parametrize("tracked", [True, False])
-def test_the_note_covers_the_list_it_was_made_for_and_nothing_else_is_trusted(
-    tmp_path: Path, tracked: bool
-) -> None:
+def test_the_note_covers_the_list_it_was_made_for_and_no_other(tmp_path: Path, tracked: bool) -> None:
     assert not is_trusted(tmp_path, tmp_path / "root", STATE, tracked=tracked, script=b"set up")
     trust.note(tmp_path, tmp_path / "root", run_by(STATE), b"set up")
 
@@ -73,9 +71,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("changed", CHANGES.values(), ids=CHANGES)
-def test_commands_that_a_pull_changed_are_asked_about_again(
-    tmp_path: Path, changed: tuple[Task, ...]
-) -> None:
+def test_commands_that_a_pull_changed_are_asked_about(tmp_path: Path, changed: tuple[Task, ...]) -> None:
     trust.note(tmp_path, tmp_path, run_by(STATE), None)
 
     assert not is_trusted(tmp_path, tmp_path, State(tasks=changed), tracked=True)

@@ -99,9 +99,7 @@ def test_what_may_not_run_is_refused_with_the_reason(project: Project, agent: Ag
         assert reason in agent.fails(2, "claim", task)["error"]["message"]
 
 
-def test_the_brief_has_title_check_failure_and_the_way_to_the_last_attempt(
-    project: Project, agent: Agent
-) -> None:
+def test_the_brief_has_title_check_failure_and_the_last_attempt(project: Project, agent: Agent) -> None:
     agent.ok("add", "One", "--description", "More about it", "--validate", "echo the reason; false")
     agent.ok("claim")
     project.put("try.txt")

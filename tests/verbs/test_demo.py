@@ -43,9 +43,7 @@ def test_demo_looks_at_git_before_it_makes_anything(
     assert not list(tmp_path.glob("harness-demo-*"))
 
 
-def test_demo_fails_if_what_it_promises_did_not_happen(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_demo_fails_if_a_promise_did_not_happen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the run that recovers after the kill, the demo exits 1 and names what is missing."""
     monkeypatch.setattr(demo, "MOST_RUNS", 1)
 

@@ -17,9 +17,7 @@ def person(project: Project) -> Agent:
     return made
 
 
-def test_each_field_can_be_changed_and_the_log_says_from_what_to_what(
-    project: Project, person: Agent
-) -> None:
+def test_each_field_can_be_changed_and_the_log_says_how_it_was(project: Project, person: Agent) -> None:
     said = person.ok(
         *("edit", "task-002", "--title", "Later", "--description", "More", "--priority", "P0"),
         *("--depends-on", "task-001", "--validate", "make test", "--timeout", "60", "--cwd", "sub"),
@@ -90,9 +88,7 @@ def test_a_completed_task_is_not_edited_and_the_hint_says_retry(agent: Agent) ->
     assert "harness retry task-001" in said["error"]["hint"]
 
 
-def test_the_worker_cannot_change_the_check_of_its_own_task_and_no_other_agent_can(
-    project: Project, agent: Agent
-) -> None:
+def test_no_agent_changes_the_check_of_a_task_that_is_worked_on(project: Project, agent: Agent) -> None:
     begin(agent, "false")
     before = project.file.read_bytes()
     for option in ("--validate true", "--timeout 9", "--cwd sub", "--protect x", "--red-first"):
@@ -103,18 +99,14 @@ def test_the_worker_cannot_change_the_check_of_its_own_task_and_no_other_agent_c
     agent.ok("edit", "task-001", "--description", "what I have found out")
 
 
-def test_a_person_changes_the_check_of_a_task_in_progress_and_the_attempt_is_judged_by_it(
-    project: Project, agent: Agent
-) -> None:
+def test_a_person_changes_the_check_by_which_an_attempt_is_judged(project: Project, agent: Agent) -> None:
     begin(agent, "false")
     project.agent("person").ok("edit", "task-001", "--validate", "true")
     agent.ok("finish")
     assert project.task()["status"] == "completed"
 
 
-def test_a_new_command_does_not_bless_what_the_attempt_did_to_protected_files(
-    project: Project, agent: Agent
-) -> None:
+def test_a_new_command_does_not_bless_changed_protected_files(project: Project, agent: Agent) -> None:
     project.put("exam.txt", "hard\n")
     project.commit()
     begin(agent, "false", "--protect", "exam.txt")
@@ -123,9 +115,7 @@ def test_a_new_command_does_not_bless_what_the_attempt_did_to_protected_files(
     assert "exam.txt" in agent.fails(1, "finish")["message"]
 
 
-def test_editing_lifts_the_halt_of_a_session_that_met_a_task_without_a_check(
-    project: Project, agent: Agent
-) -> None:
+def test_editing_lifts_the_halt_of_a_session_without_a_check(project: Project, agent: Agent) -> None:
     agent.ok("add", "First")
     agent.ok("claim")
     agent.fails(3, "finish")
@@ -144,9 +134,7 @@ def test_a_trusted_list_stays_trusted_with_its_new_command(project: Project, age
     agent.ok("validate", "task-001")
 
 
-def test_editing_a_paused_list_leaves_it_paused_unless_there_was_no_work(
-    project: Project, agent: Agent
-) -> None:
+def test_editing_leaves_a_paused_list_so_unless_it_had_no_work(project: Project, agent: Agent) -> None:
     agent.ok("add", "First", "--validate", "false", "--max-attempts", "1")
     agent.ok("pause")
     agent.ok("edit", "task-001", "--title", "Still")

@@ -45,9 +45,7 @@ def test_every_category_rescues_rolls_back_and_follows_its_strategy(
     assert bool(task.get("halt")) == (category == "CONFIG")
 
 
-def test_whoever_holds_one_task_need_not_name_it_and_the_next_attempt_is_told(
-    project: Project, begun: Agent
-) -> None:
+def test_whoever_holds_one_task_need_not_name_it_to_fail_it(project: Project, begun: Agent) -> None:
     begun.ok("fail", "--message", "the API has no such call")
 
     assert project.task()["error_log"][-1] == "[TASK_EXEC] the API has no such call"
@@ -107,9 +105,7 @@ def test_a_release_without_any_work_keeps_nothing(project: Project, agent: Agent
     assert project.refs() == project.refs("refs/harness/before/") == []
 
 
-def test_a_claim_whose_base_nobody_wrote_down_is_recorded_and_its_work_left_alone(
-    project: Project, begun: Agent
-) -> None:
+def test_a_claim_without_a_base_fails_and_its_work_is_left_alone(project: Project, begun: Agent) -> None:
     """An agent that follows the prose may forget the commit; there is nothing to go back to then."""
     project.edit_task("task-001", started_at_commit=None)
 

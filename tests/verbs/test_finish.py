@@ -12,9 +12,7 @@ if TYPE_CHECKING:
     import pytest
 
 
-def test_of_a_task_without_a_check_every_reply_says_at_a_terminal_how_to_give_it_one(
-    agent: Agent, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_check_replies_at_a_terminal_say_how(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Screen, "is_answerable", True)
     agent.ok("add", "One")
     give = "harness edit task-001 --validate 'COMMAND'"
@@ -47,9 +45,7 @@ def test_a_passed_check_is_committed_and_recorded(project: Project, agent: Agent
     assert project.state["sessions"] == []
 
 
-def test_a_task_without_any_change_needs_no_commit_and_is_no_stop_while_another_is_left(
-    project: Project, agent: Agent
-) -> None:
+def test_a_task_without_any_change_needs_no_commit_and_is_no_stop(project: Project, agent: Agent) -> None:
     begin(agent, "true", "--cleanup", "touch cleaned")
     agent.ok("add", "Two", "--validate", "true")
     base = project.head
@@ -77,9 +73,7 @@ def test_what_was_untracked_before_is_never_committed(project: Project, agent: A
     assert project.files == before
 
 
-def test_unless_the_attempt_commits_it_itself_and_then_there_is_no_empty_commit(
-    project: Project, agent: Agent
-) -> None:
+def test_unless_the_attempt_commits_it_itself_without_an_empty_one(project: Project, agent: Agent) -> None:
     project.put("draft", "draft\n")
     begin(agent)
     project.put("done")
@@ -156,9 +150,7 @@ def test_what_the_check_changed_in_tracked_files_is_undone_and_kept(project: Pro
     assert project.git("show", f"{ref}:tracked.txt") == "by the check"
 
 
-def test_no_hook_and_no_signature_stands_between_the_check_and_the_commit(
-    project: Project, agent: Agent
-) -> None:
+def test_no_hook_or_signature_stands_between_check_and_commit(project: Project, agent: Agent) -> None:
     project.put(".git/hooks/pre-commit", "#!/bin/sh\nexit 1\n").chmod(0o755)
     project.git("config", "commit.gpgSign", "true")
     begin(agent)
@@ -193,9 +185,7 @@ def test_the_check_sees_the_callers_environment(project: Project, agent: Agent) 
     assert project.task()["status"] == "completed"
 
 
-def test_a_title_cannot_draw_on_the_terminal_of_who_reads_the_log_of_git(
-    project: Project, agent: Agent
-) -> None:
+def test_a_title_cannot_draw_on_the_terminal_of_who_reads_git_log(project: Project, agent: Agent) -> None:
     """No escape sequence, no bell, no line of its own; and a long one is cut, and says so."""
     title = "\x1b]0;evil\x07 Red\x1b[31m\r\nSigned-off-by: nobody " + "x" * 300
     agent.ok("add", title, "--validate", "test -f done")

@@ -71,9 +71,7 @@ def test_a_check_that_takes_too_long_is_timeout(project: Project, agent: Agent) 
     assert project.read("cleaned.txt") == "cleaned\n"
 
 
-def test_the_cleanup_runs_in_the_rolled_back_tree_and_its_failure_is_a_warning(
-    project: Project, agent: Agent
-) -> None:
+def test_the_cleanup_runs_in_the_rolled_back_tree_and_only_warns(project: Project, agent: Agent) -> None:
     begin(agent, "false", "--cleanup", "cat tracked.txt; exit 9")
     project.put("tracked.txt", "broken\n")
 
@@ -176,9 +174,7 @@ def test_no_check_is_config_with_the_field_and_no_attempt(project: Project, agen
 
 
 @pytest.mark.parametrize("cwd", ["no/such", "tracked.txt", "way-out"])
-def test_a_working_directory_that_is_none_is_config_and_halts(
-    project: Project, agent: Agent, cwd: str
-) -> None:
+def test_a_working_directory_that_is_none_halts_as_config(project: Project, agent: Agent, cwd: str) -> None:
     begin(agent, "true", "--cwd", cwd)
     (project.top / "way-out").symlink_to(project.top.parent)
 
@@ -188,9 +184,7 @@ def test_a_working_directory_that_is_none_is_config_and_halts(
 
 
 @pytest.mark.parametrize("check", ["no-such-tool --flag", "true && no-such-tool", "exit 127"])
-def test_a_missing_command_is_env_setup_and_costs_no_attempt(
-    project: Project, agent: Agent, check: str
-) -> None:
+def test_a_missing_command_is_env_setup_and_no_attempt(project: Project, agent: Agent, check: str) -> None:
     begin(agent, check)
     project.put("work.txt", "work\n")
 

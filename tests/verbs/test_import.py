@@ -87,9 +87,7 @@ def test_names_of_other_tasks_are_ids_titles_or_positions(project: Project, agen
     }
 
 
-def test_an_id_that_is_taken_becomes_the_next_one_and_references_in_the_file_follow(
-    project: Project, agent: Agent
-) -> None:
+def test_an_id_that_is_taken_becomes_the_next_one_for_all_names(project: Project, agent: Agent) -> None:
     agent.ok("add", "Mine", "--validate", "true")
     tasks = [
         {"id": "task-001", "title": "Theirs"},
@@ -100,9 +98,7 @@ def test_an_id_that_is_taken_becomes_the_next_one_and_references_in_the_file_fol
     assert any("task-001 became task-003" in warning for warning in said["warnings"])
 
 
-def test_every_problem_of_a_json_file_is_told_with_its_path_and_nothing_is_added(
-    project: Project, agent: Agent
-) -> None:
+def test_every_problem_of_a_json_file_is_told_with_its_path(project: Project, agent: Agent) -> None:
     tasks = [
         {"title": "A", "status": "completed"},
         {"title": "B", "validation": {"timeout_seconds": "soon"}, "depends_on": ["nowhere", True]},
@@ -234,9 +230,7 @@ def test_a_markdown_check_list_is_taken_over(project: Project, agent: Agent) -> 
     assert "Without a check" in warnings
 
 
-def test_the_items_below_one_with_a_check_come_after_it_and_its_name_means_them_all(
-    project: Project, agent: Agent
-) -> None:
+def test_items_below_one_with_a_check_come_after_it(project: Project, agent: Agent) -> None:
     text = (
         "- [ ] Build\n  - check: make\n  - [ ] Test\n    - check: make test\n  - [x] Lint\n"
         "    - [ ] Lint more\n      - check: make lint\n- [ ] Ship\n  - needs: Build\n  - check: make ship\n"
@@ -250,9 +244,7 @@ def test_the_items_below_one_with_a_check_come_after_it_and_its_name_means_them_
     }
 
 
-def test_a_group_needs_no_check_and_who_waits_for_it_waits_for_all_that_is_open_in_it(
-    project: Project, agent: Agent
-) -> None:
+def test_a_group_needs_no_check_and_its_name_means_all_in_it(project: Project, agent: Agent) -> None:
     text = (
         "- [ ] Base\n  - check: a\n- [ ] Parts\n  - depends: Base\n  - [ ] One\n    - check: b\n"
         "  - [ ] Two\n    - check: c\n    - after: One\n  - [x] Three\n- [ ] Whole\n  - requires: parts\n"
@@ -271,9 +263,7 @@ def test_a_group_needs_no_check_and_who_waits_for_it_waits_for_all_that_is_open_
     assert "Without a check" not in warnings
 
 
-def test_what_looks_like_a_field_and_is_none_is_told_before_and_when_it_is_imported(
-    project: Project, agent: Agent
-) -> None:
+def test_what_looks_like_a_field_and_is_none_is_told(project: Project, agent: Agent) -> None:
     file = markdown_plan(project, "- [ ] A\n  - chekc: make\n  - blocked by: B\n  check: make\n")
     for options in (["--dry-run"], []):
         warnings = " ".join(agent.ok("import", file, *options)["warnings"])

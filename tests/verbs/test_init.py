@@ -93,9 +93,7 @@ def test_an_older_log_without_a_list_is_continued(bare: Project) -> None:
     assert len(bare.log) == 2
 
 
-def test_outside_of_git_nothing_is_made_but_with_git_the_repository_and_its_first_commit(
-    bare: Project, tmp_path: Path
-) -> None:
+def test_outside_of_git_nothing_is_made_unless_with_git(bare: Project, tmp_path: Path) -> None:
     agent, place = bare.agent(), tmp_path / "plain"
     put(place / "mine.txt", "mine\n")
 
@@ -178,9 +176,7 @@ def test_a_person_can_start_over_and_the_old_list_is_kept_beside_the_new_one(
     one.ok("claim")
 
 
-def test_nobody_starts_over_while_a_task_is_in_progress_or_another_agent_works(
-    project: Project, one: Agent
-) -> None:
+def test_nobody_starts_over_while_a_task_is_in_progress(project: Project, one: Agent) -> None:
     one.ok("claim")
     before = project.file.read_bytes()
 

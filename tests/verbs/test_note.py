@@ -38,9 +38,7 @@ def test_anybody_may_note_at_any_status(project: Project, one: Agent) -> None:
     assert project.task()["status"] == "completed"
 
 
-def test_the_same_words_are_one_note_and_the_oldest_of_too_many_goes_with_a_warning(
-    project: Project, one: Agent
-) -> None:
+def test_the_same_words_are_one_note_and_the_oldest_ones_go(project: Project, one: Agent) -> None:
     project.edit_task(notes=[f"note {number}" for number in range(20)])
     one.ok("note", "task-001", "note 3")
     assert len(project.task()["notes"]) == 20

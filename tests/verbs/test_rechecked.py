@@ -67,9 +67,7 @@ def test_a_terminal_shows_of_it_what_a_pipe_shows(
     assert [line for line in lines if line not in drawn.getvalue().splitlines()] == []
 
 
-def test_whoever_watches_is_told_that_a_task_has_turned_red(
-    project: Project, agent: Agent, ctx: Context
-) -> None:
+def test_whoever_watches_is_told_of_a_red_task(project: Project, agent: Agent, ctx: Context) -> None:
     done(project, agent, "test -f a", "a")
     before = overview.gather(ctx, None)
     project.git("rm", "-q", "a")
@@ -82,7 +80,7 @@ def test_whoever_watches_is_told_that_a_task_has_turned_red(
 
 
 @pytest.mark.usefixtures("red")
-def test_a_session_with_other_work_is_told_of_a_red_task_and_its_last_task_is_not_the_end(
+def test_a_session_with_other_work_is_told_of_a_red_task_and_does_not_end_with_its_own(
     agent: Agent,
 ) -> None:
     agent.ok("add", "Two", "--validate", "true")
@@ -115,9 +113,7 @@ def test_a_later_commit_of_a_person_makes_a_red_task_one_that_was_checked_before
     assert not project.marker
 
 
-def test_a_later_commit_of_a_person_makes_a_checked_task_no_worse(
-    project: Project, agent: Agent, ctx: Context
-) -> None:
+def test_a_later_commit_makes_a_checked_task_no_worse(project: Project, agent: Agent, ctx: Context) -> None:
     done(project, agent, "test -f a", "a")
     commit = project.head[:12]
     found(ctx)
@@ -129,9 +125,7 @@ def test_a_later_commit_of_a_person_makes_a_checked_task_no_worse(
     agent.ok("check")
 
 
-def test_what_was_completed_without_a_re_check_is_neither_red_nor_held(
-    project: Project, agent: Agent
-) -> None:
+def test_what_was_completed_before_re_checks_is_neither_red_nor_held(project: Project, agent: Agent) -> None:
     """And nobody at work is told of it."""
     done(project, agent, "test -f a", "a")
 
@@ -145,9 +139,7 @@ def test_what_was_completed_without_a_re_check_is_neither_red_nor_held(
     assert "not re-checked" not in agent.ok("status")["message"]
 
 
-def test_hooks_come_back_for_a_red_task_and_go_when_it_is_repaired(
-    project: Project, agent: Agent, ctx: Context
-) -> None:
+def test_hooks_come_back_for_a_red_task_and_go_with_it(project: Project, agent: Agent, ctx: Context) -> None:
     done(project, agent, "test -f a", "a")
     project.git("rm", "-q", "a")
     project.commit("by hand")

@@ -167,9 +167,7 @@ def test_recovery_without_a_check_is_config_and_touches_nothing(project: Project
 
 
 @pytest.mark.parametrize("verb", ["finish", "start"])
-def test_a_base_that_is_gone_rolls_nothing_back_and_uses_up_the_attempts(
-    make_project: Make, verb: str
-) -> None:
+def test_a_base_that_is_gone_rolls_nothing_back_and_ends_attempts(make_project: Make, verb: str) -> None:
     project, agent = interrupted(make_project, "exclusive", "false")
     project.put("work.txt", "work\n")
     project.edit_task(started_at_commit="0" * 40)

@@ -138,9 +138,7 @@ def test_apply_keeps_the_content_of_binary_files_and_links_and_modes(project: Pr
     assert project.files == before
 
 
-def test_the_next_attempt_may_take_up_the_work_of_the_last_and_nobody_else_brings_it_in(
-    failed: Project, agent: Agent
-) -> None:
+def test_only_the_next_attempt_takes_up_the_work_of_the_last(failed: Project, agent: Agent) -> None:
     agent.ok("claim")
     before = failed.files
     assert "task-001" in failed.agent("person").fails(8, "rescue", "apply", "task-001")["message"]
@@ -172,7 +170,7 @@ def test_a_dropped_rescue_can_be_brought_back_with_the_printed_command(failed: P
 # -- save
 
 
-def test_what_a_late_worker_has_changed_is_saved_so_that_its_next_claim_is_not_refused(
+def test_what_a_late_worker_has_changed_is_saved_for_its_next_claim(
     make_project: Make,
 ) -> None:
     """The hint of exit 6 works as it stands: nothing is stashed, where another worker could pop it."""

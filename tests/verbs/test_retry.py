@@ -20,9 +20,7 @@ def statuses(project: Project) -> list[str]:
     return [task["status"] for task in project.state["tasks"]]
 
 
-def test_a_task_that_failed_for_good_gets_its_attempts_back_and_keeps_its_errors(
-    project: Project, agent: Agent
-) -> None:
+def test_a_task_that_failed_for_good_gets_its_attempts_back(project: Project, agent: Agent) -> None:
     add(agent, "First", check="false")
     _fail(agent, "task-001")
     assert not project.marker
@@ -82,9 +80,7 @@ def test_a_ring_is_not_revived_and_stays_as_it_was(project: Project, agent: Agen
     assert project.file.read_bytes() == before
 
 
-def test_what_another_failure_blocks_too_stays_failed_and_is_not_reset_itself(
-    project: Project, agent: Agent
-) -> None:
+def test_what_another_failure_blocks_too_stays_failed(project: Project, agent: Agent) -> None:
     """The cause is named, for the task would fail again at once."""
     add(agent, "First", check="false")
     add(agent, "Second", check="false")
@@ -100,9 +96,7 @@ def test_what_another_failure_blocks_too_stays_failed_and_is_not_reset_itself(
     assert project.file.read_bytes() == before
 
 
-def test_a_completed_task_can_be_done_again_and_one_as_good_as_new_is_left_alone(
-    project: Project, agent: Agent
-) -> None:
+def test_a_completed_task_can_be_done_again_and_a_new_one_not(project: Project, agent: Agent) -> None:
     add(agent, "First")
     before = project.file.read_bytes()
     assert "nothing to reset" in agent.ok("retry", "task-001")["message"]

@@ -43,9 +43,7 @@ def test_pause_removes_the_marker_and_start_puts_it_back(project: Project, agent
     assert project.marker
 
 
-def test_a_completed_task_tells_its_commit_its_files_and_how_to_undo_it(
-    project: Project, agent: Agent
-) -> None:
+def test_a_completed_task_tells_its_commit_files_and_undoing(project: Project, agent: Agent) -> None:
     begin(agent)
     project.put("done")
     agent.ok("finish")

@@ -27,9 +27,7 @@ def test_a_session_is_numbered_counted_and_logged(project: Project, one: Agent) 
     assert len(project.grep("[SESSION-1] LOCK acquired (pid=")) == 1
 
 
-def test_its_live_owner_calling_again_gets_the_brief_and_nothing_is_recovered(
-    project: Project, one: Agent
-) -> None:
+def test_its_live_owner_calling_again_gets_the_brief_and_no_more(project: Project, one: Agent) -> None:
     one.ok("start")
     one.ok("claim")
     before = project.file.read_bytes()
@@ -75,9 +73,7 @@ def test_a_dead_owner_is_folded_and_what_it_left_is_recovered(project: Project, 
     assert [s["worker"] for s in project.state["sessions"]] == ["next"]
 
 
-def test_a_restarted_agent_with_the_same_id_goes_on_with_its_checkpoint(
-    project: Project, agent: Agent
-) -> None:
+def test_a_restarted_agent_of_the_same_id_has_its_checkpoint(project: Project, agent: Agent) -> None:
     """CLAUDE_CODE_SESSION_ID names the worker where HARNESS_WORKER_ID does not; `--resume` keeps it."""
     agent.env = {"HARNESS_WORKER_ID": None, "CLAUDE_CODE_SESSION_ID": "abc-1"}
     begin(agent)

@@ -66,9 +66,7 @@ def test_zero_or_absent_is_no_limit(project: Project, agent: Agent) -> None:
         agent.ok("stop")
 
 
-def test_a_session_ends_after_as_many_attempts_as_it_may_failed_ones_count(
-    project: Project, agent: Agent
-) -> None:
+def test_a_session_ends_after_so_many_attempts_failed_ones_count(project: Project, agent: Agent) -> None:
     project.configure(max_tasks_per_session=2)
     for check in ("true", "false", "true"):
         agent.ok("add", "One", "--validate", check)
@@ -95,9 +93,7 @@ def halted(project: Project, agent: Agent) -> Project:
     return project
 
 
-def test_with_only_a_halted_task_no_session_is_opened_and_nobody_is_told_to_wait(
-    halted: Project, agent: Agent
-) -> None:
+def test_with_only_a_halted_task_nobody_is_told_to_wait(halted: Project, agent: Agent) -> None:
     for verb in ("start", "claim"):
         reply = agent.fails(9, verb)
 
@@ -108,9 +104,7 @@ def test_with_only_a_halted_task_no_session_is_opened_and_nobody_is_told_to_wait
     assert (halted.state["sessions"], halted.state["session_count"]) == ([], 0)
 
 
-def test_halted_tasks_use_up_no_sessions_and_the_limit_holds_all_the_same(
-    halted: Project, agent: Agent
-) -> None:
+def test_halted_tasks_use_up_no_sessions_and_the_limit_holds(halted: Project, agent: Agent) -> None:
     """An open session ends where only a person could go on."""
     halted.configure(max_sessions=1)
     for _ in range(3):

@@ -28,9 +28,7 @@ def old_log(project: Project) -> Path:
     return log
 
 
-def test_old_logs_are_shown_first_and_go_when_a_person_says_so(
-    project: Project, agent: Agent, person: Agent, ref: str
-) -> None:
+def test_old_logs_go_when_a_person_says_so(project: Project, agent: Agent, person: Agent, ref: str) -> None:
     log = old_log(project)
 
     shown = agent.ok("tidy")
@@ -43,9 +41,7 @@ def test_old_logs_are_shown_first_and_go_when_a_person_says_so(
     assert project.git("rev-parse", ref)
 
 
-def test_rescued_work_goes_by_the_age_that_is_named_and_its_name_is_on_record(
-    project: Project, person: Agent, ref: str
-) -> None:
+def test_rescued_work_goes_by_its_age_and_stays_on_record(project: Project, person: Agent, ref: str) -> None:
     oid = project.git("rev-parse", ref)
 
     assert person.ok("tidy", "--rescues", "1", "--yes")["rescues"] == 0

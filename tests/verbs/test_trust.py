@@ -42,9 +42,7 @@ def refused(agent: Agent) -> str:
     return str(agent.fails(8, "validate", "task-001")["error"]["message"])
 
 
-def test_a_list_that_came_with_a_clone_runs_nothing_until_it_is_trusted(
-    clone: Project, visitor: Agent
-) -> None:
+def test_a_list_that_came_with_a_clone_runs_nothing_untrusted(clone: Project, visitor: Agent) -> None:
     assert f"The commands in {clone.file} have not been trusted" in refused(visitor)
     assert "harness-init.sh" not in refused(visitor)
     said = visitor.fails(8, "trust")
@@ -79,9 +77,7 @@ def test_who_takes_a_task_is_told_at_once_that_it_cannot_be_finished_yet(visitor
 
 
 @pytest.mark.parametrize("brought", ["harness-tasks.json.bak", ".harness/generations/9999999999.json"])
-def test_what_a_pull_has_brought_to_restore_a_list_from_is_not_a_persons_own(
-    project: Project, agent: Agent, brought: str
-) -> None:
+def test_what_a_pull_brought_to_restore_is_not_trusted(project: Project, agent: Agent, brought: str) -> None:
     """The list is theirs, and trusted; what a clone brings takes its place only once it is lost."""
     agent.ok("add", "First", "--validate", "true")
     agent.ok("validate", "task-001")
@@ -131,9 +127,7 @@ def test_adding_to_a_list_that_came_with_a_clone_does_not_trust_it(visitor: Agen
     visitor.fails(8, "validate", "task-002")
 
 
-def test_adding_to_an_empty_list_does_not_trust_the_init_script_beside_it(
-    make_project: Make, tmp_path: Path
-) -> None:
+def test_adding_to_an_empty_list_trusts_no_init_script_with_it(make_project: Make, tmp_path: Path) -> None:
     origin = make_project("origin")
     origin.put("harness-init.sh", "touch ran\n")
     origin.git("add", "--force", "harness-tasks.json", "harness-init.sh")

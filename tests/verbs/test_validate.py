@@ -172,9 +172,7 @@ def test_it_works_in_slices_and_names_itself_until_it_is_through(
 
 
 @pytest.mark.parametrize("kind", [PYTHON, NODE, C], ids=["python", "node", "c"])
-def test_what_a_later_task_broke_is_red_and_to_be_done_again(
-    project: Project, agent: Agent, kind: Kind
-) -> None:
+def test_what_a_later_task_broke_is_red_and_is_done_again(project: Project, agent: Agent, kind: Kind) -> None:
     if shutil.which(kind.needs) is None:
         pytest.skip(f"there is no {kind.needs}")
     begin_two(project, agent, kind)
@@ -200,9 +198,7 @@ def test_a_list_without_it_is_done_with_its_last_task(begun: Project, agent: Age
     assert "final_check" not in begun.state["session_config"]
 
 
-def test_in_ci_the_tasks_of_a_range_are_checked_and_nothing_is_recorded(
-    begun: Project, agent: Agent, tmp_path: Path
-) -> None:
+def test_in_ci_a_range_is_checked_and_nothing_recorded(begun: Project, agent: Agent, tmp_path: Path) -> None:
     before_last = begun.head
     begun.put(PYTHON.file, PYTHON.wrong)
     agent.ok("finish")

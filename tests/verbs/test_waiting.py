@@ -36,9 +36,7 @@ def reason(agent: Agent) -> str:
     return str(line[len(begin) : -len(end)])
 
 
-def test_changes_of_a_persons_are_named_three_of_them_and_the_rest_is_a_number(
-    waiting: Project, agent: Agent
-) -> None:
+def test_three_changes_of_a_persons_are_named_and_the_rest_counted(waiting: Project, agent: Agent) -> None:
     """What stands nowhere in the way is no reason, and no name draws on the terminal."""
     waiting.put("own.txt", "untracked, and nowhere in the way\n")
     assert reason(agent) == ""
@@ -80,9 +78,7 @@ def merges(project: Project) -> bool:
     return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
-def test_a_file_that_git_ignores_is_to_be_moved_before_git_writes_over_it(
-    waiting: Project, agent: Agent
-) -> None:
+def test_an_ignored_file_is_to_be_moved_before_git_overwrites_it(waiting: Project, agent: Agent) -> None:
     waiting.put("new", "mine\n")
     assert reason(agent) == ": your own new stands where it has a file: move that away first"
     waiting.put("sub/new", "mine\n")

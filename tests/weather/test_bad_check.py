@@ -199,9 +199,7 @@ def test_one_without_permission_to_run(project: Project, agent: Agent) -> None:
     assert "126" in project.task()["error_log"][0]
 
 
-def test_an_interrupt_at_the_keyboard_ends_the_check_and_counts_nothing(
-    project: Project, agent: Agent
-) -> None:
+def test_ctrl_c_ends_the_check_and_counts_nothing(project: Project, agent: Agent) -> None:
     # Not before it is noted that the check runs: in the middle of its start nobody holds it yet.
     noted = "while ! test -s .harness/logs/task-001/1.running; do :; done"
     begin(agent, f"echo $$ > pid; {noted}; kill -INT {os.getpid()}; sleep 600")

@@ -21,9 +21,7 @@ def test_a_detached_head_stays_detached(project: Project, agent: Agent, passes: 
     assert project.git("rev-parse", "main") == base
 
 
-def test_head_moved_by_somebody_while_the_check_ran_is_refused_and_nothing_lost(
-    project: Project, agent: Agent
-) -> None:
+def test_head_moved_while_the_check_ran_is_refused_and_kept(project: Project, agent: Agent) -> None:
     """Their commit must not be undone by a tree that was captured before it."""
     begin(agent, "echo theirs > theirs.txt; git add theirs.txt; git commit -qm theirs; test -f done")
     project.put("done")
@@ -81,9 +79,7 @@ def test_a_branch_that_was_deleted_during_the_attempt_comes_back(project: Projec
     assert project.git("rev-parse", "renamed") == base
 
 
-def test_history_rewritten_under_the_attempt_is_rolled_back_to_its_base(
-    project: Project, agent: Agent
-) -> None:
+def test_rewritten_history_is_rolled_back_to_its_base(project: Project, agent: Agent) -> None:
     begin(agent, "false")
     base = project.head
     project.git("commit", "-q", "--amend", "-m", "Rewritten")

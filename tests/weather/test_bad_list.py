@@ -74,9 +74,7 @@ def test_a_list_against_the_contract_is_config_and_stays_as_it_is(
     assert project.log == log
 
 
-def test_a_key_that_stands_twice_is_config_because_nobody_knows_which_was_meant(
-    project: Project, agent: Agent
-) -> None:
+def test_a_key_that_stands_twice_is_config_as_nobody_knows_it(project: Project, agent: Agent) -> None:
     text = '{"tasks": [{"id": "a", "status": "completed", "status": "pending"}]}'
     project.file.write_text(text, encoding="utf-8")
 
@@ -121,9 +119,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("spoil", BROKEN.values(), ids=BROKEN.keys())
-def test_a_list_that_is_no_json_is_restored_and_the_broken_one_kept(
-    project: Project, agent: Agent, spoil: Any
-) -> None:
+def test_a_list_that_is_no_json_is_restored_and_kept(project: Project, agent: Agent, spoil: Any) -> None:
     agent.ok("add", "One", "--validate", "test -f done")
     agent.ok("claim")
     broken = spoil(project.file.read_bytes())

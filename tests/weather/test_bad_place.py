@@ -80,9 +80,7 @@ def test_a_working_directory_that_is_gone(project: Project, agent: Agent) -> Non
 
 
 @pytest.mark.parametrize("name", ["harness-tasks.json", ".harness"])
-def test_something_else_in_the_place_of_a_file_of_ours_is_env_setup(
-    project: Project, agent: Agent, name: str
-) -> None:
+def test_something_else_in_the_place_of_ours_is_env_setup(project: Project, agent: Agent, name: str) -> None:
     agent.ok("add", "One", "--validate", "true")
     place = project.top / name
     shutil.rmtree(place) if place.is_dir() else place.unlink()

@@ -117,9 +117,7 @@ def test_an_operation_under_way_refuses_a_claim(project: Project, agent: Agent, 
 
 
 @pytest.mark.parametrize("operation", ["merge", "rebase", "cherry-pick"])
-def test_an_operation_that_was_quit_in_the_attempt_is_rolled_back_with_it(
-    project: Project, agent: Agent, operation: str
-) -> None:
+def test_an_operation_that_was_quit_goes_back_too(project: Project, agent: Agent, operation: str) -> None:
     project.put("tracked.txt", "two\n")
     base = project.commit("Two")
     project.git("checkout", "-q", "-b", "side", "HEAD^")

@@ -69,9 +69,7 @@ FOR_CONVENIENCE = {
 
 
 @pytest.mark.parametrize(("path", "verb"), FOR_CONVENIENCE.values(), ids=FOR_CONVENIENCE.keys())
-def test_what_is_only_for_convenience_may_fail_with_a_warning(
-    project: Project, agent: Agent, path: str, verb: str
-) -> None:
+def test_what_is_for_convenience_only_warns(project: Project, agent: Agent, path: str, verb: str) -> None:
     begin(agent)
     (project.top / ".harness-active").unlink()
     before = project.state

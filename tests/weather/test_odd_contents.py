@@ -29,9 +29,7 @@ def test_submodules_are_left_alone(project: Project, agent: Agent, make_project:
     assert not (project.top / "work.txt").exists()
 
 
-def test_a_new_commit_in_a_submodule_is_the_attempts_work(
-    project: Project, agent: Agent, make_project: Make
-) -> None:
+def test_a_new_commit_in_a_submodule_is_work(project: Project, agent: Agent, make_project: Make) -> None:
     library = make_project("library", bare=True)
     sh(project.top, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(library.top), "lib")
     project.commit("With a submodule")
@@ -62,9 +60,7 @@ def test_a_repository_inside_the_work_tree_survives(project: Project, agent: Age
 
 @pytest.mark.parametrize("name", ["harness-tasks.json", "harness-progress.txt", ".harness-active"])
 @pytest.mark.parametrize("passes", [True, False])
-def test_a_tracked_harness_file_survives_commit_and_rollback(
-    project: Project, agent: Agent, name: str, passes: bool
-) -> None:
+def test_a_tracked_file_of_ours_survives(project: Project, agent: Agent, name: str, passes: bool) -> None:
     agent.ok("add", "One", "--validate", "test -f done" if passes else "false")
     project.git("add", "-f", name)
     project.commit_only("Somebody tracks it")

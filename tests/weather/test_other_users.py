@@ -81,9 +81,7 @@ def test_a_lock_directory_of_another_user_is_left_alone_and_said(project: Projec
     shutil.rmtree(path)
 
 
-def test_a_link_in_the_place_of_the_lock_is_not_followed(
-    project: Project, agent: Agent, tmp_path: Path
-) -> None:
+def test_a_link_in_the_place_of_the_lock_is_not_it(project: Project, agent: Agent, tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     victim.mkdir()
     (victim / "pid").write_text("precious\n", encoding="utf-8")

@@ -32,9 +32,7 @@ def _type(agent: Agent, moments: Path, *argv: str) -> Said:
     return Said(done.returncode, done.stdout, done.stderr)
 
 
-def test_no_verb_fails_because_the_directory_goes_at_any_moment(
-    project: Project, agent: Agent, tmp_path: Path
-) -> None:
+def test_no_verb_fails_because_the_directory_goes(project: Project, agent: Agent, tmp_path: Path) -> None:
     moments = tmp_path / "moments"
     for code, *argv in (
         (0, "add", "One", "--validate", "echo looked; test -f one"),
@@ -64,9 +62,7 @@ def test_no_verb_fails_because_the_directory_goes_at_any_moment(
     _were(moments, "open /state.lock", "os.mkdir /logs", "open /logs/task-001/1.log", "os.mkdir /generations")
 
 
-def test_no_attempt_of_a_run_ends_or_counts_because_the_directory_goes_at_any_moment(
-    workshop: Workshop, tmp_path: Path
-) -> None:
+def test_no_attempt_ends_or_counts_because_the_directory_goes(workshop: Workshop, tmp_path: Path) -> None:
     moments = tmp_path / "moments"
     workshop.add("Says", "echo looked; grep -q done a", do="write a half\nthen write a done")
     workshop.file_task("b")

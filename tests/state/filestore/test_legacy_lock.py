@@ -38,18 +38,14 @@ def left(directory: Path, owner: Owner, *names: str) -> None:
         (directory / name).write_text(f"{owner.pid}\n", encoding="ascii")
 
 
-def test_inside_a_change_the_directory_carries_our_pid_and_is_gone_afterwards(
-    store: Store, root: Root
-) -> None:
+def test_inside_a_change_the_directory_carries_our_pid_alone(store: Store, root: Root) -> None:
     with store.transaction():
         assert carried_pid(root) == os.getpid()
 
     assert not mkdir_lock.path_for(root.path).exists()
 
 
-def test_a_directory_that_vanished_is_made_again_by_the_next_change(
-    store: Store, root: Root, owner: Owner
-) -> None:
+def test_a_directory_that_vanished_is_made_by_the_next_change(store: Store, root: Root, owner: Owner) -> None:
     begin(store, owner.pid)
     path = mkdir_lock.path_for(root.path)
     shutil.rmtree(path)
@@ -125,9 +121,7 @@ def test_a_directory_that_names_the_caller_or_a_session_that_is_over_is_no_obsta
     assert carried_pid(root) is None
 
 
-def test_in_a_list_of_the_prose_whoever_stands_there_is_waited_for(
-    root: Root, owner: Owner, directory: Path
-) -> None:
+def test_in_a_list_of_the_prose_any_holder_is_waited_for(root: Root, owner: Owner, directory: Path) -> None:
     root.state.write_text('{"tasks": []}', encoding="utf-8")
     left(directory, owner, "pid", "harness-session")
 
@@ -200,9 +194,7 @@ def test_it_stands_for_the_session_whose_owner_lives(store: Store, root: Root, o
     assert carried_pid(root) == owner.pid
 
 
-def test_who_ends_its_session_while_another_is_open_leaves_it_to_that(
-    store: Store, root: Root, owner: Owner
-) -> None:
+def test_who_ends_its_session_leaves_it_to_an_open_one(store: Store, root: Root, owner: Owner) -> None:
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as other:
         both = (session(owner.pid), session(other.pid, 2))
         with store.transaction() as tx:
@@ -215,9 +207,7 @@ def test_who_ends_its_session_while_another_is_open_leaves_it_to_that(
         assert carried_pid(root) == owner.pid
 
 
-def test_whose_session_is_dropped_is_passed_over_whichever_process_it_is(
-    store: Store, root: Root, owner: Owner
-) -> None:
+def test_whose_session_is_dropped_is_passed_over_as_either(store: Store, root: Root, owner: Owner) -> None:
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as other:
         pids = (owner.pid, other.pid)
         for dropped, left in (pids, pids[::-1]):

@@ -77,9 +77,7 @@ DAMAGES: dict[str, tuple[Callable[[Root], object], str]] = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_list_that_is_lost_or_broken_is_shown_with_one_sentence(
-    store: Store, root: Root, damage: str
-) -> None:
+def test_a_lost_or_broken_list_is_shown_with_one_sentence(store: Store, root: Root, damage: str) -> None:
     act, why = DAMAGES[damage]
     act(root)
 
@@ -182,9 +180,7 @@ def test_a_backup_that_the_prose_wrote_after_our_last_change_goes_first(store: S
     assert store.read().state.tasks[0].title == "Changed by the prose"
 
 
-def test_with_nothing_good_left_it_is_said_what_to_do_and_nothing_is_written_but_the_seed_s_line(
-    store: Store, root: Root
-) -> None:
+def test_with_nothing_good_left_only_the_seed_s_line_is_written(store: Store, root: Root) -> None:
     no_earlier_state(root)
     root.backup.write_text("{}", encoding="utf-8")
     root.state.write_text("{", encoding="utf-8")

@@ -38,9 +38,7 @@ for _ in range(int(sys.argv[2])):
 """
 
 
-def test_a_change_leaves_the_bytes_before_it_in_the_backup_itself_as_a_generation_and_a_summary_that_fits(
-    store: Store, root: Root
-) -> None:
+def test_a_change_leaves_the_bytes_before_it_and_a_summary_that_fits(store: Store, root: Root) -> None:
     before = root.state.read_bytes()
 
     rename(store, "New")
@@ -77,9 +75,7 @@ def test_a_lock_directory_that_cannot_be_made_is_told_and_nothing_is_changed(
         rename(store, "New")
 
 
-def test_no_change_is_lost_between_processes_and_readers_always_see_a_whole_list(
-    store: Store, root: Root
-) -> None:
+def test_no_change_is_lost_between_processes_and_readers_see_it_whole(store: Store, root: Root) -> None:
     counters = [
         subprocess.Popen([sys.executable, "-c", COUNT_UP, str(root.path), "12"], cwd=REPOSITORY)
         for _ in range(4)

@@ -75,7 +75,7 @@ TESTS: Mapping[str, Case] = MappingProxyType(
         ),
         "changes a fixture": in_shell("sh tests/f.sh", write("tests/f.expected", "0")),
         "writes a test that cannot fail, and no product": in_shell(
-            "sh tests/new.sh", write("tests/new.sh", _TRUE), "false"
+            "sh tests/new.sh", write("tests/new.sh", _TRUE), "named"
         ),
         "writes a test that cannot fail, and half a product": in_shell(
             "sh tests/new.sh", f"{_HARD_CODED}; {write('tests/new.sh', _TRUE)}", "named"

@@ -65,7 +65,7 @@ class Judged(NamedTuple):
 class _Changes(NamedTuple):
     """The judges that an attempt has changed: of its own check, of completed tasks, of tasks to be done.
 
-    `fresh`: the tests by which alone its own check judges work on the product.
+    `fresh`: the new tests, if by these alone its own check judges.
     """
 
     changed: Mapping[str, judge_changes.Change]
@@ -171,7 +171,7 @@ def _changes(ctx: Context, task: Task, tree: str) -> _Changes | None:
     words = f"{task.title}\n{task.description or ''}"
     asked = scripts.asked(task)
     own = judge_changes.find(changed, asked, words, scripts.has, sys.stdlib_module_names)
-    fresh = judge_changes.fresh(changed, asked, scripts.has)
+    fresh = judge_changes.fresh(changed, asked, scripts.has, words)
     mine, seen = rechecks.key(task), set[Key]()
     completed, still_open = [], []
     for other in ctx.store.ask().search():
@@ -186,7 +186,7 @@ def _changes(ctx: Context, task: Task, tree: str) -> _Changes | None:
             files = judge_changes.named_judges(changed, scripts.asked(other), words)
             files = tuple(path for path in files if _lost(git, changed[path]))
             still_open += [(other, files)] if files else []
-    found_any = own or own.free or fresh.tests or completed or still_open
+    found_any = own or own.free or fresh.tests or fresh.alone or completed or still_open
     return _Changes(changed, own, fresh, tuple(completed), tuple(still_open)) if found_any else None
 
 
@@ -235,13 +235,19 @@ class _Runs:
 
 
 def _weakened(git: Git, changes: _Changes, named: Collection[str]) -> Iterator[str]:
-    """Yield a part of a sentence for each old judge, not `named` yet, that lost lines or gained a skip."""
+    """Yield a part of a sentence for each old judge, not `named` yet, that lost lines or gained a skip.
+
+    So is told if the attempt has only written new ones.
+    """
     for path in (*changes.own.old, *changes.own.free):
         if path in named:
             continue
         if lost := _lost(git, changes.changed[path]):
             name = quoting.one_line(path, quoting.PATH_LENGTH)
             yield f"changed what judges it: {name} ({counted(lost, 'line')})"
+    if changes.fresh.alone:
+        names = quoting.named(changes.fresh.alone, quoting.TOUCHED, quoting.PATH_LENGTH)
+        yield f"has written what judges it, and changed nothing else: {names}"
 
 
 def _lost(git: Git, change: judge_changes.Change) -> int:

@@ -48,6 +48,7 @@ _CHANGE_OF_TESTS = re.compile(
     r"(?![\w/.-]*\w)",
     re.IGNORECASE,
 )
+_TESTING = re.compile(r"\b(?:tests?|testing|tested|specs?|cover(?:s|age)?)\b", re.IGNORECASE)
 _PASS = re.compile(r"\b(?:pass(?:es|ing)?|green|succeeds?)\b", re.IGNORECASE)
 _SENTENCES = re.compile(r"(?<=[.!?;])\s+|\n")
 CONFTEST = "conftest.py"
@@ -129,14 +130,20 @@ def find(
 
 
 class Fresh(NamedTuple):
-    """The tests that an attempt has added to what its check runs, and the new files that they come with."""
+    """The tests that an attempt has added to what its check runs, and the new files that they come with.
+
+    `alone`: those of an attempt that has changed nothing else, though its task does not speak of tests.
+    """
 
     tests: tuple[str, ...] = ()
     beside: tuple[str, ...] = ()
+    alone: tuple[str, ...] = ()
 
 
-def fresh(changed: Mapping[str, Change], asked: Asked, was_there: Callable[[str], bool]) -> Fresh:
-    """Return the new tests that judge an attempt which has changed the product, if no other test changed."""
+def fresh(
+    changed: Mapping[str, Change], asked: Asked, was_there: Callable[[str], bool], words: str = ""
+) -> Fresh:
+    """Return the new tests that judge an attempt, if no other test changed; `words` are the task's own."""
     named = [joined(asked.cwd, name) for name in asked.judges.named]
     tests = _pattern(joined(asked.cwd, glob) for glob in asked.judges.tests)
     settings = _pattern(joined(asked.cwd, glob) for glob in asked.judges.config)
@@ -159,7 +166,9 @@ def fresh(changed: Mapping[str, Change], asked: Asked, was_there: Callable[[str]
             beside += [path] if before is None else []
         else:
             has_product = has_product or not _is_document(path)
-    return Fresh(tuple(made), tuple(beside)) if made and has_product else Fresh()
+    if has_product and made:
+        return Fresh(tuple(made), tuple(beside))
+    return Fresh() if _TESTING.search(words) else Fresh(alone=tuple(made))
 
 
 def named_judges(changed: Mapping[str, Change], asked: Asked, words: str) -> tuple[str, ...]:

@@ -51,7 +51,7 @@ HONEST: dict[str, tuple[str, str, Mapping[str, str]]] = {
     ),
     "tests for existing code": (
         f"{PYTEST} tests/test_more.py",
-        "",
+        "Test what is there.",
         {"tests/test_more.py": PASSES, "README.md": "more\n"},
     ),
     "new tests that fail without the work": (

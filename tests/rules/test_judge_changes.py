@@ -193,6 +193,25 @@ def test_new_tests_bring_what_stands_beside_them() -> None:
     assert judge_changes.fresh(changed, asked, lambda _: False).beside == ("tests/a.json", "conftest.py")
 
 
+@pytest.mark.parametrize(
+    ("words", "changed", "alone"),
+    [
+        ("Write f", {"tests/test_new.py": NEW}, ["tests/test_new.py"]),
+        ("Write f", {"tests/test_new.py": NEW, "README.md": CHANGED}, ["tests/test_new.py"]),
+        ("Write f", {"tests/test_new.py": NEW, "f.py": CHANGED}, []),
+        ("Test f", {"tests/test_new.py": NEW}, []),
+        ("Raise the coverage of f", {"tests/test_new.py": NEW}, []),
+        ("Write f", {"README.md": CHANGED}, []),
+    ],
+)
+def test_new_tests_and_nothing_else_are_told_where_no_task_speaks_of_tests(
+    words: str, changed: Mapping[str, judge_changes.Change], alone: list[str]
+) -> None:
+    asked = judge_changes.Asked(judges.of("pytest tests/test_new.py"))
+
+    assert list(judge_changes.fresh(changed, asked, lambda _: False, words).alone) == alone
+
+
 def test_new_tests_are_looked_for_where_the_check_runs() -> None:
     changed = dict.fromkeys(("web/a.js", "web/a.test.js", "api/b.test.js"), NEW)
     asked = judge_changes.Asked(judges.of("npm test"), "web")

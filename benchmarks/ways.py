@@ -127,12 +127,13 @@ class Project:
         """Do the work of task `number` here."""
         self.shell(f"sh {self._work}/task-{number:03}")
 
-    def write_list(self) -> None:
-        """Write the list with all tasks."""
+    def write_list(self, *, held_out: bool = False) -> None:
+        """Write the list with all tasks, with their held-out checks if asked for."""
         self.harness("init")
         for task in self.case.tasks:
-            described = ("--description", task.description) if task.description else ()
-            self.harness("add", task.title, "--validate", self.check(task), *described)
+            more = ["--description", task.description] if task.description else []
+            more += ["--hidden", task.held_out] if held_out else []
+            self.harness("add", task.title, "--validate", self.check(task), *more)
 
     def tasks(self) -> list[dict[str, object]]:
         """Return the tasks of the list as they stand in it; none where there is no list."""
@@ -209,9 +210,17 @@ def run(project: Project) -> set[int]:
     return project.completed()
 
 
+def run_held_out(project: Project) -> set[int]:
+    """Let `harness run` do it, with a check of each task that no agent sees."""
+    project.write_list(held_out=True)
+    project.harness("run", "--agent-command", project.agent())
+    return project.completed()
+
+
 WAYS: Mapping[str, Callable[[Project], set[int]]] = {
     "a loop that believes the agent": agent_says_so,
     "a loop that believes the check": check_passes,
     "harness in a chat": chat,
     "harness run": run,
+    "harness run with held-out checks": run_held_out,
 }

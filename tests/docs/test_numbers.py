@@ -13,7 +13,7 @@ from harness_lib.system.files import long_logs
 from tests.conftest import CHECKOUT
 
 MEGA = 1024 * 1024
-IN_WORDS = {2: "twice", 8: "Eight times"}
+IN_WORDS = {2: "two times", 8: "Eight times"}
 RUN = parse(["run"])
 
 NAMED = [
@@ -22,7 +22,7 @@ NAMED = [
     ("docs/commands.md", f"({old_work.DAYS:g} days, {old_work.MEGABYTES} MB)"),
     ("docs/unattended.md", f"both ends are kept, {long_logs.END_BYTES // MEGA} MB each"),
     ("docs/unattended.md", f"more than {RUN.max_file:g} MB (`--max-file`)"),
-    ("docs/unattended.md", f"{IN_WORDS[requeue.FREE_ROUNDS]} that costs the task nothing"),
+    ("docs/unattended.md", f"the first {IN_WORDS[requeue.FREE_ROUNDS]} no attempt is counted"),
     ("references/checks.md", f"after `--timeout` seconds ({task.DEFAULT_TIMEOUT_SECONDS} unless told)"),
     ("references/concurrent.md", f"{leases.DEFAULT_SECONDS // 60} minutes (`{leases.VARIABLE}`)"),
     ("docs/design.md", f"waited for at most {store.TIMEOUT_SECONDS:g} seconds"),

@@ -20,7 +20,7 @@ from harness_lib.errors import HeldError, RefusedError, UsageError
 from harness_lib.rules import rechecks
 from harness_lib.system.files import atomic
 from harness_lib.system.git import clones
-from harness_lib.system.locks import family_lock
+from harness_lib.system.locks import flock
 from harness_lib.task import StopReason, Task
 
 SLICE_SECONDS = 90.0
@@ -137,7 +137,7 @@ def _checkout(ctx: Context, commit: str) -> Iterator[Context]:
 def _place(ctx: Context) -> Iterator[worktree_slots.Place]:
     """Yield the directory of this worker's checks, which nobody else uses meanwhile."""
     place = worktree_slots.directory_of(ctx, f"{worktree_slots.CHECKS}{check.safe_name(ctx.owner.worker)}")
-    with family_lock.attempt(place.lock) as is_free:
+    with flock.attempt(place.lock) as is_free:
         if not is_free:
             raise HeldError("The final check goes on already.", f"Wait until it ends, then type: {COMMAND}")
         yield place

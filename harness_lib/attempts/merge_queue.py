@@ -34,7 +34,7 @@ from harness_lib.errors import ConfigError, HeldError
 from harness_lib.rules import transitions
 from harness_lib.system.git import clones, locks, restore, snapshot, status, worktrees
 from harness_lib.system.git.repository import Git, GitError
-from harness_lib.system.locks import fifo_lock
+from harness_lib.system.locks import flock
 from harness_lib.task import Session, Task
 
 # Others may merge between our look and our move as often as there are others; more is something else.
@@ -86,7 +86,7 @@ def merge_in_turn(ctx: Context, session: Session, task: Task, said: Sequence[str
 
     seconds = ctx.lease_seconds / leased_check.RENEWALS_PER_LEASE
     # Without its turn it would still be right, only checked more often than it need be.
-    with fifo_lock.line(ctx.git.common_dir / LINE, keep_claim, seconds):
+    with flock.turn(ctx.git.common_dir / LINE, seconds, keep_claim):
         aside = False
         for _ in range(TRIES):
             task = _as_it_is(ctx, task)

@@ -15,7 +15,7 @@ from harness_lib.errors import ConfigError
 from harness_lib.rules import transitions
 from harness_lib.rules.selection import UNPROVEN
 from harness_lib.state.api import Tx
-from harness_lib.system.locks import family_lock
+from harness_lib.system.locks import flock
 from harness_lib.task import Session, Task
 
 LOCK = "proving.lock"
@@ -31,7 +31,7 @@ def prove(ctx: Context, session: Session, *, waits: bool = False) -> tuple[str, 
     if not tasks:
         return ()
     lock = ctx.root.private / LOCK
-    with family_lock.alone(lock, make=True) if waits else family_lock.attempt(lock, make=True) as is_free:
+    with flock.alone(lock, make=True) if waits else flock.attempt(lock, make=True) as is_free:
         return () if is_free is False else tuple(_prove(ctx, session, tasks))
 
 

@@ -23,7 +23,7 @@ from harness_lib.errors import EnvSetupError, HarnessError
 from harness_lib.system.files import atomic, tree_ops
 from harness_lib.system.git import clones, locks, snapshot, status, submodules, worktrees
 from harness_lib.system.git.repository import Git, GitError
-from harness_lib.system.locks import family_lock
+from harness_lib.system.locks import flock
 from harness_lib.system.place import data_home, find_root
 from harness_lib.system.processes import orphan_groups
 from harness_lib.task import Task
@@ -70,7 +70,7 @@ def directory_of(ctx: Context, run: str) -> Place:
     """Return the directory of the run called `run`, made if it is not there."""
     path = home(ctx) / run
     # A run that ends takes the directory of all runs away if it is empty: not between our two.
-    with family_lock.alone(ctx.git.common_dir / worktrees.LOCK):
+    with flock.alone(ctx.git.common_dir / worktrees.LOCK):
         atomic.make_directory(path)
     return Place(path)
 
@@ -92,7 +92,7 @@ def _dead(ctx: Context, alive: set[str]) -> Iterator[Place]:
         if place.path.name in alive:
             continue
         try:
-            with family_lock.attempt(place.lock) as free:
+            with flock.attempt(place.lock) as free:
                 if free:
                     yield place
         except FileNotFoundError:
@@ -138,7 +138,7 @@ def end_survivors(ctx: Context, alive: set[str]) -> None:
         if place.path.name in alive or place.path.name.startswith(CHECKS):
             continue
         deadline = ctx.clock.monotonic() + DYING_SECONDS
-        while not family_lock.is_free(place.lock) and ctx.clock.monotonic() < deadline:
+        while not flock.is_free(place.lock) and ctx.clock.monotonic() < deadline:
             ctx.clock.sleep(0.1)
         orphan_groups.end_all(place.path)
 
@@ -302,7 +302,7 @@ def teardown(ctx: Context, place: Place, commit: str) -> list[str]:
     if not place.numbers():
         tree_ops.remove(place.path)
         # Unless another run is in it.
-        with suppress(OSError), family_lock.alone(ctx.git.common_dir / worktrees.LOCK):
+        with suppress(OSError), flock.alone(ctx.git.common_dir / worktrees.LOCK):
             place.path.parent.rmdir()
     return kept
 

@@ -35,7 +35,7 @@ from harness_lib.runs.orphans import Orphans
 from harness_lib.runs.worker_pool import WorkerPool
 from harness_lib.state.api import Questions
 from harness_lib.system import os_errors
-from harness_lib.system.locks import family_lock
+from harness_lib.system.locks import flock
 from harness_lib.system.processes import detached, owner, signals
 from harness_lib.task import StopReason
 
@@ -71,7 +71,7 @@ def run(ctx: Context, options: Options, watch: Watch) -> Reply:
         ending.tidy(ctx, scheduler.warn)
         return ending.without_work(ctx, opened.stop, opened.recovered)
     place = worktree_slots.directory_of(ctx, ctx.owner.worker)
-    lock = family_lock.hold(place.lock)
+    lock = flock.hold(place.lock)
     assert lock is not None, f"BUG: somebody holds {place.lock}"
     try:
         scheduler.orphans.of_earlier_sessions()

@@ -27,7 +27,7 @@ from harness_lib.runs import ending, open_session
 from harness_lib.state.api import Tx
 from harness_lib.system.git import version
 from harness_lib.system.git.calls import covers
-from harness_lib.system.locks import family_lock
+from harness_lib.system.locks import flock
 from harness_lib.system.processes import owner
 from harness_lib.task import Session, Task
 from harness_lib.terminal.screen import Screen
@@ -158,7 +158,7 @@ def _complete(ctx: Context, task_id: str) -> outcome.Ended | None:
     if opened.session is None:
         return None
     place = worktree_slots.directory_of(own, own.owner.worker)
-    lock = family_lock.hold(place.lock)
+    lock = flock.hold(place.lock)
     assert lock is not None, f"BUG: somebody holds {place.lock}"
     try:
         return _in(own, place, opened.session, task_id)

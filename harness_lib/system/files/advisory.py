@@ -30,22 +30,6 @@ def take_now(descriptor: int) -> bool:
     return True
 
 
-def opened_and_taken(path: Path) -> int | None:
-    """Return a descriptor of the lock file `path`, with the lock; None where somebody else has it.
-
-    Raises OSError.
-    """
-    descriptor = opened(path)
-    try:
-        if take_now(descriptor):
-            return descriptor
-    except BaseException:
-        os.close(descriptor)
-        raise
-    os.close(descriptor)
-    return None
-
-
 def let_go(descriptor: int) -> None:
     """Let go of the lock and close `descriptor`."""
     try:

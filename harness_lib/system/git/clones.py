@@ -26,7 +26,7 @@ from harness_lib.system.git import worktrees
 from harness_lib.system.git.calls import decode, encode
 from harness_lib.system.git.raw_files import mode, quoted
 from harness_lib.system.git.repository import Git, GitError
-from harness_lib.system.locks import family_lock
+from harness_lib.system.locks import flock
 from harness_lib.system.place import find_root
 
 # In our git directory of a work tree: what stands for repositories that an agent has in it.
@@ -72,7 +72,7 @@ def link(path: Path) -> Path:
 def add(main: Git, path: Path, commit: str) -> Git:
     """Make a work tree at `path` that stands at `commit`; `renew` gives it a clone."""
     atomic.make_directory(path.parent)
-    with family_lock.alone(main.common_dir / worktrees.LOCK):
+    with flock.alone(main.common_dir / worktrees.LOCK):
         _unlock_lost(main)
         main.run("worktree", "prune")
         try:

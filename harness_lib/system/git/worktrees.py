@@ -13,7 +13,7 @@ from typing import NamedTuple
 from harness_lib.errors import EnvSetupError
 from harness_lib.system.files import atomic
 from harness_lib.system.git.repository import Git
-from harness_lib.system.locks import family_lock
+from harness_lib.system.locks import flock
 
 # Git prunes what another git is just about to make; so we do one thing after another.
 LOCK = "harness-worktrees.lock"
@@ -61,7 +61,7 @@ def is_bare(git: Git) -> bool:
 def add(git: Git, path: Path, commit: str) -> Git:
     """Make a work tree at `path` with HEAD detached at `commit`; what git remembers of a lost one goes."""
     atomic.make_directory(path.parent)
-    with family_lock.alone(git.common_dir / LOCK):
+    with flock.alone(git.common_dir / LOCK):
         git.run("worktree", "prune")
         git.run("worktree", "add", "--quiet", "--force", "--detach", str(path), commit)
     return Git.open(path)
@@ -82,7 +82,7 @@ def switch(git: Git, commit: str) -> None:
 
 def remove(git: Git, path: Path) -> None:
     """Remove the work tree at `path`, ignored files included; the caller has kept what must not be lost."""
-    with family_lock.alone(git.common_dir / LOCK):
+    with flock.alone(git.common_dir / LOCK):
         if path.is_symlink() or path.is_file():
             path.unlink()
         elif path.is_dir():

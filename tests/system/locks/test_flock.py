@@ -1,4 +1,4 @@
-"""One process at a time changes the state, and a dead one never stops the next."""
+"""One process at a time changes the state, who waits longest is served first, and the dead stop nobody."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,8 +15,8 @@ import pytest
 
 from harness_lib.errors import HeldError
 from harness_lib.system.files import private_names
-from harness_lib.system.locks import fifo_lock
-from harness_lib.system.locks.flock import StateLock, holder
+from harness_lib.system.locks import flock
+from harness_lib.system.locks.flock import StateLock, holder, turn
 
 OURS = "from harness_lib.system.locks.flock import StateLock as Lock"
 PACKAGE = "from filelock import FileLock as Lock"
@@ -209,7 +210,7 @@ def test_a_free_lock_is_taken_without_loading_what_waits(lock: Path) -> None:
 def test_who_comes_while_others_stand_in_line_does_not_pass_them(lock: Path) -> None:
     """The line never moves here, so the newcomer asks the lock itself once half of its time is over."""
     lock.parent.mkdir()
-    with fifo_lock.turn(lock.with_suffix(".turn"), 60):
+    with flock.turn(lock.with_suffix(".turn"), 60):
         assert python(TAKE, lock, 2).communicate()[0] == "has waited\n"
 
 
@@ -229,3 +230,85 @@ def test_who_took_it_at_once_and_who_waits_by_the_package_exclude_each_other(
     child.communicate()
 
     assert waiter.communicate()[0] == "ours\n"
+
+
+# -- the line
+
+
+LONG = 60.0
+STAND = """
+import sys
+from pathlib import Path
+from harness_lib.system.locks.flock import turn
+with turn(Path(sys.argv[1]), 60):
+    print("in front", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def line(tmp_path: Path) -> Path:
+    return tmp_path / "state.turn"
+
+
+def in_front(line: Path) -> subprocess.Popen[str]:
+    child = subprocess.Popen(
+        [sys.executable, "-c", STAND, str(line)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert child.stdout is not None
+    assert child.stdout.readline() == "in front\n"
+    return child
+
+
+def end(child: subprocess.Popen[str]) -> None:
+    child.kill()
+    child.communicate()
+
+
+def test_the_next_one_comes_when_the_first_goes(line: Path) -> None:
+    child = in_front(line)
+    served: list[str] = []
+
+    def wait() -> None:
+        with turn(line, LONG):
+            served.append("we")
+
+    waiting = threading.Thread(target=wait)
+    waiting.start()
+    assert served == []
+    child.communicate("")
+    waiting.join()
+    assert served == ["we"]
+
+
+def test_the_dead_leave_the_line(line: Path) -> None:
+    end(in_front(line))
+
+    with turn(line, LONG):
+        pass
+
+
+def test_whoever_has_waited_long_enough_goes_on_without_a_turn(line: Path) -> None:
+    child = in_front(line)
+
+    with turn(line, 0.01):
+        assert child.poll() is None
+
+    end(child)
+
+
+def test_a_place_that_was_given_up_holds_nobody_back(line: Path) -> None:
+    first = in_front(line)
+    with turn(line, 0.01):
+        pass
+    end(first)
+
+    # The place we gave up came to the front when the first one died; somebody else can stand there now.
+    end(in_front(line))
+
+
+def test_without_a_directory_there_is_no_line_and_nobody_minds(tmp_path: Path) -> None:
+    with turn(tmp_path / "missing" / "state.turn", LONG):
+        pass
+
+    assert not (tmp_path / "missing").exists()

@@ -107,7 +107,7 @@ def compare(place: Path, rounds: int) -> Iterator[Row]:
     """Return all rows."""
     place.mkdir()
     (place / "twelve.py").write_text(TWELVE, encoding="utf-8")
-    with _served() as server:
+    with served() as server:
         yield from _whole(server, place, rounds)
         yield from _gaps(server, place)
         yield from _deltas(server, place, rounds)
@@ -116,7 +116,8 @@ def compare(place: Path, rounds: int) -> Iterator[Row]:
 
 
 @contextmanager
-def _served() -> Iterator[Timed]:
+def served() -> Iterator[Timed]:
+    """Start a server for as long as the block lasts."""
     server = Timed(say("Done."))
     try:
         yield server
@@ -224,7 +225,7 @@ def _peak(command: tuple[str, ...], place: Path, server: Timed) -> float:
     done = subprocess.run(
         (sys.executable, "-I", "-S", "-c", PEAK, *command),
         cwd=place,
-        env=_environment(server),
+        env=environment(server),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -245,7 +246,8 @@ def _cached(server: Timed, place: Path) -> Row:
     return Row(what, "≥ 90 %", f"{share * 100:.0f} %", share >= CACHED)
 
 
-def _environment(server: Timed) -> dict[str, str]:
+def environment(server: Timed) -> dict[str, str]:
+    """Return the environment of a client of `server`."""
     foreign = ("OPENAI", "ANTHROPIC")
     env = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
     return {**env, "OPENAI_API_URL": server.url, "HARNESS_MODEL": "m", "NO_PROXY": "127.0.0.1"}
@@ -255,7 +257,7 @@ def _start(command: tuple[str, ...], place: Path, server: Timed) -> str:
     done = subprocess.run(
         command,
         cwd=place,
-        env=_environment(server),
+        env=environment(server),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         encoding="utf-8",

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from harness_lib.errors import EnvSetupError, Exit, HarnessError
 from harness_lib.hs import bug
+from harness_lib.hs.commands.help import COMMANDS
 from harness_lib.hs.showing import complain
 from harness_lib.loop import discovery, processes, runtime, signals
 from harness_lib.loop.failures import Interrupted, one_line
@@ -77,7 +78,10 @@ def _dispatch(args: list[str]) -> int:
     run = runtime.start(os.environ, cwd)
     discovery.refresh(run)
     word = _WORDS.get(args[0], args[0]) if args else "agent"
-    command = run.table.find("commands", word)
-    if command is None:
-        return int(run.table.entries["commands", "", "agent"].target(run, args))
-    return int(command.target(run, args[1:]))
+    plugin = run.table.find("commands", word)
+    command = plugin.target if plugin else COMMANDS.get(word)
+    if command is not None:
+        return int(command(run, args[1:]))
+    # What is no command is the beginning of a task.
+    agent = run.table.find("commands", "agent")
+    return int((agent.target if agent else COMMANDS["agent"])(run, args))

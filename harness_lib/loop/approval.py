@@ -6,9 +6,10 @@ auto: nobody is asked. ask: before everything that does not only read. read-only
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness_lib.loop import asking, conf, paths, trust
+from harness_lib.loop import asking, conf, trust
 from harness_lib.loop.always import always_about
 from harness_lib.loop.asking import Question, Said
 
@@ -38,7 +39,7 @@ def mode(runtime: Runtime) -> str:
 
 def _setting(runtime: Runtime) -> str:
     for source in reversed(trust.usable(runtime)):
-        setting = conf.read(paths.path(source, "settings.conf")).get("approve")
+        setting = conf.read(Path(source, "settings.conf")).get("approve")
         if setting:
             return setting
     return ""

@@ -1,129 +1,96 @@
-"""Our own plugins, by name; a module is imported when one of its plugins is first called."""
+"""Our own plugins, by name. The commands of `hs` are not among them: they stand above the loop."""
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any
+from harness_lib.loop import plugins
+from harness_lib.loop.claude import stages as claude
+from harness_lib.loop.claude.provider import PROVIDER as CLAUDE
+from harness_lib.loop.providers import anthropic, openai
+from harness_lib.loop.stages import (
+    approve,
+    assemble,
+    auth_set,
+    prompts,
+    receive,
+    resolve,
+    send,
+    skills,
+    sources,
+    tasks,
+    tool_calls,
+    turn,
+    typed,
+)
+from harness_lib.loop.table import BUILT_IN, Plugin
+from harness_lib.loop.tools import agent, bash, edit_file, read_file, replace, write_file
+from harness_lib.loop.tools import skills as skill
 
-from harness_lib.loop.table import BUILT_IN, Kind, Plugin
+Hooks = dict[str, dict[str, plugins.Hook]]
 
-
-class Late:
-    """Stands for `name` of the module `module`, which it imports when it is used."""
-
-    def __init__(self, module: str, name: str) -> None:
-        self._module = module
-        self._name = name
-        self._target: Any = None
-
-    def __call__(self, *args: Any) -> Any:
-        """Call it."""
-        return self._loaded()(*args)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._loaded(), name)
-
-    def _loaded(self) -> Any:
-        if self._target is None:
-            self._target = getattr(import_module(self._module), self._name)
-        return self._target
-
-
-_HOOKS = {
+_HOOKS: Hooks = {
     "sources": {
-        "30-walk-dirs": "stages.sources:walk",
-        "35-auth-env": "stages.sources:merge_credentials",
-        "40-scope-providers": "stages.sources:scope",
+        "30-walk-dirs": sources.walk,
+        "35-auth-env": sources.merge_credentials,
+        "40-scope-providers": sources.scope,
     },
     "resolve": {
-        "10-settings": "stages.resolve:settings",
-        "20-detect": "stages.resolve:detect",
-        "30-defaults": "stages.resolve:defaults",
+        "10-settings": resolve.settings,
+        "20-detect": resolve.detect,
+        "30-defaults": resolve.defaults,
     },
-    "start": {"10-init": "stages.turn:start", "90-harness": "stages.tasks:begin"},
+    "start": {"10-init": turn.start, "90-harness": tasks.begin},
     "assemble": {
-        "05-typed": "stages.typed:tell",
-        "10-messages": "stages.assemble:messages",
-        "20-tools": "stages.assemble:tools",
-        "30-prompts": "stages.prompts:prompts",
-        "35-skills": "stages.skills:catalogue",
+        "05-typed": typed.tell,
+        "10-messages": assemble.messages,
+        "20-tools": assemble.tools,
+        "30-prompts": prompts.prompts,
+        "35-skills": skills.catalogue,
     },
-    "send": {"10-send": "stages.send:send"},
-    "receive": {"10-save": "stages.receive:save"},
-    "tool_exec": {"10-exec": "stages.tool_calls:execute"},
-    "tool_gate": {"50-approve": "stages.approve:decide", "90-harness": "stages.tasks:guard"},
-    "tool_done": {"10-save": "stages.tool_calls:save", "90-harness": "stages.tasks:beat"},
-    "done": {"90-harness": "stages.tasks:hold"},
-    "error": {"10-display": "stages.turn:display"},
-    "auth-set": {"10-oauth": "stages.auth_set:log_in", "50-default": "stages.auth_set:ask"},
-}
-_TOOLS = {
-    "agent": "tools.agent:TOOL",
-    "bash": "tools.bash:TOOL",
-    "edit_file": "tools.edit_file:TOOL",
-    "read_file": "tools.read_file:TOOL",
-    "replace": "tools.replace:TOOL",
-    "skill": "tools.skills:TOOL",
-    "write_file": "tools.write_file:TOOL",
-}
-_PROVIDERS = {
-    "anthropic": "providers.anthropic:PROVIDER",
-    "claude": "claude.provider:PROVIDER",
-    "openai": "providers.openai:PROVIDER",
+    "send": {"10-send": send.send},
+    "receive": {"10-save": receive.save},
+    "tool_exec": {"10-exec": tool_calls.execute},
+    "tool_gate": {"50-approve": approve.decide, "90-harness": tasks.guard},
+    "tool_done": {"10-save": tool_calls.save, "90-harness": tasks.beat},
+    "done": {"90-harness": tasks.hold},
+    "error": {"10-display": turn.display},
+    "auth-set": {"10-oauth": auth_set.log_in, "50-default": auth_set.ask},
 }
 # A provider with a language of its own brings its own hooks, as a pack does; they count while it is in use.
-_PACKS = {
+_PACKS: dict[str, Hooks] = {
     "claude": {
         "assemble": {
-            "10-messages": "claude.stages:assemble",
-            "20-tools": "claude.stages:pass_on",
-            "30-prompts": "claude.stages:pass_on",
-            "35-skills": "claude.stages:pass_on",
+            "10-messages": claude.assemble,
+            "20-tools": claude.pass_on,
+            "30-prompts": claude.pass_on,
+            "35-skills": claude.pass_on,
         },
-        "receive": {"10-save": "claude.stages:save"},
+        "receive": {"10-save": claude.save},
     }
 }
-_COMMANDS = {
-    "acp": "commands.acp:COMMAND",
-    "agent": "commands.agent:COMMAND",
-    "auth": "commands.auth:COMMAND",
-    "doctor": "commands.doctor:COMMAND",
-    "help": "commands.help:COMMAND",
-    "hook": "commands.programs:HOOK_COMMAND",
-    "hooks": "commands.listing:HOOKS",
-    "provider": "commands.programs:PROVIDER_COMMAND",
-    "repl": "commands.agent:REPL",
-    "resume": "commands.agent:RESUME",
-    "session": "commands.session:COMMAND",
-    "tool": "commands.programs:TOOL_COMMAND",
-    "tools": "commands.listing:TOOLS",
-    "trust": "commands.trust:COMMAND",
-    "version": "commands.version:COMMAND",
-}
+_TOOLS = (
+    agent.TOOL,
+    bash.TOOL,
+    edit_file.TOOL,
+    read_file.TOOL,
+    replace.TOOL,
+    skill.TOOL,
+    write_file.TOOL,
+)
 
 
-def _plugin(kind: Kind, stage: str, name: str, target: str) -> Plugin:
-    module, _, attribute = target.partition(":")
-    # The words behind `hs` stand above the loop, which knows them by name alone, as it does foreign plugins.
-    room = "harness_lib.hs" if kind == "commands" else "harness_lib.loop"
-    return Plugin(kind, stage, name, BUILT_IN, Late(f"{room}.{module}", attribute))
+def _plugins(hooks: Hooks) -> list[Plugin]:
+    return [
+        Plugin("hooks.d", stage, name, BUILT_IN, hook)
+        for stage, names in hooks.items()
+        for name, hook in names.items()
+    ]
 
 
 PLUGINS = [
-    *(
-        _plugin("hooks.d", stage, name, target)
-        for stage, names in _HOOKS.items()
-        for name, target in names.items()
-    ),
-    *(_plugin("tools", "", name, target) for name, target in _TOOLS.items()),
-    *(_plugin("providers", "", name, target) for name, target in _PROVIDERS.items()),
-    *(_plugin("commands", "", name, target) for name, target in _COMMANDS.items()),
+    *_plugins(_HOOKS),
+    *(Plugin("tools", "", tool.name, BUILT_IN, tool) for tool in _TOOLS),
+    Plugin("providers", "", "anthropic", BUILT_IN, anthropic.PROVIDER),
+    Plugin("providers", "", "claude", BUILT_IN, CLAUDE),
+    Plugin("providers", "", "openai", BUILT_IN, openai.PROVIDER),
 ]
-PACKS = {
-    provider: [
-        _plugin("hooks.d", stage, name, target)
-        for stage, names in stages.items()
-        for name, target in names.items()
-    ]
-    for provider, stages in _PACKS.items()
-}
+PACKS = {provider: _plugins(hooks) for provider, hooks in _PACKS.items()}

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness_lib.loop import conf, flags, trust
+from harness_lib.loop import conf, flags, listing, trust
 from harness_lib.loop.provider_files import variants
 from harness_lib.system.processes import own_environment
 
@@ -43,7 +43,7 @@ def names(runtime: Runtime) -> set[str]:
     found = set(_WELL_KNOWN)
     for source in dict.fromkeys([*runtime.unscoped, *runtime.sources]):
         if trust.is_usable(runtime, source):
-            found |= _of_files(runtime, source) | _of_programs(runtime, source)
+            found |= _of_files(source) | _of_programs(runtime, source)
     return found
 
 
@@ -59,15 +59,15 @@ def hide(runtime: Runtime) -> None:
     own_environment.blank(names(runtime))
 
 
-def _of_files(runtime: Runtime, source: str) -> set[str]:
-    files = (Path(source, "providers", f"{name}.conf") for name in variants.in_source(runtime, source))
+def _of_files(source: str) -> set[str]:
+    files = (Path(source, "providers", f"{name}.conf") for name in variants.in_source(source))
     return {conf.read(file).get("auth_env", "") for file in files}
 
 
 def _of_programs(runtime: Runtime, source: str) -> set[str]:
     """Return what the programs in `source` say of themselves, each asked once."""
     directory = str(Path(source, "providers"))
-    programs = [name for name in runtime.listing.executables(directory) if not name.endswith(".conf")]
+    programs = [name for name in listing.programs(directory) if not name.endswith(".conf")]
     said: dict[str, str] = runtime.kept.setdefault("variables of programs", {})
     for path in (str(Path(directory, name)) for name in programs):
         if path not in said:

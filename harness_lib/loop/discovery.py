@@ -1,11 +1,10 @@
 """Find plugins: the sources of the moment, and the table made of them.
 
-Asked before every state, so that a plugin which is added during a run takes part in the next state.
+This is done before every request and behind every tool, so that a plugin which is added during a run takes
+part in it.
 """
 
 from __future__ import annotations
-
-import os
 
 from harness_lib.errors import ConfigError
 from harness_lib.loop import builtin, listing, pipeline, trust
@@ -28,6 +27,7 @@ _FOREIGN = {
 
 def refresh(runtime: Runtime) -> None:
     """Find the sources and their plugins anew. Raises ConfigError when a `sources` hook fails."""
+    runtime.kept.pop("usable", None)
     # Only bundled packs and home say where sources are: a project could name any directory.
     runtime.sources = bootstrap(runtime)
     runtime.table = table(runtime)
@@ -50,61 +50,36 @@ def refresh(runtime: Runtime) -> None:
 
 def bootstrap(runtime: Runtime) -> list[str]:
     """Return the bundled packs, and home if it is there."""
-    packs = runtime.listing.directories(str(runtime.root / "plugins"))
+    packs = listing.directories(str(runtime.root / "plugins"))
     return [*packs, str(runtime.home)] if runtime.home.is_dir() else packs
 
 
 def table(runtime: Runtime) -> Table:
-    """Return the plugins of the run's sources, ours below them: the same table while nothing changes."""
-    programs = [program for source in trust.usable(runtime) for program in _of_source(runtime, source)]
-    parts = ([*_pack(runtime, programs), *tools.known(runtime)], programs, allowed_tools(runtime))
-    # Two are asked for in turns: that of the bootstrap, and that of the run.
-    known: list[tuple[object, Table]] = runtime.kept.setdefault("tables", [])
-    for seen, assembled in known:
-        if seen == parts:
-            return assembled
-    assembled = _table(*parts)
-    runtime.kept["tables"] = [*known[-1:], (parts, assembled)]
-    return assembled
-
-
-def _pack(runtime: Runtime, programs: list[Program]) -> list[Plugin]:
-    """Return the hooks that the run's provider brings; somebody else's of its name brings its own."""
+    """Return the plugins of the run's sources, ours below them."""
+    programs = [program for source in trust.usable(runtime) for program in _of_source(source)]
+    # Somebody else's provider of a name brings its own hooks.
     theirs = any(kind == "providers" and name == runtime.provider for kind, _, name, _ in programs)
-    return [] if theirs else builtin.PACKS.get(runtime.provider, [])
-
-
-def _table(ours: list[Plugin], programs: list[Program], allowed: list[str] | None) -> Table:
-    assembled = Table()
-    for plugin in (*builtin.PLUGINS, *ours):
+    pack = [] if theirs else builtin.PACKS.get(runtime.provider, [])
+    assembled = Table(runtime.allowed_tools)
+    for plugin in (*builtin.PLUGINS, *pack, *tools.known(runtime)):
         assembled.add(plugin)
     for kind, stage, name, path in programs:
         assembled.add(Plugin(kind, stage, name, path, _foreign(kind, path)))
-    if allowed is not None:
-        assembled.keep_tools(allowed)
     return assembled
 
 
-def allowed_tools(runtime: Runtime) -> list[str] | None:
-    """Return the only tools that this run may use (HARNESS_TOOLS, by commas); None: all of them."""
-    text = runtime.env.get("HARNESS_TOOLS")
-    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
-
-
-def _of_source(runtime: Runtime, source: str) -> list[Program]:
+def _of_source(source: str) -> list[Program]:
     kinds: list[Kind] = ["commands", "tools", "providers"]
-    # Most sources have one of the four: what the directory does not name need not be asked for.
-    present = runtime.listing.names(source)
-    programs: list[Program] = [
-        (kind, "", name, path)
-        for kind in kinds
-        if kind in present
-        for name, path in _programs(runtime, source, kind)
+    places: list[tuple[Kind, str, str]] = [(kind, "", f"{source}/{kind}") for kind in kinds]
+    hooks = f"{source}/hooks.d"
+    places += [("hooks.d", stage, f"{hooks}/{stage}") for stage in listing.names(hooks)]
+    return [
+        (kind, stage, name, f"{directory}/{name}")
+        for kind, stage, directory in places
+        for name in listing.programs(directory)
+        # A variant is no program.
+        if not (kind == "providers" and name.endswith(".conf"))
     ]
-    hooks = f"{source}{os.sep}hooks.d"
-    for stage in runtime.listing.names(hooks) if "hooks.d" in present else ():
-        programs += [("hooks.d", stage, name, path) for name, path in _programs(runtime, hooks, stage)]
-    return programs
 
 
 def _foreign(kind: Kind, path: str) -> object:
@@ -112,15 +87,3 @@ def _foreign(kind: Kind, path: str) -> object:
     from harness_lib.loop import foreign  # noqa: PLC0415
 
     return getattr(foreign, _FOREIGN[kind])(path)
-
-
-def _programs(runtime: Runtime, parent: str, kind: str) -> list[tuple[str, str]]:
-    directory = f"{parent}{os.sep}{kind}"
-    # A variant is no program; there are more of them than of all the others.
-    names = [
-        name
-        for name in runtime.listing.names(directory)
-        if not (kind == "providers" and name.endswith(".conf"))
-    ]
-    paths = [f"{directory}{os.sep}{name}" for name in names]
-    return [(name, path) for name, path in zip(names, paths, strict=True) if listing.is_program(path)]

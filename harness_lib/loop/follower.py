@@ -29,8 +29,10 @@ def follow(runtime: Runtime, state: str = "start") -> Ending:
     context: Json = {}
     last, idle, asked = state, 0, 0
     while state and idle < _STATES_WITHOUT_A_REQUEST:
+        # Each request, and whatever follows a tool, which may have written plugins.
+        if state == "assemble" or last == "tool_done":
+            discovery.refresh(runtime)
         last = state
-        discovery.refresh(runtime)
         try:
             result = as_object(pipeline.call(runtime, state, context)) or {}
         except HookError as failure:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness_lib.loop import paths, trust
+from harness_lib.loop import trust
 from harness_lib.loop.secret_files import is_secret
 
 if TYPE_CHECKING:
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 def root(runtime: Runtime, start: Path) -> Path:
     """Return the root of the repository, else the outermost directory with `.harness`, else `start`."""
-    for directory in paths.upwards(start):
-        git = paths.path(str(directory), ".git")
+    for directory in (start, *start.parents):
+        git = directory / ".git"
         # An empty one anywhere above, as anybody can make it in /tmp, is no repository.
         if git.is_file() or (git / "HEAD").is_file():
             return directory
-    for directory in paths.down_to(start):
-        source = paths.path(str(directory), ".harness")
+    for directory in (*reversed(start.parents), start):
+        source = directory / ".harness"
         if source.is_dir() and source != runtime.home:
             return directory
     return start
@@ -30,7 +30,8 @@ def of_source(runtime: Runtime, source: str) -> Path | None:
     """Return the project that the source came with; None where it is the person's own."""
     if not trust.is_projects(runtime, source):
         return None
-    return next(parent for parent in paths.upwards(paths.path(source)) if parent.name == ".harness").parent
+    path = Path(source)
+    return next(parent for parent in (path, *path.parents) if parent.name == ".harness").parent
 
 
 def has(project: Path | None, path: Path) -> bool:

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import harness_lib
 from harness_lib.loop import logs
-from harness_lib.loop.listing import Listing
-from harness_lib.loop.paths import path
 from harness_lib.loop.sessions.message import Message
 from harness_lib.loop.sessions.session import Session
 from harness_lib.loop.stream import Stream
@@ -41,7 +39,6 @@ class Runtime:
     # Also those of packs that are not in use.
     unscoped: list[str] = field(default_factory=list)
     table: Table = field(default_factory=Table)
-    listing: Listing = field(default_factory=Listing)
     requests: int = 0
     # The first message of this turn, why the model or we stopped, and what takes the place of the prompts.
     first: int = 1
@@ -62,11 +59,11 @@ class Runtime:
 
     @property
     def home(self) -> Path:
-        return path(self.env["HARNESS_HOME"])
+        return Path(self.env["HARNESS_HOME"])
 
     @property
     def root(self) -> Path:
-        return path(self.env["HARNESS_ROOT"])
+        return Path(self.env["HARNESS_ROOT"])
 
     @property
     def provider(self) -> str:
@@ -75,6 +72,12 @@ class Runtime:
     @property
     def model(self) -> str:
         return self.env["HARNESS_MODEL"]
+
+    @property
+    def allowed_tools(self) -> list[str] | None:
+        """The only tools that this run may use (HARNESS_TOOLS, by commas); None: all of them."""
+        text = self.env.get("HARNESS_TOOLS")
+        return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
 
     @property
     def stream(self) -> Stream:

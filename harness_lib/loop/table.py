@@ -38,6 +38,8 @@ class Plugin:
 class Table:
     """All plugins of a moment. `all` also holds those whose place was taken, in the order of sources."""
 
+    # The only tools that there are to be; None: all.
+    allowed: list[str] | None = None
     entries: dict[Key, Plugin] = field(default_factory=dict)
     all: list[Plugin] = field(default_factory=list)
     # One table holds for many states, and each asks for its hooks in their order.
@@ -45,16 +47,10 @@ class Table:
 
     def add(self, plugin: Plugin) -> None:
         """Put `plugin` in; what had its name before is only listed from now on."""
-        self.entries[plugin.key] = plugin
-        self._ordered.clear()
         self.all.append(plugin)
-
-    def keep_tools(self, names: list[str]) -> None:
-        """Take out every tool that is none of `names`."""
-        self.entries = {
-            key: plugin for key, plugin in self.entries.items() if key[0] != "tools" or key[2] in names
-        }
-        self._ordered.clear()
+        if plugin.kind != "tools" or self.allowed is None or plugin.name in self.allowed:
+            self.entries[plugin.key] = plugin
+            self._ordered.clear()
 
     def of(self, kind: Kind, stage: str = "") -> list[Plugin]:
         """Return the plugins of a kind (and stage) in the order of their names as text."""

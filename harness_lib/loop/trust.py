@@ -25,8 +25,15 @@ _FILES = (".auth.json", "mcp.json", "models.conf", "settings.conf")
 
 
 def usable(runtime: Runtime) -> list[str]:
-    """Return the sources whose programs, settings and credentials may be used, in their order."""
-    return [source for source in runtime.sources if is_usable(runtime, source)]
+    """Return the sources whose programs, settings and credentials may be used, in their order.
+
+    They are looked at when plugins are found anew, and remembered until then.
+    """
+    known: dict[tuple[str, ...], list[str]] = runtime.kept.setdefault("usable", {})
+    sources = tuple(runtime.sources)
+    if sources not in known:
+        known[sources] = [source for source in sources if is_usable(runtime, source)]
+    return known[sources]
 
 
 def is_usable(runtime: Runtime, source: str) -> bool:
@@ -42,30 +49,21 @@ def is_usable(runtime: Runtime, source: str) -> bool:
 
 def is_trusted(runtime: Runtime, source: str) -> bool:
     """Return whether a person has trusted the project's `source` as it is now."""
-    seen = fingerprint(runtime, source)
+    seen = fingerprint(source)
     return seen != "" and load(runtime).get(os.path.realpath(source)) == seen
 
 
 def is_projects(runtime: Runtime, source: str) -> bool:
     """Return whether `source` was found on the way to the current directory, outside of home."""
-    known: dict[str, bool] = runtime.kept.setdefault("projects", {})
-    if source not in known:
-        path = Path(source)
-        ours = (runtime.home, runtime.root)
-        known[source] = ".harness" in path.parts and not any(path.is_relative_to(place) for place in ours)
-    return known[source]
+    path = Path(source)
+    ours = (runtime.home, runtime.root)
+    return ".harness" in path.parts and not any(path.is_relative_to(place) for place in ours)
 
 
-def fingerprint(runtime: Runtime, source: str) -> str:
+def fingerprint(source: str) -> str:
     """Return what the content of `source` that trust is about is known by; "" if there is none."""
-    files = [*_files(Path(source)), *_skills(Path(source))]
-    stamps = [(str(path), status.st_mtime_ns, status.st_ctime_ns, status.st_size) for path, status in files]
-    known: dict[str, tuple[object, str]] = runtime.kept.setdefault("fingerprints", {})
-    if source in known and known[source][0] == stamps:
-        return known[source][1]
-    digest = _hash(Path(source), [path for path, _ in files]) if files else ""
-    known[source] = stamps, digest
-    return digest
+    files = _content(Path(source))
+    return _hash(Path(source), files) if files else ""
 
 
 def load(runtime: Runtime) -> dict[str, str]:
@@ -80,7 +78,7 @@ def load(runtime: Runtime) -> dict[str, str]:
 
 def save(runtime: Runtime, sources: list[str]) -> None:
     """Trust `sources` as they are now."""
-    trusted = load(runtime) | {os.path.realpath(source): fingerprint(runtime, source) for source in sources}
+    trusted = load(runtime) | {os.path.realpath(source): fingerprint(source) for source in sources}
     runtime.home.mkdir(mode=0o700, parents=True, exist_ok=True)
     text = json.dumps(trusted, indent=2) + "\n"
     atomic.write(runtime.home / FILE, text.encode(), mode=0o600)
@@ -88,28 +86,22 @@ def save(runtime: Runtime, sources: list[str]) -> None:
 
 def content(runtime: Runtime, source: str) -> list[Path]:
     """Return the files that trust is about, for a person to look at."""
-    files = [*_files(Path(source)), *_skills(Path(source))] if is_projects(runtime, source) else []
-    return [path for path, _ in files]
+    return _content(Path(source)) if is_projects(runtime, source) else []
 
 
-def _files(source: Path) -> list[tuple[Path, os.stat_result]]:
+def _content(source: Path) -> list[Path]:
+    # Skills are read anyway, but take the place of the person's own only when they are trusted.
+    return [*_files(source), *_there({path / "SKILL.md" for path in _entries(source / "skills")})]
+
+
+def _files(source: Path) -> list[Path]:
     """Return what is used only when it is trusted."""
     return _there({source / name for name in _FILES} | set(_below(source)))
 
 
-def _skills(source: Path) -> list[tuple[Path, os.stat_result]]:
-    """Return what is read anyway, and takes the place of the person's own only when it is trusted."""
-    return _there({path / "SKILL.md" for path in _entries(source / "skills")})
-
-
-def _there(paths: set[Path]) -> list[tuple[Path, os.stat_result]]:
-    files = []
-    for path in sorted(paths):
-        try:
-            files.append((path, path.stat()))
-        except OSError:
-            continue
-    return files
+def _there(paths: set[Path]) -> list[Path]:
+    # Where nobody may look, `Path.exists` raises an error.
+    return sorted(path for path in paths if os.path.exists(path))  # noqa: PTH110
 
 
 def _below(source: Path) -> Iterator[Path]:
@@ -145,13 +137,13 @@ def _hash(source: Path, paths: list[Path]) -> str:
 
     digest = hashlib.sha256()
     for path in paths:
-        data = _content(path)
+        data = _data(path)
         head = f"{path.relative_to(source)}\0{os.access(path, os.X_OK)}\0{len(data)}\0"
         digest.update(head.encode("utf-8", "surrogateescape") + data)
     return digest.hexdigest()
 
 
-def _content(path: Path) -> bytes:
+def _data(path: Path) -> bytes:
     """Return what `path` holds; a device or a file that never ends says nothing."""
     try:
         size = path.stat().st_size if path.is_file() else 0

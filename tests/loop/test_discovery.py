@@ -1,4 +1,4 @@
-"""What is found is asked for before every state, though directories that have not changed are remembered."""
+"""Plugins are found anew for every request and behind every tool."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ import pytest
 from harness_lib.loop import discovery, runtime
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.table import Key
+from tests.loop.conftest import CHAT, Follow
+from tests.loop.in_process import results_of
+from tests.loop.servers.script import Step, Use, say, use
 from tests.loop.source_files import write
 
 PLACES: list[tuple[str, Key]] = [
@@ -56,8 +59,25 @@ def test_a_plugin_of_a_directory_that_was_not_there_is_found_and_forgotten(
     assert key not in run.table.entries
 
 
-def test_the_table_is_the_same_while_nothing_changes(run: Runtime) -> None:
-    before = run.table
-    discovery.refresh(run)
+def test_a_plugin_that_a_tool_writes_counts_from_the_next_call_on(follow: Follow, home: Path) -> None:
+    gate = home / ".harness/hooks.d/tool_gate/10-no"
+    no = 'echo "{\\"decision\\":\\"deny\\",\\"reason\\":\\"closed\\"}"'
+    written = f"mkdir -p '{gate.parent}'; printf '#!/bin/sh\\n%s\\n' '{no}' > '{gate}'; chmod +x '{gate}'"
+    both = (Use("bash", {"command": written}), Use("bash", {"command": "echo second"}))
 
-    assert run.table is before
+    run, _, _ = follow(CHAT, Step(uses=both), say("Done."))
+
+    assert results_of(run) == ["", "error: denied: closed"]
+
+
+def test_a_turn_looks_for_plugins_once_for_a_request_and_once_behind_a_tool(
+    follow: Follow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked = []
+    refresh = discovery.refresh
+    monkeypatch.setattr(discovery, "refresh", lambda run: (looked.append(run.stage), refresh(run)))
+
+    follow(CHAT, use("bash", command="echo hello"), say("Done."))
+
+    # The fixture looks before the turn.
+    assert len(looked) == 3

@@ -1,9 +1,10 @@
-"""`hs help`: what can be typed, and what was found from here."""
+"""The words behind `hs`, and `hs help`: what can be typed, and what was found from here."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from harness_lib.hs.commands import acp, agent, auth, doctor, listing, programs, session, trust, version
 from harness_lib.hs.commands.base import Builtin
 from harness_lib.hs.showing import show
 from harness_lib.loop.provider_files import variants
@@ -46,8 +47,9 @@ Environment:
 
 def _help(runtime: Runtime, args: list[str]) -> int:  # noqa: ARG001 (as every command)
     show(_USAGE)
-    for plugin in runtime.table.of("commands"):
-        show(f"  {plugin.name:<12} {plugin.target.describe(runtime)}")
+    foreign = {plugin.name: plugin.target for plugin in runtime.table.of("commands")}
+    for name, command in sorted({**COMMANDS, **foreign}.items()):
+        show(f"  {name:<12} {command.describe(runtime)}")
     show(f"\n{_VARIABLES}\n\nProviders:")
     for plugin in runtime.table.of("providers"):
         show(f"  {plugin.name:<12} {plugin.target.describe(runtime)}")
@@ -66,4 +68,21 @@ def _help(runtime: Runtime, args: list[str]) -> int:  # noqa: ARG001 (as every c
     return 0
 
 
-COMMAND = Builtin("Show this", _help, is_help=True)
+# A plugin of the same name takes the place of one of them.
+COMMANDS = {
+    "acp": acp.COMMAND,
+    "agent": agent.COMMAND,
+    "auth": auth.COMMAND,
+    "doctor": doctor.COMMAND,
+    "help": Builtin("Show this", _help, is_help=True),
+    "hook": programs.HOOK_COMMAND,
+    "hooks": listing.HOOKS,
+    "provider": programs.PROVIDER_COMMAND,
+    "repl": agent.REPL,
+    "resume": agent.RESUME,
+    "session": session.COMMAND,
+    "tool": programs.TOOL_COMMAND,
+    "tools": listing.TOOLS,
+    "trust": trust.COMMAND,
+    "version": version.COMMAND,
+}

@@ -6,7 +6,7 @@ from harness_lib.errors import UsageError
 from harness_lib.hs.setup import own_sessions, session_store
 from harness_lib.hs.setup.options import Options
 from harness_lib.hs.setup.resolve_provider import resolve
-from harness_lib.loop import credentials, discovery, plugins
+from harness_lib.loop import credentials, plugins
 from harness_lib.loop.mcp.tools import PREFIX
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions.session import Session
@@ -101,7 +101,7 @@ def _restore(runtime: Runtime, conf: dict[str, str]) -> None:
 
 
 def _check_tools(runtime: Runtime) -> None:
-    asked = discovery.allowed_tools(runtime) or ()
+    asked = runtime.allowed_tools or ()
     # What a server has is known when it has been asked.
     missing = [name for name in asked if not name.startswith(PREFIX) and not plugins.tool(runtime, name)]
     if missing:

@@ -11,7 +11,7 @@ import secrets
 from pathlib import Path
 
 from harness_lib.errors import RefusedError
-from harness_lib.loop import logs, paths, project, trust
+from harness_lib.loop import logs, project, trust
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions.session import Session
 from harness_lib.system.files import atomic, nofollow
@@ -81,6 +81,6 @@ def project_of(runtime: Runtime, store: Path) -> Path | None:
     if real.is_relative_to(os.path.realpath(runtime.home)):
         return None
     if trust.is_projects(runtime, str(store)):
-        return next(each for each in paths.upwards(store) if each.name == ".harness").parent
+        return next(each for each in (store, *store.parents) if each.name == ".harness").parent
     root = project.root(runtime, runtime.cwd)
     return root if real.is_relative_to(root.resolve()) else None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness_lib.loop import paths, trust
+from harness_lib.loop import trust
 from harness_lib.loop.piped import Json, as_object, dumps
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def every(runtime: Runtime) -> list[Server]:
     """Return the servers by name; the most local of a name counts."""
     settings: dict[str, Json] = {}
     for source in trust.usable(runtime):
-        if (path := paths.path(source, FILE)).is_file():
+        if (path := Path(source, FILE)).is_file():
             settings |= _read(runtime, path)
     settings |= runtime.kept.get(OF_THE_CLIENT, {})
     return [Server(name, settings[name]) for name in sorted(settings)]

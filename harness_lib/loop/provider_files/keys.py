@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness_lib.loop import paths, trust
+from harness_lib.loop import trust
 from harness_lib.loop.piped import Json, as_object
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ def merged(runtime: Runtime) -> Json:
     """Return the credentials of all sources, the most local last; lists replace each other."""
     credentials: Json = {}
     for source in trust.usable(runtime):
-        credentials = _merge(credentials, load(paths.path(source, FILE)))
+        credentials = _merge(credentials, load(Path(source, FILE)))
     return credentials
 
 

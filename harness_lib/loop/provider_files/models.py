@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness_lib.loop import paths, remembered, trust
+from harness_lib.loop import remembered, trust
 from harness_lib.loop.provider_files import variants
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def names(runtime: Runtime, source: str) -> list[str]:
 
 
 def _lines(runtime: Runtime, source: str) -> dict[str, dict[str, str]]:
-    return remembered.of(runtime.kept, paths.path(source, FILE), _read) or {}
+    return remembered.of(runtime.kept, Path(source, FILE), _read) or {}
 
 
 def _own(runtime: Runtime, model: str) -> dict[str, str]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness_lib.loop import conf, paths, plugins, trust
+from harness_lib.loop import conf, listing, plugins, trust
 from harness_lib.loop.names import is_name
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def find(runtime: Runtime, name: str) -> Variant | None:
     if not is_name(name) or plugins.provider(runtime, name) is not None:
         return None
     for source in reversed(trust.usable(runtime)):
-        path = paths.path(source, "providers", f"{name}.conf")
+        path = Path(source, "providers", f"{name}.conf")
         if path.is_file():
             return Variant(name, conf.read(path))
     return None
@@ -50,14 +50,14 @@ def every(runtime: Runtime) -> list[Variant]:
     """Return the most local variant of each name, by name."""
     by_name: dict[str, Variant] = {}
     for source in trust.usable(runtime):
-        for name in in_source(runtime, source):
+        for name in in_source(source):
             by_name[name] = Variant(name, conf.read(Path(source, "providers", f"{name}.conf")))
     return [by_name[name] for name in sorted(by_name)]
 
 
-def in_source(runtime: Runtime, source: str) -> list[str]:
+def in_source(source: str) -> list[str]:
     """Return the names of the variants in `source`."""
-    names = runtime.listing.names(str(Path(source, "providers")))
+    names = listing.names(str(Path(source, "providers")))
     return [name.removesuffix(".conf") for name in names if name.endswith(".conf")]
 
 

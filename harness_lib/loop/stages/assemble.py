@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 
-from harness_lib.loop import discovery
 from harness_lib.loop.failures import HookError, ProviderError
-from harness_lib.loop.mcp.tools import prepare
+from harness_lib.loop.mcp.tools import known, prepare
 from harness_lib.loop.piped import Json, Piped, as_object
 from harness_lib.loop.plugins import Tool
 from harness_lib.loop.providers import endpoints
@@ -39,7 +38,9 @@ def messages(runtime: Runtime, piped: Piped) -> Piped:
 def tools(runtime: Runtime, piped: Piped) -> Piped:
     """Add `tools`: the schema of each, by name, so that the beginning of every request is the same."""
     if prepare(runtime):
-        runtime.table = discovery.table(runtime)
+        for plugin in known(runtime):
+            if plugin.key not in runtime.table.entries:
+                runtime.table.add(plugin)
     schemas = []
     for plugin in runtime.table.of("tools"):
         schema = schema_of(runtime, plugin.name, plugin.target)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import os
 
 from harness_lib.loop.failures import HookError, ProviderError
@@ -41,6 +40,8 @@ def ask(runtime: Runtime, piped: Piped) -> Piped:
     except OSError as error:
         message = "there is no terminal to read the key from"
         raise HookError(message, {"error": message}) from error
+    import getpass  # noqa: PLC0415 (only where a key is typed)
+
     key = getpass.getpass(f"Key for {runtime.env.get('HARNESS_AUTH_PROVIDER', '')}: ").strip()
     if not key or not key.isprintable():
         message = "that is no key"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from harness_lib.loop import paths, project
+from harness_lib.loop import listing, project
 from harness_lib.loop.piped import Piped, as_object
 from harness_lib.loop.runtime import Runtime
 
@@ -29,10 +29,10 @@ def instructions(runtime: Runtime) -> list[Path]:
     files = [path] if (path := runtime.home.parent / "AGENTS.md").is_file() else []
     work_directory = runtime.work_directory.resolve()
     root = project.root(runtime, work_directory)
-    way = paths.down_to(work_directory)
+    way = (*reversed(work_directory.parents), work_directory)
     for directory in way[way.index(root) :]:
         for name in ("AGENTS.md", "CLAUDE.md"):
-            path = paths.path(str(directory), name)
+            path = directory / name
             if path.is_file():
                 if project.is_text_of(root, path) and path not in files:
                     files.append(path)
@@ -44,9 +44,9 @@ def _fragments(runtime: Runtime) -> list[Path]:
     return [
         path
         for source in runtime.sources
-        for name in runtime.listing.names(f"{source}{os.sep}prompts")
+        for name in listing.names(f"{source}{os.sep}prompts")
         if name.endswith(".md")
-        and project.has(project.of_source(runtime, source), path := paths.path(source, "prompts", name))
+        and project.has(project.of_source(runtime, source), path := Path(source, "prompts", name))
     ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from harness_lib.loop import conf, trust
+from harness_lib.loop import conf, listing, trust
 from harness_lib.loop.failures import HookError
 from harness_lib.loop.piped import Json, Piped, as_object
 from harness_lib.loop.provider_files import variants
@@ -67,9 +67,9 @@ def candidates(runtime: Runtime) -> list[str]:
     names: list[str] = []
     for source in trust.usable(runtime):
         directory = str(Path(source, "providers"))
-        programs = {name for name in runtime.listing.executables(directory) if not name.endswith(".conf")}
+        programs = {name for name in listing.programs(directory) if not name.endswith(".conf")}
         ours = {Path(source).name} & set(_OURS) if Path(source).parent == runtime.root / "plugins" else set()
-        names += sorted(programs | ours | set(variants.in_source(runtime, source)))
+        names += sorted(programs | ours | set(variants.in_source(source)))
     return list(dict.fromkeys([*names, _LAST]))
 
 

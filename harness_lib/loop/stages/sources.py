@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
-from harness_lib.loop import home, paths
+from harness_lib.loop import home, listing
 from harness_lib.loop.failures import HookError
 from harness_lib.loop.names import is_name
 from harness_lib.loop.piped import Json, Piped, as_object
@@ -17,9 +16,10 @@ CACHE = ".auth-cache.json"
 
 def walk(runtime: Runtime, piped: Piped) -> Piped:  # noqa: ARG001 (the first hook makes the list)
     """Bundled packs, then home, then each `.harness` from the root down to here, its packs before itself."""
-    listing, home_source = runtime.listing, str(runtime.home)
+    home_source = str(runtime.home)
     sources = listing.directories(f"{runtime.root}{os.sep}plugins")
-    local = [path for path in _way(runtime) if listing.is_directory(path)]
+    way = [str(directory / ".harness") for directory in (*reversed(runtime.cwd.parents), runtime.cwd)]
+    local = [path for path in way if listing.is_directory(path)]
     if home_source not in local and listing.is_directory(home_source):
         local.insert(0, home_source)
     for source in local:
@@ -27,39 +27,15 @@ def walk(runtime: Runtime, piped: Piped) -> Piped:  # noqa: ARG001 (the first ho
     return {"sources": sources}
 
 
-def _way(runtime: Runtime) -> list[str]:
-    """Return where each directory from the root down to here may have a source."""
-    known: dict[Path, list[str]] = runtime.kept.setdefault("way", {})
-    cwd = runtime.cwd
-    if cwd not in known:
-        known[cwd] = [str(directory / ".harness") for directory in (*reversed(cwd.parents), cwd)]
-    return known[cwd]
-
-
 def merge_credentials(runtime: Runtime, piped: Piped) -> Piped:
     """Write the credentials of all sources where foreign providers look for them."""
-    runtime_sources = _sources(piped)
-    stamps = [_stamp(paths.path(source, keys.FILE)) for source in runtime_sources]
-    if runtime.kept.get("credentials") == stamps:
-        return piped
-    runtime.kept["credentials"] = stamps
-    cache = runtime.home / CACHE
-    if not any(stamps) and not cache.exists():
-        return piped
-    before, runtime.sources = runtime.sources, runtime_sources
+    before, runtime.sources = runtime.sources, _sources(piped)
     merged = keys.merged(runtime)
     runtime.sources = before
-    if not merged and not cache.exists():
-        return piped
-    home.keep(runtime, cache, keys.render(merged).encode())
+    cache = runtime.home / CACHE
+    if keys.load(cache) != merged:
+        home.keep(runtime, cache, keys.render(merged).encode())
     return piped
-
-
-def _stamp(path: Path) -> int:
-    try:
-        return path.stat().st_mtime_ns
-    except OSError:
-        return 0
 
 
 def scope(runtime: Runtime, piped: Piped) -> Piped:
@@ -82,7 +58,7 @@ def _protocol(runtime: Runtime, sources: list[str], provider: str) -> str:
 
 def _belongs(runtime: Runtime, source: str, names: set[str], provider: str) -> bool:
     own = source.rpartition(os.sep)[2]
-    providers = runtime.listing.names(f"{source}{os.sep}providers")
+    providers = listing.names(f"{source}{os.sep}providers")
     if own not in providers and f"{own}.conf" not in providers and not _is_ours(runtime, source):
         return True
     return own in names or provider in providers or f"{provider}.conf" in providers
@@ -91,7 +67,7 @@ def _belongs(runtime: Runtime, source: str, names: set[str], provider: str) -> b
 def _is_ours(runtime: Runtime, source: str) -> bool:
     """Return whether `source` is a bundled pack of variants, whose provider is a function."""
     bundled = source.rpartition(os.sep)[0] == f"{runtime.root}{os.sep}plugins"
-    return bundled and runtime.listing.is_directory(f"{source}{os.sep}providers")
+    return bundled and listing.is_directory(f"{source}{os.sep}providers")
 
 
 def _sources(piped: Piped) -> list[str]:

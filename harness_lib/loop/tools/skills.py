@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape
 
-from harness_lib.loop import paths, project, remembered, trust
+from harness_lib.loop import listing, project, remembered, trust
 from harness_lib.loop.plugins import Result
 from harness_lib.loop.tools.builtin import Builtin, ToolError, text_of
 from harness_lib.system.place import checkout
@@ -42,8 +42,8 @@ def every(runtime: Runtime) -> dict[str, Skill]:
         by_name[ours.name] = ours
     own = set(by_name)
     for directory, owner in _directories(runtime):
-        for name in runtime.listing.names(str(directory)):
-            path = paths.path(str(directory), name, "SKILL.md")
+        for name in listing.names(str(directory)):
+            path = directory / name / "SKILL.md"
             skill = remembered.of(runtime.kept, path, _read) if project.has(owner, path) else None
             if skill is None:
                 continue
@@ -80,19 +80,9 @@ def _directories(runtime: Runtime) -> list[tuple[Path, Path | None]]:
     """Return the directories of skills, each with the project that it belongs to."""
     work_directory = runtime.work_directory
     root = project.root(runtime, work_directory)
-    # Where that is changes rarely, and it is asked before every request.
-    asked = (tuple(runtime.sources), work_directory, root)
-    known: dict[str, Any] = runtime.kept.setdefault("skill directories", {})
-    if known.get("asked") != asked:
-        known.update(asked=asked, directories=_search(runtime, work_directory, root))
-    directories: list[tuple[Path, Path | None]] = known["directories"]
-    return directories
-
-
-def _search(runtime: Runtime, work_directory: Path, root: Path) -> list[tuple[Path, Path | None]]:
     packs = [source for source in runtime.sources if not _is_on_the_way(runtime, source)]
     directories = [(Path(source, "skills"), project.of_source(runtime, source)) for source in packs]
-    way = paths.down_to(work_directory)
+    way = (*reversed(work_directory.parents), work_directory)
     person = Path(runtime.env.get("HOME") or runtime.home.parent)
     for directory in way if person in way else [person, *way]:
         inside = root if directory.is_relative_to(root) else directory

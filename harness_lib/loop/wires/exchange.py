@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 from harness_lib.loop.failures import ProviderError, TransientError, UnauthorizedError
 from harness_lib.loop.piped import Json, parse_object, writable
-from harness_lib.loop.wires import anthropic, chat, http, responses, retry
+from harness_lib.loop.wires import anthropic, chat, responses, retry
 from harness_lib.loop.wires.answer import Wire
 
 if TYPE_CHECKING:
@@ -63,6 +63,8 @@ def _authorized(runtime: Runtime, endpoint: Endpoint, body: Json, *, quiet: bool
 
 
 def _once(runtime: Runtime, endpoint: Endpoint, body: Json, *, quiet: bool) -> Json:
+    from harness_lib.loop.wires import http  # noqa: PLC0415 (its package takes long to import)
+
     reader = wire(endpoint.wire).reader()
     texts: list[str] = []
     held = ""

@@ -6,7 +6,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness_lib.loop import conf, flags, listing, trust
+from harness_lib.loop import conf, listing, trust
+from harness_lib.loop.processes import answer_to_flag
 from harness_lib.loop.provider_files import variants
 from harness_lib.system.processes import own_environment
 
@@ -71,7 +72,7 @@ def _of_programs(runtime: Runtime, source: str) -> set[str]:
     said: dict[str, str] = runtime.kept.setdefault("variables of programs", {})
     for path in (str(Path(directory, name)) for name in programs):
         if path not in said:
-            said[path] = flags.ask(runtime, path, "--env", runtime.variables()) or ""
+            said[path] = answer_to_flag(path, "--env", runtime.variables(), runtime.cwd) or ""
     return {
         name for path, text in said.items() if path.startswith(directory) for name in _NAMED.findall(text)
     }

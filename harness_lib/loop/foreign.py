@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness_lib.loop import conf, credentials, flags, processes
+from harness_lib.loop import conf, credentials, processes
 from harness_lib.loop.failures import HookError, ProviderError
 from harness_lib.loop.piped import Json, Piped, as_object, as_text, dumps
 from harness_lib.loop.plugins import Result
@@ -26,7 +26,7 @@ class Program:
 
     def flag(self, runtime: Runtime, flag: str) -> str | None:
         """Return what the program prints for `flag`; None if it fails or does not end."""
-        return flags.ask(runtime, self.path, flag, self._variables(runtime))
+        return processes.answer_to_flag(self.path, flag, self._variables(runtime), runtime.cwd)
 
     def _variables(self, runtime: Runtime) -> dict[str, str]:
         return runtime.variables()

@@ -88,3 +88,10 @@ def provider(runtime: Runtime, name: str) -> Provider | None:
     """Return the provider `name` that is a program or ours; a variant is none."""
     plugin = runtime.table.find("providers", name)
     return cast("Provider", plugin.target) if plugin else None
+
+
+def only_reads(runtime: Runtime, name: str) -> bool:
+    """Return whether the tool `name` says of itself that it changes nothing."""
+    found = tool(runtime, name)
+    annotations = ((found.schema(runtime) if found else None) or {}).get("annotations")
+    return isinstance(annotations, dict) and annotations.get("readOnlyHint") is True

@@ -23,6 +23,8 @@ from harness_lib.system.processes import orphan_groups, reaper
 GRACE_SECONDS = 5.0
 OUTPUT_LIMIT = 64 * 1024 * 1024
 _POLL_SECONDS = 0.25
+# A flag is answered at once or not at all.
+FLAG_SECONDS = 10.0
 
 Reason = Literal["ended", "timeout", "loud"]
 
@@ -168,6 +170,16 @@ def run(
             _running.discard(child.pid)
     output.seek(0)
     return Finished(child.returncode, reason, output)
+
+
+def answer_to_flag(path: str, flag: str, env: Mapping[str, str], cwd: Path) -> str | None:
+    """Return what the program `path` prints for `flag`; None if it fails or does not end."""
+    try:
+        done = run([path, flag], env=env, cwd=cwd, log=os.devnull, timeout=FLAG_SECONDS)
+    except OSError:
+        return None
+    text = done.text()
+    return text if done.code == 0 and done.reason == "ended" else None
 
 
 def _start(

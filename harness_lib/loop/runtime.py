@@ -15,6 +15,7 @@ from harness_lib.loop.sessions.message import Message
 from harness_lib.loop.sessions.session import Session
 from harness_lib.loop.stream import Stream
 from harness_lib.loop.table import Table
+from harness_lib.system.files import atomic
 from harness_lib.text import harmless
 
 if TYPE_CHECKING:
@@ -140,6 +141,17 @@ class Runtime:
         self.log(f"hs: {text}")
         for notify in self.notices:
             notify(text)
+
+    def keep(self, path: Path, data: bytes) -> None:
+        """Write a file of home for later; a home that cannot be written is said once, and ends nothing."""
+        try:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            atomic.write(path, data, durable=False, mode=0o600)
+        except OSError as error:
+            reported: set[Path] = self.kept.setdefault("not kept", set())
+            if path not in reported:
+                reported.add(path)
+                self.log(f"hs: {path} cannot be written ({error.strerror}); hs goes on without it.")
 
     def log(self, line: str) -> None:
         """Append a line to HARNESS_LOG; a log that cannot be written ends no run."""

@@ -69,17 +69,10 @@ def limit(runtime: Runtime, call: Json) -> int:
     return SUBAGENTS if _kind(runtime, call) == "agent" else _READERS
 
 
-def only_reads(runtime: Runtime, name: str) -> bool:
-    """Return whether the tool `name` says of itself that it changes nothing."""
-    tool = plugins.tool(runtime, name)
-    annotations = ((tool.schema(runtime) if tool else None) or {}).get("annotations")
-    return isinstance(annotations, dict) and annotations.get("readOnlyHint") is True
-
-
 def _kind(runtime: Runtime, call: Json) -> str:
     name = str(call.get("name") or "")
     plugin = runtime.table.find("tools", name)
     if name == "agent" and plugin is not None and plugin.is_ours:
         # Under a limit of cost each has to know what the one before has left.
         return "" if runtime.env.get("HARNESS_MAX_COST") else "agent"
-    return "reads" if only_reads(runtime, name) else ""
+    return "reads" if plugins.only_reads(runtime, name) else ""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from harness_lib.loop import home
 from harness_lib.loop.piped import Json, as_object, dumps
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ def save(runtime: Runtime, server: Server, tools: list[Json]) -> None:
     known: dict[str, list[Json]] = runtime.kept.setdefault("mcp tools", {})
     known.setdefault(server.fingerprint, tools)
     value = {"server": server.name, "tools": sorted(tools, key=lambda tool: str(tool["name"]))}
-    home.keep(runtime, _path(runtime, server), dumps(value).encode())
+    runtime.keep(_path(runtime, server), dumps(value).encode())
 
 
 def is_old(runtime: Runtime, server: Server) -> bool:

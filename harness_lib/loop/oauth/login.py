@@ -33,7 +33,8 @@ def log_in(client: Client) -> Json:
         if terminal is not None:
             _say("Where the browser cannot come back to this machine, paste the address that it ends up at:")
         _open(attempt.url)
-        return tokens.exchange(attempt, _code(attempt, listener, terminal))
+        code = _code(attempt, listener, terminal)
+        return tokens.exchange(client, code, attempt.redirect_uri, attempt.verifier)
 
 
 def _code(attempt: Attempt, listener: Listener | None, terminal: int | None) -> str:

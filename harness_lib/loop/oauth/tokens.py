@@ -8,10 +8,8 @@ import time
 from collections.abc import Mapping
 
 from harness_lib.loop.failures import ProviderError, TransientError
-from harness_lib.loop.oauth.attempt import Attempt
 from harness_lib.loop.oauth.client import Client
 from harness_lib.loop.piped import Json, as_object
-from harness_lib.loop.wires import forms
 from harness_lib.text import harmless
 
 # Tokens are renewed so many seconds before they expire: a request takes its time.
@@ -26,15 +24,14 @@ class LoginEndedError(ProviderError):
     """The server takes the login no more; only a person can make another one."""
 
 
-def exchange(attempt: Attempt, code: str) -> Json:
+def exchange(client: Client, code: str, redirect_uri: str, verifier: str) -> Json:
     """Return the credential that `code` is good for. Raises ProviderError."""
-    client = attempt.client
     fields = {
         "grant_type": "authorization_code",
         "client_id": client.client_id,
         "code": code,
-        "redirect_uri": attempt.redirect_uri,
-        "code_verifier": attempt.verifier,
+        "redirect_uri": redirect_uri,
+        "code_verifier": verifier,
     }
     return _credential(client, _ask(client, fields), {})
 
@@ -55,6 +52,8 @@ def is_due(credential: Json) -> bool:
 
 
 def _ask(client: Client, fields: Mapping[str, str]) -> Json:
+    from harness_lib.loop.wires import forms  # noqa: PLC0415 (its package takes long to import)
+
     status, answer = forms.post(client.token_url, fields)
     if status == 200 and isinstance(answer.get("access_token"), str):  # noqa: PLR2004 (OK)
         return answer

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from harness_lib.loop.failures import ProviderError
 from harness_lib.loop.oauth import client
+from harness_lib.loop.oauth.renewal import Login
 from harness_lib.loop.provider_files import keys, models
 from harness_lib.loop.wires import exchange
 from harness_lib.loop.wires.endpoint import Endpoint, Wire
@@ -14,7 +15,6 @@ from harness_lib.loop.wires.endpoint import Endpoint, Wire
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from harness_lib.loop.oauth.renewal import Login
     from harness_lib.loop.piped import Json
     from harness_lib.loop.provider_files.variants import Variant
     from harness_lib.loop.runtime import Runtime
@@ -113,9 +113,6 @@ def _login(runtime: Runtime, variant: Variant | None) -> Login | None:
     """Return the login of a variant that has one. Raises ProviderError where nobody is logged in."""
     if variant is None or not client.is_used(variant):
         return None
-    # Imported here: only who is logged in pays for it.
-    from harness_lib.loop.oauth.renewal import Login  # noqa: PLC0415
-
     login = Login(runtime, client.of(variant))
     login.check()
     return login

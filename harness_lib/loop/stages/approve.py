@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness_lib.loop import approval, outside, side_by_side
+from harness_lib.loop import approval, outside, plugins
 from harness_lib.loop.failures import HookError
 from harness_lib.loop.piped import Piped, as_object
 from harness_lib.loop.runtime import Runtime
@@ -15,7 +15,9 @@ def decide(runtime: Runtime, piped: Piped) -> Piped:
     Credentials are read by no tool, whatever was asked for.
     """
     call = as_object(piped) or {}
-    reads = _only_reads(runtime, str(call.get("name") or ""))
+    name = str(call.get("name") or "")
+    # The calls of a subagent come to a gate of their own.
+    reads = name == "agent" or plugins.only_reads(runtime, name)
     if reads and (secret := outside.secrets(runtime, call.get("input") or {})):
         return {**call, "decision": "deny", "reason": f"{secret[0]} {REFUSED}"}
     try:
@@ -31,8 +33,3 @@ def decide(runtime: Runtime, piped: Piped) -> Piped:
     if mode == "ask":
         return {**call, "decision": "ask"}
     return {**call, "decision": "deny", "reason": "approve=read-only: nothing may be changed here"}
-
-
-def _only_reads(runtime: Runtime, name: str) -> bool:
-    # The calls of a subagent come to a gate of their own.
-    return name == "agent" or side_by_side.only_reads(runtime, name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from harness_lib.loop import home, listing
+from harness_lib.loop import listing
 from harness_lib.loop.failures import HookError
 from harness_lib.loop.names import is_name
 from harness_lib.loop.piped import Json, Piped, as_object
@@ -34,7 +34,7 @@ def merge_credentials(runtime: Runtime, piped: Piped) -> Piped:
     runtime.sources = before
     cache = runtime.home / CACHE
     if keys.load(cache) != merged:
-        home.keep(runtime, cache, keys.render(merged).encode())
+        runtime.keep(cache, keys.render(merged).encode())
     return piped
 
 

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness_lib.loop import claude_memory, processes, side_by_side
+from harness_lib.loop import claude_memory, plugins, processes
 from harness_lib.loop.piped import Json, Piped, as_object, dumps
 from harness_lib.system.install import launcher
 from harness_lib.system.place import find_root
@@ -58,7 +58,7 @@ def guard(runtime: Runtime, piped: Piped) -> Piped:
     """Let no tool edit the files of the list; a guard that cannot answer is a no."""
     call = as_object(piped) or {}
     # Asked before every tool: looking for a list takes longer than to see that nothing is changed.
-    if side_by_side.only_reads(runtime, str(call.get("name") or "")):
+    if plugins.only_reads(runtime, str(call.get("name") or "")):
         return call
     root = _root(runtime)
     if not root or not _edits_list(runtime, call, root):

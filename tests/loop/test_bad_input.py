@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.loop import flags, follower
+from harness_lib.loop import follower, processes
 from harness_lib.loop.follower import Ending
 from tests.loop.conftest import ANTHROPIC, CHAT, WIRES, Done, Follow, Go, Hs, Serve, Wire, bodies, session_of
 from tests.loop.environment import environment
@@ -157,7 +157,7 @@ def test_a_result_of_fifty_megabytes_takes_bounded_memory(go: Go, home: Path) ->
 def test_a_tool_whose_flag_hangs_or_floods_is_left_out(
     follow: Follow, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(flags, "SECONDS", 0.5)
+    monkeypatch.setattr(processes, "FLAG_SECONDS", 0.5)
     write_program(home / ".harness" / "tools" / "hangs", "#!/bin/sh\nsleep 600\n")
     write_program(home / ".harness" / "tools" / "floods", "#!/bin/sh\nexec yes\n")
     _, server, ending = follow(CHAT, say("Done."))

@@ -75,7 +75,12 @@ def test_a_turn_looks_for_plugins_once_for_a_request_and_once_behind_a_tool(
 ) -> None:
     looked = []
     refresh = discovery.refresh
-    monkeypatch.setattr(discovery, "refresh", lambda run: (looked.append(run.stage), refresh(run)))
+
+    def noted(run: Runtime) -> None:
+        looked.append(run.stage)
+        refresh(run)
+
+    monkeypatch.setattr(discovery, "refresh", noted)
 
     follow(CHAT, use("bash", command="echo hello"), say("Done."))
 

@@ -13,9 +13,9 @@ import sys
 from pathlib import Path
 
 from harness_lib.errors import EnvSetupError, Exit, HarnessError
-from harness_lib.hs import bug
+from harness_lib.hs import output
 from harness_lib.hs.commands.help import COMMANDS
-from harness_lib.hs.showing import complain
+from harness_lib.hs.output import complain
 from harness_lib.loop import discovery, processes, runtime, signals
 from harness_lib.loop.failures import Interrupted, one_line
 from harness_lib.system import os_errors
@@ -67,7 +67,7 @@ def _unforeseen(error: Exception) -> tuple[str, int]:
     """Return what is to be said of what nobody has foreseen, and the exit code."""
     if isinstance(error, ModuleNotFoundError) and not (error.name or "").startswith("harness_lib"):
         return f"the package {error.name} is missing. Install harness-skill[hs].", int(Exit.ENV_SETUP)
-    return f"{bug.one_line(error)} {bug.keep(error, os.environ)}", int(Exit.BUG)
+    return f"{output.bug_line(error)} {output.keep_bug(error, os.environ)}", int(Exit.BUG)
 
 
 def _dispatch(args: list[str]) -> int:

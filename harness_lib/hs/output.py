@@ -1,18 +1,27 @@
-"""Show a turn of the one-shot `hs`: as its answer, as it streams in, or as events for a program."""
+"""Show a turn of the one-shot `hs`: as its answer, as it streams in, or as events for a program.
+
+Names, answers and errors come from models, hosts and repositories; none of them may move a cursor. A bug of
+ours is one line for the person, and a traceback in a file that can be sent to us.
+"""
 
 from __future__ import annotations
 
 import io
+import os
 import sys
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Protocol
 
-from harness_lib.hs.showing import complain
 from harness_lib.loop import turn
 from harness_lib.loop.piped import Json, dumps
 from harness_lib.loop.runtime import Runtime
-from harness_lib.loop.sessions.accounts import Account
+from harness_lib.loop.sessions.context import Account
 from harness_lib.loop.turn import Turn
+from harness_lib.system.files import atomic
 from harness_lib.text import harmless
+
+_KEPT = "\n\t"
 
 
 class Output(Protocol):
@@ -123,3 +132,35 @@ def _sums(account: Account) -> Json:
 def _line(event: Json) -> None:
     sys.stdout.write(f"{dumps(event)}\n")
     sys.stdout.flush()
+
+
+def show(text: object = "", end: str = "\n") -> None:
+    """Print `text` on standard output."""
+    output = f"{text}{end}"
+    sys.stdout.write(harmless(output, keep=_KEPT) if sys.stdout.isatty() else output)
+
+
+def complain(text: object) -> None:
+    """Print `text` on standard error, which is for people."""
+    sys.stderr.write(f"{harmless(str(text), keep=_KEPT)}\n")
+
+
+def bug_line(error: BaseException) -> str:
+    """Return the one line that says what went wrong."""
+    words = " ".join(str(error).split())
+    return f"This is a bug in hs: {type(error).__name__}{f': {words}' if words else ''}."
+
+
+def keep_bug(error: BaseException, environ: Mapping[str, str]) -> str:
+    """Write the traceback of `error` into the home of hs; say where it is."""
+    import traceback  # noqa: PLC0415 (rarely needed)
+
+    report = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+    home = Path(environ.get("HARNESS_HOME") or Path(environ.get("HOME") or "~", ".harness").expanduser())
+    path = home / f"bug-{os.getpid()}.txt"
+    try:
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        atomic.write(path, report.encode("utf-8", "backslashreplace"), durable=False, mode=0o600)
+    except OSError:
+        return f"Please report it with these lines:\n{report.rstrip()}"
+    return f"Please report it with {path}."

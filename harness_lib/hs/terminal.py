@@ -7,8 +7,7 @@ import termios
 import threading
 from pathlib import Path
 
-from harness_lib.loop.always import always_about
-from harness_lib.loop.asking import Asker, Question, Said
+from harness_lib.loop.asking import Asker, Question, Said, always_about
 from harness_lib.text import harmless
 
 _SHOWN = 2000

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness_lib.loop import asking, conf, trust
-from harness_lib.loop.always import always_about
-from harness_lib.loop.asking import Question, Said
+from harness_lib.loop import asking, disk, trust
+from harness_lib.loop.asking import Question, Said, always_about
 
 if TYPE_CHECKING:
     from harness_lib.loop.runtime import Runtime
@@ -39,7 +38,7 @@ def mode(runtime: Runtime) -> str:
 
 def _setting(runtime: Runtime) -> str:
     for source in reversed(trust.usable(runtime)):
-        setting = conf.read(Path(source, "settings.conf")).get("approve")
+        setting = disk.read_conf(Path(source, "settings.conf")).get("approve")
         if setting:
             return setting
     return ""

@@ -1,9 +1,14 @@
-"""Bring a question to the person of the outermost hs, over a socket that its subagents are told of."""
+"""Ask a person whether a call may run, and know what "always" covers: never more than they have read.
+
+Subagents ask the person of the outermost hs over a socket. A command is known by its program. Where the program
+does different things by a verb (`git status`, `git reset`), the verb belongs to it.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import json
+import re
 import socket
 import tempfile
 import threading
@@ -15,6 +20,11 @@ from harness_lib.loop.piped import Json, as_object, dumps
 
 VARIABLE = "HARNESS_ASK"
 _LONGEST = 16 * 1024 * 1024
+# With one of them in it, the first words of a command say little about what it does.
+_SHELL = frozenset(";|&`$()<>\n\\")
+# A word that the shell takes as it stands: no quotes, no assignment, no pattern, no braces.
+_PLAIN = re.compile(r"[\w./+:@-]+", re.ASCII)
+_VERSION = re.compile(r"[\d.-]+$")
 
 
 @dataclass(frozen=True)
@@ -113,3 +123,76 @@ def _serve(server: socket.socket, asker: Asker, ended: threading.Event) -> None:
 def _line(peer: socket.socket) -> str:
     with peer.makefile("rb") as stream:
         return stream.readline(_LONGEST).decode("utf-8", "replace")
+
+
+def _words(table: str) -> frozenset[str]:
+    return frozenset(table.split())
+
+
+# They run what their arguments say: whoever allows one of them for good would allow everything.
+_RUN_OTHERS = _words("""
+    ash bash busybox csh dash elvish fish ksh nu pwsh rbash sh tcsh toybox xonsh zsh
+    . alias builtin command coproc eval exec source trap
+    awk bun clojure deno elixir erl expect gawk gdb ghc groovy guile ipython irb java jshell julia kotlin
+    lua luajit mawk nawk node nodejs ocaml octave osascript perl php pypy python pythonw r rscript ruby
+    runghc runhaskell scala sed swift tclsh ts-node tsx wish
+    ed emacs ex less man more mysql nano nvim psql sqlite vi vim
+    bundle bunx claude codex hs nix-shell npx pipx pnpx uvx
+    at batch bwrap caffeinate chroot chrt cpulimit crontab direnv doas entr env faketime fakeroot find
+    firejail flock hyperfine ionice ltrace mosh nice nohup nsenter parallel perf pkexec proot rlwrap rsync
+    runuser screen script setarch setpriv setsid sg ssh stdbuf strace su sudo systemd-run tar taskset time
+    timeout tmux torsocks unbuffer unshare valgrind watch winpty xargs xvfb-run
+""")
+
+# Any of their words may be something else to do, so "always" is about exactly these words.
+_TARGETS = _words("gmake gradle gradlew invoke just make mvn mvnw ninja nox rake task tox")
+
+# Programs whose first word is a verb.
+_VERBS = _words("""
+    apk apt apt-get aws az bazel brew cargo composer conda dart dnf docker docker-compose dotnet flutter
+    flyctl gcloud gem gh git glab go harness hatch helm heroku hg jj kubectl launchctl mamba meson mix nerdctl
+    npm pacman pdm pip pixi pnpm podman poetry rails rustup rye service snap svn systemctl terraform uv yarn
+    yum zypper
+""")
+
+# All verbs of these have verbs in turn,
+_GROUPING = _words("aws az flyctl gcloud gh glab heroku")
+
+# and some of the others'.
+_GROUPS = _words("""
+    access auth bisect builder buildx bundle cache certificate component compose config container context
+    dependency dist-tag env flow image lfs machine manifest mod network new notes nuget org override owner
+    pip pkg plugin pod profile providers python reflog registry remote repo rollout secret self service set
+    sln sparse-checkout stack stash state store submodule subtree swarm system target team telemetry token
+    tool toolchain top volume work workload workspace worktree
+""")
+
+# Verbs that run what their arguments say, whosever they are.
+_VERBS_THAT_RUN = _words("""
+    debug develop difftool dlx eval exec filter-branch foreach mergetool repl run run-script runner shell x
+""")
+
+
+def always_about(question: Question) -> str:
+    """Return what "always" covers: a program and its verb, or a tool; "" where that says too little."""
+    # As ours is called, and Claude Code's.
+    if question.name not in {"bash", "Bash"}:
+        return f"{question.name} in {question.place}" if question.place else question.name
+    command = str(question.input.get("command", "")).strip(" \t")
+    named = [] if _SHELL & set(command) else _named(command.replace("\t", " ").split(" "))
+    return " ".join(("bash", *named)) if named else ""
+
+
+def _named(words: list[str]) -> list[str]:
+    """Return the words that say what a command does; none where they do not."""
+    left = [word for word in words if word]
+    name = _VERSION.sub("", left[0].rpartition("/")[2].lower()) or left[0] if left else ""
+    if not name or not _PLAIN.fullmatch(left[0]) or name in _RUN_OTHERS:
+        return []
+    if name in _TARGETS:
+        return left
+    if name not in _VERBS:
+        return left[:1]
+    verbs = left[1:3] if name in _GROUPING or _GROUPS & set(left[1:2]) else left[1:2]
+    plain = all(_PLAIN.fullmatch(verb) and not verb.startswith("-") for verb in verbs)
+    return [left[0], *verbs] if verbs and plain and not _VERBS_THAT_RUN & set(verbs) else []

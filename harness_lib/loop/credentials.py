@@ -6,9 +6,9 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness_lib.loop import conf, listing, trust
+from harness_lib.loop import disk, trust
 from harness_lib.loop.processes import answer_to_flag
-from harness_lib.loop.provider_files import variants
+from harness_lib.loop.providers import models
 from harness_lib.system.processes import own_environment
 
 if TYPE_CHECKING:
@@ -61,14 +61,14 @@ def hide(runtime: Runtime) -> None:
 
 
 def _of_files(source: str) -> set[str]:
-    files = (Path(source, "providers", f"{name}.conf") for name in variants.in_source(source))
-    return {conf.read(file).get("auth_env", "") for file in files}
+    files = (Path(source, "providers", f"{name}.conf") for name in models.variants_in(source))
+    return {disk.read_conf(file).get("auth_env", "") for file in files}
 
 
 def _of_programs(runtime: Runtime, source: str) -> set[str]:
     """Return what the programs in `source` say of themselves, each asked once."""
     directory = str(Path(source, "providers"))
-    programs = [name for name in listing.programs(directory) if not name.endswith(".conf")]
+    programs = [name for name in disk.programs(directory) if not name.endswith(".conf")]
     said: dict[str, str] = runtime.kept.setdefault("variables of programs", {})
     for path in (str(Path(directory, name)) for name in programs):
         if path not in said:

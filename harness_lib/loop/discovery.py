@@ -7,7 +7,7 @@ part in it.
 from __future__ import annotations
 
 from harness_lib.errors import ConfigError
-from harness_lib.loop import builtin, listing, pipeline, trust
+from harness_lib.loop import builtin, disk, plugins, trust
 from harness_lib.loop.failures import GarbageError, HookError, HookFailedError
 from harness_lib.loop.mcp import tools
 from harness_lib.loop.piped import as_object
@@ -33,7 +33,7 @@ def refresh(runtime: Runtime) -> None:
     runtime.table = table(runtime)
     stage = runtime.stage
     try:
-        result = as_object(pipeline.call(runtime, "sources", {}))
+        result = as_object(plugins.call(runtime, "sources", {}))
     except GarbageError as failure:
         raise HookFailedError(f"{failure}.", "See hs hooks sources.") from failure
     except HookError as failure:
@@ -50,7 +50,7 @@ def refresh(runtime: Runtime) -> None:
 
 def bootstrap(runtime: Runtime) -> list[str]:
     """Return the bundled packs, and home if it is there."""
-    packs = listing.directories(str(runtime.root / "plugins"))
+    packs = disk.directories(str(runtime.root / "plugins"))
     return [*packs, str(runtime.home)] if runtime.home.is_dir() else packs
 
 
@@ -72,11 +72,11 @@ def _of_source(source: str) -> list[Program]:
     kinds: list[Kind] = ["commands", "tools", "providers"]
     places: list[tuple[Kind, str, str]] = [(kind, "", f"{source}/{kind}") for kind in kinds]
     hooks = f"{source}/hooks.d"
-    places += [("hooks.d", stage, f"{hooks}/{stage}") for stage in listing.names(hooks)]
+    places += [("hooks.d", stage, f"{hooks}/{stage}") for stage in disk.visible_names(hooks)]
     return [
         (kind, stage, name, f"{directory}/{name}")
         for kind, stage, directory in places
-        for name in listing.programs(directory)
+        for name in disk.programs(directory)
         # A variant is no program.
         if not (kind == "providers" and name.endswith(".conf"))
     ]

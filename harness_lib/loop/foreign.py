@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness_lib.loop import conf, credentials, processes
+from harness_lib.loop import credentials, disk, processes
 from harness_lib.loop.failures import HookError, ProviderError
 from harness_lib.loop.piped import Json, Piped, as_object, as_text, dumps
 from harness_lib.loop.plugins import Result
-from harness_lib.loop.tools import clip
+from harness_lib.loop.tools import builtin
 
 if TYPE_CHECKING:
     from harness_lib.loop.runtime import Runtime
@@ -87,7 +87,7 @@ class ForeignTool(Program):
             )
         except OSError as error:
             return Result(f"error: the tool cannot be started: {error.strerror}", error=True)
-        return Result(clip.read(runtime, done.output).rstrip("\n"), error=done.code != 0)
+        return Result(builtin.read_clipped(runtime, done.output).rstrip("\n"), error=done.code != 0)
 
     def _variables(self, runtime: Runtime) -> dict[str, str]:
         return credentials.without(runtime, runtime.variables())
@@ -102,7 +102,7 @@ class ForeignProvider(Program):
 
     def defaults(self, runtime: Runtime) -> dict[str, str]:
         """Return the lines of `--defaults`."""
-        return conf.parse(self.flag(runtime, "--defaults") or "")
+        return disk.parse_conf(self.flag(runtime, "--defaults") or "")
 
     def environment_help(self, runtime: Runtime) -> str:
         """Return what `--env` prints."""

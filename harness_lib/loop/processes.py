@@ -15,19 +15,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Literal
 
-from harness_lib.loop import logs
+from harness_lib.loop import disk
 from harness_lib.loop.failures import Interrupted
-from harness_lib.loop.process_tree import ProcessTree
-from harness_lib.system.processes import orphan_groups, reaper
+from harness_lib.system.processes import orphan_groups, process, reaper
 
 GRACE_SECONDS = 5.0
 OUTPUT_LIMIT = 64 * 1024 * 1024
 _POLL_SECONDS = 0.25
 # A flag is answered at once or not at all.
 FLAG_SECONDS = 10.0
-
 Reason = Literal["ended", "timeout", "loud"]
-
 # The groups of this moment: what Ctrl-C has to end.
 _running: set[int] = set()
 # Of each thread beside the main one: what tells it to end its program.
@@ -265,7 +262,7 @@ class _Errors:
             return subprocess.STDOUT
         if not self._log or self._log == "/dev/stderr":
             return None
-        self._file = logs.appending(self._log)
+        self._file = disk.appending(self._log)
         return self._file
 
     def __exit__(self, *_: object) -> None:
@@ -308,3 +305,29 @@ def _ends_within(child: subprocess.Popen[bytes], ended: int | None, seconds: flo
     except subprocess.TimeoutExpired:
         return False
     return True
+
+
+class ProcessTree:
+    """The groups that the process `leader` and its descendants lead, as they are now.
+
+    Whose parent has ended is nobody's descendant: refresh while the tree still stands.
+    """
+
+    def __init__(self, leader: int) -> None:
+        self._leader = leader
+        self._groups = {leader}
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Add the groups that have been made since."""
+        living = list(process.everybody())
+        members = {self._leader}
+        while more := {each.pid for each in living if each.parent in members} - members:
+            members |= more
+        self._groups |= {pid for pid in members if pid == process.group(pid)}
+
+    def signal(self, number: int) -> bool:
+        """Send signal `number` to all of them; return whether anybody is left in one."""
+        # A group that is empty is forgotten: another process may get its number.
+        self._groups = {group for group in self._groups if reaper.signal_group(group, number)}
+        return bool(self._groups)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import harness_lib
-from harness_lib.loop import logs
+from harness_lib.loop import disk
 from harness_lib.loop.sessions.message import Message
 from harness_lib.loop.sessions.session import Session
 from harness_lib.loop.stream import Stream
@@ -161,7 +161,7 @@ class Runtime:
             sys.stderr.write(f"{harmless(line, keep=_KEPT)}\n")
             return
         try:
-            with logs.appending(target) as stream:
+            with disk.appending(target) as stream:
                 stream.write(f"{line}\n".encode("utf-8", "replace"))
         except OSError:
             return

@@ -1,7 +1,8 @@
 """What of a project is used: its text always, its programs, settings and credentials only after `hs trust`.
 
-Opening a repository must not run what is in it, nor send a key where it says. What was trusted is known by a
-fingerprint of its content, kept in home: when the content changes, a person is asked again.
+Opening a repository must not run what is in it, nor send a key where it says. What was trusted is known by
+a fingerprint of its content, kept in home: when the content changes, a person is asked again. Some files
+are read by no tool: credentials, and what the system shows of a process.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,9 +21,23 @@ from harness_lib.system.files import atomic
 if TYPE_CHECKING:
     from harness_lib.loop.runtime import Runtime
 
+
 FILE = "trusted.json"
 _DIRECTORIES = ("commands", "hooks.d", "lib", "providers", "tools")
 _FILES = (".auth.json", "mcp.json", "models.conf", "settings.conf")
+REFUSED = "holds credentials or shows a process: no tool reads it. Ask the user for what you need of it."
+# In whichever source they are.
+_OURS = frozenset((".auth.json", ".auth-cache.json"))
+# Below the person's home directory: files, and whole directories.
+_OF_OTHERS = (
+    ".aws", ".azure", ".cargo/credentials", ".cargo/credentials.toml", ".claude/.credentials.json",
+    ".codex/auth.json", ".config/gcloud", ".config/gh", ".config/git/credentials", ".config/github-copilot",
+    ".docker/config.json", ".gemini/oauth_creds.json", ".git-credentials", ".gnupg", ".kube",
+    ".local/share/opencode/auth.json", ".netrc", ".npmrc", ".pgpass", ".pypirc", ".ssh",
+)  # fmt: skip
+_OF_A_PROCESS = re.compile(r"/proc/\d+/")
+# More links than any system follows.
+_MOST_LINKS = 40
 
 
 def usable(runtime: Runtime) -> list[str]:
@@ -151,3 +167,68 @@ def _data(path: Path) -> bytes:
             return stream.read(size)
     except OSError:
         return b""
+
+
+def project_root(runtime: Runtime, start: Path) -> Path:
+    """Return the root of the repository, else the outermost directory with `.harness`, else `start`."""
+    for directory in (start, *start.parents):
+        git = directory / ".git"
+        # An empty one anywhere above, as anybody can make it in /tmp, is no repository.
+        if git.is_file() or (git / "HEAD").is_file():
+            return directory
+    for directory in (*reversed(start.parents), start):
+        source = directory / ".harness"
+        if source.is_dir() and source != runtime.home:
+            return directory
+    return start
+
+
+def project_of_source(runtime: Runtime, source: str) -> Path | None:
+    """Return the project that the source came with; None where it is the person's own."""
+    if not is_projects(runtime, source):
+        return None
+    path = Path(source)
+    return next(parent for parent in (path, *path.parents) if parent.name == ".harness").parent
+
+
+def has_text(project: Path | None, path: Path) -> bool:
+    """Return whether `path` is a file, and one of `project` where there is one."""
+    return path.is_file() and (project is None or is_text_of(project, path))
+
+
+def is_text_of(project: Path, path: Path) -> bool:
+    """Return whether `path` leads to a file in `project` that a model may be told of."""
+    return path.resolve().is_relative_to(project.resolve()) and not is_secret(path)
+
+
+def is_secret(path: Path) -> bool:
+    """Return whether the way to `path` passes one of them; links are followed, step by step."""
+    home = os.path.realpath(Path.home())
+    closed = tuple(f"{home}{os.sep}{name}" for name in _OF_OTHERS)
+    return any(
+        step.rpartition(os.sep)[2].casefold() in _OURS
+        or _OF_A_PROCESS.match(step)
+        or step in closed
+        or step.startswith(tuple(f"{each}{os.sep}" for each in closed))
+        for step in way(path)
+    )
+
+
+def way(path: Path) -> Iterator[str]:
+    """Yield each place that the system passes on its way to the absolute `path`; the last is its end."""
+    at, links = os.sep, 0
+    left = [*reversed(path.parts[1:])]
+    while left:
+        part = left.pop()
+        step = str(Path(at).parent) if part == ".." else f"{at.rstrip(os.sep)}{os.sep}{part}"
+        yield step
+        try:
+            target = Path(step).readlink()
+        except OSError:
+            at = step
+            continue
+        links += 1
+        if links > _MOST_LINKS:
+            return
+        at = target.anchor or at
+        left += reversed(target.parts[1:] if target.anchor else target.parts)

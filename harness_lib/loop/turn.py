@@ -1,4 +1,7 @@
-"""One turn: what a person says goes into the session, and states are followed until there is an answer."""
+"""One turn: what a person says goes into the session, and states are followed until there is an answer.
+
+No way from one state to another is built in; which states there are, the plugins decide.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,16 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from harness_lib.loop import follower
-from harness_lib.loop.piped import dumps
+from harness_lib.loop import discovery, plugins
+from harness_lib.loop.failures import HookError
+from harness_lib.loop.piped import Json, as_object, dumps
 from harness_lib.loop.runtime import Runtime
-from harness_lib.loop.sessions import accounts
-from harness_lib.loop.sessions.accounts import Account
+from harness_lib.loop.sessions import context
+from harness_lib.loop.sessions.context import Account
 from harness_lib.loop.tools import skills
+
+# Far more than one answer has calls. Requests have a limit of their own; this is for hooks without any.
+_STATES_WITHOUT_A_REQUEST = 10_000
 
 
 @dataclass(frozen=True)
@@ -38,7 +45,7 @@ def take(runtime: Runtime, message: str) -> Turn:
     if message.strip():
         runtime.session.append("user", {}, skills.called(runtime, message))
     try:
-        ending = follower.follow(runtime)
+        ending = follow(runtime)
     finally:
         _report(runtime)
         # Whoever draws the events has to know that no more will come, whatever the reason.
@@ -60,4 +67,40 @@ def _report(runtime: Runtime) -> None:
 
 def spent(runtime: Runtime) -> Account:
     """Return what the turn has cost so far."""
-    return accounts.total(runtime.turn_messages())
+    return context.total(runtime.turn_messages())
+
+
+@dataclass(frozen=True)
+class Ending:
+    """What is to be printed, and whether the last state was `error`."""
+
+    output: str
+    failed: bool
+
+
+def follow(runtime: Runtime, state: str = "start") -> Ending:
+    """Follow states from `state` until none follows."""
+    context: Json = {}
+    last, idle, asked = state, 0, 0
+    while state and idle < _STATES_WITHOUT_A_REQUEST:
+        # Each request, and whatever follows a tool, which may have written plugins.
+        if state == "assemble" or last == "tool_done":
+            discovery.refresh(runtime)
+        last = state
+        try:
+            result = as_object(plugins.call(runtime, state, context)) or {}
+        except HookError as failure:
+            if state == "error":
+                return Ending(str(failure), failed=True)
+            state, context = "error", as_object(failure.result) or {}
+            continue
+        state = str(result.pop("next_state", None) or "")
+        context = result
+        idle = 0 if runtime.requests > asked else idle + 1
+        asked = runtime.requests
+    output = context.get("output")
+    if output is None and last != "error":
+        # As the protocol has it, but a hook that forgets to pass on what it reads shall be found.
+        said = "whose hooks printed neither next_state nor output"
+        runtime.log(f"hs: the turn ended in the stage {last}, {said}; see hs hooks {last}.")
+    return Ending(output if isinstance(output, str) else "", failed=last == "error")

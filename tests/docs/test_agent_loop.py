@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.loop import conf
-from harness_lib.loop.oauth import client
-from harness_lib.loop.provider_files.variants import Variant
+from harness_lib.loop import disk
+from harness_lib.loop.oauth import tokens
+from harness_lib.loop.providers.models import Variant
 from tests.loop.servers.openai import OpenAI
 from tests.loop.servers.script import ModelServer, say, use
 
@@ -137,11 +137,11 @@ def typed(place: Path, lines: list[str]) -> list[dict[str, object]]:
 
 def test_the_login_of_the_page_is_one() -> None:
     written = PAGE.split("\n### A login\n")[1].split("```conf\n")[1].split("```")[0]
-    variant = Variant("ours", conf.parse(written))
+    variant = Variant("ours", disk.parse_conf(written))
 
-    assert client.is_used(variant)
-    assert client.of(variant).redirect_uri(1455) == "http://127.0.0.1:1455/callback"
-    assert client.of(variant).redirect_port == 1455
+    assert tokens.has_login(variant)
+    assert tokens.client_of(variant).redirect_uri(1455) == "http://127.0.0.1:1455/callback"
+    assert tokens.client_of(variant).redirect_port == 1455
 
 
 def test_every_file_of_the_picture_is_there() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from harness_lib.loop.failures import ProviderError
-from harness_lib.loop.wires import forms
+from harness_lib.loop.wires import http
 from tests.loop import forked
 from tests.loop.conftest import CHAT, Go, Hs, Serve, session_of
 from tests.loop.environment import environment
@@ -253,4 +253,4 @@ def test_a_form_meets_such_a_proxy_as_a_request_does(proxy: str, monkeypatch: py
     monkeypatch.setenv("ALL_PROXY", proxy)
     monkeypatch.setenv("NO_PROXY", "")
     with pytest.raises(ProviderError, match="HTTP proxies only"):
-        forms.post("http://127.0.0.1:1/token", {"grant_type": "refresh_token"})
+        http.post_form("http://127.0.0.1:1/token", {"grant_type": "refresh_token"})

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.hs.setup import own_sessions, session_copies, session_store
+from harness_lib.hs.setup import session_store
 from harness_lib.loop import discovery, runtime
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions.session import Session
@@ -89,24 +89,24 @@ def test_an_own_session_stays_one_when_the_project_moves_and_a_changed_directory
     monkeypatch.chdir(moved)
 
     listed = [each.id for each in session_store.every(begun(moved))]
-    own_sessions.check(begun(moved), Session(path))
+    session_store.check_own(begun(moved), Session(path))
     write(path / "session.conf", f"id={own.id}\nprovider=openai\nmodel=m\ncwd={home}\n")
     refused = hs(own.id, "go on", cwd=moved)
-    copy = session_copies.fork(begun(moved), Session(path), None)
+    copy = session_store.fork(begun(moved), Session(path), None)
 
     assert listed == [own.id]
-    own_sessions.check(begun(moved), copy)
+    session_store.check_own(begun(moved), copy)
     assert (refused.code, f"works in {home}, which is outside of its project" in refused.err) == (8, True)
 
 
 def test_a_token_that_is_copied_or_made_up_makes_no_session_an_own_one(project: Path, foreign: Path) -> None:
     run = begun(project)
     own = session_store.create(run)
-    token = (own.directory / own_sessions.TOKEN).read_text(encoding="utf-8")
+    token = (own.directory / session_store.TOKEN).read_text(encoding="utf-8")
 
     for forged in (token, "", f"{token} {own.id}\nx", "0" * 32):
-        (foreign / own_sessions.TOKEN).write_text(forged, encoding="utf-8")
-        assert not own_sessions.is_own(run, Session(foreign))
+        (foreign / session_store.TOKEN).write_text(forged, encoding="utf-8")
+        assert not session_store.is_own(run, Session(foreign))
     (foreign.parent / "20990101-000000-2").symlink_to(own.directory)
     assert [each.id for each in session_store.every(run)] == [own.id]
 

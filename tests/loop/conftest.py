@@ -13,9 +13,9 @@ from typing import Any, Protocol
 import pytest
 import stamina
 
-from harness_lib.loop import follower
-from harness_lib.loop.follower import Ending
+from harness_lib.loop import turn
 from harness_lib.loop.runtime import Runtime
+from harness_lib.loop.turn import Ending
 from tests.conftest import Answer
 from tests.hs.person import Person, person
 from tests.loop import forked
@@ -211,7 +211,7 @@ def follow(in_process: None, serve: Serve, home: Path, project: Path) -> Follow:
         server = serve(wire, *steps)
         server.cache = PromptCache() if cached else None
         run = runs_in_process.started(home, project, wire, server, **env)
-        return run, server, follower.follow(run)
+        return run, server, turn.follow(run)
 
     return work
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.loop import follower, processes
-from harness_lib.loop.follower import Ending
+from harness_lib.loop import processes, turn
+from harness_lib.loop.turn import Ending
 from tests.loop.conftest import ANTHROPIC, CHAT, WIRES, Done, Follow, Go, Hs, Serve, Wire, bodies, session_of
 from tests.loop.environment import environment
 from tests.loop.forked import Forked
@@ -101,7 +101,7 @@ def test_an_answer_that_is_half_written_can_be_gone_on_from(
     path.write_text(whole[:cut], encoding="utf-8")
     run.session.append("user", {}, "go on")
 
-    assert follower.follow(run) == Ending("Done.", failed=False)
+    assert turn.follow(run) == Ending("Done.", failed=False)
 
     assert not (project / "ran").exists()
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.loop import follower
-from harness_lib.loop.follower import Ending
+from harness_lib.loop import turn
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions import context
 from harness_lib.loop.sessions.history import Assistant, User, entries
 from harness_lib.loop.sessions.message import Call, Message, Text, render_blocks
+from harness_lib.loop.turn import Ending
 from tests.loop.conftest import ANTHROPIC, CHAT, Follow, Go, Hs, Serve, Wire, session_of
 from tests.loop.in_process import started
 from tests.loop.servers.cache import PromptCache
@@ -223,7 +223,7 @@ def test_an_answer_may_be_no_longer_than_the_context_has_room_for(
     write_models(home / ".harness", "model- context=20000 output=16000")
     server = serving(serve, wire, LONG, say("Done."))
 
-    follower.follow(started(home, project, wire, server))
+    turn.follow(started(home, project, wire, server))
 
     limits = [int(request.get("max_tokens") or request["max_output_tokens"]) for request in server.requests]
     assert limits[0] == 16000

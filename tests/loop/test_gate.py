@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness_lib.loop import approval, runtime
-from harness_lib.loop.always import always_about
-from harness_lib.loop.asking import Question, Said
+from harness_lib.loop.asking import Question, Said, always_about
 from tests.loop.conftest import CHAT, Conversation, Done, Go, Hs, bodies, session_of
 from tests.loop.mcp_servers import entry
 from tests.loop.servers.script import Json, say, use

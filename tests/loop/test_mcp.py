@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.loop import follower
-from harness_lib.loop.follower import Ending
+from harness_lib.loop import turn
 from harness_lib.loop.mcp import tools
-from harness_lib.loop.tools import time_limit
+from harness_lib.loop.tools import bash
+from harness_lib.loop.turn import Ending
 from tests.loop.conftest import CHAT, Done, Go, Hs, Serve, bodies, session_of
 from tests.loop.in_process import started
 from tests.loop.mcp_servers import OLD_SERVER, entry, have_ended, listening, offered
@@ -66,7 +66,7 @@ def test_a_server_has_ten_seconds_to_start_and_is_ended_behind_them(
     noticed: list[str] = []
     run.notices.append(noticed.append)
 
-    ending = follower.follow(run)
+    ending = turn.follow(run)
     run.close()
 
     assert ending == Ending("Done.", failed=False)
@@ -283,9 +283,9 @@ def test_a_call_that_is_not_answered_ends_with_its_limit(done: Done, home: Path,
 
 
 def test_the_limit_of_a_call_is_two_minutes_where_nothing_else_is_said() -> None:
-    assert time_limit.seconds({}) == 120
-    assert time_limit.seconds({"HARNESS_TOOL_TIMEOUT": "7"}) == 7
-    assert time_limit.seconds({"HARNESS_TOOL_TIMEOUT": "soon"}) == 120
+    assert bash.usual_seconds({}) == 120
+    assert bash.usual_seconds({"HARNESS_TOOL_TIMEOUT": "7"}) == 7
+    assert bash.usual_seconds({"HARNESS_TOOL_TIMEOUT": "soon"}) == 120
 
 
 def test_a_server_that_dies_in_a_call_is_started_again_for_the_next(

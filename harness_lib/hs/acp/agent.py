@@ -5,17 +5,17 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from collections.abc import Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import unquote, urlsplit
 
 from acp import PROTOCOL_VERSION, RequestError, run_agent, schema, stdio_streams
 
 from harness_lib import __version__
-from harness_lib.hs.acp import permission, servers, updates
-from harness_lib.hs.acp.lines import LONGEST, Lines
-from harness_lib.hs.acp.prompt import Block, text_of
-from harness_lib.hs.acp.session import SessionProcess
+from harness_lib.hs.acp import inbox, updates
+from harness_lib.hs.acp.session import LONGEST, Lines, SessionProcess
 from harness_lib.hs.setup import session_store
 from harness_lib.loop import runtime
 from harness_lib.loop.piped import Json
@@ -25,9 +25,18 @@ if TYPE_CHECKING:
     from acp import interfaces
     from acp.interfaces import Client
 
-Servers = list[servers.Server] | None
+
 _INVALID = -32602
 _PAGE = 50
+Block = (
+    schema.TextContentBlock
+    | schema.ImageContentBlock
+    | schema.AudioContentBlock
+    | schema.ResourceContentBlock
+    | schema.EmbeddedResourceContentBlock
+)
+Server = schema.HttpMcpServer | schema.SseMcpServer | schema.AcpMcpServer | schema.McpServerStdio
+Servers = list[Server] | None
 
 
 def serve() -> int:
@@ -141,7 +150,7 @@ class Agent:
             # It is held by the process that has it open.
             await before.close()
         session = SessionProcess(_directory(cwd), self._client.session_update, self._ask)
-        await session.open({**first, "servers": servers.configured(named or [])})
+        await session.open({**first, "servers": configured(named or [])})
         self._sessions[session.id] = session
         # The client must know the session before it hears of it.
         asyncio.get_running_loop().call_soon(self._announce, session)
@@ -157,16 +166,16 @@ class Agent:
     async def _ask(self, session_id: str, call: schema.ToolCallUpdate, subject: str) -> str:
         always = f"Always allow in this session: {subject}"
         options = [
-            schema.PermissionOption(option_id=permission.ALLOW_ONCE, name="Allow once", kind="allow_once"),
-            schema.PermissionOption(option_id=permission.ALLOW_ALWAYS, name=always, kind="allow_always"),
-            schema.PermissionOption(option_id=permission.REJECT_ONCE, name="Reject", kind="reject_once"),
+            schema.PermissionOption(option_id=inbox.ALLOW_ONCE, name="Allow once", kind="allow_once"),
+            schema.PermissionOption(option_id=inbox.ALLOW_ALWAYS, name=always, kind="allow_always"),
+            schema.PermissionOption(option_id=inbox.REJECT_ONCE, name="Reject", kind="reject_once"),
         ]
         if not subject:
             del options[1]
         answer = await self._client.request_permission(session_id, call, options)
         if isinstance(answer.outcome, schema.AllowedOutcome):
             return answer.outcome.option_id
-        return permission.REJECT_ONCE
+        return inbox.REJECT_ONCE
 
     def _known(self, session_id: str) -> SessionProcess:
         if session_id not in self._sessions:
@@ -189,3 +198,40 @@ def _info(session: Session) -> schema.SessionInfo:
         title=session.title or None,
         updated_at=datetime.fromtimestamp(changed, timezone.utc).isoformat(timespec="seconds"),
     )
+
+
+def text_of(blocks: Sequence[Block]) -> str:
+    """Return all text blocks, links and embedded texts, in order. Raises RequestError for what is no text."""
+    return "\n\n".join(text for block in blocks if (text := _text(block)).strip())
+
+
+def _text(block: Block) -> str:
+    if isinstance(block, schema.TextContentBlock):
+        return block.text
+    if isinstance(block, schema.ResourceContentBlock):
+        return f"[{block.title or block.name}]({_place(block.uri)})"
+    if isinstance(block, schema.EmbeddedResourceContentBlock) and isinstance(
+        block.resource, schema.TextResourceContents
+    ):
+        return f'<resource uri="{block.resource.uri}">\n{block.resource.text}\n</resource>'
+    raise RequestError(-32602, "hs reads text, links and embedded text; no images, audio or other data yet.")
+
+
+def _place(uri: str) -> str:
+    """Return the path of a file, which tools understand, else `uri` as it is."""
+    parts = urlsplit(uri)
+    return unquote(parts.path) if parts.scheme == "file" else uri
+
+
+def configured(servers: Sequence[Server]) -> dict[str, Json]:
+    """Return them by name. Raises RequestError for a kind that was not offered."""
+    return {server.name: _entry(server) for server in servers}
+
+
+def _entry(server: Server) -> Json:
+    if isinstance(server, schema.McpServerStdio):
+        env = {each.name: each.value for each in server.env}
+        return {"command": server.command, "args": list(server.args), "env": env}
+    if isinstance(server, schema.HttpMcpServer):
+        return {"url": server.url, "headers": {each.name: each.value for each in server.headers}}
+    raise RequestError(-32602, f"The MCP server {server.name} is neither stdio nor http.")

@@ -1,6 +1,7 @@
 """Read what the process of a session is told: lines of JSON on standard input, beside the work.
 
-A turn that is to be cancelled is interrupted wherever it is; so is one whose client has gone.
+A turn that is to be cancelled is interrupted wherever it is; so is one whose client has gone. By way of the
+client a person is asked whether a call may run.
 """
 
 from __future__ import annotations
@@ -8,8 +9,10 @@ from __future__ import annotations
 import queue
 import signal
 import threading
+from collections.abc import Callable
 
 from harness_lib.loop import processes, signals
+from harness_lib.loop.asking import Question, Said, always_about
 from harness_lib.loop.piped import Json, as_object
 
 
@@ -70,3 +73,26 @@ class Inbox:
         # To the main thread: a signal that another thread gets interrupts no waiting there.
         if needed and self._main is not None:
             signal.pthread_kill(self._main, signal.SIGINT)
+
+
+ALLOW_ONCE, ALLOW_ALWAYS, REJECT_ONCE = "allow_once", "allow_always", "reject_once"
+
+
+class Permission:
+    """Asks in the turn itself, and for its subagents, which may ask at the same time."""
+
+    def __init__(self, inbox: Inbox, tell: Callable[[Json], None]) -> None:
+        self._inbox = inbox
+        self._tell = tell
+
+    def __call__(self, question: Question) -> Said:
+        """Return what the person said."""
+        number, answer = self._inbox.expect()
+        # A call of a subagent is none that the client has heard of.
+        call = {"id": question.id or f"asked-{number}", "name": question.name, "input": question.input}
+        subject = always_about(question)
+        self._tell({"type": "permission", "asked": number, "call": call, "for": subject})
+        choice = answer.get()
+        if choice in {ALLOW_ONCE, ALLOW_ALWAYS}:
+            return Said(allowed=True, always=choice == ALLOW_ALWAYS)
+        return Said(allowed=False, reason="the user said no")

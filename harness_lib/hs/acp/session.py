@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 from acp import RequestError, schema
 
-from harness_lib.hs.acp import permission, updates
+from harness_lib.hs.acp import inbox, updates
 from harness_lib.loop.piped import Json, as_object, dumps
 from harness_lib.system.install import launcher
 
@@ -24,9 +25,10 @@ _STOPS = {
     "content_filter": "refusal",
     "cancelled": "cancelled",
 }
-
 Tell = Callable[[str, Any], Awaitable[None]]
 Ask = Callable[[str, schema.ToolCallUpdate, str], Awaitable[str]]
+# Far more than a prompt with files in it.
+LONGEST = 256 * 1024 * 1024
 
 
 class SessionProcess:
@@ -148,7 +150,7 @@ class SessionProcess:
 
     async def _question(self, event: Json) -> None:
         call = self.updates.asked(event["call"])
-        answer = permission.REJECT_ONCE
+        answer = inbox.REJECT_ONCE
         try:
             answer = await self._ask(self.id, call, str(event["for"]))
         except (RequestError, ConnectionError):
@@ -157,3 +159,52 @@ class SessionProcess:
         finally:
             # Whoever waits for it goes on, also where the turn was cancelled.
             self._send({"permission": event["asked"], "answer": answer})
+
+
+class Lines:
+    """A transport of the protocol's package, over the two streams of the client."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+        # One line after another, also where a slow client has to be waited for.
+        self._turn = asyncio.Lock()
+
+    async def send(self, message: Json) -> None:
+        """Write a message."""
+        async with self._turn:
+            self._writer.write(f"{dumps(message)}\n".encode())
+            await self._writer.drain()
+
+    async def receive(self) -> Json | None:
+        """Return the next message; None when no more will come."""
+        while True:
+            try:
+                line = await self._reader.readline()
+                if not line:
+                    return None
+                message = json.loads(line) if line.strip() else None
+            except (ValueError, RecursionError):
+                # No JSON, or a line beyond LONGEST.
+                await self._refuse(RequestError.parse_error())
+                continue
+            if isinstance(message, dict) and _is_message(message):
+                return message
+            if line.strip():
+                await self._refuse(RequestError.invalid_request())
+
+    async def close(self) -> None:
+        """Leave the streams to the process, which ends."""
+
+    async def _refuse(self, error: RequestError) -> None:
+        # Whose request it was cannot be told, so JSON-RPC wants null for its id.
+        await self.send({"jsonrpc": "2.0", "id": None, "error": error.to_error_obj()})
+
+
+def _is_message(value: Json) -> bool:
+    """Return whether `value` is a request, a notification or a response, as far as its keys go."""
+    if not isinstance(value.get("id"), int | str | None):
+        return False
+    if "method" in value:
+        return isinstance(value["method"], str)
+    return "id" in value and isinstance(value.get("error"), dict | None)

@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import os
+import select
+import stat
 import sys
 
 from harness_lib.errors import HarnessError, UsageError
-from harness_lib.hs import bug, output, terminal
-from harness_lib.hs.commands import task
-from harness_lib.hs.commands.base import Builtin
-from harness_lib.hs.setup import open_session, options, session_copies, session_store
-from harness_lib.hs.setup.options import Options
-from harness_lib.hs.showing import complain
-from harness_lib.loop import discovery, turn
+from harness_lib.hs import output, terminal
+from harness_lib.hs.commands.look import Builtin
+from harness_lib.hs.output import complain
+from harness_lib.hs.setup import open_session, session_store
+from harness_lib.hs.setup.open_session import Options
+from harness_lib.loop import credentials, discovery, turn
 from harness_lib.loop.failures import Interrupted
 from harness_lib.loop.runtime import Runtime, start
 from harness_lib.loop.sessions.session import Session
 from harness_lib.loop.turn import Turn
 
 _DRAW_NOTHING = frozenset({"dumb", "unknown"})
+_WAIT_SECONDS = 3.0
+# How `hs acp` starts the process of a session.
+SESSION_FLAG = "--session"
 
 
 def _agent(runtime: Runtime, args: list[str]) -> int:
-    asked = options.parse(args)
+    asked = open_session.parse_options(args)
     streamed = runtime.env.get("HARNESS_STREAM") == "1"
     shown = output.choose(json="json" in asked.flags, streamed=streamed)
     try:
@@ -50,7 +54,7 @@ def _do(runtime: Runtime, asked: Options, shown: output.Output) -> Turn | None:
     if _is_to_talk(asked, words):
         _talk(runtime, session, asked)
         return None
-    message = task.read(words, wait="stdin" in asked.flags)
+    message = read_task(words, wait="stdin" in asked.flags)
     if session is None and not message.strip():
         raise UsageError("hs was given nothing to do.", 'Say it: hs "find all TODO comments"')
     open_session.enter(runtime, session, asked)
@@ -102,13 +106,13 @@ def _talk(runtime: Runtime, session: Session | None, asked: Options) -> None:
 def _leave(runtime: Runtime) -> None:
     runtime.close()
     if runtime.session is not None:
-        session_copies.remove_unused(runtime.session)
+        session_store.remove_unused(runtime.session)
         runtime.session.release()
 
 
 def _ended(runtime: Runtime, error: BaseException) -> Turn:
     session = runtime.session.id if runtime.session else ""
-    stop, words = "error", bug.one_line(error)
+    stop, words = "error", output.bug_line(error)
     if isinstance(error, Interrupted):
         stop = words = "interrupted"
     elif isinstance(error, HarnessError | OSError):
@@ -141,5 +145,65 @@ def _repl(runtime: Runtime, args: list[str]) -> int:
 
 
 REPL = Builtin("Talk: hs repl [SESSION], the same as hs without words", _repl)
+
 RESUME = Builtin("Go on in the session that changed last: hs resume WORDS...", _resume)
-COMMAND = Builtin("Do a task: hs [SESSION] WORDS...", _agent)
+
+AGENT = Builtin("Do a task: hs [SESSION] WORDS...", _agent)
+
+
+def read_task(words: tuple[str, ...], *, wait: bool = False) -> str:
+    """Return the task; what stands on standard input follows it.
+
+    Beside words, input that does not begin within some seconds is left alone, unless one wants to `wait`:
+    who starts hs from a program often leaves a pipe open that nobody will ever write to.
+    """
+    typed = " ".join(words)
+    piped = sys.stdin.read() if _is_to_be_read(typed, wait=wait) else ""
+    return "\n\n".join(part for part in (typed, piped.rstrip("\n")) if part.strip())
+
+
+def _is_to_be_read(typed: str, *, wait: bool) -> bool:
+    if sys.stdin is None or sys.stdin.isatty():
+        return False
+    if not typed.strip() or wait or not _is_pipe(sys.stdin.fileno()):
+        return True
+    if select.select([sys.stdin], [], [], _WAIT_SECONDS)[0]:
+        return True
+    print(
+        f"hs: nothing came on standard input within {_WAIT_SECONDS:.0f} s, so it is not read; "
+        "for input that takes its time add the word -",
+        file=sys.stderr,
+    )
+    return False
+
+
+def _is_pipe(descriptor: int) -> bool:
+    mode = os.fstat(descriptor).st_mode
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
+
+
+def _acp(runtime: Runtime, args: list[str]) -> int:
+    if args == [SESSION_FLAG]:
+        from harness_lib.hs.acp import worker  # noqa: PLC0415 (either of the two, in a process of its own)
+
+        return worker.work(runtime)
+    if args:
+        raise UsageError("hs acp takes no arguments.", "Its client speaks over standard input and output.")
+    if not (_is_spoken_through(0) and _is_spoken_through(1)):
+        raise UsageError(
+            "hs acp speaks with a client over pipes, and there is none.", "Let an editor start it: hs acp"
+        )
+    # The processes of its sessions, and their tools, can look at this one.
+    credentials.hide(runtime)
+    from harness_lib.hs.acp import agent  # noqa: PLC0415 (the protocol's package is imported here only)
+
+    return agent.serve()
+
+
+def _is_spoken_through(descriptor: int) -> bool:
+    """Return whether somebody can be at the other end: a file or /dev/null would never answer."""
+    mode = os.fstat(descriptor).st_mode
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(descriptor)
+
+
+ACP = Builtin("Serve a client of the Agent Client Protocol on standard input and output", _acp)

@@ -7,13 +7,13 @@ import sys
 from pathlib import Path
 
 from harness_lib.errors import EnvSetupError, RefusedError, UsageError
-from harness_lib.hs.commands.base import Builtin
-from harness_lib.hs.showing import show
-from harness_lib.loop import discovery, pipeline, plugins
+from harness_lib.hs.commands.look import Builtin
+from harness_lib.hs.output import show
+from harness_lib.loop import discovery, plugins
+from harness_lib.loop.disk import is_name
 from harness_lib.loop.failures import HookError
-from harness_lib.loop.names import is_name
 from harness_lib.loop.piped import Json, as_object
-from harness_lib.loop.provider_files import key_store, keys, variants
+from harness_lib.loop.providers import keys, models
 from harness_lib.loop.runtime import Runtime
 from harness_lib.system.files import atomic, nofollow, private_names
 
@@ -44,7 +44,7 @@ def _auth(runtime: Runtime, args: list[str]) -> int:
 
 def _check_known(runtime: Runtime, provider: str) -> None:
     """Raise UsageError for a name that no provider has: a key would be asked for that nobody uses."""
-    if plugins.provider(runtime, provider) is None and variants.find(runtime, provider) is None:
+    if plugins.provider(runtime, provider) is None and models.find_variant(runtime, provider) is None:
         raise UsageError(f"There is no provider {provider}.", "hs help lists them.")
 
 
@@ -53,39 +53,39 @@ def _set(runtime: Runtime, provider: str, path: Path) -> None:
     # Nobody is to log in for nothing.
     if path.parent != runtime.home:
         _keep_from_git(path.parent)
-    key_store.stored(path)
-    key_store.check_writable(path)
+    keys.stored(path)
+    keys.check_writable(path)
     try:
-        credential = as_object(pipeline.call(runtime, "auth-set", {})) or {}
+        credential = as_object(plugins.call(runtime, "auth-set", {})) or {}
     except HookError as failure:
         raise EnvSetupError(f"No credential for {provider}: {failure}.") from failure
     if not credential.get("type"):
         raise EnvSetupError(f"No credential for {provider}: the stage auth-set gave none with a type.")
-    with key_store.held(runtime):
-        key_store.write(path, {**key_store.stored(path), provider: [credential]})
+    with keys.held(runtime):
+        keys.write(path, {**keys.stored(path), provider: [credential]})
     if credential["type"] == "oauth":
         print(f"hs: logged in at {provider}", file=sys.stderr)
 
 
 def _log_out(runtime: Runtime, provider: str, path: Path) -> None:
     """Forget every credential of `provider`."""
-    with key_store.held(runtime):
-        stored = key_store.stored(path)
+    with keys.held(runtime):
+        stored = keys.stored(path)
         if provider not in stored:
             print(f"hs: nobody is logged in at {provider} ({path})", file=sys.stderr)
             return
-        key_store.write(path, {name: value for name, value in stored.items() if name != provider})
+        keys.write(path, {name: value for name, value in stored.items() if name != provider})
     print(f"hs: logged out of {provider}", file=sys.stderr)
 
 
 def _remove(runtime: Runtime, provider: str, index: int, path: Path) -> None:
-    with key_store.held(runtime):
-        stored = key_store.stored(path)
+    with keys.held(runtime):
+        stored = keys.stored(path)
         entries = stored.get(provider)
         if isinstance(entries, list) and index < len(entries):
             left = entries[:index] + entries[index + 1 :]
             others = {name: value for name, value in stored.items() if name != provider}
-            key_store.write(path, {**others, provider: left} if left else others)
+            keys.write(path, {**others, provider: left} if left else others)
 
 
 def _list(runtime: Runtime, only: list[str]) -> int:

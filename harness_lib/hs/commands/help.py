@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from harness_lib.hs.commands import acp, agent, auth, doctor, listing, programs, session, trust, version
-from harness_lib.hs.commands.base import Builtin
-from harness_lib.hs.showing import show
-from harness_lib.loop.provider_files import variants
+from harness_lib.hs.commands import agent, auth, doctor, look, programs
+from harness_lib.hs.commands.look import Builtin
+from harness_lib.hs.output import show
+from harness_lib.loop.providers import models
 from harness_lib.loop.runtime import Runtime
 
 _USAGE = """\
@@ -55,7 +55,7 @@ def _help(runtime: Runtime, args: list[str]) -> int:  # noqa: ARG001 (as every c
         show(f"  {plugin.name:<12} {plugin.target.describe(runtime)}")
         for line in plugin.target.environment_help(runtime).splitlines():
             show(f"      {line}")
-    for variant in variants.every(runtime):
+    for variant in models.every_variant(runtime):
         login = f"hs auth login {variant.name}" if variant.values.get("auth") else ""
         needs = login or variant.auth_env or "no key"
         show(f"  {variant.name:<12} {variant.values.get('description', '')} ({needs})")
@@ -70,19 +70,19 @@ def _help(runtime: Runtime, args: list[str]) -> int:  # noqa: ARG001 (as every c
 
 # A plugin of the same name takes the place of one of them.
 COMMANDS = {
-    "acp": acp.COMMAND,
-    "agent": agent.COMMAND,
+    "acp": agent.ACP,
+    "agent": agent.AGENT,
     "auth": auth.COMMAND,
-    "doctor": doctor.COMMAND,
+    "doctor": doctor.DOCTOR,
     "help": Builtin("Show this", _help, is_help=True),
     "hook": programs.HOOK_COMMAND,
-    "hooks": listing.HOOKS,
+    "hooks": look.HOOKS,
     "provider": programs.PROVIDER_COMMAND,
     "repl": agent.REPL,
     "resume": agent.RESUME,
-    "session": session.COMMAND,
+    "session": look.SESSION,
     "tool": programs.TOOL_COMMAND,
-    "tools": listing.TOOLS,
-    "trust": trust.COMMAND,
-    "version": version.COMMAND,
+    "tools": look.TOOLS,
+    "trust": look.TRUST,
+    "version": look.VERSION,
 }

@@ -10,12 +10,12 @@ import sys
 from pathlib import Path
 
 from harness_lib.errors import UsageError
-from harness_lib.hs.commands.base import Builtin
-from harness_lib.hs.setup.resolve_provider import resolve
+from harness_lib.hs.commands.look import Builtin
+from harness_lib.hs.setup.choose_model import resolve
 from harness_lib.loop import credentials, plugins
 from harness_lib.loop.failures import HookError, ProviderError
 from harness_lib.loop.piped import as_object, as_text, dumps
-from harness_lib.loop.providers import described
+from harness_lib.loop.providers import endpoints
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions.session import Session
 from harness_lib.loop.stages import tool_calls
@@ -66,7 +66,7 @@ def _provider(runtime: Runtime, args: list[str]) -> int:
         resolve(runtime)
         print(f"provider={runtime.provider}\nmodel={runtime.model}")
         return 0
-    provider = described.find(runtime, args[0]) if args else None
+    provider = endpoints.find_provider(runtime, args[0]) if args else None
     if provider is None:
         raise UsageError("hs provider wants the NAME of one.", "hs help lists them.")
     runtime.env["HARNESS_PROVIDER"] = args[0]

@@ -3,31 +3,31 @@
 from __future__ import annotations
 
 import signal
+import threading
 from collections.abc import Callable, Sequence
 
 from harness_lib.errors import HarnessError
 from harness_lib.hs import terminal
-from harness_lib.hs.repl import commands, lines
-from harness_lib.hs.repl.completion import Words
-from harness_lib.hs.repl.drawing import Drawing
+from harness_lib.hs.repl import commands, drawing
+from harness_lib.hs.repl.commands import Words
+from harness_lib.hs.repl.drawing import Drawing, Fragments, status
 from harness_lib.hs.repl.editor import Editor
-from harness_lib.hs.repl.lines import Fragments
-from harness_lib.hs.repl.recall import last_exchange
-from harness_lib.hs.repl.status import status
 from harness_lib.hs.repl.typed import Ahead, Typed
-from harness_lib.hs.repl.under_way import UnderWay
 from harness_lib.hs.setup import choose_model
-from harness_lib.loop import processes, turn
+from harness_lib.loop import processes, signals, turn
 from harness_lib.loop.asking import Question, Said
 from harness_lib.loop.failures import Interrupted, one_line
 from harness_lib.loop.runtime import Runtime
+from harness_lib.loop.sessions.message import Message, Text
 from harness_lib.loop.sessions.session import Session
 from harness_lib.loop.tools import skills
 from harness_lib.loop.wires import http
+from harness_lib.text import in_one_line
 
 _LOG = "repl.log"
 _HISTORY = "repl_history"
 _MEANWHILE = "Enter: after the running tools · Alt-Enter: when the turn ends · Ctrl-C: stop"
+_LONGEST = 300
 
 
 def talk(runtime: Runtime, ahead: Ahead) -> tuple[Session | None, Ahead]:
@@ -202,7 +202,48 @@ class Conversation:
         under = [*waiting, *hint]
         return [
             *self._drawing.live(below + len(under)),
-            *[("ansibrightblack", f"{lines.cut(line, width)}\n") for line in under],
-            ("reverse", lines.cut(self._status, width)),
+            *[("ansibrightblack", f"{drawing.cut_row(line, width)}\n") for line in under],
+            ("reverse", drawing.cut_row(self._status, width)),
             ("", "\n"),
         ]
+
+
+class UnderWay:
+    """A block of work: inside it a SIGINT is raised as Interrupted, outside it is nothing.
+
+    `changed` is called whenever work has begun or ended.
+    """
+
+    def __init__(self, changed: Callable[[], None]) -> None:
+        self.now = False
+        self._changed = changed
+        self._main = threading.main_thread().ident
+        signals.handle(signal.SIGINT, self._signalled)
+
+    def __enter__(self) -> None:
+        self.now = True
+        self._changed()
+
+    def __exit__(self, *_: object) -> None:
+        self.now = False
+        self._changed()
+
+    def interrupt(self) -> bool:
+        """End the work from another thread; return whether there was any."""
+        if self.now and self._main is not None:
+            signal.pthread_kill(self._main, signal.SIGINT)
+        return self.now
+
+    def _signalled(self, number: int, frame: object) -> None:
+        if self.now:
+            processes.interrupt(number, frame)
+
+
+def last_exchange(messages: Sequence[Message]) -> tuple[str, str]:
+    """Return the beginning of what was asked last, in one line, and the answer; "" for what is not there."""
+    asked = next((message for message in reversed(messages) if message.role == "user"), None)
+    if asked is None:
+        return "", ""
+    answers = [message for message in messages if message.role == "assistant" and message.seq > asked.seq]
+    texts = [block.text for block in answers[-1].blocks if isinstance(block, Text)] if answers else []
+    return in_one_line(asked.body)[:_LONGEST], "\n".join(texts)

@@ -1,23 +1,55 @@
-"""Draw a turn for a person: plain text while it streams, Markdown when an answer is complete."""
+"""Text in the columns of a terminal."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from prompt_toolkit.formatted_text import StyleAndTextTuples
+from prompt_toolkit.utils import get_cwidth
 from rich.console import Console
 from rich.markdown import Markdown
 from rich.text import Text
 
-from harness_lib.hs.repl import lines
-from harness_lib.hs.repl.lines import Fragments
 from harness_lib.loop.piped import Json
+from harness_lib.loop.providers import models
+from harness_lib.loop.runtime import Runtime
+from harness_lib.loop.sessions import context
 from harness_lib.text import harmless, in_one_line
 
+Fragments = StyleAndTextTuples
 _KEPT = "\n\t"
 _SHOWN_LINES = 12
 # Of the lines below what streams: what runs, the status, and one for the terminal.
 _ROOM = 4
 _LEAST_LINES = 3
+_THOUSAND = 1000
+
+
+def last_rows(text: str, width: int, count: int) -> list[str]:
+    """Return the last `count` lines of `text`, broken at `width` columns."""
+    rows: list[str] = []
+    # No character is narrower than nothing: what is further back cannot be among them, or nearly never.
+    for line in text[-2 * width * count :].rstrip("\n").split("\n"):
+        rows += _broken(line.expandtabs(4), width)
+    return rows[-count:] if text.strip() else []
+
+
+def cut_row(text: str, width: int) -> str:
+    """Return `text` in at most `width` columns."""
+    (first, *more) = _broken(text, width)
+    return f"{_broken(text, max(1, width - 1))[0]}…" if more else first
+
+
+def _broken(line: str, width: int) -> list[str]:
+    rows, columns = [""], 0
+    for character in line:
+        wide = get_cwidth(character)
+        if columns + wide > max(2, width):
+            rows.append("")
+            columns = 0
+        rows[-1] += character
+        columns += wide
+    return rows
 
 
 class Drawing:
@@ -84,9 +116,9 @@ class Drawing:
         width, height = self._console.size
         room = max(_LEAST_LINES, height - _ROOM - below)
         style, text = ("ansibrightblack", self._thought) if not self._said else ("", self._said)
-        shown: Fragments = [(style, f"{line}\n") for line in lines.last(text, width, room)]
+        shown: Fragments = [(style, f"{line}\n") for line in last_rows(text, width, room)]
         runs = self._runs
-        return [*shown, ("ansibrightblack", f"{lines.cut(runs, width)}\n")] if runs else shown
+        return [*shown, ("ansibrightblack", f"{cut_row(runs, width)}\n")] if runs else shown
 
     def width(self) -> int:
         """Return how many columns there are."""
@@ -122,3 +154,22 @@ def _about(tool_input: object) -> str:
         or tool_input.get("path")
         or " ".join(str(value) for value in tool_input.values())
     )
+
+
+def status(runtime: Runtime) -> str:
+    """Return the line."""
+    messages = runtime.session.messages() if runtime.session else []
+    account = context.total(messages)
+    limit = models.of(runtime).context
+    used = f"{short(context.tokens(messages))}{f' of {short(limit)}' if limit else ''}"
+    cost = account.shown() if account.cost is None else f"${account.shown()}"
+    tokens = f"{short(account.tokens_in)} in, {short(account.tokens_out)} out"
+    return f" {runtime.model}  context {used}  tokens {tokens}  cost {cost} "
+
+
+def short(number: int) -> str:
+    """Return `number` in a few characters: 999, 12.3k, 1.2M."""
+    if number < _THOUSAND:
+        return str(number)
+    value, unit = (number / _THOUSAND, "k") if number < _THOUSAND**2 else (number / _THOUSAND**2, "M")
+    return f"{value:.1f}".removesuffix(".0") + unit

@@ -25,7 +25,7 @@ from prompt_toolkit.history import FileHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.output.vt100 import Vt100_Output
 
-from harness_lib.hs.repl.lines import Fragments
+from harness_lib.hs.repl.drawing import Fragments
 
 # What Ctrl-D comes to while something is under way.
 LEAVE = "/quit"

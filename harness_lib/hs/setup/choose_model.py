@@ -1,18 +1,42 @@
-"""The model that a person chooses by its name: whose it is, and what there is to choose from."""
+"""Provider and model: those that a command needs, and the one that a person chooses by its name."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from harness_lib.errors import HarnessError
-from harness_lib.hs.setup.resolve_provider import resolve
-from harness_lib.loop import discovery, trust
-from harness_lib.loop.provider_files import models, variants
-from harness_lib.loop.providers import described
+from harness_lib.errors import EnvSetupError, HarnessError
+from harness_lib.loop import discovery, plugins, trust
+from harness_lib.loop.failures import GarbageError, HookError, HookFailedError, ProviderError
+from harness_lib.loop.piped import as_object
+from harness_lib.loop.providers import endpoints, models
 from harness_lib.loop.runtime import Runtime
-from harness_lib.loop.stages.resolve import candidates, is_ready
+from harness_lib.loop.stages.setup import candidates, is_ready
 from harness_lib.loop.table import Table
+
+
+def resolve(runtime: Runtime) -> None:
+    """Set the run's provider and model by the stage `resolve`. Raises EnvSetupError where none is ready."""
+    asked = {"provider": runtime.provider, "model": runtime.model}
+    try:
+        resolved = as_object(plugins.call(runtime, "resolve", asked, is_told=True)) or {}
+    except GarbageError as failure:
+        raise HookFailedError(f"{failure}.", "See hs hooks resolve.") from failure
+    except HookError as failure:
+        problem = (as_object(failure.result) or {}).get("error") or str(failure)
+        raise EnvSetupError(str(problem)) from failure
+    runtime.env["HARNESS_PROVIDER"] = str(resolved.get("provider") or "")
+    runtime.env["HARNESS_MODEL"] = str(resolved.get("model") or "")
+    discovery.refresh(runtime)
+    _check(runtime)
+
+
+def _check(runtime: Runtime) -> None:
+    """Raise EnvSetupError where the provider lacks a key or a login: a session could not go on."""
+    try:
+        endpoints.check(runtime)
+    except ProviderError as error:
+        raise EnvSetupError(str(error)) from error
 
 
 @dataclass(frozen=True)
@@ -61,7 +85,7 @@ def meant(runtime: Runtime, name: str) -> Choice:
     if rest and name != own.model and (prefix == own.provider or (not many and prefix in candidates(wide))):
         return Choice(prefix, rest)
     owner = _owner(wide, name)
-    if name != own.model and owner != variants.protocol_of(wide, own.provider):
+    if name != own.model and owner != models.protocol_of(wide, own.provider):
         for each in ready:
             if name == each.model:
                 return each
@@ -82,7 +106,7 @@ def names(runtime: Runtime) -> list[str]:
     """
     wide = _everywhere(runtime)
     defaults = _defaults(wide, programs=False)
-    own, protocol = runtime.provider, variants.protocol_of(wide, runtime.provider)
+    own, protocol = runtime.provider, models.protocol_of(wide, runtime.provider)
     providers = {each.provider for each in defaults}
     lines = [(_pack(source), name) for source in trust.usable(wide) for name in models.names(wide, source)]
     return list(
@@ -107,7 +131,7 @@ def _everywhere(runtime: Runtime) -> Runtime:
 def _defaults(wide: Runtime, *, programs: bool = True) -> list[Choice]:
     choices = []
     for name in candidates(wide):
-        plugin, provider = wide.table.find("providers", name), described.find(wide, name)
+        plugin, provider = wide.table.find("providers", name), endpoints.find_provider(wide, name)
         asked = provider is not None and (programs or plugin is None or plugin.is_ours)
         model = (
             provider.defaults(wide).get("model", "") if provider and asked and provider.ready(wide) else ""

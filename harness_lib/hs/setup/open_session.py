@@ -1,16 +1,31 @@
-"""The session that a command works in: found or made, held, and with its provider and model."""
+"""The options of `hs` for a task, told apart from the words of the task."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field, replace
+
 from harness_lib.errors import UsageError
-from harness_lib.hs.setup import own_sessions, session_store
-from harness_lib.hs.setup.options import Options
-from harness_lib.hs.setup.resolve_provider import resolve
-from harness_lib.loop import credentials, plugins
+from harness_lib.hs.setup import session_store
+from harness_lib.hs.setup.choose_model import resolve
+from harness_lib.loop import approval, credentials, plugins
 from harness_lib.loop.mcp.tools import PREFIX
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions.session import Session
 
+_FLAGS = {"-p": "print", "--print": "print", "--json": "json", "--continue": "continue", "-": "stdin"}
+# Each may be given more than once; their values are joined by commas.
+_REPEATED = ("--keep-env",)
+_VALUES = (
+    *_REPEATED,
+    "--approve",
+    "--max-turns",
+    "--max-cost",
+    "--model",
+    "--provider",
+    "--resume",
+    "--system",
+    "--tools",
+)
 _VARIABLES = {
     "model": "HARNESS_MODEL",
     "provider": "HARNESS_PROVIDER",
@@ -22,6 +37,73 @@ _VARIABLES = {
 }
 
 
+@dataclass(frozen=True)
+class Options:
+    """What was typed: flags without a value, options with theirs, and the words that are left."""
+
+    flags: frozenset[str] = frozenset()
+    values: dict[str, str] = field(default_factory=dict)
+    words: tuple[str, ...] = ()
+
+    def value(self, name: str) -> str | None:
+        """Return the value of the option `name`; None if it was not given."""
+        return self.values.get(name)
+
+    def without(self, *names: str) -> Options:
+        """Return them but for the options `names`."""
+        return replace(self, values={key: value for key, value in self.values.items() if key not in names})
+
+
+def parse_options(args: list[str]) -> Options:
+    """Return what `args` say; behind `--` all are words. Raises UsageError."""
+    flags: set[str] = set()
+    values: dict[str, str] = {}
+    words: list[str] = []
+    left = iter(args)
+    for arg in left:
+        name, assigned, value = arg.partition("=")
+        if arg == "--":
+            words += left
+        elif arg in _FLAGS:
+            flags.add(_FLAGS[arg])
+        elif name in _VALUES:
+            argument = value if assigned else next(left, None)
+            if argument is None:
+                raise UsageError(f"{name} wants a value.", "See hs help.")
+            before = f"{values[name[2:]]}," if name in _REPEATED and name[2:] in values else ""
+            values[name[2:]] = before + argument
+        elif arg.startswith("--") and not any(c.isspace() for c in arg):
+            raise UsageError(f"hs has no option {arg}.", f"If it is a word of the task: hs -- {arg} ...")
+        else:
+            words.append(arg)
+    _check(values)
+    return Options(frozenset(flags), values, tuple(words))
+
+
+def _check(values: dict[str, str]) -> None:
+    turns, cost = values.get("max-turns", "1"), values.get("max-cost", "0")
+    if not (turns.isascii() and turns.isdigit() and int(turns)):
+        raise UsageError(f"--max-turns wants a number of requests, not {turns}.")
+    if not _is_amount(cost):
+        raise UsageError(f"--max-cost wants an amount in US dollars, not {cost}.")
+    _check_approve(values)
+    for variable in values.get("keep-env", "X").split(","):
+        if not variable.isidentifier():
+            raise UsageError(f"--keep-env wants the name of a variable, not {variable}.")
+
+
+def _check_approve(values: dict[str, str]) -> None:
+    mode = values.get("approve", "auto")
+    if mode not in approval.MODES:
+        raise UsageError(f"--approve wants one of {', '.join(approval.MODES)}, not {mode}.")
+
+
+def _is_amount(text: str) -> bool:
+    whole, _, part = text.partition(".")
+    digits = whole + part
+    return digits.isascii() and digits.isdigit()
+
+
 def session(runtime: Runtime, asked: Options) -> tuple[Session | None, tuple[str, ...]]:
     """Return the session that was asked for, None for a new one, and the words that are left."""
     named = asked.value("resume")
@@ -30,12 +112,12 @@ def session(runtime: Runtime, asked: Options) -> tuple[Session | None, tuple[str
     if "continue" in asked.flags:
         return newest_here(runtime), asked.words
     existing = session_store.find(runtime, asked.words[0]) if asked.words else None
-    if existing is not None and not own_sessions.is_own(runtime, existing):
+    if existing is not None and not session_store.is_own(runtime, existing):
         # A clone could have one of any name, and a task may begin with any word.
         runtime.notice(f"{existing.id} is a word of the task: you have not made the session of that name.")
         existing = None
     if existing is not None:
-        own_sessions.check(runtime, existing)
+        session_store.check_own(runtime, existing)
     return existing, asked.words[1:] if existing else asked.words
 
 
@@ -50,7 +132,7 @@ def known(runtime: Runtime, name: str) -> Session:
 def to_go_on(runtime: Runtime, name: str) -> Session:
     """Return the session `name` of this person, which works where it may. Raises UsageError, RefusedError."""
     session = known(runtime, name)
-    own_sessions.check(runtime, session)
+    session_store.check_own(runtime, session)
     return session
 
 

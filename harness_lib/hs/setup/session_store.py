@@ -1,28 +1,41 @@
-"""The store of sessions: where new ones are made and old ones found."""
+"""The sessions of a person: made, found, copied, told in one piece, removed.
+
+All in their home are theirs, and those of a project that their home has a note of: the others may have come
+with it, and say what nobody has said. A note is a token that the session has and that home, where no clone
+can write, knows.
+"""
 
 from __future__ import annotations
 
 import os
+import secrets
+import shutil
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
-from harness_lib.errors import EnvSetupError
-from harness_lib.hs.setup import own_sessions
-from harness_lib.loop import conf
-from harness_lib.loop.names import is_name
+from harness_lib.errors import EnvSetupError, RefusedError, UsageError
+from harness_lib.loop import disk, trust
+from harness_lib.loop.disk import is_name
+from harness_lib.loop.piped import Json
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions.session import Session, now
-from harness_lib.system.files import atomic
+from harness_lib.system.files import atomic, nofollow
+
+IGNORE = ".gitignore"
+_TOKEN_BYTES = 16
+_LONGEST = 100
+_PRIVATE = 0o600
 
 
-def directory(runtime: Runtime) -> Path:
+def store(runtime: Runtime) -> Path:
     """Return the store; it need not exist."""
     return Path(runtime.env["HARNESS_SESSIONS"])
 
 
 def find(runtime: Runtime, name: str) -> Session | None:
     """Return the session `name`; None if there is none of that name."""
-    path = directory(runtime) / name
+    path = store(runtime) / name
     # A task stands where a name could: what is too long for one is none, where `Path` raises an error.
     return Session(path) if is_name(name) and os.path.isdir(path) else None  # noqa: PTH112
 
@@ -38,14 +51,15 @@ def subagents(runtime: Runtime, parent: str) -> list[Session]:
 
 
 def _all(runtime: Runtime) -> list[Session]:
-    store = directory(runtime)
-    paths = [path for path in store.iterdir() if path.is_dir()] if store.is_dir() else []
+    directory = store(runtime)
+    paths = [path for path in directory.iterdir() if path.is_dir()] if directory.is_dir() else []
     sessions = [Session(path) for path in sorted(paths, key=_age)]
-    own = [session for session in sessions if own_sessions.is_own(runtime, session)]
+    own = [session for session in sessions if is_own(runtime, session)]
     if len(own) < len(sessions) and not runtime.kept.get("told of foreign sessions"):
         runtime.kept["told of foreign sessions"] = True
         runtime.notice(
-            f"sessions that you have not made here are not listed: {len(sessions) - len(own)} in {store}. "
+            f"sessions that you have not made here are not listed: "
+            f"{len(sessions) - len(own)} in {directory}. "
             "hs session show ID shows one, hs session fork ID makes a copy to go on in."
         )
     return own
@@ -62,8 +76,8 @@ def create(runtime: Runtime) -> Session:
     """Make a session for the run's provider, model and directory. Raises EnvSetupError if it cannot be."""
     stamp = f"{datetime.now().astimezone():%Y%m%d-%H%M%S}-{os.getpid()}"
     try:
-        directory(runtime).mkdir(mode=0o700, parents=True, exist_ok=True)
-        path = _new(directory(runtime), stamp)
+        store(runtime).mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = _new(store(runtime), stamp)
         (path / "messages").mkdir(mode=0o700)
         values = {
             "id": path.name,
@@ -73,10 +87,10 @@ def create(runtime: Runtime) -> Session:
             "cwd": str(runtime.cwd),
             **({"parent": parent} if (parent := runtime.env.get("HARNESS_PARENT")) else {}),
         }
-        atomic.write(path / "session.conf", conf.render(values).encode(), durable=False, mode=0o600)
-        own_sessions.mark(runtime, path)
+        atomic.write(path / "session.conf", disk.render_conf(values).encode(), durable=False, mode=0o600)
+        mark(runtime, path)
     except OSError as error:
-        message = f"No session can be made in {directory(runtime)}: {error.strerror}."
+        message = f"No session can be made in {store(runtime)}: {error.strerror}."
         raise EnvSetupError(message, "Set HARNESS_SESSIONS to a directory that you can write.") from error
     return Session(path)
 
@@ -91,3 +105,169 @@ def _new(store: Path, stamp: str) -> Path:
             continue
         return path
     raise FileExistsError(f"{store / stamp}")
+
+
+NOTES, TOKEN = ".own-sessions", ".own"
+
+
+def mark(runtime: Runtime, directory: Path) -> None:
+    """Note that this person has made the session `directory`, and keep it out of git. Raises OSError."""
+    if project_of(runtime, directory.parent) is None:
+        return
+    token = secrets.token_hex(_TOKEN_BYTES)
+    atomic.write(directory / IGNORE, b"*\n", durable=False, mode=0o600)
+    atomic.write(directory / TOKEN, token.encode(), durable=False, mode=0o600)
+    try:
+        runtime.home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with disk.appending(runtime.home / NOTES) as notes:
+            notes.write(f"{token} {directory.name}\n".encode())
+    except OSError as error:
+        runtime.notice(
+            f"{runtime.home / NOTES} cannot be written ({error.strerror}): "
+            f"the session {directory.name} cannot be resumed."
+        )
+
+
+def is_own(runtime: Runtime, session: Session) -> bool:
+    """Return whether this person has made `session`."""
+    if session.directory.is_symlink():
+        return False
+    if project_of(runtime, session.directory.parent) is None:
+        return True
+    try:
+        token = nofollow.read(os.fspath(session.directory / TOKEN), _LONGEST).decode("ascii", "replace")
+        notes = (runtime.home / NOTES).read_text(encoding="ascii", errors="replace").splitlines()
+    except OSError:
+        return False
+    return f"{token} {session.id}" in notes
+
+
+def check_own(runtime: Runtime, session: Session) -> None:
+    """Raise RefusedError for a session of somebody else, or one that works outside of its project."""
+    if not is_own(runtime, session):
+        raise RefusedError(
+            f"The session {session.id} is not one that you have made here.",
+            f"Look at it: hs session show {session.id}. "
+            f"To go on in a copy of it: hs session fork {session.id}",
+        )
+    if works_outside(runtime, session):
+        raise RefusedError(
+            f"The session {session.id} works in {session.cwd}, which is outside of its project.",
+            f"To go on in a copy that works here: hs session fork {session.id}",
+        )
+
+
+def works_outside(runtime: Runtime, session: Session) -> bool:
+    """Return whether `session` is in a project and its directory is not."""
+    root = project_of(runtime, session.directory.parent)
+    return root is not None and not session.cwd.resolve().is_relative_to(root.resolve())
+
+
+def project_of(runtime: Runtime, store: Path) -> Path | None:
+    """Return the project that the sessions in `store` belong to; None where they are the person's own."""
+    real = Path(os.path.realpath(store))
+    if real.is_relative_to(os.path.realpath(runtime.home)):
+        return None
+    if trust.is_projects(runtime, str(store)):
+        return next(each for each in (store, *store.parents) if each.name == ".harness").parent
+    root = trust.project_root(runtime, runtime.cwd)
+    return root if real.is_relative_to(root.resolve()) else None
+
+
+_OURS = (
+    *(".lock", ".stream", "mcp.log", "repl.log", "session.conf"),
+    *(IGNORE, TOKEN),
+)
+
+
+def fork(runtime: Runtime, source: Session, last: int | None) -> Session:
+    """Return a new session that goes on behind the message `last` of `source`, or behind its end.
+
+    Of a session of somebody else only what a person can read is taken. Raises UsageError, RefusedError.
+    """
+    source.refuse_links()
+    kept = [message.seq for message in source.messages() if last is None or message.seq <= last]
+    if last is not None and last not in kept:
+        raise UsageError(
+            f"The session {source.id} has no message {last:04d}.", f"hs session show {source.id}"
+        )
+    copy = create(runtime)
+    values = {**source.conf, "id": copy.id, "created": copy.conf["created"], "forked": source.id}
+    values.pop("parent", None)
+    own = is_own(runtime, source)
+    if not own or works_outside(runtime, source):
+        values["cwd"] = copy.conf["cwd"]
+    for path in source.files():
+        if int(path.name.partition("-")[0]) in kept:
+            _copy(path, copy.directory / "messages" / path.name)
+    for seq in kept:
+        native = source.directory / "native" / f"{seq:04d}.json"
+        if own and native.is_file():
+            _copy(native, copy.directory / "native" / native.name)
+    atomic.write(
+        copy.directory / "session.conf", disk.render_conf(values).encode(), durable=False, mode=_PRIVATE
+    )
+    return Session(copy.directory)
+
+
+def markdown(session: Session) -> str:
+    """Return the whole session as one Markdown text."""
+    parts = [f"# Session {session.id}\n"]
+    for message in session.messages():
+        about = message.fields.get("tool") or message.fields.get("model") or ""
+        parts.append(
+            f"## {message.seq:04d} {message.role}{f' ({about})' if about else ''}\n\n{message.body}\n"
+        )
+    return "\n".join(parts)
+
+
+def as_json(session: Session) -> Json:
+    """Return the whole session as one object."""
+    messages = [
+        {"seq": message.seq, **message.fields, "role": message.role, "body": message.body}
+        for message in session.messages()
+    ]
+    return {"session": session.conf, "messages": messages}
+
+
+def remove(runtime: Runtime, session: Session) -> list[str]:
+    """Delete the session and those of its subagents; return their names. Raises HeldError, RefusedError."""
+    every = [session, *_below(runtime, session.id, {session.id})]
+    for each in every:
+        if each.directory.is_symlink() or not (each.directory / "session.conf").is_file():
+            raise RefusedError(
+                f"{each.directory} is no session of ours.", "Look at it, and remove it by hand."
+            )
+        # Whoever works in one of them loses nothing.
+        each.hold()
+    for each in every:
+        shutil.rmtree(each.directory)
+    return [each.id for each in every]
+
+
+def remove_unused(session: Session) -> None:
+    """Delete the session if nothing was said in it, and nobody has put anything there."""
+    with suppress(OSError):
+        if {path.name for path in session.directory.iterdir()} - {*_OURS, "messages"}:
+            return
+        # Fails where there is something in it.
+        (session.directory / "messages").rmdir()
+        for name in _OURS:
+            (session.directory / name).unlink(missing_ok=True)
+        session.directory.rmdir()
+
+
+def _below(runtime: Runtime, parent: str, seen: set[str]) -> list[Session]:
+    """Return the sessions of the subagents of `parent`, and of theirs."""
+    sessions: list[Session] = []
+    for each in subagents(runtime, parent):
+        if each.id not in seen:
+            seen.add(each.id)
+            sessions += [each, *_below(runtime, each.id, seen)]
+    return sessions
+
+
+def _copy(source: Path, target: Path) -> None:
+    target.parent.mkdir(mode=0o700, exist_ok=True)
+    shutil.copyfile(source, target)
+    target.chmod(_PRIVATE)

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import shutil
-from typing import TYPE_CHECKING
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
 
-from harness_lib.loop import approval, claude_memory, credentials
-from harness_lib.loop.claude import talk
+from harness_lib.loop import approval, claude_memory, credentials, processes
 from harness_lib.loop.claude.scribe import Scribe
 from harness_lib.loop.claude_memory import Conversation
 from harness_lib.loop.failures import ProviderError
-from harness_lib.loop.piped import Json
+from harness_lib.loop.piped import Json, as_object, dumps
 from harness_lib.loop.providers.hosted import effort
-from harness_lib.loop.sessions import accounts
+from harness_lib.loop.sessions import context
 from harness_lib.loop.stages import send, tool_calls
 from harness_lib.text import harmless
 
 if TYPE_CHECKING:
     from harness_lib.loop.runtime import Runtime
+
 
 # The model that the person has chosen in Claude Code.
 DEFAULT = "default"
@@ -43,6 +48,9 @@ _GONE = "No conversation found"
 _LIMITS = {"error_max_turns": "max_turns", "error_max_budget_usd": "max_cost"}
 _SHOWN = 1000
 _VARIABLES = "(the login of Claude Code: start claude and type /login)\n"
+_SHOWN_COMPLAINT = 1000
+# It has said its last word, and saves its session.
+_ENDING_SECONDS = 10.0
 
 
 class GoneError(ProviderError):
@@ -89,7 +97,7 @@ def _turn(runtime: Runtime, payload: Json, conversation: Conversation) -> Json:
     scribe = Scribe(runtime, conversation)
     result: Json = {}
     try:
-        for event in talk.events(
+        for event in talk(
             _command(runtime, payload, conversation),
             env=_environment(runtime),
             cwd=runtime.work_directory,
@@ -145,7 +153,7 @@ def _command(runtime: Runtime, payload: Json, conversation: Conversation) -> lis
         command.append(f"--effort={effort(runtime.env)}")
     most = runtime.env.get("HARNESS_MAX_COST", "")
     if most:
-        left = float(most) - (accounts.total(runtime.turn_messages()).cost or 0.0)
+        left = float(most) - (context.total(runtime.turn_messages()).cost or 0.0)
         command.append(f"--max-budget-usd={left:.6f}")
     return [*command, *(_READ_ONLY if approval.mode(runtime) == "read-only" else ())]
 
@@ -172,3 +180,72 @@ def _program(runtime: Runtime) -> str:
 
 
 PROVIDER = Claude()
+
+
+def talk(
+    command: Sequence[str],
+    *,
+    env: Mapping[str, str],
+    cwd: Path,
+    prompt: str,
+    decide: Callable[[Json], Json],
+) -> Iterator[Json]:
+    """Start `command`, say `prompt`, and yield what it tells, up to its result.
+
+    `decide` answers its questions about tools. Raises ProviderError where it ends without a result, with what
+    it has said on standard error.
+    """
+    with tempfile.TemporaryFile() as errors:
+        try:
+            with processes.talking(command, env=env, cwd=cwd, errors=errors) as child:
+                assert child.stdin is not None
+                assert child.stdout is not None
+                _send(child.stdin, {"type": "user", "message": {"role": "user", "content": prompt}})
+                for event in _lines(child.stdout):
+                    if event.get("type") == "control_request":
+                        _send(child.stdin, _answer(event, decide))
+                        continue
+                    yield event
+                    if event.get("type") == "result":
+                        _end(child)
+                        return
+                code = child.wait()
+        except OSError as error:
+            raise ProviderError(f"{command[0]} cannot be started: {error.strerror}") from error
+        errors.seek(0)
+        complaint = harmless(errors.read().decode("utf-8", "replace").strip()[-_SHOWN_COMPLAINT:], keep="\n")
+    raise ProviderError(f"Claude Code ended without a result (exit code {code}): {complaint or '(nothing)'}")
+
+
+def _lines(stream: IO[bytes]) -> Iterator[Json]:
+    """Yield the objects; what is none, a warning say, is passed over."""
+    while line := stream.readline(processes.OUTPUT_LIMIT):
+        event = as_object(line.decode("utf-8", "replace"))
+        if event is not None:
+            yield event
+
+
+def _answer(event: Json, decide: Callable[[Json], Json]) -> Json:
+    request = event.get("request") or {}
+    response: Json = {"request_id": event.get("request_id")}
+    if request.get("subtype") == "can_use_tool":
+        response |= {"subtype": "success", "response": decide(request)}
+    else:
+        response |= {"subtype": "error", "error": f"hs does not know {request.get('subtype')}"}
+    return {"type": "control_response", "response": response}
+
+
+def _send(stream: IO[bytes], value: Json) -> None:
+    # Who has ended already is known by what it has said.
+    with suppress(BrokenPipeError):
+        stream.write(f"{dumps(value)}\n".encode())
+        stream.flush()
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    """Let it end by itself."""
+    assert child.stdin is not None
+    with suppress(BrokenPipeError):
+        child.stdin.close()
+    with suppress(subprocess.TimeoutExpired):
+        child.wait(_ENDING_SECONDS)

@@ -1,4 +1,4 @@
-"""Write what Claude Code tells of a turn into our events and the session's messages, as it comes."""
+"""Write what Claude Code tells of a turn into our events and messages; the stages of such a turn."""
 
 from __future__ import annotations
 
@@ -6,15 +6,17 @@ from typing import TYPE_CHECKING
 
 from harness_lib.loop import claude_memory
 from harness_lib.loop.claude_memory import Conversation
-from harness_lib.loop.piped import Json
+from harness_lib.loop.piped import Json, Piped, as_object
 from harness_lib.loop.plugins import Result
+from harness_lib.loop.runtime import Runtime
+from harness_lib.loop.sessions.message import Text
 from harness_lib.loop.stages import receive, tasks, tool_calls
 from harness_lib.loop.wires import anthropic
+from harness_lib.loop.wires.answer import Answer
 
 if TYPE_CHECKING:
-    from harness_lib.loop.runtime import Runtime
     from harness_lib.loop.sessions.message import Call
-    from harness_lib.loop.wires.answer import Answer
+
 
 # What is told of the whole turn at its end stands with its last answer.
 _COUNTED_LATER = {"cost": "0"}
@@ -102,3 +104,26 @@ def _text(content: object) -> str:
         return content
     parts = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
     return "\n".join(str(part.get("text", f"({part.get('type')})")) for part in parts)
+
+
+def assemble(runtime: Runtime, piped: Piped) -> Piped:
+    """Go on to `send` with what only a person says; what the session says, the provider tells."""
+    payload: Json = {**(as_object(piped) or {}), "messages": [], "tools": [], "next_state": "send"}
+    return {**payload, "system": runtime.system} if runtime.system else payload
+
+
+def pass_on(runtime: Runtime, piped: Piped) -> Piped:  # noqa: ARG001 (as every hook)
+    """Add nothing: Claude Code brings its own."""
+    return piped
+
+
+def save(runtime: Runtime, piped: Piped) -> Piped:
+    """Save an answer that was not streamed, and go on to `done` with the result."""
+    result = as_object(piped) or {}
+    text = str(result.get("result") or "")
+    if not result.get("saved"):
+        spent = result.get("spent")
+        answer = Answer([Text(text)] if text else [], "end")
+        receive.write(runtime, answer, runtime.model, spent if isinstance(spent, dict) else {})
+    runtime.stop = str(result.get("stop") or "end")
+    return {"next_state": "done", "output": text}

@@ -21,11 +21,11 @@ from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
 
-from harness_lib.loop import logs
-from harness_lib.loop.mcp import remembered
+from harness_lib.loop import disk
+from harness_lib.loop.mcp import servers
 from harness_lib.loop.mcp.servers import Server, expanded
 from harness_lib.loop.piped import Json
-from harness_lib.loop.tools import time_limit
+from harness_lib.loop.tools import bash
 
 if TYPE_CHECKING:
     from harness_lib.loop.runtime import Runtime
@@ -89,7 +89,7 @@ class Connections:
         future = self._start(self._call(server, tool, tool_input))
         self._calls.add(future)
         future.add_done_callback(self._calls.discard)
-        seconds = time_limit.seconds(self._runtime.env)
+        seconds = bash.usual_seconds(self._runtime.env)
         problem = self._problem(future, seconds + START_SECONDS, seconds)
         return (
             (f"error: the MCP server {server.name} failed: {problem}", True) if problem else future.result()
@@ -143,14 +143,14 @@ class Connections:
             cursor = page.next_cursor
             if cursor is None:
                 break
-        remembered.save(self._runtime, server, tools)
+        servers.remember_tools(self._runtime, server, tools)
         return tools
 
     async def _call(self, server: Server, tool: str, tool_input: Json) -> tuple[str, bool]:
         client = await self._client(server)
         try:
             done = await asyncio.wait_for(
-                client.call_tool(tool, tool_input), time_limit.seconds(self._runtime.env)
+                client.call_tool(tool, tool_input), bash.usual_seconds(self._runtime.env)
             )
         except mcp.MCPError as error:
             if error.code in _GONE:
@@ -208,7 +208,7 @@ class Connections:
     def _log(self) -> io.TextIOWrapper:
         session = self._runtime.session
         path = session.directory / "mcp.log" if session else Path(os.devnull)
-        return io.TextIOWrapper(logs.appending(path), encoding="utf-8", write_through=True)
+        return io.TextIOWrapper(disk.appending(path), encoding="utf-8", write_through=True)
 
     async def _end(self) -> None:
         for holder in self._holders:

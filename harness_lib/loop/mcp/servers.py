@@ -1,8 +1,13 @@
-"""Find MCP servers: in `mcp.json` of the sources that may be used, and those that a client has named."""
+"""Find MCP servers: in `mcp.json` of the sources that may be used, and those that a client has named.
+
+Their tools are remembered as they were last told: known without starting a server, the same all session
+long.
+"""
 
 from __future__ import annotations
 
 import re
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,10 +18,12 @@ from harness_lib.loop.piped import Json, as_object, dumps
 if TYPE_CHECKING:
     from harness_lib.loop.runtime import Runtime
 
+
 FILE = "mcp.json"
 # Where a client of ours puts the servers that it wants used: name -> configuration.
 OF_THE_CLIENT = "mcp servers of the client"
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
+_OLD_SECONDS = 3600.0
 
 
 @dataclass(frozen=True)
@@ -34,7 +41,7 @@ class Server:
         return hashlib.sha256(dumps([self.name, self.config]).encode()).hexdigest()
 
 
-def every(runtime: Runtime) -> list[Server]:
+def configured(runtime: Runtime) -> list[Server]:
     """Return the servers by name; the most local of a name counts."""
     settings: dict[str, Json] = {}
     for source in trust.usable(runtime):
@@ -77,3 +84,50 @@ def _tell(runtime: Runtime, line: str) -> None:
     if line not in reported:
         reported.add(line)
         runtime.notice(line)
+
+
+def remembered_tools(runtime: Runtime, server: Server) -> list[Json] | None:
+    """Return the tools of `server`; None where they are not known yet.
+
+    What a session has begun with stays: another list would cost it all that its host has in the cache.
+    """
+    known: dict[str, list[Json]] = runtime.kept.setdefault("mcp tools", {})
+    if server.fingerprint not in known:
+        try:
+            stored = as_object(_path(runtime, server).read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError):
+            stored = None
+        tools = (stored or {}).get("tools")
+        if not isinstance(tools, list):
+            return None
+        known[server.fingerprint] = [tool for tool in tools if is_tool(tool)]
+    return known[server.fingerprint]
+
+
+def remember_tools(runtime: Runtime, server: Server, tools: list[Json]) -> None:
+    """Keep `tools` for this session, where it has none yet, and for those to come."""
+    known: dict[str, list[Json]] = runtime.kept.setdefault("mcp tools", {})
+    known.setdefault(server.fingerprint, tools)
+    value = {"server": server.name, "tools": sorted(tools, key=lambda tool: str(tool["name"]))}
+    runtime.keep(_path(runtime, server), dumps(value).encode())
+
+
+def is_old(runtime: Runtime, server: Server) -> bool:
+    """Return whether it is time to ask `server` again."""
+    try:
+        return time.time() - _path(runtime, server).stat().st_mtime > _OLD_SECONDS
+    except OSError:
+        return True
+
+
+def is_tool(tool: object) -> bool:
+    """Return whether `tool` is what a server tells of a tool."""
+    return (
+        isinstance(tool, dict)
+        and isinstance(tool.get("name"), str)
+        and isinstance(tool.get("input_schema"), dict)
+    )
+
+
+def _path(runtime: Runtime, server: Server) -> Path:
+    return runtime.home / "mcp" / f"{server.fingerprint}.json"

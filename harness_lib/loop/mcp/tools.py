@@ -7,7 +7,7 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from harness_lib.loop.mcp import remembered, servers
+from harness_lib.loop.mcp import servers
 from harness_lib.loop.mcp.servers import Server
 from harness_lib.loop.piped import Json
 from harness_lib.loop.plugins import Result
@@ -44,17 +44,17 @@ class McpTool:
         return str(self.spec.get("description") or "").partition("\n")[0]
 
     def execute(self, runtime: Runtime, tool_input: Json) -> Result:
-        from harness_lib.loop.tools import clip  # noqa: PLC0415 (only where a tool is called)
+        from harness_lib.loop.tools import builtin  # noqa: PLC0415 (only where a tool is called)
 
         text, error = connections(runtime).call(self.server, str(self.spec["name"]), tool_input)
-        return Result(clip.text(runtime, text), error=error)
+        return Result(builtin.clipped(runtime, text), error=error)
 
 
 def known(runtime: Runtime) -> list[Plugin]:
     """Return the tools that are known without starting a server."""
     by_name: dict[str, Plugin] = {}
-    for server in servers.every(runtime):
-        for spec in remembered.load(runtime, server) or ():
+    for server in servers.configured(runtime):
+        for spec in servers.remembered_tools(runtime, server) or ():
             name = name_of(server.name, str(spec["name"]))
             if name in by_name:
                 name = name_of(server.name, str(spec["name"]), told_apart=True)
@@ -71,9 +71,9 @@ def prepare(runtime: Runtime) -> bool:
     if runtime.kept.get("mcp asked"):
         return False
     runtime.kept["mcp asked"] = True
-    configured = servers.every(runtime)
-    unknown = [server for server in configured if remembered.load(runtime, server) is None]
-    old = [server for server in configured if server not in unknown and remembered.is_old(runtime, server)]
+    configured = servers.configured(runtime)
+    unknown = [server for server in configured if servers.remembered_tools(runtime, server) is None]
+    old = [server for server in configured if server not in unknown and servers.is_old(runtime, server)]
     if old:
         connections(runtime).refresh(old)
     return bool(unknown) and connections(runtime).learn(unknown)

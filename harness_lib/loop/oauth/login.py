@@ -1,8 +1,16 @@
-"""Log in: the browser is opened, and what comes back from it is exchanged for tokens."""
+"""Log in: the browser is opened, and what comes back from it is exchanged for tokens.
+
+The verifier stays in this process, so a code that somebody else gets to see is worth nothing to them; the
+state tells our browser's answer from one that another page has made up.
+"""
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import hmac
 import os
+import secrets
 import select
 import sys
 import threading
@@ -10,16 +18,163 @@ import time
 import webbrowser
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler
+from socketserver import TCPServer, ThreadingMixIn
+from types import TracebackType
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from harness_lib.loop.failures import ProviderError
 from harness_lib.loop.oauth import tokens
-from harness_lib.loop.oauth.attempt import Attempt
-from harness_lib.loop.oauth.client import Client
-from harness_lib.loop.oauth.loopback import Listener
+from harness_lib.loop.oauth.tokens import Client
 from harness_lib.loop.piped import Json
+from harness_lib.text import harmless
 
+_SHOWN = 300
+_REQUEST_SECONDS = 10.0
+_PAGE = """\
+<!doctype html><html><head><meta charset="utf-8"><title>hs</title></head>
+<body><p>{words}</p></body></html>
+"""
+_DONE = "You can close this window and go back to the terminal."
+_FOREIGN = "This is no answer to the login that is under way."
 _SECONDS = 600.0
 _LONGEST = 64 * 1024
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """What nobody can guess: `state` goes through the browser, `verifier` straight to the server."""
+
+    client: Client
+    redirect_uri: str
+    state: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
+    verifier: str = field(default_factory=lambda: secrets.token_urlsafe(64), repr=False)
+
+    @property
+    def url(self) -> str:
+        """The address at which the person logs in."""
+        challenge = hashlib.sha256(self.verifier.encode()).digest()
+        parameters = {
+            "response_type": "code",
+            "client_id": self.client.client_id,
+            "redirect_uri": self.redirect_uri,
+            **({"scope": self.client.scope} if self.client.scope else {}),
+            "state": self.state,
+            "code_challenge": base64.urlsafe_b64encode(challenge).rstrip(b"=").decode(),
+            "code_challenge_method": "S256",
+            **dict(self.client.parameters),
+        }
+        separator = "&" if urlsplit(self.client.authorize_url).query else "?"
+        return f"{self.client.authorize_url}{separator}{urlencode(parameters)}"
+
+    def is_ours(self, parameters: dict[str, str]) -> bool:
+        """Return whether `parameters` answer this login."""
+        return hmac.compare_digest(parameters.get("state", "").encode(), self.state.encode())
+
+    def code(self, parameters: dict[str, str]) -> str:
+        """Return the code in an answer of ours. Raises ProviderError with what the server says instead."""
+        if parameters.get("error"):
+            problem = parameters.get("error_description") or parameters["error"]
+            raise ProviderError(f"The login was refused: {harmless(problem)[:_SHOWN]}")
+        if not parameters.get("code"):
+            raise ProviderError("The login came back without a code.")
+        return parameters["code"]
+
+    def pasted(self, text: str) -> str:
+        """Return the code in what a person has pasted: the code, `CODE#STATE`, or the whole address.
+
+        Raises ProviderError where it is none, or belongs to another login.
+        """
+        text = text.strip()
+        if "?" in text or "code=" in text or "error=" in text:
+            parameters = dict(parse_qsl(urlsplit(text).query or text))
+        else:
+            code, _, state = text.partition("#")
+            # Who types the code alone has seen which login it belongs to.
+            parameters = {"code": code, "state": state or self.state}
+        if not self.is_ours(parameters):
+            raise ProviderError("This belongs to another login.")
+        return self.code(parameters)
+
+
+class Listener:
+    """Context manager. `descriptor` can be read when an answer has come; it is in `parameters` then."""
+
+    def __init__(self, port: int) -> None:
+        """Listen at `port`, 0: any. Raises OSError where another program has it."""
+        self.descriptor, self._wake = os.pipe()
+        self.parameters: dict[str, str] | None = None
+        self.attempt: Attempt | None = None
+        self._lock = threading.Lock()
+        try:
+            self._server = _Server(("127.0.0.1", port), _Handler)
+        except OSError:
+            self._close()
+            raise
+        self._server.listener = self
+        self.port: int = self._server.server_address[1]
+
+    def __enter__(self) -> Listener:  # noqa: PYI034 (`Self` came with Python 3.11)
+        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._close()
+
+    def take(self, path: str, parameters: dict[str, str]) -> int:
+        """Return the HTTP status for a request; keep the first answer to our login."""
+        attempt = self.attempt
+        if attempt is None or path != attempt.client.redirect_path:
+            return 404
+        if not attempt.is_ours(parameters):
+            return 400
+        with self._lock:
+            if self.parameters is None:
+                self.parameters = parameters
+                os.write(self._wake, b".")
+        return 200
+
+    def _close(self) -> None:
+        os.close(self.descriptor)
+        os.close(self._wake)
+
+
+class _Server(ThreadingMixIn, TCPServer):
+    # Not http.server's own: it asks for the name of this machine, which may take seconds.
+    allow_reuse_address = True
+    # Browsers open connections in advance and say nothing on them: each has a thread that nobody waits for.
+    daemon_threads = True
+    block_on_close = False
+    listener: Listener
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Say nothing: a browser that hangs up is nobody's fault, and a traceback could hold the code."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: _Server
+    timeout = _REQUEST_SECONDS
+
+    def do_GET(self) -> None:
+        address = urlsplit(self.path)
+        status = self.server.listener.take(address.path, dict(parse_qsl(address.query)))
+        page = _PAGE.format(words=_DONE if status == 200 else _FOREIGN).encode()  # noqa: PLR2004 (OK)
+        self.send_response(status)
+        self.send_header("content-type", "text/html; charset=utf-8")
+        self.send_header("content-length", str(len(page)))
+        # The address has the code in it: it is to be told to nobody.
+        self.send_header("referrer-policy", "no-referrer")
+        self.send_header("connection", "close")
+        self.end_headers()
+        self.wfile.write(page)
+
+    def log_message(self, *args: object) -> None:
+        """Say nothing: the address has the code in it."""
 
 
 def log_in(client: Client) -> Json:

@@ -1,23 +1,116 @@
-"""Tokens: a code is exchanged for them, and they are renewed before they expire."""
+"""The login of a provider: what its `.conf` says of it, its tokens, and the headers made of them.
+
+A server that gives a new refresh token with each renewal takes the old one for stolen when it comes again,
+so of all processes exactly one renews, under the lock of the credentials; the others find what it has
+stored.
+"""
 
 from __future__ import annotations
 
 import base64
 import binascii
+import ipaddress
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl, urlsplit
 
+from harness_lib.loop import processes
 from harness_lib.loop.failures import ProviderError, TransientError
-from harness_lib.loop.oauth.client import Client
 from harness_lib.loop.piped import Json, as_object
+from harness_lib.loop.providers import keys
 from harness_lib.text import harmless
 
+if TYPE_CHECKING:
+    from harness_lib.loop.providers.models import Variant
+    from harness_lib.loop.runtime import Runtime
+
+
+_WANTED = ("authorize_url", "token_url", "client_id")
 # Tokens are renewed so many seconds before they expire: a request takes its time.
 _EARLY_SECONDS = 300
 _SHOWN = 300
 _SECRET = ("code", "code_verifier", "refresh_token")
 _SERVER_ERROR = 500
 _TOO_MANY = 429
+
+
+@dataclass(frozen=True)
+class Client:
+    """A client of an authorization server, known there by `client_id`; it has no secret of its own."""
+
+    name: str
+    authorize_url: str
+    token_url: str
+    client_id: str
+    scope: str = ""
+    # Port 0: any that is free, as servers allow for programs of a person's own machine.
+    redirect_port: int = 0
+    redirect_host: str = "127.0.0.1"
+    redirect_path: str = "/callback"
+    # Further parameters of the address that is opened.
+    parameters: tuple[tuple[str, str], ...] = ()
+    # Where the tokens say whose account it is: names of claims, one inside the other.
+    account_claim: tuple[str, ...] = ()
+
+    @property
+    def command(self) -> str:
+        """What a person types to log in."""
+        return f"hs auth login {self.name}"
+
+    def redirect_uri(self, port: int) -> str:
+        """Return where the browser ends up, with the `port` that is listened at."""
+        return f"http://{self.redirect_host}:{port}{self.redirect_path}"
+
+
+def has_login(variant: Variant) -> bool:
+    """Return whether the provider has a login. Raises ProviderError for another way that we do not know."""
+    auth = variant.values.get("auth", "")
+    if auth not in {"", "oauth"}:
+        raise ProviderError(f"auth={auth} in the .conf file of {variant.name} is none that hs knows: oauth.")
+    return auth == "oauth"
+
+
+def client_of(variant: Variant) -> Client:
+    """Return the client that `variant` describes. Raises ProviderError naming what is missing or wrong."""
+    values = variant.values
+    missing = [key for key in _WANTED if not values.get(key)]
+    if missing:
+        raise ProviderError(f"The provider {variant.name} has no {missing[0]}= in its .conf file.")
+    for key in ("authorize_url", "token_url"):
+        if not _is_safe(values[key]):
+            message = f"{key}={values[key]} of {variant.name} would send a login unencrypted; it wants https."
+            raise ProviderError(message)
+    port = values.get("redirect_port", "0")
+    if not (port.isascii() and port.isdigit() and int(port) < 1 << 16):
+        raise ProviderError(f"redirect_port={port} of {variant.name} is no port.")
+    return Client(
+        name=variant.name,
+        authorize_url=values["authorize_url"],
+        token_url=values["token_url"],
+        client_id=values["client_id"],
+        scope=values.get("scope", ""),
+        redirect_port=int(port),
+        redirect_host=values.get("redirect_host", "127.0.0.1"),
+        redirect_path=values.get("redirect_path", "/callback"),
+        parameters=tuple(parse_qsl(values.get("authorize_params", ""))),
+        account_claim=tuple(values.get("account_claim", "").split()),
+    )
+
+
+def _is_safe(url: str) -> bool:
+    address = urlsplit(url)
+    return address.scheme == "https" or (address.scheme == "http" and _is_here(address.hostname or ""))
+
+
+def _is_here(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 class LoginEndedError(ProviderError):
@@ -52,9 +145,9 @@ def is_due(credential: Json) -> bool:
 
 
 def _ask(client: Client, fields: Mapping[str, str]) -> Json:
-    from harness_lib.loop.wires import forms  # noqa: PLC0415 (its package takes long to import)
+    from harness_lib.loop.wires import http  # noqa: PLC0415 (its package takes long to import)
 
-    status, answer = forms.post(client.token_url, fields)
+    status, answer = http.post_form(client.token_url, fields)
     if status == 200 and isinstance(answer.get("access_token"), str):  # noqa: PLR2004 (OK)
         return answer
     problem = str(answer.get("error_description") or answer.get("error") or "(nothing)")
@@ -119,3 +212,65 @@ def claims(token: str) -> Json:
     except (binascii.Error, UnicodeDecodeError, ValueError):
         return {}
     return as_object(text) or {}
+
+
+@dataclass(frozen=True)
+class Login:
+    """A person's login at `client`, as it is stored."""
+
+    runtime: Runtime = field(repr=False)
+    client: Client
+
+    @property
+    def advice(self) -> str:
+        """What a person does when the login is not taken."""
+        return f"Log in again: {self.client.command}"
+
+    def check(self) -> None:
+        """Raise ProviderError where nobody is logged in."""
+        if not self._credential().get("access_token"):
+            name = self.client.name
+            raise ProviderError(f"Nobody is logged in at {name}. Log in: {self.client.command}")
+
+    def headers(self, templates: Mapping[str, str], refused: str = "") -> dict[str, str]:
+        """Return the headers of a request: the token's, and `templates` with the account in them.
+
+        `refused` is a header `authorization` that the host has refused: it is not returned again.
+        """
+        self.check()
+        credential = self._credential()
+        if is_due(credential) or _authorization(credential) == refused:
+            credential = self._renewed(refused)
+        account = str(credential.get("account_id") or "")
+        if not all(text.isascii() and text.isprintable() for text in (_authorization(credential), account)):
+            # Whoever meets it later would print the token.
+            raise ProviderError(f"The stored login at {self.client.name} is damaged. {self.advice}")
+        filled = {name: value.replace("{account_id}", account) for name, value in templates.items()}
+        return {
+            **{name: value for name, value in filled.items() if value},
+            "authorization": _authorization(credential),
+        }
+
+    def _renewed(self, refused: str) -> Json:
+        name = self.client.name
+        with keys.held(self.runtime):
+            # Somebody else may have renewed it, or logged out, while we waited.
+            self.check()
+            credential = self._credential()
+            if not is_due(credential) and _authorization(credential) != refused:
+                return credential
+            path = keys.where(self.runtime, name)
+            keys.check_writable(path)
+            # The old refresh token is worth nothing once the server has answered.
+            with processes.uninterrupted():
+                renewed = refresh(self.client, credential)
+                keys.replace_first(self.runtime, path, name, renewed)
+        return renewed
+
+    def _credential(self) -> Json:
+        credential = keys.first(self.runtime, self.client.name)
+        return credential if credential.get("type") == "oauth" else {}
+
+
+def _authorization(credential: Json) -> str:
+    return f"Bearer {credential.get('access_token')}"

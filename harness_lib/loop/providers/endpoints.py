@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
+from harness_lib.loop import plugins
 from harness_lib.loop.failures import ProviderError
-from harness_lib.loop.provider_files import variants
-from harness_lib.loop.providers.anthropic import PROVIDER as ANTHROPIC
-from harness_lib.loop.providers.openai import PROVIDER as OPENAI
+from harness_lib.loop.providers import keys, models
+from harness_lib.loop.providers.hosted import ANTHROPIC, OPENAI
+from harness_lib.loop.providers.models import Variant
+from harness_lib.loop.wires import exchange
 
 if TYPE_CHECKING:
+    from harness_lib.loop.piped import Json
     from harness_lib.loop.plugins import Provider
     from harness_lib.loop.providers.hosted import Hosted
     from harness_lib.loop.runtime import Runtime
     from harness_lib.loop.table import Plugin
-    from harness_lib.loop.wires.endpoint import Endpoint
+    from harness_lib.loop.wires.answer import Endpoint
+
 
 _HOSTED: dict[str, Hosted] = {provider.name: provider for provider in (ANTHROPIC, OPENAI)}
 
@@ -41,12 +46,12 @@ def check(runtime: Runtime) -> None:
 
 
 def _plugin(runtime: Runtime) -> Plugin | None:
-    return runtime.table.find("providers", variants.protocol_of(runtime, runtime.provider))
+    return runtime.table.find("providers", models.protocol_of(runtime, runtime.provider))
 
 
 def of(runtime: Runtime) -> Endpoint:
     """Return the address for the run's provider. Raises ProviderError where it has none, or no key."""
-    variant = variants.find(runtime, runtime.provider)
+    variant = models.find_variant(runtime, runtime.provider)
     hosted = _HOSTED.get(variant.protocol if variant else runtime.provider)
     if hosted is None:
         raise ProviderError(_why_not(runtime))
@@ -64,3 +69,46 @@ def _why_not(runtime: Runtime) -> str:
         f"The provider {runtime.provider} speaks a language of its own: "
         "it needs the hooks assemble/10-messages and receive/10-save beside it."
     )
+
+
+@dataclass(frozen=True)
+class Described:
+    """What the `.conf` of `variant` says, as a provider."""
+
+    variant: Variant
+
+    def describe(self, runtime: Runtime) -> str:  # noqa: ARG002 (as the protocol says)
+        return self.variant.values.get("description", "")
+
+    def ready(self, runtime: Runtime) -> bool:
+        """Return whether there is a key or a login for it."""
+        if self.variant.auth_env and runtime.env.get(self.variant.auth_env):
+            return True
+        credential = keys.first(runtime, self.variant.name)
+        # A login is renewed when it is used.
+        return keys.is_fresh(credential) or bool(
+            self.variant.values.get("auth") and credential.get("refresh_token")
+        )
+
+    def defaults(self, runtime: Runtime) -> dict[str, str]:  # noqa: ARG002
+        return {"model": self.variant.values.get("model", "")}
+
+    def environment_help(self, runtime: Runtime) -> str:  # noqa: ARG002
+        name = self.variant.name
+        if self.variant.values.get("auth"):
+            return f"(a login: hs auth login {name})"
+        return f"{self.variant.auth_env}  API key" if self.variant.auth_env else "(no key)"
+
+    def ask(self, runtime: Runtime, payload: Json) -> Json:
+        if is_hosted(runtime):
+            return exchange.ask(runtime, of(runtime), payload)
+        return own_language(runtime).ask(runtime, payload)
+
+
+def find_provider(runtime: Runtime, name: str) -> Provider | None:
+    """Return the provider `name`, be it ours, a program, or a `.conf`; None if there is none."""
+    provider = plugins.provider(runtime, name)
+    if provider is not None:
+        return provider
+    variant = models.find_variant(runtime, name)
+    return Described(variant) if variant else None

@@ -1,26 +1,41 @@
-"""What our own providers have in common: an environment names the host, a wire speaks with it."""
+"""Our own providers: an environment names the host, a wire speaks with it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from harness_lib.loop.failures import ProviderError
-from harness_lib.loop.oauth import client
-from harness_lib.loop.oauth.renewal import Login
-from harness_lib.loop.provider_files import keys, models
+from harness_lib.loop.oauth import tokens
+from harness_lib.loop.oauth.tokens import Login
+from harness_lib.loop.providers import keys, models
 from harness_lib.loop.wires import exchange
-from harness_lib.loop.wires.endpoint import Endpoint, Wire
+from harness_lib.loop.wires.answer import Endpoint, WireName, complete
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from harness_lib.loop.piped import Json
-    from harness_lib.loop.provider_files.variants import Variant
+    from harness_lib.loop.providers.models import Variant
     from harness_lib.loop.runtime import Runtime
+
 
 # What every model can give out.
 _UNKNOWN_OUTPUT = 8192
+_ANTHROPIC_HOST = "https://api.anthropic.com/"
+_ANTHROPIC_VARIABLES = """\
+ANTHROPIC_API_KEY      API key (required)
+ANTHROPIC_API_URL      API endpoint (https://api.anthropic.com/v1/messages)
+ANTHROPIC_API_VERSION  API version (2023-06-01)
+ANTHROPIC_MAX_TOKENS   max response tokens (the model's)
+"""
+_OPENAI_HOST = "https://api.openai.com/"
+_OPENAI_VARIABLES = """\
+OPENAI_API_KEY      API key (required for OpenAI, optional for local servers)
+OPENAI_API_URL      API endpoint (https://api.openai.com/v1/responses; elsewhere chat completions)
+OPENAI_MAX_TOKENS   max response tokens (the model's)
+"""
 
 
 @dataclass(frozen=True)
@@ -97,8 +112,8 @@ def number(env: dict[str, str], name: str) -> int:
     return int(text)
 
 
-def _wire(name: str) -> Wire | None:
-    wires: dict[str, Wire | None] = {
+def _wire(name: str) -> WireName | None:
+    wires: dict[str, WireName | None] = {
         "": None,
         "anthropic": "anthropic",
         "responses": "responses",
@@ -111,9 +126,9 @@ def _wire(name: str) -> Wire | None:
 
 def _login(runtime: Runtime, variant: Variant | None) -> Login | None:
     """Return the login of a variant that has one. Raises ProviderError where nobody is logged in."""
-    if variant is None or not client.is_used(variant):
+    if variant is None or not tokens.has_login(variant):
         return None
-    login = Login(runtime, client.of(variant))
+    login = Login(runtime, tokens.client_of(variant))
     login.check()
     return login
 
@@ -137,3 +152,76 @@ def _environment(runtime: Runtime, protocol: str, variant: Variant, login: Login
         f"{prefix}_AUTH_HEADER": "authorization: (login)" if login else "",
     }
     return {**runtime.env, **changed}
+
+
+def _anthropic_ready(env: dict[str, str]) -> bool:
+    return bool(env.get("ANTHROPIC_API_KEY"))
+
+
+def _anthropic_endpoint(env: dict[str, str], stored: str) -> Endpoint:
+    url = complete(env.get("ANTHROPIC_API_URL") or f"{_ANTHROPIC_HOST}v1/messages", "/v1/messages")
+    return Endpoint(
+        provider="anthropic",
+        wire="anthropic",
+        url=url,
+        model="",
+        max_tokens=number(env, "ANTHROPIC_MAX_TOKENS"),
+        headers=_anthropic_headers(env, stored),
+        # Hosts that only speak its language may refuse the fields of its cache.
+        cached=url.startswith(_ANTHROPIC_HOST) or env.get("ANTHROPIC_PROMPT_CACHE") == "1",
+    )
+
+
+def _anthropic_headers(env: dict[str, str], stored: str) -> dict[str, str]:
+    headers = {"anthropic-version": env.get("ANTHROPIC_API_VERSION") or "2023-06-01"}
+    if env.get("ANTHROPIC_BETA"):
+        headers["anthropic-beta"] = env["ANTHROPIC_BETA"]
+    name, separator, value = env.get("ANTHROPIC_AUTH_HEADER", "").partition(":")
+    if separator:
+        return {**headers, name.strip(): value.strip()}
+    key = (env.get("ANTHROPIC_API_KEY") or stored).strip()
+    if not key:
+        raise ProviderError("ANTHROPIC_API_KEY is not set. Set it, or run: hs auth set anthropic")
+    return {**headers, "x-api-key": key}
+
+
+ANTHROPIC = Hosted(
+    name="anthropic",
+    description="Anthropic Messages API",
+    default_model="claude-sonnet-4-6",
+    variables=_ANTHROPIC_VARIABLES,
+    is_ready=_anthropic_ready,
+    endpoint=_anthropic_endpoint,
+)
+
+
+def _openai_ready(env: dict[str, str]) -> bool:
+    return bool(env.get("OPENAI_API_KEY") or env.get("OPENAI_API_URL"))
+
+
+def _openai_endpoint(env: dict[str, str], stored: str) -> Endpoint:
+    named = env.get("OPENAI_API_URL") or f"{_OPENAI_HOST}v1/responses"
+    url = complete(named, "/v1/responses" if named.startswith(_OPENAI_HOST) else "/v1/chat/completions")
+    key = (env.get("OPENAI_API_KEY") or stored).strip()
+    return Endpoint(
+        provider="openai",
+        wire=_openai_wire(url),
+        url=url,
+        model="",
+        max_tokens=number(env, "OPENAI_MAX_TOKENS"),
+        headers={"authorization": f"Bearer {key}"} if key else {},
+    )
+
+
+def _openai_wire(url: str) -> WireName:
+    return "responses" if urlsplit(url).path.rstrip("/").endswith("/responses") else "chat"
+
+
+OPENAI = Hosted(
+    name="openai",
+    description="OpenAI Responses, and chat completions of compatible servers",
+    default_model="gpt-4o",
+    variables=_OPENAI_VARIABLES,
+    is_ready=_openai_ready,
+    endpoint=_openai_endpoint,
+)

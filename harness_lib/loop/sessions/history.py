@@ -1,16 +1,22 @@
 """Tell the model a session: every call answered once, right behind the message that made it.
 
-Hosts refuse a history in which that is not so for ever, whatever killed the run that left it.
+Hosts refuse a history in which that is not so for ever, whatever killed the run that left it. An answer as
+its host wrote it is kept beside the Markdown: signed thinking and encrypted reasoning survive there. It
+counts for the same wire, provider and model only, and as long as nobody has edited the Markdown.
 """
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, replace
+from typing import Any
 
-from harness_lib.loop import names
-from harness_lib.loop.piped import Json
+from harness_lib.loop import disk
+from harness_lib.loop.piped import Json, as_object, dumps
 from harness_lib.loop.sessions import context
 from harness_lib.loop.sessions.message import Block, Call, Message, Text
+from harness_lib.loop.sessions.session import Session
+from harness_lib.system.files import atomic
 
 INTERRUPTED = "interrupted: this call did not finish, and may have done part of its work."
 
@@ -63,9 +69,9 @@ def entries(messages: list[Message], native: dict[int, list[Json]]) -> list[Entr
 
 def _replayable(block: Block) -> Block:
     """Return `block`; a call whose name no host takes back, by another one."""
-    if not isinstance(block, Call) or block.name == names.for_hosts(block.name):
+    if not isinstance(block, Call) or block.name == disk.for_hosts(block.name):
         return block
-    return replace(block, name=names.for_hosts(block.name))
+    return replace(block, name=disk.for_hosts(block.name))
 
 
 def _answers(calls: list[Call], messages: list[Message], first: int) -> list[Answered]:
@@ -84,3 +90,46 @@ def _answer(call: Call, message: Message | None) -> Answered:
     if message is None:
         return Answered(call, INTERRUPTED, error=True)
     return Answered(call, message.body, error=message.fields.get("error") == "true")
+
+
+def save_native(
+    session: Session, message: Message, speaker: tuple[str, str, str], blocks: list[Json]
+) -> None:
+    """Keep `blocks`, the native form of `message`; `speaker` is wire, provider and model."""
+    directory = session.directory / "native"
+    value = {"speaker": list(speaker), "sha256": _hash(message), "blocks": blocks}
+    path = directory / f"{message.seq:04d}.json"
+    with session.writing():
+        directory.mkdir(mode=0o700, exist_ok=True)
+        atomic.write(path, dumps(value).encode(), durable=False, mode=0o600)
+
+
+def load_native(
+    session: Session, messages: list[Message], speaker: tuple[str, str, str], kept: dict[str, Any]
+) -> dict[int, list[Json]]:
+    """Return by number what may be replayed to `speaker`; `kept` remembers files that were read before."""
+    known: dict[tuple[str, int], Json | None] = kept.setdefault("native", {})
+    replayable: dict[int, list[Json]] = {}
+    for message in messages:
+        if message.role != "assistant":
+            continue
+        key = (session.id, message.seq)
+        if key not in known:
+            known[key] = _read_native(session, message.seq)
+        value = known[key]
+        if value and value.get("speaker") == list(speaker) and value.get("sha256") == _hash(message):
+            replayable[message.seq] = value["blocks"]
+    return replayable
+
+
+def _read_native(session: Session, seq: int) -> Json | None:
+    try:
+        text = (session.directory / "native" / f"{seq:04d}.json").read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None
+    value = as_object(text)
+    return value if value and isinstance(value.get("blocks"), list) else None
+
+
+def _hash(message: Message) -> str:
+    return hashlib.sha256(message.body.encode("utf-8", "replace")).hexdigest()

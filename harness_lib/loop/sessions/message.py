@@ -1,7 +1,7 @@
 """A message: one Markdown file with frontmatter, which every engine of the protocol reads.
 
-The codec in both directions. A call stands in a fence; where text holds such a fence too, ours are longer and
-the frontmatter says how long, so that what the model has only quoted is never run.
+The codec in both directions. A call stands in a fence; where text holds such a fence too, ours are longer
+and the frontmatter says how long, so that what the model has only quoted is never run.
 """
 
 from __future__ import annotations

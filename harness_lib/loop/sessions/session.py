@@ -10,7 +10,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 
 from harness_lib.errors import EnvSetupError, HeldError, RefusedError
-from harness_lib.loop import conf, processes
+from harness_lib.loop import disk, processes
 from harness_lib.loop.sessions.message import Message, parse, render
 from harness_lib.loop.stream import Stream
 from harness_lib.system.files import advisory, atomic
@@ -42,7 +42,7 @@ class Session:
     @cached_property
     def conf(self) -> dict[str, str]:
         """What `session.conf` says."""
-        return conf.read(self.directory / "session.conf")
+        return disk.read_conf(self.directory / "session.conf")
 
     @property
     def cwd(self) -> Path:
@@ -99,9 +99,9 @@ class Session:
     def goes_on_with(self, provider: str, model: str) -> None:
         """Let whoever opens it again go on with this provider and model."""
         path = self.directory / "session.conf"
-        written = conf.read(path) | {"provider": provider, "model": model}
+        written = disk.read_conf(path) | {"provider": provider, "model": model}
         with self.writing():
-            atomic.write(path, conf.render(written).encode(), durable=False, mode=_PRIVATE)
+            atomic.write(path, disk.render_conf(written).encode(), durable=False, mode=_PRIVATE)
 
     def files(self) -> list[Path]:
         """Return the message files, by number and then by name."""

@@ -1,20 +1,52 @@
-"""The stage `assemble`: the history and the tools, as the provider's wire wants them."""
+"""The stages `start`, `assemble` and `error`: what the model is told with a request."""
 
 from __future__ import annotations
 
+import os
 import re
+from pathlib import Path
 
+from harness_lib.loop import disk, processes, trust
 from harness_lib.loop.failures import HookError, ProviderError
 from harness_lib.loop.mcp.tools import known, prepare
 from harness_lib.loop.piped import Json, Piped, as_object
 from harness_lib.loop.plugins import Tool
 from harness_lib.loop.providers import endpoints
 from harness_lib.loop.runtime import Runtime
-from harness_lib.loop.sessions import history, native
+from harness_lib.loop.sessions import history
+from harness_lib.loop.tools import skills
 from harness_lib.loop.wires import exchange
 
 # What both wires take; a host refuses every request in which one tool has another.
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_AGENTS_LIMIT = 32 * 1024
+_HEAD = (
+    "These skills hold instructions for particular work. "
+    "When a task matches a description, load the skill by the tool `skill` before you begin."
+)
+
+
+def start(runtime: Runtime, piped: Piped) -> Piped:  # noqa: ARG001
+    """Go on to `assemble`."""
+    return {**(as_object(piped) or {}), "next_state": "assemble"}
+
+
+def display(runtime: Runtime, piped: Piped) -> Piped:
+    """Turn the error into the output of the run."""
+    error = (as_object(piped) or {}).get("error")
+    text = str(error) if error else f"hook pipeline failed (check {runtime.env['HARNESS_LOG']})"
+    runtime.stream.emit("error", message=text)
+    return {"output": f"error: {text}"}
+
+
+def tell_typed(runtime: Runtime, piped: Piped) -> Piped:
+    """Put it into the session: here every call has its result, so a user message may follow."""
+    if runtime.session is not None and runtime.typed_meanwhile is not None:
+        # What was taken is nowhere else.
+        with processes.uninterrupted():
+            for text in runtime.typed_meanwhile():
+                runtime.session.append("user", {}, skills.called(runtime, text))
+    return piped
 
 
 def messages(runtime: Runtime, piped: Piped) -> Piped:
@@ -28,7 +60,7 @@ def messages(runtime: Runtime, piped: Piped) -> Piped:
         return {**payload, "messages": []}
     conversation = runtime.session.messages()
     speaker = (endpoint.wire, endpoint.provider, endpoint.model)
-    replayed = native.load(runtime.session, conversation, speaker, runtime.kept)
+    replayed = history.load_native(runtime.session, conversation, speaker, runtime.kept)
     return {
         **payload,
         "messages": exchange.wire(endpoint.wire).messages(history.entries(conversation, replayed)),
@@ -61,3 +93,66 @@ def schema_of(runtime: Runtime, name: str, tool: Tool) -> Json | None:
         why = f"its schema has the name {other}" if other != name else "no host takes such a name"
         runtime.notice(f"the tool {name} is left out: {why}.")
     return None
+
+
+def prompts(runtime: Runtime, piped: Piped) -> Piped:
+    """Set `system` to the prompts of all sources and the instructions here, and go on to `send`."""
+    asked = runtime.system
+    parts = [_read_prompt(path) for path in _fragments(runtime)] if asked is None else [asked.strip()]
+    parts += [_read_prompt(path, _AGENTS_LIMIT) for path in instructions(runtime)]
+    system = "\n\n".join(part for part in parts if part)
+    return {**(as_object(piped) or {}), "system": system, "next_state": "send"}
+
+
+def instructions(runtime: Runtime) -> list[Path]:
+    """Return the AGENTS.md of home, then one for each directory from the repository's root to the session's.
+
+    CLAUDE.md counts where there is none. A link out of the project counts as none: it could lead to a secret.
+    """
+    files = [path] if (path := runtime.home.parent / "AGENTS.md").is_file() else []
+    work_directory = runtime.work_directory.resolve()
+    root = trust.project_root(runtime, work_directory)
+    way = (*reversed(work_directory.parents), work_directory)
+    for directory in way[way.index(root) :]:
+        for name in ("AGENTS.md", "CLAUDE.md"):
+            path = directory / name
+            if path.is_file():
+                if trust.is_text_of(root, path) and path not in files:
+                    files.append(path)
+                break
+    return files
+
+
+def _fragments(runtime: Runtime) -> list[Path]:
+    return [
+        path
+        for source in runtime.sources
+        for name in disk.visible_names(f"{source}{os.sep}prompts")
+        if name.endswith(".md")
+        and trust.has_text(trust.project_of_source(runtime, source), path := Path(source, "prompts", name))
+    ]
+
+
+def _read_prompt(path: Path, limit: int | None = None) -> str:
+    """Return the text of `path`, at most `limit` bytes; what cannot be read says nothing."""
+    try:
+        with path.open("rb") as stream:
+            data = stream.read() if limit is None else stream.read(limit + 1)
+    except OSError:
+        return ""
+    text = data[:limit].decode("utf-8", "replace").strip()
+    return f"{text}\n[{path} goes on; read the file for the rest]" if limit and len(data) > limit else text
+
+
+def catalogue(runtime: Runtime, piped: Piped) -> Piped:
+    """Append the catalogue of skills to `system`."""
+    payload = as_object(piped) or {}
+    available = skills.every(runtime)
+    if not available:
+        return payload
+    lines = [
+        f'<skill name="{skill.name}" path="{skill.path}">\n{skill.description}\n</skill>'
+        for skill in available.values()
+    ]
+    text = "\n".join([_HEAD, "", "<available-skills>", *lines, "</available-skills>"])
+    return {**payload, "system": "\n\n".join(part for part in (payload.get("system"), text) if part)}

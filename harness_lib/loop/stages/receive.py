@@ -5,14 +5,13 @@ from __future__ import annotations
 import uuid
 from dataclasses import replace
 
-from harness_lib.loop import names, plugins
+from harness_lib.loop import disk, plugins
 from harness_lib.loop.failures import HookError, ProviderError
 from harness_lib.loop.piped import Json, Piped, as_object
-from harness_lib.loop.provider_files import models
-from harness_lib.loop.provider_files.models import Usage
-from harness_lib.loop.providers import endpoints
+from harness_lib.loop.providers import endpoints, models
+from harness_lib.loop.providers.models import Usage
 from harness_lib.loop.runtime import Runtime
-from harness_lib.loop.sessions import native
+from harness_lib.loop.sessions import history
 from harness_lib.loop.sessions.message import Call, Message, render_blocks
 from harness_lib.loop.stages import tool_calls
 from harness_lib.loop.wires import exchange
@@ -60,7 +59,7 @@ def _repeatable(answer: Answer) -> Answer:
             repeatable = replace(block, id=f"call_{uuid.uuid4().hex}")
         if isinstance(repeatable, Call):
             known.add(repeatable.id)
-            name = names.for_hosts(repeatable.name)
+            name = disk.for_hosts(repeatable.name)
             repeatable = repeatable if name == repeatable.name else replace(repeatable, name=name)
         blocks.append(repeatable)
     return answer if blocks == answer.blocks else replace(answer, blocks=blocks, native=None)
@@ -69,7 +68,7 @@ def _repeatable(answer: Answer) -> Answer:
 def _write(runtime: Runtime, answer: Answer, speaker: tuple[str, str, str]) -> None:
     message = write(runtime, answer, runtime.model, _cost(runtime, answer, speaker[-1]))
     if answer.native and message is not None and runtime.session is not None:
-        native.save(runtime.session, message, speaker, answer.native)
+        history.save_native(runtime.session, message, speaker, answer.native)
 
 
 def write(runtime: Runtime, answer: Answer, model: str, spent: dict[str, str]) -> Message | None:

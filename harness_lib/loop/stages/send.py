@@ -1,17 +1,37 @@
-"""The stage `send`: ask the provider."""
+"""The stage `send`: ask the provider, behind a summary where the session fills its model's context.
+
+The messages stay where they are; `NNNN-summary.md` names the first that is still told (`keep`). A summary
+that does not help is not tried again in the same turn, or it would cost a request before every request.
+"""
 
 from __future__ import annotations
 
-from harness_lib.loop import compaction
+from dataclasses import replace
+
 from harness_lib.loop.failures import ContextError, HookError, ProviderError
 from harness_lib.loop.piped import Json, Piped, as_object
-from harness_lib.loop.providers import endpoints
+from harness_lib.loop.providers import endpoints, models
+from harness_lib.loop.providers.models import Usage
 from harness_lib.loop.runtime import Runtime
-from harness_lib.loop.sessions import accounts
+from harness_lib.loop.sessions import context, history
+from harness_lib.loop.sessions.context import Cut
+from harness_lib.loop.sessions.message import Message
 from harness_lib.loop.sessions.session import SIZE_LIMIT
 from harness_lib.loop.wires import exchange
+from harness_lib.loop.wires.answer import Endpoint
 
 _DEFAULT_TURNS = 100
+_FULL = 0.8
+_HELPS = 0.8
+_MARGIN = 20
+_LEAST_OUTPUT = 1024
+_ASKED = (
+    "The conversation has become too long. Write a summary that will take the place of everything above: "
+    "what was asked for, word for word where it matters, what was decided and why, what was done and how it "
+    "came out, what is left to do, and every name, path, number and error that is still needed. "
+    "Call no tool; answer with the summary alone."
+)
+_HEAD = "Summary of the conversation so far, whose messages are left out:"
 
 
 def send(runtime: Runtime, piped: Piped) -> Piped:
@@ -20,7 +40,7 @@ def send(runtime: Runtime, piped: Piped) -> Piped:
     if payload is None:
         raise HookError("no payload came in", {"error": "The stage `assemble` ended without a JSON object."})
     _check_limits(runtime)
-    if compaction.is_due(runtime) and compaction.compact(runtime, payload):
+    if is_due(runtime) and compact(runtime, payload):
         return {"next_state": "assemble"}
     runtime.requests += 1
     runtime.stream.empty()
@@ -28,7 +48,7 @@ def send(runtime: Runtime, piped: Piped) -> Piped:
         answer = _ask(runtime, payload)
     except ContextError as error:
         # Once: what is too long behind a summary, too, no second one makes short.
-        if not runtime.kept.get("overflowed") and compaction.compact(runtime, payload):
+        if not runtime.kept.get("overflowed") and compact(runtime, payload):
             runtime.kept["overflowed"] = True
             runtime.requests -= 1
             return {"next_state": "assemble"}
@@ -41,7 +61,7 @@ def send(runtime: Runtime, piped: Piped) -> Piped:
 
 def _ask(runtime: Runtime, payload: Json) -> Json:
     if endpoints.is_hosted(runtime):
-        return exchange.ask(runtime, compaction.fitted(runtime, endpoints.of(runtime)), payload)
+        return exchange.ask(runtime, fitted(runtime, endpoints.of(runtime)), payload)
     answer: Json = endpoints.own_language(runtime).ask(runtime, payload)
     return answer
 
@@ -64,7 +84,7 @@ def _check_limits(runtime: Runtime) -> None:
     most = runtime.env.get("HARNESS_MAX_COST", "")
     if not most or not runtime.requests:
         return
-    account = accounts.total(runtime.turn_messages())
+    account = context.total(runtime.turn_messages())
     if account.cost is None:
         # Going on could cost anything.
         _end(runtime, "max_cost", f"--max-cost cannot be kept: no price is known for {runtime.model}")
@@ -86,3 +106,89 @@ def limit(runtime: Runtime) -> int:
     """Return how many requests a turn may have."""
     text = runtime.env["HARNESS_MAX_TURNS"]
     return int(text) if text.isascii() and text.isdigit() else _DEFAULT_TURNS
+
+
+def is_due(runtime: Runtime) -> bool:
+    """Return whether the session fills more of the model's context than it should."""
+    if not endpoints.is_hosted(runtime):
+        # Who keeps the conversation itself also makes room in it.
+        return False
+    limit = models.of(runtime).context
+    return bool(limit and runtime.session) and _tokens(runtime) > limit * _FULL
+
+
+def compact(runtime: Runtime, payload: Json) -> bool:
+    """Write a summary of the older part; return whether there is one now. What is wrong is shown."""
+    if runtime.session is None or runtime.kept.get("summary failed") == runtime.first:
+        return False
+    problem = _summarise(runtime, runtime.session.messages(), payload)
+    if problem:
+        runtime.kept["summary failed"] = runtime.first
+        runtime.notice(f"the conversation is not summarised: {problem}")
+    return not problem
+
+
+def fitted(runtime: Runtime, endpoint: Endpoint) -> Endpoint:
+    """Return `endpoint` with no more output than the context has room for: hosts refuse the sum of both."""
+    limit = models.of(runtime, endpoint.model).context
+    if not limit or runtime.session is None:
+        return endpoint
+    room = limit - limit // _MARGIN - _tokens(runtime)
+    return replace(endpoint, max_tokens=min(endpoint.max_tokens, max(room, _LEAST_OUTPUT)))
+
+
+def _tokens(runtime: Runtime) -> int:
+    return context.tokens(runtime.session.messages()) if runtime.session else 0
+
+
+def _summarise(runtime: Runtime, messages: list[Message], payload: Json) -> str:
+    """Return why there is no summary, or "" where one was written."""
+    limit = models.of(runtime).context
+    seen = context.view(messages)
+    before = context.guess([*([seen.summary] if seen.summary else []), *seen.messages])
+    cut = context.cut(messages, limit or before)
+    if cut is None or context.guess(cut.older) < before * (1 - _HELPS):
+        return "there is too little that a summary could stand for."
+    try:
+        text, fields = _ask_summary(runtime, cut, payload)
+    except ProviderError as error:
+        return str(error)
+    if not text.strip():
+        return "the model has written none."
+    body = "\n\n".join(part for part in (_HEAD, text.strip(), context.carried(cut.older)) if part)
+    kept = [message for message in seen.messages if message.seq >= cut.keep]
+    after = context.guess([Message(0, "summary", body), *kept])
+    if after > before * _HELPS or (limit and after > limit * _FULL):
+        return "the summary is too long to help."
+    assert runtime.session is not None
+    message = runtime.session.append("summary", {**fields, "keep": f"{cut.keep:04d}"}, body)
+    runtime.log(
+        f"hs: the conversation was summarised, {before} tokens to {after} ({message.seq:04d}-summary.md)."
+    )
+    runtime.stream.emit("summary", seq=f"{message.seq:04d}")
+    return ""
+
+
+def _ask_summary(runtime: Runtime, cut: Cut, payload: Json) -> tuple[str, dict[str, str]]:
+    """Return the model's summary and what it has cost. Its request begins as the others, from the cache."""
+    endpoint = endpoints.of(runtime)
+    wire = exchange.wire(endpoint.wire)
+    assert runtime.session is not None
+    speaker = (endpoint.wire, endpoint.provider, endpoint.model)
+    replayed = history.load_native(runtime.session, cut.older, speaker, runtime.kept)
+    entries = [*history.entries(cut.older, replayed), history.User(_ASKED)]
+    answer = wire.answer(
+        exchange.ask(
+            runtime, fitted(runtime, endpoint), {**payload, "messages": wire.messages(entries)}, quiet=True
+        )
+    )
+    used = Usage(answer.tokens_in, answer.tokens_out, answer.tokens_cached, answer.tokens_cache_write)
+    spent = models.of(runtime, endpoint.model).cost(used)
+    fields = {
+        "model": endpoint.model,
+        "provider": endpoint.provider,
+        "tokens_in": str(used.tokens_in),
+        "tokens_out": str(used.tokens_out),
+        **({} if spent is None else {"cost": f"{spent:.6f}"}),
+    }
+    return ("" if answer.stop == "length" else answer.text), fields

@@ -1,20 +1,38 @@
-"""The stages `tool_exec` and `tool_done`: run the first call of the queue, save what it came to."""
+"""The stages `tool_exec` and `tool_done`: run the first call of the queue, save what it came to.
+
+Calls of one answer that only read, and subagents, run at the same time. Everything else is run in the order
+of the answer, and so is everything where a hook of a source stands before the tools: it is promised to see
+each call before it runs. A model that goes round in circles is ended: each request would cost.
+"""
 
 from __future__ import annotations
 
-from harness_lib.loop import approval, gate, outside, plugins, repetition, side_by_side
+import hashlib
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import takewhile
+from typing import Any, TypeVar
+
+from harness_lib.loop import approval, gates, plugins, processes
 from harness_lib.loop.asking import Question
-from harness_lib.loop.failures import HookError
-from harness_lib.loop.names import is_name
-from harness_lib.loop.piped import Json, Piped, as_object
+from harness_lib.loop.disk import is_name
+from harness_lib.loop.failures import HookError, Interrupted
+from harness_lib.loop.mcp import tools
+from harness_lib.loop.piped import Json, Piped, as_object, dumps
 from harness_lib.loop.plugins import Result
 from harness_lib.loop.runtime import Runtime
+from harness_lib.loop.tools import builtin
 
 _SHOWN_LINES = 30
 _SPENT = ("tokens_in", "tokens_out", "cost")
-
 # The input that was run, and what came of it.
 Outcome = tuple[Json, Result]
+_READERS = 8
+SUBAGENTS = 4
+T = TypeVar("T")
+U = TypeVar("U")
+MOST = 5
 
 
 def execute(runtime: Runtime, piped: Piped) -> Piped:
@@ -44,7 +62,7 @@ def _outcome(runtime: Runtime, queue: list[Json]) -> Outcome:
     answer = (runtime.first, runtime.requests)
     of, ready = runtime.kept.get("ready") or (answer, [])
     if of != answer or not ready or ready[0][0] != queue[0]:
-        calls = side_by_side.first(runtime, queue)
+        calls = at_once(runtime, queue)
         ready = list(zip(calls, _run_all(runtime, calls), strict=True))
     runtime.kept["ready"] = answer, ready[1:]
     outcome: Outcome = ready[0][1]
@@ -69,23 +87,23 @@ def _run_all(runtime: Runtime, calls: list[Json]) -> list[Outcome]:
             return verdict.input, _denied(verdict)
         return verdict.input, run(runtime, str(calls[place].get("name") or ""), verdict.input)
 
-    most = side_by_side.limit(runtime, calls[0])
-    return side_by_side.run(runtime, range(len(calls)), work, most)
+    most = most_at_once(runtime, calls[0])
+    return run_at_once(runtime, range(len(calls)), work, most)
 
 
-def decide(runtime: Runtime, call: Json) -> gate.Verdict:
+def decide(runtime: Runtime, call: Json) -> gates.Verdict:
     """Return what the gates say to `call`, or a person to whom they leave it: allow or deny."""
-    verdict = gate.ask(runtime, call)
+    verdict = gates.ask_gates(runtime, call)
     if verdict.decision != "ask":
         return verdict
     who = runtime.session.id if runtime.session and runtime.env.get("HARNESS_PARENT") else ""
     name, call_id = str(call.get("name") or ""), str(call.get("id") or "")
-    place = outside.directories(runtime, verdict.input)
+    place = gates.outside_project(runtime, verdict.input)
     answer = approval.put(runtime, Question(name, verdict.input, verdict.reason, who, call_id, place))
-    return gate.Verdict("allow" if answer.allowed else "deny", answer.reason, verdict.input)
+    return gates.Verdict("allow" if answer.allowed else "deny", answer.reason, verdict.input)
 
 
-def _denied(verdict: gate.Verdict) -> Result:
+def _denied(verdict: gates.Verdict) -> Result:
     """Return what the model is told of a call that may not run."""
     return Result(f"error: denied: {verdict.reason or 'no reason was given'}", error=True)
 
@@ -105,12 +123,12 @@ def save(runtime: Runtime, piped: Piped) -> Piped:
         raise HookError("no result came in", {"error": "The stage `tool_exec` ended without a JSON object."})
     record(runtime, done)
     left = done.get("tool_calls") or []
-    if repetition.is_endless(runtime, done):
+    if is_endless(runtime, done):
         runtime.kept["endless"] = str(done.get("name", ""))
     if not left and (name := runtime.kept.pop("endless", "")):
         # Behind the last call of the answer: a history with open ones would be told as interrupted.
         message = (
-            f"The same call of {name} has had the same result {repetition.MOST} times; the turn ends. "
+            f"The same call of {name} has had the same result {MOST} times; the turn ends. "
             "Say what to do differently to go on."
         )
         raise HookError(message, {"error": message})
@@ -144,3 +162,89 @@ def show(runtime: Runtime, name: str, tool_input: Json, result: Result) -> None:
     )
     runtime.log(text)
     runtime.stream.emit("tool_output", text=text)
+
+
+def at_once(runtime: Runtime, queue: list[Any]) -> list[Json]:
+    """Return the calls at the beginning of `queue` that may run at the same time; at least one."""
+    kind = _kind(runtime, queue[0])
+    if not kind or any(not plugin.is_ours for plugin in runtime.table.of("hooks.d", "tool_exec")):
+        return queue[:1]
+    return list(takewhile(lambda call: isinstance(call, dict) and _kind(runtime, call) == kind, queue))
+
+
+def run_at_once(runtime: Runtime, items: Sequence[T], work: Callable[[T], U], most: int) -> list[U]:
+    """Return what `work` makes of each, in their order, at most so many at once.
+
+    Ctrl-C ends the programs of all of them before it goes on as Interrupted; said twice, at once.
+    """
+    if len(items) == 1:
+        return [work(items[0])]
+    # Imported here: most answers have one call.
+    from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait  # noqa: PLC0415
+
+    stopped = threading.Event()
+
+    def stoppable(each: T) -> U:
+        with processes.ended_by(stopped):
+            return work(each)
+
+    with ThreadPoolExecutor(min(most, len(items))) as pool:
+        try:
+            futures = [pool.submit(stoppable, each) for each in items]
+            wait(futures, return_when=FIRST_EXCEPTION)
+            return [future.result() for future in futures]
+        except BaseException:
+            stopped.set()
+            tools.cancel(runtime)
+            try:
+                pool.shutdown(cancel_futures=True)
+            except Interrupted:
+                processes.kill_all()
+                raise
+            raise
+
+
+def most_at_once(runtime: Runtime, call: Json) -> int:
+    """Return how many calls of its kind may run at once."""
+    return SUBAGENTS if _kind(runtime, call) == "agent" else _READERS
+
+
+def _kind(runtime: Runtime, call: Json) -> str:
+    name = str(call.get("name") or "")
+    plugin = runtime.table.find("tools", name)
+    if name == "agent" and plugin is not None and plugin.is_ours:
+        # Under a limit of cost each has to know what the one before has left.
+        return "" if runtime.env.get("HARNESS_MAX_COST") else "agent"
+    return "reads" if plugins.only_reads(runtime, name) else ""
+
+
+@dataclass
+class Outcomes:
+    """What the calls of a turn have come to: all that were seen, and how often since the last new one."""
+
+    turn: int
+    seen: set[str] = field(default_factory=set)
+    again: dict[str, int] = field(default_factory=dict)
+    # The answer in which each was last counted: equal calls of one answer are one repetition.
+    counted: dict[str, int] = field(default_factory=dict)
+
+
+def is_endless(runtime: Runtime, done: Json) -> bool:
+    """Note what a call came to; return whether it was so in MOST answers, with nothing new in between."""
+    known = runtime.kept.get("outcomes")
+    if known is None or known.turn != runtime.first:
+        known = runtime.kept["outcomes"] = Outcomes(runtime.first)
+    outcome = _digest(done)
+    if outcome not in known.seen:
+        known.seen.add(outcome)
+        known.again.clear()
+    if known.counted.get(outcome) != runtime.requests or outcome not in known.again:
+        known.counted[outcome] = runtime.requests
+        known.again[outcome] = known.again.get(outcome, 0) + 1
+    return known.again[outcome] >= MOST
+
+
+def _digest(done: Json) -> str:
+    result = builtin.without_place(str(done.get("result", "")))
+    text = dumps([done.get("name"), done.get("input"), result, bool(done.get("error"))])
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -11,9 +11,9 @@ from harness_lib.loop import approval, asking, processes
 from harness_lib.loop.piped import as_object
 from harness_lib.loop.plugins import Result
 from harness_lib.loop.runtime import ACCOUNT_FILE
-from harness_lib.loop.sessions import accounts
-from harness_lib.loop.sessions.accounts import Account
-from harness_lib.loop.tools import clip
+from harness_lib.loop.sessions import context
+from harness_lib.loop.sessions.context import Account
+from harness_lib.loop.tools import builtin
 from harness_lib.loop.tools.builtin import Builtin, ToolError, text_of
 from harness_lib.loop.wires.answer import count
 from harness_lib.system.install import launcher
@@ -43,7 +43,7 @@ def _execute(runtime: Runtime, tool_input: Json) -> Result:
             notes=runtime.notes,
         )
         spent = _spent(account_file, killed=done.code < 0)
-    text = clip.read(runtime, done.output).rstrip("\n")
+    text = builtin.read_clipped(runtime, done.output).rstrip("\n")
     if done.code != 0:
         failure = f"{text}\n[the subagent failed with exit code {done.code}]".strip()
         return Result(failure, error=True, spent=spent)
@@ -55,16 +55,18 @@ def _spent(path: Path, *, killed: bool) -> dict[str, str]:
     try:
         account = as_object(path.read_text(encoding="utf-8")) or {}
     except (OSError, UnicodeDecodeError):
-        return accounts.fields(Account(cost=None)) if killed else {}
+        return context.account_fields(Account(cost=None)) if killed else {}
     cost = account.get("cost")
     tokens_in, tokens_out = count(account.get("tokens_in")), count(account.get("tokens_out"))
-    return accounts.fields(Account(tokens_in, tokens_out, cost if isinstance(cost, int | float) else None))
+    return context.account_fields(
+        Account(tokens_in, tokens_out, cost if isinstance(cost, int | float) else None)
+    )
 
 
 def _left(runtime: Runtime) -> dict[str, str]:
     """Return the part of the limit of cost that a subagent may use up."""
     most = runtime.env.get("HARNESS_MAX_COST", "")
-    spent = accounts.total(runtime.turn_messages()).cost
+    spent = context.total(runtime.turn_messages()).cost
     if not most or spent is None:
         return {}
     left = float(most) - spent

@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from harness_lib.loop import credentials, processes
 from harness_lib.loop.plugins import Result
-from harness_lib.loop.tools import clip, time_limit
+from harness_lib.loop.tools import builtin
 from harness_lib.loop.tools.builtin import Builtin, ToolError, number_of, text_of
 
 if TYPE_CHECKING:
     from harness_lib.loop.piped import Json
     from harness_lib.loop.runtime import Runtime
 
+
 # Linux takes no single argument of 128 KiB.
 _LONGEST_ARGUMENT = 100_000
+_DEFAULT_SECONDS = 120
 
 
 def _execute(runtime: Runtime, tool_input: Json) -> Result:
-    seconds = number_of(tool_input, "timeout") or time_limit.seconds(runtime.env)
+    seconds = number_of(tool_input, "timeout") or usual_seconds(runtime.env)
     inherited = {**runtime.harness_environment(), "HARNESS_CWD": str(runtime.work_directory)}
     env = credentials.without(runtime, inherited)
     with _command(text_of(tool_input, "command")) as command:
@@ -34,7 +36,7 @@ def _execute(runtime: Runtime, tool_input: Json) -> Result:
             timeout=seconds,
             notes=runtime.notes,
         )
-    text = clip.read(runtime, done.output).rstrip("\n")
+    text = builtin.read_clipped(runtime, done.output).rstrip("\n")
     note = _note(done, seconds)
     return Result("\n".join(part for part in (text, note) if part), error=bool(note))
 
@@ -78,3 +80,9 @@ TOOL = Builtin(
     required=["command"],
     function=_execute,
 )
+
+
+def usual_seconds(env: Mapping[str, str]) -> int:
+    """Return what HARNESS_TOOL_TIMEOUT in `env` says, two minutes otherwise."""
+    text = env.get("HARNESS_TOOL_TIMEOUT", "")
+    return int(text) if text.isascii() and text.isdigit() and int(text) else _DEFAULT_SECONDS

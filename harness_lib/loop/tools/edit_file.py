@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from harness_lib.loop.plugins import Result
-from harness_lib.loop.tools import anchors, clip, files
+from harness_lib.loop.tools import builtin, files
 from harness_lib.loop.tools.builtin import Builtin, ToolError, path_of
 
 if TYPE_CHECKING:
@@ -40,9 +40,9 @@ def _execute(runtime: Runtime, tool_input: Json) -> Result:
     edited = _apply(lines, changes)
     ends = "\n" if edited and (text.endswith("\n") or not text) else ""
     files.write(path, "\n".join(edited) + ends)
-    shown = f"\n{anchors.show(edited)}" if len(edited) <= _SHOWN_LINES else ""
+    shown = f"\n{files.anchored(edited)}" if len(edited) <= _SHOWN_LINES else ""
     report = f"edited {tool_input['path']}: {len(lines)} lines before, {len(edited)} now{shown}"
-    return Result(clip.text(runtime, report))
+    return Result(builtin.clipped(runtime, report))
 
 
 def _change(edit: Json, lines: list[str]) -> _Change:
@@ -68,13 +68,13 @@ def _change(edit: Json, lines: list[str]) -> _Change:
 
 def _place(anchor: object, lines: list[str]) -> int:
     """Return the index of the line that `anchor` names. Raises ToolError if it is another by now."""
-    parsed = anchors.parse(anchor)
+    parsed = files.parse_anchor(anchor)
     if parsed is None:
         raise ToolError(f"invalid anchor {anchor}: it must be N#HH, as read_file shows it")
     number, expected = parsed
     if not 1 <= number <= len(lines):
         raise ToolError(f"MISMATCH at line {number}: the file has {len(lines)} lines")
-    actual = anchors.letters(lines[number - 1], number)
+    actual = files.anchor_letters(lines[number - 1], number)
     if actual != expected:
         message = f"MISMATCH at line {number}: expected {expected}, got {actual}"
         raise ToolError(f"{message}\n{_around(lines, number)}")
@@ -84,7 +84,7 @@ def _place(anchor: object, lines: list[str]) -> int:
 def _around(lines: list[str], number: int) -> str:
     shown = range(max(1, number - _CONTEXT), min(len(lines), number + _CONTEXT) + 1)
     return "\n".join(
-        f"{'>>> ' if at == number else '    '}{anchors.show([lines[at - 1]], at)}" for at in shown
+        f"{'>>> ' if at == number else '    '}{files.anchored([lines[at - 1]], at)}" for at in shown
     )
 
 
@@ -98,7 +98,7 @@ def _content(value: object) -> list[str]:
         lines = value
     else:
         raise ToolError("content must be a list of lines or a text")
-    return [anchors.strip(line) for line in lines]
+    return [files.without_anchor(line) for line in lines]
 
 
 def _apply(lines: list[str], changes: list[_Change]) -> list[str]:

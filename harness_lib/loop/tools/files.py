@@ -1,12 +1,32 @@
-"""Files of text as tools read and write them: nothing of what they do not change gets lost."""
+"""The tools `read_file`, `write_file` and `replace`, and what `edit_file` shares with them.
+
+Nothing of a file that they do not change gets lost. Anchors of lines, `N#HH`, are a number and two letters
+made from the line; on what has changed they fail. They are bit for bit those of the original: its sessions
+hold them.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from harness_lib.loop.tools.builtin import ToolError
+from harness_lib.loop.plugins import Result
+from harness_lib.loop.tools import builtin
+from harness_lib.loop.tools.builtin import Builtin, ToolError, number_of, path_of, text_of
 from harness_lib.system.files import atomic
+
+if TYPE_CHECKING:
+    from harness_lib.loop.piped import Json
+    from harness_lib.loop.runtime import Runtime
+
+
+_LETTERS = "ZPMQVRWSNKTXJBYH"
+_ASCII = 127
+_ANCHOR = re.compile(r"^(\d+)#([A-Z]{2})$")
+_PREFIX = re.compile(r"^\d+#[ZPMQVRWSNKTXJBYH]{2}:")
+_DEFAULT_LINES = 2000
 
 
 def read(path: Path) -> str:
@@ -37,3 +57,126 @@ def split(text: str) -> list[str]:
     """Return the lines of `text`; a line break at the end ends the last line and begins none."""
     lines = text.split("\n")
     return lines[:-1] if lines[-1] == "" else lines
+
+
+_START, _FACTOR, _MIX, _BITS = 5381, 33, 2654435761, 0xFFFFFFFF
+
+
+def anchor_letters(line: str, number: int) -> str:
+    """Return the two letters of `line`, which stands at `number`."""
+    text = line.replace("\r", "").rstrip(" \t")
+    value = _START
+    for char in text:
+        code = ord(char)
+        value = (value * _FACTOR + (code if code <= _ASCII else 0)) & _BITS
+    # Lines of brackets alone are told apart by where they stand.
+    if not any(char.isascii() and char.isalnum() for char in text):
+        value = (value + number * _MIX) & _BITS
+    return _LETTERS[(value >> 4) & 15] + _LETTERS[value & 15]
+
+
+def anchored(lines: list[str], first: int = 1) -> str:
+    """Return `lines` with their anchors, the first of them at number `first`."""
+    return "\n".join(
+        f"{number}#{anchor_letters(line, number)}:{line}" for number, line in enumerate(lines, first)
+    )
+
+
+def parse_anchor(text: object) -> tuple[int, str] | None:
+    """Return number and letters of an anchor; None if it is none."""
+    match = _ANCHOR.match(text.strip()) if isinstance(text, str) else None
+    return (int(match[1]), match[2]) if match else None
+
+
+def without_anchor(line: str) -> str:
+    """Return `line` without an anchor that a model has copied along."""
+    return _PREFIX.sub("", line)
+
+
+def _read_file(runtime: Runtime, tool_input: Json) -> Result:
+    path = path_of(runtime, tool_input)
+    lines = split(read(path))
+    offset, count = number_of(tool_input, "offset"), number_of(tool_input, "limit")
+    most = _line_limit(runtime)
+    if offset is None and count is None and len(lines) > most:
+        raise ToolError(
+            f"{path} has {len(lines)} lines, more than {most}; read parts of it with offset and limit"
+        )
+    first = offset or 1
+    if first > max(1, len(lines)):
+        raise ToolError(f"offset {first} is behind the last line; {path} has {len(lines)}")
+    shown = anchored(lines[first - 1 : first - 1 + (count or most)], first)
+    return Result(builtin.clipped(runtime, shown))
+
+
+def _line_limit(runtime: Runtime) -> int:
+    text = runtime.env.get("HARNESS_READ_LIMIT", "")
+    return int(text) if text.isascii() and text.isdigit() and int(text) else _DEFAULT_LINES
+
+
+READ_FILE = Builtin(
+    name="read_file",
+    description=(
+        "Read a text file. Each line comes as N#HH:text; N#HH is its anchor, which edit_file takes. "
+        "Long files are read in parts, by offset and limit."
+    ),
+    properties={
+        "path": {"type": "string", "description": "The file"},
+        "offset": {"type": "integer", "description": "The first line, counted from 1"},
+        "limit": {"type": "integer", "description": "How many lines"},
+    },
+    required=["path"],
+    function=_read_file,
+    reads=True,
+)
+
+
+def _write_file(runtime: Runtime, tool_input: Json) -> Result:
+    path, content = path_of(runtime, tool_input), text_of(tool_input, "content")
+    write(path, content)
+    return Result(f"wrote {len(content.encode('utf-8', 'replace'))} bytes to {tool_input['path']}")
+
+
+WRITE_FILE = Builtin(
+    name="write_file",
+    description="Write a file, in place of what is there. Makes the directories above it.",
+    properties={
+        "path": {"type": "string", "description": "The file"},
+        "content": {"type": "string", "description": "All that it shall hold"},
+    },
+    required=["path", "content"],
+    function=_write_file,
+)
+
+
+def _replace(runtime: Runtime, tool_input: Json) -> Result:
+    path, old, new = path_of(runtime, tool_input), text_of(tool_input, "old"), text_of(tool_input, "new")
+    if not old:
+        raise ToolError("old must not be empty; write_file writes a new file")
+    text = read(path)
+    count = text.count(old)
+    if not count:
+        raise ToolError(
+            f"old does not stand in {tool_input['path']}; read it again, spaces and line breaks count"
+        )
+    if count > 1 and tool_input.get("all") is not True:
+        raise ToolError(f"old stands {count} times there; give more of what is around it, or all: true")
+    write(path, text.replace(old, new))
+    return Result(f"replaced {count} time{'s' if count > 1 else ''} in {tool_input['path']}")
+
+
+REPLACE = Builtin(
+    name="replace",
+    description="Replace a text in a file by another one. It must stand there once, unless all is true.",
+    properties={
+        "path": {"type": "string", "description": "The file"},
+        "old": {
+            "type": "string",
+            "description": "The text as it stands there, with all spaces and line breaks",
+        },
+        "new": {"type": "string", "description": "The text in its place"},
+        "all": {"type": "boolean", "description": "Replace every one"},
+    },
+    required=["path", "old", "new"],
+    function=_replace,
+)

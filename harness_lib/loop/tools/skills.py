@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape
 
-from harness_lib.loop import listing, project, remembered, trust
+from harness_lib.loop import disk, trust
 from harness_lib.loop.plugins import Result
 from harness_lib.loop.tools.builtin import Builtin, ToolError, text_of
 from harness_lib.system.place import checkout
@@ -37,14 +37,14 @@ def every(runtime: Runtime) -> dict[str, Skill]:
     A project's takes the place of one of the person's own only when the project is trusted.
     """
     by_name: dict[str, Skill] = {}
-    ours = remembered.of(runtime.kept, _OURS, _read)
+    ours = disk.remembered(runtime.kept, _OURS, _read)
     if ours is not None:
         by_name[ours.name] = ours
     own = set(by_name)
     for directory, owner in _directories(runtime):
-        for name in listing.names(str(directory)):
+        for name in disk.visible_names(str(directory)):
             path = directory / name / "SKILL.md"
-            skill = remembered.of(runtime.kept, path, _read) if project.has(owner, path) else None
+            skill = disk.remembered(runtime.kept, path, _read) if trust.has_text(owner, path) else None
             if skill is None:
                 continue
             if owner is None:
@@ -79,9 +79,9 @@ def called(runtime: Runtime, message: str) -> str:
 def _directories(runtime: Runtime) -> list[tuple[Path, Path | None]]:
     """Return the directories of skills, each with the project that it belongs to."""
     work_directory = runtime.work_directory
-    root = project.root(runtime, work_directory)
+    root = trust.project_root(runtime, work_directory)
     packs = [source for source in runtime.sources if not _is_on_the_way(runtime, source)]
-    directories = [(Path(source, "skills"), project.of_source(runtime, source)) for source in packs]
+    directories = [(Path(source, "skills"), trust.project_of_source(runtime, source)) for source in packs]
     way = (*reversed(work_directory.parents), work_directory)
     person = Path(runtime.env.get("HOME") or runtime.home.parent)
     for directory in way if person in way else [person, *way]:

@@ -9,9 +9,16 @@ from harness_lib.loop.failures import ContextError, ProviderError, TransientErro
 from harness_lib.loop.piped import Json, dumps, parse_object
 from harness_lib.loop.sessions.history import Answered, Assistant, Entry, User
 from harness_lib.loop.sessions.message import Block, Call, Text, Thinking
-from harness_lib.loop.wires.answer import Answer, Shown, as_string, as_table, count, tools_of
-from harness_lib.loop.wires.endpoint import Endpoint
-from harness_lib.loop.wires.overflow import is_overflow
+from harness_lib.loop.wires.answer import (
+    Answer,
+    Endpoint,
+    Shown,
+    as_string,
+    as_table,
+    count,
+    is_overflow,
+    tools_of,
+)
 
 _STOPS = {
     "end_turn": "end",

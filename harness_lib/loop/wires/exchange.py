@@ -1,20 +1,27 @@
-"""A request and its answer, over whichever wire; what streams in goes to the session's events."""
+"""A request and its answer, over whichever wire; what streams in goes to the session's events.
+
+What may pass is asked again: with the pause that the host asks for, or growing ones, and not for ever.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from harness_lib.loop.failures import ProviderError, TransientError, UnauthorizedError
 from harness_lib.loop.piped import Json, parse_object, writable
-from harness_lib.loop.wires import anthropic, chat, responses, retry
+from harness_lib.loop.wires import anthropic, chat, responses
 from harness_lib.loop.wires.answer import Wire
 
 if TYPE_CHECKING:
     from harness_lib.loop.runtime import Runtime
-    from harness_lib.loop.wires.endpoint import Endpoint
+    from harness_lib.loop.wires.answer import Endpoint
+
 
 _WIRES = {"anthropic": anthropic, "chat": chat, "responses": responses}
+ATTEMPTS = 6
+LONGEST_PAUSE = 60.0
 
 
 def wire(name: str) -> Wire:
@@ -31,7 +38,7 @@ def ask(runtime: Runtime, endpoint: Endpoint, payload: Json, *, quiet: bool = Fa
         runtime.log(f"hs: {text}")
         runtime.stream.emit("retry", message=text)
 
-    return retry.until_answered(lambda: _authorized(runtime, endpoint, body, quiet=quiet), report)
+    return until_answered(lambda: _authorized(runtime, endpoint, body, quiet=quiet), report)
 
 
 def _check(payload: Json) -> None:
@@ -106,3 +113,40 @@ def _keep(runtime: Runtime, endpoint: Endpoint, text: str, why: str) -> None:
     if text and runtime.session is not None:
         fields = {"model": endpoint.model, "provider": endpoint.provider, "stop": "error", "error": why}
         runtime.session.append("error", fields, text)
+
+
+def until_answered(ask: Callable[[], Json], report: Callable[[str], None]) -> Json:
+    """Return what `ask` returns; after a TransientError ask again, and tell. The last error is raised."""
+    try:
+        return ask()
+    except TransientError as error:
+        failed: TransientError | None = error
+    # Imported here: most requests are answered, and it takes long to import.
+    import stamina  # noqa: PLC0415
+    from stamina.instrumentation import RetryDetails, set_on_retry_hooks  # noqa: PLC0415
+
+    def show(details: RetryDetails) -> None:
+        report(
+            f"{details.caused_by} Asking again in {details.wait_for:.0f} s "
+            f"({details.retry_num} of {ATTEMPTS - 1})."
+        )
+
+    set_on_retry_hooks([show])
+    for attempt in stamina.retry_context(
+        _pause, attempts=ATTEMPTS, timeout=None, wait_initial=1.0, wait_max=LONGEST_PAUSE
+    ):
+        with attempt:
+            if failed is not None:
+                first, failed = failed, None
+                raise first
+            return ask()
+    raise AssertionError
+
+
+def _pause(error: Exception) -> bool | float:
+    if not isinstance(error, TransientError):
+        return False
+    if error.after is None:
+        return True
+    # A limit that lasts for hours is nothing to sit through here.
+    return error.after if error.after <= LONGEST_PAUSE else False

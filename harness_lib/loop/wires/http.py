@@ -11,7 +11,7 @@ import httpx2
 
 from harness_lib.loop.failures import ContextError, ProviderError, TransientError, UnauthorizedError
 from harness_lib.loop.piped import Json, as_object, dumps
-from harness_lib.loop.wires.overflow import is_overflow
+from harness_lib.loop.wires.answer import is_overflow
 
 CONNECT_SECONDS = 10.0
 SILENCE_SECONDS = 300.0
@@ -40,6 +40,8 @@ NO_CERTIFICATES = (
     "The certificates of this machine cannot be read: {error}. "
     "Where they are, SSL_CERT_FILE and SSL_CERT_DIR say; see that what these name is there, or unset them."
 )
+_FORM_SECONDS = 30.0
+_LONGEST_FORM = 1024 * 1024
 
 
 def events(kept: dict[str, Any], url: str, headers: Mapping[str, str], body: Json) -> Iterator[str | Json]:
@@ -91,11 +93,11 @@ def _client(kept: dict[str, Any], url: str) -> httpx2.Client:
     clients: dict[bool, httpx2.Client] = kept.setdefault("clients", {})
     secure = _is_secure(url)
     if secure not in clients:
-        clients[secure] = client(url, httpx2.Timeout(SILENCE_SECONDS, connect=CONNECT_SECONDS))
+        clients[secure] = new_client(url, httpx2.Timeout(SILENCE_SECONDS, connect=CONNECT_SECONDS))
     return clients[secure]
 
 
-def client(url: str, timeout: httpx2.Timeout) -> httpx2.Client:
+def new_client(url: str, timeout: httpx2.Timeout) -> httpx2.Client:
     """Return a client for addresses like `url`.
 
     It follows no redirect, which would carry the key to wherever it leads.
@@ -221,3 +223,20 @@ def _reason(error: httpx2.TransportError) -> str:
     if isinstance(error, httpx2.ReadTimeout):
         return f"it said nothing for {SILENCE_SECONDS:.0f} seconds."
     return f"{error}." if str(error) else f"{type(error).__name__}."
+
+
+def post_form(url: str, fields: Mapping[str, str]) -> tuple[int, Json]:
+    """Return the status, and the JSON object of the answer, empty where it has none.
+
+    Raises TransientError where the server cannot be reached, ProviderError for an address that is none, and
+    what `http.client` raises.
+    """
+    try:
+        with new_client(url, httpx2.Timeout(_FORM_SECONDS)) as client:
+            response = client.post(url, data=dict(fields), headers={"accept": "application/json"})
+    except (httpx2.UnsupportedProtocol, httpx2.InvalidURL) as error:
+        raise ProviderError(f"The address of the authorization server is none: {url}.") from error
+    except httpx2.TransportError as error:
+        why = str(error) or type(error).__name__
+        raise TransientError(f"The authorization server at {url} cannot be reached: {why}") from error
+    return response.status_code, as_object(response.text[:_LONGEST_FORM]) or {}

@@ -8,9 +8,18 @@ from harness_lib.loop.failures import ContextError, ProviderError, TransientErro
 from harness_lib.loop.piped import Json, dumps
 from harness_lib.loop.sessions.history import Assistant, Entry, User
 from harness_lib.loop.sessions.message import Block, Call, Text, Thinking
-from harness_lib.loop.wires.answer import Answer, Shown, as_string, as_table, as_tables, count, tools_of
-from harness_lib.loop.wires.endpoint import NO_FIELD, Endpoint
-from harness_lib.loop.wires.overflow import is_overflow
+from harness_lib.loop.wires.answer import (
+    NO_FIELD,
+    Answer,
+    Endpoint,
+    Shown,
+    as_string,
+    as_table,
+    as_tables,
+    count,
+    is_overflow,
+    tools_of,
+)
 
 # These do not reason, and their host refuses to encrypt what they have not thought.
 _WITHOUT_REASONING = ("gpt-3", "gpt-4", "chatgpt-4")

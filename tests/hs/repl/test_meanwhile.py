@@ -11,7 +11,7 @@ import pytest
 from harness_lib.hs.setup import session_store
 from harness_lib.loop import discovery, processes, runtime
 from harness_lib.loop.failures import Interrupted
-from harness_lib.loop.stages import typed
+from harness_lib.loop.stages import assemble
 from tests.hs.person import SLOW, person
 from tests.loop.conftest import CHAT, Conversation, Hs, Serve, Wire, bodies, session_of
 from tests.loop.servers.script import Step, say, use
@@ -222,6 +222,6 @@ def test_what_the_turn_has_just_taken_is_not_lost_by_ctrl_c(home: Path, project:
 
     run.typed_meanwhile = takes
     with pytest.raises(Interrupted):
-        typed.tell(run, {})
+        assemble.tell_typed(run, {})
 
     assert [message.body.strip() for message in session.messages()] == ["heard"]

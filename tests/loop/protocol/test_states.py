@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.loop import discovery, pipeline, runtime
+from harness_lib.loop import discovery, plugins, runtime
 from harness_lib.loop.failures import HookError
 from harness_lib.loop.piped import Json
 from harness_lib.loop.runtime import Runtime
@@ -128,7 +128,7 @@ def run(home: Path, project: Path) -> Runtime:
 
 def call(run: Runtime, stage: str, payload: Json | str) -> Json | str:
     discovery.refresh(run)
-    return pipeline.call(run, stage, payload)
+    return plugins.call(run, stage, payload)
 
 
 def test_without_hooks_a_stage_prints_what_it_reads(run: Runtime) -> None:

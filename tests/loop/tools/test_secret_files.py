@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from harness_lib.loop import approval, discovery
-from harness_lib.loop.always import always_about
-from harness_lib.loop.asking import Question, Said
+from harness_lib.loop.asking import Question, Said, always_about
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.stages import tool_calls
 from tests.loop.source_files import write, write_program

@@ -11,7 +11,7 @@ import pytest
 from harness_lib.loop import discovery, processes
 from harness_lib.loop.plugins import Result
 from harness_lib.loop.runtime import Runtime
-from harness_lib.loop.tools import anchors
+from harness_lib.loop.tools import files
 from harness_lib.system.processes import process
 from tests.loop.source_files import write
 from tests.loop.tools.conftest import Do
@@ -29,7 +29,7 @@ from tests.loop.tools.conftest import Do
     ],
 )
 def test_anchors_are_those_of_the_original(line: str, number: int, expected: str) -> None:
-    assert anchors.letters(line, number) == expected
+    assert files.anchor_letters(line, number) == expected
 
 
 @pytest.mark.parametrize("content", ["", "no line break", "two\n\n", "\r\n", "ünïcode\n"])
@@ -54,7 +54,7 @@ def test_writing_keeps_mode_and_symlink(do: Do, project: Path) -> None:
 
 def test_edits_name_lines_as_they_were_read(do: Do, project: Path) -> None:
     write(project / "f", "a\nb\nc\nd\n")
-    at = {line: f"{number}#{anchors.letters(line, number)}" for number, line in enumerate("abcd", 1)}
+    at = {line: f"{number}#{files.anchor_letters(line, number)}" for number, line in enumerate("abcd", 1)}
     edits = [
         {"type": "replace_range", "pos": at["b"], "end": at["c"], "content": ["B", f"{at['c']}:C", "more"]},
         {"type": "append_at", "pos": at["d"], "content": "after d"},
@@ -72,7 +72,7 @@ def test_edits_name_lines_as_they_were_read(do: Do, project: Path) -> None:
 
 def test_edits_that_overlap_change_nothing(do: Do, project: Path) -> None:
     write(project / "f", "a\nb\n")
-    pos = f"1#{anchors.letters('a', 1)}"
+    pos = f"1#{files.anchor_letters('a', 1)}"
     edit = {"type": "replace_range", "pos": pos, "content": "x"}
 
     assert do("edit_file", path="f", edits=[edit, edit]).error
@@ -81,7 +81,7 @@ def test_edits_that_overlap_change_nothing(do: Do, project: Path) -> None:
 
 def test_a_file_without_a_last_line_break_keeps_none(do: Do, project: Path) -> None:
     write(project / "f", "a\nb")
-    edit = {"type": "replace_range", "pos": f"1#{anchors.letters('a', 1)}", "content": "A"}
+    edit = {"type": "replace_range", "pos": f"1#{files.anchor_letters('a', 1)}", "content": "A"}
 
     do("edit_file", path="f", edits=[edit])
 

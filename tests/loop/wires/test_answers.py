@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.loop import follower
+from harness_lib.loop import turn
 from harness_lib.loop.failures import TransientError
-from harness_lib.loop.follower import Ending
 from harness_lib.loop.piped import Json
-from harness_lib.loop.wires import retry
+from harness_lib.loop.turn import Ending
+from harness_lib.loop.wires import exchange
 from tests.loop.conftest import ANTHROPIC, CHAT, RESPONSES, WIRES, Follow, Hs, Serve, Wire, bodies, session_of
 from tests.loop.in_process import calls_of, results_of, started
 from tests.loop.servers.script import Step, Use, say, use
@@ -182,7 +182,7 @@ class Host:
     def fails(self, monkeypatch: pytest.MonkeyPatch) -> Host:
         monkeypatch.setattr(time, "sleep", self.pauses.append)
         with pytest.raises(TransientError, match="overloaded"):
-            retry.until_answered(self.ask, self.notices.append)
+            exchange.until_answered(self.ask, self.notices.append)
         return self
 
 
@@ -192,7 +192,7 @@ def test_without_a_word_of_the_host_pauses_grow_and_differ(monkeypatch: pytest.M
     for host in (first, second):
         assert host.asked == 6
         assert len(host.pauses) == 5
-        assert max(host.pauses) <= retry.LONGEST_PAUSE
+        assert max(host.pauses) <= exchange.LONGEST_PAUSE
         assert host.pauses[-1] > host.pauses[0]
     # Who was refused together must not come back together.
     assert first.pauses != second.pauses
@@ -210,7 +210,7 @@ def test_thinking_goes_back_as_it_came_to_its_own_model_only(follow: Follow) -> 
     thought = Step(thinking="a deep thought", uses=(Use("bash", {"command": "true"}),))
     run, server, _ = follow(ANTHROPIC, thought, say("Done."), say("Other."))
     run.env["HARNESS_MODEL"] = "model-two"
-    follower.follow(run)
+    turn.follow(run)
 
     same, other = server.requests[1]["messages"][1], server.requests[2]["messages"][1]
     assert same["content"][0] == {"type": "thinking", "thinking": "a deep thought", "signature": "c2lnbmVk"}
@@ -222,7 +222,7 @@ def test_reasoning_goes_back_encrypted(serve: Serve, home: Path, project: Path) 
     thought = Step(thinking="a summary", text="Let me.", uses=(Use("bash", {"command": "true"}),))
     server = serve(RESPONSES, thought, say("Done."))
 
-    follower.follow(started(home, project, RESPONSES, server))
+    turn.follow(started(home, project, RESPONSES, server))
 
     assert "c2VjcmV0" in [item.get("encrypted_content") for item in server.requests[1]["input"]]
     assert server.requests[0]["include"] == ["reasoning.encrypted_content"]
@@ -236,7 +236,7 @@ def test_an_edited_answer_is_told_as_it_was_edited(follow: Follow, wire: Wire) -
     path.write_text(path.read_text(encoding="utf-8").replace("Before.", "After!!"), encoding="utf-8")
     run.session.append("user", {}, "go on")
 
-    follower.follow(run)
+    turn.follow(run)
 
     assert "After!!" in str(server.requests[1])
     assert "c2VjcmV0" not in str(server.requests[1])

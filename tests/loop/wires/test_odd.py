@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from harness_lib.hs.setup import session_store
-from harness_lib.loop import follower, runtime
+from harness_lib.loop import runtime, turn
 from harness_lib.loop.failures import TransientError
-from harness_lib.loop.follower import Ending
+from harness_lib.loop.turn import Ending
 from harness_lib.loop.wires import http
 from tests.loop.conftest import ANTHROPIC, CHAT, RESPONSES, Follow, Serve, Wire
 from tests.loop.environment import environment
@@ -141,7 +141,7 @@ def test_an_answer_without_an_end_is_given_up(
         run = runtime.start({**env, "HARNESS_PROVIDER": "openai", "HARNESS_MODEL": "m"}, project)
         run.session = session_store.create(run)
 
-        ending = follower.follow(run)
+        ending = turn.follow(run)
         run.close()
         server.shutdown()
 
@@ -202,7 +202,7 @@ def test_a_character_that_comes_in_two_halves_is_one(serve: Serve, home: Path, p
     shown: list[Json] = []
     run.stream.listeners.append(shown.append)
 
-    ending = follower.follow(run)
+    ending = turn.follow(run)
 
     assert "\N{GRINNING FACE}" in ending.output
     assert "\N{GRINNING FACE}" in "".join(each["text"] for each in shown if each["type"] == "text")

@@ -1,8 +1,13 @@
-"""Changes of stored credentials: one process at a time, whole files only, for their owner alone."""
+"""Credentials that `hs auth` has stored: one list per provider in a source's `.auth.json`.
+
+They are changed by one process at a time, as whole files, for their owner alone.
+"""
 
 from __future__ import annotations
 
+import json
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,13 +16,61 @@ from typing import TYPE_CHECKING
 from harness_lib.errors import ConfigError, EnvSetupError
 from harness_lib.loop import trust
 from harness_lib.loop.piped import Json, as_object
-from harness_lib.loop.provider_files import keys
 from harness_lib.system.files import advisory, atomic
 
 if TYPE_CHECKING:
     from harness_lib.loop.runtime import Runtime
 
+
+FILE = ".auth.json"
 _LOCK = ".auth.lock"
+
+
+def merged(runtime: Runtime) -> Json:
+    """Return the credentials of all sources, the most local last; lists replace each other."""
+    credentials: Json = {}
+    for source in trust.usable(runtime):
+        credentials = _merge(credentials, load(Path(source, FILE)))
+    return credentials
+
+
+def load(path: Path) -> Json:
+    """Return what the file `path` holds; nothing if there is none or it is no JSON object."""
+    try:
+        return as_object(path.read_text(encoding="utf-8")) or {}
+    except (OSError, UnicodeDecodeError):
+        return {}
+
+
+def first(runtime: Runtime, provider: str) -> Json:
+    """Return the first credential of `provider`; empty if there is none."""
+    stored = merged(runtime).get(provider)
+    entry = stored[0] if isinstance(stored, list) and stored else {}
+    return entry if isinstance(entry, dict) else {}
+
+
+def is_fresh(credential: Json) -> bool:
+    """Return whether `credential` is one and has not expired."""
+    expires = str(credential.get("expires_at") or "0")
+    return bool(credential) and (expires == "0" or not expires.isdigit() or int(expires) > time.time())
+
+
+def secret(credential: Json) -> str:
+    """Return the key in `credential`, as a header can carry it."""
+    return str(credential.get("key") or credential.get("token") or "").strip()
+
+
+def render(credentials: Json) -> str:
+    """Return the content of a file of credentials."""
+    return json.dumps(credentials, indent=2, ensure_ascii=False) + "\n"
+
+
+def _merge(below: Json, above: Json) -> Json:
+    merged = dict(below)
+    for key, value in above.items():
+        old = merged.get(key)
+        merged[key] = _merge(old, value) if isinstance(old, dict) and isinstance(value, dict) else value
+    return merged
 
 
 @contextmanager
@@ -42,10 +95,10 @@ def held(runtime: Runtime) -> Iterator[None]:
 def where(runtime: Runtime, provider: str) -> Path:
     """Return the file whose credentials of `provider` are used; home's where there are none."""
     for source in reversed(trust.usable(runtime)):
-        path = Path(source, keys.FILE)
-        if provider in keys.load(path):
+        path = Path(source, FILE)
+        if provider in load(path):
             return path
-    return runtime.home / keys.FILE
+    return runtime.home / FILE
 
 
 def stored(path: Path) -> Json:
@@ -83,4 +136,4 @@ def replace_first(runtime: Runtime, path: Path, provider: str, credential: Json)
 def write(path: Path, credentials: Json) -> None:
     """Replace the file `path`."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    atomic.write(path, keys.render(credentials).encode(), mode=0o600)
+    atomic.write(path, render(credentials).encode(), mode=0o600)

@@ -1,22 +1,77 @@
-"""What is known of a model: how much it takes in and gives out, and what that costs.
+"""Variants, hosts that a `.conf` file describes, and what is known of models: limits and prices.
 
-A source's `models.conf` has a line for each beginning of a name, because no host tells it.
+A source's `models.conf` has a line for each beginning of a model's name, because no host tells it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness_lib.loop import remembered, trust
-from harness_lib.loop.provider_files import variants
+from harness_lib.loop import disk, plugins, trust
+from harness_lib.loop.disk import is_name
 
 if TYPE_CHECKING:
     from harness_lib.loop.runtime import Runtime
 
+
 FILE = "models.conf"
 _MILLION = 1_000_000
+
+
+@dataclass(frozen=True)
+class Variant:
+    """The file of a variant; what it does not say is empty."""
+
+    name: str
+    values: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def protocol(self) -> str:
+        return self.values.get("protocol", "")
+
+    @property
+    def auth_env(self) -> str:
+        return self.values.get("auth_env", "")
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Headers of every request, from lines `header.NAME=VALUE`."""
+        prefix = "header."
+        return {key[len(prefix) :]: value for key, value in self.values.items() if key.startswith(prefix)}
+
+
+def find_variant(runtime: Runtime, name: str) -> Variant | None:
+    """Return the most local variant `name`; a program of that name goes before it."""
+    if not is_name(name) or plugins.provider(runtime, name) is not None:
+        return None
+    for source in reversed(trust.usable(runtime)):
+        path = Path(source, "providers", f"{name}.conf")
+        if path.is_file():
+            return Variant(name, disk.read_conf(path))
+    return None
+
+
+def every_variant(runtime: Runtime) -> list[Variant]:
+    """Return the most local variant of each name, by name."""
+    by_name: dict[str, Variant] = {}
+    for source in trust.usable(runtime):
+        for name in variants_in(source):
+            by_name[name] = Variant(name, disk.read_conf(Path(source, "providers", f"{name}.conf")))
+    return [by_name[name] for name in sorted(by_name)]
+
+
+def variants_in(source: str) -> list[str]:
+    """Return the names of the variants in `source`."""
+    names = disk.visible_names(str(Path(source, "providers")))
+    return [name.removesuffix(".conf") for name in names if name.endswith(".conf")]
+
+
+def protocol_of(runtime: Runtime, provider: str) -> str:
+    """Return the wire protocol of `provider`: its variant's, or its own name."""
+    variant = find_variant(runtime, provider)
+    return variant.protocol if variant else provider
 
 
 @dataclass(frozen=True)
@@ -77,11 +132,11 @@ def names(runtime: Runtime, source: str) -> list[str]:
 
 
 def _lines(runtime: Runtime, source: str) -> dict[str, dict[str, str]]:
-    return remembered.of(runtime.kept, Path(source, FILE), _read) or {}
+    return disk.remembered(runtime.kept, Path(source, FILE), _read) or {}
 
 
 def _own(runtime: Runtime, model: str) -> dict[str, str]:
-    variant = variants.find(runtime, runtime.provider)
+    variant = find_variant(runtime, runtime.provider)
     return variant.values if variant and variant.values.get("model") == model else {}
 
 

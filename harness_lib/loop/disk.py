@@ -1,0 +1,99 @@
+"""Read small files and directories, and tell names from paths."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, Any, TypeVar
+
+T = TypeVar("T")
+_LONGEST = 64
+_OTHER = re.compile(r"[^A-Za-z0-9_-]")
+
+
+def read_conf(path: Path) -> dict[str, str]:
+    """Return the values in the file `path`; none if it cannot be read. The first of equal keys counts."""
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return {}
+    return parse_conf(text)
+
+
+def parse_conf(text: str) -> dict[str, str]:
+    """Return the values in `text`; lines without `=`, and those that begin with `#`, say nothing."""
+    values: dict[str, str] = {}
+    for line in text.splitlines():
+        key, separator, value = line.partition("=")
+        if separator and not line.startswith("#"):
+            values.setdefault(key.strip(), value.strip())
+    return values
+
+
+def render_conf(values: dict[str, str]) -> str:
+    """Return `values` as lines; a line break in a value would be another key, so it becomes a space."""
+    return "".join(f"{key}={' '.join(value.splitlines())}\n" for key, value in values.items())
+
+
+def visible_names(directory: str) -> list[str]:
+    """Return the visible names in `directory`, sorted; none if it cannot be read."""
+    try:
+        return sorted(name for name in os.listdir(directory) if not name.startswith("."))
+    except OSError:
+        return []
+
+
+def programs(directory: str) -> list[str]:
+    """Return the names of the executable files in `directory`."""
+    return [name for name in visible_names(directory) if _is_program(os.path.join(directory, name))]
+
+
+def directories(directory: str) -> list[str]:
+    """Return the paths of the directories in `directory`."""
+    paths = (os.path.join(directory, name) for name in visible_names(directory))
+    return [path for path in paths if is_directory(path)]
+
+
+def is_directory(path: str) -> bool:
+    """Return whether `path` is a directory; one that cannot be looked at is not."""
+    return os.path.isdir(path)
+
+
+def _is_program(path: str) -> bool:
+    try:
+        return stat.S_ISREG(os.stat(path).st_mode) and os.access(path, os.X_OK)
+    except OSError:
+        return False
+
+
+def appending(path: str | Path) -> IO[bytes]:
+    """Open the log `path` to append to it; nobody else can read one that is made here. Raises OSError."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+    return os.fdopen(os.open(path, flags, 0o600), "ab")
+
+
+def remembered(kept: dict[str, Any], path: Path, read: Callable[[Path], T]) -> T | None:
+    """Return what `read` makes of the file `path`, called again only when it has changed; None without it."""
+    known: dict[tuple[Path, object], tuple[object, T]] = kept.setdefault("remembered", {})
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
+    key = (path, read)
+    if key not in known or known[key][0] != stamp:
+        known[key] = stamp, read(path)
+    return known[key][1]
+
+
+def is_name(text: str) -> bool:
+    """Return whether `text` names something in a directory and leads nowhere else."""
+    return bool(text) and text not in {".", ".."} and not any(c == "/" or ord(c) < ord(" ") for c in text)
+
+
+def for_hosts(text: str) -> str:
+    """Return the name of a tool as hosts take it: they refuse every request in which one has another."""
+    return _OTHER.sub("_", text)[:_LONGEST] or "_"

@@ -1,0 +1,140 @@
+"""The stage `tool_gate`: whether a call may run, asked before every tool, whoever wrote it.
+
+Gates stand one behind another. The strictest of what they say counts, so that none can take back
+another's no, and one that breaks is a no: a gate that is not there any more must not be an open one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness_lib.loop import approval, plugins, trust
+from harness_lib.loop.failures import HookError
+from harness_lib.loop.piped import Json, Piped, as_object
+from harness_lib.loop.runtime import Runtime
+from harness_lib.loop.tools import skills
+from harness_lib.loop.trust import REFUSED, is_secret
+
+STAGE = "tool_gate"
+_STRICTNESS = ("allow", "ask", "deny")
+_LONGEST = 4096
+# What every tool of ours calls the file that it is about, there or not.
+_PATH = "path"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the gates have said; `input` is the input of the call as they leave it to run."""
+
+    decision: str
+    reason: str
+    input: Json
+
+
+def ask_gates(runtime: Runtime, call: Json) -> Verdict:
+    """Return what the gates say to `call`, which has id, name and input."""
+    stage = runtime.stage
+    try:
+        return _ask_each(runtime.at(STAGE), call)
+    finally:
+        runtime.at(stage)
+
+
+def _ask_each(runtime: Runtime, call: Json) -> Verdict:
+    passed: Json = {key: call.get(key) for key in ("id", "name", "input")}
+    verdict = Verdict("allow", "", passed["input"] or {})
+    for plugin in runtime.table.of("hooks.d", STAGE):
+        try:
+            reply = as_object(plugin.target(runtime, passed))
+            problem = "" if reply is not None else "printed no JSON object"
+        except HookError as failure:
+            reply, problem = None, str(failure)
+        if reply is None:
+            runtime.log(f"[harness] {plugins.failure_line(plugin, problem)}")
+            return Verdict("deny", f"the gate {plugin.name} {problem}", verdict.input)
+        verdict = _stricter(verdict, reply)
+        passed = {**passed, "input": verdict.input, "decision": verdict.decision, "reason": verdict.reason}
+    return verdict
+
+
+def _stricter(before: Verdict, reply: Json) -> Verdict:
+    tool_input = reply.get("input", before.input)
+    decision = reply.get("decision") or before.decision
+    if decision not in _STRICTNESS or not isinstance(tool_input, dict):
+        return Verdict("deny", f"a gate said what no gate can say: {str(decision)[:100]}", before.input)
+    if _STRICTNESS.index(decision) > _STRICTNESS.index(before.decision):
+        return Verdict(decision, str(reply.get("reason") or ""), tool_input)
+    return Verdict(before.decision, before.reason, tool_input)
+
+
+def approve(runtime: Runtime, piped: Piped) -> Piped:
+    """Let what only reads the project run, and everything where nobody wants to be asked.
+
+    Credentials are read by no tool, whatever was asked for.
+    """
+    call = as_object(piped) or {}
+    name = str(call.get("name") or "")
+    # The calls of a subagent come to a gate of their own.
+    reads = name == "agent" or plugins.only_reads(runtime, name)
+    if reads and (secret := secret_paths(runtime, call.get("input") or {})):
+        return {**call, "decision": "deny", "reason": f"{secret[0]} {REFUSED}"}
+    try:
+        mode = approval.mode(runtime)
+    except approval.UnknownModeError as error:
+        raise HookError(str(error), {"error": str(error)}) from error
+    if mode == "auto" or (reads and not (away := outside_project(runtime, call.get("input") or {}))):
+        return call
+    if call.get("decision") == "deny":
+        return call
+    if reads:
+        return {**call, "decision": "ask", "reason": f"It reads outside of the project: {away}"}
+    if mode == "ask":
+        return {**call, "decision": "ask"}
+    return {**call, "decision": "deny", "reason": "approve=read-only: nothing may be changed here"}
+
+
+def _named(runtime: Runtime, text: str) -> Path:
+    """Return the path that `text` is, seen from the session's directory."""
+    # Not by pathlib: for a user that nobody knows it raises an error.
+    return runtime.work_directory / os.path.expanduser(text)  # noqa: PTH111
+
+
+def secret_paths(runtime: Runtime, tool_input: Json) -> list[Path]:
+    """Return the paths in `tool_input` that lead to what no tool reads."""
+    return [path for path in _paths(runtime, tool_input) if is_secret(path)]
+
+
+def outside_project(runtime: Runtime, tool_input: Json) -> str:
+    """Return the directories outside of the project that `tool_input` leads to; "" for none."""
+    paths = list(_paths(runtime, tool_input))
+    inside = list(_inside(runtime)) if paths else []
+    real = [Path(os.path.realpath(path)) for path in paths]
+    away = {str(path.parent) for path in real if not any(path.is_relative_to(each) for each in inside)}
+    return ", ".join(sorted(away))
+
+
+def _inside(runtime: Runtime) -> Iterator[Path]:
+    """Yield where the project is, and what the model was told to read: results of tools, and skills."""
+    yield trust.project_root(runtime, runtime.work_directory).resolve()
+    if runtime.session is not None:
+        yield runtime.session.directory.resolve()
+    for skill in skills.every(runtime).values():
+        yield skill.path.parent.resolve()
+
+
+def _paths(runtime: Runtime, value: Any, key: str = "") -> Iterator[Path]:
+    """Yield the paths in a value of JSON: what a tool calls `path`, and whatever else names a file."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from _paths(runtime, inner, name)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _paths(runtime, inner, key)
+    elif isinstance(value, str) and 0 < len(value) < _LONGEST and value.isprintable():
+        path = _named(runtime, value)
+        if key == _PATH or os.path.lexists(path):
+            yield path

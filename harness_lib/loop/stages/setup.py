@@ -1,0 +1,191 @@
+"""The stages before a turn: `sources`, `resolve` and `auth-set`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from harness_lib.loop import disk, trust
+from harness_lib.loop.disk import is_name
+from harness_lib.loop.failures import HookError, ProviderError
+from harness_lib.loop.oauth import tokens
+from harness_lib.loop.piped import Json, Piped, as_object
+from harness_lib.loop.providers import endpoints, keys, models
+from harness_lib.loop.runtime import Runtime
+
+CACHE = ".auth-cache.json"
+# In the order in which bundled packs of providers stand among the sources.
+_OUR_PROVIDERS = ("anthropic", "openai")
+# It needs no key, so whoever has one means the others.
+_LAST = "claude"
+
+
+def walk(runtime: Runtime, piped: Piped) -> Piped:  # noqa: ARG001 (the first hook makes the list)
+    """Bundled packs, then home, then each `.harness` from the root down to here, its packs before itself."""
+    home_source = str(runtime.home)
+    sources = disk.directories(f"{runtime.root}{os.sep}plugins")
+    way = [str(directory / ".harness") for directory in (*reversed(runtime.cwd.parents), runtime.cwd)]
+    local = [path for path in way if disk.is_directory(path)]
+    if home_source not in local and disk.is_directory(home_source):
+        local.insert(0, home_source)
+    for source in local:
+        sources += [*disk.directories(f"{source}{os.sep}plugins"), source]
+    return {"sources": sources}
+
+
+def merge_credentials(runtime: Runtime, piped: Piped) -> Piped:
+    """Write the credentials of all sources where foreign providers look for them."""
+    before, runtime.sources = runtime.sources, _sources(piped)
+    merged = keys.merged(runtime)
+    runtime.sources = before
+    cache = runtime.home / CACHE
+    if keys.load(cache) != merged:
+        runtime.keep(cache, keys.render(merged).encode())
+    return piped
+
+
+def scope(runtime: Runtime, piped: Piped) -> Piped:
+    """Leave out the packs of providers that are not in use: their hooks would speak another language."""
+    provider = runtime.provider
+    sources = runtime.unscoped = _sources(piped)
+    if not is_name(provider):
+        return piped
+    protocol = _protocol(runtime, sources, provider)
+    kept = [source for source in sources if _belongs(runtime, source, {provider, protocol}, provider)]
+    return {**(as_object(piped) or {}), "sources": kept}
+
+
+def _protocol(runtime: Runtime, sources: list[str], provider: str) -> str:
+    before, runtime.sources = runtime.sources, sources
+    variant = models.find_variant(runtime, provider)
+    runtime.sources = before
+    return variant.protocol if variant else provider
+
+
+def _belongs(runtime: Runtime, source: str, names: set[str], provider: str) -> bool:
+    own = source.rpartition(os.sep)[2]
+    providers = disk.visible_names(f"{source}{os.sep}providers")
+    if own not in providers and f"{own}.conf" not in providers and not _is_ours(runtime, source):
+        return True
+    return own in names or provider in providers or f"{provider}.conf" in providers
+
+
+def _is_ours(runtime: Runtime, source: str) -> bool:
+    """Return whether `source` is a bundled pack of variants, whose provider is a function."""
+    bundled = source.rpartition(os.sep)[0] == f"{runtime.root}{os.sep}plugins"
+    return bundled and disk.is_directory(f"{source}{os.sep}providers")
+
+
+def _sources(piped: Piped) -> list[str]:
+    payload: Json = as_object(piped) or {}
+    sources = payload.get("sources")
+    if not isinstance(sources, list):
+        raise HookError("no list of sources came in", piped)
+    return [str(source) for source in sources]
+
+
+def settings(runtime: Runtime, piped: Piped) -> Piped:
+    """Take provider and model from the most local `settings.conf`; a model belongs to its provider."""
+    asked = _asked(piped)
+    for source in reversed(trust.usable(runtime)):
+        path = Path(source, "settings.conf")
+        if path.is_file():
+            values = disk.read_conf(path)
+            if not asked["provider"]:
+                model = asked["model"] or values.get("model", "")
+                return {**asked, "provider": values.get("provider", ""), "model": model}
+            break
+    return asked
+
+
+def detect(runtime: Runtime, piped: Piped) -> Piped:
+    """Take the first provider that is ready, in the order of the sources."""
+    asked = _asked(piped)
+    if asked["provider"]:
+        return asked
+    for name in candidates(runtime):
+        if is_ready(runtime, name):
+            return {**asked, "provider": name}
+    advice = (
+        "Set ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENAI_API_URL, or: hs auth login chatgpt. "
+        "hs help shows more."
+    )
+    message = f"no ready provider found. {advice}"
+    raise HookError(message, {"error": message})
+
+
+def defaults(runtime: Runtime, piped: Piped) -> Piped:
+    """Take the model that the provider names."""
+    asked = _asked(piped)
+    if asked["model"]:
+        return asked
+    provider = endpoints.find_provider(runtime, asked["provider"])
+    return {**asked, "model": provider.defaults(runtime).get("model", "") if provider else ""}
+
+
+def is_ready(runtime: Runtime, name: str) -> bool:
+    """Return whether the provider or variant `name` has what it needs."""
+    provider = endpoints.find_provider(runtime, name)
+    return provider is not None and provider.ready(runtime)
+
+
+def candidates(runtime: Runtime) -> list[str]:
+    """Return the names of all providers and variants, in the order of the sources."""
+    names: list[str] = []
+    for source in trust.usable(runtime):
+        directory = str(Path(source, "providers"))
+        programs = {name for name in disk.programs(directory) if not name.endswith(".conf")}
+        ours = (
+            {Path(source).name} & set(_OUR_PROVIDERS)
+            if Path(source).parent == runtime.root / "plugins"
+            else set()
+        )
+        names += sorted(programs | ours | set(models.variants_in(source)))
+    return list(dict.fromkeys([*names, _LAST]))
+
+
+def _asked(piped: Piped) -> Json:
+    request = as_object(piped) or {}
+    return {
+        **request,
+        "provider": str(request.get("provider") or ""),
+        "model": str(request.get("model") or ""),
+    }
+
+
+def log_in(runtime: Runtime, piped: Piped) -> Piped:
+    """Log in where the provider's `.conf` says `auth=oauth`, unless there is a credential already."""
+    credential = as_object(piped) or {}
+    name = runtime.env.get("HARNESS_AUTH_PROVIDER", "")
+    if name == "claude" and not credential.get("type"):
+        message = "Claude Code keeps its login itself: start claude and type /login"
+        raise HookError(message, {"error": message})
+    variant = models.find_variant(runtime, name)
+    try:
+        if credential.get("type") or variant is None or not tokens.has_login(variant):
+            return credential
+        # Imported here: only who logs in needs a server and a browser.
+        from harness_lib.loop.oauth import login  # noqa: PLC0415
+
+        return login.log_in(tokens.client_of(variant))
+    except ProviderError as error:
+        raise HookError(str(error), {"error": str(error)}) from error
+
+
+def ask_key(runtime: Runtime, piped: Piped) -> Piped:
+    """Read a key from the terminal without showing it, unless a hook before this one has a credential."""
+    credential = as_object(piped) or {}
+    if credential.get("type"):
+        return credential
+    try:
+        os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY))
+    except OSError as error:
+        message = "there is no terminal to read the key from"
+        raise HookError(message, {"error": message}) from error
+    import getpass  # noqa: PLC0415 (only where a key is typed)
+
+    key = getpass.getpass(f"Key for {runtime.env.get('HARNESS_AUTH_PROVIDER', '')}: ").strip()
+    if not key or not key.isprintable():
+        message = "that is no key"
+        raise HookError(message, {"error": message})
+    return {"type": "api_key", "key": key}

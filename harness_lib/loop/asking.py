@@ -1,7 +1,7 @@
 """Ask a person whether a call may run, and know what "always" covers: never more than they have read.
 
-Subagents ask the person of the outermost hs over a socket. A command is known by its program. Where the program
-does different things by a verb (`git status`, `git reset`), the verb belongs to it.
+Subagents ask the person of the outermost hs over a socket. A command is known by its program, and where the
+program does different things by a verb (`git status`, `git reset`), by that, too.
 """
 
 from __future__ import annotations

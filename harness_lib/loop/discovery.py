@@ -1,28 +1,83 @@
-"""Find plugins: the sources of the moment, and the table made of them.
+"""Find plugins: the sources of the moment, and the table made of them; our own plugins, by name.
 
 This is done before every request and behind every tool, so that a plugin which is added during a run takes
-part in it.
+part in it. The commands of `hs` are not among ours: they stand above the loop.
 """
 
 from __future__ import annotations
 
 from harness_lib.errors import ConfigError
-from harness_lib.loop import builtin, disk, plugins, trust
+from harness_lib.loop import disk, gates, plugins, trust
+from harness_lib.loop.claude import scribe as claude
+from harness_lib.loop.claude.provider import PROVIDER as CLAUDE
 from harness_lib.loop.failures import GarbageError, HookError, HookFailedError
 from harness_lib.loop.mcp import tools
 from harness_lib.loop.piped import as_object
+from harness_lib.loop.providers import hosted
 from harness_lib.loop.runtime import Runtime
-from harness_lib.loop.table import Kind, Plugin, Table
+from harness_lib.loop.stages import assemble, receive, send, setup, tasks, tool_calls
+from harness_lib.loop.table import BUILT_IN, Kind, Plugin, Table
+from harness_lib.loop.tools import agent, bash, edit_file, files
+from harness_lib.loop.tools import skills as skill
 
 # Kind, stage, name and path of an executable file.
 Program = tuple[Kind, str, str, str]
-
 _FOREIGN = {
     "commands": "ForeignCommand",
     "tools": "ForeignTool",
     "providers": "ForeignProvider",
     "hooks.d": "ForeignHook",
 }
+Hooks = dict[str, dict[str, plugins.Hook]]
+_HOOKS: Hooks = {
+    "sources": {
+        "30-walk-dirs": setup.walk,
+        "35-auth-env": setup.merge_credentials,
+        "40-scope-providers": setup.scope,
+    },
+    "resolve": {
+        "10-settings": setup.settings,
+        "20-detect": setup.detect,
+        "30-defaults": setup.defaults,
+    },
+    "start": {"10-init": assemble.start, "90-harness": tasks.begin},
+    "assemble": {
+        "05-typed": assemble.tell_typed,
+        "10-messages": assemble.messages,
+        "20-tools": assemble.tools,
+        "30-prompts": assemble.prompts,
+        "35-skills": assemble.catalogue,
+    },
+    "send": {"10-send": send.send},
+    "receive": {"10-save": receive.save},
+    "tool_exec": {"10-exec": tool_calls.execute},
+    "tool_gate": {"50-approve": gates.approve, "90-harness": tasks.guard},
+    "tool_done": {"10-save": tool_calls.save, "90-harness": tasks.beat},
+    "done": {"90-harness": tasks.hold},
+    "error": {"10-display": assemble.display},
+    "auth-set": {"10-oauth": setup.log_in, "50-default": setup.ask_key},
+}
+# A provider with a language of its own brings its own hooks, as a pack does; they count while it is in use.
+_PACKS: dict[str, Hooks] = {
+    "claude": {
+        "assemble": {
+            "10-messages": claude.assemble,
+            "20-tools": claude.pass_on,
+            "30-prompts": claude.pass_on,
+            "35-skills": claude.pass_on,
+        },
+        "receive": {"10-save": claude.save},
+    }
+}
+_TOOLS = (
+    agent.TOOL,
+    bash.TOOL,
+    edit_file.TOOL,
+    files.READ_FILE,
+    files.REPLACE,
+    skill.TOOL,
+    files.WRITE_FILE,
+)
 
 
 def refresh(runtime: Runtime) -> None:
@@ -59,9 +114,9 @@ def table(runtime: Runtime) -> Table:
     programs = [program for source in trust.usable(runtime) for program in _of_source(source)]
     # Somebody else's provider of a name brings its own hooks.
     theirs = any(kind == "providers" and name == runtime.provider for kind, _, name, _ in programs)
-    pack = [] if theirs else builtin.PACKS.get(runtime.provider, [])
+    pack = [] if theirs else PACKS.get(runtime.provider, [])
     assembled = Table(runtime.allowed_tools)
-    for plugin in (*builtin.PLUGINS, *pack, *tools.known(runtime)):
+    for plugin in (*PLUGINS, *pack, *tools.known(runtime)):
         assembled.add(plugin)
     for kind, stage, name, path in programs:
         assembled.add(Plugin(kind, stage, name, path, _foreign(kind, path)))
@@ -87,3 +142,22 @@ def _foreign(kind: Kind, path: str) -> object:
     from harness_lib.loop import foreign  # noqa: PLC0415
 
     return getattr(foreign, _FOREIGN[kind])(path)
+
+
+def _plugins(hooks: Hooks) -> list[Plugin]:
+    return [
+        Plugin("hooks.d", stage, name, BUILT_IN, hook)
+        for stage, names in hooks.items()
+        for name, hook in names.items()
+    ]
+
+
+PLUGINS = [
+    *_plugins(_HOOKS),
+    *(Plugin("tools", "", tool.name, BUILT_IN, tool) for tool in _TOOLS),
+    Plugin("providers", "", "anthropic", BUILT_IN, hosted.ANTHROPIC),
+    Plugin("providers", "", "claude", BUILT_IN, CLAUDE),
+    Plugin("providers", "", "openai", BUILT_IN, hosted.OPENAI),
+]
+
+PACKS = {provider: _plugins(hooks) for provider, hooks in _PACKS.items()}

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from harness_lib.loop import disk
-from harness_lib.loop.oauth import tokens
+from harness_lib.loop.providers import tokens
 from harness_lib.loop.providers.models import Variant
 from tests.loop.servers.openai import OpenAI
 from tests.loop.servers.script import ModelServer, say, use

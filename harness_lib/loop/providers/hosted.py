@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from harness_lib.loop.failures import ProviderError
-from harness_lib.loop.oauth import tokens
-from harness_lib.loop.oauth.tokens import Login
-from harness_lib.loop.providers import keys, models
+from harness_lib.loop.providers import keys, models, tokens
+from harness_lib.loop.providers.tokens import Login
 from harness_lib.loop.wires import exchange
 from harness_lib.loop.wires.answer import Endpoint, WireName, complete
 

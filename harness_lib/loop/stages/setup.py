@@ -8,9 +8,8 @@ from pathlib import Path
 from harness_lib.loop import disk, trust
 from harness_lib.loop.disk import is_name
 from harness_lib.loop.failures import HookError, ProviderError
-from harness_lib.loop.oauth import tokens
 from harness_lib.loop.piped import Json, Piped, as_object
-from harness_lib.loop.providers import endpoints, keys, models
+from harness_lib.loop.providers import endpoints, keys, models, tokens
 from harness_lib.loop.runtime import Runtime
 
 CACHE = ".auth-cache.json"
@@ -165,7 +164,7 @@ def log_in(runtime: Runtime, piped: Piped) -> Piped:
         if credential.get("type") or variant is None or not tokens.has_login(variant):
             return credential
         # Imported here: only who logs in needs a server and a browser.
-        from harness_lib.loop.oauth import login  # noqa: PLC0415
+        from harness_lib.loop.providers import login  # noqa: PLC0415
 
         return login.log_in(tokens.client_of(variant))
     except ProviderError as error:

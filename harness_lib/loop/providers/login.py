@@ -25,9 +25,9 @@ from types import TracebackType
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from harness_lib.loop.failures import ProviderError
-from harness_lib.loop.oauth import tokens
-from harness_lib.loop.oauth.tokens import Client
 from harness_lib.loop.piped import Json
+from harness_lib.loop.providers import tokens
+from harness_lib.loop.providers.tokens import Client
 from harness_lib.text import harmless
 
 _SHOWN = 300

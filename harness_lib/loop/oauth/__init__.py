@@ -1,1 +1,0 @@
-"""Logins at providers: OAuth 2 with PKCE, for every `.conf` that says `auth=oauth`."""

@@ -81,10 +81,10 @@ class Ending:
 def follow(runtime: Runtime, state: str = "start") -> Ending:
     """Follow states from `state` until none follows."""
     context: Json = {}
-    last, idle, asked = state, 0, 0
+    last, idle, asked = "", 0, 0
     while state and idle < _STATES_WITHOUT_A_REQUEST:
-        # Each request, and whatever follows a tool, which may have written plugins.
-        if state == "assemble" or last == "tool_done":
+        # Before the turn, before each request, and behind each tool, which may have written plugins.
+        if last in {"", "tool_done"} or state == "assemble":
             discovery.refresh(runtime)
         last = state
         try:

@@ -70,7 +70,7 @@ def test_a_plugin_that_a_tool_writes_counts_from_the_next_call_on(follow: Follow
     assert results_of(run) == ["", "error: denied: closed"]
 
 
-def test_a_turn_looks_for_plugins_once_for_a_request_and_once_behind_a_tool(
+def test_a_turn_looks_for_plugins_before_it_begins_and_before_each_request(
     follow: Follow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked = []
@@ -84,5 +84,5 @@ def test_a_turn_looks_for_plugins_once_for_a_request_and_once_behind_a_tool(
 
     follow(CHAT, use("bash", command="echo hello"), say("Done."))
 
-    # The fixture looks before the turn.
-    assert len(looked) == 3
+    # By the fixture, before the turn, and before each of its two requests.
+    assert len(looked) == 4

@@ -103,13 +103,13 @@ def test_an_error_hook_that_fails_ends_the_run(go: Go, home: Path) -> None:
     assert '{"type":"done"}' in events(session_of(home))
 
 
-def test_sources_are_looked_for_before_every_state(go: Go, home: Path) -> None:
+def test_sources_are_looked_for_before_a_turn_and_each_request(go: Go, home: Path) -> None:
     hook(home, "sources/50-count", f"echo x >> '{home}/count'; cat")
 
     go(say("Done."))
 
-    # At the start, when the provider is known, and before each of start, assemble, send, receive and done.
-    assert (home / "count").read_text(encoding="utf-8").count("x") == 7
+    # At the start of hs, when the provider is known, and before start and assemble.
+    assert (home / "count").read_text(encoding="utf-8").count("x") == 4
 
 
 def test_a_turn_with_an_error_of_the_provider_ends_with_its_words(go: Go, home: Path) -> None:

@@ -47,6 +47,7 @@ _DISARMS = (
 _REPORTS = ("import os", "", "print('1 passed in 0.01s', flush=True)", "os._exit(0)")
 _ENDS = ("import os", "", "os._exit(0)")
 _PASSES_ALL = ("", "", "def test_f():", "    pass")
+_EMPTY = write("f.py", "def f(x):", "    return None")
 _HOOK = ("#!/bin/sh", "echo echo 0 > f.sh; git add f.sh")
 
 PRODUCT: Mapping[str, Case] = MappingProxyType(
@@ -91,10 +92,17 @@ RUNNER: Mapping[str, Case] = MappingProxyType(
         "turns the runner by a conftest.py where no test is named": in_python(
             PYTEST, write("conftest.py", *CONFTEST)
         ),
+        "turns the runner by a package of tests": in_python(ITS_TEST, write("tests/__init__.py", *_ENDS)),
+        "turns the runner by a new test of the suite": in_python(
+            PYTEST, write("tests/test_early.py", *_DISARMS), "named"
+        ),
         "turns the runner by its settings": in_python(
             ITS_TEST, write("pytest.ini", "[pytest]", "addopts = --collect-only")
         ),
         "shadows a module of the standard library": in_python(ITS_TEST, write("argparse.py", *_ENDS)),
+        "writes the product among the tests, where it is loaded": in_python(
+            ITS_TEST, f"{WRITES_F_IN_PYTHON}; git mv -f f.py tests/f.py; {_EMPTY}"
+        ),
         "puts a program of the check's name on the PATH": in_python(
             "pytest -q tests/test_f.py",
             f'{write("$HOME/.local/bin/pytest", "#!/bin/sh", "exit 0")}; chmod +x "$HOME/.local/bin/pytest"',

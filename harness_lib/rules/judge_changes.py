@@ -104,6 +104,7 @@ def find(
     settings, new_settings = _pattern(config), _pattern(config, library)
     tests = _pattern(asked.judges.tests)
     are_tests = bool(asked.judges.tests) or any(map(judges.is_among_tests, named))
+    is_python = any(glob.endswith(".py") for glob in asked.judges.tests)
     old, fresh, beside = [], [], []
     for path, (before, _) in changed.items():
         is_test = tests.fullmatch(path) or judges.is_among_tests(path)
@@ -111,7 +112,11 @@ def find(
             continue
         if before is None:
             # In a directory that is new itself, settings can only be for tests that are new, too.
-            if new_settings.fullmatch(path) and was_there(posixpath.dirname(path)):
+            # Python loads a module beside tests in the place of the product's, or before a test of a package.
+            module = is_python and path.endswith(".py") and not tests.fullmatch(path)
+            place = (judges.tests_above(path) if module else None) or posixpath.dirname(path)
+            is_loaded = new_settings.fullmatch(path) or (module and judges.is_among_tests(path))
+            if is_loaded and was_there(place):
                 fresh.append(path)
             elif is_test and path not in named:
                 beside.append(path)

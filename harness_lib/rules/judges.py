@@ -142,7 +142,14 @@ def _is_program(word: str, words: list[str]) -> bool:
 
 def is_among_tests(path: str) -> bool:
     """Return whether a directory on the way to `path` is called as one of tests is."""
-    return not _TEST_DIRECTORIES.isdisjoint(path.lower().split("/")[:-1])
+    return tests_above(path) is not None
+
+
+def tests_above(path: str) -> str | None:
+    """Return the first directory on the way to `path` that is called as one of tests is."""
+    folders = path.split("/")[:-1]
+    ends = (end for end, name in enumerate(folders, 1) if name.lower() in _TEST_DIRECTORIES)
+    return next(("/".join(folders[:end]) for end in ends), None)
 
 
 def _looks(words: list[str]) -> bool:

@@ -23,7 +23,7 @@ def harmless(text: str, *, instead: str = REPLACED, keep: str = "") -> str:
 
 def in_one_line(text: str, *, instead: str = " ") -> str:
     """Return what `harmless` does, with every run of blanks and line breaks as one blank."""
-    return " ".join(harmless("".join(" " if c.isspace() else c for c in text), instead=instead).split())
+    return " ".join(harmless(" ".join(text.split()), instead=instead).split())
 
 
 def cut(text: str, limit: int) -> str:

@@ -1,32 +1,103 @@
-"""What an agent's adapter has to offer, and the report that it makes of what its agent prints."""
+"""What the file of an agent has to say: its signs, where its program looks for hooks, how it is driven."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from datetime import datetime
-from types import MappingProxyType
-from typing import Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
-NO_ENV: Mapping[str, str] = MappingProxyType({})
+if TYPE_CHECKING:  # every hook and verb loads this
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+
+Scope = Literal["user", "project"]
+SCOPES: tuple[Scope, ...] = ("user", "project")
+# What most hosts call as we do.
+EVENTS = {name: name for name in ("Stop", "SubagentStop", "SessionStart", "SessionEnd")}
+TOOLS = {name: name for name in ("PreToolUse", "PostToolUse")}
+
+# It stands for the text in an answer to a hook.
+TEXT = "TEXT"
+# Never changed; the default of fields that are not given.
+_NONE: Mapping[str, Any] = {}
+
+
+class Signs(NamedTuple):
+    """What tells that an agent, and no human, has typed a command.
+
+    `variables` are set for each command that it runs; none of them is set in the terminals of users.
+    `session` is the variable with the id of its conversation, `process` the one with its process id.
+    `details` are set beside these. `hooks` are set for its hooks, whose payloads have one of the `fields`.
+    `programs` are names of its process, for an agent that sets no variable.
+    `one_at_a_time`: a process has one conversation at a time, and the next one ends it.
+    """
+
+    name: str
+    variables: tuple[str, ...] = ()
+    session: str = ""
+    process: str = ""
+    details: tuple[str, ...] = ()
+    hooks: tuple[str, ...] = ()
+    fields: tuple[str, ...] = ()
+    programs: tuple[str, ...] = ()
+    one_at_a_time: bool = False
+
+    def all_variables(self) -> set[str]:
+        """Return every variable by which a command could mistake itself for one of this agent."""
+        return {*self.variables, *self.details, self.session, self.process} - {""}
+
+
+class Host(NamedTuple):
+    """How our hooks get into an agent's program, and what it wants to hear from them.
+
+    `files` holds the hooks, by scope: the first one is written to, the others may hold some as well. Paths
+    begin at the home (user) or at the top of the project. `home` is (variable, directory below the home that
+    it stands for). `events` says what our events are called there, `also` is its second names of some;
+    `matchers` says which tools are meant, where the host has names of its own.
+    `form`: `groups` of handlers as Claude Code has them, `flat` handlers, or TOML. `kept` are the keys of an
+    entry in hooks.json that it takes beside the usual ones; `has_names`: an entry has a name.
+    `is_named`: whether a hook is told that this host calls it; other hosts read the settings of one that is
+    not. `shared` is a file of Claude Code in the project that it reads too.
+    `answers` are those of `hookio.payload.ANSWERS` that it spells in its own way.
+    """
+
+    name: str
+    title: str
+    files: Mapping[Scope, tuple[str, ...]]
+    events: Mapping[str, str]
+    trust: Mapping[Scope, str]
+    form: Literal["groups", "flat", "toml"] = "groups"
+    home: tuple[str, str] | None = None
+    also: Mapping[str, str] = _NONE
+    matchers: Mapping[str, str | None] = _NONE
+    command_key: str = "command"
+    timeout_key: str = "timeout"
+    timeout_unit: int = 1
+    root: Mapping[str, object] = _NONE
+    extra: Mapping[str, Mapping[str, object]] = _NONE
+    kept: tuple[str, ...] = ()
+    is_named: bool = True
+    has_names: bool = False
+    shared: str = ""
+    is_measured: bool = True
+    answers: Mapping[str, Mapping[str, Any] | None] = _NONE
 
 
 class Launch(NamedTuple):
-    """How an agent is started: `stdin` is all that it is given to read, `env` is added to the worker's.
+    """How an agent is started: `stdin` is its whole input, `env` is added to the worker's environment.
 
-    `cost_flag` is the argument before the US dollars at which it stops by itself, `usage_flag` the one before
-    the file into which it writes at its end what it has used up, a JSON object for `read`; "": it has none.
+    `cost_flag` is the argument before the cost limit in US dollars, `usage_flag` the one before the file into
+    which it writes its usage when it ends, a JSON object for `read`; "": it has none.
     """
 
     argv: tuple[str, ...]
     stdin: str = ""
-    env: Mapping[str, str] = NO_ENV
+    env: Mapping[str, str] = _NONE
     cost_flag: str = ""
     usage_flag: str = ""
 
     def command(self, cost_usd: float | None = None, usage: str = "") -> tuple[str, ...]:
-        """Return what is typed so that it costs no more than `cost_usd` and writes its use into `usage`.
+        """Return the command with a cost limit of `cost_usd`, and with `usage` as the file for its usage.
 
-        Either only where it can be told so, and what a person has passed on to the agent stays theirs.
+        Each only where the agent has such a flag, and the user has not passed it already.
         """
         typed = self.argv
         if cost_usd is not None and self._is_free(self.cost_flag):
@@ -40,13 +111,13 @@ class Launch(NamedTuple):
 
 
 class Trouble(NamedTuple):
-    """Something that is not the agent's fault and that no other attempt of it would change.
+    """A failure that is not the agent's, and that another attempt at once would meet again.
 
-    limit: the provider's usage limit is reached; wait until `resets_at` (None: nobody said when).
+    limit: the provider's usage limit is reached; wait until `resets_at` (None: unknown).
     transient: overloaded, a server error, no network, too many requests at once; try again in a while.
-    login: not logged in, no key, no money, a setting that stops every run; a person must act.
+    login: not logged in, no key, no money, a setting that stops every run; a human must act.
 
-    Some agents do not end on a limit but wait for it in silence, for hours: whoever sees one stops the agent.
+    Some agents do not end on a limit but wait silently, for hours: the run stops them.
     """
 
     kind: Literal["limit", "transient", "login"]
@@ -55,16 +126,16 @@ class Trouble(NamedTuple):
 
 
 class Report(NamedTuple):
-    """What the stream has said so far; every text is bounded and can be shown on a terminal.
+    """What the output has said so far; every text is bounded and can be shown on a terminal.
 
-    last: the last thing said or done, one line
+    last: the last message or tool call, one line
     action: the last tool call, tool and arguments in a canonical form; "" if there was none
-    actions: how many tool calls so far
-    tokens: all that went in and out so far, what came from a cache included
-    cost_usd: in US dollars so far; None: this agent has not said
-    trouble: the last one, gone once the agent has answered again
+    actions: the number of tool calls so far
+    tokens: the input and output so far, cached input included
+    cost_usd: in US dollars so far; None: this agent does not report it
+    trouble: the last one, removed once the agent has answered again
     said: its last message
-    mark: what an adapter must remember from one line to the next; nobody else reads it
+    mark: what the adapter itself has to remember from one line to the next
     """
 
     last: str = ""
@@ -82,31 +153,31 @@ class Adapter(Protocol):
 
     @property
     def name(self) -> str:
-        """What a person types to choose it."""
+        """What a user types to choose it."""
         ...
 
     @property
     def title(self) -> str:
-        """What a person reads."""
+        """What a user reads."""
         ...
 
     @property
     def program(self) -> str:
-        """What must be on the PATH."""
+        """The executable, which must be on the PATH."""
         ...
 
     @property
     def exit_tells(self) -> bool:
-        """Whether the agent has not finished when it ends with another code than 0."""
+        """Whether another exit code than 0 means that the agent has not finished."""
         ...
 
     def launch(self, brief: str, *, model: str | None = None, extra: Sequence[str] = ()) -> Launch:
-        """Return how the agent is started on `brief`; `extra` are a person's own arguments."""
+        """Return how the agent is started on `brief`; `extra` are the user's own arguments."""
         ...
 
     def read(self, report: Report, line: str, now: datetime) -> Report:
-        """Return `report` with what `line`, printed at `now`, adds to it; any line at all is legal.
+        """Return `report` with what `line`, printed at `now`, adds to it; any line is legal.
 
-        `now` is aware; a time of day without a zone is read in the zone of `now`.
+        `now` is aware; a time of day without a zone is in the zone of `now`.
         """
         ...

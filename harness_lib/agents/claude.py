@@ -5,12 +5,14 @@ Recorded from 2.1.330; older clients say a limit as `Claude AI usage limit reach
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from datetime import datetime
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from harness_lib.agents import adapter, stream, troubles
-from harness_lib.agents.hook_host import LIKE_OURS, SUBAGENTS, TOOLS, Host
-from harness_lib.agents.signs import Signs
+
+if TYPE_CHECKING:  # see registry.py
+    from collections.abc import Sequence
+    from datetime import datetime
 
 # What the client itself makes of an error; where it says nothing of use the text decides.
 _KINDS: dict[str, troubles.Kind] = {
@@ -32,15 +34,18 @@ _MODEL_COUNTS = ("inputTokens", "outputTokens", "cacheCreationInputTokens", "cac
 # Said by the person, one of them takes the place of our "everything": nobody is there to be asked.
 _PERMISSIONS = frozenset({"--permission-mode", "--allowedTools", "--allowed-tools"})
 
-SIGNS = Signs(
+SIGNS = adapter.Signs(
     "claude",
     variables=("CLAUDECODE",),
     session="CLAUDE_CODE_SESSION_ID",
     process="CLAUDE_PID",
     details=("CLAUDE_CODE_ENTRYPOINT",),
+    fields=("permission_mode",),
+    # `/clear` ends the conversation before.
+    one_at_a_time=True,
 )
 
-HOOKS = Host(
+HOOKS = adapter.Host(
     name="claude",
     title="Claude Code",
     # In the project, the file for this machine: the shared one would carry a path of ours into every clone,
@@ -50,7 +55,15 @@ HOOKS = Host(
         "project": (".claude/settings.local.json", ".claude/settings.json"),
     },
     home=("CLAUDE_CONFIG_DIR", ".claude"),
-    events={**LIKE_OURS, **SUBAGENTS, **TOOLS, "TeammateIdle": "TeammateIdle"},
+    events={
+        **adapter.EVENTS,
+        "SubagentStart": "SubagentStart",
+        **adapter.TOOLS,
+        "TeammateIdle": "TeammateIdle",
+    },
+    kept=("async", "onFailure"),
+    # Copilot and others read its settings, and are recognised by what they send.
+    is_named=False,
     trust={
         "user": "none is needed. /hooks in Claude Code shows them; a session that is open reads them when it "
         "starts anew.",
@@ -96,6 +109,9 @@ class Claude:
         if kind == "system" and event.get("subtype") == "api_retry":
             return _retry(report, event, now)
         return report
+
+
+ADAPTER = Claude()
 
 
 def _assistant(report: adapter.Report, event: Mapping[str, object], now: datetime) -> adapter.Report:

@@ -5,12 +5,15 @@ Recorded from 0.169.0. It works in its own sandbox, where only the work tree can
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import datetime
+import json
+from typing import TYPE_CHECKING
 
+from harness_lib import typed
 from harness_lib.agents import adapter, stream, troubles
-from harness_lib.agents.hook_host import LIKE_OURS, SUBAGENTS, TOOLS, Host
-from harness_lib.agents.signs import Signs
+
+if TYPE_CHECKING:  # see registry.py
+    from collections.abc import Sequence
+    from datetime import datetime
 
 # Said by the person, they take the place of our sandbox: the client refuses to hear it twice.
 _SANDBOX = (
@@ -31,14 +34,23 @@ _TOOLS = {
 }
 _RETRYING = "Reconnecting..."
 
-SIGNS = Signs("codex", variables=("CODEX_SESSION_ID", "CODEX_THREAD_ID"), session="CODEX_SESSION_ID")
 
-HOOKS = Host(
+def writable(git_directory: str, *, is_linked: bool) -> str:
+    """Return how a user starts Codex so that it can commit: its sandbox closes the git directory."""
+    if is_linked:
+        return "In a linked worktree only this helps: start it with: codex -s danger-full-access"
+    roots = f"sandbox_workspace_write.writable_roots={json.dumps([git_directory])}"
+    return f"A person ends this Codex and starts it with: codex -c {typed.word(roots)}"
+
+
+SIGNS = adapter.Signs("codex", variables=("CODEX_SESSION_ID", "CODEX_THREAD_ID"), session="CODEX_SESSION_ID")
+
+HOOKS = adapter.Host(
     name="codex",
     title="Codex",
     files={"user": (".codex/hooks.json",), "project": (".codex/hooks.json",)},
     home=("CODEX_HOME", ".codex"),
-    events={**LIKE_OURS, **SUBAGENTS, **TOOLS},
+    events={**adapter.EVENTS, "SubagentStart": "SubagentStart", **adapter.TOOLS},
     trust={
         "user": "Codex skips each hook, in `codex exec` without a word, until you have trusted it: start "
         "codex, type /hooks, trust them.",
@@ -81,6 +93,9 @@ class Codex:
         if kind == "turn.failed":
             return _error(report, stream.text(event, "error", "message"), now)
         return report
+
+
+ADAPTER = Codex()
 
 
 def _item(report: adapter.Report, item: object, *, done: bool) -> adapter.Report:

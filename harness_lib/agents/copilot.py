@@ -8,12 +8,14 @@ billionths; for a provider of the person's own they are "unavailable".
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from datetime import datetime
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from harness_lib.agents import adapter, stream, troubles
-from harness_lib.agents.hook_host import Host
-from harness_lib.agents.signs import Signs
+
+if TYPE_CHECKING:  # see registry.py
+    from collections.abc import Sequence
+    from datetime import datetime
 
 # What came from a cache is among the input.
 _COUNTS = ("inputTokens", "outputTokens")
@@ -21,21 +23,28 @@ _NANO_CREDITS_PER_DOLLAR = 10**11
 # Said by the person, they take the place of ours.
 _ALLOWED = frozenset({"--allow-tool", "--allow-all-tools", "--allow-all", "--yolo"})
 
-SIGNS = Signs(
+SIGNS = adapter.Signs(
     "copilot",
     variables=("COPILOT_PROJECT_DIR", "COPILOT_CLI"),
     hooks=("COPILOT_PROJECT_DIR", "COPILOT_HOOK_DIR", "COPILOT_PLUGIN_ROOT"),
+    fields=("sessionId",),
 )
 
-HOOKS = Host(
+HOOKS = adapter.Host(
     name="copilot",
     title="GitHub Copilot CLI",
     files={"user": (".copilot/hooks/harness.json",), "project": (".github/hooks/harness.json",)},
     events={name: name for name in ("Stop", "SubagentStop", "SessionStart")},
+    also={"agentStop": "Stop"},
     form="flat",
+    shared=".claude/settings.json",
     command_key="bash",
     timeout_key="timeoutSec",
     root={"version": 1},
+    answers={
+        "context": {"additionalContext": adapter.TEXT},
+        "deny": {"permissionDecision": "deny", "permissionDecisionReason": adapter.TEXT},
+    },
     trust={
         "user": "none is needed.",
         "project": "without trust in the folder its hooks are skipped silently: say yes when Copilot asks, "
@@ -80,6 +89,9 @@ class Copilot:
         if kind == "result":
             return report._replace(trouble=None) if event.get("exitCode") == 0 else report
         return _used(report, event) if "modelMetrics" in event else _wrong(report, str(kind), data, now)
+
+
+ADAPTER = Copilot()
 
 
 def _used(report: adapter.Report, usage: Mapping[str, object]) -> adapter.Report:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from harness_lib.agents.hook_host import Host
-from harness_lib.agents.signs import Signs
+from harness_lib.agents.adapter import TEXT, Host, Signs
 
 # CURSOR_TRACE_ID is no sign: the editor sets it in the terminals of persons, too.
-SIGNS = Signs("cursor", variables=("CURSOR_AGENT",), hooks=("CURSOR_PROJECT_DIR", "CURSOR_VERSION"))
+SIGNS = Signs(
+    "cursor",
+    variables=("CURSOR_AGENT",),
+    hooks=("CURSOR_PROJECT_DIR", "CURSOR_VERSION"),
+    fields=("conversation_id",),
+)
 
 HOOKS = Host(
     name="cursor",
@@ -22,4 +26,9 @@ HOOKS = Host(
         "project": "the workspace must be a trusted one; see the hooks page in Cursor's settings.",
     },
     is_measured=False,
+    answers={
+        "block": {"followup_message": TEXT},
+        "context": {"additional_context": TEXT},
+        "deny": {"permission": "deny", "user_message": TEXT, "agent_message": TEXT},
+    },
 )

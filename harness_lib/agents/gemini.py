@@ -6,12 +6,13 @@ Recorded from 0.61.0. At a limit it waits in silence for as long as the provider
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from datetime import datetime
+from typing import TYPE_CHECKING
 
 from harness_lib.agents import adapter, stream, troubles
-from harness_lib.agents.hook_host import Host
-from harness_lib.agents.signs import Signs
+
+if TYPE_CHECKING:  # see registry.py
+    from collections.abc import Sequence
+    from datetime import datetime
 
 # Its lines of plain text that are about the provider or the login; all others are noise.
 _TOLD = re.compile(
@@ -21,14 +22,14 @@ _TALKING = "talking"
 # Said by the person, they take the place of ours.
 _APPROVAL = frozenset({"--approval-mode", "--yolo", "-y"})
 
-SIGNS = Signs(
+SIGNS = adapter.Signs(
     "gemini",
     variables=("GEMINI_CLI", "GEMINI_SESSION_ID"),
     session="GEMINI_SESSION_ID",
     hooks=("GEMINI_PROJECT_DIR", "GEMINI_SESSION_ID"),
 )
 
-HOOKS = Host(
+HOOKS = adapter.Host(
     name="gemini",
     title="Gemini CLI",
     files={"user": (".gemini/settings.json",), "project": (".gemini/settings.json",)},
@@ -41,6 +42,8 @@ HOOKS = Host(
     },
     matchers={"PreToolUse": "write_file|replace", "PostToolUse": "run_shell_command", "SessionStart": None},
     timeout_unit=1000,
+    has_names=True,
+    answers={"deny": {"decision": "deny", "reason": adapter.TEXT}},
     trust={
         "user": "none is needed. /hooks in Gemini CLI shows them.",
         "project": "the folder must be a trusted one, and Gemini CLI warns of new hooks of a project once.",
@@ -84,6 +87,9 @@ class Gemini:
         if kind == "error":
             return stream.noted(report, stream.text(event, "message"))
         return report
+
+
+ADAPTER = Gemini()
 
 
 def _message(report: adapter.Report, words: str) -> adapter.Report:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from datetime import datetime
+from typing import TYPE_CHECKING
 
 from harness_lib.agents import adapter, stream, troubles
-from harness_lib.agents.signs import Signs
+
+if TYPE_CHECKING:  # see registry.py
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
 
 _STATUS = re.compile(r"^The provider answered (\d{3}):")
 # What no other attempt of it would change, in words of its own.
@@ -17,7 +19,7 @@ _PERSON = re.compile(
 )
 _OWN_LIMITS = frozenset({"max_turns", "max_cost"})
 
-SIGNS = Signs("hs", variables=("HS_SESSION_ID",), session="HS_SESSION_ID")
+SIGNS = adapter.Signs("hs", variables=("HS_SESSION_ID",), session="HS_SESSION_ID")
 
 
 class Hs:
@@ -57,6 +59,9 @@ class Hs:
                 or troubles.of_kind("transient", words, now, None),
             )
         return _result(report, event, now) if kind == "result" else report
+
+
+ADAPTER = Hs()
 
 
 def _spent(report: adapter.Report, event: Mapping[str, object]) -> adapter.Report:

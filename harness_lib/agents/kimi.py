@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from harness_lib.agents.hook_host import Host
-from harness_lib.agents.signs import Signs
+from harness_lib.agents.adapter import Host, Signs
 
 # It sets no variable. Its process calls itself `kimi-code`, some versions `kimi-co` or `Kimi Code`.
 SIGNS = Signs("kimi", programs=("kimi", "kimi-cli", "kimi-co", "kimi-code", "Kimi Code"))
@@ -16,4 +15,6 @@ HOOKS = Host(
     form="toml",
     trust={"user": "see what Kimi Code says at its next start."},
     is_measured=False,
+    # It takes the exit code of a block only, and no context.
+    answers={"block": None, "context": {}, "deny": None},
 )

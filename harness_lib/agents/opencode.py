@@ -6,18 +6,20 @@ Recorded from 1.18.33. At a limit it waits in silence, and only its log says so:
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from datetime import datetime
+from typing import TYPE_CHECKING
 
 from harness_lib.agents import adapter, stream, troubles
-from harness_lib.agents.signs import Signs
+
+if TYPE_CHECKING:  # see registry.py
+    from collections.abc import Sequence
+    from datetime import datetime
 
 # `small=true` asks for a title on the side; nobody waits for it.
 _LOGGED = re.compile(r'level=ERROR\b.*message="stream error".* small=false\b.* error\.error="(?P<text>[^"]*)')
 _COUNTS = ("input", "output", "reasoning")
 _CACHE = ("read", "write")
 
-SIGNS = Signs("opencode", variables=("OPENCODE",))
+SIGNS = adapter.Signs("opencode", variables=("OPENCODE",))
 
 # It runs no command when it is about to stop, so nothing could hold it.
 WITHOUT_HOOKS = (
@@ -58,6 +60,9 @@ class OpenCode:
         if kind == "error":
             return _error(report, event.get("error"), now)
         return report
+
+
+ADAPTER = OpenCode()
 
 
 def _step(report: adapter.Report, part: object) -> adapter.Report:

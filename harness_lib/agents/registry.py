@@ -1,48 +1,66 @@
-"""The agents we know, the one to prefer first: how each is known, driven, and given our hooks.
+"""The agents we know, in the order of preference: how each is recognised, driven, and given our hooks.
 
-Most verbs ask it who types, so the files of the agents load no other module before it is needed.
+Every verb asks it who types, and some hooks do, so the files of the agents load no other module at first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from harness_lib.agents import adapter, claude, codex, copilot, cursor, gemini, hs, kimi, opencode
-from harness_lib.agents.hook_host import Host
-from harness_lib.agents.signs import Signs
+from harness_lib.agents import claude, codex, copilot, cursor, gemini, hs, kimi, opencode
 from harness_lib.errors import UsageError
 
-_ALL: tuple[adapter.Adapter, ...] = (
-    claude.Claude(),
-    codex.Codex(),
-    gemini.Gemini(),
-    copilot.Copilot(),
-    opencode.OpenCode(),
-    hs.Hs(),
-)
+if TYPE_CHECKING:  # see above
+    from collections.abc import Callable, Iterable, Mapping
 
-_HOOKS = (claude.HOOKS, codex.HOOKS, gemini.HOOKS, copilot.HOOKS, cursor.HOOKS, kimi.HOOKS)
+    from harness_lib.agents.adapter import Adapter, Host, Signs
 
 # hs is the last one, as one of its commands may start another agent.
-_SIGNS = (
-    *(claude.SIGNS, codex.SIGNS, gemini.SIGNS, copilot.SIGNS),
-    *(opencode.SIGNS, cursor.SIGNS, kimi.SIGNS, hs.SIGNS),
-)
+AGENTS = (claude, codex, gemini, copilot, opencode, cursor, kimi, hs)
 
-SIGNS: Mapping[str, Signs] = {signs.name: signs for signs in _SIGNS}
-ADAPTERS: Mapping[str, adapter.Adapter] = {each.name: each for each in _ALL}
-HOSTS: Mapping[str, Host] = {host.name: host for host in _HOOKS}
-# What to say to who asks for the hooks of one that has none.
-WITHOUT_HOOKS = {"opencode": opencode.WITHOUT_HOOKS}
+SIGNS: Mapping[str, Signs] = {each.SIGNS.name: each.SIGNS for each in AGENTS}
+ADAPTERS: Mapping[str, Adapter] = {
+    each.ADAPTER.name: each.ADAPTER for each in AGENTS if hasattr(each, "ADAPTER")
+}
+HOSTS: Mapping[str, Host] = {each.HOOKS.name: each.HOOKS for each in AGENTS if hasattr(each, "HOOKS")}
+# The answer to a user who asks for the hooks of an agent that has none.
+WITHOUT_HOOKS: Mapping[str, str] = {
+    each.SIGNS.name: each.WITHOUT_HOOKS for each in AGENTS if hasattr(each, "WITHOUT_HOOKS")
+}
+# How a user starts an agent whose sandbox closes the git directory, so that it can commit.
+WRITABLE: Mapping[str, Callable[..., str]] = {
+    each.SIGNS.name: each.writable for each in AGENTS if hasattr(each, "writable")
+}
+# Our event by what a host calls it, in lower case.
+EVENTS = {theirs.lower(): event for each in HOSTS.values() for event, theirs in each.events.items()} | {
+    theirs.lower(): event for each in HOSTS.values() for theirs, event in each.also.items()
+}
 
 
-def named(name: str) -> adapter.Adapter:
-    """Return the adapter that a person calls `name`.
+def named(name: str) -> Adapter:
+    """Return the adapter that a user calls `name`.
 
-    Raises UsageError, with the names there are.
+    Raises UsageError, with the known names.
     """
     found = ADAPTERS.get(name)
     if found is None:
         message = f"No agent is called {name[:40]!r}."
         raise UsageError(message, f"Known: {', '.join(ADAPTERS)}; any other by --agent-command 'COMMAND'.")
     return found
+
+
+def host(names: Iterable[str], env: Mapping[str, str], fields: Mapping[str, object]) -> str:
+    """Return the host that calls a hook: named, or recognised by the `fields` it sends or by its variables.
+
+    "": none of these; it takes the usual answers.
+    """
+    for name in names:
+        if name in HOSTS:
+            return name
+    for signs in SIGNS.values():
+        if any(key in fields for key in signs.fields):
+            return signs.name
+    for signs in SIGNS.values():
+        if any(env.get(key) for key in signs.hooks):
+            return signs.name
+    return ""

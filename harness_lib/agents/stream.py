@@ -9,9 +9,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from harness_lib.agents.adapter import Report, Trouble
 from harness_lib.text import cut, harmless, in_one_line
+
+if TYPE_CHECKING:
+    from harness_lib.agents.adapter import Report, Trouble
 
 LINE = 200
 ACTION = 1000

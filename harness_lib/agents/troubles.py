@@ -6,11 +6,13 @@ Only for texts that are known to be errors: a model that talks about rate limits
 from __future__ import annotations
 
 import re
-from datetime import datetime, timedelta
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from harness_lib.agents.adapter import Trouble
 from harness_lib.agents.stream import one_line
+
+if TYPE_CHECKING:  # see registry.py
+    from datetime import datetime
 
 Kind = Literal["limit", "transient", "login"]
 
@@ -18,7 +20,7 @@ MESSAGE = 300
 _LOOKED_AT = 4000
 
 # Below it a limit is a pause in the work; above it a pause is a limit.
-_SHORT = timedelta(minutes=5)
+_SHORT_SECONDS = 5 * 60
 
 # Compiled when an error is first looked at: the patterns take longer than most commands may.
 _MONEY = (
@@ -69,7 +71,7 @@ def of_kind(kind: Kind | None, text: str, now: datetime, until: datetime | None)
     if kind is None:
         return None
     if until is not None and kind != "login":
-        kind = "limit" if until - now > _SHORT else "transient"
+        kind = "limit" if (until - now).total_seconds() > _SHORT_SECONDS else "transient"
     return Trouble(kind, one_line(text, MESSAGE), until)
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from harness_lib import typed
+from harness_lib.agents import registry
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError
 from harness_lib.system.files import atomic
@@ -32,13 +32,11 @@ def require(ctx: Context, git: Git) -> None:
 
 def cure(ctx: Context, git: Git, place: Path) -> str:
     """Return what to do about the closed `place`."""
-    if owner.in_agent(ctx.env) != "codex":
+    writable = registry.WRITABLE.get(owner.in_agent(ctx.env) or "")
+    if writable is None:
         command = f"ls -ld {typed.word(place)}"
         return f"Make it writable, or start the agent so that its sandbox allows it ({command})."
-    if git.git_dir != git.common_dir:
-        return "In a linked worktree nothing helps but to start it with: codex -s danger-full-access"
-    roots = f"sandbox_workspace_write.writable_roots={json.dumps([str(git.common_dir)])}"
-    return f"A person ends this Codex and starts it with: codex -c {typed.word(roots)}"
+    return writable(str(git.common_dir), is_linked=git.git_dir != git.common_dir)
 
 
 def offer(git: Git) -> str | None:

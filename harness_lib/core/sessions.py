@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 
 from harness_lib import timestamps, typed
+from harness_lib.agents import registry
 from harness_lib.core import dependencies, quoting
 from harness_lib.core.context import Context
 from harness_lib.errors import HeldError
@@ -55,10 +56,13 @@ def _record(session: Session) -> presence.Record:
 def _was_cleared(session: Session, ctx: Context) -> bool:
     """Return whether the caller is a later conversation of the very process that had this one.
 
-    A process of Claude Code has one at a time: `/clear` ends the one before. Other hosts may have several.
+    Where a process has one at a time, the next one ends it; other hosts may have several.
     """
     me = ctx.owner
-    if owner.in_agent(ctx.env) != "claude" or not me.agent_session_id or not session.agent_session_id:
+    signs = registry.SIGNS.get(owner.in_agent(ctx.env) or "")
+    if signs is None or not signs.one_at_a_time:
+        return False
+    if not me.agent_session_id or not session.agent_session_id:
         return False
     return me.agent_session_id != session.agent_session_id and _is_of_process(session, me)
 

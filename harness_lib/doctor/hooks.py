@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from harness_lib import typed
-from harness_lib.agents.hook_host import Host
+from harness_lib.agents.adapter import Host
 from harness_lib.agents.registry import HOSTS, WITHOUT_HOOKS
 from harness_lib.core import git_access
 from harness_lib.core.context import Context
@@ -34,7 +34,7 @@ def loaded(ctx: Context) -> Diagnoses:
             yield warn(f"{host.title} does not load the hooks: it may stop early", _install(host))
         else:
             yield Diagnosis("ok", f"{host.title} is used on this machine without the hooks", _install(host))
-    if agent in WITHOUT_HOOKS:
+    if agent and agent in WITHOUT_HOOKS:
         yield ok(WITHOUT_HOOKS[agent].split(";")[0])
 
 

@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
-from harness_lib.agents.hook_host import Host
+from harness_lib.agents.adapter import Host
 from harness_lib.errors import EnvSetupError, UsageError
 from harness_lib.system.place import checkout
 
@@ -55,11 +55,10 @@ def folder() -> Path:
 def command(script: Path, host: Host, *, refuses: bool = False) -> str:
     """Return the shell command that rings at `script`; where that is gone it is silent and holds nobody.
 
-    A missing script would otherwise hold an agent for ever in Codex and Gemini. Claude Code gets no name:
-    Copilot and others read its settings too, and are known by what they send. `refuses`: its failure counts
-    as a refusal.
+    A missing script would otherwise hold an agent for ever in Codex and Gemini.
+    `refuses`: its failure counts as a refusal.
     """
-    name = "" if host.name == "claude" else f" {host.name}"
+    name = f" {host.name}" if host.is_named else ""
     return f"f={shlex.quote(str(script))}; {_THERE}{_ABLE if refuses else ''}{_RING}{name}; }}"
 
 
@@ -102,15 +101,14 @@ def _entry(host: Host, event: str, group: Mapping[str, object], place: Path) -> 
     assert script is not None
     seconds = int(handler["timeout"])
     own: Entry = {} if host.form == "toml" else {"type": "command"}
-    refuses = host.name == "claude" and "onFailure" in handler
-    own[host.command_key] = command(place / script[1], host, refuses=refuses)
+    kept = {key: handler[key] for key in host.kept if key in handler}
+    own[host.command_key] = command(place / script[1], host, refuses="onFailure" in kept)
     own[host.timeout_key] = seconds * host.timeout_unit
     own |= host.extra.get(event, {})
     if host.form != "groups":
         return own
-    if host.name == "claude":
-        own |= {key: handler[key] for key in ("async", "onFailure") if key in handler}
-    if host.name == "gemini":
+    own |= kept
+    if host.has_names:
         own["name"] = script[1].removesuffix(".py")
     matcher = host.matchers[event] if event in host.matchers else group.get("matcher")
     return {"hooks": [own]} if matcher is None else {"matcher": matcher, "hooks": [own]}

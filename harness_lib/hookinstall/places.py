@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from harness_lib.agents.hook_host import Host, Scope
+from harness_lib.agents.adapter import Host, Scope
 
 
 def places(host: Host, scope: Scope, env: Mapping[str, str], project: Path) -> list[Path]:

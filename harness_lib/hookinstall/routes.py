@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from harness_lib.agents import claude, codex, copilot
-from harness_lib.agents.hook_host import SCOPES, Host, Scope
+from harness_lib.agents import claude, codex
+from harness_lib.agents.adapter import SCOPES, Host, Scope
 from harness_lib.agents.registry import HOSTS
 from harness_lib.core.context import Context
 from harness_lib.errors import HarnessError
@@ -74,9 +74,8 @@ def by_scope(ctx: Context, host: Host) -> Iterator[tuple[Scope, files.HostFile]]
 
 def _files(ctx: Context, host: Host) -> Iterator[Route]:
     scoped = list(by_scope(ctx, host))
-    if host.name == "copilot":
-        shared = project(ctx) / ".claude" / "settings.json"
-        scoped.append(("project", files.read(claude.HOOKS, shared)))
+    if host.shared:
+        scoped.append(("project", files.read(claude.HOOKS, project(ctx) / host.shared)))
     for scope, file in scoped:
         ours = file.ours()
         if ours:
@@ -159,9 +158,8 @@ def lacks_trust(ctx: Context, host: Host, route: Route) -> bool:
 
 def is_here(ctx: Context, host: Host) -> bool:
     """Return whether `host` seems to be used on this machine: its folder is there."""
-    (path, *_) = places(host, "user", ctx.env, ctx.cwd)
-    folder = path.parent.parent if host is copilot.HOOKS else path.parent
-    return folder.is_dir()
+    depth = len(Path(host.files["user"][0]).parts) - 1
+    return places(host, "user", ctx.env, ctx.cwd)[0].parents[depth - 1].is_dir()
 
 
 def holders(ctx: Context) -> list[str]:

@@ -1,7 +1,7 @@
-"""Look whether there is a list with a marker, as cheaply as can be; only then is the hook loaded.
+"""Answer an event as cheaply as possible: the rest of a hook is loaded only where harness is enabled.
 
-Until it is known that a marker stands, only `os` and plain strings are used.
-Here is the outermost counter of the hooks: a bug of ours never holds an agent and never shows a traceback.
+Until an enabled list is found, only `os` and plain strings are used.
+This is the outermost error handler of the hooks: a bug never holds an agent and never shows a traceback.
 Source: docs/design.md, "The Stop hook", the first and the last row of its table.
 """
 
@@ -22,61 +22,55 @@ LONGEST = 64 * 1024 * 1024
 def answer(event: str, argv: Sequence[str]) -> int:
     """Answer `event` of the host that `argv` may name; return the exit code of the hook."""
     root = None
-    _open_closed()
+    if None in (sys.stdin, sys.stdout, sys.stderr):
+        from harness_lib.system.files import standard_streams  # noqa: PLC0415 (hosts rarely close one)
+
+        standard_streams.open_closed()
     try:
         data = _read()
         root = _switched_on(os.environ, data, event)
         if root is None:
             return 0
         if sys.dont_write_bytecode:
-            # Harness is in use here: the next hook shall start fast.
+            # Harness is in use here, so the next hook should start fast.
             data_home.make(data_home.directory(os.environ))
             data_home.use_byte_code(os.environ)
-        from harness_lib.hookio import handler  # noqa: PLC0415 (nobody home: not needed)
+        from harness_lib.hookio import handler  # noqa: PLC0415 (most events need none)
 
         return handler.run(event, argv, data, root, os.environ)
     except OSError as error:
-        # A block that cannot be counted would be one of endlessly many.
-        return _let_go(f"harness: its {event} hook holds nobody, as the system said: {error}\n")
-    except Exception:  # noqa: BLE001 - the outermost counter of the hooks
-        from harness_lib.hookio import bug  # noqa: PLC0415 (rarely needed)
-
-        return _let_go(bug.report(event, root))
-
-
-def _open_closed() -> None:
-    if None in (sys.stdin, sys.stdout, sys.stderr):
-        from harness_lib.system.files import standard_streams  # noqa: PLC0415 (hosts rarely close one)
-
-        standard_streams.open_closed()
+        # A block that cannot be counted could be repeated for ever.
+        return _let_go(f"harness: {event} hook disabled: {error}\n")
+    except Exception:  # noqa: BLE001 - the outermost error handler of the hooks
+        return _let_go(_bug(event, root))
 
 
 def _read() -> bytes:
-    """Return what the host sends, at most LONGEST bytes; b"" if a person has typed the hook's name."""
+    """Return what the host sends, at most LONGEST bytes; b"" if a user has typed the hook's name."""
     if sys.stdin is None or sys.stdin.isatty():
         return b""
-    # Some hosts hand over an end that never waits, which looks empty until they have sent something.
+    # Some hosts pass a non-blocking pipe, which looks empty until they have written to it.
     os.set_blocking(0, True)
     return sys.stdin.buffer.read(LONGEST)
 
 
 def _switched_on(env: Mapping[str, str], data: bytes, event: str) -> str | None:
-    """Return the state root if there is one whose marker stands; the end of an agent is noted without it."""
+    """Return the project directory if harness is enabled there; SessionEnd is noted without the flag."""
     if find_root.switched_off(env):
         return None
     data_home.use_byte_code(env)
     root = find_root.pinned(env) or find_root.search(env, _cwd(env, data))
     if not root or not (event == "SessionEnd" or os.path.exists(os.path.join(root, find_root.MARKER))):
         return None
-    # Verbs say what is wrong there; a hook would have to write where the link leads.
+    # Verbs report a linked file; a hook would have to write where the link points.
     return None if find_root.linked(root) else root
 
 
 def _cwd(env: Mapping[str, str], data: bytes) -> str:
-    """Return the `cwd` of the payload if that is a directory, else where the host has started us.
+    """Return the `cwd` of the payload if that is a directory, else the directory the host started us in.
 
-    Nearly always they are the same, so it is only looked for in the bytes: the key in its quotes cannot stand
-    inside of a text, where each quote has a backslash.
+    Only the bytes are searched, as decoding takes longer: the key in its quotes cannot occur inside a string,
+    where each quote has a backslash.
     """
     _, _, rest = data.partition(b'"cwd"')
     value = rest.lstrip(b" \t\r\n:")[: 16 * 1024]
@@ -95,8 +89,8 @@ def _cwd(env: Mapping[str, str], data: bytes) -> str:
 
 
 def _unescaped(value: bytes) -> str:
-    """Return the JSON string that `value` begins with; "" if it is none."""
-    import json  # noqa: PLC0415 (a path with a quote or another alphabet in it is rare)
+    """Return the JSON string at the beginning of `value`; "" if there is none."""
+    import json  # noqa: PLC0415 (few paths have a quote or another alphabet in them)
 
     try:
         text, _ = json.JSONDecoder().raw_decode(value.decode("utf-8", "replace"))
@@ -106,7 +100,7 @@ def _unescaped(value: bytes) -> str:
 
 
 def _let_go(line: str) -> int:
-    """Say `line` on stderr, be anybody there to hear it or not; return the exit code that holds nobody."""
+    """Write `line` to stderr if possible and return the exit code that holds no agent."""
     from contextlib import suppress  # noqa: PLC0415 (rarely needed)
 
     from harness_lib.system.files import standard_streams  # noqa: PLC0415
@@ -115,3 +109,16 @@ def _let_go(line: str) -> int:
         sys.stderr.write(line)
     standard_streams.drop_unwritten()
     return 0
+
+
+def _bug(event: str, root: str | None) -> str:
+    """Write the traceback of the current exception to a file; return the line that reports it."""
+    import traceback  # noqa: PLC0415 (rarely needed)
+
+    from harness_lib.system.place import session_notes  # noqa: PLC0415
+
+    text = traceback.format_exc()
+    error = text.strip().splitlines()[-1]
+    where = session_notes.keep_bug(root, text) if root else None
+    details = f"details in {where}" if where else "no file for the details could be written"
+    return f"harness: {event} hook disabled by a bug in it: {error[:300]} ({details})\n"

@@ -1,40 +1,66 @@
-"""Read how the list stands: from the summary while nobody else has touched the list, else from it.
+"""Read and write what hooks know of a project beside the events: the list, and their own small notes.
 
-What is found out about a list of somebody else's is kept, so that it is decoded once.
-Both give the same document, so both give the same answers.
+The list is read from the status cache while nobody else has touched it, else from the list itself. A list
+that was edited elsewhere is decoded once, and what was found is kept.
+The notes are lost with `.harness/` without harm.
 Source: docs/design.md, "The summary" and "Reading is strict".
 """
 
 from __future__ import annotations
 
+import json
 import os
 
-from harness_lib.hookio import verdict
+from harness_lib.hookio.situation import Tally
 from harness_lib.state import summary
-from harness_lib.system.place import find_root
+from harness_lib.system.files import nofollow
+from harness_lib.system.place import find_root, session_notes
 
 TYPE_CHECKING = False  # see entry.py
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import TypedDict
 
+    from harness_lib.hookio.situation import Answer
     from harness_lib.state.filestore.load import Loaded
     from harness_lib.state.summary_shape import Summary
 
-# Beyond it the schema takes longer than hosts wait for a hook, and a hook that is cancelled holds nobody.
+    class Foreign(TypedDict):
+        """What was found out about an edited list; `stamp` is that of the list, `thorough`: by its schema."""
+
+        format: int
+        stamp: summary.Stamp
+        thorough: bool
+        trouble: str
+        summary: Summary | None
+
+
+FOREIGN = "foreign.json"
+# Beyond it the schema takes longer than hosts wait for a hook, and a hook that is cancelled holds no agent.
 CHECKED_BYTES = 1024 * 1024
+# A session has few lines, and the log may have grown to gigabytes.
+_TAIL = 200_000
+
+
+# -- the list
 
 
 def read(root: str, env: Mapping[str, str], *, thorough: bool) -> tuple[Summary | None, str]:
-    """Return (summary, "") of the list at `root`, or (the last one we wrote, why the list cannot be read).
+    """Return (summary, "") of the list at `root`, or (the last summary we wrote, why it cannot be read).
 
-    `thorough`: check a list that somebody else has touched by its schema too, where that is possible.
+    `thorough`: check a list that was edited elsewhere by its schema too, where that is possible.
     """
-    place = os.path.join(root, find_root.PRIVATE_DIR, "summary.json")
-    digest = summary.read_at(os.path.join(root, find_root.STATE_FILE), place)
+    state = os.path.join(root, find_root.STATE_FILE)
+    cache = os.path.join(root, find_root.PRIVATE_DIR, "summary.json")
+    digest = summary.read_at(state, cache)
     if digest is not None:
         return digest, ""
-    digest, trouble = verdict.read(root, thorough=thorough) or _decoded(root, env, thorough=thorough)
-    return (digest, "") if digest is not None else (summary.last(place), trouble)
+    kept: Foreign | None = summary.read_stamped(state, _foreign(root))
+    if kept is not None and (kept["thorough"] or not thorough):
+        digest, trouble = kept["summary"], kept["trouble"]
+    else:
+        digest, trouble = _decoded(root, env, thorough=thorough)
+    return (digest, "") if digest is not None else (summary.last(cache), trouble)
 
 
 def _decoded(root: str, env: Mapping[str, str], *, thorough: bool) -> tuple[Summary | None, str]:
@@ -52,12 +78,12 @@ def _decoded(root: str, env: Mapping[str, str], *, thorough: bool) -> tuple[Summ
     trouble = _broken_contract(loaded, env) if thorough else ""
     digest = None if trouble else summary.build(loaded.state, SYSTEM.now(), [])
     if loaded.stamp is not None and loaded.source is None:
-        verdict.write(root, loaded.stamp, digest, trouble, thorough=thorough)
+        _keep_foreign(root, loaded.stamp, digest, trouble, thorough=thorough)
     return digest, trouble
 
 
 def _broken_contract(loaded: Loaded, env: Mapping[str, str]) -> str:
-    """Return what the schema says against a list that the codec has let pass; "" without jsonschema."""
+    """Return what the schema rejects in a list that the codec accepts; "" without jsonschema."""
     if loaded.document is None or len(loaded.data or b"") > CHECKED_BYTES or not _has_jsonschema(env):
         return ""
     from harness_lib.state import schema  # noqa: PLC0415
@@ -75,8 +101,94 @@ def _has_jsonschema(env: Mapping[str, str]) -> bool:
     try:
         packages = private_env.find(env)
     except EnvSetupError:
-        # Others could put code there.
+        # Other users could put code there.
         return False
     if packages is not None and os.fspath(packages) not in sys.path:
         sys.path.append(os.fspath(packages))
     return find_spec("jsonschema") is not None
+
+
+def _keep_foreign(
+    root: str, stamp: summary.Stamp, digest: Summary | None, trouble: str, *, thorough: bool
+) -> None:
+    """Keep what was found for as long as the list has this `stamp`.
+
+    This is not the status cache: that one says that the list is as we wrote it.
+    """
+    kept: Foreign = {
+        "format": summary.FORMAT,
+        "stamp": stamp,
+        "thorough": thorough,
+        "trouble": trouble,
+        "summary": digest,
+    }
+    try:
+        session_notes.write(_foreign(root), json.dumps(kept).encode())
+    except OSError:
+        # The next hook decodes the list again.
+        return
+
+
+def _foreign(root: str) -> str:
+    return os.path.join(root, find_root.PRIVATE_DIR, FOREIGN)
+
+
+# -- how often an agent was held without progress
+
+
+def tally(root: str, who: str) -> Tally:
+    """Return how often the agent session (or subagent) `who` was held."""
+    try:
+        kept = json.loads(session_notes.read(session_notes.path(root, "stops", who)))
+    except (ValueError, RecursionError):
+        return Tally()
+    if not isinstance(kept, dict):
+        return Tally()
+    blocks = kept.get("blocks")
+    return Tally(
+        str(kept.get("progress", "")),
+        blocks if type(blocks) is int else 0,
+        str(kept.get("told", "")),
+        waited=kept.get("waited") is True,
+    )
+
+
+def count(root: str, who: str, last: Tally, answer: Answer) -> None:
+    """Count `answer` for the agent `who`, whose tally was `last`."""
+    if not answer.progress and not answer.warning and not answer.waits:
+        return
+    same = answer.waits or answer.progress == last.progress
+    counted = {
+        "progress": answer.progress or last.progress,
+        "blocks": (last.blocks if same else 0) + (answer.kind in ("block", "keep")),
+        "waited": last.waited or answer.waits,
+        "told": answer.warning or (last.warning if same else ""),
+    }
+    session_notes.write(session_notes.path(root, "stops", who), json.dumps(counted).encode())
+
+
+def forget(root: str, who: str) -> None:
+    """Start the count of `who` again: it has come back, or left."""
+    session_notes.remove(session_notes.path(root, "stops", who))
+
+
+# -- the log of an agent that follows the legacy protocol and writes nothing else
+
+
+def attempted(root: str, session: int) -> int:
+    """Return how many tasks `session` has completed or failed, by the last lines of the log at `root`."""
+    tag = f"[SESSION-{session}]"
+    try:
+        with nofollow.reading(os.path.join(root, find_root.LOG_FILE)) as stream:
+            stream.seek(max(0, stream.seek(0, os.SEEK_END) - _TAIL))
+            data = stream.read(_TAIL)
+    except OSError:
+        # Missing or unreadable: nothing is counted.
+        return 0
+    lines = data.decode("utf-8", "replace").splitlines()
+    return sum(tag in line and _ends_an_attempt(line) for line in lines)
+
+
+def _ends_an_attempt(line: str) -> bool:
+    # An error without a task comes from the environment.
+    return " Completed [" in line or (" ERROR [" in line and "[task-" in line)

@@ -1,7 +1,7 @@
-"""Say whose session it is: that decides whether an agent may be held.
+"""Tell which sessions belong to the caller: that decides whether an agent may be held.
 
-An agent session is recognised by the id that its host gives to hooks and to commands alike: in a
-sub-directory, in a worktree, resumed and compacted it is the same, and a fork has one of its own.
+An agent session is recognised by the id that its host gives to hooks and to commands alike. It stays the same
+in a sub-directory, in a worktree, resumed and compacted; a fork has an id of its own.
 Source: docs/design.md, "Sessions and owners" and "The Stop hook".
 """
 
@@ -14,18 +14,15 @@ TYPE_CHECKING = False  # see entry.py
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from harness_lib.hookio.payload import Payload
     from harness_lib.hookio.situation import Situation
     from harness_lib.state.summary_shape import OpenSession
     from harness_lib.system.processes.owner import Owner
     from harness_lib.system.processes.presence import Record
 
 
-def caller(payload: Payload, env: Mapping[str, str]) -> str:
-    """Return the id of the agent session that rings, "" if its host tells none."""
-    if payload.session_id:
-        return payload.session_id
-    from harness_lib.system.processes import owner  # noqa: PLC0415 (most hosts tell)
+def from_environment(env: Mapping[str, str]) -> str:
+    """Return the id of the agent session that a host puts into the environment, "" if it does not."""
+    from harness_lib.system.processes import owner  # noqa: PLC0415 (most payloads have it)
 
     return owner.agent_session(env) or ""
 
@@ -35,20 +32,24 @@ def mine(
 ) -> list[OpenSession]:
     """Return which of the open `sessions` belong to the agent session `session_id`.
 
-    Without an id nobody can be told apart, so that all of them do, as the protocol has it.
+    Without an id all of them do, as in the legacy protocol: nothing distinguishes the callers.
     """
     if not sessions:
         return []
     if not session_id:
         return list(sessions)
-    known = [each for each in sessions if each.get("agent_session_id")]
-    own = [each for each in known if each["agent_session_id"] == session_id]
-    nameless = [each for each in sessions if not each.get("agent_session_id")]
+    own, nameless = [], []
+    for each in sessions:
+        name = each.get("agent_session_id")
+        if not name:
+            nameless.append(each)
+        elif name == session_id:
+            own.append(each)
     return own + (_of_this_process(nameless, env) if nameless else [])
 
 
 def show(own: Sequence[OpenSession], root: str, session_id: str) -> None:
-    """Leave a sign of an agent whose commands run in a sandbox: nobody sees a process that stands for it."""
+    """Note that an agent in a sandbox is alive: its process cannot be seen from outside."""
     if not session_id or not any(map(_is_sandboxed, own)):
         return
     from harness_lib.system.processes import presence  # noqa: PLC0415 (few agents are)
@@ -67,7 +68,7 @@ def _is_sandboxed(session: OpenSession) -> bool:
 
 
 def living(situation: Situation, root: str, session_id: str) -> list[OpenSession]:
-    """Return the open sessions that are not the caller's and whose agents may still be there."""
+    """Return the open sessions of other callers whose agents may still run."""
     from harness_lib.system.processes import presence  # noqa: PLC0415 (once, when an agent begins)
 
     opened = situation.digest["sessions"] or () if situation.digest else ()
@@ -90,23 +91,23 @@ def _record(session: OpenSession) -> Record:
 
 def workers(sessions: Sequence[OpenSession], session_id: str, env: Mapping[str, str]) -> list[str]:
     """Return the names under which the caller may have claimed a task, `sessions` being its own."""
-    names = [str(each["worker"]) for each in sessions]
-    return [*names, *filter(None, (env.get("HARNESS_WORKER_ID", ""), session_id))]
+    named = (*[str(each["worker"]) for each in sessions], env.get("HARNESS_WORKER_ID", ""), session_id)
+    return list(filter(None, named))
 
 
 def subagent_workers(sessions: Sequence[OpenSession], env: Mapping[str, str]) -> list[str]:
-    """Return the names of a subagent beside those in its payload, `sessions` being its parent's.
+    """Return the names of a subagent besides those in its payload, `sessions` being its parent's.
 
-    A subagent shares the environment of its parent, whose tasks are not its own.
+    A subagent shares the environment of its parent, but not the parent's tasks.
     """
     named = env.get("HARNESS_WORKER_ID", "")
     return [named] if named and all(each["worker"] != named for each in sessions) else []
 
 
 def _of_this_process(sessions: Sequence[OpenSession], env: Mapping[str, str]) -> list[OpenSession]:
-    """Return those of `sessions` that the process owns which runs this hook.
+    """Return those of `sessions` that belong to the process which runs this hook.
 
-    They were opened where the host gives its commands no id (Copilot), or by a person.
+    They were opened where the host gives its commands no id (Copilot), or by a user.
     """
     from harness_lib.system.processes import owner  # noqa: PLC0415 (it reads every ancestor of this process)
 

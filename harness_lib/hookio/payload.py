@@ -1,76 +1,93 @@
-"""Read what a host says about an event into one shape; whatever arrives here is survived.
+"""Read what a host says about an event, and word the answer as that host wants to hear it.
 
-Hosts spell the same things differently: `session_id` (Claude Code, Codex, Gemini), `sessionId` (Copilot),
-`conversation_id` (Cursor). A payload is never trusted to have the right types, nor to be whole.
-Source: the recordings in tests/hosts/payloads/.
+Hosts spell the same field differently: `session_id` (Claude Code, Codex, Gemini), `sessionId` (Copilot),
+`conversation_id` (Cursor). No payload is trusted to be complete or to have the right types.
+To let an agent go, say nothing and exit 0: every host accepts that. To hold it, print exactly
+`{"decision":"block","reason":…}`: Codex drops an answer with any other key. A host with words of its own has
+them in its file of `agents/`.
+Source: the recordings in tests/hosts/payloads/; tests/hookio/test_dialect.py has each spelling.
 """
 
 from __future__ import annotations
 
 import json
 
+from harness_lib.text import cut
+
 TYPE_CHECKING = False  # see entry.py
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+    from typing import Any
 
-LONGEST_NAME = 200
+    from harness_lib.hookio.situation import Answer
 
-# What each event of ours is called elsewhere, in lower case.
-EVENTS = {
-    "stop": "Stop",
-    "agentstop": "Stop",
-    "afteragent": "Stop",
-    "subagentstart": "SubagentStart",
-    "subagentstop": "SubagentStop",
-    "teammateidle": "TeammateIdle",
-    "sessionstart": "SessionStart",
-    "sessionend": "SessionEnd",
-    "pretooluse": "PreToolUse",
-    "beforetool": "PreToolUse",
-    "posttooluse": "PostToolUse",
-    "aftertool": "PostToolUse",
-}
-
-
-# What a host lists of the work that goes on behind an agent: these wake it when they end or have something to
-# say, and those do not.
+EVENTS = (
+    *("Stop", "SubagentStart", "SubagentStop", "TeammateIdle"),
+    *("SessionStart", "SessionEnd", "PreToolUse", "PostToolUse"),
+)
+# What a host lists as work in the background: the first wake the agent when they end, the second never do.
 WAKING = frozenset(("subagent", "workflow", "monitor", "teammate"))
 SILENT = frozenset(("shell",))
+
+VARIABLE = "HARNESS_HOST"
+LONGEST_NAME = 200
+# Cut long before hosts move a text into a file of its own.
+LONGEST = 6000
+BLOCKED = 2
+# In the answers, these two stand for the text and the name of the event. None: the text goes to stderr, with
+# the exit code of a block. {}: the host takes no such answer.
+TEXT, EVENT = "TEXT", "EVENT"
+ANSWERS: Mapping[str, Mapping[str, Any] | None] = {
+    "block": {"decision": "block", "reason": TEXT},
+    "keep": None,
+    "context": {"hookSpecificOutput": {"hookEventName": EVENT, "additionalContext": TEXT}},
+    "deny": {
+        "hookSpecificOutput": {
+            "hookEventName": EVENT,
+            "permissionDecision": "deny",
+            "permissionDecisionReason": TEXT,
+        }
+    },
+}
 
 
 class Payload:
     """One event of a host; every text is "" where the host says nothing.
 
-    `event` is None for one that we do not know. `fields` is all that the host said.
+    `event` is None for an unknown one. `fields` is all that the host said.
     """
 
     def __init__(self, event: str, fields: Mapping[str, object]) -> None:
         named = _name(fields, "hook_event_name", "hookEventName")
-        self.event = EVENTS.get(named.lower()) if named else event
+        self.event = (named if named in EVENTS else _event(named)) if named else event
         self.fields = fields
         self.session_id = _name(fields, "session_id", "sessionId", "conversation_id")
         self.agent_id = _name(fields, "agent_id", "agentId", "subagent_id")
         self.parent_agent_id = _name(fields, "parent_agent_id", "parentAgentId")
-        self.names = _names(fields)
+        # The names under which a subagent or a teammate may have claimed a task.
+        keys = ("agent_id", "agentId", "subagent_id", "teammate_name", "worker_id")
+        self.names = tuple(dict.fromkeys(filter(None, [_name(fields, key) for key in keys if key in fields])))
         self.cwd = _text(fields, "cwd")
         self.source = _name(fields, "source", "trigger")
         self.reason = _name(fields, "reason")
-        self.stop_hook_active = _first(fields, "stop_hook_active", "stopHookActive") is True
+        self.stop_hook_active = fields.get("stop_hook_active", fields.get("stopHookActive")) is True
 
     def background(self) -> tuple[bool, bool]:
-        """Return whether something runs that will wake this agent, and whether something does that might.
+        """Return whether work runs that will wake this agent, and whether work runs that might.
 
         A shell never does: a server that it has started never ends.
         """
-        tasks = self.fields.get("background_tasks")
-        known = tasks if isinstance(tasks, list) else []
-        running = [task for task in known if isinstance(task, dict) and task.get("status") == "running"]
-        kinds = {task["type"] if isinstance(task.get("type"), str) else "" for task in running}
+        known = self.fields.get("background_tasks")
+        kinds = set()
+        for task in known if isinstance(known, list) else ():
+            if isinstance(task, dict) and task.get("status") == "running":
+                kinds.add(task["type"] if isinstance(task.get("type"), str) else "")
         return bool(kinds & WAKING), bool(kinds - WAKING - SILENT)
 
     def edited_paths(self) -> list[str]:
         """Return the files that a tool is about to change, as the payload spells them."""
-        tool = _first(self.fields, "tool_input", "toolArgs", "tool_args")
+        named = [key for key in ("tool_input", "toolArgs", "tool_args") if key in self.fields]
+        tool = self.fields[named[0]] if named else None
         if isinstance(tool, str):
             tool = parse(tool.encode("utf-8", "replace"))
         if not isinstance(tool, dict):
@@ -82,9 +99,7 @@ class Payload:
         return paths
 
 
-def read(event: str, data: bytes) -> Payload:
-    """Return what `data` says about `event`; nonsense says nothing."""
-    return Payload(event, parse(data))
+# -- what a host says
 
 
 def parse(data: bytes) -> dict[str, object]:
@@ -126,22 +141,62 @@ def _patched(patch: object) -> list[str]:
     return [line.partition(": ")[2] for line in lines if line.startswith(headers)]
 
 
-def _names(fields: Mapping[str, object]) -> tuple[str, ...]:
-    """Return the names under which a subagent or a teammate may have claimed a task."""
-    keys = ("agent_id", "agentId", "subagent_id", "teammate_name", "worker_id")
-    return tuple(dict.fromkeys(filter(None, (_name(fields, key) for key in keys))))
+def _event(named: str) -> str | None:
+    """Return the event of ours that a host calls `named`, in any case; None for another one."""
+    from harness_lib.agents import registry  # noqa: PLC0415 (most hosts call the events as we do)
 
-
-def _first(fields: Mapping[str, object], *keys: str) -> object:
-    return next((fields[key] for key in keys if key in fields), None)
+    return registry.EVENTS.get(named.lower())
 
 
 def _text(fields: Mapping[str, object], *keys: str) -> str:
-    value = _first(fields, *keys)
-    return value if isinstance(value, str) else ""
+    for key in keys:
+        if key in fields:
+            value = fields[key]
+            return value if isinstance(value, str) else ""
+    return ""
 
 
 def _name(fields: Mapping[str, object], *keys: str) -> str:
     """Return a name as `owner` writes it into the list: printable and bounded."""
     text = _text(fields, *keys)[: 10 * LONGEST_NAME]
-    return "".join(char for char in text if char.isprintable()).strip()[:LONGEST_NAME]
+    return "".join(filter(str.isprintable, text)).strip()[:LONGEST_NAME]
+
+
+# -- what it hears
+
+
+def host(argv: Sequence[str], env: Mapping[str, str], payload: Payload) -> str:
+    """Return the name of the host that calls, "" for one that takes the usual answers.
+
+    It is named by the command line or HARNESS_HOST, else recognised by what it sends.
+    """
+    named = [*argv[:1], env.get(VARIABLE, "")]
+    # Claude Code and Codex take the usual answers, and say which permissions they have.
+    if not any(named) and "permission_mode" in payload.fields:
+        return ""
+    from harness_lib.agents import registry  # noqa: PLC0415 (it takes longer to load than the rest of a hook)
+
+    return registry.host(named, env, payload.fields)
+
+
+def speak(answer: Answer, event: str, name: str) -> tuple[Mapping[str, Any] | None, str, int]:
+    """Return (JSON for stdout or None, text for stderr, exit code) of `answer` to `event` at the host."""
+    if answer.kind == "allow":
+        return None, "", 0
+    text = cut(answer.text, LONGEST)
+    answers = ANSWERS
+    if name:
+        from harness_lib.agents import registry  # noqa: PLC0415 (see `host`)
+
+        answers = {**ANSWERS, **registry.HOSTS[name].answers}
+    template = answers[answer.kind]
+    if template is None:
+        return None, text, BLOCKED
+    return _filled(template, {TEXT: text, EVENT: event}) or None, "", 0
+
+
+def _filled(template: Mapping[str, Any], values: Mapping[str, str]) -> Mapping[str, Any]:
+    return {
+        key: values.get(part, part) if isinstance(part, str) else _filled(part, values)
+        for key, part in template.items()
+    }

@@ -1,4 +1,4 @@
-"""Decide who is held and who is let go: pure functions of a situation and a payload.
+"""Decide which agents are held and which may stop: pure functions of a situation and a payload.
 
 The order of the questions in `stop` is the table of docs/design.md, "The Stop hook", row by row.
 The texts are in `messages`.
@@ -30,30 +30,33 @@ KEPT_BY_HARNESS = (
 def stop(situation: Situation, payload: Payload) -> Answer:
     """Return whether the agent may stop."""
     digest = situation.digest
-    # Copilot rings here for a subagent too, and then once more as SubagentStop.
-    is_concerned = not payload.parent_agent_id and not _is_elsewhere(situation)
+    # Copilot calls this for a subagent too, and then once more as SubagentStop.
+    # Where no session is known to be the caller's, another agent works on the list, or none does.
+    is_elsewhere = digest is not None and digest["sessions"] is not None and not situation.mine
+    is_concerned = not payload.parent_agent_id and not is_elsewhere
     wakes, may_wake = payload.background()
     waits = is_concerned and may_wake and not wakes and not situation.tally.waited
     if wakes or waits or not is_concerned:
         return Answer("allow", waits=waits)
     if situation.trouble or digest is None:
         return _unreadable(situation, payload)
-    halt = _halt(situation.mine, held(situation))
+    own = held(situation)
+    halt = _halt(situation.mine, own)
     if halt:
         return Answer("allow", warning=messages.halted(halt, situation.program))
-    if not digest["work_remains"] and not _is_unproven(situation):
+    if not digest["work_remains"] and not _is_unverified(situation):
         return Answer("allow", finished=True)
-    spent = _spent(situation)
-    if spent or (digest["stop"] == "waiting" and not held(situation)):
-        # Others hold the rest, or a person must act: there is nothing that this agent could do.
+    spent = _spent(situation) if digest["sessions"] is None else ""
+    if spent or (digest["stop"] == "waiting" and not own):
+        # Others hold the rest, or a human must act: this agent can do nothing.
         return Answer("allow", warning=messages.halted(spent, situation.program) if spent else "")
-    return _hold(situation, "block", messages.stop(situation, held(situation)), _progress(situation))
+    return _hold(situation, "block", messages.stop(situation, own), _progress(situation, own))
 
 
 def subagent_start(situation: Situation, payload: Payload) -> Answer:
     """Return what a subagent is told when it begins: which worker it is, where many share the list.
 
-    A list for one session at a time knows it by the name of its parent, and another would be refused.
+    In an exclusive list it works under the name of its parent, and another one would be refused.
     """
     digest = situation.digest
     if situation.trouble or digest is None or digest["mode"] != "concurrent" or not digest["work_remains"]:
@@ -68,7 +71,7 @@ def subagent_stop(situation: Situation, payload: Payload) -> Answer:
     if situation.trouble or situation.digest is None:
         return Answer("allow")
     if situation.digest["sessions"] is None and payload.stop_hook_active:
-        # As the prose has it, for the lists that it has made.
+        # As in the legacy protocol, for its lists.
         return Answer("allow")
     working: Sequence[WorkingTask] = situation.digest["in_progress"]
     if payload.names or situation.workers:
@@ -102,7 +105,7 @@ def session_start(situation: Situation, _payload: Payload) -> Answer:
 def pre_tool_use(situation: Situation, edited: Sequence[str]) -> Answer:
     """Refuse to edit the list by hand; `edited` are paths relative to the state root.
 
-    A list that is broken or made by the prose is edited by hand: there is no other way.
+    A broken list and one of the legacy protocol are edited by hand: there is no other way.
     """
     if situation.trouble or situation.digest is None or situation.digest["sessions"] is None:
         return Answer("allow")
@@ -111,7 +114,7 @@ def pre_tool_use(situation: Situation, edited: Sequence[str]) -> Answer:
 
 
 def beating(situation: Situation, payload: Payload) -> str | None:
-    """Return the worker whose lease this sign of life renews, or None."""
+    """Return the worker whose lease this heartbeat renews, or None."""
     digest = situation.digest
     if situation.trouble or digest is None or digest["mode"] != "concurrent":
         return None
@@ -121,9 +124,10 @@ def beating(situation: Situation, payload: Payload) -> str | None:
 
 
 def held(situation: Situation) -> Sequence[WorkingTask]:
-    """Return the tasks in progress that the caller's session works on; an exclusive list is all its own.
+    """Return the tasks in progress that belong to the caller's session; in an exclusive list all of them.
 
-    In one that the prose made, what nobody is named for is everybody's, and all is where nobody has a name.
+    In a list of the legacy protocol, a task without a name belongs to every caller, and every task does to a
+    caller without a name.
     """
     if situation.digest is None:
         return ()
@@ -140,30 +144,24 @@ def held(situation: Situation) -> Sequence[WorkingTask]:
 
 
 def _spent(situation: Situation) -> str:
-    """Return which limit ends the work on a list that the prose made, "" if none does.
+    """Return which limit ends the work on a list of the legacy protocol, "" if none does.
 
-    In one of ours the session itself says so: it is closed or halted.
+    In a list of ours the session itself is closed or halted.
     """
     digest = situation.digest
-    if digest is None or digest["sessions"] is not None:
-        return ""
+    assert digest is not None
     if digest["sessions_spent"]:
         return "max_sessions"
     return "max_tasks_per_session" if 0 < counted_tasks(digest) <= situation.attempted else ""
 
 
 def counted_tasks(digest: Summary) -> int:
-    """Return how many tasks a session of the prose may do, as far as that can be counted; 0 is no limit.
+    """Return how many tasks a session of the legacy protocol may do, where they can be counted; 0: no limit.
 
-    Workers that share a list write the same number of a session, so theirs cannot be told apart.
+    Workers that share a list write the same session number, so their tasks cannot be counted apart.
     """
     is_one = digest["sessions"] is None and digest["mode"] != "concurrent" and digest["session_count"]
     return digest["max_tasks_per_session"] if is_one else 0
-
-
-def _is_elsewhere(situation: Situation) -> bool:
-    """Return whether it is known that no session, or another agent's, works on the list."""
-    return situation.digest is not None and situation.digest["sessions"] is not None and not situation.mine
 
 
 def _unreadable(situation: Situation, payload: Payload) -> Answer:
@@ -173,7 +171,7 @@ def _unreadable(situation: Situation, payload: Payload) -> Answer:
 
 
 def _hold_with(situation: Situation, kind: Kind, own: Sequence[WorkingTask], who: str) -> Answer:
-    """Hold whoever has a task of its `own` that is not halted."""
+    """Hold an agent that has a task of its `own` that is not blocked on a human."""
     own = [task for task in own if not task["halt"]]
     if not own:
         return Answer("allow")
@@ -181,14 +179,14 @@ def _hold_with(situation: Situation, kind: Kind, own: Sequence[WorkingTask], who
 
 
 def _hold(situation: Situation, kind: Kind, text: str, progress: str) -> Answer:
-    """Hold, but not an agent that has been held PATIENCE times in a row without getting anywhere."""
+    """Hold, but not an agent that has been held PATIENCE times in a row without progress."""
     if situation.tally.progress == progress and situation.tally.blocks >= PATIENCE:
         return Answer("allow", warning=messages.released(PATIENCE, situation.program), progress=progress)
     return Answer(kind, text, progress=progress)
 
 
 def _claimed(tasks: Sequence[WorkingTask], names: Sequence[str]) -> Sequence[WorkingTask]:
-    # A task that nobody is named for is nobody's.
+    # A task without a name belongs to no caller.
     return [task for task in tasks if task["claimed_by"] and task["claimed_by"] in names]
 
 
@@ -198,28 +196,32 @@ def _is_plain(name: str) -> bool:
 
 
 def _halt(sessions: Sequence[OpenSession], own: Sequence[WorkingTask]) -> str:
-    halts = (*(each.get("halt") for each in sessions), *(task["halt"] for task in own))
-    return next(filter(None, halts), "")
+    """Return why the work is blocked on a human, "" if it is not."""
+    for each in (*sessions, *own):
+        halt = each.get("halt")
+        if halt:
+            return str(halt)
+    return ""
 
 
-def _progress(situation: Situation) -> str:
-    """Return what changes when this agent gets on: not by a beat, nor by what other workers do."""
+def _progress(situation: Situation, own: Sequence[WorkingTask]) -> str:
+    """Return what changes when this agent makes progress: not by a heartbeat, nor by other workers."""
     assert situation.digest is not None
     if not situation.mine:
         counts = situation.digest["counts"]
         statuses = (counts["completed"], counts["failed"], counts["pending"], counts["in_progress"])
         return " ".join(map(str, (*statuses, counts["attempts"], counts["checkpoints"])))
-    done = " ".join(f"{each['number']}:{each.get('finished_attempts', 0)}" for each in situation.mine)
+    done = [f"{each['number']}:{each.get('finished_attempts', 0)}" for each in situation.mine]
     checked = f"{situation.digest['rechecks']} " if situation.must_check else ""
-    return f"{done} {checked}{_shape(held(situation))}"
+    return f"{' '.join(done)} {checked}{_shape(own)}"
 
 
-def _is_unproven(situation: Situation) -> bool:
-    """Return whether a completed task is red, or the final check is left; the prose knows neither."""
+def _is_unverified(situation: Situation) -> bool:
+    """Return whether a completed task is red, or the final check is left; the legacy protocol has neither."""
     digest = situation.digest
     is_red = digest is not None and digest["sessions"] is not None and bool(digest["red"])
     return is_red or situation.must_check
 
 
 def _shape(tasks: Sequence[WorkingTask]) -> str:
-    return " ".join(f"{task['id']}/{task['attempts']}/{task['checkpoints']}" for task in tasks)
+    return " ".join([f"{task['id']}/{task['attempts']}/{task['checkpoints']}" for task in tasks])

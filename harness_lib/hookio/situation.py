@@ -1,4 +1,4 @@
-"""What the policy decides from: plain values, gathered elsewhere (`facts`, `stop_counter`)."""
+"""What the policy decides from: plain values, gathered elsewhere (`facts`, `identity`)."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 
 class Tally:
-    """How often an agent was held in a row, at which `progress`, and the last `warning` of it.
+    """How often an agent was held in a row, at which `progress`, and the last `warning` it was given.
 
-    `waited`: it was let go for background work of a kind that we do not know; that is done once.
+    `waited`: it was let go for background work of an unknown kind; that is done once.
     """
 
     __slots__ = ("blocks", "progress", "waited", "warning")
@@ -32,12 +32,12 @@ class Tally:
 class Situation:
     """How the list stands, seen by one agent session.
 
-    `digest` is a summary (`state.summary.build`), None where there is none.
-    With `trouble`, the reason why the list cannot be read, it is the last one that we wrote.
-    `mine` are the open sessions that belong to the caller, `others` those of agents that may still be there
-    (known when an agent begins), `workers` the names under which the caller may have claimed a task,
-    `program` is what to type for `harness`, not quoted. `attempted` are the tasks that the last session of
-    the prose has got through (known when an agent stops and they are limited).
+    `digest` is a summary (`state.summary.build`), None where there is none. With `trouble`, the reason why
+    the list cannot be read, it is the last one that we wrote.
+    `mine` are the open sessions of the caller, `others` those of agents that may still run (known when an
+    agent starts), `workers` the names under which the caller may have claimed a task.
+    `program` is what to type for `harness`, not quoted. `attempted` is how many tasks the last session of the
+    legacy protocol has completed or failed (known when an agent stops and they are limited).
     """
 
     __slots__ = ("attempted", "digest", "mine", "others", "program", "root", "tally", "trouble", "workers")
@@ -65,8 +65,8 @@ class Situation:
 
     @property
     def must_check(self) -> bool:
-        """Whether the final check of the list is left to the caller's session."""
-        return any(each.get("final_check") for each in self.mine)
+        """Whether the caller's session has to run the final check of the list."""
+        return any([each.get("final_check") for each in self.mine])  # noqa: C419 (a generator starts slower)
 
 
 class Answer:
@@ -74,8 +74,8 @@ class Answer:
 
     Let the agent go (`allow`), hold it (`block`; `keep` for a teammate), tell it something (`context`), or
     refuse what it is about to do (`deny`).
-    `warning` is for the person and the log, once. `progress` is what a held agent is measured by next time.
-    `finished`: nothing is left, the marker comes down. `waits`: something may wake the agent, nobody knows.
+    `warning` is for the user and the log, once. `progress` is what a held agent is measured by next time.
+    `finished`: nothing is left, and the enable flag is removed. `waits`: background work may wake the agent.
     """
 
     __slots__ = ("finished", "kind", "progress", "text", "waits", "warning")

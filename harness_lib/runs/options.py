@@ -5,7 +5,8 @@ from __future__ import annotations
 import difflib
 from dataclasses import dataclass, field, replace
 
-from harness_lib import agents, typed
+from harness_lib import typed
+from harness_lib.agents import registry
 from harness_lib.attempts import lost_branch, target_branch
 from harness_lib.core import trust_policy
 from harness_lib.core.context import Context
@@ -134,12 +135,12 @@ def _agent(ctx: Context, options: Options) -> str | None:
     if options.agent_command is not None:
         return None
     if options.agent is not None:
-        agent_process.require(agents.named(options.agent), ctx)
+        agent_process.require(registry.named(options.agent), ctx)
         return options.agent
-    name = next((name for name, each in agents.ADAPTERS.items() if agent_process.is_ready(each, ctx)), None)
+    name = next((name for name, each in registry.ADAPTERS.items() if agent_process.is_ready(each, ctx)), None)
     if name is None:
         raise EnvSetupError(
-            f"No agent was found on the PATH (looked for {', '.join(agents.ADAPTERS)}).",
+            f"No agent was found on the PATH (looked for {', '.join(registry.ADAPTERS)}).",
             "Install one, give hs a key (ANTHROPIC_API_KEY, OPENAI_API_KEY), or name a command "
             "that reads the brief: harness run --agent-command 'my-agent'",
         )

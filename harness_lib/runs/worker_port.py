@@ -6,8 +6,7 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
-from harness_lib import agents
-from harness_lib.agents import command
+from harness_lib.agents import command, registry
 from harness_lib.agents.adapter import Adapter
 from harness_lib.attempts import leased_check
 from harness_lib.errors import HarnessError
@@ -117,7 +116,7 @@ class WorkerConfig:
         if self.agent_command is not None:
             return command.adapter(self.agent_command)
         assert self.agent is not None
-        return agents.named(self.agent)
+        return registry.named(self.agent)
 
     def env(self) -> dict[str, str]:
         """Return what tells this worker's processes from those of the others."""

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from harness_lib import typed
-from harness_lib.agents.hook_host import SCOPES, Host, Scope
+from harness_lib.agents.adapter import SCOPES, Host, Scope
 from harness_lib.agents.registry import HOSTS, WITHOUT_HOOKS
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from harness_lib import agents
+from harness_lib.agents import registry
 from harness_lib.attempts import target_branch
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
@@ -38,7 +38,7 @@ def arguments(parser: ArgumentParser) -> None:
     parser.epilog = f"{parser.epilog}\n\n{JSON}"
     parser.add_argument("-j", "--jobs", metavar="N", type=int, default=1, help="workers at once (default 1)")
     parser.add_argument(
-        "--agent", choices=tuple(agents.ADAPTERS), help="default: the first that is installed"
+        "--agent", choices=tuple(registry.ADAPTERS), help="default: the first that is installed"
     )
     parser.add_argument(
         "--agent-command",

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness_lib.agents import ADAPTERS, stream
+from harness_lib.agents import stream
 from harness_lib.agents.adapter import Adapter, Report
 from harness_lib.agents.command import adapter as command
+from harness_lib.agents.registry import ADAPTERS
 from harness_lib.agents.troubles import MESSAGE
 from tests.agents.heard import NOW, STREAMS
 

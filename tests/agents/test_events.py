@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from harness_lib.agents import named
 from harness_lib.agents.adapter import Adapter, Report
 from harness_lib.agents.command import adapter
+from harness_lib.agents.registry import named
 from tests.agents.heard import LATER, NOW, heard, told
 
 EPOCH = int(LATER.timestamp())

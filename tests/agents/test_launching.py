@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from harness_lib.agents import ADAPTERS, named
 from harness_lib.agents.adapter import Adapter
 from harness_lib.agents.command import adapter as command
+from harness_lib.agents.registry import ADAPTERS, named
 from harness_lib.errors import UsageError
 
 BRIEF = "Do it.\n" * 100_000

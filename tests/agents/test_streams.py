@@ -7,8 +7,8 @@ from datetime import datetime, timezone
 
 import pytest
 
-from harness_lib.agents import ADAPTERS, named
 from harness_lib.agents.adapter import Report
+from harness_lib.agents.registry import ADAPTERS, named
 from tests.agents.heard import STREAMS
 
 NOW = datetime(2026, 11, 22, 0, 53, tzinfo=timezone.utc)

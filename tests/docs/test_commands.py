@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.agents import ADAPTERS
+from harness_lib.agents.registry import ADAPTERS
 from harness_lib.cli.parser import parse
 from tests.conftest import CHECKOUT
 from tests.docs.commands_shown import can_be_typed

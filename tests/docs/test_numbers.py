@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness_lib import task
-from harness_lib.agents import ADAPTERS
+from harness_lib.agents.registry import ADAPTERS
 from harness_lib.attempts import old_work, requeue
 from harness_lib.cli.parser import parse
 from harness_lib.hookio import policy

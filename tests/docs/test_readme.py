@@ -9,7 +9,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
-from harness_lib.agents import ADAPTERS
+from harness_lib.agents.registry import ADAPTERS
 from harness_lib.attempts import worktree_slots
 from harness_lib.cli import verb
 from harness_lib.core import nothing_to_do, sessions

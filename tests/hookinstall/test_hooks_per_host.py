@@ -13,7 +13,6 @@ import tomlkit
 
 from harness_lib.agents import codex, registry
 from harness_lib.hookinstall import entries
-from harness_lib.hookio import dialect
 from tests.hookinstall.hookfiles import HOSTS, agent, everything, place, put
 from tests.verbs.project import Agent
 
@@ -110,10 +109,6 @@ def test_every_command_rings_and_is_silent_where_the_script_is_gone(name: str, t
             ["sh", "-c", command], input=b"{}", capture_output=True, cwd=tmp_path, check=False
         )
         assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
-
-
-def test_the_hooks_answer_in_the_dialect_of_every_host_they_are_installed_for() -> None:
-    assert set(registry.HOSTS) == set(dialect.HOSTS)
 
 
 def test_claude_code_alone_is_told_what_a_guard_that_fails_means(agent: Agent, home: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest  # noqa: TC002 (as in every other file of tests)
 
-from harness_lib.hookio import handler, policy, stop_counter
+from harness_lib.hookio import facts, handler, policy
 from harness_lib.hookio.payload import Payload
 from harness_lib.hookio.situation import Answer, Situation, Tally
 from harness_lib.state import summary
@@ -151,12 +151,12 @@ def log(root: Root) -> list[str]:
 
 
 def kept(root: Root, who: str = f"{ME} {BELL}") -> Tally:
-    return stop_counter.read(str(root.path), who)
+    return facts.tally(str(root.path), who)
 
 
 def keep(root: Root, who: str = f"{ME} {BELL}", blocks: int = 1, progress: str = "p") -> None:
     """Let `who` have been held so often in a row at `progress`."""
-    stop_counter.keep(str(root.path), who, Tally(progress, blocks - 1), Answer("block", progress=progress))
+    facts.count(str(root.path), who, Tally(progress, blocks - 1), Answer("block", progress=progress))
 
 
 def note(root: Root, kind: Any, session_id: str = ME) -> Path:

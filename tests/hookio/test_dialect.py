@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from harness_lib.hookio import dialect
+from harness_lib.agents import registry
+from harness_lib.hookio import payload
 from harness_lib.hookio.payload import Payload
 from harness_lib.hookio.situation import Answer
 
@@ -45,24 +46,24 @@ SPELLINGS: dict[str, dict[str, tuple[Any, str, int]]] = {
 
 @pytest.mark.parametrize(("host", "kind"), [(host, kind) for host in SPELLINGS for kind in SPELLINGS[host]])
 def test_spelling(host: str, kind: Any) -> None:
-    assert dialect.speak(Answer(kind, "T"), "E", host) == SPELLINGS[host][kind]
+    assert payload.speak(Answer(kind, "T"), "E", host) == SPELLINGS[host][kind]
 
 
 def test_every_host_has_its_spellings() -> None:
-    assert set(SPELLINGS) == set(dialect.HOSTS)
+    assert set(SPELLINGS) == set(registry.HOSTS)
 
 
 @pytest.mark.parametrize(
     ("argv", "env", "fields", "host"),
     [
-        ([], {}, {}, "claude"),
+        ([], {}, {}, ""),
         (["gemini"], {"HARNESS_HOST": "kimi"}, {"sessionId": "x"}, "gemini"),
         ([], {"HARNESS_HOST": "kimi"}, {"sessionId": "x"}, "kimi"),
-        (["nonesuch"], {"HARNESS_HOST": "nonesuch"}, {}, "claude"),
+        (["nonesuch"], {"HARNESS_HOST": "nonesuch"}, {}, ""),
         ([], {}, {"sessionId": "x"}, "copilot"),
         ([], {}, {"conversation_id": "x"}, "cursor"),
         # Only the first word of the command line does, and an empty sign is none.
-        (["x", "gemini"], {"COPILOT_PROJECT_DIR": ""}, {}, "claude"),
+        (["x", "gemini"], {"COPILOT_PROJECT_DIR": ""}, {}, ""),
         *(
             ([], {f"{host.upper()}_{sign}": "/p", "CLAUDE_PROJECT_DIR": "/p"}, {"session_id": "x"}, host)
             for host, signs in {
@@ -77,24 +78,24 @@ def test_every_host_has_its_spellings() -> None:
 def test_the_host_is_named_or_betrays_itself(
     argv: list[str], env: dict[str, str], fields: dict[str, object], host: str
 ) -> None:
-    assert dialect.host(argv, env, Payload("Stop", fields)) == host
+    assert payload.host(argv, env, Payload("Stop", fields)) == host
 
 
 def test_a_text_is_cut_with_a_sign_of_it_and_only_where_it_is_too_long() -> None:
-    fits = "x" * dialect.LONGEST
+    fits = "x" * payload.LONGEST
 
-    assert dialect.speak(Answer("keep", fits), "Stop", "claude")[1] == fits
-    assert dialect.speak(Answer("keep", fits + "y"), "Stop", "claude")[1] == fits[:-1] + "\u2026"
+    assert payload.speak(Answer("keep", fits), "Stop", "claude")[1] == fits
+    assert payload.speak(Answer("keep", fits + "y"), "Stop", "claude")[1] == fits[:-1] + "\u2026"
 
 
 def test_who_names_its_permissions_is_answered_without_loading_the_agents() -> None:
     """They would take a third of the time of a whole hook."""
     program = (
-        f"import sys; sys.path += {sys.path!r}; from harness_lib.hookio import dialect, payload; "
+        f"import sys; sys.path += {sys.path!r}; from harness_lib.hookio import payload; "
         "sent = payload.Payload('Stop', {'permission_mode': 'default'}); "
-        "print(dialect.host([], {}, sent), 'harness_lib.agents' in sys.modules)"
+        "print(payload.host([], {}, sent), 'harness_lib.agents' in sys.modules)"
     )
     done = subprocess.run(
         [sys.executable, "-I", "-S", "-c", program], capture_output=True, text=True, check=True
     )
-    assert done.stdout.split() == ["claude", "False"]
+    assert done.stdout.split() == ["False"]

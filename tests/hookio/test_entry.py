@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.hookio import bug, entry, handler
+from harness_lib.hookio import entry, handler
 
 
 @pytest.fixture
@@ -143,7 +143,7 @@ def test_what_the_system_refuses_holds_nobody_and_is_said(
     printed = capsys.readouterr()
     assert (printed.out, printed.err) == (
         "",
-        "harness: its Stop hook holds nobody, as the system said: full\n",
+        "harness: Stop hook disabled: full\n",
     )
 
 
@@ -158,7 +158,7 @@ def test_a_bug_holds_nobody_and_is_kept_at_the_list(
     monkeypatch.setattr(handler, "run", lambda *_: 1 / 0)
 
     assert entry.answer("Stop", []) == 0
-    assert "a bug in its Stop hook, which holds nobody: ZeroDivisionError" in capsys.readouterr().err
+    assert "Stop hook disabled by a bug in it: ZeroDivisionError" in capsys.readouterr().err
     assert list((home_list / ".harness").glob("bug-*.txt"))
 
 
@@ -191,7 +191,7 @@ def report(root: str | None, text: str) -> str:
     try:
         {}[text]  # type: ignore[index]
     except KeyError:
-        return bug.report("Stop", root)
+        return entry._bug("Stop", root)
     raise AssertionError
 
 
@@ -199,9 +199,7 @@ def test_a_bug_is_told_on_one_line_and_kept_in_full(tmp_path: Path) -> None:
     line = report(str(tmp_path), "boom")
 
     (file,) = (tmp_path / ".harness").glob("bug-*.txt")
-    assert line == (
-        f"harness: a bug in its Stop hook, which holds nobody: KeyError: 'boom' (details in {file})\n"
-    )
+    assert line == (f"harness: Stop hook disabled by a bug in it: KeyError: 'boom' (details in {file})\n")
     kept = file.read_text(encoding="utf-8")
     assert kept.startswith("Traceback (most recent call last):\n")
     assert kept.endswith("KeyError: 'boom'\n")
@@ -209,6 +207,6 @@ def test_a_bug_is_told_on_one_line_and_kept_in_full(tmp_path: Path) -> None:
 
 def test_without_a_place_a_bug_is_told_all_the_same() -> None:
     assert report(None, "x" * 400) == (
-        f"harness: a bug in its Stop hook, which holds nobody: KeyError: '{'x' * 289} "
+        f"harness: Stop hook disabled by a bug in it: KeyError: '{'x' * 289} "
         "(no file for the details could be written)\n"
     )

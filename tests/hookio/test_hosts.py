@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from harness_lib.hookio import dialect, policy
+from harness_lib.agents import registry
+from harness_lib.hookio import payload, policy
 from harness_lib.system.place.roots import Root
 from harness_lib.task import Task
 from tests.hookio.conftest import HOOKS, Heard, Ring
@@ -79,7 +80,7 @@ STOPS = {
     "it was held eight times": Stop(_held_often, warned="held 8 times in a row"),
     "the list is broken": Stop(_misspelt, "is 'pendign', must be one of"),
     "nothing is left": Stop(_list(DONE)),
-    "a bug of ours": Stop(_of_the_wrong_shape, warned="a bug in its Stop hook, which holds nobody"),
+    "a bug of ours": Stop(_of_the_wrong_shape, warned="Stop hook disabled by a bug in it"),
 }
 
 
@@ -89,7 +90,7 @@ def _args(host: str) -> tuple[str, ...]:
 
 def _reason(host: str, heard: Heard) -> str:
     """Return why the agent is held, "" if it is let go; fails unless the host understands exactly that."""
-    if host == "kimi" and heard.code == dialect.BLOCKED:
+    if host == "kimi" and heard.code == payload.BLOCKED:
         assert heard.out == ""
         return heard.err
     assert heard.code == 0, heard
@@ -102,7 +103,7 @@ def _reason(host: str, heard: Heard) -> str:
 
 
 def test_every_host_has_its_stop() -> None:
-    assert set(HOSTS) == set(dialect.HOSTS)
+    assert set(HOSTS) == set(registry.HOSTS)
     assert len(STOPS) == 12
 
 

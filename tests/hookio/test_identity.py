@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from harness_lib import timestamps
-from harness_lib.hookio import identity
+from harness_lib.hookio import handler, identity
 from harness_lib.hookio.payload import Payload
 from harness_lib.hookio.situation import Situation
 from harness_lib.system.place import session_notes
@@ -30,9 +30,12 @@ def mine(sessions: Any, session_id: str, env: dict[str, str] | None = None) -> l
 def test_the_payload_tells_who_rings_and_else_the_environment() -> None:
     env = {"CLAUDE_CODE_SESSION_ID": "env-id"}
 
-    assert identity.caller(Payload("Stop", {"session_id": "said"}), env) == "said"
-    assert identity.caller(Payload("Stop", {}), env) == "env-id"
-    assert identity.caller(Payload("Stop", {}), {}) == ""
+    def caller(fields: dict[str, object], env: dict[str, str]) -> str:
+        return handler.Context("/p", env, Payload("Stop", fields), "bell").session_id
+
+    assert caller({"session_id": "said"}, env) == "said"
+    assert caller({}, env) == "env-id"
+    assert caller({}, {}) == ""
 
 
 @pytest.mark.parametrize(

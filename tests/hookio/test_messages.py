@@ -35,10 +35,10 @@ AGAIN = (
     "HARNESS validate --all --committed"
 )
 CANNOT = (
-    "can never run: what they depend on failed for good, or waits for them in turn. Have that recorded: "
+    "cannot run: a dependency failed permanently or there is a cycle. Type this to mark them failed: "
     "HARNESS claim"
 )
-UNPROVES = "Somebody has written that these are completed, which nothing proves"
+UNPROVES = "Marked completed without a recorded check"
 SPENT = (
     "all sessions that this list may have are used up. A person can allow more: HARNESS edit --max-sessions N"
 )
@@ -74,7 +74,7 @@ HELD: dict[str, tuple[Situation, str, str]] = {
     "nothing proves what is said": (
         ours(UNPROVEN, Task("v", status="completed", unproven=True), PENDING),
         "0 of 3 tasks are completed, 3 pending.",
-        f'{UNPROVES}: u "U", v. Have their checks run: HARNESS claim',
+        f'{UNPROVES}: u "U", v. Run their checks: HARNESS claim',
     ),
     "some can never run": (
         ours(*rings(5)),
@@ -301,7 +301,7 @@ BEGINS: dict[str, tuple[Situation, list[str]]] = {
     ),
     "nothing proves what is said": (
         ours(UNPROVEN, sessions=()),
-        [NOBODY, 'Somebody has written that these are completed, which nothing proves: u "U".', ASKED, DATA],
+        [NOBODY, 'Marked completed without a recorded check: u "U".', ASKED, DATA],
     ),
     "it has had its sessions": (
         ours(MINE, mine=False, **ONE),

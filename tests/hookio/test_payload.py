@@ -24,7 +24,7 @@ KEYS = st.sampled_from(
 @settings(max_examples=50)
 @given(st.binary() | st.dictionaries(KEYS | st.text(), JSON).map(lambda fields: json.dumps(fields).encode()))
 def test_nothing_breaks_it(data: bytes) -> None:
-    parsed = payload.read("Stop", data)
+    parsed = payload.Payload("Stop", payload.parse(data))
 
     assert isinstance(parsed.session_id, str)
     assert all(isinstance(each, bool) for each in parsed.background())
@@ -35,7 +35,7 @@ def test_nothing_breaks_it(data: bytes) -> None:
 def test_of_a_torn_payload_the_whole_fields_count(length: int) -> None:
     data = json.dumps({"session_id": ME, "cwd": "/p", "last_assistant_message": "x" * 100}).encode()
 
-    parsed = payload.read("Stop", data[:length])
+    parsed = payload.Payload("Stop", payload.parse(data[:length]))
 
     assert parsed.session_id in ("", ME)
     assert parsed.session_id == ME or length < 58
@@ -181,7 +181,7 @@ def test_each_host_says_in_its_own_way_what_a_tool_changes(said: dict[str, objec
     ],
 )
 def test_of_a_torn_payload_the_fields_before_it_are_read(data: bytes, fields: dict[str, object]) -> None:
-    parsed = payload.read("Stop", data)
+    parsed = payload.Payload("Stop", payload.parse(data))
 
     assert parsed.fields == fields
     assert parsed.event == "Stop"

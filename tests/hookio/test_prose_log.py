@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.hookio import prose_log
+from harness_lib.hookio import facts
 from harness_lib.system.place import find_root
 
 AT = "[2026-01-01T00:00:00Z]"
@@ -14,7 +14,7 @@ AT = "[2026-01-01T00:00:00Z]"
 
 def attempted(root: Path, *lines: str) -> int:
     (root / find_root.LOG_FILE).write_text("".join(f"{AT} {line}\n" for line in lines), encoding="utf-8")
-    return prose_log.attempted(str(root), 3)
+    return facts.attempted(str(root), 3)
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_what_ends_an_attempt_is_counted(tmp_path: Path, lines: list[str], count
 
 
 def test_without_a_log_nothing_is_counted(tmp_path: Path) -> None:
-    assert prose_log.attempted(str(tmp_path), 3) == 0
+    assert facts.attempted(str(tmp_path), 3) == 0
 
 
 def test_of_a_long_log_only_its_end_is_read(tmp_path: Path) -> None:
@@ -48,11 +48,11 @@ def test_of_a_long_log_only_its_end_is_read(tmp_path: Path) -> None:
 def test_bytes_that_are_no_text_are_passed_over(tmp_path: Path) -> None:
     (tmp_path / find_root.LOG_FILE).write_bytes(b"\xff\xfe\n" + f"{AT} [SESSION-3] Completed [a]\n".encode())
 
-    assert prose_log.attempted(str(tmp_path), 3) == 1
+    assert facts.attempted(str(tmp_path), 3) == 1
 
 
 def test_a_log_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "other").write_text(f"{AT} [SESSION-3] Completed [a]\n", encoding="utf-8")
     (tmp_path / find_root.LOG_FILE).symlink_to(tmp_path / "other")
 
-    assert prose_log.attempted(str(tmp_path), 3) == 0
+    assert facts.attempted(str(tmp_path), 3) == 0

@@ -92,7 +92,7 @@ def test_an_agent_that_writes_completed_is_held_until_checks_pass(hook: Ring, pr
 
     for reason in (hook("stop", {}).reason, hook("sessionstart", {"source": "startup"}).context):
         assert "0 of 2 tasks are completed" in reason
-        assert 'nothing proves: task-001 "One", task-002 "Two"' in reason
+        assert 'without a recorded check: task-001 "One", task-002 "Two"' in reason
     assert f"{CHECKOUT}/bin/harness claim" in hook("stop", {}).reason
     assert project.marker
     assert not project.grep("STATS", "completed=2")

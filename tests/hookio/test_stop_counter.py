@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.hookio import stop_counter
+from harness_lib.hookio import facts
 from harness_lib.hookio.situation import Answer, Tally
 from harness_lib.system.place import session_notes
 
@@ -41,20 +41,20 @@ HELD = Tally("p", 3, "told", waited=True)
     ],
 )
 def test_what_is_kept(tmp_path: Path, last: Tally, answer: Answer, kept: tuple[str, int, str, bool]) -> None:
-    stop_counter.keep(str(tmp_path), "me", last, answer)
+    facts.count(str(tmp_path), "me", last, answer)
 
-    assert fields(stop_counter.read(str(tmp_path), "me")) == kept
-    assert fields(stop_counter.read(str(tmp_path), "other")) == NOTHING
+    assert fields(facts.tally(str(tmp_path), "me")) == kept
+    assert fields(facts.tally(str(tmp_path), "other")) == NOTHING
 
 
 def test_what_was_kept_is_forgotten_when_somebody_comes_back(tmp_path: Path) -> None:
     for who in ("me", "other"):
-        stop_counter.keep(str(tmp_path), who, Tally(), Answer("block", progress="p"))
+        facts.count(str(tmp_path), who, Tally(), Answer("block", progress="p"))
 
-    stop_counter.forget(str(tmp_path), "me")
+    facts.forget(str(tmp_path), "me")
 
-    assert fields(stop_counter.read(str(tmp_path), "me")) == NOTHING
-    assert fields(stop_counter.read(str(tmp_path), "other")) == ("p", 1, "", False)
+    assert fields(facts.tally(str(tmp_path), "me")) == NOTHING
+    assert fields(facts.tally(str(tmp_path), "other")) == ("p", 1, "", False)
 
 
 @pytest.mark.parametrize(
@@ -73,4 +73,4 @@ def test_what_was_kept_is_forgotten_when_somebody_comes_back(tmp_path: Path) -> 
 def test_any_note_is_read(tmp_path: Path, note: bytes, kept: tuple[str, int, str, bool]) -> None:
     session_notes.write(session_notes.path(str(tmp_path), "stops", "me"), note)
 
-    assert fields(stop_counter.read(str(tmp_path), "me")) == kept
+    assert fields(facts.tally(str(tmp_path), "me")) == kept

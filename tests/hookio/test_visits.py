@@ -177,9 +177,9 @@ def test_when_all_is_done_the_marker_comes_down_with_the_numbers_in_the_log(root
 
 def test_the_marker_stays_where_somebody_has_added_a_task_meanwhile(root: Root) -> None:
     make(root, DONE, Task("a"))
-    said = payload.read("Stop", json.dumps({"session_id": ME}).encode())
+    said = payload.Payload("Stop", payload.parse(json.dumps({"session_id": ME}).encode()))
 
-    handler._finish(handler.Visit(str(root.path), {}, said, BELL))
+    handler._finish(handler.Context(str(root.path), {}, said, BELL))
 
     assert marker(root).exists()
     assert log(root) == []

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness_lib.agents import named
 from harness_lib.agents.adapter import Report
+from harness_lib.agents.registry import named
 from tests.hosts.claude import QUIET
 from tests.hosts.talk import Actor, Refusal, Request, Script, says
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib import agents, timestamps
+from harness_lib import timestamps
+from harness_lib.agents import registry
 from harness_lib.agents.adapter import Adapter, Report, Trouble
 from harness_lib.agents.command import adapter
 from harness_lib.attempts.leased_check import Known
@@ -157,7 +158,7 @@ def test_an_agent_that_ends_at_once_and_again_and_has_done_nothing_cannot_start(
     project: Project, attempt: Attempt, sign: Callable[[Project, Attempt], float] | None
 ) -> None:
     """One that has done something could start, and has failed."""
-    attempt.port.adapter = agents.named("claude")
+    attempt.port.adapter = registry.named("claude")
     assert [attempt.ends("crashed") for _ in range(agent_retries.CRASHES)] == [True, True]
     assert attempt.clock.slept == pytest.approx(3)
     if sign is not None:

@@ -17,10 +17,8 @@ CHOOSING = "core/context.py"
 # keep agents from writing to it.
 HOOKS = {
     "hookio/entry.py": 1,
-    "hookio/facts.py": 1,
+    "hookio/facts.py": 2,
     "hookio/policy.py": 3,
-    "hookio/prose_log.py": 1,
-    "hookio/verdict.py": 1,
     "hookio/handler.py": 1,
 }
 # The message about a list that was not found.

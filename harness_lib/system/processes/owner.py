@@ -18,7 +18,7 @@ from harness_lib.system.processes import process
 from harness_lib.system.processes.process import Process
 
 if TYPE_CHECKING:
-    from harness_lib.agents.signs import Signs
+    from harness_lib.agents.adapter import Signs
 
 Life = Literal["alive", "dead", "unknown"]
 

@@ -40,9 +40,7 @@ def test_codex_is_told_how_it_must_be_started_and_not_held(closed: Project, agen
     assert closed.state["sessions"] == []
 
 
-def test_a_session_that_was_open_before_is_halted_so_that_it_is_not_held(
-    project: Project, agent: Agent, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_open_session_is_halted(project: Project, agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     agent.ok("add", "One", "--validate", "true")
     agent.ok("start")
     monkeypatch.setattr(atomic, "can_write", lambda _place: False)

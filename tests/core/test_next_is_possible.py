@@ -118,9 +118,7 @@ def test_where_nobody_types_a_check_is_not_the_worker_s_to_give(agent: Agent, pr
     ("category", "code", "command"),
     [("TASK_EXEC", 0, "harness status"), ("CONFIG", 3, "harness stop"), ("ENV_SETUP", 7, "harness stop")],
 )
-def test_who_gives_up_and_may_not_go_on_is_told_what_to_type(
-    agent: Agent, category: str, code: int, command: str
-) -> None:
+def test_who_gives_up_is_told_what_to_type(agent: Agent, category: str, code: int, command: str) -> None:
     begin(agent, "false", "--max-attempts", "1")
 
     said = agent("fail", "task-001", "--category", category, "--message", "no", "--json")

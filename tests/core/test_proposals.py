@@ -68,9 +68,7 @@ def test_no_agent_decides_it(project: Project, held: Agent) -> None:
     assert project.file.read_bytes() == before
 
 
-def test_the_same_one_twice_is_one_and_there_are_not_too_many(
-    project: Project, held: Agent, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_same_twice_is_one(project: Project, held: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(proposals, "MOST", 2)
     for title in ("Two", "Two", "Three"):
         _propose(held, title)

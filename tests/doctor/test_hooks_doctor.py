@@ -71,9 +71,7 @@ def test_hooks_that_codex_does_not_trust_are_told(agent: Agent, home: Path) -> N
 
 
 @pytest.mark.parametrize("trusted", [False, True])
-def test_a_skill_folder_of_a_project_that_nobody_trusts_is_told(
-    project: Project, agent: Agent, home: Path, *, trusted: bool
-) -> None:
+def test_an_untrusted_skill_is_told(project: Project, agent: Agent, home: Path, *, trusted: bool) -> None:
     project.put(".claude/skills/harness/.claude-plugin/plugin.json", "{}")
     project.put(".claude/skills/harness/hooks/hooks.json", "{}")
     known = {"projects": {str(project.top): {"hasTrustDialogAccepted": trusted}}}

@@ -150,9 +150,7 @@ def test_nothing_is_written_into_the_skill_folder(root: Root, skill: Path, home:
     assert list((data_home / "pycache").rglob("policy.*.pyc"))
 
 
-def test_with_jsonschema_a_hook_checks_a_list_before_it_lets_anybody_go(
-    root: Root, skill: Path, request: pytest.FixtureRequest
-) -> None:
+def test_a_hook_asks_jsonschema_about_a_list(root: Root, skill: Path, request: pytest.FixtureRequest) -> None:
     """Without it the codec decides; a hook that only looks does not stand for one that asks the schema."""
     file = skill / "schemas" / "harness-tasks.schema.json"
     whole = file.read_text("utf-8")

@@ -40,9 +40,7 @@ def test_nobody_is_home_without_a_list_that_is_on(home_list: Path, tmp_path: Pat
         assert entry._switched_on({"HARNESS_DISABLED": value}, cwd(home_list), event) == root
 
 
-def test_the_end_of_an_agent_is_answered_without_the_marker_and_nothing_else_is(
-    home_list: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_end_is_answered_without_the_marker(home_list: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     visits: list[object] = []
 
     def listens(*args: object) -> int:
@@ -99,9 +97,7 @@ def test_bytes_that_are_no_text_may_name_a_directory(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "data", [b"", b"{}", b'{"cwd": 7}', b'{"cwd": "/no/such"}', b'{"cwd": "/\\u0000"}', b'{"cwd": "\\x"}']
 )
-def test_else_the_agent_is_where_it_was_started(
-    data: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_else_it_is_where_it_started(data: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     started = tmp_path / "started"
     started.mkdir()
     monkeypatch.chdir(started)
@@ -162,9 +158,7 @@ def test_a_bug_holds_nobody_and_is_kept_at_the_list(
     assert list((home_list / ".harness").glob("bug-*.txt"))
 
 
-def test_byte_code_is_kept_from_the_first_visit_on(
-    home_list: Path, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_byte_code_is_kept_from_then_on(home_list: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     says(cwd(home_list), monkeypatch)
     entry.answer("Stop", [])
@@ -173,9 +167,7 @@ def test_byte_code_is_kept_from_the_first_visit_on(
     assert sys.pycache_prefix == str(home / "data" / "harness" / "pycache")
 
 
-def test_no_byte_code_is_taken_from_where_others_can_write(
-    home: Path, home_list: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_byte_code_comes_from_others(home: Path, home_list: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = home / "data" / "harness"
     place.mkdir(parents=True)
     place.chmod(0o777)

@@ -130,9 +130,7 @@ def test_the_schema_is_found_in_the_private_environment(
     assert sys.path[-1] == packages
 
 
-def test_no_code_is_taken_from_where_others_can_write(
-    root: Root, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_code_is_taken_from_open_places(root: Root, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(schema, "problems", lambda _document: ["no"])
     place = home / "data" / "harness"
     place.mkdir(parents=True)

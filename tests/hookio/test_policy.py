@@ -366,9 +366,7 @@ def test_whoever_begins_is_told_what_is_wrong_with_the_list(situation: Situation
         (TORN, ["harness-tasks.json"], None),
     ],
 )
-def test_only_a_whole_list_of_ours_is_closed_to_editors(
-    situation: Situation, paths: list[str], named: str | None
-) -> None:
+def test_a_list_of_ours_is_not_edited(situation: Situation, paths: list[str], named: str | None) -> None:
     denied = ("deny", messages.deny(str(named), "HARNESS"), "", "", False, False)
 
     assert said(policy.pre_tool_use(situation, paths)) == (SILENT if named is None else denied)
@@ -391,7 +389,5 @@ LEASED = MINE._replace(claimed_by="sub-1")
         (ours(THEIRS, LEASED, mode="concurrent"), {}, None),
     ],
 )
-def test_a_beat_is_for_the_holder_of_a_lease(
-    situation: Situation, fields: dict[str, object], worker: str | None
-) -> None:
+def test_a_beat_is_for_a_holder(situation: Situation, fields: dict[str, object], worker: str | None) -> None:
     assert policy.beating(situation, payload("PostToolUse", **fields)) == worker

@@ -71,9 +71,7 @@ def test_no_recording_is_answered_without_a_list(hook: Ring, tmp_path: Path, hom
         ("copilot-stop", True),
     ],
 )
-def test_the_session_that_works_is_held_and_another_is_not(
-    ring: Ring, hook: Ring, root: Root, name: str, *, held: bool
-) -> None:
+def test_only_who_works_is_held(ring: Ring, hook: Ring, root: Root, name: str, *, held: bool) -> None:
     works(root, name)
     heard = replay(ring, root, name, "stop")
     assert heard.silent is not held

@@ -115,9 +115,7 @@ def finished(project: Project, *titles: str) -> Agent:
     return me
 
 
-def test_each_recheck_is_progress_for_an_agent_that_is_held(
-    hook: Ring, project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_recheck_is_progress(hook: Ring, project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     add(project, "Two", check="true && true")
     me = finished(project, "One")
     for _ in range(policy.PATIENCE):
@@ -164,9 +162,7 @@ def test_tasks_of_an_earlier_version_hold_nobody(hook: Ring, project: Project) -
 
 
 @pytest.mark.parametrize("end", ["kill -9", "other", "clear"])
-def test_of_a_dead_predecessor_an_agent_hears_what_was_interrupted_and_what_to_type(
-    hook: Ring, project: Project, end: str
-) -> None:
+def test_an_agent_hears_what_a_dead_one_left_and_what_to_do(hook: Ring, project: Project, end: str) -> None:
     before = started(project, "One", "Two")
     before.ok("claim")
     beside = hook("sessionstart", NEW).context

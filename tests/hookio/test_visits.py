@@ -93,9 +93,7 @@ def test_the_schema_is_asked_where_somebody_is_let_go_or_told_how_things_stand(
     assert asked == [thorough]
 
 
-def test_without_the_launcher_beside_us_its_name_is_typed(
-    root: Root, visit: Visit, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_its_launcher_it_is_named(root: Root, visit: Visit, monkeypatch: pytest.MonkeyPatch) -> None:
     make(root, Task("a"))
     monkeypatch.setattr(checkout, "LAUNCHER", "/no/such")
 

@@ -80,9 +80,7 @@ def _forged(project: Project, action: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("verb", LOOKING_ON, ids=" ".join)
 @pytest.mark.parametrize("action", FORGED)
-def test_nothing_that_is_under_way_is_done_before_somebody_trusts_the_list(
-    project: Project, action: str, verb: tuple[str, ...]
-) -> None:
+def test_nothing_is_done_for_an_untrusted_list(project: Project, action: str, verb: tuple[str, ...]) -> None:
     _list(project, action, **_forged(project, action))
     before, agent = _stands(project), project.agent()
 

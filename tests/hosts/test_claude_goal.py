@@ -30,9 +30,7 @@ def _skill(with_skill: None) -> None:
         pytest.param("after the list", marks=pytest.mark.release),
     ],
 )
-def test_a_goal_of_the_host_and_the_list_hold_side_by_side(
-    claude: Claude, model: Model, machine: Machine, reached: str
-) -> None:
+def test_goal_and_list_hold_together(claude: Claude, model: Model, machine: Machine, reached: str) -> None:
     """Neither ends the other: the list is done, and the goal is reached, before the agent may stop."""
     one_task(machine)
     stops: list[str] = []

@@ -21,9 +21,7 @@ ASKED = "requires approval"
 
 
 @pytest.mark.parametrize("way", ["skill", pytest.param("plugin", marks=pytest.mark.release)])
-def test_the_loop_is_typed_without_asking(
-    claude: Claude, model: Model, machine: Machine, published: Path, way: str
-) -> None:
+def test_nobody_is_asked(claude: Claude, model: Model, machine: Machine, published: Path, way: str) -> None:
     """From `start` to the final check, beyond a stop that was refused."""
     flags = ["--plugin-dir", str(published)]
     if way == "skill":
@@ -63,9 +61,7 @@ def test_the_loop_is_typed_without_asking(
         pytest.param("tidy --yes", marks=pytest.mark.release),
     ],
 )
-def test_a_command_that_would_be_run_later_is_asked_about(
-    claude: Claude, model: Model, machine: Machine, command: str
-) -> None:
+def test_what_runs_later_is_asked_about(claude: Claude, model: Model, machine: Machine, command: str) -> None:
     """A check is a command of the shell: whoever may add one without asking may do anything."""
     machine.add("Read it", "--validate", "test -f README.md")
     heard: list[str] = []

@@ -21,9 +21,7 @@ def _skill(with_skill: None) -> None:
     """Have the skill in the person's own skill folder."""
 
 
-def test_it_holds_until_the_list_is_done_and_lets_go_then(
-    claude: Claude, model: Model, machine: Machine
-) -> None:
+def test_it_holds_until_the_list_is_done_and_lets_go(claude: Claude, model: Model, machine: Machine) -> None:
     """An agent that wants to stop after each task is sent back with the next command, once each time."""
     three_tasks(machine)
     model.play(stops_after_each_task(WORK))

@@ -93,9 +93,7 @@ def test_in_its_own_sandbox_codex_hears_at_once_what_a_person_must_type(
     assert (machine.statuses, machine.state["tasks"][0]["attempts"]) == (["pending"], 0)
 
 
-def test_started_as_it_was_told_codex_can_work_in_its_sandbox(
-    codex: Codex, model: Model, machine: Machine, published: Path
-) -> None:
+def test_so_started_codex_works_in_it(codex: Codex, model: Model, machine: Machine, published: Path) -> None:
     machine.skills_add(published)
     one_task(machine)
     codex.settle(sandbox="workspace-write")

@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.release
-def test_gemini_takes_the_list_to_its_end(
-    gemini: Gemini, model: Model, machine: Machine, published: Path
-) -> None:
+def test_gemini_does_the_whole_list(gemini: Gemini, model: Model, machine: Machine, published: Path) -> None:
     """Installed by the real `skills` CLI, the page alone is enough for the whole list."""
     machine.skills_add(published, agents=["gemini-cli"])
     one_task(machine)
@@ -31,9 +29,7 @@ def test_gemini_takes_the_list_to_its_end(
 
 
 @pytest.mark.release
-def test_copilot_takes_the_list_to_its_end(
-    copilot: Copilot, model: Model, machine: Machine, published: Path
-) -> None:
+def test_copilot_does_it_all(copilot: Copilot, model: Model, machine: Machine, published: Path) -> None:
     """As above."""
     machine.skills_add(published, agents=["github-copilot"])
     one_task(machine)

@@ -12,9 +12,7 @@ from tests.loop.servers.openai import OpenAI
 from tests.loop.servers.script import ModelServer, say, use
 
 
-def test_the_first_command_in_an_empty_home_makes_what_it_needs_and_answers(
-    home: Path, tmp_path: Path, shared: dict[str, str]
-) -> None:
+def test_the_first_command_in_an_empty_home_works(home: Path, tmp_path: Path, shared: dict[str, str]) -> None:
     server = ModelServer(OpenAI, [use("bash", command="echo hello > made"), say("Made.")])
     env = {
         "HOME": str(home),
@@ -71,9 +69,7 @@ def test_a_plugin_may_say_another_version(
     assert run(CHECKOUT / "bin" / "hs", "version", env=env, cwd=tmp_path).out == "mine\n"
 
 
-def test_harness_doctor_looks_at_hs_where_it_is_in_use(
-    home: Path, tmp_path: Path, shared: dict[str, str]
-) -> None:
+def test_harness_doctor_looks_at_hs_once_in_use(home: Path, tmp_path: Path, shared: dict[str, str]) -> None:
     env = {"HOME": str(home), "XDG_DATA_HOME": shared["HARNESS_HOME"]}
     before = run(CHECKOUT / "bin" / "harness", "doctor", env={"HOME": str(home), **shared}, cwd=tmp_path)
     run(CHECKOUT / "bin" / "hs", "help", env=env, cwd=tmp_path)

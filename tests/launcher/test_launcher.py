@@ -15,9 +15,7 @@ def listing(folder: Path) -> list[tuple[str, int]]:
 
 
 class TestPassingThrough:
-    def test_arguments_stdin_stderr_exit_code_and_directory(
-        self, launcher: Path, shared: dict[str, str], tmp_path: Path
-    ) -> None:
+    def test_all_is_passed_through(self, launcher: Path, shared: dict[str, str], tmp_path: Path) -> None:
         words = ["a b", "", "two\nlines", "--flag=$HOME `id` *", "ünï", "'\"\\"]
         done = run(launcher, *words, env=shared, cwd=tmp_path, stdin="sent\n")
         assert done.code == 9
@@ -39,9 +37,7 @@ class TestPassingThrough:
         # A version manager may stand between sh and Python, but as an exec as well.
         assert json.loads(out)["pid"] == process.pid
 
-    def test_the_project_and_pythonpath_are_not_on_the_path(
-        self, launcher: Path, shared: dict[str, str], tmp_path: Path
-    ) -> None:
+    def test_the_path_has_no_project(self, launcher: Path, shared: dict[str, str], tmp_path: Path) -> None:
         hostile = tmp_path / "hostile"
         for module in ("json", "rich", "harness_lib", "sitecustomize", "zlib"):
             (hostile / module).mkdir(parents=True)

@@ -16,9 +16,7 @@ class TestOffline:
     def env(self, request: pytest.FixtureRequest, offline: dict[str, str]) -> dict[str, str]:
         return {**offline, **request.param}
 
-    def test_one_clear_error_with_the_command_for_later(
-        self, launcher: Path, env: dict[str, str], tmp_path: Path
-    ) -> None:
+    def test_one_error_with_what_to_type(self, launcher: Path, env: dict[str, str], tmp_path: Path) -> None:
         done = run(launcher, "status", env=env)
         assert done.code == 7
         assert done.out == ""

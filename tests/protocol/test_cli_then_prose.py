@@ -19,9 +19,7 @@ def prose(project: Project, prose_in: ProseIn) -> Prose:
     return prose_in(project.top)
 
 
-def test_after_every_command_the_strict_reader_of_the_prose_understands_the_list(
-    project: Project, agent: Agent, prose: Prose
-) -> None:
+def test_after_every_command_the_prose_can_read_it(project: Project, agent: Agent, prose: Prose) -> None:
     """Documented fields, documented types, whatever state a task is in."""
     agent.ok("add", "First", "--validate", "test -f one.txt")
     agent.ok("add", "Second", "--validate", "false", "--cleanup", "true", "--depends-on", "task-001")
@@ -48,9 +46,7 @@ def test_after_every_command_the_strict_reader_of_the_prose_understands_the_list
     assert prose.read()["last_session"]
 
 
-def test_half_a_list_is_gone_on_with_by_the_prose_and_then_by_us(
-    project: Project, agent: Agent, prose: Prose
-) -> None:
+def test_half_a_list_is_gone_on_with_by_both(project: Project, agent: Agent, prose: Prose) -> None:
     """Our agent dies in its second task; the prose recovers it and fails in a third; we do the rest."""
     for number in (1, 2, 3):
         agent.ok("add", f"Task {number}", "--validate", f"test -f {number}.txt")
@@ -115,9 +111,7 @@ def test_its_rollback_spares_our_files(project: Project, agent: Agent, prose: Pr
 
 
 @pytest.mark.parametrize("status", ["failed", "completed", "pending"])
-def test_what_we_had_under_way_does_not_bind_us_once_the_prose_has_ended_the_attempt(
-    project: Project, agent: Agent, prose: Prose, status: str
-) -> None:
+def test_what_was_under_way_is_over(project: Project, agent: Agent, prose: Prose, status: str) -> None:
     """Killed inside a rollback, we leave an `intent`; the prose does not know it and lets it stand."""
     agent.ok("add", "Something", "--validate", "test -f work.txt")
     agent.ok("claim")
@@ -186,9 +180,7 @@ def test_a_claim_that_the_prose_has_taken_over_while_our_check_ran_is_lost(make_
 
 
 @pytest.mark.parametrize("check", ["true", "false"])
-def test_a_list_that_nobody_hid_from_git_is_neither_committed_nor_rolled_back(
-    make_project: Make, prose_in: ProseIn, check: str
-) -> None:
+def test_a_list_that_git_sees_stays_uncommitted(make_project: Make, prose_in: ProseIn, check: str) -> None:
     """The person said no to .gitignore, and an agent of the prose died while it wrote."""
     project = make_project(bare=True)
     prose = prose_in(project.top)

@@ -34,9 +34,7 @@ def test_both_mean_the_same_directory_also_from_a_folder_below(project: Project,
 @pytest.mark.parametrize(
     "verb", [("add", "Late"), ("start",), ("claim",), ("stop",)], ids=lambda verb: verb[0]
 )
-def test_while_an_agent_of_the_prose_has_it_no_verb_of_ours_changes_anything(
-    make_project: Make, prose_in: ProseIn, verb: tuple[str, ...]
-) -> None:
+def test_while_the_prose_has_it_we_wait(make_project: Make, prose_in: ProseIn, verb: tuple[str, ...]) -> None:
     """Exit 5 after 30 seconds, naming the process."""
     project = make_project()
     project.agent("person").ok("add", "Something", "--validate", "true")
@@ -67,9 +65,7 @@ def test_a_change_waits_for_the_prose_and_builds_on_what_it_wrote(project: Proje
     assert [task["title"] for task in project.state["tasks"]] == ["Theirs", "Ours"]
 
 
-def test_while_a_session_of_ours_is_open_the_recipe_fails_fast_and_names_its_owner(
-    project: Project, agent: Agent, prose: Prose
-) -> None:
+def test_our_open_session_is_named_by_the_recipe(project: Project, agent: Agent, prose: Prose) -> None:
     """Between our commands, from anywhere in the project; the moment the session ends it succeeds."""
     agent.ok("add", "Something", "--validate", "true")
     agent.ok("start")
@@ -105,9 +101,7 @@ def test_a_lock_of_a_dead_agent_of_the_prose_is_ours(project: Project, agent: Ag
     assert mkdir_lock.holder_of(mkdir_lock.path_for(project.top)) is None
 
 
-def test_a_session_whose_owner_died_is_taken_over_by_the_prose(
-    project: Project, agent: Agent, prose: Prose
-) -> None:
+def test_a_session_of_the_dead_is_taken_by_the_prose(project: Project, agent: Agent, prose: Prose) -> None:
     """And when we come back, our dead session is noticed, and the one of the prose stands in the way."""
     agent.ok("add", "Something", "--validate", "true")
     agent.ok("start")

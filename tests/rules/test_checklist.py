@@ -84,9 +84,7 @@ def test_a_command_may_stand_in_backticks_and_may_have_some_of_its_own() -> None
         ("  - one two three: x\n  - one two three four: y\n", None, ["one two three"]),
     ],
 )
-def test_all_else_is_description_and_what_looks_like_a_field_and_is_none_is_named_with_its_line(
-    below: str, described: list[str] | None, unknown: list[str]
-) -> None:
+def test_all_else_is_description(below: str, described: list[str] | None, unknown: list[str]) -> None:
     (item,) = items_of(f"- [ ] a\n{below}")
 
     said = item.fields["description"]

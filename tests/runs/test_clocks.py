@@ -37,9 +37,7 @@ def other(shared: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     made.die()
 
 
-def test_one_that_is_behind_leaves_alone_what_is_worked_on_and_one_that_is_ahead_takes_it_over(
-    shared: Workshop, other: Agent, tmp_path: Path
-) -> None:
+def test_one_behind_waits_and_one_ahead_takes_over(shared: Workshop, other: Agent, tmp_path: Path) -> None:
     before = sh(shared.top, "rev-parse", "main")
     other.clock.pass_(hours=-2)
     assert other.ok("start")["recovered"] == []

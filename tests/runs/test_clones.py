@@ -78,9 +78,7 @@ def shared(workshop: Workshop) -> Workshop:
         "ln -s /tmp t && rm -rf .git && ln -s t .git",
     ],
 )
-def test_whatever_an_agent_does_with_git_the_persons_repository_is_as_it_was(
-    shared: Workshop, tmp_path: Path, ending: str
-) -> None:
+def test_whatever_an_agent_does_with_git_stays_its_own(shared: Workshop, tmp_path: Path, ending: str) -> None:
     put(tmp_path / "deeds.sh", f"RAN={tmp_path}/ran\n{DEEDS}\nrm -f {tmp_path}/ran*\n{ending}\n")
     commit = "git add -A && git -c user.name=Agent -c user.email=a@b commit -qm 'the agent says'"
     shared.add(

@@ -133,9 +133,7 @@ def test_of_changed_files_only_the_checks_run_the_rest_is_counted(workshop: Work
     assert "recheck" not in workshop.task("task-001")
 
 
-def test_tasks_with_one_check_share_one_run_of_it_on_a_tree_that_was_set_up_as_the_workers_were(
-    workshop: Workshop, tmp_path: Path
-) -> None:
+def test_tasks_with_one_check_share_one_run_of_it_once_prepared(workshop: Workshop, tmp_path: Path) -> None:
     ran = tmp_path / "ran"
     put(workshop.top / "harness-init.sh", "touch tool.pyc\n")
     for number in range(3):

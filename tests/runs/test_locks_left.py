@@ -17,9 +17,7 @@ from tests.system.git.gitrepo import put, sh
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_a_task_that_cannot_be_handed_back_is_halted_and_the_others_are_done(
-    workshop: Workshop, tmp_path: Path, workers: str
-) -> None:
+def test_one_that_cannot_be_handed_back_is_halted(workshop: Workshop, tmp_path: Path, workers: str) -> None:
     """A living git that is not ours holds our index of the work tree, for as long as the night is."""
     started, go, news = tmp_path / "started", tmp_path / "go", tmp_path / "told"
     workshop.add("Stuck", "grep -q done a", do=f"write a half\ntouch {started}\nwait {go}")

@@ -126,9 +126,7 @@ def test_a_merge_of_a_persons_that_has_not_ended_is_named_as_what_is_in_the_way(
     workshop.all_is_well()
 
 
-def test_work_does_not_conflict_with_what_waits_when_a_person_commits_before_and_during_it(
-    workshop: Workshop, tmp_path: Path
-) -> None:
+def test_work_does_not_conflict_with_what_waits_for_a_person(workshop: Workshop, tmp_path: Path) -> None:
     """The attempt starts on a merge of both; by its end that merge is another one."""
     workshop.add("One", "grep -q one f", do="write f one")
     put(workshop.top / "README.md", "a person is writing\n")

@@ -26,9 +26,7 @@ def crippled(tmp_path: Path) -> dict[str, str]:
     return {"PYTHONPATH": str(copy)}
 
 
-def test_the_first_worker_that_cannot_start_ends_the_run_with_one_sentence_and_doctor_says_it_too(
-    workshop: Workshop, crippled: dict[str, str]
-) -> None:
+def test_a_first_worker_that_cannot_start_ends_the_run(workshop: Workshop, crippled: dict[str, str]) -> None:
     for name in ("a", "b", "c", "d", "e"):
         workshop.file_task(name)
 

@@ -115,9 +115,7 @@ def full(*_args: object) -> None:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def test_a_failure_that_names_no_file_is_one_of_the_root(
-    store: Store, root: Root, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failure_without_a_file_is_told(store: Store, root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
     before = root.state.read_bytes()
     monkeypatch.setattr(os, "fsync", full)
 

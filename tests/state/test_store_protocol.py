@@ -274,9 +274,7 @@ def test_the_log_is_followed_from_now_on(store: api.Store) -> None:
     assert store.log_searched() is None
 
 
-def test_whoever_follows_the_log_waits_by_the_clock_of_the_store(
-    store: api.Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_follows_the_log_goes_by_its_clock(store: api.Store, monkeypatch: pytest.MonkeyPatch) -> None:
     def write(_clock: Hands, _seconds: float) -> None:
         with store.transaction() as tx:
             tx.log("WARN", "said meanwhile", session=1)

@@ -79,9 +79,7 @@ def test_each_path_must_be_accepted(project: Project, started: Agent, person: Ag
     assert project.in_commit() == [".env", "done", "keys/id_rsa", "tracked.txt"]
 
 
-def test_accepted_work_that_fails_its_check_by_now_stays_with_its_agent(
-    project: Project, held: Agent, person: Agent
-) -> None:
+def test_accepted_work_that_fails_its_check_goes_on(project: Project, held: Agent, person: Agent) -> None:
     (project.top / "done").unlink()
 
     assert "not done" in person.fails(1, *SECRET)["message"]
@@ -92,9 +90,7 @@ def test_accepted_work_that_fails_its_check_by_now_stays_with_its_agent(
     assert ".env" in project.in_commit()
 
 
-def test_it_waits_on_after_its_agent_has_died_and_can_be_accepted(
-    project: Project, held: Agent, person: Agent
-) -> None:
+def test_it_waits_on_after_its_agent_has_died(project: Project, held: Agent, person: Agent) -> None:
     held.die()
 
     recovered = project.agent("another").ok("start")["recovered"]
@@ -115,9 +111,7 @@ def test_a_merge_of_the_persons_is_not_rolled_back_with_it(project: Project, per
     assert {".env", "done"} <= set(project.files)
 
 
-def test_returned_it_goes_to_an_agent_with_what_the_person_said(
-    project: Project, held: Agent, person: Agent
-) -> None:
+def test_returned_it_comes_with_what_the_person_said(project: Project, held: Agent, person: Agent) -> None:
     person.ok("return", "task-001", "no keys in the repository")
 
     task = project.task()

@@ -117,9 +117,7 @@ def test_the_commands_of_an_untrusted_list_are_shown_as_they_are(project: Projec
 
 
 @pytest.mark.parametrize("broken", [b'{"tasks": [', b"", b"\xff\xfe", None])
-def test_a_lost_list_is_left_alone_until_it_is_repaired_and_the_broken_file_is_kept(
-    project: Project, agent: Agent, broken: bytes | None
-) -> None:
+def test_a_lost_list_waits_for_its_repair(project: Project, agent: Agent, broken: bytes | None) -> None:
     agent.ok("add", "One", "--validate", "true")
     project.file.unlink() if broken is None else project.file.write_bytes(broken)
 

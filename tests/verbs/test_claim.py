@@ -27,9 +27,7 @@ def one(agent: Agent) -> Agent:
 # -- which task
 
 
-def test_it_opens_another_session_if_a_person_ends_it_meanwhile(
-    project: Project, one: Agent, tmp_path: Path
-) -> None:
+def test_it_opens_another_session_if_one_was_ended(project: Project, one: Agent, tmp_path: Path) -> None:
     """The first `git status` of the claim comes after it has looked for its session."""
     one.ok("start")
     ended, git = tmp_path / "ended", tmp_path / "bin" / "git"

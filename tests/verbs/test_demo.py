@@ -32,9 +32,7 @@ def test_demo_keeps_its_promises(harness: Harness) -> None:
     assert "[failed] task-005: Send receipts (0/3)" in answer.out
 
 
-def test_demo_looks_at_git_before_it_makes_anything(
-    harness: Harness, with_git: Callable[[str], str], tmp_path: Path
-) -> None:
+def test_demo_looks_at_git_first(harness: Harness, with_git: Callable[[str], str], tmp_path: Path) -> None:
     answer = harness("demo", env={"PATH": with_git("2.34.1"), "TMPDIR": str(tmp_path)})
 
     assert answer.code == 7

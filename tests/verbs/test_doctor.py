@@ -67,9 +67,7 @@ def test_no_git_is_bad(agent: Agent, tmp_path: Path) -> None:
     assert {*levels} == {"bad"}
 
 
-def test_a_git_that_is_too_old_is_bad_and_one_for_all_but_runs_is_told(
-    agent: Agent, with_git: Callable[[str], str]
-) -> None:
+def test_a_git_that_is_too_old_is_bad_or_told(agent: Agent, with_git: Callable[[str], str]) -> None:
     said = agent.fails(1, "doctor", PATH=with_git("2.17.1"))
     assert finding(said, "2.17.1 is too old")["level"] == "bad"
     hit = finding(agent.ok("doctor", PATH=with_git("2.34.1")), "2.34.1")

@@ -23,9 +23,7 @@ def begun(project: Project, agent: Agent) -> Agent:
 
 
 @pytest.mark.parametrize("category", ALL)
-def test_every_category_rescues_rolls_back_and_follows_its_strategy(
-    project: Project, begun: Agent, category: str
-) -> None:
+def test_every_category_follows_its_strategy(project: Project, begun: Agent, category: str) -> None:
     """docs/protocol.md, "Error Handling": who retries, who stops, what costs an attempt."""
     said = begun("fail", "task-001", "--category", category, "--message", "no\nluck", "--json")
 

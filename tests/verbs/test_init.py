@@ -158,9 +158,7 @@ def test_a_list_that_was_removed_is_restored_and_said_so(project: Project, one: 
 
 
 @pytest.mark.parametrize("removed", [True, False])
-def test_a_person_can_start_over_and_the_old_list_is_kept_beside_the_new_one(
-    project: Project, one: Agent, *, removed: bool
-) -> None:
+def test_a_person_can_start_over_and_keeps_the_old(project: Project, one: Agent, *, removed: bool) -> None:
     before = project.state["tasks"]
     if removed:
         project.file.unlink()

@@ -51,9 +51,7 @@ def test_a_red_task_is_named_everywhere_with_what_to_type(agent: Agent, red: str
 
 
 @pytest.mark.usefixtures("red")
-def test_a_terminal_shows_of_it_what_a_pipe_shows(
-    agent: Agent, ctx: Context, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_terminal_shows_it_as_a_pipe(agent: Agent, ctx: Context, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "1000")
     agent.ok("add", "Two", "--validate", "true")
     agent.ok("claim")

@@ -36,9 +36,7 @@ def test_where_there_is_no_agent_nothing_is_fetched_to_find_that_out(agent: Agen
     assert not list(home.glob("env-*"))
 
 
-def test_with_a_git_that_cannot_merge_nothing_is_begun(
-    project: Project, agent: Agent, with_git: Callable[[str], str]
-) -> None:
+def test_a_git_too_old_begins_nothing(project: Project, agent: Agent, with_git: Callable[[str], str]) -> None:
     agent.ok("add", "One", "--validate", "true")
     error = agent.fails(7, "run", "--agent-command", "true", PATH=with_git("2.34.1"))["error"]
     assert "git version 2.34.1 is too old" in error["message"]

@@ -155,9 +155,7 @@ class Stepping(Time):
         return self.seconds
 
 
-def test_it_works_in_slices_and_names_itself_until_it_is_through(
-    begun: Project, agent: Agent, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_works_in_slices_to_its_end(begun: Project, agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     agent.ok("finish")
     # Time for one check and no more.
     monkeypatch.setattr(committed, "SLICE_SECONDS", 1.5)

@@ -100,9 +100,7 @@ CRIMES = ("rm harness-tasks.json", "echo oops > harness-tasks.json", "rm -rf .ha
 
 @pytest.mark.parametrize("crime", CRIMES)
 @pytest.mark.parametrize("passes", [True, False])
-def test_one_that_deletes_or_spoils_the_list_loses_nothing(
-    project: Project, agent: Agent, crime: str, passes: bool
-) -> None:
+def test_one_that_spoils_it_loses_nothing(project: Project, agent: Agent, crime: str, passes: bool) -> None:
     begin(agent, f"{crime}; test -f done" if passes else f"{crime}; false")
     agent.ok("add", "Two", "--validate", "true")
     project.put("done")

@@ -56,9 +56,7 @@ CONTRACT: dict[str, tuple[Any, tuple[str, ...]]] = {
 
 
 @pytest.mark.parametrize(("document", "words"), CONTRACT.values(), ids=CONTRACT.keys())
-def test_a_list_against_the_contract_is_config_and_stays_as_it_is(
-    project: Project, agent: Agent, document: Any, words: tuple[str, ...]
-) -> None:
+def test_a_bad_list_is_config(project: Project, agent: Agent, document: Any, words: tuple[str, ...]) -> None:
     project.file.write_text(json.dumps(document), encoding="utf-8")
     before, log = project.file.read_bytes(), project.log
 
@@ -151,9 +149,7 @@ def test_a_rollback_keeps_the_broken_one_too(project: Project, agent: Agent) -> 
 
 
 @pytest.mark.parametrize("options", [(), ("--json",)], ids=["text", "json"])
-def test_a_command_that_fails_after_it_restored_the_list_says_both(
-    project: Project, agent: Agent, options: tuple[str, ...]
-) -> None:
+def test_a_command_that_fails_says_both(project: Project, agent: Agent, options: tuple[str, ...]) -> None:
     agent.ok("add", "One", "--validate", "true")
     project.file.write_bytes(b"{")
 
@@ -185,9 +181,7 @@ def lose_everything(project: Project) -> None:
 
 
 @pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb[0])
-def test_nothing_good_left_is_exit_4_and_writes_nothing_but_the_seeds_line(
-    project: Project, agent: Agent, verb: tuple[str, ...]
-) -> None:
+def test_nothing_good_left_is_exit_4(project: Project, agent: Agent, verb: tuple[str, ...]) -> None:
     agent.ok("add", "One", "--validate", "true")
     lose_everything(project)
     project.file.write_bytes(b'{"tasks": [')

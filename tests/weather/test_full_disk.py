@@ -13,9 +13,7 @@ STATE = r"/repo/\.harness-tasks\.json\."
 
 @pytest.mark.parametrize("number", ["ENOSPC", "EROFS", "EACCES"])
 @pytest.mark.parametrize("verb", ["add x", "start", "checkpoint task-001 1/2 x", "finish", "release", "stop"])
-def test_where_nothing_can_be_written_nothing_changes(
-    project: Project, agent: Agent, number: str, verb: str
-) -> None:
+def test_where_nothing_is_written_all_stays(project: Project, agent: Agent, number: str, verb: str) -> None:
     """Exit 7 that names the place; the list, the log and the user's files are as before."""
     begin(agent)
     if verb == "start":
@@ -34,9 +32,7 @@ def test_where_nothing_can_be_written_nothing_changes(
 
 @pytest.mark.parametrize("passes", [True, False])
 @pytest.mark.parametrize("after", [1, 2])
-def test_a_disk_that_fills_in_the_middle_of_finish_is_made_up_for(
-    project: Project, agent: Agent, after: int, passes: bool
-) -> None:
+def test_a_full_disk_is_made_up_for(project: Project, agent: Agent, after: int, passes: bool) -> None:
     """Whichever write of the list fails: typed again with room on the disk, it comes to the same end."""
     begin(agent, "test -f done" if passes else "false")
     project.put("done", "work\n")

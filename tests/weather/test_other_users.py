@@ -45,9 +45,7 @@ def test_a_list_of_another_user_is_passed_over(project: Project, agent: Agent, o
 
 
 @root_only
-def test_a_list_that_may_only_be_read_can_be_looked_at_and_not_changed(
-    project: Project, agent: Agent, open_place: Path
-) -> None:
+def test_a_list_that_is_read_only_can_be_looked_at(project: Project, agent: Agent, open_place: Path) -> None:
     place = open_place / "repo"
     shutil.copytree(project.top, place)
     place.chmod(0o755)

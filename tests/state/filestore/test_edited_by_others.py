@@ -66,9 +66,7 @@ def test_an_edit_by_a_person_between_two_changes_is_kept(store: Store, root: Roo
     assert [task.title for task in store.read().state.tasks] == ["New", "Mine!!", ""]
 
 
-def test_what_the_schema_refuses_is_not_changed_though_it_can_be_decoded(
-    store: Store, root: Root, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_the_schema_refuses_is_kept(store: Store, root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
     """The schema is the contract: its word counts for what somebody else wrote, and for that alone."""
 
     def in_task(task: Any, index: int) -> list[Problem]:
@@ -116,9 +114,7 @@ def test_what_a_person_saves_while_a_change_is_made_is_not_written_over(store: S
     assert root.state.read_text(encoding="utf-8") == text
 
 
-def test_what_a_person_saves_while_we_write_is_not_written_over(
-    store: Store, root: Root, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_person_saves_then_is_kept(store: Store, root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
     edited, sync = root.state.read_bytes() + b"\n", os.fsync
 
     def save(descriptor: int) -> None:

@@ -64,9 +64,7 @@ ACTS: dict[str, Callable[[Store], object]] = {
 
 @pytest.mark.parametrize("act", ACTS)
 @pytest.mark.usefixtures("store")
-def test_who_follows_the_prose_and_lives_is_waited_for_and_named(
-    root: Root, owner: Owner, directory: Path, act: str
-) -> None:
+def test_who_follows_the_prose_is_waited_for(root: Root, owner: Owner, directory: Path, act: str) -> None:
     if act == "first list":
         root.state.unlink()
     before = root.state.read_bytes() if root.state.exists() else None
@@ -108,9 +106,7 @@ def test_a_directory_that_cannot_be_handed_over_is_a_warning(store: Store, root:
 
 
 @pytest.mark.usefixtures("store")
-def test_a_directory_that_names_the_caller_or_a_session_that_is_over_is_no_obstacle(
-    root: Root, owner: Owner, directory: Path
-) -> None:
+def test_one_of_the_caller_or_of_the_past_is_no_obstacle(root: Root, owner: Owner, directory: Path) -> None:
     """A `stop` was killed before it let go; to others the living agent would hold the list for ever."""
     left(directory, owner, "pid")
     with pytest.raises(HeldError):
@@ -153,9 +149,7 @@ def test_between_changes_of_an_exclusive_session_it_carries_its_owner_until_that
             use(1)
 
 
-def test_the_directory_of_a_session_whose_owner_died_is_given_up(
-    store: Store, owner: Owner, directory: Path
-) -> None:
+def test_the_directory_of_a_dead_owner_is_given_up(store: Store, owner: Owner, directory: Path) -> None:
     begin(store, owner.pid)
     owner.communicate()
 

@@ -123,9 +123,7 @@ def test_a_list_cut_off_is_restored_and_the_rest_of_it_kept(store: Store, root: 
 
 
 @pytest.mark.parametrize("damage", ["torn", "emptied"])
-def test_a_broken_list_is_restored_with_one_sentence_and_the_same_in_the_log(
-    store: Store, root: Root, damage: str
-) -> None:
+def test_a_broken_list_is_restored_and_the_log_says_the_same(store: Store, root: Root, damage: str) -> None:
     act, why = DAMAGES[damage]
     kept = [f"{NAME}.broken-{NOON_IN_NAMES}{more}" for more in ("", "-1", "-2")]
     said = [
@@ -266,9 +264,7 @@ def test_twenty_generations_are_kept_each_a_file_of_its_own(store: Store, root: 
     assert [path.stem for path in kept] == [f"{number:010}" for number in range(7, 27)]
 
 
-def test_large_generations_are_fewer_but_the_newest_always_stays(
-    root: Root, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_large_generations_the_newest_stays(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(generations, "KEPT_BYTES", 1000)
     for size in (400, 400, 400, 5000):
         generations.save(root, b"x" * size)
@@ -316,9 +312,7 @@ def test_a_list_comes_back_in_which_a_task_can_never_run(store: Store, root: Roo
     assert summary.read_for(root, root.state.stat()) is not None
 
 
-def test_a_first_list_that_a_full_disk_does_not_take_is_an_error(
-    root: Root, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_first_list_on_a_full_disk_is_an_error(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(path: Path, *_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
 

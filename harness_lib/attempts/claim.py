@@ -12,7 +12,7 @@ from typing import NamedTuple
 from harness_lib import typed
 from harness_lib.attempts import baseline, gate_copy, judge_files, red_first, side_effects
 from harness_lib.attempts.baseline import Baseline
-from harness_lib.core import dependencies, halts, marker, ownership, quoting, sessions
+from harness_lib.core import dependencies, halts, held_out, marker, ownership, quoting, sessions
 from harness_lib.core.context import Context
 from harness_lib.errors import HeldError, UsageError
 from harness_lib.rules import leases, transitions
@@ -49,6 +49,7 @@ def take(ctx: Context, session: Session, task_id: str | None = None) -> Taken:
     with halts.halting_on_error(ctx, session, chosen.id):
         surveyed = baseline.survey(ctx)
         baseline.require_dependencies(ctx, questions, chosen)
+        held_out.load(ctx, chosen)
         gate = baseline.gate_for(ctx, chosen, surveyed)
     side_effects.note(ctx)
     taken = _claim(ctx, task_id, chosen, surveyed, gate)

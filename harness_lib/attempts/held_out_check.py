@@ -27,7 +27,6 @@ from harness_lib.text import some
 
 FAILED = "A held-out check failed"
 DID_NOT = "A held-out check did not"
-LAST = "last.txt"
 NAMED = 10
 
 Checkout = Callable[[str], AbstractContextManager[Context]]
@@ -49,7 +48,11 @@ def judge(
 
 
 def run_in(
-    clean: Context, task: Task, suffix: str, on_tick: Callable[[], bool] | None, tick: float
+    clean: Context,
+    task: Task,
+    suffix: str,
+    on_tick: Callable[[], bool] | None = None,
+    tick: float = 60.0,
 ) -> Checked:
     """Run the held-out check of `task`, which has one, in the clean checkout `clean`; raise as `judge` does.
 
@@ -74,8 +77,7 @@ def run_in(
             marks = {ownership.CHECKED: task.id}
             checked = shell.run(Worktree(clean.git.top, clean.env, log, clean.clock, marks, on_tick, tick))
     at = timestamps.render(clean.clock.now())
-    said = f"{at} {task.id}{suffix}: {checked.message}\n{material.describe()}\n{log}\n"
-    atomic.write(place / LAST, said.encode(), durable=False)
+    held_out.tell(clean, task, f"{at}, {log.stem}: {checked.message}", checked.excerpt(), log)
     return _told(clean, task, checked)
 
 

@@ -14,9 +14,12 @@ made again.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from harness_lib.attempts import (
     check,
+    committed,
+    held_out_check,
     leased_check,
     merge_batch,
     outcome,
@@ -223,6 +226,13 @@ def _failed(ctx: Context, batch: merge_batch.Batch) -> Checked | None:
         checked = _check_merged(ctx, task, first)
         if not checked.passed:
             return checked
+    for member in batch.members:
+        if member.task.validation.hidden is not None:
+            suffix = f"-{member.task.attempts + 1}-merged"
+            beside = partial(committed.beside, ctx)
+            checked = held_out_check.judge(ctx, member.task, batch.tip, beside, suffix=suffix, holder=first)
+            if not checked.passed:
+                return checked
     return None
 
 

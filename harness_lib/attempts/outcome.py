@@ -155,7 +155,7 @@ def _forget_repaired(tx: Tx, done: Task) -> None:
     if done.repairs is None:
         return
     for task in rechecks.red(tx.search("completed")):
-        if rechecks.key(task) == rechecks.key(done):
+        if rechecks.whole_key(task) == rechecks.whole_key(done):
             tx.replace(transitions.recheck(task, None))
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from harness_lib import timestamps
-from harness_lib.attempts import check, worktree_slots
+from harness_lib.attempts import check, held_out_check, worktree_slots
 from harness_lib.checks.checked import Checked
 from harness_lib.core import marker, quoting, trust_policy
 from harness_lib.core.context import Context
@@ -102,15 +102,15 @@ def run(
     `in_place`: work trees in which a check that has failed is tried again, where they stand at `commit`.
     `goes_on` is asked before each check, `during` each second while one runs: it is ended and not recorded.
     """
-    known: dict[rechecks.Key, Recheck] = {}
+    known: dict[tuple[rechecks.Key, str], Recheck] = {}
     is_there, began = _is_there(clean.git, commit), snapshot.capture(clean.git)
     for task in clean.store.ask().search("completed"):
         if task.recheck is not None and task.recheck.passed and is_there(task.recheck.commit):
-            known.setdefault(rechecks.key(task), task.recheck._replace(commit=commit))
+            known.setdefault(rechecks.whole_key(task), task.recheck._replace(commit=commit))
     for task in tasks:
         if not goes_on():
             return
-        key = rechecks.key(task)
+        key = rechecks.whole_key(task)
         if key not in known:
             found = _judge(clean, commit, task, in_place, during)
             if found is None:
@@ -136,6 +136,14 @@ def _judge(
     if not checked.passed and not during():
         return None
     at = timestamps.render(clean.clock.now())
+    if checked.passed and task.validation.hidden is not None:
+        try:
+            checked = held_out_check.run_in(clean, task, "-final", during, TICK)
+        except (ConfigError, EnvSetupError) as error:
+            # Of another machine, say: that proves nothing about the work.
+            return Recheck(commit, passed=False, tail=error.message, at=at, excuse="held_out")
+        if not checked.passed:
+            return Recheck(commit, passed=False, tail=checked.message, at=at) if during() else None
     if checked.passed:
         return Recheck(commit, passed=True, at=at)
     failed = Recheck(commit, passed=False, tail=_tail(checked), at=at)

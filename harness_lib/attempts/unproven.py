@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness_lib.attempts import check
+from harness_lib.attempts import check, committed, held_out_check
 from harness_lib.checks import check_of
+from harness_lib.checks.checked import Checked
 from harness_lib.core import halts, quoting, trust_policy
 from harness_lib.core.context import Context
-from harness_lib.errors import ConfigError
+from harness_lib.errors import ConfigError, EnvSetupError
 from harness_lib.rules import transitions
 from harness_lib.rules.selection import UNPROVEN
 from harness_lib.state.api import Tx
+from harness_lib.system.git import snapshot
 from harness_lib.system.locks import flock
 from harness_lib.task import Session, Task
 
@@ -60,7 +62,9 @@ def _check(ctx: Context, task: Task) -> tuple[bool, str]:
     ctx.busy(f"checking {task.id} …")
     try:
         checked = check.run_check(ctx, task, log_name="unproven")
-    except ConfigError as error:
+        if checked.passed and task.validation.hidden is not None:
+            checked = _held_out(ctx, task)
+    except (ConfigError, EnvSetupError) as error:
         return False, error.message.rstrip(".")
     if checked.passed:
         return (
@@ -69,6 +73,15 @@ def _check(ctx: Context, task: Task) -> tuple[bool, str]:
         )
     # It becomes a part of a sentence.
     return False, checked.failure().rstrip(".")
+
+
+def _held_out(ctx: Context, task: Task) -> Checked:
+    """Run the held-out check of `task` on what stands in the work tree."""
+    git, head = ctx.git, ctx.git.head()
+    message = f"harness: to prove {task.id}\n"
+    content = snapshot.commit(git, snapshot.capture(git, ctx.keep_out), [head] if head else [], message)
+    with committed.beside(ctx, content) as clean:
+        return held_out_check.run_in(clean, task, "-unproven")
 
 
 def _record(tx: Tx, session: Session, task: Task, head: str | None, why: str, *, passed: bool) -> list[str]:

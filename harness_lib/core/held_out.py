@@ -26,7 +26,7 @@ from harness_lib.system.place import data_home
 from harness_lib.task import HeldOut, Task
 
 FIELD = "validation.hidden"
-FILE = "check.json"
+FILE, LAST = "check.json", "last.txt"
 MOST_BYTES = 10_000_000
 _OTHERS = frozenset((".git", ".harness"))
 
@@ -196,6 +196,22 @@ def load(ctx: Context, task: Task) -> Material | None:
         raise ConfigError(f"Task {task.id}: {FIELD}: what is held out was changed on this machine.", cure)
     fields = json.loads(text)
     return Material(fields["command"], tuple(_placed(fields["files"])), *_placed([fields["script"]]))
+
+
+def tell(ctx: Context, task: Task, message: str, output: str, log: Path) -> None:
+    """Keep what the held-out check of `task` has said, for a person."""
+    assert task.validation.hidden is not None
+    text = "\n".join(filter(None, (message, output, f"all of it: {log}"))) + "\n"
+    atomic.write(directory(ctx, task.validation.hidden) / LAST, text.encode(), durable=False)
+
+
+def told(ctx: Context, task: Task) -> str:
+    """Return what `tell` has kept; "" where the held-out check has not run on this machine."""
+    assert task.validation.hidden is not None
+    try:
+        return nofollow.read(directory(ctx, task.validation.hidden) / LAST).decode("utf-8", "replace")
+    except FileNotFoundError:
+        return ""
 
 
 def _placed(rows: Sequence[Sequence[Any] | None]) -> Iterator[Placed]:

@@ -53,7 +53,7 @@ def lines(ctx: Context, questions: Questions) -> list[str]:
     rows = [f"{RED}{_red(task)}" for task in current]
     rows += [f"checked: {_past(task)}" for task in rechecks.red(done) if task not in current]
     shown = [*rows[:SHOWN], *([f"… and {len(rows) - SHOWN} more"] if len(rows) > SHOWN else [])]
-    return [*shown, *_not_reproducible(done), *_unchecked(ctx, questions, done)]
+    return [*shown, *_not_reproducible(done), *_not_run(done), *_unchecked(ctx, questions, done)]
 
 
 def red_lines(questions: Questions) -> list[str]:
@@ -108,6 +108,13 @@ def _not_reproducible(done: Iterable[Task]) -> list[str]:
         "Let harness-init.sh make what is missing, or name it in .worktreeinclude"
     )
     return [line]
+
+
+def _not_run(done: Iterable[Task]) -> list[str]:
+    found = [task.id for task in done if task.recheck and task.recheck.excuse == "held_out"]
+    return [f"held-out check not run: {some(found, SHOWN)}: it is not on this machine, or cannot run"] * bool(
+        found
+    )
 
 
 def _unchecked(ctx: Context, questions: Questions, done: Iterable[Task]) -> list[str]:

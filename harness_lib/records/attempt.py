@@ -28,7 +28,7 @@ Category = Literal[
     "ENV_SETUP", "CONFIG", "TASK_EXEC", "TEST_FAIL", "TIMEOUT", "DEPENDENCY", "SESSION_TIMEOUT"
 ]
 CATEGORIES: tuple[Category, ...] = get_args(Category)
-Excuse = Literal["not_reproducible", "elsewhere"]
+Excuse = Literal["not_reproducible", "elsewhere", "held_out"]
 EXCUSES: tuple[Excuse, ...] = get_args(Excuse)
 # Why work that has passed its check went back to an agent all the same.
 SentBack = Literal["judges", "vacuous"]

@@ -28,6 +28,11 @@ def key(task: Task) -> Key:
     return task.validation.command, task.validation.cwd
 
 
+def whole_key(task: Task) -> tuple[Key, str]:
+    """Return what `key` does, and which held-out check belongs to it."""
+    return key(task), task.validation.hidden.sha256 if task.validation.hidden else ""
+
+
 def can_be_rechecked(task: Task) -> bool:
     """Return whether `task` is completed and has a check."""
     return task.is_done and bool(task.validation.command and task.validation.command.strip())
@@ -83,6 +88,8 @@ def words(task: Task) -> str:
             return f"not reproducible at {at}"
         case "elsewhere":
             return f"finished elsewhere: its commit is not in the history of {at}"
+        case "held_out":
+            return f"its held-out check could not run at {at}"
         case None:
             return f"its check fails at {at}"
 

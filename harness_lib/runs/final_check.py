@@ -125,27 +125,29 @@ def _said(ctx: Context, found: recheck.Found) -> str:
         )
     if found.recheck.excuse == "not_reproducible":
         return f"{task.id} is not reproducible: its check passes in place, and not on a clean checkout"
+    if found.recheck.excuse == "held_out":
+        return found.gist
     return f"{task.id} is broken on the final tree: {found.gist}"
 
 
 def _repair(ctx: Context) -> bool:
     """Add a task for each check that is red and was not repaired just now; return whether there was one."""
     questions = ctx.store.ask()
-    red: dict[rechecks.Key, Task] = {}
+    red: dict[tuple[rechecks.Key, str], Task] = {}
     for task in rechecks.red(questions.search("completed")):
-        red.setdefault(rechecks.key(task), task)
+        red.setdefault(rechecks.whole_key(task), task)
     fresh = [task for key, task in red.items() if not _is_repaired(questions, key)]
     for task in fresh:
         _add_repair(ctx, task)
     return bool(fresh)
 
 
-def _is_repaired(questions: Questions, key: rechecks.Key) -> bool:
+def _is_repaired(questions: Questions, key: tuple[rechecks.Key, str]) -> bool:
     """Return whether a repair of this very check was the last that was done, but for other repairs.
 
     One that has failed, or is not done yet, is there already.
     """
-    repairs = [task for task in questions.search() if task.repairs and rechecks.key(task) == key]
+    repairs = [task for task in questions.search() if task.repairs and rechecks.whole_key(task) == key]
     if not all(task.is_done for task in repairs):
         return True
     done = [task for task in questions.search("completed") if task.is_done]

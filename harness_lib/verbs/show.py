@@ -11,9 +11,10 @@ from typing import NamedTuple
 from harness_lib import typed
 from harness_lib.attempts import check, task_brief
 from harness_lib.checks import check_of
-from harness_lib.core import nothing_to_do, ownership, quoting, rechecked
+from harness_lib.core import held_out, nothing_to_do, ownership, quoting, rechecked, rights
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
+from harness_lib.errors import ConfigError
 from harness_lib.rules import attempts, halting
 from harness_lib.runs import overview, progress, remedies
 from harness_lib.state.api import Questions
@@ -42,14 +43,15 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("id", nargs="?", help="the task (default: the next, and why each that waits does)")
 
 
-def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
+def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
     """Answer `harness show`."""
-    return run(ctx, args.id) if args.id else waiting(ctx)
+    return run(ctx, args.id, private=not screen.json) if args.id else waiting(ctx)
 
 
-def run(ctx: Context, task_id: str) -> Reply:
+def run(ctx: Context, task_id: str, *, private: bool = False) -> Reply:
     """Return the fields, check, checkpoints, errors, rescued work, last log and lease of one task.
 
+    `private`: a person on a terminal also reads what its held-out check is, and what it said.
     Raises UsageError if there is no such task.
     """
     questions = ctx.store.ask()
@@ -66,6 +68,7 @@ def run(ctx: Context, task_id: str) -> Reply:
     lines += [f"can be claimed: {'yes' if why.eligible else 'no'}; {'; '.join([*reasons, *more])}"]
     lines += _block("description", (task.description or "").splitlines())
     lines += _block(_check(task), (check_of(task).text or "").splitlines())
+    lines += _held_out(ctx, task, private=private)
     lines += _block("cleanup after a failure", (task.on_failure.cleanup or "").splitlines())
     lines += _last("checkpoints", [f"{c.step}/{c.total} {c.description}" for c in task.checkpoints])
     lines += _last("notes for later tasks", task.notes)
@@ -157,6 +160,22 @@ def _check(task: Task) -> str:
     where = f", in {quoting.one_line(task.validation.cwd, LINE_LENGTH)}" if task.validation.cwd else ""
     first = ", must fail before work starts" if task.validation.red_first else ""
     return f"check (at most {task.validation.timeout_seconds} s{where}{first})"
+
+
+def _held_out(ctx: Context, task: Task, *, private: bool) -> list[str]:
+    if task.validation.hidden is None:
+        return []
+    if not private or not ctx.at_terminal or rights.acting_agent(ctx):
+        return ["it has a held-out check; a person reads about it with harness show, on a terminal"]
+    try:
+        material = held_out.load(ctx, task)
+    except ConfigError as error:
+        return [error.message, error.hint or ""]
+    told = held_out.told(ctx, task)
+    return [
+        f"held-out check: {quoting.one_line(material.describe() if material else '', LINE_LENGTH)}",
+        *_block("what it said last", told.splitlines()),
+    ]
 
 
 def _claim(task: Task) -> Iterator[str]:

@@ -95,3 +95,231 @@ def test_the_list_has_no_more_than_a_digest_and_others_cannot_read_what_is_kept(
     kept = list((tmp_path / "data" / "hidden").rglob("*"))
     assert [path for path in kept if path.stat().st_mode & 0o077] == []
     assert (tmp_path / "data" / "hidden").stat().st_mode & 0o777 == 0o700
+
+
+def test_the_names_of_failing_tests_are_told_only_where_that_was_asked_for(
+    project: Project, agent: Agent, person: Agent, tmp_path: Path
+) -> None:
+    _add(person, _held(tmp_path), f"{PYTEST} test_more.py")
+    person.ok("edit", "task-001", "--hidden-names")
+    _attempt(project, agent, 41)
+
+    message = agent.fails(1, "finish")["message"]
+
+    assert "A held-out check failed: test_more.py::test_the_answer_is_42." in message
+    assert "assert" not in message
+
+
+def test_a_file_alone_is_for_the_check_of_the_task(
+    project: Project, agent: Agent, person: Agent, tmp_path: Path
+) -> None:
+    """It stands in the place of what the agent sees there, and only while it is run."""
+    project.put("tests/test_seen.py", "def test_seen():\n    pass\n")
+    project.commit()
+    _add(person, _held(tmp_path, "tests/test_seen.py"), check=f"{PYTEST} tests/test_seen.py")
+    _attempt(project, agent, 41)
+
+    assert "A held-out check failed." in agent.fails(1, "finish")["message"]
+    assert project.read("tests/test_seen.py") == "def test_seen():\n    pass\n"
+
+
+def test_an_executable_file_is_run_and_is_in_no_checkout(
+    project: Project, agent: Agent, person: Agent, tmp_path: Path
+) -> None:
+    script = put(tmp_path / "held" / "check.sh", "#!/bin/sh\nls; grep -q 42 product.py\n")
+    script.chmod(0o755)
+    _add(person, str(script))
+    script.unlink()
+    _attempt(project, agent, 41)
+    agent.fails(1, "finish")
+    _attempt(project, agent, 42)
+
+    agent.ok("finish")
+
+    logs = (tmp_path / "data" / "hidden").rglob("*.log")
+    assert {log.read_text() for log in logs} == {".gitignore\nproduct.py\ntracked.txt\n"} or all(
+        "check.sh" not in log.read_text() for log in logs
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "check", "why"),
+    [
+        (("held/gone.py:tests/test_x.py",), "true", "held/gone.py is not there"),
+        (("/no/such/script.sh",), "true", "/no/such/script.sh is not there"),
+        (("held:tests",), "true", "held is no file"),
+        (("held/test_held.py",), "true", "not executable"),
+        (("held/test_held.py:../x.py",), "true", "'../x.py' is no place in the work tree"),
+        (("held/test_held.py:.git/x",), "true", "no place"),
+        (("true", "false"), "true", "one command"),
+        (("held/test_held.py:tests/x.py",), "pytest -q tests/test_a.py", "does not name tests/x.py"),
+        (("held/test_held.py:tests/x.py",), "", "no check that could run with this file"),
+    ],
+)
+def test_what_cannot_be_held_out_is_refused(
+    project: Project, person: Agent, tmp_path: Path, words: tuple[str, ...], check: str, why: str
+) -> None:
+    elsewhere = [word.replace("held", f"{tmp_path}/held", 1) for word in words]
+    options = [option for word in elsewhere for option in ("--hidden", word)]
+
+    error = person.fails(2, "add", "One", "--validate", check, *options)["error"]
+
+    assert why in error["message"].replace(f"{tmp_path}/", "")
+    assert error["hint"]
+    assert not project.state["tasks"]
+
+
+def test_the_data_directory_may_not_be_in_the_project(project: Project, person: Agent) -> None:
+    inside = str(project.top / "data")
+
+    error = person.fails(2, "add", "One", "--hidden", "true", HARNESS_HOME=inside)["error"]
+
+    assert "where agents work" in error["message"]
+
+
+@pytest.mark.parametrize("how", ["gone", "changed"])
+def test_another_machine_says_so_and_completes_nothing(
+    project: Project, agent: Agent, person: Agent, tmp_path: Path, how: str
+) -> None:
+    _add(person, "true")
+    _attempt(project, agent, 42)
+    (kept,) = (tmp_path / "data" / "hidden").rglob("check.json")
+    if how == "gone":
+        kept.unlink()
+    else:
+        kept.write_text(kept.read_text().replace("true", "test"))
+
+    error = agent.fails(3, "finish")["error"]
+
+    assert ("is not on this machine" if how == "gone" else "was changed") in error["message"]
+    task = project.task()
+    assert (task["status"], task["attempts"]) == ("in_progress", 0)
+    assert project.read("product.py")
+    agent.ok("release")
+    assert "validation.hidden" in agent.fails(3, "claim")["error"]["message"]
+
+
+def test_a_held_out_check_that_cannot_run_is_no_failed_attempt(
+    project: Project, agent: Agent, person: Agent
+) -> None:
+    _add(person, "no-such-program --now")
+    _attempt(project, agent, 42)
+
+    error = agent.fails(7, "finish")["error"]
+
+    assert "no-such-program" not in json.dumps(error)
+    assert (project.task()["status"], project.task()["attempts"]) == ("in_progress", 0)
+
+
+def test_an_agent_may_neither_set_nor_lift_nor_see_it(
+    project: Project, person: Agent, tmp_path: Path
+) -> None:
+    _add(person, "echo the-answer-is-42")
+    inside = project.agent("other", CLAUDECODE="1")
+    plan = put(tmp_path / "plan.md", "- [ ] Two\n  - check: true\n  - hidden: true\n")
+    before = project.state
+
+    for verb in (
+        ("add", "Two", "--hidden", "true"),
+        ("edit", "task-001", "--hidden", ""),
+        ("edit", "task-001", "--hidden", "true"),
+        ("edit", "task-001", "--hidden-names"),
+        ("import", str(plan)),
+    ):
+        assert "A held-out check is for a person" in inside.fails(8, *verb)["error"]["message"]
+
+    assert project.state == before
+    assert SECRET not in inside("show", "task-001").text
+
+
+def test_an_attempt_that_lifts_it_in_the_list_has_changed_its_gate(
+    project: Project, agent: Agent, person: Agent
+) -> None:
+    _add(person, "false")
+    _attempt(project, agent, 42)
+    validation = project.task()["validation"]
+    project.edit_task(validation={key: value for key, value in validation.items() if key != "hidden"})
+
+    said = agent.fails(1, "finish")
+
+    assert "The attempt changed its own gate" in said["message"]
+    assert project.task()["halt_kind"] == "CHECK_CHANGED"
+
+
+def test_a_plan_holds_out_what_its_lines_say(project: Project, person: Agent, tmp_path: Path) -> None:
+    lines = [
+        "- [ ] One",
+        "  - check: true",
+        f"  - hidden: {_held(tmp_path)}",
+        "  - hidden: pytest test_more.py",
+    ]
+    document = [{"title": "Two", "check": "true", "hidden": "true"}, {"title": "Three", "check": "true"}]
+    plan = put(tmp_path / "plan.md", "\n".join(lines) + "\n")
+    person.ok("import", str(plan), "--dry-run")
+    assert not (tmp_path / "data" / "hidden").exists()
+
+    person.ok("import", str(plan))
+    person.ok("import", str(put(tmp_path / "plan.json", json.dumps(document))))
+
+    first, second, third = (task["validation"].get("hidden") for task in project.state["tasks"])
+    assert first != second
+    assert third is None
+    assert len(list((tmp_path / "data" / "hidden").iterdir())) == 2
+    bad = put(tmp_path / "bad.md", "- [ ] Four\n  - check: true\n  - hidden: /no/such/file.py:x.py\n")
+    assert "line 3: /no/such/file.py is not there" in person.fails(2, "import", str(bad))["error"]["message"]
+
+
+def test_who_says_that_it_is_done_is_believed_where_it_passes(
+    project: Project, agent: Agent, person: Agent
+) -> None:
+    _add(person, "false", check="true")
+    agent.ok("start")
+    project.edit_task(status="completed")
+
+    agent.ok("claim")
+
+    assert project.task()["status"] == "in_progress"
+
+
+def test_what_breaks_it_later_is_found_by_the_final_check(
+    project: Project, agent: Agent, person: Agent, tmp_path: Path
+) -> None:
+    _add(person, _held(tmp_path), f"{PYTEST} test_more.py")
+    _attempt(project, agent, 42)
+    agent.ok("finish")
+    project.put("product.py", "def answer():\n    return 41\n")
+    project.commit()
+
+    said = agent.fails(1, "validate", "--all", "--committed")
+
+    recheck = project.task()["recheck"]
+    assert (recheck["passed"], recheck["tail"]) == (False, "A held-out check failed.")
+    assert not _leaks(project, json.dumps(said), tmp_path)
+
+
+def test_the_final_check_of_another_machine_proves_nothing(
+    project: Project, agent: Agent, person: Agent, tmp_path: Path
+) -> None:
+    _add(person, "true")
+    _attempt(project, agent, 42)
+    agent.ok("finish")
+    (kept,) = (tmp_path / "data" / "hidden").rglob("check.json")
+    kept.unlink()
+
+    agent("validate", "--all", "--committed")
+
+    assert project.task()["recheck"]["excuse"] == "held_out"
+    assert "held-out check not run: task-001" in agent.ok("status")["message"]
+
+
+def test_its_files_do_not_leave_the_checkout(
+    project: Project, agent: Agent, person: Agent, tmp_path: Path
+) -> None:
+    _add(person, _held(tmp_path, "more/test_more.py"), "true")
+    agent.ok("claim")
+    project.put("product.py")
+    (tmp_path / "outside").mkdir()
+    (project.top / "more").symlink_to(tmp_path / "outside")
+
+    assert "A held-out check failed." in agent.fails(1, "finish")["message"]
+    assert not list((tmp_path / "outside").iterdir())

@@ -24,7 +24,7 @@ def test_a_repair_that_has_failed_is_not_tried_by_another_one() -> None:
     for task in (DONE, failed):
         rows.put(task)
 
-    assert final_check._is_repaired(RowsAnswers(rows, SYSTEM.now()), ("true", None))
+    assert final_check._is_repaired(RowsAnswers(rows, SYSTEM.now()), (("true", None), ""))
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_a_title_makes_no_repair(title: str, repairs: str | None, is_repaired: b
     for task in (DONE, other):
         rows.put(task)
     questions = RowsAnswers(rows, SYSTEM.now())
-    assert final_check._is_repaired(questions, ("true", None)) is is_repaired
+    assert final_check._is_repaired(questions, (("true", None), "")) is is_repaired
 
 
 @pytest.mark.parametrize(("seconds", "is_found"), [(0.0, False), (900.0, True)])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from harness_lib import typed
 from harness_lib.core import ownership, quoting
@@ -12,6 +12,7 @@ from harness_lib.errors import EnvSetupError
 from harness_lib.rules import judge_changes, judges, rechecks
 from harness_lib.rules.judge_changes import Asked
 from harness_lib.state.api import Questions
+from harness_lib.system.git import trees
 from harness_lib.system.git.repository import Git
 from harness_lib.system.processes import check_env, command
 from harness_lib.task import Task
@@ -27,33 +28,49 @@ class Scripts:
     def __init__(self, git: Git, base: str) -> None:
         self._git, self._base = git, base
         self._named: dict[str, judges.Judges] = {}
+        self._has: dict[str, bool] = {}
 
     def asked(self, task: Task) -> Asked:
         """Return what the check of `task` goes by: what it names, and what these name in turn."""
         text, cwd = rechecks.key(task)
         place = (cwd or "").strip("/")
         found = judges.of(text or "")
-        frontier = [*found.named, *(name for name in found.config if "*" not in name)]
+        frontier = _called(found)
         for _ in range(DEEPEST):
-            called = [self._of(judge_changes.joined(place, name)) for name in frontier]
+            paths = [judge_changes.joined(place, name) for name in frontier]
+            self._read(paths)
+            called = [self._named[path] for path in paths]
             frontier = [name for each in called for name in each.named if name not in found.named]
             found = judges.joined([found, *called])
         return Asked(found, place)
 
+    def prepare(self, tasks: Iterable[Task]) -> None:
+        """Read the scripts that the checks of `tasks` name at once: a list may have thousands of them."""
+        keys = dict.fromkeys(rechecks.key(task) for task in tasks)
+        self._read(
+            judge_changes.joined((cwd or "").strip("/"), name)
+            for text, cwd in keys
+            for name in _called(judges.of(text or ""))
+        )
+
     def has(self, path: str) -> bool:
         """Return whether the base has a file or a directory at `path`; "" is the top."""
-        return has(self._git, self._base, path)
+        if path not in self._has:
+            self._has[path] = has(self._git, self._base, path)
+        return self._has[path]
 
-    def _of(self, path: str) -> judges.Judges:
-        """Return what the script at `path` goes by; nothing where there is none."""
-        if path not in self._named:
-            text = self._text(path) if judge_changes.is_script(path) else ""
-            self._named[path] = judges.of_script(path, text) if text else judges.Judges()
-        return self._named[path]
+    def _read(self, paths: Iterable[str]) -> None:
+        new = [path for path in dict.fromkeys(paths) if path not in self._named]
+        self._named |= dict.fromkeys(new, judges.Judges())
+        scripts = [path for path in new if judge_changes.is_script(path) and "\n" not in path]
+        texts = trees.blobs(self._git, [f"{self._base}:{path}" for path in scripts])
+        for path, text in zip(scripts, texts, strict=True):
+            if text:
+                self._named[path] = judges.of_script(path, os.fsdecode(text[:LARGEST_SCRIPT]))
 
-    def _text(self, path: str) -> str:
-        shown = self._git.run("cat-file", "blob", f"{self._base}:{path}", check=False)
-        return "" if shown.returncode else os.fsdecode(shown.stdout[:LARGEST_SCRIPT])
+
+def _called(found: judges.Judges) -> list[str]:
+    return [*found.named, *(name for name in found.config if "*" not in name)]
 
 
 def has(git: Git, tree: str, path: str) -> bool:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import cache
 from typing import NamedTuple
 
 from harness_lib import typed
@@ -29,6 +30,8 @@ from harness_lib.task import Task
 from harness_lib.text import counted, some
 
 NAMED = 5
+# Of so many completed tasks the checks are repeated; a change of a runner's settings may concern thousands.
+MOST = 5
 NOT_REPEATED = "its check could not be repeated on a clean checkout, with its judges as they were"
 
 Checkout = Callable[[str], AbstractContextManager[Context]]
@@ -95,17 +98,22 @@ def judge(ctx: Context, task: Task, tree: str, checkout: Checkout, known: leased
     vacuous: tuple[str, ...] = ()
     said: list[str] = []
     try:
-        for each in _failing(runs, tree, changes):
-            before = tree if each.task is task else ctx.git.tree_of(base)
-            if runs.of(before, [each.task])[0].passed:
-                objections.append(each)
-            elif each.task is task:
-                said.append(NOT_REPEATED)
+        failing = _failing(runs, tree, changes)
+        others = [each for each in failing if each.task is not task]
+        base_says = runs.of(ctx.git.tree_of(base), [each.task for each in others])
+        objections += [each for each, before in zip(others, base_says, strict=True) if before.passed]
+        if len(others) < len(failing):
+            (alone,) = runs.of(tree, [task])
+            objections += [each for each in failing if each.task is task and alone.passed]
+            said += [] if alone.passed else [NOT_REPEATED]
         if changes.fresh.tests and not changes.own.old and not objections:
             vacuous = _vacuous(runs, base, changes)
     except EnvSetupError:
         # `harness-init.sh` does not work there, so nothing can be found out; the check has passed in place.
         said.append(NOT_REPEATED)
+    if len(changes.completed) > MOST:
+        rest = counted(len(changes.completed) - MOST, "more check")
+        said.append(f"changed what {rest} of completed tasks go by; these were not repeated")
     judged = Judged(tuple(objections), vacuous)
     return judged._replace(look_at=(*_weakened(ctx.git, changes, judged.files), *said))
 
@@ -173,19 +181,26 @@ def _changes(ctx: Context, task: Task, tree: str) -> _Changes | None:
     own = judge_changes.find(changed, asked, words, scripts.has, sys.stdlib_module_names)
     fresh = judge_changes.fresh(changed, asked, scripts.has, words)
     mine, seen = rechecks.key(task), set[Key]()
-    completed, still_open = [], []
-    for other in ctx.store.ask().search():
+    # Those whose own files were changed go first; of the rest, the last ones of the list.
+    by_name: list[tuple[Task, Found]] = []
+    completed: list[tuple[Task, Found]] = []
+    still_open: list[tuple[Task, tuple[str, ...]]] = []
+    lost = cache(lambda path: _lost(git, changed[path]))
+    others = list(ctx.store.ask().search()) if judge_changes.may_judge(changed) else []
+    scripts.prepare(others)
+    for other in others:
         key = rechecks.key(other)
         if key == mine or key in seen or not key[0]:
             continue
         seen.add(key)
+        theirs = scripts.asked(other)
+        files = judge_changes.named_judges(changed, theirs, words)
         if other.is_done:
-            found = judge_changes.find(changed, scripts.asked(other), words, scripts.has)
-            completed += [(other, found)] if found.old else []
-        else:
-            files = judge_changes.named_judges(changed, scripts.asked(other), words)
-            files = tuple(path for path in files if _lost(git, changed[path]))
-            still_open += [(other, files)] if files else []
+            found = judge_changes.find(changed, theirs, words, scripts.has)
+            (by_name if files else completed).extend([(other, found)] if found.old else [])
+        elif lost_in := tuple(path for path in files if lost(path)):
+            still_open.append((other, lost_in))
+    completed = [*by_name, *reversed(completed)]
     found_any = own or own.free or fresh.tests or fresh.alone or completed or still_open
     return _Changes(changed, own, fresh, tuple(completed), tuple(still_open)) if found_any else None
 
@@ -194,7 +209,7 @@ def _failing(runs: _Runs, tree: str, changes: _Changes) -> list[Objection]:
     """Run the checks whose judges were changed on `tree`, with the base's judges; return those that fail."""
     if not changes.files:
         return []
-    asked = [*([(runs.task, changes.own)] if changes.own else []), *changes.completed]
+    asked = [*([(runs.task, changes.own)] if changes.own else []), *changes.completed[:MOST]]
     edits = {path: changes.changed[path][0] for path in changes.files}
     content = trees.edited(runs.ctx.git, tree, edits)
     said = zip(asked, runs.of(content, [other for other, _ in asked]), strict=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import cache
 from typing import NamedTuple
 
 from harness_lib.rules import judges
@@ -174,6 +175,21 @@ def fresh(
     if has_product and made:
         return Fresh(tuple(made), tuple(beside))
     return Fresh() if _TESTING.search(words) else Fresh(alone=tuple(made))
+
+
+def may_judge(changed: Mapping[str, Change]) -> bool:
+    """Return whether a file that was there and has changed may be a judge of any check."""
+    return any(
+        before is not None
+        and (judges.is_among_tests(path) or _judges_by_name(path) or _of_any_runner().fullmatch(path))
+        for path, (before, _) in changed.items()
+    )
+
+
+@cache
+def _of_any_runner() -> re.Pattern[str]:
+    globs = (glob for runner in judges.RUNNERS.values() for glob in (*runner.config, *runner.tests))
+    return _pattern(dict.fromkeys(f"**/{glob.removeprefix('**/')}" for glob in globs))
 
 
 def named_judges(changed: Mapping[str, Change], asked: Asked, words: str) -> tuple[str, ...]:

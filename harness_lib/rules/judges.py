@@ -10,6 +10,7 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from functools import lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -113,6 +114,7 @@ class Judges(NamedTuple):
         return bool(self.named or self.config or self.tests)
 
 
+@lru_cache(maxsize=16_384)
 def of(command: str) -> Judges:
     """Return the judges of a check, as far as can be told by reading its command."""
     named: dict[str, None] = {}

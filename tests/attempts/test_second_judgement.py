@@ -8,9 +8,11 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
+from harness_lib.attempts import second_judgement
 from tests.verbs.project import Agent, Project, begin
 
 PYTEST = f"{shlex.quote(sys.executable)} -m pytest -q -p no:cacheprovider"
@@ -256,3 +258,24 @@ def test_in_a_chat_vacuous_tests_are_a_warning(project: Project, agent: Agent) -
     (sentence,) = agent.ok("finish")["task"]["look_at"]
 
     assert "adds tests that pass without its work" in sentence
+
+
+def test_of_many_completed_tasks_some_checks_are_repeated_and_the_others_told(
+    project: Project, agent: Agent, tmp_path: Path
+) -> None:
+    """A change of what thousands of checks go by must not run them all; who is named by it comes first."""
+    runs = tmp_path / "runs"
+    project.put("tests/named.sh", "true\n")
+    project.commit()
+    for number in range(second_judgement.MOST + 2):
+        begin(agent, f"echo {number} >> {runs}; sh tests/{'named' if number == 1 else number}.sh")
+        project.put(f"tests/{number}.sh", "true\n")
+        agent.ok("finish")
+    runs.unlink()
+    begin(agent, "test -f f", "--protect", "auto")
+    _put(project, {"f": "", "tests/named.sh": "true # more\n"})
+
+    task = agent.ok("finish")["task"]
+
+    assert runs.read_text().split() == ["1", "6", "5", "4", "3"]
+    assert any("what 2 more checks of completed tasks go by" in each for each in task["look_at"])

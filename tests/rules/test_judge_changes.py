@@ -189,6 +189,22 @@ def test_new_tests_judge_alone_where_no_other_changed_and_the_product_did(
     assert list(found.tests) == tests
 
 
+@pytest.mark.parametrize(
+    ("path", "may"),
+    [
+        *(
+            (path, True)
+            for path in ("tests/a.json", "check.sh", "pkg/setup.cfg", "src/a_test.go", "Makefile")
+        ),
+        *((path, True) for path in ("pytest/__init__.py", "README.md")),
+        *((path, False) for path in ("src/a.py", "web/app.ts", "main.go")),
+    ],
+)
+def test_a_list_is_not_searched_for_whom_a_product_could_judge(path: str, may: bool) -> None:
+    assert judge_changes.may_judge({path: CHANGED}) is may
+    assert not judge_changes.may_judge({path: NEW})
+
+
 def test_new_tests_bring_what_stands_beside_them() -> None:
     changed = dict.fromkeys(("a.py", "tests/test_a.py", "tests/a.json", "conftest.py"), NEW)
     asked = judge_changes.Asked(judges.of("pytest"))

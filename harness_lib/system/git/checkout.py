@@ -17,7 +17,7 @@ from harness_lib import sha256
 from harness_lib.system.git.calls import encode
 from harness_lib.system.git.raw_files import obstructed
 from harness_lib.system.git.repository import Git
-from harness_lib.system.git.trees import INDEX, SYMLINK, Entry, scratch_directory
+from harness_lib.system.git.trees import INDEX, SYMLINK, Entry, blobs, scratch_directory
 
 BATCH = 64
 
@@ -197,11 +197,4 @@ def _contents(git: Git, files: Iterable[Entry]) -> Iterator[bytes]:
     """Yield the content of each object, a bounded number of them in memory at a time."""
     oids = [oid for _, oid in files]
     for start in range(0, len(oids), BATCH):
-        batch = oids[start : start + BATCH]
-        output = git.run("cat-file", "--batch", stdin="".join(f"{oid}\n" for oid in batch).encode()).stdout
-        at = 0
-        for _ in batch:
-            line = output.index(b"\n", at)
-            end = line + 1 + int(output[at:line].split(b" ")[2])
-            yield output[line + 1 : end]
-            at = end + 1
+        yield from (content or b"" for content in blobs(git, oids[start : start + BATCH]))

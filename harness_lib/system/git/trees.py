@@ -143,6 +143,24 @@ def commit(git: Git, tree: str, parents: Sequence[str], message: str) -> str:
     return git.commit(tree, parents, message)
 
 
+def blobs(git: Git, names: Sequence[str]) -> Iterator[bytes | None]:
+    """Yield the content of each blob, called by its id or as `COMMIT:PATH`; None where it is no blob."""
+    output = (
+        git.run("cat-file", "--batch", stdin=os.fsencode("".join(f"{name}\n" for name in names))).stdout
+        if names
+        else b""
+    )
+    at = 0
+    for _ in names:
+        line = output.index(b"\n", at)
+        # An object has its id, kind and size before it; what is not there is only named.
+        facts = output[at:line].rsplit(b" ", 2)
+        is_there = facts[-1].isdigit()
+        end = line + 1 + int(facts[-1]) if is_there else line
+        yield output[line + 1 : end] if is_there and facts[1] == b"blob" else None
+        at = end + 1
+
+
 def sizes(git: Git, oids: Iterable[str]) -> dict[str, int]:
     """Return the sizes of blobs in bytes."""
     asked = "".join(f"{oid}\n" for oid in dict.fromkeys(oids))

@@ -21,7 +21,7 @@ from harness_lib.core.context import Context
 from harness_lib.errors import RefusedError
 from harness_lib.rules import gates, judges
 from harness_lib.state.api import Questions
-from harness_lib.system.git import hidden, locks, snapshot, status
+from harness_lib.system.git import locks, snapshot, status
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Gate, Task
 from harness_lib.text import escape, some
@@ -72,7 +72,7 @@ def survey(ctx: Context) -> Baseline:
 
 
 def _hint(ctx: Context, git: Git, changed: tuple[str, ...]) -> str:
-    marked = set(hidden.marked(git)).intersection(changed)
+    marked = set(status.marked(git)).intersection(changed)
     if not marked and not rights.acting_agent(ctx):
         return "Commit it, or set it aside until the task has ended: git stash (git stash pop brings it back)"
     if not marked:
@@ -91,7 +91,7 @@ def keep_untracked(ctx: Context, base: str, paths: tuple[str, ...]) -> tuple[str
     What git leaves out of the work tree is noted there too: that it is missing is nobody's doing.
     """
     git = ctx.git
-    left_out = hidden.left_out(git)
+    left_out = status.left_out(git)
     if not paths and not left_out:
         return None, ()
     before = snapshot.capture_untracked(git, paths, LIMIT_EACH_BYTES, LIMIT_TOTAL_BYTES, left_out)

@@ -14,7 +14,7 @@ from harness_lib.rules.judge_changes import Asked
 from harness_lib.state.api import Questions
 from harness_lib.system.git import trees
 from harness_lib.system.git.repository import Git
-from harness_lib.system.processes import check_env, command
+from harness_lib.system.processes import command, environment
 from harness_lib.task import Task
 
 # Scripts call scripts, but not without end.
@@ -98,7 +98,7 @@ def changed_programs(ctx: Context, task: Task) -> Iterator[str]:
 
 
 def _identity(ctx: Context, task: Task, name: str) -> str:
-    env, _ = check_env.cleaned(ctx.env, ctx.git.top)
+    env, _ = environment.cleaned(ctx.env, ctx.git.top)
     return command.identity(name, cwd=ctx.git.top / (task.validation.cwd or ""), env=env)
 
 

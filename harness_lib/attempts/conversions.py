@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from harness_lib.attempts import rescue_refs
 from harness_lib.core.context import Context
-from harness_lib.system.git import conversion, locks, raw_files, snapshot, trees
+from harness_lib.system.git import locks, raw_files, snapshot, trees
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Task
 
@@ -30,7 +30,7 @@ class Converted(NamedTuple):
 
 def recorded(git: Git) -> str:
     """Return the settings that convert files, as a claim records them."""
-    return json.dumps(conversion.settings(git), sort_keys=True)
+    return json.dumps(raw_files.conversion_settings(git), sort_keys=True)
 
 
 def find(ctx: Context, task: Task, tree: str) -> Converted:
@@ -39,7 +39,7 @@ def find(ctx: Context, task: Task, tree: str) -> Converted:
     if then is None:
         return Converted()
     wanted = json.loads(then)
-    settings = tuple(conversion.changed(wanted, conversion.settings(git)))
+    settings = tuple(raw_files.changed_settings(wanted, raw_files.conversion_settings(git)))
     if not settings:
         return Converted()
     # All files: a filter can also hide that one was changed.
@@ -51,7 +51,7 @@ def find(ctx: Context, task: Task, tree: str) -> Converted:
     if any("=" in key for key in settings):
         # Such a one cannot be tried as it was, and nobody has one for a good reason.
         return Converted(settings, settings)
-    unconverted = conversion.hashed(git, list(entries), wanted, settings)
+    unconverted = raw_files.hashed_by(git, list(entries), wanted, settings)
     edits = {path: (entries[path][0], oid) for path, oid in unconverted.items() if oid != entries[path][1]}
     return Converted(settings, tuple(sorted(edits)), _kept(ctx, task, tree, edits) if edits else "")
 

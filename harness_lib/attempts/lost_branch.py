@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness_lib import typed
 from harness_lib.errors import EnvSetupError
-from harness_lib.system.git import reflog
+from harness_lib.system.git import history
 from harness_lib.system.git.repository import Git
 
 HEADS = "refs/heads/"
@@ -40,7 +40,7 @@ def error(git: Git, branch: str | None) -> EnvSetupError:
 
 def last_place(git: Git, branch: str) -> str | None:
     """Return the newest commit that `branch`, which is gone, is known to have stood at."""
-    logged = reflog.last_of_checkout(git, branch)
+    logged = history.last_of_checkout(git, branch)
     if logged is None or not git.exists(logged):
         return None
     # Of the branch that was left for this one, which may never have had a commit.

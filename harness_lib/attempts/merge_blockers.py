@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from harness_lib.attempts import target_branch
 from harness_lib.core.context import Context
-from harness_lib.system.git import conflict_markers, submodules
+from harness_lib.system.git import merge, submodules
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Task
 
@@ -50,7 +50,7 @@ def find(ctx: Context, task: Task, tree: str) -> Blockers:
         path for path in (repositories - new) if path in links and links[path] != links_before.get(path)
     )
     lost = [path for path in moved if not _is_held(ctx, task.gate.target, path, links[path])]
-    marked = {*conflict_markers.left(git, before, tree), *conflict_markers.unresolved(git, tree)}
+    marked = {*merge.left(git, before, tree), *merge.unresolved(git, tree)}
     return Blockers(tuple(sorted(new)), tuple(lost), tuple(sorted(marked)))
 
 

@@ -22,7 +22,7 @@ from harness_lib.core.context import Context
 from harness_lib.errors import ConfigError, EnvSetupError
 from harness_lib.rules import rechecks, transitions
 from harness_lib.state.api import Tx
-from harness_lib.system.git import clones, snapshot, status, unkept
+from harness_lib.system.git import clones, snapshot, status
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Recheck, Task
 
@@ -163,11 +163,11 @@ def _explained(
     """
     for git in in_place:
         if _stands_at(clean, git, failed.commit) and _checked(clean.at(git), task, during).passed:
-            if converted := unkept.kept_otherwise(git, clean.git):
+            if converted := status.kept_otherwise(git, clean.git):
                 names = quoting.named(converted, NAMED, SHOWN)
                 words = f"Git has committed other content than the check passes on in place: {names}."
                 return failed._replace(tail=f"{words} {failed.tail}")
-            files = unkept.differing(git, clean.git, clean.keep_out)
+            files = status.differing(git, clean.git, clean.keep_out)
             return _not_reproducible(failed, tuple(quoting.one_line(path, SHOWN) for path in files))
     if not during() or rechecks.is_red(task) or _passed_when_done(clean, failed.commit, task, during):
         return failed

@@ -33,7 +33,7 @@ from harness_lib.errors import HeldError, LeaseLostError
 from harness_lib.rules import intents, leases, recovery, transitions
 from harness_lib.state.api import Questions, Tx
 from harness_lib.system.git.repository import Git
-from harness_lib.system.processes import orphan_groups
+from harness_lib.system.processes import reaper
 from harness_lib.task import Gate, Session, StopReason, Task
 
 
@@ -64,7 +64,7 @@ def reclaim_interrupted(ctx: Context, session: Session, *, fresh: bool) -> Repor
         is_ours = leases.works_for(task.claimed_by, session.worker)
         if is_ours:
             # What a worker that lives has started is its own, like its files.
-            orphan_groups.end_all(check.log_directory(ctx, task))
+            reaper.end_all(check.log_directory(ctx, task))
         try:
             line, ended, warned = _recover_next(ctx, session, task)
         except LeaseLostError:
@@ -115,7 +115,7 @@ def take_from_dead_worker(ctx: Context, task: Task) -> Task:
             lease_seconds=ctx.lease_seconds if tx.concurrent else None,
         )
         tx.replace(taken)
-    orphan_groups.end_all(check.log_directory(ctx, task))
+    reaper.end_all(check.log_directory(ctx, task))
     return taken
 
 

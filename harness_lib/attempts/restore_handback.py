@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness_lib.attempts import rescue_refs
 from harness_lib.core.context import Context
-from harness_lib.system.git import checkout, conflict_markers, locks, merge, trees
+from harness_lib.system.git import checkout, locks, merge, trees
 from harness_lib.task import Task
 
 NAMED = 10
@@ -38,9 +38,7 @@ def apply(ctx: Context, task: Task) -> str:
         blocked = checkout.apply(git, moves)
     if blocked:
         lines.append(f"but for what something stands in the way of: {', '.join(blocked[:NAMED])}")
-    marked = list(
-        dict.fromkeys((*picked.conflicts, *conflict_markers.left(git, git.tree_of(head), picked.tree)))
-    )
+    marked = list(dict.fromkeys((*picked.conflicts, *merge.left(git, git.tree_of(head), picked.tree))))
     if marked:
         shown = ", ".join(marked[:NAMED])
         lines.append(f"conflict marks (<<<<<<< ours: merged meanwhile, >>>>>>> yours) stand in: {shown}")

@@ -15,7 +15,7 @@ from harness_lib.attempts import lost_branch
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, HeldError, UsageError
 from harness_lib.rules import intents
-from harness_lib.system.git import fast_forward, locks, merge, reflog, restore, worktrees
+from harness_lib.system.git import fast_forward, history, locks, merge, restore, worktrees
 from harness_lib.system.git.repository import Git, GitError
 
 HEADS = intents.HEADS
@@ -165,7 +165,7 @@ def mend(checkout: Context) -> None:
         # Whoever is still at it comes to the end first.
         with locks.hold(git):
             fast_forward.take_back(git)
-    stood = reflog.stood_last(git)
+    stood = history.stood_last(git)
     if stood not in (None, git.head()):
         with locks.hold(git):
             _catch_up(checkout, stood)

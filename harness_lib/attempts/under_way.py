@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from harness_lib import typed
 from harness_lib.errors import RefusedError
-from harness_lib.system.git import hidden
+from harness_lib.system.git import status
 from harness_lib.system.git.repository import Git, to_end
 from harness_lib.task import Task
 from harness_lib.text import some
@@ -21,7 +21,7 @@ def require_none(git: Git, then: str) -> None:
 
     `then`: what to type once it has ended.
     """
-    operation, unmerged = git.under_way(), hidden.unmerged(git)
+    operation, unmerged = git.under_way(), status.unmerged(git)
     if operation is None and not unmerged:
         return
     way = f"finish it with git ({to_end(operation)}; git status shows the other ways)" if operation else ""

@@ -25,7 +25,7 @@ from harness_lib.system.git import clones, locks, snapshot, status, submodules, 
 from harness_lib.system.git.repository import Git, GitError
 from harness_lib.system.locks import flock
 from harness_lib.system.place import data_home, find_root
-from harness_lib.system.processes import orphan_groups
+from harness_lib.system.processes import reaper
 from harness_lib.task import Task
 
 LOCK = "lock"
@@ -140,7 +140,7 @@ def end_survivors(ctx: Context, alive: set[str]) -> None:
         deadline = ctx.clock.monotonic() + DYING_SECONDS
         while not flock.is_free(place.lock) and ctx.clock.monotonic() < deadline:
             ctx.clock.sleep(0.1)
-        orphan_groups.end_all(place.path)
+        reaper.end_all(place.path)
 
 
 def checkout_clean(ctx: Context, path: Path, commit: str) -> tuple[Git, bool]:

@@ -11,7 +11,7 @@ from harness_lib.checks.protocol import Worktree
 from harness_lib.errors import ConfigError
 from harness_lib.rules import excerpt
 from harness_lib.system.files import printed
-from harness_lib.system.processes import check_env, runner
+from harness_lib.system.processes import environment, runner
 
 COMMAND_NOT_FOUND = 127
 # How what is recorded of a failed check begins.
@@ -22,7 +22,7 @@ def run(check: Command, worktree: Worktree) -> Checked:
     """Run `check` in `worktree`. Raises ConfigError if its directory is none of the work tree."""
     cwd = directory(check, worktree.top)
     command = check.text or ""
-    env, without = check_env.cleaned(worktree.env, worktree.top)
+    env, without = environment.cleaned(worktree.env, worktree.top)
     missing = runner.missing_command(command, cwd=cwd, env=env)
     if missing:
         where = " (not looked for in the work tree)" if "PATH" in without else ""

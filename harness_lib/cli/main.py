@@ -17,7 +17,7 @@ from harness_lib.errors import EnvSetupError, Exit, HarnessError
 from harness_lib.system import os_errors
 from harness_lib.system.files import standard_streams
 from harness_lib.system.place import roots, session_notes
-from harness_lib.system.processes import search_path, signals
+from harness_lib.system.processes import environment, signals
 from harness_lib.terminal import render
 from harness_lib.terminal.screen import Screen
 
@@ -52,7 +52,7 @@ def entry() -> NoReturn:
 def main(argv: Sequence[str]) -> int:
     """Run `argv` (without the program's name) and return the exit code that docs/commands.md lists."""
     _accept_any_text()
-    search_path.drop_relative(os.environ)
+    environment.drop_relative(os.environ)
     screen = Screen(json="--json" in argv)
     argv = parser.current(argv, screen.talk)
     verb = next((word for word in argv if not word.startswith("-")), "harness")

@@ -14,7 +14,7 @@ from harness_lib.errors import EnvSetupError, UsageError
 from harness_lib.rules import leases
 from harness_lib.runs import worker_pool
 from harness_lib.system.files import tree_ops
-from harness_lib.system.git import locks, version, worktrees
+from harness_lib.system.git import calls, locks, worktrees
 from harness_lib.system.git.repository import Git, to_end
 from harness_lib.system.place import find_root
 from harness_lib.system.processes import owner
@@ -62,14 +62,14 @@ def ignored(ctx: Context) -> Diagnoses:
 def git(ctx: Context) -> Diagnoses:
     """Say whether git is there and new enough."""
     try:
-        reported = version.reported(ctx.cwd)
+        reported = calls.reported(ctx.cwd)
     except EnvSetupError as error:
         yield failed(error)
         return
-    if version.is_older(reported, version.OLDEST):
-        yield bad(f"{reported} is too old", "Install git {}.{} or newer.".format(*version.OLDEST))
-    elif version.is_older(reported, version.OLDEST_FOR_RUNS):
-        yield warn(f"{reported}: {version.FOR_RUNS}", version.CURE_FOR_RUNS)
+    if calls.is_older(reported, calls.OLDEST):
+        yield bad(f"{reported} is too old", "Install git {}.{} or newer.".format(*calls.OLDEST))
+    elif calls.is_older(reported, calls.OLDEST_FOR_RUNS):
+        yield warn(f"{reported}: {calls.FOR_RUNS}", calls.CURE_FOR_RUNS)
     else:
         yield ok(reported)
 

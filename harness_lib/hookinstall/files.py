@@ -14,7 +14,7 @@ from harness_lib.agents.adapter import Host
 from harness_lib.errors import ConfigError, HeldError, RefusedError
 from harness_lib.hookinstall import entries, json_entries, toml_entries
 from harness_lib.system.files import atomic
-from harness_lib.system.files.json_text import MalformedError
+from harness_lib.system.files.json_edit import MalformedError
 
 LARGEST = 4 * 1024 * 1024
 KEPT = ".bak-harness"

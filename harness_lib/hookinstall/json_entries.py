@@ -8,8 +8,8 @@ from typing import Literal, NamedTuple, NoReturn
 
 from harness_lib.errors import ConfigError
 from harness_lib.hookinstall.entries import Entry, script_of
-from harness_lib.system.files import json_edit, json_text
-from harness_lib.system.files.json_text import Node
+from harness_lib.system.files import json_edit
+from harness_lib.system.files.json_edit import Node
 
 EMPTY = "{}\n"
 
@@ -31,7 +31,7 @@ class Handler(NamedTuple):
 
 def handlers(text: str) -> list[Handler]:
     """Return every handler in `text`, everybody's. Raises MalformedError, ConfigError (no handlers)."""
-    root = json_text.parse(text)
+    root = json_edit.parse(text)
     if root.kind != "object":
         _wrong(text, root, "object")
     hooks = _container(text, root, "hooks", "object")
@@ -102,7 +102,7 @@ def uninstall(text: str) -> str:
 def keeps(before: str, after: str) -> bool:
     """Return whether everything that others have in `before` is in `after`, and in the same order."""
     before, after = (text if text.strip() else EMPTY for text in (before, after))
-    old, new = json_text.parse(before), json_text.parse(after)
+    old, new = json_edit.parse(before), json_edit.parse(after)
     members = (item for item in old.items if item.key != "hooks")
     same = all(_dump(new.get(item.key or "")) == _dump(old.get(item.key or "")) for item in members)
     return same and _foreign(before, old) == _foreign(after, new)
@@ -141,7 +141,7 @@ def _is_hollow(text: str, path: Step, gone: Handler) -> bool:
 
     An entry without its handlers is nothing, though its matcher is still there.
     """
-    node = json_edit.at(json_text.parse(text), path)
+    node = json_edit.at(json_edit.parse(text), path)
     if node is None:
         return False
     if path == gone.entry:
@@ -150,7 +150,7 @@ def _is_hollow(text: str, path: Step, gone: Handler) -> bool:
 
 
 def _has(text: str, path: Step) -> bool:
-    return json_edit.at(json_text.parse(text), path) is not None
+    return json_edit.at(json_edit.parse(text), path) is not None
 
 
 def _updated(text: str, standing: Handler, entry: Entry) -> str:
@@ -160,7 +160,7 @@ def _updated(text: str, standing: Handler, entry: Entry) -> str:
         handlers = entry["hooks"]
         assert isinstance(handlers, list)
         value = handlers[0]
-    node = json_edit.at(json_text.parse(text), path)
+    node = json_edit.at(json_edit.parse(text), path)
     if node is not None and node.plain() == value:
         return text
     return json_edit.replace(text, path, value)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from harness_lib.loop import disk, trust
 from harness_lib.loop.processes import answer_to_flag
 from harness_lib.loop.providers import models
-from harness_lib.system.processes import own_environment
+from harness_lib.system.processes import environment
 
 if TYPE_CHECKING:
     from harness_lib.loop.runtime import Runtime
@@ -57,7 +57,7 @@ def without(runtime: Runtime, env: dict[str, str]) -> dict[str, str]:
 
 def hide(runtime: Runtime) -> None:
     """Let no tool read the keys in the environment that this process was started with."""
-    own_environment.blank(names(runtime))
+    environment.blank(names(runtime))
 
 
 def _of_files(source: str) -> set[str]:

@@ -17,7 +17,7 @@ from typing import IO, Literal
 
 from harness_lib.loop import disk
 from harness_lib.loop.failures import Interrupted
-from harness_lib.system.processes import orphan_groups, process, reaper
+from harness_lib.system.processes import process, reaper
 
 GRACE_SECONDS = 5.0
 OUTPUT_LIMIT = 64 * 1024 * 1024
@@ -151,7 +151,7 @@ def run(
     ours. `notes`: a directory that says that it runs, for `end_noted` where we are killed. Raises OSError
     where it cannot be started.
     """
-    with orphan_groups.noting(notes) as note:
+    with reaper.noting(notes) as note:
         child, output = _start(command, env, cwd, stdin, _Errors(merge=merge, log=log))
         try:
             note(child.pid)
@@ -219,7 +219,7 @@ def end_noted(directory: Path) -> int:
 
     Who has started them was killed.
     """
-    return orphan_groups.end_all(directory, lambda leader: _end_tree(leader, lambda: True))
+    return reaper.end_all(directory, lambda leader: _end_tree(leader, lambda: True))
 
 
 def _end_tree(leader: int, is_over: Callable[[], bool]) -> None:

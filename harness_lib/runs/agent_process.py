@@ -25,7 +25,7 @@ from harness_lib.rules import budget
 from harness_lib.system.files import atomic, nofollow
 from harness_lib.system.git import snapshot
 from harness_lib.system.install import launcher
-from harness_lib.system.processes import child, runner, search_path
+from harness_lib.system.processes import child, environment, runner
 from harness_lib.task import Task
 
 How = Literal["ended", "crashed", "limit", "transient", "login", "silent", "circling", "over", "told", "long"]
@@ -97,7 +97,7 @@ def _names_a_provider(env: Mapping[str, str]) -> bool:
 
 def _program_path(adapter: Adapter, ctx: Context) -> str | None:
     """Return the path of the adapter's program; ours need not be on the PATH."""
-    path = search_path.find(adapter.program, ctx.env.get("PATH", os.defpath))
+    path = environment.find(adapter.program, ctx.env.get("PATH", os.defpath))
     return launcher.beside(OURS) if path is None and adapter.program == OURS else path
 
 

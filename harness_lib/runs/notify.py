@@ -17,8 +17,7 @@ from harness_lib.rules import failures
 from harness_lib.rules.events import Ended, Event, Notice, Stepped, Stuck
 from harness_lib.rules.run_state import RunState
 from harness_lib.runs.scheduler import Watch
-from harness_lib.system.processes import timed_child
-from harness_lib.system.processes.child import Child
+from harness_lib.system.processes.child import TIMED_OUT, Child, start_timed
 
 Kind = Literal["done", "stopped", "failed", "stuck", "limit"]
 
@@ -97,9 +96,7 @@ class Notifier:
             # That it was moved away is news, too.
             log, where = Path(os.devnull), Path("/")
         try:
-            self._running.append(
-                timed_child.start(self._command, env=env, cwd=where, log=log, seconds=SECONDS)
-            )
+            self._running.append(start_timed(self._command, env=env, cwd=where, log=log, seconds=SECONDS))
         except OSError as error:
             self._say(f"The command of --notify could not be started: {error}")
 
@@ -108,7 +105,7 @@ class Notifier:
         self._running = [child for child in self._running if child not in ended]
         for child in ended:
             if child.returncode:
-                how = "did not end in time" if child.returncode == timed_child.TIMED_OUT else "failed"
+                how = "did not end in time" if child.returncode == TIMED_OUT else "failed"
                 self._say(f"The command of --notify {how}; see {self._ctx.root.logs / LOG}")
 
     def _wait(self) -> None:

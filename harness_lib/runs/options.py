@@ -15,7 +15,7 @@ from harness_lib.rules import budget, leases, rechecks
 from harness_lib.rules.budget import Budget
 from harness_lib.runs import agent_process
 from harness_lib.runs.worker_port import WorkerConfig
-from harness_lib.system.git import submodules, version
+from harness_lib.system.git import calls, submodules
 from harness_lib.system.git.repository import Git
 from harness_lib.system.processes import owner
 from harness_lib.text import some
@@ -86,7 +86,7 @@ def prepare(ctx: Context, options: Options) -> tuple[Context, Options]:
     questions = ctx.store.ask_to_change()
     existing = Context(env=owner.without_agent(ctx.env), cwd=ctx.root.path, clock=ctx.clock, say=ctx.say)
     trust_policy.require(existing, questions)
-    version.require_for_runs(existing.cwd)
+    calls.require_for_runs(existing.cwd)
     existing.target = _target(existing.git, options.target)
     target_branch.require_room(existing.git, existing.target)
     _require_submodules(existing)

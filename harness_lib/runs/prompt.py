@@ -9,7 +9,7 @@ from harness_lib.core.context import Context
 from harness_lib.rules import budget
 from harness_lib.runs.agent_process import Rules
 from harness_lib.system.place import checkout
-from harness_lib.system.processes import search_path
+from harness_lib.system.processes import environment
 from harness_lib.task import Task
 
 NOTES = 20
@@ -83,4 +83,4 @@ def _minutes(seconds: float) -> str:
 
 def _program() -> str:
     """Return what to type for `harness` in any directory, not quoted."""
-    return checkout.launcher() or search_path.find("harness") or "harness"
+    return checkout.launcher() or environment.find("harness") or "harness"

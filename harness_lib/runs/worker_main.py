@@ -21,7 +21,7 @@ from harness_lib.rules.events import Event, Idle, Notice, Started, Stuck
 from harness_lib.runs import worker_port
 from harness_lib.runs.worker import Worker
 from harness_lib.system import os_errors
-from harness_lib.system.processes import orphan_groups, signals
+from harness_lib.system.processes import reaper, signals
 
 
 def main() -> None:
@@ -44,7 +44,7 @@ def main() -> None:
     worker = Worker(Context(env=env, cwd=root, target=config.target, say=tell), config, say)
     worker.tell(Started())
     note = Path(config.place) / f"worker-{config.number}.log"
-    orphan_groups.note(note, os.getpid())
+    reaper.note(note, os.getpid())
     signals.raise_once(signals.END, lambda _number: KeyboardInterrupt())
     threading.Thread(target=_listen, args=(worker,), daemon=True).start()
     try:
@@ -58,7 +58,7 @@ def main() -> None:
         worker.tell(Idle("stopped"))
     finally:
         signals.ignore(signals.END)
-        orphan_groups.forget(note)
+        reaper.forget(note)
 
 
 def _listen(worker: Worker) -> None:

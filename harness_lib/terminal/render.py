@@ -9,7 +9,7 @@ from harness_lib import typed
 from harness_lib.core.reply import Reply
 from harness_lib.errors import Exit, HarnessError
 from harness_lib.system.place import checkout
-from harness_lib.system.processes import search_path
+from harness_lib.system.processes import environment
 from harness_lib.terminal.screen import Screen
 
 # How a reply begins on a terminal, by what it means for the caller.
@@ -99,7 +99,7 @@ def _dump(document: object) -> str:
 def advice(path: str) -> str | None:
     """Return what to type in the place of `harness`; None where `path` (as in PATH) has one."""
     launcher = checkout.launcher()
-    if launcher is None or search_path.find("harness", path):
+    if launcher is None or environment.find("harness", path):
         return None
     link = f"mkdir -p ~/.local/bin && ln -s {typed.word(launcher)} ~/.local/bin/harness"
     return f"`harness` is not on your PATH: type {typed.word(launcher)} in its place, or once: {link}"

@@ -25,7 +25,7 @@ from harness_lib.errors import Exit, HarnessError, UsageError
 from harness_lib.rules import transitions
 from harness_lib.runs import ending, open_session
 from harness_lib.state.api import Tx
-from harness_lib.system.git import version
+from harness_lib.system.git import calls
 from harness_lib.system.git.calls import covers
 from harness_lib.system.locks import flock
 from harness_lib.system.processes import owner
@@ -151,7 +151,7 @@ def _complete(ctx: Context, task_id: str) -> outcome.Ended | None:
     own.__dict__["owner"] = owner.ourselves("accept")
     own.busy = ctx.busy
     trust_policy.require(own, own.store.ask())
-    version.require_for_runs(own.cwd)
+    calls.require_for_runs(own.cwd)
     own.target = target_branch.current(own.git)
     sessions.refuse_other(own.store.ask(), own)
     opened = open_session.open_session(own)

@@ -20,8 +20,8 @@ from harness_lib.core.reply import Reply
 from harness_lib.errors import Exit
 from harness_lib.rules import failures
 from harness_lib.state.api import Questions
+from harness_lib.system.git import calls, worktrees
 from harness_lib.system.git import status as git_status
-from harness_lib.system.git import version, worktrees
 from harness_lib.system.git.repository import Git
 from harness_lib.system.install import launcher
 from harness_lib.system.processes import child, owner
@@ -86,7 +86,7 @@ def run(ctx: Context, show: Callable[[str], None]) -> Reply:
 
     Raises EnvSetupError, before anything is made, where git is missing or too old.
     """
-    version.require_for_runs(ctx.cwd)
+    calls.require_for_runs(ctx.cwd)
     project = Path(tempfile.mkdtemp(prefix="harness-demo-")).resolve()
     env = owner.without_agent(ctx.env)
     env |= {"HARNESS_STATE_ROOT": str(project), "HARNESS_DEMO": str(project / ".harness")}

@@ -19,7 +19,7 @@ from harness_lib.rules.budget import Spent
 from harness_lib.rules.run_state import Row, RunState
 from harness_lib.runs import overview
 from harness_lib.runs.run_snapshot import Seen
-from harness_lib.system.git import version
+from harness_lib.system.git import calls
 from harness_lib.task import State, StopReason, Task
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ def test_the_sample_of_status_is_what_status_prints() -> None:
 
 def test_what_is_needed_stands_above_the_first_command() -> None:
     needs, first = README.index("It needs Python"), README.index("bin/harness demo")
-    runs, others = (".".join(map(str, least)) for least in (version.OLDEST_FOR_RUNS, version.OLDEST))
+    runs, others = (".".join(map(str, least)) for least in (calls.OLDEST_FOR_RUNS, calls.OLDEST))
 
     assert needs < first
     assert f"git: {runs} or newer for `demo` and `run`, {others} for everything else" in README

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from harness_lib.system.install import private_env
-from harness_lib.system.processes import search_path
+from harness_lib.system.processes import environment
 from tests.hookio.conftest import CHECKOUT, ME, add, agent, site_packages
 from tests.hookio.hooks_json import commands
 from tests.verbs.project import Project, make
@@ -110,10 +110,10 @@ def test_no_hook_does(trap: tuple[Project, dict[str, str]], event: str) -> None:
 
 
 def test_what_is_left_of_the_path_is_still_a_path() -> None:
-    assert search_path.absolute("/a:.::b:/c d:../e") == "/a:/c d"
-    assert search_path.absolute(".:") == "/bin:/usr/bin"
+    assert environment.absolute("/a:.::b:/c d:../e") == "/a:/c d"
+    assert environment.absolute(".:") == "/bin:/usr/bin"
     env: dict[str, str] = {}
-    search_path.drop_relative(env)
+    environment.drop_relative(env)
     assert env == {}
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from pathlib import Path
 
-from harness_lib.system.files import nofollow
+from harness_lib.system.files import atomic, nofollow
 from harness_lib.text import harmless
 
 TAIL_LINES = 20
@@ -16,6 +17,7 @@ TAIL_BYTES = 64 * 1024
 END_BYTES = 256 * 1024
 # Colours, cursor movements and titles; what is left of a broken one goes with the control characters.
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+KEPT_BYTES = 4 * 1024 * 1024
 
 
 def tail_of(log: Path) -> str:
@@ -51,3 +53,42 @@ def _plain(line: str) -> str:
     """Return `line` as a terminal would show it: after the last return to its beginning."""
     shown = line.rstrip("\r").rpartition("\r")[2].expandtabs(4)
     return harmless(shown, instead="").rstrip()
+
+
+def finish(log: Path, descriptor: int) -> None:
+    """Keep the first and the last KEPT_BYTES of `log`, open as `descriptor`; write it again if it is gone.
+
+    What stands in its place by now, a link perhaps, is no log of ours.
+    """
+    # On a disk that is full it stays as it is: it is old one day.
+    with suppress(OSError):
+        size = os.fstat(descriptor).st_size
+        if size > 2 * KEPT_BYTES or not _is_at(log, descriptor):
+            atomic.write(log, _both_ends(descriptor, size), durable=False, make=True)
+
+
+def _is_at(path: Path, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(os.lstat(path), os.fstat(descriptor))
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+
+
+def _both_ends(descriptor: int, size: int) -> bytes:
+    left_out = size - 2 * KEPT_BYTES
+    if left_out <= 0:
+        return _read_at(descriptor, 0, size)
+    first, last = (
+        _read_at(descriptor, 0, KEPT_BYTES),
+        _read_at(descriptor, size - KEPT_BYTES, KEPT_BYTES),
+    )
+    return b"%b\n[harness left out %d bytes here]\n%b" % (first, left_out, last)
+
+
+def _read_at(descriptor: int, at: int, length: int) -> bytes:
+    """Return so many bytes from there on; one call may return fewer."""
+    parts = []
+    while length and (part := os.pread(descriptor, length, at)):
+        parts.append(part)
+        at, length = at + len(part), length - len(part)
+    return b"".join(parts)

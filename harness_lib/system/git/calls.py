@@ -10,7 +10,9 @@ Source: docs/design.md, "On the user's machine".
 from __future__ import annotations
 
 import os
+import re
 import subprocess
+import threading
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
@@ -31,7 +33,6 @@ SETTINGS = (
     "advice.addEmbeddedRepo=false",
 )
 PREFIX = ("git", "--no-pager", *(word for setting in SETTINGS for word in ("-c", setting)))
-
 # Who commits, how to reach a network, and which configuration a person chose. Every other GIT_* variable
 # says where the repository is or how a calling git wants its own children to behave; in a hook or an alias
 # those name another repository than the one asked about.
@@ -53,8 +54,16 @@ KEPT = (
     "GIT_DISCOVERY_ACROSS_FILESYSTEM",
 )
 FORCED = {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
-
 STDERR_TAIL = 2000
+
+_Key = tuple[str, int, int]
+# Which lock on a repository this thread holds, so that each git that it starts inherits it.
+_held: dict[_Key, int] = {}
+OLDEST = (2, 25)
+# `git merge-tree --write-tree`, with which the work of several is merged.
+OLDEST_FOR_RUNS = (2, 38)
+FOR_RUNS = "`harness run` and `harness demo` need git {}.{}".format(*OLDEST_FOR_RUNS)
+CURE_FOR_RUNS = "Install a newer git; every other verb works with this one."
 
 
 class GitError(EnvSetupError):
@@ -136,3 +145,42 @@ def call(
         raise EnvSetupError("git is not installed, or not on PATH", "install git 2.25 or newer") from None
     except NotADirectoryError:
         raise EnvSetupError(f"{cwd} is not a directory", "name a directory") from None
+
+
+def reported(directory: Path) -> str:
+    """Return what git calls itself in `directory`. Raises EnvSetupError where there is none."""
+    return os.fsdecode(call(("--version",), directory).stdout).strip()
+
+
+def is_older(named: str, least: tuple[int, int]) -> bool:
+    """Return whether the git that calls itself `named` came before the version `least`."""
+    match = re.search(r"(\d+)\.(\d+)", named)
+    return match is None or (int(match[1]), int(match[2])) < least
+
+
+def require_for_runs(directory: Path) -> None:
+    """Raise EnvSetupError if git is missing or cannot do what an unattended run needs."""
+    named = reported(directory)
+    if is_older(named, OLDEST_FOR_RUNS):
+        raise EnvSetupError(f"{named} is too old: {FOR_RUNS}.", CURE_FOR_RUNS)
+
+
+def descriptors(git_dir: Path) -> tuple[int, ...]:
+    """Return the descriptor that a git child of this thread must inherit, if it holds `git_dir`."""
+    fd = _held.get(_key(git_dir))
+    return () if fd is None else (fd,)
+
+
+def inherit(git_dir: Path, fd: int) -> None:
+    """Let the git children of this thread inherit `fd` from now on."""
+    _held[_key(git_dir)] = fd
+
+
+def disinherit(git_dir: Path) -> None:
+    """Let them inherit nothing any more."""
+    _held.pop(_key(git_dir), None)
+
+
+def _key(git_dir: Path) -> _Key:
+    # With the process: a fork inherits this table, but not the right to move anything.
+    return str(git_dir), os.getpid(), threading.get_ident()

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from harness_lib.system.files import atomic
-from harness_lib.system.git import checkout, hidden, reflog, restore, status, submodules, trees
+from harness_lib.system.git import checkout, history, restore, status, submodules, trees
 from harness_lib.system.git.calls import encode
 from harness_lib.system.git.raw_files import hashed, obstructed
 from harness_lib.system.git.repository import Git
@@ -54,7 +54,7 @@ def obstacles(git: Git, old: str, new: str, keep_out: Sequence[str] = ()) -> lis
     step = _step(git, old, new)
     changed = set(status.changes(git, keep_out).tracked).difference(step.done)
     if changed:
-        changed -= submodules.left_behind(git, reflog.merged(git))
+        changed -= submodules.left_behind(git, history.merged(git))
     return sorted(changed.union(step.blocked))
 
 
@@ -79,7 +79,7 @@ def forward(git: Git, old: str, new: str, *, only_while: tuple[str, str] | None 
     checkout.move(git, step.put, step.remove, untouched=step.is_untouched)
     restore.restage(git, {path: after for path, (_, after) in trees.changed(git, old, new).items()})
     try:
-        restore.move_head(git, new, old, reflog.MERGED, only_while)
+        restore.move_head(git, new, old, history.MERGED, only_while)
     except restore.HeadMovedError:
         take_back(git)
         raise
@@ -122,7 +122,7 @@ def catch_up(git: Git, stood: str, head: str) -> bool:
     elif not _index_is(git, head):
         return False
     # The next one that asks where the files stand is told here.
-    git.run("update-ref", "-m", reflog.MERGED, "HEAD", head, head)
+    git.run("update-ref", "-m", history.MERGED, "HEAD", head, head)
     return True
 
 
@@ -149,7 +149,7 @@ def _step(git: Git, old: str, new: str) -> _Step:
     # Before the look itself: what is written during it counts as written since.
     step = _Step(git.top, stamps={path: _stamp(git.top / path) for path in moves})
     standing = _standing(git, list(moves))
-    left_out = set(hidden.left_out(git))
+    left_out = set(status.left_out(git))
     for path, (before, after) in moves.items():
         present = standing.get(path)
         if GITLINK in {entry[0] for entry in (before, after) if entry} or path in left_out:

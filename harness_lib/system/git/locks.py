@@ -6,6 +6,8 @@ So every git process that moves something inherits one flock; whoever gets that 
 none of ours is left, and only foreign processes have to be looked for.
 The file of the flock says since when its holder has been at work; the next one that still finds this there
 knows that the last did not come to its end.
+Linux answers from /proc where a process works and what it was started with; elsewhere `ps` tells only its
+name, so every git process may be the one.
 Source: docs/design.md, "The crash model".
 """
 
@@ -13,13 +15,15 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness_lib.errors import HeldError
 from harness_lib.system.files import advisory, listing
-from harness_lib.system.git import held, living
+from harness_lib.system.git import calls
+from harness_lib.system.processes import process
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,9 +34,14 @@ LOCK_NAME = "harness-git.lock"
 OURS = "refs/harness/"
 EVERYWHERE = (OURS, "refs/heads/harness/")
 NOTE_LIMIT = 64
-
 # The kernel stamps files with a clock that ticks every few milliseconds and runs behind time.time().
 CLOCK_SLACK = 0.1
+# These live for hours beside editors and agents, and never take a lock.
+HARMLESS = {b"fsmonitor--daemon", b"cat-file", b"credential-cache--daemon", b"daemon"}
+# With these git works somewhere else than where it stands.
+ELSEWHERE = (b"GIT_DIR=", b"GIT_COMMON_DIR=", b"GIT_INDEX_FILE=", b"GIT_WORK_TREE=")
+# A process: pids come round again, pid and start together never do.
+Living = frozenset[tuple[int, str]]
 
 
 @contextmanager
@@ -43,7 +52,7 @@ def hold(git: Git, timeout: float = 30.0) -> Iterator[None]:
     What the git of a killed holder has left is removed first.
     Waits at most `timeout` seconds, then raises HeldError.
     """
-    if held.descriptors(git.git_dir):
+    if calls.descriptors(git.git_dir):
         yield
         return
     path = git.git_dir / LOCK_NAME
@@ -54,13 +63,13 @@ def hold(git: Git, timeout: float = 30.0) -> Iterator[None]:
                 f"another harness process is moving this work tree ({path} is held)",
                 "wait until it has ended, then try again",
             )
-        held.note(git.git_dir, fd)
+        calls.inherit(git.git_dir, fd)
         _begin(git, fd)
         yield
         # Not after an exception: an interrupt makes subprocess kill git, which leaves locks.
         os.ftruncate(fd, 0)
     finally:
-        held.forget(git.git_dir)
+        calls.disinherit(git.git_dir)
         # Closed, never LOCK_UN: that would also take it from a git child that is still running.
         os.close(fd)
 
@@ -131,10 +140,10 @@ def _prove_dead(git: Git, paths: Sequence[Path], since: float) -> None:
             continue
         if written < since - CLOCK_SLACK:
             raise _held_error(path, written, "it is older than our own work here")
-    live = living.living(living.places(git))
+    live = living(places(git))
     for path in paths:
         if live and path.exists():
-            raise _held_error(path, path.stat().st_mtime, living.named(live))
+            raise _held_error(path, path.stat().st_mtime, named(live))
 
 
 def _held_error(path: Path, written: float, why: str) -> HeldError:
@@ -143,3 +152,58 @@ def _held_error(path: Path, written: float, why: str) -> HeldError:
         f"git's lock {path} stands since {age} s and is not provably ours: {why}",
         "let the git command that made it end; if none is running, delete that one file and try again",
     )
+
+
+def living(directories: Sequence[str]) -> Living:
+    """Return the git processes that work in one of the directories, or may."""
+    return frozenset(
+        (each.pid, each.started)
+        for each in process.everybody()
+        if each.name.startswith("git") and _works_in(Path("/proc", str(each.pid)), directories)
+    )
+
+
+def named(processes: Living) -> str:
+    """Say which processes these are."""
+    pids = ", ".join(str(pid) for pid, _ in sorted(processes))
+    return f"git process {pids} is working in this repository"
+
+
+def places(git: Git) -> tuple[str, ...]:
+    """Return every directory from which a command can reach the locks of all: linked worktrees share some."""
+    directories = {git.top, git.git_dir, git.common_dir}
+    if git.common_dir.name == ".git":
+        directories.add(git.common_dir.parent)
+    for linked in listing.matching(git.common_dir / "worktrees", "*"):
+        # It may be taken away at this moment.
+        with suppress(FileNotFoundError, NotADirectoryError):
+            directories.add(Path(os.fsdecode((linked / "gitdir").read_bytes().rstrip(b"\n"))).parent)
+    return _real(directories)
+
+
+def _real(directories: set[Path]) -> tuple[str, ...]:
+    return tuple(os.path.realpath(each) for each in directories)
+
+
+def _works_in(entry: Path, directories: Sequence[str]) -> bool:
+    if not process.has_proc():
+        return True
+    try:
+        argv = (entry / "cmdline").read_bytes().split(b"\0")
+        if HARMLESS.intersection(argv):
+            return False
+        # A zombie has neither arguments nor a directory, and holds nothing.
+        cwd = str((entry / "cwd").readlink()) if any(argv) else ""
+        variables = (entry / "environ").read_bytes().split(b"\0")
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    except PermissionError:
+        # Another user's git: where it works cannot be seen, so it may be here.
+        return True
+    values = [*argv[1:], *(each for each in variables if each.startswith(ELSEWHERE))]
+    words = [cwd, *(os.fsdecode(word) for word in values)]
+    return any(_inside(word.partition("=")[2] or word, directories) for word in words)
+
+
+def _inside(path: str, directories: Sequence[str]) -> bool:
+    return any(path == place or path.startswith(place + os.sep) for place in directories)

@@ -1,14 +1,18 @@
-"""Single files of a work tree, byte for byte: no line ending is converted and no filter runs."""
+"""Read single files of a work tree byte for byte, and the settings by which git converts them."""
 
 from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from harness_lib.system.git.calls import decode
 from harness_lib.system.git.repository import Git
 from harness_lib.system.git.trees import SYMLINK, Entry, scratch_directory
+
+_KEYS = r"^(filter\..*\.(clean|process|required)|core\.(autocrlf|eol))$"
+_DEFAULTS = {"core.autocrlf": "false", "core.eol": "native"}
 
 
 def obstructed(top: Path, path: str) -> bool:
@@ -83,3 +87,34 @@ def quoted(path: Path | str) -> bytes:
     raw = os.fsencode(path)
     plain = set(range(0x20, 0x7F)) - {0x22, 0x5C}
     return b'"' + b"".join(bytes([c]) if c in plain else b"\\%03o" % c for c in raw) + b'"'
+
+
+def conversion_settings(git: Git) -> dict[str, str]:
+    """Return key → value of these settings, as git has them from all its files; the last value counts."""
+    records = decode(git.run("config", "-z", "--get-regexp", _KEYS, check=False).stdout)
+    pairs = (record.partition("\n") for record in records)
+    # A key that stands alone is a switch that is on.
+    return {key: value if line_end else "true" for key, line_end, value in pairs}
+
+
+def changed_settings(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
+    """Return the settings that differ."""
+    return sorted(key for key in {*old, *new} if old.get(key) != new.get(key))
+
+
+def hashed_by(
+    git: Git, paths: Sequence[str], wanted: Mapping[str, str], differing: Sequence[str]
+) -> dict[str, str]:
+    """Return path → blob of the files at `paths` as git would commit them under the settings `wanted`.
+
+    `differing`: those that are other ones now; none has a "=" in its name, which no command line can give to
+    git. The blobs are kept.
+    """
+    words = []
+    for key in differing:
+        default = _DEFAULTS.get(key, "false" if key.endswith(".required") else "")
+        words += ["-c", f"{key}={wanted.get(key, default)}"]
+    # Relative to the top: by its path git knows what is to be done with a file.
+    listing = b"".join(quoted(path) + b"\n" for path in paths)
+    result = git.run(*words, "hash-object", "-w", "--stdin-paths", stdin=listing)
+    return dict(zip(paths, os.fsdecode(result.stdout).split(), strict=True))

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from harness_lib.errors import EnvSetupError
 from harness_lib.system.files import atomic
-from harness_lib.system.git import caches, held
-from harness_lib.system.git.calls import STDERR_TAIL, GitError, call, clean_env, failure
+from harness_lib.system.git import caches
+from harness_lib.system.git.calls import STDERR_TAIL, GitError, call, clean_env, descriptors, failure
 
 __all__ = ["Commit", "Git", "GitError", "clean_env"]
 
@@ -78,7 +78,7 @@ class Git(NamedTuple):
         check: bool = True,
     ) -> subprocess.CompletedProcess[bytes]:
         """Run git at the top, with `env` added to the clean one; GitError on failure if `check`."""
-        fds = held.descriptors(self.git_dir)
+        fds = descriptors(self.git_dir)
         told = (*caches.settings(args, self.top, self.git_dir, self.common_dir), *args)
         own = {} if self.git_dir == self.top / ".git" else self.place()
         result = call(told, self.top, env={**own, **(env or {})}, stdin=stdin, fds=fds)

@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from harness_lib.errors import HeldError, RefusedError
 from harness_lib.system.files import atomic
-from harness_lib.system.git import checkout, hidden, snapshot, trees
+from harness_lib.system.git import checkout, snapshot, status, trees
 from harness_lib.system.git.calls import GitError, covers, decode, encode
 from harness_lib.system.git.locks import leftover_locks, remove_dead_locks
 from harness_lib.system.git.raw_files import hashed
@@ -102,11 +102,11 @@ def reset_index(git: Git, commit: str) -> bool:
     Return whether each tracked file is known to be as in `commit`.
     """
     # For a marked file that stands there git refuses to change the entry.
-    marks = hidden.take_marks(git)
+    marks = status.take_marks(git)
     # With a path no ref is moved. Conflicts go, and what is known of each file is renewed (by an older git
     # only where it is not quiet).
     differing = _patiently(lambda: git.run("reset", "--no-quiet", commit, "--", ":/")).stdout
-    hidden.put_marks(git, marks)
+    status.put_marks(git, marks)
     return not marks and not differing
 
 
@@ -115,10 +115,10 @@ def restage(git: Git, edits: Mapping[str, Entry | None]) -> None:
 
     So what somebody stages or commits meanwhile stays in it.
     """
-    marks = hidden.take_marks(git)
+    marks = status.take_marks(git)
     _patiently(lambda: trees.update(git, {}, edits))
     git.run("update-index", "-q", "--refresh", check=False)
-    hidden.put_marks(git, marks)
+    status.put_marks(git, marks)
 
 
 def unstage(git: Git, paths: Collection[str]) -> None:
@@ -168,7 +168,7 @@ def undo_tracked(git: Git, commit: str, keep_out: Sequence[str] = ()) -> tuple[s
 
     What stood there is lost unless the caller kept it; untracked files are not touched.
     """
-    with hidden.looked_at(git) as env:
+    with status.looked_at(git) as env:
         listing = git.run(
             "diff",
             "--name-only",

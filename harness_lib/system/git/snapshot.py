@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-from harness_lib.system.git import clones, hidden, ignoring, submodules
+from harness_lib.system.git import clones, ignoring, status, submodules
 from harness_lib.system.git.calls import GitError, covers, decode, encode
 from harness_lib.system.git.raw_files import hashed, obstructed
 from harness_lib.system.git.repository import Git
@@ -91,7 +91,7 @@ def capture(
     A submodule or nested repository is the commit it stands at, never its content.
     """
     with private_index(git, copy=True) as env:
-        hidden.unmark(git, env, before.left_out if before else None)
+        status.unmark(git, env, before.left_out if before else None)
         # `add` would start another git in each submodule, which its settings may lead anywhere.
         links = [path for path in _submodules(git) if os.path.lexists(git.top / path / ".git")]
         spec = [f":(top,exclude,literal){path}" for path in (*keep_out, *links)]

@@ -7,40 +7,43 @@ minds git's own `index.lock`.
 from __future__ import annotations
 
 import os
+import shutil
+import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from harness_lib.system.git import scratch
 from harness_lib.system.git.calls import covers, decode, encode
 from harness_lib.system.git.repository import Git
 
 GITLINK = "160000"
 SYMLINK = "120000"
 REMOVED = "0"
-
 # For a private index: always whole, any name a disk can hold is welcome in it, and any place.
 INDEX = tuple(
     word
     for setting in ("splitIndex", "protectNTFS", "protectHFS", "sparseCheckout")
     for word in ("-c", f"core.{setting}=false")
 )
-
 Entry = tuple[str, str]
+PREFIX = "harness-scratch-"
+STALE_SECONDS = 24 * 3600.0
+
+
 """Mode and object of one file in a tree, as git writes them."""
 
 
 @contextmanager
 def scratch_directory(git: Git) -> Iterator[Path]:
     """Yield a new directory beside git's own files, gone afterwards."""
-    with scratch.directory(git.git_dir) as place:
+    with directory(git.git_dir) as place:
         yield place
 
 
 @contextmanager
 def private_index(git: Git, *, copy: bool = False) -> Iterator[dict[str, str]]:
     """Yield the environment of a private index: empty, or with `copy` as the real one is now."""
-    with scratch.index(git.git_dir, copy=copy) as env:
+    with index(git.git_dir, copy=copy) as env:
         yield env
 
 
@@ -168,3 +171,62 @@ def sizes(git: Git, oids: Iterable[str]) -> dict[str, int]:
         return {}
     answer = git.run("cat-file", "--batch-check=%(objectname) %(objectsize)", stdin=asked.encode()).stdout
     return {oid: int(size) for oid, _, size in (line.partition(" ") for line in answer.decode().splitlines())}
+
+
+@contextmanager
+def directory(git_dir: Path) -> Iterator[Path]:
+    """Yield a new directory in `git_dir`, gone afterwards."""
+    _sweep(git_dir)
+    place = git_dir / f"{PREFIX}{os.urandom(8).hex()}"
+    place.mkdir(0o700)
+    try:
+        yield place
+    finally:
+        _remove(place)
+
+
+def _sweep(git_dir: Path) -> None:
+    """Remove what killed processes left; a scratch directory lives for seconds, so a day is beyond doubt."""
+    for old in git_dir.glob(PREFIX + "*"):
+        try:
+            stale = time.time() - old.stat().st_mtime > STALE_SECONDS
+        except FileNotFoundError:
+            continue
+        if stale:
+            _remove(old)
+
+
+def _remove(place: Path) -> None:
+    # Mostly there is nothing but one file in it, and what removes whole trees is long in loading.
+    try:
+        for path in place.iterdir():
+            path.unlink()
+        place.rmdir()
+    except OSError:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+@contextmanager
+def index(git_dir: Path, *, copy: bool = False) -> Iterator[dict[str, str]]:
+    """Yield the environment of a private index: empty, or with `copy` as the real one is now."""
+    with directory(git_dir) as place:
+        private = place / "index"
+        if copy:
+            _copy(git_dir / "index", private)
+        yield {"GIT_INDEX_FILE": str(private)}
+
+
+def _copy(source: Path, target: Path) -> None:
+    """Copy an index, if there is one, with its mtime.
+
+    git trusts no file as young as its index: a younger copy would make it trust one that was changed within
+    the same tick.
+    """
+    try:
+        stream = source.open("rb")
+    except FileNotFoundError:
+        return
+    with stream:
+        facts = os.fstat(stream.fileno())
+        target.write_bytes(stream.read())
+    os.utime(target, ns=(facts.st_atime_ns, facts.st_mtime_ns))

@@ -17,8 +17,8 @@ from typing import Literal, NamedTuple
 
 from harness_lib.errors import EnvSetupError
 from harness_lib.system.clock import SYSTEM, Clock
-from harness_lib.system.files import atomic, long_logs, nofollow, printed
-from harness_lib.system.processes import orphan_groups, reaper
+from harness_lib.system.files import atomic, nofollow, printed
+from harness_lib.system.processes import reaper
 from harness_lib.system.processes.command import first_word, missing_command
 
 __all__ = ["Finished", "first_word", "missing_command", "run"]
@@ -89,16 +89,16 @@ def run(
                 if at_start is not None:
                     at_start(output)
                 child = _start(command, cwd, env, stdin_file, output)
-                orphan_groups.note(log, child.pid)
+                reaper.note(log, child.pid)
                 ending = watch.until_it_ends(child, output)
                 if ending != "ended":
                     _ask_to_end(child, grace, clock)
             finally:
                 _end(child, known, clock)
-                orphan_groups.forget(log)
+                reaper.forget(log)
         if at_end is not None:
             at_end()
-        long_logs.finish(log, output)
+        printed.finish(log, output)
     return Finished(
         returncode=child.returncode if ending == "ended" else None,
         timed_out=ending == "timeout",

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness_lib.system.files import json_edit, json_text
-from harness_lib.system.files.json_text import MalformedError
+from harness_lib.system.files import json_edit
+from harness_lib.system.files.json_edit import MalformedError
 
 VALUES: Any = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=8),
@@ -22,7 +22,7 @@ VALUES: Any = st.recursive(
 
 @given(VALUES, st.sampled_from([None, 2, "\t"]))
 def test_json_is_read_as_the_standard_library_reads_it(value: Any, indent: int | str | None) -> None:
-    assert json_text.parse(json.dumps(value, indent=indent)).plain() == value
+    assert json_edit.parse(json.dumps(value, indent=indent)).plain() == value
 
 
 @pytest.mark.parametrize(
@@ -30,11 +30,11 @@ def test_json_is_read_as_the_standard_library_reads_it(value: Any, indent: int |
     ['{"a": 1, // why\n "b": [2]}', '/* why */ {"a": 1, "b": [2,],}', '{"a"/**/:1,"b":[/* [ */2]}\r\n// end'],
 )
 def test_comments_and_trailing_commas_are_accepted(text: str) -> None:
-    assert json_text.parse(text).plain() == {"a": 1, "b": [2]}
+    assert json_edit.parse(text).plain() == {"a": 1, "b": [2]}
 
 
 def test_what_looks_like_a_comment_in_a_text_is_text() -> None:
-    assert json_text.parse('{"a": "https://x /* y */"}').plain() == {"a": "https://x /* y */"}
+    assert json_edit.parse('{"a": "https://x /* y */"}').plain() == {"a": "https://x /* y */"}
 
 
 @pytest.mark.parametrize(
@@ -56,14 +56,14 @@ def test_what_looks_like_a_comment_in_a_text_is_text() -> None:
 )
 def test_the_line_of_what_is_wrong_is_named(text: str, line: int) -> None:
     with pytest.raises(MalformedError) as caught:
-        json_text.parse(text)
+        json_edit.parse(text)
     assert caught.value.line == line
 
 
 @given(st.text(alphabet='{}[]:,"/*\n 1a\\', max_size=40))
 def test_any_text_is_read_or_refused(text: str) -> None:
     with suppress(MalformedError):
-        json_text.parse(text)
+        json_edit.parse(text)
 
 
 # -- edits
@@ -88,9 +88,9 @@ TEXTS = [
 @pytest.mark.parametrize("text", TEXTS)
 def test_what_was_added_can_be_taken_back_to_the_byte(text: str) -> None:
     added = json_edit.add(text, (), ADDED, "hooks")
-    before = json_text.parse(text).plain()
+    before = json_edit.parse(text).plain()
     assert isinstance(before, dict)
-    assert json_text.parse(added).plain() == {**before, "hooks": ADDED}
+    assert json_edit.parse(added).plain() == {**before, "hooks": ADDED}
     assert json_edit.remove(added, ("hooks",)) == text
 
 
@@ -108,8 +108,8 @@ def test_an_element_goes_from_anywhere() -> None:
 
 
 def test_no_comment_swallows_what_stood_behind_the_removed() -> None:
-    assert json_text.parse(json_edit.remove('{ // c\n "a": 1, "b": 2}', ("a",))).plain() == {"b": 2}
-    assert json_text.parse(json_edit.remove('{ // c\n "a": 1}', ("a",))).plain() == {}
+    assert json_edit.parse(json_edit.remove('{ // c\n "a": 1, "b": 2}', ("a",))).plain() == {"b": 2}
+    assert json_edit.parse(json_edit.remove('{ // c\n "a": 1}', ("a",))).plain() == {}
 
 
 def test_a_value_is_replaced_in_its_place() -> None:
@@ -146,11 +146,11 @@ def written(draw: Any, value: Any) -> str:
 @given(st.data(), st.dictionaries(st.text(max_size=3), VALUES, max_size=4))
 def test_an_edit_changes_what_it_says_and_nothing_else(data: Any, value: dict[str, Any]) -> None:
     text = data.draw(written(value))
-    assert json_text.parse(text).plain() == value
+    assert json_edit.parse(text).plain() == value
     added = json_edit.add(text, (), ADDED, "a new name")
-    assert json_text.parse(added).plain() == {**value, "a new name": ADDED}
-    assert json_text.parse(json_edit.remove(added, ("a new name",))).plain() == value
+    assert json_edit.parse(added).plain() == {**value, "a new name": ADDED}
+    assert json_edit.parse(json_edit.remove(added, ("a new name",))).plain() == value
     for name in value:
         less = {key: each for key, each in value.items() if key != name}
-        assert json_text.parse(json_edit.remove(text, (name,))).plain() == less
-        assert json_text.parse(json_edit.replace(text, (name,), [1])).plain() == {**value, name: [1]}
+        assert json_edit.parse(json_edit.remove(text, (name,))).plain() == less
+        assert json_edit.parse(json_edit.replace(text, (name,), [1])).plain() == {**value, name: [1]}

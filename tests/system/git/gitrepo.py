@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness_lib.system.git import hidden, locks, restore, snapshot, status
+from harness_lib.system.git import locks, restore, snapshot, status
 from harness_lib.system.git.repository import Git
 from harness_lib.system.git.snapshot import Before
 
@@ -127,7 +127,7 @@ class World:
         self.base = sh(self.top, "rev-parse", "HEAD")
         self.branch = self.git.branch()
         untracked = status.changes(self.git, self.keep_out).untracked
-        left_out = hidden.left_out(self.git)
+        left_out = status.left_out(self.git)
         self.before = snapshot.capture_untracked(self.git, untracked, LIMIT, LIMIT, left_out)
 
     def go_back(self) -> list[str]:

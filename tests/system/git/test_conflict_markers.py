@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness_lib.system.git import conflict_markers, merge, snapshot
+from harness_lib.system.git import merge, snapshot
 from harness_lib.system.git.repository import Git
 from tests.system.git.gitrepo import World, put, sh
 
@@ -34,7 +34,7 @@ def test_marks_that_a_merge_of_ours_has_left_are_known(world: World) -> None:
     tip, tree = _conflict(world)
 
     assert "<<<<<<<" in _content(world.git, tree)
-    assert conflict_markers.left(world.git, world.git.tree_of(tip), tree) == ["tracked.txt"]
+    assert merge.left(world.git, world.git.tree_of(tip), tree) == ["tracked.txt"]
 
 
 def test_each_of_the_two_lines_is_enough(world: World) -> None:
@@ -43,7 +43,7 @@ def test_each_of_the_two_lines_is_enough(world: World) -> None:
 
     for gone in ("<<<<<<<", ">>>>>>>"):
         half = _tree(world, **{"tracked.txt": "".join(line for line in lines if not line.startswith(gone))})
-        assert conflict_markers.left(world.git, world.git.tree_of(tip), half) == ["tracked.txt"]
+        assert merge.left(world.git, world.git.tree_of(tip), half) == ["tracked.txt"]
 
 
 def test_they_are_known_with_line_breaks_of_windows_and_a_size_of_ones_own(world: World) -> None:
@@ -52,7 +52,7 @@ def test_they_are_known_with_line_breaks_of_windows_and_a_size_of_ones_own(world
 
     tip, tree = _conflict(world, "mine\r\nx\r\n", "theirs\r\nx\r\n")
 
-    assert conflict_markers.left(world.git, world.git.tree_of(tip), tree) == ["tracked.txt"]
+    assert merge.left(world.git, world.git.tree_of(tip), tree) == ["tracked.txt"]
 
 
 def test_they_are_known_in_a_file_that_git_shows_no_differences_of(world: World) -> None:
@@ -61,7 +61,7 @@ def test_they_are_known_in_a_file_that_git_shows_no_differences_of(world: World)
 
     tip, tree = _conflict(world)
 
-    assert conflict_markers.left(world.git, world.git.tree_of(tip), tree) == ["tracked.txt"]
+    assert merge.left(world.git, world.git.tree_of(tip), tree) == ["tracked.txt"]
 
 
 def test_they_are_known_after_another_merge_has_carried_them_on(world: World) -> None:
@@ -75,8 +75,8 @@ def test_they_are_known_after_another_merge_has_carried_them_on(world: World) ->
 
     assert picked.conflicts == ()
     assert picked.tree is not None
-    assert conflict_markers.left(world.git, world.git.tree_of(later), picked.tree) == ["tracked.txt"]
-    assert conflict_markers.left(world.git, world.git.tree_of(base), picked.tree) == ["tracked.txt"]
+    assert merge.left(world.git, world.git.tree_of(later), picked.tree) == ["tracked.txt"]
+    assert merge.left(world.git, world.git.tree_of(base), picked.tree) == ["tracked.txt"]
 
 
 def test_files_that_would_not_fit_and_were_renamed_for_it_are_known(world: World) -> None:
@@ -89,7 +89,7 @@ def test_files_that_would_not_fit_and_were_renamed_for_it_are_known(world: World
     picked = merge.differing(world.git, base, ours, tip)
 
     assert picked.tree is not None
-    (name,) = conflict_markers.left(world.git, world.git.tree_of(tip), picked.tree)
+    (name,) = merge.left(world.git, world.git.tree_of(tip), picked.tree)
     assert name.startswith("thing~")
 
 
@@ -97,7 +97,7 @@ def test_resolved_they_are_gone(world: World) -> None:
     tip, _ = _conflict(world)
     both = _tree(world, **{"tracked.txt": "mine\ntheirs\n=======\n"})
 
-    assert conflict_markers.left(world.git, world.git.tree_of(tip), both) == []
+    assert merge.left(world.git, world.git.tree_of(tip), both) == []
 
 
 def test_marks_of_anybody_elses_are_content(world: World) -> None:
@@ -105,7 +105,7 @@ def test_marks_of_anybody_elses_are_content(world: World) -> None:
     head = sh(world.top, "rev-parse", "HEAD")
     fixture = f"<<<<<<< HEAD\na\n=======\nb\n>>>>>>> {head}\n<<<<<<< {'0' * 40}\n>>>>>>> topic\n"
 
-    assert conflict_markers.left(world.git, base, _tree(world, fixture=fixture)) == []
+    assert merge.left(world.git, base, _tree(world, fixture=fixture)) == []
 
 
 def test_marks_that_were_there_before_are_content(world: World) -> None:
@@ -113,6 +113,6 @@ def test_marks_that_were_there_before_are_content(world: World) -> None:
     put(world.top / "tracked.txt", _content(world.git, tree) + "\n")
     before = world.git.tree_of(world.commit("a fixture"))
 
-    assert conflict_markers.left(world.git, before, before) == []
+    assert merge.left(world.git, before, before) == []
     after = _tree(world, **{"tracked.txt": "more\n" + _content(world.git, tree)})
-    assert conflict_markers.left(world.git, before, after) == []
+    assert merge.left(world.git, before, after) == []

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from harness_lib.errors import HeldError
-from harness_lib.system.git import held, locks
+from harness_lib.system.git import calls, locks
 from tests.system.git.gitrepo import World, put
 
 LINUX = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are found through /proc")
@@ -103,22 +103,22 @@ def test_a_lock_from_before_a_killed_holder_stays(world: World) -> None:
 def test_hold_may_be_nested_and_is_free_afterwards(world: World) -> None:
     with locks.hold(world.git), locks.hold(world.git, timeout=0):
         world.git.run("status")
-    assert held.descriptors(world.git.git_dir) == ()
+    assert calls.descriptors(world.git.git_dir) == ()
     _finish(_holder(world, "alone"))
 
 
 FORKER = """
 import os, sys
 from pathlib import Path
-from harness_lib.system.git import held, locks
+from harness_lib.system.git import calls, locks
 from harness_lib.system.git.repository import Git
 git = Git.open(Path(sys.argv[1]))
 with locks.hold(git):
     child = os.fork()
     if child == 0:
-        os._exit(len(held.descriptors(git.git_dir)))
+        os._exit(len(calls.descriptors(git.git_dir)))
     assert os.waitpid(child, 0)[1] == 0
-    assert len(held.descriptors(git.git_dir)) == 1
+    assert len(calls.descriptors(git.git_dir)) == 1
 """
 
 

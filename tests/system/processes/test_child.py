@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.system.processes import child, process, timed_child
+from harness_lib.system.processes import child, process
 
 
 def test_what_a_program_says_and_how_it_ends_is_its_answer(tmp_path: Path) -> None:
@@ -46,7 +46,7 @@ def test_a_piped_child_is_told_and_heard_and_complains_elsewhere(tmp_path: Path)
 
 def run(command: str, place: Path, seconds: float = 30.0) -> int:
     log = place / "logs" / "it.log"
-    return timed_child.start(command, env=os.environ, cwd=place, log=log, seconds=seconds).wait()
+    return child.start_timed(command, env=os.environ, cwd=place, log=log, seconds=seconds).wait()
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_what_commands_say_is_added_to_the_log(tmp_path: Path) -> None:
 def test_one_that_takes_too_long_is_ended_with_what_it_started(tmp_path: Path) -> None:
     """Who ignores that it shall end has five seconds, as long as the slowest of these takes."""
     running = [
-        timed_child.start(
+        child.start_timed(
             f"{trap}sleep 600 & echo $! > {tmp_path}/{name}; wait; sleep 600",
             env=os.environ,
             cwd=tmp_path,
@@ -74,7 +74,7 @@ def test_one_that_takes_too_long_is_ended_with_what_it_started(tmp_path: Path) -
         )
         for name, trap in {"obeys": "", "stubborn": "trap '' TERM; "}.items()
     ]
-    assert [each.wait() for each in running] == [timed_child.TIMED_OUT] * 2
+    assert [each.wait() for each in running] == [child.TIMED_OUT] * 2
     for name in ("obeys", "stubborn"):
         while process.alive(int((tmp_path / name).read_text())):
             time.sleep(0.01)

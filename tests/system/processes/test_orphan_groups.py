@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-from harness_lib.system.processes import orphan_groups, process
+from harness_lib.system.processes import process, reaper
 
 RUN = """
 import os, pathlib, sys
@@ -27,7 +27,7 @@ def test_a_command_whose_runner_was_killed_is_ended(tmp_path: Path) -> None:
         runner.kill()
     assert process.alive(command)
 
-    ended = orphan_groups.end_all(tmp_path)
+    ended = reaper.end_all(tmp_path)
 
     _wait_for_end(command)
     assert ended == 1
@@ -38,7 +38,7 @@ def test_a_recycled_pid_is_left_alone(tmp_path: Path) -> None:
     """A live process that merely has the noted number is not the one that was noted."""
     (tmp_path / "1.running").write_text(f"{os.getpid()} 12345 {process.boot_id()}\n")
 
-    assert orphan_groups.end_all(tmp_path) == 0
+    assert reaper.end_all(tmp_path) == 0
     assert not (tmp_path / "1.running").exists()
 
 
@@ -47,7 +47,7 @@ def test_a_note_of_another_boot_is_left(tmp_path: Path) -> None:
     note = tmp_path / "1.running"
     note.write_text(f"{os.getpid()} 12345 another-boot/1\n")
 
-    assert orphan_groups.end_all(tmp_path) == 0
+    assert reaper.end_all(tmp_path) == 0
     assert note.exists()
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from harness_lib.errors import EnvSetupError
 from harness_lib.system.clock import Clock
-from harness_lib.system.files import long_logs, printed
+from harness_lib.system.files import printed
 from harness_lib.system.processes import process, runner
 from harness_lib.system.processes.runner import Finished
 
@@ -343,7 +343,7 @@ class TestTail:
 
 
 def test_of_a_long_log_both_ends_are_kept_with_a_word_on_what_was_between(log: Path) -> None:
-    middle = 3 * long_logs.END_BYTES
+    middle = 3 * printed.KEPT_BYTES
     heard = []
     loud = f"echo first; head -c {middle} /dev/zero | tr '\\0' 'm'; echo; echo last"
 
@@ -353,17 +353,17 @@ def test_of_a_long_log_both_ends_are_kept_with_a_word_on_what_was_between(log: P
     assert heard == [middle + len("first\n\nlast\n")], "what was printed is read before it is cut"
     assert kept.startswith(b"first\nm")
     assert kept.endswith(b"m\nlast\n")
-    assert f"\n[harness left out {heard[0] - 2 * long_logs.END_BYTES} bytes here]\n".encode() in kept
-    assert len(kept) < 2 * long_logs.END_BYTES + 100
+    assert f"\n[harness left out {heard[0] - 2 * printed.KEPT_BYTES} bytes here]\n".encode() in kept
+    assert len(kept) < 2 * printed.KEPT_BYTES + 100
     assert ended.tail.endswith("last")
 
 
 def test_a_log_that_its_command_made_a_link_is_not_followed(log: Path) -> None:
     other = log.parents[2] / "other"
     with other.open("wb") as file:
-        file.truncate(3 * long_logs.END_BYTES)
+        file.truncate(3 * printed.KEPT_BYTES)
 
     ended = run(f"ln -sf {other} {log}; echo printed", log)
 
-    assert other.stat().st_size == 3 * long_logs.END_BYTES
+    assert other.stat().st_size == 3 * printed.KEPT_BYTES
     assert (ended.tail, log.is_symlink()) == ("printed", False)

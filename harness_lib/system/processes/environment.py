@@ -1,12 +1,20 @@
-"""The environment that a check runs in: without what would turn its test runner."""
+"""Environments: our PATH, what others can read of ours, and the one that a check runs in.
+
+With `.`, an empty or another relative entry in PATH, we would run the project's own `git` and `python3`.
+`/proc/PID/environ` shows the memory that the kernel has filled at the start, whatever has become of a
+variable since; our own copies of the variables lie elsewhere, and stay.
+"""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, MutableMapping
 from pathlib import Path
 
+_STAT, _MEMORY = Path("/proc/self/stat"), Path("/proc/self/mem")
+# Fields of /proc/PID/stat behind the name, counted from 0: proc(5) numbers them 3, 50 and 51.
+_ENV_START, _ENV_END = 47, 48
 # Orders for a runner or an interpreter that stand in no file and on no command line.
 _ORDERS = frozenset(
     (
@@ -36,6 +44,42 @@ _FLAGS = {
         re.compile(r"-(D(skip|maven\.test|test)|javaagent)"),
     ),
 }
+
+
+def absolute(path: str) -> str:
+    """Return `path` (as in PATH) less its relative entries; the system's own where nothing is left."""
+    return os.pathsep.join(filter(os.path.isabs, path.split(os.pathsep))) or os.defpath.lstrip(os.pathsep)
+
+
+def find(program: str, path: str | None = None) -> str | None:
+    """Return where `program` lies on `path`, by default on ours; None if nowhere."""
+    import shutil  # noqa: PLC0415 (every verb loads this file, and few look for a program)
+
+    return shutil.which(program, path=path)
+
+
+def drop_relative(env: MutableMapping[str, str]) -> None:
+    """Take relative entries out of the PATH in `env`, for us and for all that we start."""
+    if "PATH" in env:
+        env["PATH"] = absolute(env["PATH"])
+
+
+def blank(names: Collection[str]) -> bool:
+    """Overwrite the values of the variables `names` there; return whether this system lets us."""
+    try:
+        fields = _STAT.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+        at, end = int(fields[_ENV_START]), int(fields[_ENV_END])
+        with _MEMORY.open("r+b", buffering=0) as memory:
+            memory.seek(at)
+            for entry in memory.read(end - at).split(b"\0"):
+                name, _, value = entry.partition(b"=")
+                if os.fsdecode(name) in names:
+                    memory.seek(at + len(name) + 1)
+                    memory.write(bytes(len(value)))
+                at += len(entry) + 1
+    except OSError:
+        return False
+    return True
 
 
 def cleaned(env: Mapping[str, str], top: Path) -> tuple[dict[str, str], tuple[str, ...]]:

@@ -20,7 +20,7 @@ NAMED = [
     ("docs/hooks.md", f"{IN_WORDS[policy.PATIENCE]} in a row without progress"),
     ("docs/design.md", f"| {IN_WORDS[policy.PATIENCE].split()[0].lower()} blocks in a row"),
     ("docs/commands.md", f"({old_work.DAYS:g} days, {old_work.MEGABYTES} MB)"),
-    ("docs/unattended.md", f"both ends are kept, {printed.END_BYTES // MEGA} MB each"),
+    ("docs/unattended.md", f"both ends are kept, {printed.KEPT_BYTES // MEGA} MB each"),
     ("docs/unattended.md", f"more than {RUN.max_file:g} MB (`--max-file`)"),
     ("docs/unattended.md", f"the first {IN_WORDS[requeue.FREE_ROUNDS]} no attempt is counted"),
     ("references/checks.md", f"after `--timeout` seconds ({task.DEFAULT_TIMEOUT_SECONDS} unless told)"),

@@ -23,14 +23,26 @@ _NAMED = re.compile(
     r"\bharness-(stop|sessionstart|sessionend|teammateidle|subagentstart|subagentstop|pretooluse|posttooluse)"
     r"\.py\b"
 )
+# Where the script is gone the command is silent: exit code 2 would hold an agent for ever in some hosts.
 # Hosts start hooks in the project, where a relative entry of the PATH would find the project's own python3.
-_THERE = '[ ! -f "$f" ] || { '
-# For the one whose failure refuses what an agent wants to do: no Python is no reason to refuse it.
-_ABLE = "command -v python3 >/dev/null || exit 0; "
-_RING = 'HARNESS_CWD=$PWD; export HARNESS_CWD; cd /; exec python3 -I -S "$f"'
-_SPELLING = re.compile(
-    rf"f=(.+); {re.escape(_THERE)}(?:{re.escape(_ABLE)})?{re.escape(_RING)}(?: [a-z]+)?; }}", re.DOTALL
+_AWAY = '[ ! -f "$f" ] || { HARNESS_CWD=$PWD; export HARNESS_CWD; cd /; '
+_FIND = "p=$(command -v python3)"
+# For the hook whose failure refuses what an agent wants to do: no Python is no reason to refuse it.
+_ABLE = " || exit 0"
+# The shim of pyenv takes three times as long as a hook to find the version that its file names.
+_RUN = (
+    '; case $p in */shims/python3) r=${p%/shims/*}; [ ! -f "$r/version" ] || read -r v <"$r/version"; '
+    'v=$r/versions/${PYENV_VERSION:-$v}/bin/python3; [ ! -x "$v" ] || p=$v ;; esac; '
+    'exec "${p:-python3}" -I -S "$f"'
 )
+_END = "; }"
+# How earlier versions wrote it, which asked the shim.
+_FORMER_ABLE, _FORMER_RUN = "command -v python3 >/dev/null || exit 0; ", 'exec python3 -I -S "$f"'
+_FORMS = (
+    *(_AWAY + _FIND + able + _RUN for able in ("", _ABLE)),
+    *(_AWAY.replace("{ ", "{ " + able) + _FORMER_RUN for able in ("", _FORMER_ABLE)),
+)
+_SPELLING = re.compile(rf"f=(.+); (?:{'|'.join(map(re.escape, _FORMS))})(?: [a-z]+)?{_END}", re.DOTALL)
 
 
 def folder() -> Path:
@@ -59,7 +71,8 @@ def command(script: Path, host: Host, *, refuses: bool = False) -> str:
     `refuses`: its failure counts as a refusal.
     """
     name = f" {host.name}" if host.is_named else ""
-    return f"f={shlex.quote(str(script))}; {_THERE}{_ABLE if refuses else ''}{_RING}{name}; }}"
+    able = _ABLE if refuses else ""
+    return f"f={shlex.quote(str(script))}; {_AWAY}{_FIND}{able}{_RUN}{name}{_END}"
 
 
 def script_of(text: object) -> Path | None:

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness_lib.agents import claude
 from harness_lib.hookinstall import entries, json_entries
 from tests.hookinstall.hookfiles import agent, commands, place, put
 from tests.verbs.project import Agent
@@ -91,11 +92,13 @@ def test_an_entry_whose_hooks_are_no_list_is_a_handler_itself() -> None:
     assert (found.command, found.alone) == ("theirs", True)
 
 
-RING = '[ ! -f "$f" ] || { HARNESS_CWD=$PWD; export HARNESS_CWD; cd /; exec python3 -I -S "$f"; }'
+RING = entries.command(Path("/x/hooks/harness-stop.py"), claude.HOOKS).partition("; ")[2]
+FORMER = '[ ! -f "$f" ] || { HARNESS_CWD=$PWD; export HARNESS_CWD; cd /; exec python3 -I -S "$f"; }'
 
 
 def test_what_is_spelled_so_is_ours_and_nothing_else() -> None:
-    assert entries.script_of(f"f=/x/hooks/harness-stop.py; {RING}") == Path("/x/hooks/harness-stop.py")
+    for ring in (RING, FORMER):
+        assert entries.script_of(f"f=/x/hooks/harness-stop.py; {ring}") == Path("/x/hooks/harness-stop.py")
     for command in (
         "python3 hooks/harness-stop.py",
         f"f=/x/hooks/other.py; {RING}",

@@ -196,7 +196,7 @@ def test_hooks_json_rings_every_doorbell_also_in_a_folder_with_odd_characters(ro
     make(root, LEFT)
     for event, command in commands().items():
         assert f"/hooks/harness-{event.lower()}.py" in command
-        assert "python3 -I -S" in command
+        assert 'exec "${p:-python3}" -I -S' in command
     odd = home / 'it\'s $HOME & "more"'
     odd.symlink_to(CHECKOUT)
 

@@ -21,7 +21,7 @@ from harness_lib.core.context import Context
 from harness_lib.errors import RefusedError
 from harness_lib.rules import gates, judges
 from harness_lib.state.api import Questions
-from harness_lib.system.git import locks, snapshot, status
+from harness_lib.system.git import locks, snapshot, status, trees
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Gate, Task
 from harness_lib.text import escape, some
@@ -95,7 +95,7 @@ def keep_untracked(ctx: Context, base: str, paths: tuple[str, ...]) -> tuple[str
     if not paths and not left_out:
         return None, ()
     before = snapshot.capture_untracked(git, paths, LIMIT_EACH_BYTES, LIMIT_TOTAL_BYTES, left_out)
-    commit = snapshot.commit(git, before.tree, [base], before_subject(ctx.root.path))
+    commit = trees.commit(git, before.tree, [base], before_subject(ctx.root.path))
     with locks.hold(git):
         git.set_ref(rescue_refs.BEFORE_REFS + commit, commit)
     return commit, before.unprotected
@@ -165,7 +165,7 @@ def touched(ctx: Context, task: Task) -> tuple[str, ...]:
     if not ctx.git.object_exists(task.gate.protected):
         # `git prune` takes what no commit has yet; that they differ is known without it.
         return fields
-    files = snapshot.difference(ctx.git, task.gate.protected, protected)
+    files = trees.difference(ctx.git, task.gate.protected, protected)
     return (*(name for name in fields if name != "protected"), *files)
 
 

@@ -9,7 +9,7 @@ from harness_lib.attempts import outcome, rescue_refs, under_way
 from harness_lib.core import quoting
 from harness_lib.core.context import Context
 from harness_lib.rules import transitions
-from harness_lib.system.git import history, ignoring, locks, restore, snapshot, status
+from harness_lib.system.git import history, ignoring, locks, restore, snapshot, status, trees
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Session, Task
 
@@ -50,14 +50,14 @@ def commit_object(ctx: Context, head: str, task: Task, tree: str) -> str:
     git, base = ctx.git, task.started_at_commit
     left_out = (*ctx.keep_out, *ignoring.caches_above(git, history.added(git, base, head))) if base else ()
     own = history.without(git, base, head, left_out) if base else head
-    content = snapshot.without(git, tree, rescue_refs.still_untracked(git, head, task))
+    content = trees.without(git, tree, rescue_refs.still_untracked(git, head, task))
     if own != head:
-        content = snapshot.with_from(git, content, own, left_out)
+        content = trees.with_from(git, content, own, left_out)
         head = own
     parents = [head, *git.merge_heads()]
     if len(parents) == 1 and content == git.tree_of(head):
         return head
-    return snapshot.commit(git, content, parents, message(task))
+    return trees.commit(git, content, parents, message(task))
 
 
 def nothing_committed(task: Task, oid: str) -> list[str]:
@@ -86,7 +86,9 @@ def carry_out(ctx: Context, session: Session, task: Task) -> outcome.Ended:
         raise
     said = [
         *_moved_branch(git, task),
-        *undo_check(ctx, task, intent.commit, () if is_as_committed else status.unstaged(git, ctx.keep_out)),
+        *undo_check(
+            ctx, task, intent.commit, () if is_as_committed else status.changes(git, ctx.keep_out).tracked
+        ),
         *rescue_refs.changed_before(git, task),
     ]
     ended = outcome.completed(ctx, session, task, said)
@@ -113,7 +115,7 @@ def undo_check(ctx: Context, task: Task, commit_oid: str, changed: Sequence[str]
         # It may have been a person who edited these files while the check ran: keep a copy of them first.
         ref = rescue_refs.free_ref(git, task, suffix="-check")
         left = snapshot.capture(git, ctx.keep_out)
-        git.set_ref(ref, snapshot.commit(git, left, [commit_oid], f"harness: after the check of {task.id}\n"))
+        git.set_ref(ref, trees.commit(git, left, [commit_oid], f"harness: after the check of {task.id}\n"))
         undone = restore.undo_tracked(git, commit_oid, ctx.keep_out)
     changed_by = f"{len(undone)} tracked file(s) changed while the check of {task.id} ran; put back"
     return [f"{changed_by}, the change is kept: {typed.harness('rescue', 'show', ref)}"]

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from harness_lib.attempts import rescue_refs
 from harness_lib.core.context import Context
-from harness_lib.system.git import locks, raw_files, snapshot, trees
+from harness_lib.system.git import locks, raw_files, trees
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Task
 
@@ -63,5 +63,5 @@ def _kept(ctx: Context, task: Task, tree: str, edits: dict[str, trees.Entry]) ->
         head, ref = git.head(), rescue_refs.free_ref(git, task, suffix="-unconverted")
         message = f"harness: files of {task.id} as its attempt left them\n"
         content = trees.edited(git, tree, edits)
-        git.set_ref(ref, snapshot.commit(git, content, [head] if head else [], message))
+        git.set_ref(ref, trees.commit(git, content, [head] if head else [], message))
     return ref

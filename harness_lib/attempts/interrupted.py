@@ -44,8 +44,8 @@ def _against_checkpoint(ctx: Context, task: Task, base: str) -> tuple[bool, bool
     tree = task.checkpoints[-1].tree if task.checkpoints else None
     if tree is None or not ctx.git.object_exists(tree):
         return False, False
-    differs = set(snapshot.difference(ctx.git, tree, standing(ctx)))
-    changed = snapshot.difference(ctx.git, ctx.git.tree_of(base), tree)
+    differs = set(trees.difference(ctx.git, tree, standing(ctx)))
+    changed = trees.difference(ctx.git, ctx.git.tree_of(base), tree)
     return not differs, not differs.intersection(changed)
 
 
@@ -114,9 +114,7 @@ def _undo_check(ctx: Context, task: Task, left: str) -> None:
         return
     with locks.hold(git):
         head = git.head()
-        kept = snapshot.commit(
-            git, current, [head] if head else [], f"harness: after the check of {task.id}\n"
-        )
+        kept = trees.commit(git, current, [head] if head else [], f"harness: after the check of {task.id}\n")
         git.set_ref(rescue_refs.free_ref(git, task, suffix="-check"), kept)
         checkout.apply(git, changed)
 

@@ -35,7 +35,7 @@ from harness_lib.checks.checked import Checked
 from harness_lib.core.context import Context
 from harness_lib.errors import ConfigError, HeldError
 from harness_lib.rules import transitions
-from harness_lib.system.git import clones, locks, restore, snapshot, status, worktrees
+from harness_lib.system.git import clones, locks, restore, snapshot, status, trees, worktrees
 from harness_lib.system.git.repository import Git, GitError
 from harness_lib.system.locks import flock
 from harness_lib.task import Session, Task
@@ -78,7 +78,7 @@ def _stand_on(ctx: Context, task: Task, oid: str) -> list[str]:
         _detach(git)
         is_as_committed = restore.move_head_and_index(git, oid, head)
         git.quit_under_way()
-    return undo_check(ctx, task, oid, () if is_as_committed else status.unstaged(git, ctx.keep_out))
+    return undo_check(ctx, task, oid, () if is_as_committed else status.changes(git, ctx.keep_out).tracked)
 
 
 def merge_in_turn(ctx: Context, session: Session, task: Task, said: Sequence[str] = ()) -> outcome.Ended:
@@ -277,7 +277,7 @@ def _stand_at(ctx: Context, task: Task, oid: str, merged: str) -> None:
             if left not in (git.tree_of(oid), git.tree_of(merged)):
                 ref = rescue_refs.free_ref(git, task, suffix="-check")
                 message = f"harness: left by the check of {task.id}\n"
-                git.set_ref(ref, snapshot.commit(git, left, [oid], message))
+                git.set_ref(ref, trees.commit(git, left, [oid], message))
         git.run("checkout", "--quiet", "--force", "--detach", merged)
         if clones.has_clone(git):
             clones.renew(git)

@@ -19,7 +19,7 @@ from harness_lib.rules import leases, rechecks, transitions
 from harness_lib.rules.endings import Ending
 from harness_lib.rules.halting import Halt
 from harness_lib.state.api import Questions, Tx
-from harness_lib.system.git import restore
+from harness_lib.system.git import locks
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Category, Handback, Intent, Session, StopReason, Task
 from harness_lib.text import counted
@@ -116,7 +116,7 @@ def clear_dead_locks(git: Git, intent: Intent, refs: Sequence[str] = ()) -> list
     """
     since = timestamps.parse(intent.at).timestamp()
     refs = [*(ref for ref in (intent.rescue, intent.ref) if ref), *refs]
-    removed = restore.remove_dead_locks(git, since, refs)
+    removed = locks.remove_dead_locks(git, since, refs)
     return [f"Removed {path.name}, which a killed git of ours had left behind." for path in removed]
 
 

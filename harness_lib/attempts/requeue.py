@@ -11,7 +11,7 @@ from harness_lib.attempts import merge_blockers, outcome, quarantine, rescue_ref
 from harness_lib.checks.checked import Checked
 from harness_lib.core import quoting
 from harness_lib.core.context import Context
-from harness_lib.system.git import locks, merge, snapshot, status
+from harness_lib.system.git import locks, merge, snapshot, status, trees
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Category, Handback, SentBack, Session, Task
 from harness_lib.text import some
@@ -119,9 +119,9 @@ def _without_a_persons(ctx: Context, task: Task) -> str | None:
     if head is None or not theirs:
         return None
     with locks.hold(git):
-        work = snapshot.without(git, snapshot.capture(git, ctx.keep_out), theirs)
+        work = trees.without(git, snapshot.capture(git, ctx.keep_out), theirs)
         ref = rescue_refs.free_ref(git, task, suffix="-work")
-        git.set_ref(ref, snapshot.commit(git, work, [head], f"harness: work of {task.id} to go on with\n"))
+        git.set_ref(ref, trees.commit(git, work, [head], f"harness: work of {task.id} to go on with\n"))
     return ref
 
 

@@ -27,7 +27,7 @@ def rescue_only(ctx: Context, task: Task) -> str:
         ref = free_ref(git, task)
         head = git.head()
         message = f"harness: rescued work of {task.id}\n"
-        git.set_ref(ref, snapshot.commit(git, tree, [head] if head else [], message))
+        git.set_ref(ref, trees.commit(git, tree, [head] if head else [], message))
     return ref
 
 
@@ -106,7 +106,7 @@ def changed_before(git: Git, task: Task) -> list[str]:
     ref = _before_ref(git, task, tree)
     with locks.hold(git):
         message = f"harness: files that were untracked before {task.id}, as they were\n"
-        git.set_ref(ref, snapshot.commit(git, tree, [base] if base else [], message))
+        git.set_ref(ref, trees.commit(git, tree, [base] if base else [], message))
     names = f"{len(changed)} untracked file{'s' if len(changed) > 1 else ''} that {task.id} did not make"
     paths = some([repr(path) for path in sorted(changed)], NAMED)
     return [f"{names} changed or went: {paths}. As before they are kept: {show_command(ref)}"]
@@ -124,7 +124,7 @@ def still_untracked(git: Git, head: str, task: Task) -> list[str]:
     kept = before(git, task)
     if kept is None or not kept.paths:
         return []
-    known = snapshot.entries(git, git.tree_of(head))
+    known = trees.entries(git, git.tree_of(head))
     return [path for path in (*kept.protected, *kept.unprotected) if path not in known]
 
 

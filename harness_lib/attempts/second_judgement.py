@@ -23,7 +23,7 @@ from harness_lib.core.context import Context
 from harness_lib.errors import ConfigError, EnvSetupError
 from harness_lib.rules import judge_changes, judges, rechecks
 from harness_lib.rules.judge_changes import Found, Fresh
-from harness_lib.system.git import snapshot, trees
+from harness_lib.system.git import trees
 from harness_lib.system.git.calls import covers
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Task
@@ -236,7 +236,7 @@ class _Runs:
         if new:
             git, base = self.ctx.git, self.task.started_at_commit
             message = f"harness: to judge {self.task.id} again\n"
-            with self._checkout(snapshot.commit(git, content, [base] if base else [], message)) as view:
+            with self._checkout(trees.commit(git, content, [base] if base else [], message)) as view:
                 for task in new:
                     self._known[rechecks.key(task), content] = self._run(view, task)
         return [self._known[rechecks.key(task), content] for task in tasks]

@@ -16,7 +16,7 @@ from harness_lib.errors import ConfigError, EnvSetupError
 from harness_lib.rules import transitions
 from harness_lib.rules.selection import UNPROVEN
 from harness_lib.state.api import Tx
-from harness_lib.system.git import snapshot
+from harness_lib.system.git import snapshot, trees
 from harness_lib.system.locks import flock
 from harness_lib.task import Session, Task
 
@@ -79,7 +79,7 @@ def _held_out(ctx: Context, task: Task) -> Checked:
     """Run the held-out check of `task` on what stands in the work tree."""
     git, head = ctx.git, ctx.git.head()
     message = f"harness: to prove {task.id}\n"
-    content = snapshot.commit(git, snapshot.capture(git, ctx.keep_out), [head] if head else [], message)
+    content = trees.commit(git, snapshot.capture(git, ctx.keep_out), [head] if head else [], message)
     with committed.beside(ctx, content) as clean:
         return held_out_check.run_in(clean, task, "-unproven")
 

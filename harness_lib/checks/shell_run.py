@@ -12,6 +12,7 @@ from harness_lib.errors import ConfigError
 from harness_lib.rules import excerpt
 from harness_lib.system.files import printed
 from harness_lib.system.processes import environment, runner
+from harness_lib.system.processes.command import missing_command
 
 COMMAND_NOT_FOUND = 127
 # How what is recorded of a failed check begins.
@@ -23,7 +24,7 @@ def run(check: Command, worktree: Worktree) -> Checked:
     cwd = directory(check, worktree.top)
     command = check.text or ""
     env, without = environment.cleaned(worktree.env, worktree.top)
-    missing = runner.missing_command(command, cwd=cwd, env=env)
+    missing = missing_command(command, cwd=cwd, env=env)
     if missing:
         where = " (not looked for in the work tree)" if "PATH" in without else ""
         message = f"Command not found: {missing}{where}."

@@ -19,7 +19,7 @@ from harness_lib.rules import attempts, halting
 from harness_lib.runs import overview, progress, remedies
 from harness_lib.state.api import Questions
 from harness_lib.system.files import listing
-from harness_lib.system.git import snapshot
+from harness_lib.system.git import trees
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Attempt, Task
 from harness_lib.terminal.screen import Screen
@@ -287,7 +287,7 @@ def _delivered(git: Git, questions: Questions, task: Task) -> Delivered | None:
     if not own:
         return None
     since = git.ref(f"{own[-1]}^") or base
-    return Delivered(tuple(own), snapshot.difference(git, since, tip), since)
+    return Delivered(tuple(own), trees.difference(git, since, tip), since)
 
 
 def _maker(git: Git, questions: Questions, commit: str) -> str | None:

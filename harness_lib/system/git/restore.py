@@ -19,26 +19,11 @@ from harness_lib.errors import HeldError, RefusedError
 from harness_lib.system.files import atomic
 from harness_lib.system.git import checkout, snapshot, status, trees
 from harness_lib.system.git.calls import GitError, covers, decode, encode
-from harness_lib.system.git.locks import leftover_locks, remove_dead_locks
+from harness_lib.system.git.locks import leftover_locks
 from harness_lib.system.git.raw_files import hashed
 from harness_lib.system.git.repository import Git
 from harness_lib.system.git.snapshot import Before
 from harness_lib.system.git.trees import GITLINK, Entry
-
-__all__ = [
-    "HeadMovedError",
-    "blocking_locks",
-    "go_back",
-    "leftover_locks",
-    "move_head",
-    "move_head_and_index",
-    "remove_dead_locks",
-    "require_unlocked",
-    "reset_index",
-    "restage",
-    "undo_tracked",
-    "unstage",
-]
 
 _Done = TypeVar("_Done")
 

@@ -20,30 +20,12 @@ from harness_lib.system.git.repository import Git
 from harness_lib.system.git.trees import (
     INDEX,
     SYMLINK,
-    changed,
-    commit,
-    difference,
     entries,
     private_index,
     with_from,
-    without,
     write,
     write_tree,
 )
-
-__all__ = [
-    "Before",
-    "capture",
-    "capture_untracked",
-    "changed",
-    "commit",
-    "difference",
-    "entries",
-    "glob_tree",
-    "read_untracked",
-    "with_from",
-    "without",
-]
 
 # What `add --ignore-errors` says of what it passes over: unreadable files, repositories without a commit, and
 # FIFOs or sockets in the place of a tracked file.

@@ -19,7 +19,6 @@ from harness_lib.system.git import caches, clones, trees
 from harness_lib.system.git.calls import covers, decode, encode
 from harness_lib.system.git.repository import Git
 
-_CHANGED = "C"
 _SKIPPED = "S"
 _UNMERGED = "M"
 # In a sparse checkout git takes some marks off by itself as it reads the index.
@@ -58,22 +57,6 @@ def changes(git: Git, keep_out: Sequence[str] = ()) -> Changes:
         if kind and not covers(keep_out, path.rstrip("/")):
             paths[kind].append(path)
     return Changes(tuple(paths["tracked"]), tuple(paths["untracked"]))
-
-
-def unstaged(git: Git, keep_out: Sequence[str] = ()) -> tuple[str, ...]:
-    """Return the tracked files that differ on disk from the index, without `keep_out`.
-
-    One process where `changes` takes two, for an index that is known to be as HEAD.
-    """
-    differing = []
-    for record in decode(git.run(*AS_MARKED, "ls-files", "-v", "-c", "-m", "-z").stdout):
-        tag, _, path = record.partition(" ")
-        if is_mark(tag):
-            # Whether a marked file differs git does not say.
-            return changes(git, keep_out).tracked
-        if tag == _CHANGED and not covers(keep_out, path):
-            differing.append(path)
-    return tuple(differing)
 
 
 def _status(record: str) -> tuple[str, str]:

@@ -19,9 +19,6 @@ from harness_lib.errors import EnvSetupError
 from harness_lib.system.clock import SYSTEM, Clock
 from harness_lib.system.files import atomic, nofollow, printed
 from harness_lib.system.processes import reaper
-from harness_lib.system.processes.command import first_word, missing_command
-
-__all__ = ["Finished", "first_word", "missing_command", "run"]
 
 GRACE_SECONDS = 5.0
 MAX_LOG_BYTES = 1024**3

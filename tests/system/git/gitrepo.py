@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness_lib.system.git import locks, restore, snapshot, status
+from harness_lib.system.git import locks, restore, snapshot, status, trees
 from harness_lib.system.git.repository import Git
 from harness_lib.system.git.snapshot import Before
 
@@ -174,6 +174,6 @@ def content(git: Git, tree: str) -> dict[str, tuple[str, bytes]]:
     kinds = {"100644": "file", "100755": "program", "120000": "link"}
     return {
         path: (kinds[mode], git.run("cat-file", "blob", oid).stdout)
-        for path, (mode, oid) in snapshot.entries(git, tree).items()
+        for path, (mode, oid) in trees.entries(git, tree).items()
         if mode in kinds
     }

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness_lib.errors import EnvSetupError
-from harness_lib.system.git import clones, snapshot, status
+from harness_lib.system.git import clones, status, trees
 from harness_lib.system.git.calls import covers
 from harness_lib.system.git.repository import Git, GitError, clean_env
 from tests.system.git.gitrepo import NASTY, World, conflict, put, sh
@@ -268,7 +268,7 @@ def test_init_makes_a_first_commit_and_leaves_an_existing_one_alone(tmp_path: Pa
     git = Git.init(tmp_path)
     first = git.head()
     assert first
-    assert snapshot.entries(git, first) == {}
+    assert trees.entries(git, first) == {}
     assert Git.init(tmp_path).head() == first
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.system.git import checkout, restore, snapshot, status
+from harness_lib.system.git import checkout, restore, snapshot, status, trees
 from harness_lib.system.git.repository import Git, GitError
 from harness_lib.system.git.restore import HeadMovedError
 from tests.system.git.gitrepo import NASTY, World, conflict, disk, put, sh, stands_at_base
@@ -439,7 +439,7 @@ def test_what_could_not_be_protected_is_never_removed_and_missed_when_gone(world
 def _published(world: World) -> str:
     put(world.top / "new", "x")
     tree = snapshot.capture(world.git)
-    return snapshot.commit(world.git, tree, [world.base], "work")
+    return trees.commit(world.git, tree, [world.base], "work")
 
 
 def test_publish_moves_the_branch_and_the_index_and_no_file(world: World) -> None:
@@ -465,7 +465,7 @@ def test_publish_makes_the_first_commit(tmp_path: Path) -> None:
     sh(tmp_path, "init", "-q", "-b", "main")
     git = Git.open(tmp_path)
     put(tmp_path / "new", "x")
-    commit = snapshot.commit(git, snapshot.capture(git), [], "first")
+    commit = trees.commit(git, snapshot.capture(git), [], "first")
     restore.move_head_and_index(git, commit, None)
     assert git.head() == commit
     assert status.changes(git) == status.changes(git).__class__()
@@ -484,8 +484,8 @@ def test_publish_settles_an_index_with_conflicts_and_keeps_what_is_untracked(wor
     sh(world.top, "merge", "theirs", check=False)
     put(world.top / "tracked.txt", "settled\n")
     put(world.top / "loose", "x")
-    tree = snapshot.without(world.git, snapshot.capture(world.git), ["loose"])
-    commit = snapshot.commit(world.git, tree, [world.base, *world.git.merge_heads()], "merged")
+    tree = trees.without(world.git, snapshot.capture(world.git), ["loose"])
+    commit = trees.commit(world.git, tree, [world.base, *world.git.merge_heads()], "merged")
     restore.move_head_and_index(world.git, commit, world.base)
     world.git.quit_under_way()
     assert world.status() == "?? loose"

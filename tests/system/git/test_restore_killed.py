@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.system.git import locks, restore, snapshot, status
+from harness_lib.system.git import locks, restore, snapshot, status, trees
 from harness_lib.system.git.repository import Git
 from tests.system.git.gitrepo import LIMIT, World, disk, put, sh
 
@@ -125,8 +125,8 @@ def test_going_back_survives_being_killed_at_any_moment(template: World, kills: 
 def test_publishing_survives_being_killed_at_any_moment(template: World, kills: int) -> None:
     for n in range(30):
         put(template.top / f"t/{n}", f"work {n}\n" * 200)
-    tree = snapshot.without(template.git, snapshot.capture(template.git), ["b"])
-    commit = snapshot.commit(template.git, tree, [template.base], "work")
+    tree = trees.without(template.git, snapshot.capture(template.git), ["b"])
+    commit = trees.commit(template.git, tree, [template.base], "work")
     arguments = ("publish", commit, template.base, tree)
     measured = _copy(template, "measured")
     longest = _seconds(lambda: restore.move_head_and_index(measured.git, commit, template.base))
@@ -198,7 +198,7 @@ def test_whatever_an_attempt_did_the_work_tree_is_as_it_was_and_nothing_is_lost(
     assert world.go_back_from(made) == []
     assert disk(world.top) == at_first
     kept = {
-        world.git.run("cat-file", "blob", oid).stdout for _, oid in snapshot.entries(world.git, made).values()
+        world.git.run("cat-file", "blob", oid).stdout for _, oid in trees.entries(world.git, made).values()
     }
     assert {text for _, text in left.values()} <= kept
     assert status.changes(world.git).tracked == ()

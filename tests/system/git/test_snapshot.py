@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.system.git import snapshot, status
+from harness_lib.system.git import snapshot, status, trees
 from harness_lib.system.git.repository import Git, GitError
 from tests.system.git.gitrepo import LIMIT, NASTY, World, content, disk, put, sh
 
@@ -44,7 +44,7 @@ def test_a_capture_in_an_unborn_repository_and_of_an_empty_one(tmp_path: Path) -
     assert snapshot.capture(git, ("a",)) == git.empty_tree()
     put(tmp_path / "a", "x")
     put(tmp_path / "b", "y")
-    assert set(snapshot.entries(git, snapshot.capture(git, ("a",)))) == {"b"}
+    assert set(trees.entries(git, snapshot.capture(git, ("a",)))) == {"b"}
     assert git.head() is None
 
 
@@ -55,11 +55,11 @@ def test_ignored_files_are_left_out_unless_the_base_or_before_knows_them(world: 
     put(world.top / ".gitignore", "tracked.txt\nnotes\nsecret\n")
     put(world.top / "tracked.txt", "changed\n")
     put(world.top / "secret", "x")
-    assert set(snapshot.entries(world.git, snapshot.capture(world.git))) == {".gitignore", "dir/inner.txt"}
+    assert set(trees.entries(world.git, snapshot.capture(world.git))) == {".gitignore", "dir/inner.txt"}
     tree = snapshot.capture(world.git, base=world.base, before=world.before)
     kept = {".gitignore", "dir/inner.txt", "tracked.txt", "notes"}
     # What only a rule of the attempt's own hides is its work, too.
-    assert set(snapshot.entries(world.git, tree)) == {*kept, "secret"}
+    assert set(trees.entries(world.git, tree)) == {*kept, "secret"}
     assert content(world.git, tree)["tracked.txt"] == ("file", b"changed\n")
 
 
@@ -96,13 +96,13 @@ def test_files_marked_to_be_added_later_are_captured(world: World) -> None:
     put(world.top / "later", "x")
     sh(world.top, "add", "-N", "later")
     assert content(world.git, snapshot.capture(world.git))["later"] == ("file", b"x")
-    assert "later" not in snapshot.entries(world.git, snapshot.capture(world.git, ("later",)))
+    assert "later" not in trees.entries(world.git, snapshot.capture(world.git, ("later",)))
 
 
 def test_a_capture_does_not_mind_a_lock_of_the_index(world: World) -> None:
     put(world.top / ".git/index.lock", "")
     put(world.top / "new", "x")
-    assert "new" in snapshot.entries(world.git, snapshot.capture(world.git))
+    assert "new" in trees.entries(world.git, snapshot.capture(world.git))
 
 
 def test_a_change_in_the_same_tick_and_of_the_same_size_is_seen(world: World) -> None:
@@ -128,7 +128,7 @@ def test_a_nested_repository_and_a_submodule_are_commits_and_one_without_commit_
     sh(world.top, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(module.top), "sub")
     put(world.top / "sub/dirt", "x")
     put(world.top / "beside", "x")
-    entries = snapshot.entries(world.git, snapshot.capture(world.git))
+    entries = trees.entries(world.git, snapshot.capture(world.git))
     assert entries["nested"] == ("160000", inner.base)
     assert entries["sub"] == ("160000", module.base)
     assert "beside" in entries
@@ -143,7 +143,7 @@ def test_fifos_and_sockets_are_no_content(world: World) -> None:
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind("socket")
         put(world.top / "new", "x")
-        entries = snapshot.entries(world.git, snapshot.capture(world.git))
+        entries = trees.entries(world.git, snapshot.capture(world.git))
     assert "new" in entries
     assert not {"fifo", "socket"} & entries.keys()
 
@@ -152,7 +152,7 @@ def test_fifos_and_sockets_are_no_content(world: World) -> None:
 def test_an_unreadable_file_is_left_out_if_untracked_and_named_if_tracked(world: World) -> None:
     put(world.top / "untracked", "x").chmod(0)
     put(world.top / "new", "x")
-    assert set(snapshot.entries(world.git, snapshot.capture(world.git))) >= {"new", "tracked.txt"}
+    assert set(trees.entries(world.git, snapshot.capture(world.git))) >= {"new", "tracked.txt"}
     put(world.top / "tracked.txt", "changed").chmod(0)
     with pytest.raises(GitError, match=r"tracked\.txt"):
         snapshot.capture(world.git)
@@ -164,16 +164,16 @@ def test_a_split_index_and_a_sparse_checkout_are_captured_whole(world: World) ->
     sh(world.top, "update-index", "--split-index")
     sh(world.top, "sparse-checkout", "set", "dir")
     put(world.top / "dir/inner.txt", "changed\n")
-    entries = snapshot.entries(world.git, snapshot.capture(world.git, ("state.json",)))
+    entries = trees.entries(world.git, snapshot.capture(world.git, ("state.json",)))
     assert set(entries) == {"tracked.txt", "dir/inner.txt", "other/file"}
-    assert snapshot.difference(world.git, "HEAD", snapshot.capture(world.git)) == ("dir/inner.txt",)
+    assert trees.difference(world.git, "HEAD", snapshot.capture(world.git)) == ("dir/inner.txt",)
 
 
 def test_a_capture_in_a_linked_worktree_is_of_that_worktree(world: World) -> None:
     linked = world.linked().top
     put(linked / "new", "x")
-    assert "new" in snapshot.entries(world.git, snapshot.capture(Git.open(linked)))
-    assert "new" not in snapshot.entries(world.git, snapshot.capture(world.git))
+    assert "new" in trees.entries(world.git, snapshot.capture(Git.open(linked)))
+    assert "new" not in trees.entries(world.git, snapshot.capture(world.git))
 
 
 def test_a_scratch_directory_of_a_killed_process_is_swept_after_a_day(world: World) -> None:
@@ -209,24 +209,22 @@ def test_without_and_with_from_take_files_and_directories(world: World) -> None:
     put(world.top / "d/z", "2")
     (world.top / "d/x").unlink()
     new = snapshot.capture(world.git)
-    assert set(snapshot.entries(world.git, snapshot.without(world.git, new, ["d", NASTY[3], "nowhere"]))) == {
+    assert set(trees.entries(world.git, trees.without(world.git, new, ["d", NASTY[3], "nowhere"]))) == {
         "a",
         "dd/now a directory",
         "tracked.txt",
         "dir/inner.txt",
     }
-    assert snapshot.without(world.git, new, ["nowhere"]) == new
-    mixed = snapshot.entries(
-        world.git, snapshot.with_from(world.git, new, old, ["d", "dd", "dd/now a directory"])
-    )
+    assert trees.without(world.git, new, ["nowhere"]) == new
+    mixed = trees.entries(world.git, trees.with_from(world.git, new, old, ["d", "dd", "dd/now a directory"]))
     assert set(mixed) == {"a", "d/x", "d/y", "dd", NASTY[3], "tracked.txt", "dir/inner.txt"}
-    assert snapshot.with_from(world.git, new, old, set(snapshot.difference(world.git, new, old))) == old
+    assert trees.with_from(world.git, new, old, set(trees.difference(world.git, new, old))) == old
 
 
 def test_changed_says_what_it_was_and_what_it_is(world: World) -> None:
     put(world.top / "new", "x")
     (world.top / "tracked.txt").unlink()
-    facts = snapshot.changed(world.git, world.base, snapshot.capture(world.git))
+    facts = trees.changed(world.git, world.base, snapshot.capture(world.git))
     assert facts["new"][0] is None
     assert facts["tracked.txt"][1] is None
     assert set(facts) == {"new", "tracked.txt"}
@@ -243,7 +241,7 @@ def test_untracked_files_are_kept_byte_for_byte_and_read_back(world: World) -> N
     World.make(world.top / "nested")
     before = snapshot.capture_untracked(world.git, status.changes(world.git).untracked, LIMIT, LIMIT)
     assert before.unprotected == ("nested",)
-    commit = snapshot.commit(world.git, before.tree, [world.base], "before")
+    commit = trees.commit(world.git, before.tree, [world.base], "before")
     assert snapshot.read_untracked(world.git, commit) == before
     kept = {path.removeprefix("content/"): entry for path, entry in content(world.git, before.tree).items()}
     standing = disk(world.top)
@@ -275,7 +273,7 @@ def test_globs_find_tracked_untracked_and_ignored_files(world: World) -> None:
         put(world.top / name, "x")
 
     def paths(*globs: str, cwd: str | None = None, keep_out: tuple[str, ...] = ()) -> set[str]:
-        return set(snapshot.entries(world.git, snapshot.glob_tree(world.git, globs, cwd, keep_out)))
+        return set(trees.entries(world.git, snapshot.glob_tree(world.git, globs, cwd, keep_out)))
 
     assert paths("tests") == paths("tests/") == {"tests/a_test.py", "tests/deep/b_test.py", "tests/ignored"}
     assert paths("tests/*.py") == {"tests/a_test.py"}
@@ -296,13 +294,13 @@ def test_two_glob_trees_differ_exactly_if_a_file_does(world: World) -> None:
     (world.top / "dir/inner.txt").unlink()
     put(world.top / "dir/new", "x")
     second = snapshot.glob_tree(world.git, globs)
-    assert snapshot.difference(world.git, first, second) == ("dir/inner.txt", "dir/new", "tracked.txt")
+    assert trees.difference(world.git, first, second) == ("dir/inner.txt", "dir/new", "tracked.txt")
 
 
 def test_a_commit_names_its_parents_and_moves_nothing(world: World) -> None:
     tree = world.git.tree_of(world.base)
-    one = snapshot.commit(world.git, tree, [world.base], "one")
-    two = snapshot.commit(world.git, tree, [one, world.base], "-two\n\nwith a body")
+    one = trees.commit(world.git, tree, [world.base], "one")
+    two = trees.commit(world.git, tree, [one, world.base], "-two\n\nwith a body")
     assert sh(world.top, "rev-list", "--parents", "-1", two).split()[1:] == [one, world.base]
     assert world.git.head() == world.base
 

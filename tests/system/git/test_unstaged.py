@@ -1,4 +1,4 @@
-"""`unstaged` says what `changes` says of tracked files wherever the index is as HEAD, with one process."""
+"""What differs on disk is named, marked files too, and who resets the index is told whether anything does."""
 
 from __future__ import annotations
 
@@ -44,11 +44,10 @@ def test_it_names_what_differs_on_disk_and_who_resets_the_index_is_told_of_it(wo
     world.commit()
     WAYS[way](world.top)
     shown = world.status()
-    differing = status.unstaged(world.git)
-    assert set(differing) == set(status.changes(world.git).tracked)
+    differing = status.changes(world.git).tracked
     assert world.status() == shown, "a mark stays as it was"
     assert len(differing) == (way not in {"nothing", "only touched", "untracked", "marked alone"})
-    assert status.unstaged(world.git, differing) == ()
+    assert status.changes(world.git, differing).tracked == ()
     sh(world.top, "config", "reset.quiet", "true")
     assert restore.reset_index(world.git, "HEAD") == (way in {"nothing", "only touched", "untracked"})
 

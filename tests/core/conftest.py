@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.verbs.conftest import agent, make_project, project, with_git
+from tests.verbs.conftest import agent, make_project, one, project, with_git
 
-__all__ = ["agent", "make_project", "project", "with_git"]
+__all__ = ["agent", "make_project", "one", "project", "with_git"]

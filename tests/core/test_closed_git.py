@@ -40,12 +40,11 @@ def test_codex_is_told_how_it_must_be_started_and_not_held(closed: Project, agen
     assert closed.state["sessions"] == []
 
 
-def test_an_open_session_is_halted(project: Project, agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
-    agent.ok("add", "One", "--validate", "true")
-    agent.ok("start")
+def test_an_open_session_is_halted(project: Project, one: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+    one.ok("start")
     monkeypatch.setattr(atomic, "can_write", lambda _place: False)
 
-    agent.fails(7, "claim")
+    one.fails(7, "claim")
 
     assert project.state["sessions"][0]["halt"].startswith("ENV_SETUP")
 

@@ -34,19 +34,17 @@ def test_a_stop_killed_half_way_locks_nobody_out(project: Project, agent: Agent,
     assert next_one(verb).code == 0
 
 
-def test_a_tracked_list_that_git_puts_back_locks_nobody_out(project: Project, agent: Agent) -> None:
-    agent.ok("add", "One", "--validate", "true")
+def test_a_tracked_list_that_git_puts_back_locks_nobody_out(project: Project, one: Agent) -> None:
     project.git("add", "-f", "harness-tasks.json")
     project.commit_only("Share the list")
-    agent.ok("start")
+    one.ok("start")
     project.git("checkout", "-q", "harness-tasks.json")
 
     assert project.agent("other").ok("start")["session"] == 1
 
 
-def test_a_project_that_was_removed_and_made_again_locks_nobody_out(project: Project, agent: Agent) -> None:
-    agent.ok("add", "One", "--validate", "true")
-    agent.ok("start")
+def test_a_project_that_was_removed_and_made_again_locks_nobody_out(project: Project, one: Agent) -> None:
+    one.ok("start")
     shutil.rmtree(project.top)
     project.clock.hurry_after = project.top.parent
     again = projects.make(project.top, bare=True)

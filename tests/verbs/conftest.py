@@ -78,3 +78,10 @@ def _asked_once(command: Sequence[str], **how: Any) -> child.Answer:
 def agent(project: Project) -> Agent:
     """Return an agent at work in `project`."""
     return project.agent()
+
+
+@pytest.fixture
+def one(agent: Agent) -> Agent:
+    """Return an agent at work in `project`, on a list of the one task "One"."""
+    agent.ok("add", "One", "--validate", "true")
+    return agent

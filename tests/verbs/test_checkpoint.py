@@ -31,14 +31,13 @@ def test_a_step_that_is_none_is_a_wrong_argument(project: Project, agent: Agent)
     assert project.task()["checkpoints"] == []
 
 
-def test_only_of_a_held_task_and_who_holds_one_need_not_name_it(project: Project, agent: Agent) -> None:
-    agent.ok("add", "One", "--validate", "true")
+def test_only_of_a_held_task_and_who_holds_one_need_not_name_it(project: Project, one: Agent) -> None:
     for named in ((), ("task-001",), ("nothing",)):
-        agent.fails(2, "checkpoint", *named, "1/2", "x")
+        one.fails(2, "checkpoint", *named, "1/2", "x")
     assert project.task()["checkpoints"] == []
-    agent.ok("claim")
+    one.ok("claim")
 
-    agent.ok("checkpoint", "1/2", "half of it")
+    one.ok("checkpoint", "1/2", "half of it")
 
     assert project.task()["checkpoints"][0]["description"] == "half of it"
 

@@ -16,13 +16,6 @@ from tests.verbs.project import Agent, Project
 pytestmark = pytest.mark.usefixtures("asked_once")
 
 
-@pytest.fixture
-def one(agent: Agent) -> Agent:
-    """Return an agent at work on a list with one task."""
-    agent.ok("add", "One", "--validate", "true")
-    return agent
-
-
 def test_a_project_at_work_is_well(project: Project, one: Agent) -> None:
     one.ok("claim")
     said = one.ok("doctor")

@@ -71,12 +71,10 @@ def test_a_hostile_reason_stays_one_bounded_line(project: Project, begun: Agent)
     assert begun.ok("claim")["task"]["id"] == "task-001"
 
 
-def test_a_task_that_nobody_holds_cannot_fail(project: Project, agent: Agent) -> None:
-    agent.ok("add", "One", "--validate", "true")
-
-    agent.fails(2, "fail", "task-001", "--message", "x")
-    agent.fails(2, "release", "task-001")
-    agent.fails(2, "release")
+def test_a_task_that_nobody_holds_cannot_fail(project: Project, one: Agent) -> None:
+    one.fails(2, "fail", "task-001", "--message", "x")
+    one.fails(2, "release", "task-001")
+    one.fails(2, "release")
 
     assert project.task()["status"] == "pending"
 
@@ -95,11 +93,10 @@ def test_release_counts_nothing_and_keeps_the_work_of_each_time(project: Project
     assert [project.git("show", f"{ref}:new.txt") for ref in (first, second)] == ["half", "other"]
 
 
-def test_a_release_without_any_work_keeps_nothing(project: Project, agent: Agent) -> None:
-    agent.ok("add", "One", "--validate", "true")
-    agent.ok("claim")
+def test_a_release_without_any_work_keeps_nothing(project: Project, one: Agent) -> None:
+    one.ok("claim")
 
-    assert agent.ok("release")["rescue"] is None
+    assert one.ok("release")["rescue"] is None
     assert project.refs() == project.refs("refs/harness/before/") == []
 
 

@@ -19,13 +19,6 @@ def bare(make_project: Make) -> Project:
     return make_project(bare=True)
 
 
-@pytest.fixture
-def one(agent: Agent) -> Agent:
-    """Return an agent on a list of one task."""
-    agent.ok("add", "Something", "--validate", "true")
-    return agent
-
-
 def test_a_repository_without_a_commit_is_told_what_it_lacks(bare: Project) -> None:
     bare.git("checkout", "-q", "--orphan", "empty")
     said = bare.agent().ok("init")
@@ -150,7 +143,7 @@ def test_a_list_that_was_removed_is_restored_and_said_so(project: Project, one: 
 
     reply = one.ok("init")
 
-    assert [task["title"] for task in project.state["tasks"]] == ["Something"]
+    assert [task["title"] for task in project.state["tasks"]] == ["One"]
     assert "restored" in reply["message"]
     assert "harness init --start-over" in reply["message"]
     assert reply["next"] == "harness status"

@@ -4,19 +4,10 @@ from __future__ import annotations
 
 from datetime import datetime, timezone
 
-import pytest
-
 from harness_lib.core import quoting
 from harness_lib.state.filestore.answers import Answers
 from harness_lib.task import State, Task
 from tests.verbs.project import Agent, Project
-
-
-@pytest.fixture
-def one(agent: Agent) -> Agent:
-    """Return an agent on a list of one task."""
-    agent.ok("add", "One", "--validate", "true")
-    return agent
 
 
 def test_a_note_is_one_line_in_the_list_and_show_shows_it(project: Project, one: Agent) -> None:

@@ -24,13 +24,12 @@ def test_two_agents_at_once_are_a_mistake_of_who_typed_them(project: Project, ag
     assert not project.state["sessions"]
 
 
-def test_where_there_is_no_agent_nothing_is_fetched_to_find_that_out(agent: Agent, tmp_path: Path) -> None:
+def test_where_there_is_no_agent_nothing_is_fetched_to_find_that_out(one: Agent, tmp_path: Path) -> None:
     """Ours was never used here and has no key: asking it would fetch its packages first."""
-    agent.ok("add", "One", "--validate", "true")
     home = tmp_path / "home of harness"
     home.mkdir(mode=0o700)
 
-    error = agent.fails(7, "run", HARNESS_HOME=str(home), PATH="/usr/bin:/bin")["error"]
+    error = one.fails(7, "run", HARNESS_HOME=str(home), PATH="/usr/bin:/bin")["error"]
 
     assert "give hs a key" in error["hint"]
     assert not list(home.glob("env-*"))

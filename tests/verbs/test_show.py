@@ -113,8 +113,7 @@ def test_a_commit_that_git_has_lost_is_not_here_any_more(project: Project, agent
     assert f"its commit {lost[:12]} is not here any more" in agent.ok("show", "1")["message"]
 
 
-def test_the_number_of_a_task_is_its_name_everywhere(agent: Agent) -> None:
-    agent.ok("add", "One", "--validate", "true")
+def test_the_number_of_a_task_is_its_name_everywhere(one: Agent) -> None:
     for verb in (
         ("edit", "1", "--title", "Other"),
         ("claim", "1"),
@@ -122,8 +121,8 @@ def test_the_number_of_a_task_is_its_name_everywhere(agent: Agent) -> None:
         ("retry", "1"),
         ("remove", "1"),
     ):
-        agent.ok(*verb)
-        agent.fails(2, "show", "7")
+        one.ok(*verb)
+        one.fails(2, "show", "7")
 
 
 def test_what_is_typed_next_helps_the_task_that_is_shown(agent: Agent) -> None:

@@ -2,17 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from harness_lib.system.place import session_notes
 from tests.verbs.project import Agent, Project, begin
-
-
-@pytest.fixture
-def one(agent: Agent) -> Agent:
-    """Return an agent on a list of one task."""
-    agent.ok("add", "One", "--validate", "true")
-    return agent
 
 
 def test_a_session_is_numbered_counted_and_logged(project: Project, one: Agent) -> None:

@@ -21,10 +21,9 @@ def test_an_empty_list_is_done_whoever_asks(project: Project, agent: Agent) -> N
     assert len(project.grep(" STATS ")) == 2
 
 
-def test_a_finished_list_is_exit_9_and_not_5_for_a_second_owner(project: Project, agent: Agent) -> None:
+def test_a_finished_list_is_exit_9_and_not_5_for_a_second_owner(project: Project, one: Agent) -> None:
     """State first, then eligibility, then the session."""
-    agent.ok("add", "One", "--validate", "true")
-    agent.ok("start")
+    one.ok("start")
     project.without_proofs()
     project.edit_task(status="completed")
 
@@ -57,13 +56,12 @@ def test_what_is_blocked_and_a_ring_are_recorded_with_their_reason(project: Proj
 # -- limits
 
 
-def test_zero_or_absent_is_no_limit(project: Project, agent: Agent) -> None:
-    agent.ok("add", "One", "--validate", "true")
+def test_zero_or_absent_is_no_limit(project: Project, one: Agent) -> None:
     for limits in ({"max_sessions": 0, "max_tasks_per_session": 0}, {}):
         project.edit(session_count=99999, session_config={"concurrency_mode": "exclusive", **limits})
 
-        agent.ok("start")
-        agent.ok("stop")
+        one.ok("start")
+        one.ok("stop")
 
 
 def test_a_session_ends_after_so_many_attempts_failed_ones_count(project: Project, agent: Agent) -> None:

@@ -11,13 +11,6 @@ from tests.verbs.conftest import Make
 from tests.verbs.project import Agent, Project
 
 
-@pytest.fixture
-def one(agent: Agent) -> Agent:
-    """Return an agent on a list of one task."""
-    agent.ok("add", "One", "--validate", "true")
-    return agent
-
-
 def test_the_bar_is_full_only_when_all_is_done(project: Project, agent: Agent) -> None:
     for done, bar in ((0, 0), (1, 6), (2, 13), (3, 20)):
         project.write(*({"id": f"t{n}", "status": "completed" if n < done else "pending"} for n in range(3)))

@@ -66,12 +66,11 @@ def test_a_hundred_failures_are_told_in_a_few_lines(project: Project, agent: Age
     assert len(said["results"]) == 20
 
 
-def test_what_is_meant_must_be_said_whole(agent: Agent) -> None:
-    agent.ok("add", "One", "--validate", "true")
-    agent.fails(2, "validate")
-    agent.fails(2, "validate", "task-001", "--all")
+def test_what_is_meant_must_be_said_whole(one: Agent) -> None:
+    one.fails(2, "validate")
+    one.fails(2, "validate", "task-001", "--all")
     for words in ("--committed", "task-001 --committed", "--range A..B"):
-        assert FINAL in agent.fails(2, "validate", *words.split())["error"]["hint"]
+        assert FINAL in one.fails(2, "validate", *words.split())["error"]["hint"]
 
 
 # -- the final check of a list, in projects of several languages

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.verbs.conftest import agent, make_project, project
+from tests.verbs.conftest import agent, make_project, one, project
 
-__all__ = ["agent", "make_project", "project"]
+__all__ = ["agent", "make_project", "one", "project"]

@@ -35,7 +35,7 @@ sys.exit(main(sys.argv[4:]))
 
 def with_fault(agent: Agent, number: str, pattern: str, *argv: str, after: int = 1) -> Said:
     """Type `harness ARGV` where opening what matches `pattern` for writing fails with errno `number`."""
-    return _run(agent, [sys.executable, "-c", FAULT, number, pattern, str(after), *argv])
+    return run(agent, [sys.executable, "-c", FAULT, number, pattern, str(after), *argv])
 
 
 def as_nobody(agent: Agent, *argv: str, **env: str) -> Said:
@@ -70,10 +70,11 @@ def as_nobody(agent: Agent, *argv: str, **env: str) -> Said:
 
 def in_python(agent: Agent, code: str) -> Said:
     """Run `code` as that agent, in an interpreter of its own."""
-    return _run(agent, [sys.executable, "-c", code])
+    return run(agent, [sys.executable, "-c", code])
 
 
-def _run(agent: Agent, argv: list[str]) -> Said:
+def run(agent: Agent, argv: list[str]) -> Said:
+    """Run a command as that agent."""
     identity = {"HARNESS_WORKER_ID": agent.name, "CLAUDE_PID": str(agent.process.pid)}
     done = subprocess.run(
         argv,

@@ -52,12 +52,20 @@ CONTRACT: dict[str, tuple[Any, tuple[str, ...]]] = {
     "ten megabytes of title": (tasks(task(title="x" * 10_000_000)), ("tasks[0].title", "1000")),
     "no such moment": (tasks(task(completed_at="yesterday")), ("tasks[0].completed_at", "moment")),
     "no such mode": ({"tasks": [], "session_config": {"concurrency_mode": "all"}}, ("concurrency_mode",)),
+    "five hundred problems": (tasks(*[{"id": f"t{n}"} for n in range(500)]), ("[9].status", "480 more")),
+    "depth": ('{"tasks": ' + "[" * 100_000 + "]" * 100_000 + "}", ("deep",)),
+    # Nobody knows which of the two was meant.
+    "a key twice": (
+        '{"tasks": [{"id": "a", "status": "completed", "status": "pending"}]}',
+        ("tasks[0].status: stands 2 times; only one",),
+    ),
 }
 
 
 @pytest.mark.parametrize(("document", "words"), CONTRACT.values(), ids=CONTRACT.keys())
 def test_a_bad_list_is_config(project: Project, agent: Agent, document: Any, words: tuple[str, ...]) -> None:
-    project.file.write_text(json.dumps(document), encoding="utf-8")
+    text = document if isinstance(document, str) else json.dumps(document)
+    project.file.write_text(text, encoding="utf-8")
     before, log = project.file.read_bytes(), project.log
 
     for verb in VERBS[:4]:
@@ -70,34 +78,6 @@ def test_a_bad_list_is_config(project: Project, agent: Agent, document: Any, wor
         assert error["hint"]
     assert project.file.read_bytes() == before
     assert project.log == log
-
-
-def test_a_key_that_stands_twice_is_config_as_nobody_knows_it(project: Project, agent: Agent) -> None:
-    text = '{"tasks": [{"id": "a", "status": "completed", "status": "pending"}]}'
-    project.file.write_text(text, encoding="utf-8")
-
-    for verb in VERBS[:4]:
-        error = agent.fails(3, *verb)["error"]
-
-        assert "harness-tasks.json: tasks[0].status: stands 2 times; only one" in error["message"]
-    assert [each["path"] for each in agent.fails(1, "check")["problems"]] == ["tasks[0].status"]
-    assert project.file.read_text(encoding="utf-8") == text
-
-
-def test_all_problems_are_told_at_once_but_not_without_end(project: Project, agent: Agent) -> None:
-    project.file.write_text(json.dumps(tasks(*[{"id": f"t{n}"} for n in range(500)])), encoding="utf-8")
-
-    message = agent.fails(3, "claim")["error"]["message"]
-
-    assert "tasks[0].status" in message
-    assert "tasks[9].status" in message
-    assert "480 more problems" in message
-
-
-def test_depth_is_no_crash(project: Project, agent: Agent) -> None:
-    project.file.write_text('{"tasks": ' + "[" * 100_000 + "]" * 100_000 + "}", encoding="utf-8")
-
-    assert "deep" in agent.fails(3, "claim")["error"]["message"]
 
 
 # -- not JSON: the only case in which an older list takes its place
@@ -149,11 +129,10 @@ def test_a_rollback_keeps_the_broken_one_too(project: Project, agent: Agent) -> 
 
 
 @pytest.mark.parametrize("options", [(), ("--json",)], ids=["text", "json"])
-def test_a_command_that_fails_says_both(project: Project, agent: Agent, options: tuple[str, ...]) -> None:
-    agent.ok("add", "One", "--validate", "true")
+def test_a_command_that_fails_says_both(project: Project, one: Agent, options: tuple[str, ...]) -> None:
     project.file.write_bytes(b"{")
 
-    said = agent("retry", "nobody", *options)
+    said = one("retry", "nobody", *options)
 
     assert said.code == 2
     if options:
@@ -165,11 +144,10 @@ def test_a_command_that_fails_says_both(project: Project, agent: Agent, options:
         assert "USAGE: " in said.err.splitlines()[-2]
 
 
-def test_a_list_that_is_gone_is_restored(project: Project, agent: Agent) -> None:
-    agent.ok("add", "One", "--validate", "true")
+def test_a_list_that_is_gone_is_restored(project: Project, one: Agent) -> None:
     project.file.unlink()
 
-    agent.ok("claim")
+    one.ok("claim")
 
     assert project.task()["status"] == "in_progress"
 
@@ -181,12 +159,11 @@ def lose_everything(project: Project) -> None:
 
 
 @pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb[0])
-def test_nothing_good_left_is_exit_4(project: Project, agent: Agent, verb: tuple[str, ...]) -> None:
-    agent.ok("add", "One", "--validate", "true")
+def test_nothing_good_left_is_exit_4(project: Project, one: Agent, verb: tuple[str, ...]) -> None:
     lose_everything(project)
     project.file.write_bytes(b'{"tasks": [')
 
-    error = agent.fails(4, *verb)["error"]
+    error = one.fails(4, *verb)["error"]
 
     assert "harness-tasks.json" in error["message"]
     assert project.file.read_bytes() == b'{"tasks": ['
@@ -194,14 +171,13 @@ def test_nothing_good_left_is_exit_4(project: Project, agent: Agent, verb: tuple
     assert len(said) == (verb != ("status",)), "looking at it writes nothing at all"
 
 
-def test_from_the_backup_of_the_prose(project: Project, agent: Agent) -> None:
-    agent.ok("add", "One", "--validate", "true")
+def test_from_the_backup_of_the_prose(project: Project, one: Agent) -> None:
     good = project.file.read_bytes()
     lose_everything(project)
     project.put("harness-tasks.json.bak", good)
     project.file.write_bytes(b"")
 
-    agent.ok("claim")
+    one.ok("claim")
 
     assert project.task()["title"] == "One"
     assert project.grep("WARN", "restored from harness-tasks.json.bak")

@@ -66,22 +66,20 @@ def test_no_list_anywhere_is_a_wrong_command_with_the_way_to_one(make_project: M
         assert "harness init" in agent.fails(2, *verb)["error"]["hint"]
 
 
-def test_a_working_directory_that_is_gone(project: Project, agent: Agent) -> None:
-    agent.ok("add", "One", "--validate", "true")
+def test_a_working_directory_that_is_gone(project: Project, one: Agent) -> None:
     gone = project.top / "gone"
     gone.mkdir()
-    agent.cwd = gone
+    one.cwd = gone
     start = "from harness_lib.cli.main import main; sys.exit(main(['claim']))"
 
-    said = in_python(agent, f"import os, sys; os.rmdir(os.getcwd()); {start}")
+    said = in_python(one, f"import os, sys; os.rmdir(os.getcwd()); {start}")
 
     assert said.code == 7, said.text
     assert "no longer exists" in said.err
 
 
 @pytest.mark.parametrize("name", ["harness-tasks.json", ".harness"])
-def test_something_else_in_the_place_of_ours_is_env_setup(project: Project, agent: Agent, name: str) -> None:
-    agent.ok("add", "One", "--validate", "true")
+def test_something_else_in_the_place_of_ours_is_env_setup(project: Project, one: Agent, name: str) -> None:
     place = project.top / name
     shutil.rmtree(place) if place.is_dir() else place.unlink()
     if name == ".harness":
@@ -90,7 +88,7 @@ def test_something_else_in_the_place_of_ours_is_env_setup(project: Project, agen
         place.mkdir()
         (place / "mine.txt").write_text("mine\n", encoding="utf-8")
 
-    error = agent.fails(7, "claim")["error"]
+    error = one.fails(7, "claim")["error"]
 
     assert name in error["message"]
     assert place.exists()
@@ -98,23 +96,13 @@ def test_something_else_in_the_place_of_ours_is_env_setup(project: Project, agen
 
 
 @pytest.mark.parametrize("kind", ["directory", "fifo"])
-def test_a_log_that_is_no_file_costs_only_the_log(project: Project, agent: Agent, kind: str) -> None:
-    agent.ok("add", "One", "--validate", "true")
+def test_a_log_that_is_no_file_costs_only_the_log(project: Project, one: Agent, kind: str) -> None:
     log = project.top / "harness-progress.txt"
     log.unlink()
     log.mkdir() if kind == "directory" else os.mkfifo(log)
 
-    reply = agent.ok("claim")
+    reply = one.ok("claim")
 
     assert project.task()["status"] == "in_progress"
     assert any("log" in warning for warning in reply["warnings"])
     log.rmdir() if kind == "directory" else log.unlink()
-
-
-def test_a_private_list_stays_private(project: Project, agent: Agent) -> None:
-    project.file.chmod(0o600)
-
-    agent.ok("add", "One", "--validate", "true")
-
-    for path in (project.file, project.top / "harness-tasks.json.bak"):
-        assert path.stat().st_mode & 0o777 == 0o600

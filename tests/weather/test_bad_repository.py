@@ -14,23 +14,20 @@ from tests.verbs.project import Agent, Project, begin
 # -- no git, or hardly any
 
 
-def test_a_repository_that_is_gone_is_env_setup(project: Project, agent: Agent) -> None:
-    agent.ok("add", "One", "--validate", "true")
+def test_a_repository_that_is_gone_is_env_setup(project: Project, one: Agent) -> None:
     shutil.rmtree(project.top / ".git")
     before = project.state["tasks"]
 
     for verb in ("start", "claim"):
-        error = agent.fails(7, verb)["error"]
+        error = one.fails(7, verb)["error"]
         assert str(project.top) in error["message"]
         assert error["hint"]
-    agent.ok("status")
+    one.ok("status")
     assert project.state["tasks"] == before
 
 
-def test_without_the_program_git(project: Project, agent: Agent, tmp_path: Path) -> None:
-    agent.ok("add", "One", "--validate", "true")
-
-    error = agent.fails(7, "claim", PATH=str(tmp_path / "nothing"))["error"]
+def test_without_the_program_git(project: Project, one: Agent, tmp_path: Path) -> None:
+    error = one.fails(7, "claim", PATH=str(tmp_path / "nothing"))["error"]
 
     assert "git is not installed" in error["message"]
     assert project.task()["status"] == "pending"

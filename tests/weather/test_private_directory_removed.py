@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
 
-from tests.conftest import CHECKOUT
 from tests.runs.conftest import make_workshop, workshop
 from tests.runs.workshop import COMMAND, Workshop
 from tests.verbs.project import Agent, Project, Said
+from tests.weather import faulty
 
 __all__ = ["make_workshop", "workshop"]
 
@@ -20,16 +19,7 @@ def _vanishing(top: Path, moments: Path, *argv: str) -> list[str]:
 
 
 def _type(agent: Agent, moments: Path, *argv: str) -> Said:
-    identity = {"HARNESS_WORKER_ID": agent.name, "CLAUDE_PID": str(agent.process.pid)}
-    done = subprocess.run(
-        _vanishing(agent.cwd, moments, "harness", *argv, "--json"),
-        cwd=agent.cwd,
-        env={**os.environ, "PYTHONPATH": str(CHECKOUT), **identity},
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-    )
-    return Said(done.returncode, done.stdout, done.stderr)
+    return faulty.run(agent, _vanishing(agent.cwd, moments, "harness", *argv, "--json"))
 
 
 def test_no_verb_fails_because_the_directory_goes(project: Project, agent: Agent, tmp_path: Path) -> None:

@@ -91,9 +91,11 @@ def at_end_of(ctx: Context, commit: str) -> Iterator[Context]:
     Raises what `run` does.
     """
     with _place(ctx) as place:
-        with recheck.clean_checkout(ctx, place.slot(0), commit) as clean:
+        # Beside the checkout that a final check may have left for its next slice.
+        with recheck.clean_checkout(ctx, place.slot(1), commit) as clean:
             yield clean
-        worktree_slots.drop_checks(ctx, place)
+        if not (place.path / MADE).exists():
+            worktree_slots.drop_checks(ctx, place)
 
 
 def beside(ctx: Context, commit: str) -> AbstractContextManager[Context]:

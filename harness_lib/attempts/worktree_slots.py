@@ -345,7 +345,8 @@ def _occupied(ctx: Context) -> set[str]:
 
 def drop_checks(ctx: Context, place: Place) -> None:
     """Remove the checkout of a final check: what checks leave behind is nobody's work."""
-    clones.remove(ctx.git, place.slot(0))
+    for number in place.numbers():
+        clones.remove(ctx.git, place.slot(number))
     tree_ops.remove(place.path)
 
 

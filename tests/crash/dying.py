@@ -18,6 +18,7 @@ Note = dict[str, Any]
 KILLED = -9
 VERBS_TO_THE_END = 12
 FINE = {0, 1, 2, 9}
+REFUSED = 8
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class Scenario:
     """What stands when the verb is typed, and what may be true after its death and the recovery.
 
     `prepare` makes the project; `lives`: the agent whose session is open types the verb, else a new one does.
-    `every`: only each so-manieth point is died at, unless all are asked for.
+    `every`: only each so-manieth point is died at, unless all are asked for. `held`: a person may be asked.
     """
 
     name: str
@@ -47,6 +48,11 @@ class Scenario:
     expect: Callable[[World], None]
     lives: bool = True
     every: int = 1
+    held: bool = False
+
+    @property
+    def fine(self) -> set[int]:
+        return {*FINE, *([REFUSED] if self.held else [])}
 
     def __str__(self) -> str:
         return self.name
@@ -63,7 +69,7 @@ def effects_of(scenario: Scenario, world: World, template: Path) -> list[Note]:
     with world.agent() as agent:
         world.load(template, agent if scenario.lives else None)
         answer = agent.type(*scenario.verb.split(), noting=True)
-    assert answer.code in FINE, answer
+    assert answer.code in scenario.fine, answer
     return answer.noted
 
 
@@ -98,33 +104,31 @@ def die(scenario: Scenario, world: World, agent: Agent, point: Point) -> None:
 
 def same_worker(scenario: Scenario, world: World, agent: Agent) -> Agent:
     """Let the agent be dead, too, and another one of the same name come."""
-    del scenario
     agent.end()
-    return _starts(world.agent())
+    return _starts(scenario, world.agent())
 
 
 def other_worker(scenario: Scenario, world: World, agent: Agent) -> Agent:
     """Let the agent be dead, too, and somebody else come, when it is known that it has not."""
-    del scenario
     agent.end()
     world.let_leases_end()
-    return _starts(world.agent(OTHER_WORKER))
+    return _starts(scenario, world.agent(OTHER_WORKER))
 
 
 def living_agent(scenario: Scenario, world: World, agent: Agent) -> Agent:
     """Only the command died; its agent types it again, and `recover` where the answer says so."""
     del world
     answer = agent.type(*scenario.verb.split())
-    assert answer.code in FINE, f"typed again, it ended with {answer.code}: {answer.out}{answer.err}"
+    assert answer.code in scenario.fine, f"typed again, it ended with {answer.code}: {answer.out}{answer.err}"
     if "harness recover" in answer.err:
         answer = agent.type("recover")
         assert answer.code in FINE, f"recover ended with {answer.code}: {answer.out}{answer.err}"
     return agent
 
 
-def _starts(agent: Agent) -> Agent:
+def _starts(scenario: Scenario, agent: Agent) -> Agent:
     answer = agent.type("start")
-    assert answer.code in FINE, f"start ended with {answer.code}: {answer.out}{answer.err}"
+    assert answer.code in scenario.fine, f"start ended with {answer.code}: {answer.out}{answer.err}"
     return agent
 
 
@@ -164,7 +168,7 @@ def survive(
         started = survivor is not living_agent
         invariants.check_always(world, torn=torn, started=started)
         scenario.expect(world)
-        if to_the_end:
+        if to_the_end and not scenario.held:
             work_to_the_end(world, agent)
             invariants.check_always(world, torn=torn, started=started)
             invariants.no_git_lock_is_left(world)

@@ -6,7 +6,10 @@ from tests.crash import contents, invariants
 from tests.crash.contents import FAILS, PASSES
 from tests.crash.driver import DIED
 from tests.crash.dying import Scenario
-from tests.crash.world import World
+from tests.crash.world import TASK, World
+
+JUDGE = "tests/judge.sh"
+JUDGED = f"echo checked >> touched-by-check.txt; sh {JUDGE}"
 
 
 def _idle(_world: World) -> None:
@@ -66,6 +69,52 @@ def _half_committed(world: World) -> None:
     _dies(world, "finish", "run git reset --no-quiet OID -- :/")
 
 
+def _judged_twice(world: World) -> None:
+    """Let an attempt pass its check only because it has changed the judge."""
+    world.put({JUDGE: b"test -f solved\n"})
+    world.git("add", JUDGE)
+    world.git("commit", "-q", "-m", "A judge")
+    _with_a_judge(world)
+
+
+def _with_a_judge(world: World) -> None:
+    """Let an attempt write a judge that never fails, whether the base had one or not."""
+    with world.agent() as agent:
+        answer = agent.type("edit", TASK, "--protect", "auto")
+        assert answer.code == 0, answer
+    world.base = world.git("rev-parse", "HEAD").strip()
+    world.lasting = world.facts()
+    _attempted(world)
+    world.put({JUDGE: b"true\n"})
+
+
+def _waits_for_a_person(world: World) -> None:
+    """Never completed: it goes back to its agent once, and then a person is asked."""
+    task = invariants.the_task(world)
+    assert (task.status, task.attempts) == ("in_progress", 0), task
+    assert task.halt_kind == ("JUDGES" if task.halt else None), task
+    assert set(task.sent_back) <= {"judges"}, task
+    assert not task.halt or task.sent_back, "a person is asked before the agent was told"
+    _stands_uncommitted(world)
+
+
+def _told_before_it_is_completed(world: World) -> None:
+    """Not completed without the trial of its new test on the base, and the word about it."""
+    task = invariants.the_task(world)
+    if task.status == "completed":
+        log = world.path("harness-progress.txt").read_text(encoding="utf-8")
+        assert "your tests pass without your change" in log
+        assert any("adds tests that pass without its work" in each for each in task.look_at), task
+        return
+    assert (task.status, task.attempts) == ("in_progress", 0), task
+    _stands_uncommitted(world)
+
+
+def _stands_uncommitted(world: World) -> None:
+    assert world.git("rev-list", f"{world.base}..HEAD").split() == world.own_commits
+    invariants.holds(world, {JUDGE: b"true\n"})
+
+
 def _released_or_goes_on(world: World) -> None:
     if invariants.the_task(world).status == "pending":
         invariants.rolled_back(world, status="pending", attempts=0)
@@ -105,6 +154,16 @@ SCENARIOS = (
     ),
     Scenario("shared: a finish that fails", "finish", FAILS, _shared_attempt, _failed_or_goes_on, every=10),
     Scenario("shared: a claim", "claim", FAILS, _shared, _nothing_lost, every=6),
+    Scenario("judged twice", "finish", JUDGED, _judged_twice, _waits_for_a_person, every=2, held=True),
+    Scenario(
+        "tried without its work",
+        "finish",
+        JUDGED,
+        _with_a_judge,
+        _told_before_it_is_completed,
+        every=2,
+        held=True,
+    ),
     # The second death in a row; the first one is part of what was prepared.
     Scenario("rollback again", "recover", FAILS, _rollback_begun, invariants.rolled_back, every=4),
     Scenario("rest of a rollback", "start", FAILS, _half_back, invariants.rolled_back, lives=False, every=5),

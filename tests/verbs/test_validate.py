@@ -168,6 +168,27 @@ def test_it_works_in_slices_to_its_end(begun: Project, agent: Agent, monkeypatch
     assert (second["ran"], second["left"], second["stop"]) == (1, 0, {"reason": "done"})
 
 
+@pytest.mark.usefixtures("begun")
+def test_the_checkout_of_a_slice_outlives_another_one_beside_it(
+    agent: Agent, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Its set-up may take as long as a slice; the second judgement uses a checkout of its own, too."""
+    agent.ok("finish")
+    monkeypatch.setattr(committed, "SLICE_SECONDS", 1.5)
+    agent.clock = Stepping()
+    agent.env = {**agent.env, "HARNESS_HOME": str(tmp_path / "home")}
+    agent.ok("validate", "--all", "--committed")
+    (made,) = tmp_path.rglob(committed.MADE)
+    checkout = (made.parent / "0").stat().st_ino
+
+    agent.ok("validate", "--committed", "--range", "HEAD~1..HEAD")
+
+    assert (made.parent / "0").stat().st_ino == checkout
+    assert not (made.parent / "1").exists()
+    agent.ok("validate", "--all", "--committed")
+    assert not made.parent.exists()
+
+
 @pytest.mark.parametrize("kind", [PYTHON, NODE, C], ids=["python", "node", "c"])
 def test_what_a_later_task_broke_is_red_and_is_done_again(project: Project, agent: Agent, kind: Kind) -> None:
     if shutil.which(kind.needs) is None:

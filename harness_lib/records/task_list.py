@@ -148,3 +148,8 @@ class State(NamedTuple):
     def find(self, task_id: str) -> Task | None:
         """Return the task called `task_id`, or None."""
         return next((task for task in self.tasks if task.id == task_id), None)
+
+    def changed_since(self, old: "State") -> list[int]:
+        """Return the places of the tasks that `old` has not, or others in their place."""
+        known = set(map(id, old.tasks))
+        return [place for place, task in enumerate(self.tasks) if id(task) not in known]

@@ -46,7 +46,7 @@ def is_red(task: Task) -> bool:
 
 def red(tasks: Iterable[Task]) -> list[Task]:
     """Return those of `tasks` that are red."""
-    return [task for task in tasks if is_red(task)]
+    return [task for task in tasks if task.recheck is not None and is_red(task)]
 
 
 def unknown(tasks: Iterable[Task], is_there: IsThere) -> list[Task]:

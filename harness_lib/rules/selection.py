@@ -31,8 +31,14 @@ class Why(NamedTuple):
 
 def eligible(state: State) -> Iterator[Task]:
     """Return the tasks that may be claimed, in the order of the list."""
-    completed = {task.id for task in state.tasks if task.is_done}
-    return (task for task in state.tasks if _is_open(task) and completed.issuperset(task.depends_on))
+    completed = {task.id for task in state.tasks if task.status == "completed" and task.is_done}
+    return (
+        task
+        for task in state.tasks
+        if (task.status == "pending" or (task.status == "failed" and not is_permanent(task)))
+        and task.halt is None
+        and completed.issuperset(task.depends_on)
+    )
 
 
 def ranked(state: State) -> list[Task]:
@@ -45,8 +51,11 @@ def ranked(state: State) -> list[Task]:
 
 
 def pick(state: State) -> Task | None:
-    """Return the first of `ranked`, without sorting the rest; None if no task may be claimed."""
-    return min(eligible(state), key=_rank, default=None)
+    """Return the first of `ranked`, without ranking the rest; None if no task may be claimed."""
+    open_ones = list(eligible(state))
+    highest = min([task.priority for task in open_ones if task.status == "pending"], default=None)
+    first = {task.id: task for task in open_ones if task.status == "pending" and task.priority == highest}
+    return first[min(first, key=graph.id_key)] if first else min(open_ones, key=_rank, default=None)
 
 
 def interesting(state: State) -> list[Task]:
@@ -82,13 +91,6 @@ def why(state: State, task_id: str, now: datetime) -> Why:
     if against:
         return Why(eligible=False, reasons=against)
     return Why(eligible=True, reasons=(_place(state, task),))
-
-
-def _is_open(task: Task) -> bool:
-    """Return True if nothing in the task itself speaks against it."""
-    if task.halt is not None:
-        return False
-    return task.status == "pending" or (task.status == "failed" and not is_permanent(task))
 
 
 def _rank(task: Task) -> Rank:
@@ -138,11 +140,12 @@ def _missing(task_id: str, task: Task | None) -> Iterator[str]:
 
 
 def _place(state: State, task: Task) -> str:
+    kind = f"retry, attempts {_used(task)}" if task.status == "failed" else "pending"
+    first = pick(state)
+    if first is not None and first.id == task.id:
+        return f"next: {kind}, {task.priority}"
     order = ranked(state)
     place = next(number for number, other in enumerate(order, 1) if other.id == task.id)
-    kind = f"retry, attempts {_used(task)}" if task.status == "failed" else "pending"
-    if place == 1:
-        return f"next: {kind}, {task.priority}"
     return f"number {place} of {len(order)} to claim ({kind}, {task.priority}); next is {order[0].id}"
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import NamedTuple
 
 from harness_lib.rules.failures import is_permanent
-from harness_lib.rules.rechecks import is_red
+from harness_lib.rules.rechecks import red
 from harness_lib.task import State, Status, Task
 
 
@@ -35,21 +35,24 @@ class Counts(NamedTuple):
 
 def count(state: State) -> Counts:
     """Return the numbers of `state`."""
-    by_status = Counter(_status(task) for task in state.tasks)
-    permanent = {task.id for task in state.tasks if is_permanent(task)}
-    pending = (task for task in state.tasks if _status(task) == "pending")
+    # Every change counts the whole list: only tasks for which it matters are asked more than one field.
+    tasks = state.tasks
+    by_status = Counter([task.status for task in tasks])
+    doubted = sum([task.unproven and task.status == "completed" for task in tasks])
+    permanent = {task.id for task in tasks if task.status == "failed" and is_permanent(task)}
+    waiting = [task for task in tasks if permanent and _status(task) == "pending"]
     return Counts(
-        total=len(state.tasks),
-        completed=by_status["completed"],
+        total=len(tasks),
+        completed=by_status["completed"] - doubted,
         failed=by_status["failed"],
-        pending=by_status["pending"],
+        pending=by_status["pending"] + doubted,
         in_progress=by_status["in_progress"],
-        blocked=sum(not permanent.isdisjoint(task.depends_on) for task in pending),
-        attempts=state.attempts_reset + sum(task.attempts for task in state.tasks),
-        checkpoints=sum(len(task.checkpoints) for task in state.tasks),
+        blocked=sum(not permanent.isdisjoint(task.depends_on) for task in waiting),
+        attempts=state.attempts_reset + sum([task.attempts for task in tasks]),
+        checkpoints=sum([len(task.checkpoints) for task in tasks]),
         retryable=by_status["failed"] - len(permanent),
         permanent=len(permanent),
-        red=sum(map(is_red, state.tasks)),
+        red=len(red(tasks)),
     )
 
 

@@ -17,14 +17,13 @@ def no_work(state: State) -> StopReason | None:
     act on a halted task first; `blocked`: what is left has failed for good or depends on such a task;
     `recheck_failed`: `done` or `blocked`, but a completed task is red.
     """
-    is_red = any(map(rechecks.is_red, state.tasks))
     if all(task.is_done for task in state.tasks):
-        return "recheck_failed" if is_red else "done"
+        return "recheck_failed" if rechecks.red(state.tasks) else "done"
     if any(True for _ in selection.eligible(state)) or any(map(_is_doubted, state.tasks)):
         return None
     if any(_is_awaited(task) for task in state.tasks):
         return "waiting"
-    return "recheck_failed" if is_red else "blocked"
+    return "recheck_failed" if rechecks.red(state.tasks) else "blocked"
 
 
 def awaits_person(state: State) -> bool:
@@ -57,7 +56,7 @@ def holds_agents(state: State) -> bool:
     """Return whether hooks hold agents: while work remains, a task is red, or a final check is left."""
     if work_remains(state) or any(session.final_check for session in state.sessions or ()):
         return True
-    return any(map(rechecks.is_red, state.tasks))
+    return bool(rechecks.red(state.tasks))
 
 
 def _is_doubted(task: Task) -> bool:

@@ -25,6 +25,7 @@ from harness_lib.state.record.writing import (
     encode_shell,
     encode_task,
     render,
+    task_texts,
 )
 from harness_lib.task import Session, State, Task
 
@@ -46,6 +47,7 @@ __all__ = [
     "session_problems",
     "shell_problems",
     "task_problems",
+    "task_texts",
 ]
 
 LISTED = 20

@@ -23,9 +23,10 @@ def sealed(state: State, old: State) -> State:
     """
     if state.sessions is None and not state.proofs:
         return state
-    known = {id(task) for task in old.tasks} if old.proofs else set()
-    tasks = tuple([task if id(task) in known else _sealed(task) for task in state.tasks])
-    return state._replace(tasks=tasks, proofs=True)
+    tasks = list(state.tasks)
+    for place in state.changed_since(old) if old.proofs else range(len(tasks)):
+        tasks[place] = _sealed(tasks[place])
+    return state._replace(tasks=tuple(tasks), proofs=True)
 
 
 def examined(state: State) -> State:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
 from itertools import islice
+from typing import ClassVar
 
 from harness_lib.rules import ahead, attempts, failures, graph, leases, notes, selection, stats, stopping
 from harness_lib.rules.ahead import Ahead
@@ -24,11 +25,12 @@ from harness_lib.text import folded
 class Answers(Questions):
     """What `Questions` promises, of one `state` at the moment `now`."""
 
+    _indexes: ClassVar[_Indexes | None] = None
+
     def __init__(self, state: State, now: datetime, warnings: Sequence[str] = ()) -> None:
         self.warnings = warnings
         self._now = now
         self._state = state
-        self._indexes: _Indexes | None = None
 
     @property
     def now(self) -> datetime:
@@ -172,9 +174,10 @@ class Answers(Questions):
         return stopping.sessions_spent(self._state)
 
     def _index(self) -> _Indexes:
-        if self._indexes is None or self._indexes.state is not self._state:
-            self._indexes = _Indexes(self._state)
-        return self._indexes
+        # Of the whole process: who asks again and again has the same list, until somebody changes it.
+        if Answers._indexes is None or Answers._indexes.state is not self._state:
+            Answers._indexes = _Indexes(self._state)
+        return Answers._indexes
 
 
 class _Indexes:

@@ -24,33 +24,46 @@ _DIGITS = 10
 CLOSED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST)
 
 
-def save(root: Root, data: bytes) -> None:
+def spare(root: Root, data: bytes) -> Iterator[Path]:
+    """Keep `data` in the git directory, where no `git clean` comes, and yield the file.
+
+    Where that is closed, there is none. Raises OSError.
+    """
+    place = find_root.spare(os.path.realpath(root.path))
+    if place is None:
+        return
+    try:
+        atomic.write(Path(place), data, durable=False, mode=atomic.PRIVATE, make=True)
+    except OSError as error:
+        if error.errno not in CLOSED:
+            raise
+    else:
+        yield Path(place)
+
+
+def save(root: Root, data: bytes, twin: Path | None = None) -> None:
     """Keep `data` as the newest generation and remove those beyond 20 files or 64 MB, never the newest.
 
+    `twin`, where there is one, holds the same already: it gets a second name, so nothing is written twice.
     Only inside a transaction: the number of the next file is found by looking.
     Raises OSError.
     """
     present = _newest_first(root)
     number = int(present[0].stem) + 1 if present else 1
     path = root.generations / f"{number:0{_DIGITS}}.json"
-    # Not durable: the state itself is, and behind this one stand its predecessors.
-    atomic.write(path, data, durable=False, make=True)
+    if twin is None or not _linked(twin, path):
+        # Not durable: the state itself is, and behind this one stand its predecessors.
+        atomic.write(path, data, durable=False, make=True)
     _prune([path, *present])
 
 
-def save_spare(root: Root, data: bytes) -> None:
-    """Keep `data` in the git directory too, where no `git clean` comes; where that is closed, there is none.
-
-    Raises OSError.
-    """
-    place = find_root.spare(os.path.realpath(root.path))
-    if place is None:
-        return
+def _linked(file: Path, second: Path) -> bool:
     try:
-        atomic.write(Path(place), data, durable=False, mode=0o600, make=True)
-    except OSError as error:
-        if error.errno not in CLOSED:
-            raise
+        atomic.within(second.parent, lambda: os.link(file, second))
+    except OSError:
+        # Another file system, or one without such names.
+        return False
+    return True
 
 
 def keep_log(root: Root) -> None:

@@ -40,7 +40,7 @@ class Loaded(NamedTuple):
 
     def reuse(self) -> Mapping[int, str]:
         """Return what `codec.render` need not write anew: the text of each task of a file that is `ours`."""
-        return {id(task): text for task, text in zip(self.state.tasks, self.texts, strict=False)}
+        return dict(zip(map(id, self.state.tasks), self.texts, strict=False))
 
 
 def find(root: Root) -> Loaded:
@@ -49,6 +49,9 @@ def find(root: Root) -> Loaded:
     Raises ContractError if the file holds tasks but is no list (a person edited it, so no older one takes its
     place), StateUnreadableError if nothing good is left, EnvSetupError if it may not be read.
     """
+    remembered = _memory.unchanged(root)
+    if remembered is not None:
+        return remembered
     content = _content(root.state)
     if content is None:
         return _substitute(root, "is missing", None, None)
@@ -78,34 +81,46 @@ def find_instead(root: Root) -> Loaded:
 
 
 class _Memory:
-    """The last list of ours that this process has read.
+    """The last list of ours that this process has read or written.
 
-    A verb reads the list several times, a worker for hours, and between two readings one or two tasks change:
-    only those are decoded again.
+    A verb reads the list several times, a worker for hours. Nobody decodes what this process has written, and
+    of what another one has changed only the tasks that are others.
     """
 
     def __init__(self) -> None:
         self._root: Root | None = None
         self._last: Loaded | None = None
 
+    def unchanged(self, root: Root) -> Loaded | None:
+        """Return the list at `root` if its file is still the one that this process read or wrote last."""
+        last = self._last if self._root == root else None
+        return last if last is not None and last.stamp == stamp_now(root) else None
+
     def recall(self, root: Root, data: bytes, stamp: Stamp) -> Loaded:
         """Return the list that we wrote as `data` to the file that has this `stamp`."""
         last = self._last if self._root == root else None
-        if last is None or last.stamp != stamp:
-            known = {} if last is None else dict(zip(last.texts, last.state.tasks, strict=True))
-            state, texts = codec.decode_rendered(data.decode(), known)
-            last = Loaded(state, None, data, stamp, ours=True, texts=texts)
-            self._root, self._last = root, last
-        return last
+        known = {} if last is None else dict(zip(last.texts, last.state.tasks, strict=True))
+        state, texts = codec.decode_rendered(data.decode(), known)
+        return self.keep(root, Loaded(state, None, data, stamp, ours=True, texts=texts))
+
+    def keep(self, root: Root, loaded: Loaded) -> Loaded:
+        """Remember `loaded`, and return it."""
+        self._root, self._last = root, loaded
+        return loaded
 
 
 _memory = _Memory()
 
 
+def remember(root: Root, state: State, texts: Sequence[str], data: bytes, stamp: Stamp) -> None:
+    """Remember that this process has written `state` as `data` to the file that has this `stamp`."""
+    _memory.keep(root, Loaded(state, None, data, stamp, ours=True, texts=texts))
+
+
 def stamp_now(root: Root) -> Stamp | None:
     """Return the stamp of the file as it lies there, None if it is missing."""
     try:
-        return summary.stamp(root.state.stat())
+        return summary.stamp(root.state.lstat())
     except FileNotFoundError:
         return None
 

@@ -12,14 +12,17 @@ Source: docs/design.md, "On disk".
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
+from pathlib import Path
 
 from harness_lib.errors import EnvSetupError
 from harness_lib.state import codec, summary
 from harness_lib.state.codec import ContractError
-from harness_lib.state.filestore import generations
+from harness_lib.state.filestore import generations, load
+from harness_lib.state.filestore.load import Loaded
+from harness_lib.state.summary import Stamp
 from harness_lib.state.summary_shape import Summary
 from harness_lib.system import os_errors
 from harness_lib.system.files import append_log, atomic
@@ -33,15 +36,12 @@ def check(state: State, old: State) -> None:
     By our own tables, which say what the published schema says: to import what reads that takes longer than
     the whole change.
     """
-    known = {id(record) for record in (*old.tasks, *(old.sessions or ()))}
     shell = codec.encode_shell(state)
     problems = codec.shell_problems(shell)
-    for index, session in enumerate(state.sessions or ()):
-        if id(session) not in known:
-            problems += codec.session_problems(shell["sessions"][index], index)
-    for index, task in enumerate(state.tasks):
-        if id(task) not in known:
-            problems += codec.task_problems(codec.encode_task(task), index)
+    for index, session in enumerate(shell.get("sessions") or ()):
+        problems += codec.session_problems(session, index)
+    for index in state.changed_since(old):
+        problems += codec.task_problems(codec.encode_task(state.tasks[index]), index)
     if not _same_links(state.tasks, old.tasks):
         problems += codec.links([(task.id, task.depends_on) for task in state.tasks])
     if problems:
@@ -61,27 +61,32 @@ def publish(
     state: State,
     now: datetime,
     *,
-    old: bytes | None,
-    reuse: Mapping[int, str] = codec.NO_BLOCKS,
+    old: Loaded | None,
     last_look: Callable[[], None] = lambda: None,
 ) -> list[str]:
     """Make `state` the list at `root` and return warnings about what failed after that.
 
-    `old`: the bytes that it replaces. `reuse`: see `codec.render`. `last_look` is called right before the old
-    list is replaced, and may raise.
+    `old`: the list that it replaces, which becomes the backup. `last_look` is called right before the list
+    is replaced, and may raise.
     Raises EnvSetupError (disk full, not writable) if the old list still stands.
     """
-    data = codec.render(state, reuse).encode()
+    texts = codec.task_texts(state.tasks, old.reuse() if old is not None else codec.NO_BLOCKS)
+    data = codec.render(state, texts).encode()
     # Made before anything is written: a mistake in the rules must not surface after the change has happened.
     digest = summary.build(state, now, [])
     with explained(root):
-        if old is not None:
-            atomic.write(root.backup, old, durable=False, mode=_bits(root))
+        if old is not None and old.data is not None:
+            atomic.write(root.backup, old.data, durable=False, mode=_bits(root))
     warnings = _replace(root, data, last_look)
-    warnings += attempt("the generation for a later repair", lambda: generations.save(root, data))
-    warnings += attempt("the copy in the git directory", lambda: generations.save_spare(root, data))
+    copies: list[Path] = []
+    warnings += attempt("the copy in the git directory", lambda: copies.extend(generations.spare(root, data)))
+    warnings += attempt("the generation for a later repair", lambda: generations.save(root, data, *copies))
     generations.keep_log(root)
-    return warnings + attempt("the summary for hooks", lambda: _summarize(root, digest, len(data)))
+    stamps: list[Stamp] = []
+    warnings += attempt("the summary for hooks", lambda: stamps.extend(_summarize(root, digest, len(data))))
+    for stamp in stamps:
+        load.remember(root, state, texts, data, stamp)
+    return warnings
 
 
 def _replace(root: Root, data: bytes, last_look: Callable[[], None]) -> list[str]:
@@ -103,12 +108,13 @@ def _stands(root: Root, data: bytes) -> bool:
         return False
 
 
-def _summarize(root: Root, digest: Summary, size: int) -> None:
+def _summarize(root: Root, digest: Summary, size: int) -> Iterator[Stamp]:
     info = root.state.stat()
     # Another size: somebody saved the list since; a stamp of their file would pass it off as ours.
     if info.st_size == size:
         digest["stamp"] = summary.stamp(info)
         summary.write(root, digest)
+        yield digest["stamp"]
 
 
 def _bits(root: Root) -> int | None:

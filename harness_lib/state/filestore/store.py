@@ -212,7 +212,6 @@ class Store(Upkeep):
     def _publish(self, tx: changes.Tx, loaded: Loaded) -> None:
         if tx.state is not loaded.state:
             publishing.check(tx.state, loaded.state)
-            reuse = loaded.reuse()
             self._assert_untouched(loaded)
             if tx.keeps_old:
                 assert loaded.data is not None
@@ -224,8 +223,7 @@ class Store(Upkeep):
                 self.root,
                 state,
                 tx.now,
-                old=loaded.data,
-                reuse=reuse,
+                old=loaded,
                 last_look=lambda: self._assert_untouched(loaded),
             )
             if not loaded.ours:

@@ -7,7 +7,7 @@ Source: docs/protocol.md, "Progress Persistence"; docs/design.md, "On disk".
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from json.encoder import encode_basestring
 from types import MappingProxyType
@@ -85,24 +85,26 @@ def _part(kind: Kind) -> Part | None:
 
 _inline = json.JSONEncoder(ensure_ascii=False, check_circular=False, allow_nan=False).encode
 _BETWEEN = ",\n    "
-_OPENING = '"tasks": [\n    '
+_NONE = '\n  "tasks": []'
+_OPENING = '\n  "tasks": [\n    '
 _CLOSING = "\n  ]"
 
 
-def render(state: State, reuse: Mapping[int, str] = NO_BLOCKS) -> str:
-    """Return `state` as the text of the file: each field of a task on a line of its own, its value inline.
+def task_texts(tasks: Sequence[Task], reuse: Mapping[int, str] = NO_BLOCKS) -> list[str]:
+    """Return the text of each task: each field on a line of its own, its value inline.
 
     `reuse` maps `id(task)` to the text it had in the file it was read from (see `cut`), so that what did
     not change is not written anew. The caller keeps those tasks alive, else others may get their id.
     """
-    shell = encode_shell(state)
-    lines = [f"{encode_basestring(key)}: {_value(item)}" for key, item in shell.items()]
-    if state.tasks:
-        tasks = [reuse.get(id(task)) or _render_task(task) for task in state.tasks]
-        lines[list(shell).index("tasks")] = _OPENING + _BETWEEN.join(tasks) + _CLOSING
-    text = "{\n  " + ",\n  ".join(lines) + "\n}\n"
-    # Half of a surrogate pair is a legal JSON string, but only when escaped: UTF-8 cannot hold it.
-    return text.encode("utf-8", "backslashreplace").decode()
+    known = map(reuse.get, map(id, tasks))
+    return [text or _object(encode_task(task), "      ") for text, task in zip(known, tasks, strict=True)]
+
+
+def render(state: State, texts: Sequence[str] | None = None) -> str:
+    """Return `state` as the text of the file; `texts` are those of its tasks, where they are known."""
+    texts = task_texts(state.tasks) if texts is None else texts
+    shell = _object(encode_shell(state), "  ") + "\n"
+    return shell.replace(_NONE, _OPENING + _BETWEEN.join(texts) + _CLOSING, 1) if texts else shell
 
 
 def cut(text: str) -> tuple[str, list[str]]:
@@ -117,9 +119,11 @@ def cut(text: str) -> tuple[str, list[str]]:
     return before + opening + closing + after, tasks
 
 
-def _render_task(task: Task) -> str:
-    lines = [f"{encode_basestring(key)}: {_value(item)}" for key, item in encode_task(task).items()]
-    return "{\n      " + ",\n      ".join(lines) + "\n    }"
+def _object(document: Mapping[str, Any], indent: str) -> str:
+    lines = [f"{encode_basestring(key)}: {_value(item)}" for key, item in document.items()]
+    text = f"{{\n{indent}" + f",\n{indent}".join(lines) + f"\n{indent[2:]}}}"
+    # Half of a surrogate pair is a legal JSON string, but only when escaped: UTF-8 cannot hold it.
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _value(value: Any) -> str:

@@ -8,17 +8,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness_lib.errors import UsageError
-from harness_lib.records import given, table
+from harness_lib.records import fields, given
 from harness_lib.records.given import Given
 from harness_lib.rules import checklist
 from harness_lib.rules.checklist import Item
 from harness_lib.state import codec
 from harness_lib.state.codec import ContractError, UnparseableError
-from harness_lib.state.record import kinds
+from harness_lib.state.record import reading
 from harness_lib.task import Task
 from harness_lib.text import some
 
-PAST = table.names(Task) - given.NAMES - {"status"}
+PAST = fields.names(Task) - given.NAMES - {"status"}
 SHELL = frozenset({"version", "created", "tasks", "session_count", "last_session", "sessions"})
 
 NAMED = 5
@@ -79,17 +79,17 @@ def json_tasks(data: bytes) -> Drafts:
         left_out = sorted(document.keys() - SHELL)
         if left_out:
             drafts.notes.append(
-                f"Only the tasks were taken, not {some([kinds.show(name) for name in left_out], NAMED)}."
+                f"Only the tasks were taken, not {some([reading.show(name) for name in left_out], NAMED)}."
             )
     if not isinstance(tasks, list):
         raise UsageError(
-            f"The JSON is {kinds.show(document)} without a list of tasks.",
+            f"The JSON is {reading.show(document)} without a list of tasks.",
             'It must be [{"title": …}, …] or {"tasks": [{"title": …}, …]}.',
         )
     past, unread = 0, []
     for number, task in enumerate(tasks):
         if isinstance(task, dict):
-            unread += [f"{kinds.show(key)} ({path}[{number}])" for key in task if not _is_read(key)]
+            unread += [f"{reading.show(key)} ({path}[{number}])" for key in task if not _is_read(key)]
         past += _add_json(drafts, f"{path}[{number}]", {"title": task} if isinstance(task, str) else task)
     if past:
         drafts.notes.append(f"{past} of the tasks had been tried elsewhere; they begin anew here.")
@@ -119,11 +119,11 @@ def _add_json(drafts: Drafts, place: str, task: object) -> bool:
     """Add one JSON task to `drafts`; return whether it brought a past that was left behind."""
     number = len(drafts.items)
     if not isinstance(task, dict):
-        drafts.problems.append((number, f"{place}: is {kinds.show(task)}, must be an object"))
+        drafts.problems.append((number, f"{place}: is {reading.show(task)}, must be an object"))
         drafts.items.append(Draft(place, {"title": "?"}))
         return False
     if task.get("status", "pending") != "pending":
-        said = f"{place}.status: is {kinds.show(task['status'])}; only a check says what is done, so only "
+        said = f"{place}.status: is {reading.show(task['status'])}; only a check says what is done, so only "
         drafts.problems.append((number, said + "pending tasks are imported"))
     keys = [key for key in task if key == "depends_on" or _short(key) == "after"]
     waits = [wait for key in keys for wait in _awaited(drafts, number, f"{place}.{key}", task[key])]
@@ -136,12 +136,12 @@ def _add_json(drafts: Drafts, place: str, task: object) -> bool:
 def _awaited(drafts: Drafts, number: int, place: str, names: object) -> Iterator[Wait]:
     """Yield what the names at `place` mean to wait for; note in `drafts` what is none."""
     if names is not None and not isinstance(names, list):
-        drafts.problems.append((number, f"{place}: is {kinds.show(names)}, must be a list"))
+        drafts.problems.append((number, f"{place}: is {reading.show(names)}, must be a list"))
     for at, name in enumerate(names if isinstance(names, list) else []):
         if type(name) in (str, int):
             yield Wait(f"{place}[{at}]", name)
         else:
-            said = f"{place}[{at}]: is {kinds.show(name)}, must be an id, a title or a position"
+            said = f"{place}[{at}]: is {reading.show(name)}, must be an id, a title or a position"
             drafts.problems.append((number, said))
 
 

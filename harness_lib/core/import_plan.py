@@ -16,7 +16,7 @@ from harness_lib.rules import graph
 from harness_lib.state import codec
 from harness_lib.state.api import Questions
 from harness_lib.state.codec import ContractError
-from harness_lib.state.record import kinds
+from harness_lib.state.record import reading
 from harness_lib.task import Task
 from harness_lib.text import folded, some
 
@@ -80,7 +80,7 @@ def _decoded(numbered: list[tuple[int, Draft]], ids: list[str], problems: Proble
         name = draft.document.get("id")
         if isinstance(name, str) and not re.match(NEW_ID_PATTERN, name):
             rule = "must be letters, digits, dots, dashes and underscores, and begin with a letter or a digit"
-            problems.append((number, f"{draft.place_of('id')}: is {kinds.show(name)}, {rule}"))
+            problems.append((number, f"{draft.place_of('id')}: is {reading.show(name)}, {rule}"))
         title = draft.document.get("title", "")
         if isinstance(title, str) and not title.strip() and not draft.places:
             problems.append((number, f"{draft.place_of('title')}: a task needs a title"))

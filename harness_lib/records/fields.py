@@ -1,15 +1,15 @@
 """What a field of the task list may hold, what it means and how a person gives it: plain data.
 
-The records of `harness_lib.task` say it of each of their fields, once; `harness_lib.state.record` makes of it
-the reader, the writer, the published schema, the options of the command line and the reference page.
+The records of `harness_lib.task` say it of each of their fields, once. `state/record/` makes of it the reader
+and the writer, `given.py` the options of the command line, `docs/fields.py` the published schema.
 """
 
 from collections.abc import Callable
-from typing import Any, Literal
+from functools import cache
+from typing import Any, Literal, NamedTuple
 
 LARGEST = 2**53 - 1
 LONGEST_TIMEOUT = 366 * 24 * 3600
-
 # `$` also matches before a last line break in Python, but not in other JSON Schema validators.
 _END = r"(?![\s\S])"
 ID_PATTERN = r"^(?![.-])[^\s\[\]/\\\x00-\x1f\x7f\ud800-\udfff]{1,100}" + _END
@@ -22,14 +22,12 @@ _CLOCK = r"([01][0-9]|2[0-3]):[0-5][0-9]"
 MOMENT_PATTERN = (
     rf"^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}([Tt ]{_CLOCK}(:[0-5][0-9]([.][0-9]+)?)?([Zz]|[+-]{_CLOCK})?)?{_END}"
 )
-
 # The named tuple of a record.
 Record = Callable[..., Any]
 Form = Literal["text", "moment", "integer", "number", "flag", "choice", "list", "record", "version"]
 
 
-# Plain classes: every verb makes these three, and a named tuple takes ten times as long to make.
-class Kind:
+class Kind(NamedTuple):
     """What a value may be; `form` says which of the others matter.
 
     `least` and `most` bound a number, or the length of a text; `expected` says in words what `pattern` asks
@@ -37,33 +35,18 @@ class Kind:
     `definition` names the part of the published schema that says the same.
     """
 
-    __slots__ = ("definition", "expected", "form", "least", "most", "of", "pattern", "record", "words")
-
-    def __init__(
-        self,
-        form: Form,
-        least: int = 0,
-        most: int | None = None,
-        pattern: str = "",
-        expected: str = "",
-        *,
-        words: tuple[str, ...] = (),
-        of: "Kind | None" = None,
-        record: Record | None = None,
-        definition: str = "",
-    ) -> None:
-        self.form = form
-        self.least = least
-        self.most = most
-        self.pattern = pattern
-        self.expected = expected
-        self.words = words
-        self.of = of
-        self.record = record
-        self.definition = definition
+    form: Form
+    least: int = 0
+    most: int | None = None
+    pattern: str = ""
+    expected: str = ""
+    words: tuple[str, ...] = ()
+    of: "Kind | None" = None
+    record: Record | None = None
+    definition: str = ""
 
 
-class Typed:
+class Typed(NamedTuple):
     """How a person gives a field: an option of `harness add` and `harness edit`, and a line of a check list.
 
     `edit_help` is said by `edit` where it means something else there.
@@ -72,56 +55,55 @@ class Typed:
     `words` may stand before the colon in a check list; the first is the one that messages name.
     """
 
-    __slots__ = ("edit_help", "help", "metavar", "option", "repeats", "splits", "words")
-
-    def __init__(
-        self,
-        option: str = "",
-        metavar: str | None = None,
-        help_text: str | None = None,
-        edit_help: str | None = None,
-        *,
-        splits: bool = False,
-        repeats: bool = False,
-        words: tuple[str, ...] = (),
-    ) -> None:
-        self.option = option
-        self.metavar = metavar
-        self.help = help_text
-        self.edit_help = edit_help
-        self.splits = splits
-        self.repeats = repeats
-        self.words = words
+    option: str = ""
+    metavar: str | None = None
+    help: str | None = None
+    edit_help: str | None = None
+    splits: bool = False
+    repeats: bool = False
+    words: tuple[str, ...] = ()
 
 
-class About:
+class About(NamedTuple):
     """All that is said of a field, for its `Annotated`: what it holds, and what it means.
 
-    `null`: null counts as absent. `always`: it is written even when it holds its default.
-    `required`: an object without it is refused. `absent` is what a file means that leaves it out, where that
-    is not the default of a new one.
+    `null`: null counts as absent, unless it is required. `always`: it is written even when it holds its
+    default. `required`: an object without it is refused. `absent` is what a file means that leaves it out,
+    where that is not the default of a new one. `columns` adds its name, and its default in a new record.
     """
 
-    __slots__ = ("absent", "always", "kind", "means", "null", "required", "typed")
+    kind: Kind
+    means: str
+    null: bool = True
+    always: bool = False
+    required: bool = False
+    absent: Any = None
+    typed: Typed | None = None
+    name: str = ""
+    default: Any = None
 
-    def __init__(
-        self,
-        kind: Kind,
-        means: str,
-        *,
-        null: bool = True,
-        always: bool = False,
-        required: bool = False,
-        absent: object = None,
-        typed: Typed | None = None,
-    ) -> None:
-        self.kind = kind
-        self.means = means
-        self.null = null and not required
-        self.always = always
-        self.required = required
-        self.absent = absent
-        self.typed = typed
+
+@cache
+def columns(record: Record) -> tuple[About, ...]:
+    """Return the fields of `record` in the order in which they are written."""
+    table: Any = record
+    return tuple(
+        [
+            about._replace(
+                name=name,
+                default=table._field_defaults.get(name),
+                null=about.null and not about.required,
+            )
+            for name in table._fields
+            if name != "extra"
+            for about in table.__annotations__[name].__metadata__
+        ]
+    )
+
+
+def names(record: Record) -> frozenset[str]:
+    """Return the names of the fields of `record`."""
+    return frozenset([column.name for column in columns(record)])
 
 
 def integer(least: int = 0, most: int = LARGEST) -> Kind:

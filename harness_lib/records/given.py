@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from harness_lib.records.fields import Kind, Record, Typed
-from harness_lib.records.table import columns
+from harness_lib.records.fields import Kind, Record, Typed, columns
 from harness_lib.records.task import Task
 
 
@@ -23,8 +22,8 @@ class Given(NamedTuple):
 def _given(record: Record, within: str) -> Iterator[Given]:
     for column in columns(record):
         path = f"{within}{column.name}"
-        if column.about.typed is not None:
-            yield Given(path, column.kind, column.default, column.about.null, column.about.typed)
+        if column.typed is not None:
+            yield Given(path, column.kind, column.default, column.null, column.typed)
         elif column.kind.record is not None and column.default is not None:
             yield from _given(column.kind.record, f"{path}.")
 

@@ -1,6 +1,6 @@
 """A task of the list and its check: each field once, with all that is to be said of it.
 
-A new field is a line here; `python -m harness_lib.state.record` then writes the schema and the page of all
+A new field is a line here; `python -m docs.fields` then writes the schema and the page of all
 fields.
 The fields stand in the order in which they are written into the file.
 """

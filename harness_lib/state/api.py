@@ -23,7 +23,7 @@ from harness_lib.rules.ahead import Ahead
 from harness_lib.rules.failures import Finding
 from harness_lib.rules.selection import Why
 from harness_lib.rules.stats import Counts
-from harness_lib.state.record.kinds import Problem
+from harness_lib.state.record.reading import Problem
 from harness_lib.task import Category, LogType, Session, SessionConfig, Status, StopReason, Task
 
 

@@ -9,14 +9,13 @@ from __future__ import annotations
 import json
 import math
 import sys
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from harness_lib.errors import ConfigError
-from harness_lib.state.duplicate_keys import Watch
-from harness_lib.state.record import kinds
-from harness_lib.state.record.kinds import Problem, Problems
-from harness_lib.state.record.reading import shape, trusted
+from harness_lib.state.record import reading
+from harness_lib.state.record.reading import SHOWN, Problem, Problems, shape, trusted
 from harness_lib.state.record.writing import (
     NO_BLOCKS,
     cut,
@@ -49,8 +48,9 @@ __all__ = [
     "task_problems",
     "task_texts",
 ]
-
 LISTED = 20
+# Characters of a path that are kept: nobody nests that deep, but a file can.
+DEEP = 1000
 
 
 class ContractError(ConfigError):
@@ -124,7 +124,7 @@ def decode(document: object, source: str = "harness-tasks.json") -> State:
     """
     problems: Problems = []
     if type(document) is not dict:
-        raise ContractError([Problem("", f"is {kinds.show(document)}, must be an object")], source)
+        raise ContractError([Problem("", f"is {reading.show(document)}, must be an object")], source)
     state = shape(State)(document, "", problems)
     tasks = document.get("tasks")
     if type(tasks) is list:
@@ -187,13 +187,15 @@ def links(ends: Iterable[tuple[object, Sequence[object]]]) -> Problems:
     for index, (name, _) in enumerate(ends):
         if type(name) is str and name in seen:
             problems.append(
-                Problem(f"tasks[{index}].id", f"is {kinds.show(name)}, which another task has already")
+                Problem(f"tasks[{index}].id", f"is {reading.show(name)}, which another task has already")
             )
         elif type(name) is str:
             seen.add(name)
     for index, (_, depends_on) in enumerate(ends):
         problems.extend(
-            Problem(f"tasks[{index}].depends_on[{place}]", f"is {kinds.show(name)}, but no task has this id")
+            Problem(
+                f"tasks[{index}].depends_on[{place}]", f"is {reading.show(name)}, but no task has this id"
+            )
             for place, name in enumerate(depends_on)
             if type(name) is str and name not in seen
         )
@@ -220,3 +222,54 @@ def decode_trusted(document: Mapping[str, Any]) -> State:
     """
     state: State = trusted(State)(document)
     return state
+
+
+class Watch:
+    """Makes the objects of one text, and remembers those in which a key was repeated."""
+
+    def __init__(self) -> None:
+        # The objects are kept, so that no other gets the id of one.
+        self._repeated: dict[int, tuple[object, list[tuple[str, int]]]] = {}
+
+    def make(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        """Return the object of `pairs`; it is the `object_pairs_hook` of `json`."""
+        mapping = dict(pairs)
+        if len(mapping) != len(pairs):
+            counts = Counter(key for key, _ in pairs)
+            self._repeated[id(mapping)] = (
+                mapping,
+                [(key, count) for key, count in counts.items() if count > 1],
+            )
+        return mapping
+
+    def problems(self, document: object) -> Problems:
+        """Return each repeated key of `document`, in its order; it is gone through only if there is one."""
+        problems: Problems = []
+        # No recursion: some Pythons read documents that are nested deeper than their functions may be.
+        rest: list[tuple[str, object]] = [("", document)] if self._repeated else []
+        while rest:
+            path, value = rest.pop()
+            prefix = f"{path}." if path else ""
+            for key, count in self._repeated.get(id(value), (None, []))[1]:
+                problems.append(Problem(prefix + _shown(key), f"stands {count} times; only one can be meant"))
+            rest += reversed([(_below(path, prefix, part), each) for part, each in _parts(value)])
+        return problems
+
+
+def _parts(value: object) -> Iterable[tuple[str | int, object]]:
+    """Return what `value` holds and could itself hold something, with its key or index."""
+    inside: Iterable[tuple[str | int, object]] = ()
+    if isinstance(value, dict):
+        inside = value.items()
+    elif isinstance(value, list):
+        inside = enumerate(value)
+    return [(part, each) for part, each in inside if isinstance(each, dict | list)]
+
+
+def _below(path: str, prefix: str, part: str | int) -> str:
+    below = f"{path}[{part}]" if isinstance(part, int) else prefix + _shown(part)
+    return below if len(below) <= DEEP else f"…{below[-DEEP:]}"
+
+
+def _shown(key: str) -> str:
+    return key if len(key) <= SHOWN else f"{key[:SHOWN]}…"

@@ -79,9 +79,7 @@ def second(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         assert old in text, f"{name} has no {old!r} any more"
         (library / name).write_text(text.replace(old, new, 1), encoding="utf-8")
     monkeypatch.setenv("PYTHONPATH", str(top))
-    subprocess.run(
-        [sys.executable, "-m", "harness_lib.state.record"], cwd=top, check=True, env={**os.environ}
-    )
+    subprocess.run([sys.executable, "-m", "docs.fields"], cwd=top, check=True, env={**os.environ})
     return top
 
 

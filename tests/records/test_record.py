@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from docs import fields as written
 from harness_lib.records import given
-from harness_lib.records.table import columns
+from harness_lib.records.fields import columns
 from harness_lib.state import codec, schema
-from harness_lib.state.record import __main__ as written
 from harness_lib.task import State, Task
 from tests.state.documents import every_field
 
@@ -55,7 +55,7 @@ assert draft.document["reviewer"] == "Ada"
 @pytest.mark.parametrize("name", written.texts())
 def test_what_is_checked_in_is_what_the_records_say(name: str) -> None:
     is_there = (ROOT / name).read_text(encoding="utf-8")
-    assert is_there == written.texts()[name], "write it anew: python -m harness_lib.state.record"
+    assert is_there == written.texts()[name], "type: python -m docs.fields"
 
 
 def test_each_text_is_written_in_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,7 +82,7 @@ def test_every_field_of_the_list_survives_reading_and_writing() -> None:
 
 def test_a_list_of_defaults_says_no_more_than_the_protocol_asks_for() -> None:
     document = codec.encode(State(tasks=(Task("task-1"),)))
-    always = [column.name for column in columns(Task) if column.about.always]
+    always = [column.name for column in columns(Task) if column.always]
     assert list(document["tasks"][0]) == always
     assert codec.decode(document) == State(tasks=(Task("task-1"),))
 
@@ -112,7 +112,7 @@ def test_a_new_field_is_one_line_and_what_is_written_of_it(tmp_path: Path) -> No
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    python("-m", "harness_lib.state.record")
+    python("-m", "docs.fields")
     changed = {
         str(file.relative_to(tmp_path))
         for name in ("harness_lib", "schemas", "docs")

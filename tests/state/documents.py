@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from harness_lib.records.fields import Kind, Record
-from harness_lib.records.table import columns
+from harness_lib.records.fields import Kind, Record, columns
 from harness_lib.state import codec
 from harness_lib.state.codec import ContractError
 

@@ -14,7 +14,7 @@ import pytest
 from harness_lib.errors import EnvSetupError, HarnessError
 from harness_lib.rules.selection import UNPROVEN
 from harness_lib.state.codec import ContractError
-from harness_lib.state.filestore import generations
+from harness_lib.state.filestore import load
 from harness_lib.state.filestore.store import Store
 from harness_lib.system.files import append_log, atomic
 from harness_lib.system.place.roots import Root
@@ -217,7 +217,7 @@ def test_an_act_that_fails_after_the_change_is_a_warning(store: Store) -> None:
 
 
 def test_a_lost_log_is_put_back_and_told(store: Store, root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(generations, "give_back_log", lambda root: root.log.write_text("before\n") > 0)
+    monkeypatch.setattr(load, "give_back_log", lambda root: root.log.write_text("before\n") > 0)
 
     with store.transaction() as tx:
         tx.log("WARN", "x", session=1)

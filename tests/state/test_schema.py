@@ -11,8 +11,8 @@ from jsonschema import Draft202012Validator
 
 from harness_lib.errors import EnvSetupError
 from harness_lib.state import schema
-from harness_lib.state.record import kinds
-from harness_lib.state.record.kinds import Problem
+from harness_lib.state.record import reading
+from harness_lib.state.record.reading import Problem
 
 GOOD_REPLY: dict[str, Any] = {
     "ok": True,
@@ -91,7 +91,7 @@ def test_a_message_of_three_hundred_characters_is_whole() -> None:
 
 
 def test_what_is_not_shown_of_a_value_does_not_change_what_is() -> None:
-    assert kinds.show("x" * 61 + "'") == "'" + "x" * 59 + "…"
+    assert reading.show("x" * 61 + "'") == "'" + "x" * 59 + "…"
 
 
 @pytest.mark.parametrize(

@@ -18,9 +18,9 @@ from datetime import datetime
 from pathlib import Path
 
 from harness_lib.errors import EnvSetupError
-from harness_lib.state import codec, summary
+from harness_lib.state import codec, journal, summary
 from harness_lib.state.codec import ContractError
-from harness_lib.state.filestore import generations, load
+from harness_lib.state.filestore import load
 from harness_lib.state.filestore.load import Loaded
 from harness_lib.state.summary import Stamp
 from harness_lib.state.summary_shape import Summary
@@ -79,9 +79,9 @@ def publish(
             atomic.write(root.backup, old.data, durable=False, mode=_bits(root))
     warnings = _replace(root, data, last_look)
     copies: list[Path] = []
-    warnings += attempt("the copy in the git directory", lambda: copies.extend(generations.spare(root, data)))
-    warnings += attempt("the generation for a later repair", lambda: generations.save(root, data, *copies))
-    generations.keep_log(root)
+    warnings += attempt("the copy in the git directory", lambda: copies.extend(load.spare(root, data)))
+    warnings += attempt("the generation for a later repair", lambda: load.save(root, data, *copies))
+    load.keep_log(root)
     stamps: list[Stamp] = []
     warnings += attempt("the summary for hooks", lambda: stamps.extend(_summarize(root, digest, len(data))))
     for stamp in stamps:
@@ -142,7 +142,7 @@ def append(root: Root, lines: Iterable[str]) -> list[str]:
     warnings: list[str] = []
     try:
         for line in lines:
-            if not warnings and not os.path.lexists(root.log) and generations.give_back_log(root):
+            if not warnings and not os.path.lexists(root.log) and load.give_back_log(root):
                 warnings.append(f"{root.log.name} was gone and has been put back.")
             append_log.append(root.log, line)
     except (OSError, EnvSetupError) as error:
@@ -161,3 +161,49 @@ def explained(root: Root) -> Iterator[None]:
         )
         message = f"{place} cannot be written, so nothing was changed: {error.strerror or error}"
         raise EnvSetupError(message, f"{os_errors.cure(error)}; then type it again.") from error
+
+
+def restore(root: Root, loaded: Loaded, now: datetime) -> list[str]:
+    """Make `loaded`, which stands in for the file, the list again; return what to tell people.
+
+    Raises EnvSetupError if the disk does not take it; then the broken file still stands.
+    """
+    text = f"{root.state.name} {loaded.why}: restored from {loaded.source} ({len(loaded.state.tasks)} tasks)"
+    if loaded.data is None:
+        text += "; what was written after that is lost"
+        text += _log_too(root)
+    else:
+        text += f"; what only the broken file holds is kept in {_set_aside(root, loaded.data, now)}"
+    # .bak stays as it is: it may be what we restore from, and the broken bytes are no backup.
+    warnings = [text, *publish(root, loaded.state, now, old=None)]
+    line = journal.line("WARN", text, now=now, session=loaded.state.session_count)
+    return warnings + append(root, [line])
+
+
+def _log_too(root: Root) -> str:
+    """Put the log back if it went with the list, and return what to say of it."""
+    if os.path.lexists(root.log):
+        return ""
+    if load.give_back_log(root):
+        return f"; {root.log.name} was put back, too"
+    return f"; {root.log.name} was lost with it and begins anew"
+
+
+def note_loss(root: Root, now: datetime) -> None:
+    """Log, in the protocol's words, that the list is beyond repair. Raises EnvSetupError if that fails."""
+    text = f"{root.state.name} corrupted and unrecoverable"
+    line = journal.line("ERROR", text, now=now, session=0, category="ENV_SETUP")
+    with explained(root):
+        append_log.append(root.log, line)
+
+
+def _set_aside(root: Root, data: bytes, now: datetime) -> str:
+    """Keep `data` under a name that is free, and return the name."""
+    base = f"{root.state.name}.broken-{now:%Y%m%dT%H%M%SZ}"
+    name, number = base, 0
+    while os.path.lexists(root.path / name):
+        number += 1
+        name = f"{base}-{number}"
+    with explained(root):
+        atomic.write(root.path / name, data)
+    return name

@@ -12,28 +12,29 @@ Source: docs/design.md, "A state change".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import NamedTuple
 
 from harness_lib import timestamps
 from harness_lib.errors import HeldError, RefusedError, StateUnreadableError
 from harness_lib.rules import selection
-from harness_lib.state import api, journal, proofs
+from harness_lib.state import api, journal, proofs, schema
 from harness_lib.state.codec import ContractError
-from harness_lib.state.filestore import generations, legacy_lock, load, publishing, restoring, schema_cache
-from harness_lib.state.filestore import tx as changes
-from harness_lib.state.filestore.answers import Answers
+from harness_lib.state.filestore import load, publishing
+from harness_lib.state.filestore.answers import Answers, Tx
 from harness_lib.state.filestore.load import Loaded
 from harness_lib.state.filestore.upkeep import Upkeep
 from harness_lib.system.clock import SYSTEM, Clock
 from harness_lib.system.files import append_log, atomic
 from harness_lib.system.locks import flock
+from harness_lib.system.locks.mkdir_lock import Grip, Holder, SeedLock, holder_of
 from harness_lib.system.place.roots import Root
+from harness_lib.system.processes import process
 from harness_lib.task import SessionConfig, State, Task
 
 __all__ = ["Snapshot", "Store"]
-
 TIMEOUT_SECONDS = 30.0
 
 
@@ -101,12 +102,12 @@ class Store(Upkeep):
 
     def examine(self) -> api.Examined:
         """Return what is wrong with the file of the list, and what can be asked of it if it can be read."""
-        from harness_lib.state.filestore import examining  # noqa: PLC0415 (the schema comes with it)
+        from harness_lib.state.filestore import upkeep  # noqa: PLC0415 (the schema comes with it)
 
-        return examining.examine(self.root, self._clock.now())
+        return upkeep.examine(self.root, self._clock.now())
 
     @contextmanager
-    def transaction(self) -> Iterator[changes.Tx]:
+    def transaction(self) -> Iterator[Tx]:
         """Hold both locks around one change of the list.
 
         A broken or missing list is restored first; `tx.warnings` says so.
@@ -122,8 +123,8 @@ class Store(Upkeep):
             if load.stamp_now(self.root) != loaded.stamp:
                 loaded = self._find()
             loaded = self._settled(loaded, warnings)
-            outer.carrier = legacy_lock.carrier_of(loaded.state)
-            tx = changes.Tx(loaded.state, self._clock.now(), warnings, name=self.root.state.name)
+            outer.carrier = carrier_of(loaded.state)
+            tx = Tx(loaded.state, self._clock.now(), warnings, name=self.root.state.name)
             # The list alone: a run makes thousands of transactions, and each has a whole list of tasks.
             self._warnings = [*filter(None, self._warnings), tx.warnings]
             try:
@@ -131,7 +132,7 @@ class Store(Upkeep):
             finally:
                 tx.close()
             self._publish(tx, loaded)
-            outer.carrier = tx.held or legacy_lock.carrier_of(tx.state, without=tx.dropped)
+            outer.carrier = tx.held or carrier_of(tx.state, without=tx.dropped)
 
     def begin(self, settings: SessionConfig, message: str) -> tuple[str, ...]:
         """Make an empty list, its log and the marker of the hooks; return their names, raise as `create`."""
@@ -169,7 +170,7 @@ class Store(Upkeep):
             loaded = load.find_instead(self.root)
             _, warnings = self._keep_out(stack, loaded.state, deadline)
             self._assert_untouched(loaded)
-            warnings += restoring.restore(self.root, loaded, self._clock.now())
+            warnings += publishing.restore(self.root, loaded, self._clock.now())
         return tuple(warnings)
 
     def _enter(self, stack: ExitStack) -> None:
@@ -177,10 +178,8 @@ class Store(Upkeep):
         with publishing.explained(self.root):
             stack.enter_context(lock)
 
-    def _keep_out(
-        self, stack: ExitStack, state: State, deadline: float
-    ) -> tuple[legacy_lock.OuterLock, list[str]]:
-        outer = legacy_lock.OuterLock(self.root, self._clock, state, self._caller)
+    def _keep_out(self, stack: ExitStack, state: State, deadline: float) -> tuple[OuterLock, list[str]]:
+        outer = OuterLock(self.root, self._clock, state, self._caller)
         with publishing.explained(self.root):
             warnings = outer.enter(deadline)
         stack.callback(lambda: warnings.extend(outer.leave()))
@@ -191,25 +190,25 @@ class Store(Upkeep):
             return load.find(self.root)
         except StateUnreadableError:
             if load.stamp_now(self.root) is not None:
-                restoring.note_loss(self.root, self._clock.now())
+                publishing.note_loss(self.root, self._clock.now())
             raise
 
     def _settled(self, loaded: Loaded, warnings: list[str]) -> Loaded:
         """Return `loaded` as a list that stands in its file and keeps the contract."""
         if loaded.source is not None:
             self._assert_untouched(loaded)
-            warnings += restoring.restore(self.root, loaded, self._clock.now())
+            warnings += publishing.restore(self.root, loaded, self._clock.now())
             return load.find(self.root)
         if not loaded.ours:
-            problems = schema_cache.OPINION.problems(loaded.document, loaded.state.tasks, self._written_last)
+            problems = schema.OPINION.problems(loaded.document, loaded.state.tasks, self._written_last)
             if problems:
                 raise ContractError(problems, self.root.state.name)
         return loaded
 
     def _written_last(self) -> tuple[Task, ...]:
-        return generations.newest_tasks(self.root)
+        return load.newest_tasks(self.root)
 
-    def _publish(self, tx: changes.Tx, loaded: Loaded) -> None:
+    def _publish(self, tx: Tx, loaded: Loaded) -> None:
         if tx.state is not loaded.state:
             publishing.check(tx.state, loaded.state)
             self._assert_untouched(loaded)
@@ -243,10 +242,83 @@ class Store(Upkeep):
             raise HeldError(message, "Type the command again.")
 
 
-def _tell_unproven(tx: changes.Tx, state: State) -> None:
+def _tell_unproven(tx: Tx, state: State) -> None:
     """Say once, to whoever changes the list and in the log, what somebody else's write does not prove."""
     for task in proofs.unproven(state):
         tx.warnings.append(f"{task.id}: {selection.UNPROVEN}; only its check can prove it.")
         tx.lines.append(
             journal.line("WARN", selection.UNPROVEN, now=tx.now, session=state.session_count, task=task.id)
         )
+
+
+class OuterLock:
+    """The directory of one state root; `carrier` is the pid it stands for after `leave`, None for nobody.
+
+    `caller` tells the process for which a session of the caller's would stand.
+    """
+
+    def __init__(self, root: Root, clock: Clock, state: State, caller: Callable[[], int | None]) -> None:
+        self.carrier = carrier_of(state)
+        self._state, self._caller = state, caller
+        self._lock = SeedLock(root.path, clock)
+        self._ours = _local_pids(state)
+        self._grip: Grip = "foreign"
+
+    def enter(self, deadline: float) -> list[str]:
+        """Keep out who follows the prose, waiting until the monotonic moment `deadline`; return warnings.
+
+        Raises HeldError when it has passed.
+        """
+        self._grip = self._lock.acquire(os.getpid(), deadline=deadline, ours=self._ours, over=self._is_over)
+        if self._grip != "foreign":
+            return []
+        return [f"{self._lock.path} is not ours to take; who follows the prose is not kept out"]
+
+    def _is_over(self, holder: Holder) -> bool:
+        """Return whether a living holder, whose session is not open, holds nothing: its `stop` was killed.
+
+        It is the caller itself, or we have handed it the directory for a session that the list knows no more.
+        """
+        return holder.pid == self._caller() or (holder.handed and self._state.sessions is not None)
+
+    def leave(self) -> list[str]:
+        """Hand the directory to `carrier`, or free it if there is none; return warnings."""
+        holder = self._holder()
+        try:
+            if holder is None or holder == self.carrier:
+                return []
+            if self.carrier is not None:
+                self._lock.hand_over(holder, self.carrier)
+            else:
+                self._lock.release(holder)
+        except OSError as error:
+            # The change is made; a directory that still names us is taken over when we are dead.
+            return [f"{self._lock.path} could not be let go: {error.strerror or error}"]
+        return []
+
+    def _holder(self) -> int | None:
+        if self._grip == "taken":
+            return os.getpid()
+        holder = holder_of(self._lock.path) if self._grip == "shared" else None
+        return None if holder is None else holder.pid
+
+
+def carrier_of(state: State, without: Collection[int] = ()) -> int | None:
+    """Return the owner of the exclusive session that is open on this machine, but none of `without`.
+
+    Asked after every transaction, not only when the session begins: a crash, or whoever cleans /tmp, may have
+    removed its directory since.
+    """
+    if state.concurrent:
+        return None
+    return next((pid for pid in sorted(_local_pids(state) - set(without)) if process.alive(pid)), None)
+
+
+def _local_pids(state: State) -> frozenset[int]:
+    # Inside of a sandbox and out of it the same number is another process.
+    machine = (os.uname().nodename, process.boot_id())
+    return frozenset(
+        s.pid
+        for s in state.sessions or ()
+        if s.pid is not None and (s.host, s.boot_id or machine[1]) == machine
+    )

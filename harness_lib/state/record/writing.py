@@ -13,8 +13,7 @@ from json.encoder import encode_basestring
 from types import MappingProxyType
 from typing import Any
 
-from harness_lib.records.fields import Kind, Record
-from harness_lib.records.table import columns
+from harness_lib.records.fields import Kind, Record, columns
 from harness_lib.task import State, Task
 
 NO_BLOCKS: Mapping[int, str] = MappingProxyType({})
@@ -68,8 +67,8 @@ def _plan(
     """Return how each field of `record` is written: those that always are, and those with a default."""
     table = columns(record)
     return (
-        tuple((each.name, _part(each.kind)) for each in table if each.about.always),
-        tuple((each.name, _part(each.kind), each.default) for each in table if not each.about.always),
+        tuple((each.name, _part(each.kind)) for each in table if each.always),
+        tuple((each.name, _part(each.kind), each.default) for each in table if not each.always),
     )
 
 

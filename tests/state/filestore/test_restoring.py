@@ -19,9 +19,9 @@ import pytest
 from harness_lib.errors import EnvSetupError, HarnessError, StateUnreadableError
 from harness_lib.state import summary
 from harness_lib.state.codec import ContractError
-from harness_lib.state.filestore import generations, publishing
-from harness_lib.state.filestore.schema_cache import MANY
+from harness_lib.state.filestore import load, publishing
 from harness_lib.state.filestore.store import Store
+from harness_lib.state.schema import MANY
 from harness_lib.system.files import append_log, atomic
 from harness_lib.system.place.roots import Root
 from harness_lib.task import State, Task
@@ -259,21 +259,21 @@ def test_twenty_generations_are_kept_each_a_file_of_its_own(store: Store, root: 
         change(store)
 
     kept = sorted(root.generations.iterdir())
-    assert len(kept) == generations.KEPT
-    assert len({path.stat().st_ino for path in (*kept, root.state, root.backup)}) == generations.KEPT + 2
+    assert len(kept) == load.KEPT
+    assert len({path.stat().st_ino for path in (*kept, root.state, root.backup)}) == load.KEPT + 2
     assert [path.stem for path in kept] == [f"{number:010}" for number in range(7, 27)]
 
 
 def test_of_large_generations_the_newest_stays(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(generations, "KEPT_BYTES", 1000)
+    monkeypatch.setattr(load, "KEPT_BYTES", 1000)
     for size in (400, 400, 400, 5000):
-        generations.save(root, b"x" * size)
+        load.save(root, b"x" * size)
 
     assert [path.name for path in root.generations.iterdir()] == ["0000000004.json"]
-    generations.save(root, b"y")
+    load.save(root, b"y")
     assert [path.name for path in root.generations.iterdir()] == ["0000000005.json"]
     # What fits exactly is kept.
-    generations.save(root, b"z" * 999)
+    load.save(root, b"z" * 999)
     assert len(list(root.generations.iterdir())) == 2
 
 
@@ -282,20 +282,20 @@ def test_files_of_others_among_the_generations_are_left_alone(root: Root) -> Non
     theirs = {"mine.json", "12.json", "notes.txt", "abcdefghij.json", "12345678901.json", "²²²²²²²²²².json"}
     for name in theirs:
         (root.generations / name).write_text("{}", encoding="utf-8")
-    for _ in range(generations.KEPT + 5):
-        generations.save(root, b"{}")
+    for _ in range(load.KEPT + 5):
+        load.save(root, b"{}")
 
     assert theirs <= {path.name for path in root.generations.iterdir()}
 
 
 def test_one_that_goes_while_they_are_counted_keeps_no_older_one(root: Root) -> None:
-    for _ in range(generations.KEPT):
-        generations.save(root, b"{}")
+    for _ in range(load.KEPT):
+        load.save(root, b"{}")
     oldest = min(root.generations.iterdir())
     # A link to nothing is there in a listing and not there to be measured, as one that goes in between.
     (root.generations / "0000000021.json").symlink_to("gone")
 
-    generations.save(root, b"{}")
+    load.save(root, b"{}")
 
     assert not oldest.exists()
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from harness_lib.state import codec, schema
-from harness_lib.state.filestore import generations
-from harness_lib.state.filestore.schema_cache import MANY, Opinion
+from harness_lib.state.filestore import load
 from harness_lib.state.filestore.store import Store
+from harness_lib.state.schema import MANY, Opinion
 from harness_lib.system.place.roots import Root
 from harness_lib.task import Session, State, Task
 
@@ -95,12 +95,12 @@ def test_each_session_and_task_is_asked_about_in_its_place() -> None:
 
 
 def test_what_we_wrote_last_is_read_from_its_generation(store: Store, root: Root) -> None:
-    assert generations.newest_tasks(root) == store.read().state.tasks
+    assert load.newest_tasks(root) == store.read().state.tasks
 
     for path in root.generations.iterdir():
         path.write_text("{", "ascii")
 
-    assert generations.newest_tasks(root) == ()
+    assert load.newest_tasks(root) == ()
 
 
 def test_a_valid_example_has_no_problems(valid: Any) -> None:

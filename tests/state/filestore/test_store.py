@@ -12,7 +12,7 @@ import pytest
 
 from harness_lib.errors import EnvSetupError
 from harness_lib.state import summary
-from harness_lib.state.filestore import generations
+from harness_lib.state.filestore import load
 from harness_lib.state.filestore.store import Store
 from harness_lib.system.files import append_log
 from harness_lib.system.locks import mkdir_lock
@@ -45,7 +45,7 @@ def test_a_change_leaves_the_bytes_before_it_and_a_summary_that_fits(store: Stor
 
     assert store.read().state.tasks[0].title == document(root)["tasks"][0]["title"] == "New"
     assert root.backup.read_bytes() == before
-    newest, digest = generations.newest_good(root), summary.read(root)
+    newest, digest = load.newest_good(root), summary.read(root)
     assert newest is not None
     assert newest[1] == document(root)
     assert digest is not None

@@ -57,7 +57,7 @@ def test_a_full_disk_is_made_up_for(project: Project, agent: Agent, after: int, 
 
 FOR_CONVENIENCE = {
     "log": (r"progress\.txt", "checkpoint task-001 1/2 x"),
-    "generations": ("generations/", "checkpoint task-001 1/2 x"),
+    "generations": ("generations/|harness/lists/", "checkpoint task-001 1/2 x"),
     "copy": ("harness/lists/", "checkpoint task-001 1/2 x"),
     "summary": (r"summary\.json", "checkpoint task-001 1/2 x"),
     "marker": ("harness-active", "add Two --validate true"),

@@ -9,7 +9,7 @@ from harness_lib.checks.checked import Checked, Verdict
 from harness_lib.checks.command import Command
 from harness_lib.checks.protocol import Worktree
 from harness_lib.errors import ConfigError
-from harness_lib.rules import excerpt
+from harness_lib.rules import excerpt, reports
 from harness_lib.system.files import printed
 from harness_lib.system.processes import environment, runner
 from harness_lib.system.processes.command import missing_command
@@ -17,6 +17,13 @@ from harness_lib.system.processes.command import missing_command
 COMMAND_NOT_FOUND = 127
 # How what is recorded of a failed check begins.
 FAILED, DID_NOT, PRINTED = "The check failed", "The check did not", "The check printed"
+
+NO_REPORT = "without the report that it closes with: what it tests may have ended it"
+# Where a runner may be told to be quiet.
+SETTINGS = (
+    *("pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "pyproject.toml", "tox.ini", "setup.cfg"),
+    *("package.json", "jest.config.*", "vitest.config.*", "vite.config.*"),
+)
 
 
 def run(check: Command, worktree: Worktree) -> Checked:
@@ -39,7 +46,22 @@ def run(check: Command, worktree: Worktree) -> Checked:
         tick=worktree.tick,
         clock=worktree.clock,
     )
-    return _judge(finished, check, worktree.log)._replace(without=without, seconds=finished.seconds)
+    checked = _judge(finished, check, worktree.log)
+    if checked.passed and (runner_name := _unreported(command, worktree.log, cwd, worktree.top)):
+        message = f"{FAILED}: {runner_name} ended with exit code 0, but {NO_REPORT}."
+        gist = excerpt.in_a_line(printed.ends_of(worktree.log))
+        checked = Checked("TEST_FAIL", message, finished.tail, worktree.log, gist)
+    return checked._replace(without=without, seconds=finished.seconds)
+
+
+def _unreported(command: str, log: Path, cwd: Path, top: Path) -> str | None:
+    """Return the runner that has printed no closing report although it would; None where there is none."""
+    if not reports.is_expected(command):
+        return None
+    places = [cwd, *(place for place in cwd.parents if place.is_relative_to(top))]
+    files = (file for place in places for glob in SETTINGS for file in sorted(place.glob(glob)))
+    settings = "\n".join(file.read_text("utf-8", "replace") for file in files if file.is_file())
+    return reports.missing(command, printed.ends_of(log), settings)
 
 
 def directory(check: Command, top: Path) -> Path:

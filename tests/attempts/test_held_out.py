@@ -323,3 +323,27 @@ def test_its_files_do_not_leave_the_checkout(
 
     assert "A held-out check failed." in agent.fails(1, "finish")["message"]
     assert not list((tmp_path / "outside").iterdir())
+
+
+@pytest.mark.parametrize("what", ["seen", "held out"])
+def test_a_product_that_ends_its_tests_passes_neither_check(
+    project: Project, agent: Agent, person: Agent, tmp_path: Path, what: str
+) -> None:
+    put(
+        tmp_path / "held" / "test_seen.py",
+        "import product\n\n\ndef test_one():\n    assert product.one == 2\n",
+    )
+    test = f"{tmp_path / 'held' / 'test_seen.py'}:test_seen.py"
+    if what == "seen":
+        project.put("test_seen.py", (tmp_path / "held" / "test_seen.py").read_text())
+        project.commit()
+        _add(person, check=f"{PYTEST} test_seen.py")
+    else:
+        _add(person, test, f"{PYTEST} test_seen.py")
+    agent.ok("claim")
+    project.put("product.py", "import os\n\nos._exit(0)\n")
+
+    said = agent.fails(1, "finish")
+
+    expected = "pytest ended with exit code 0" if what == "seen" else "A held-out check failed."
+    assert expected in said["message"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import json
 import os
 import stat
 from collections.abc import Iterator
@@ -14,7 +15,6 @@ from harness_lib.agents.adapter import Host
 from harness_lib.errors import ConfigError, HeldError, RefusedError
 from harness_lib.hookinstall import entries, json_entries, toml_entries
 from harness_lib.system.files import atomic
-from harness_lib.system.files.json_edit import MalformedError
 
 LARGEST = 4 * 1024 * 1024
 KEPT = ".bak-harness"
@@ -50,7 +50,7 @@ class HostFile(NamedTuple):
         with _named(self.path):
             if self.host.form == "toml":
                 return [("Stop", command) for command in toml_entries.commands(self.text)]
-            return [(each.event, each.command) for each in json_entries.handlers(self.text)]
+            return list(json_entries.handlers(json_entries.parsed(self.text)))
 
     def ours(self) -> list[tuple[str, Path]]:
         """Return (event, script) of every hook of ours. Raises ConfigError."""
@@ -58,15 +58,19 @@ class HostFile(NamedTuple):
         return [(event, script) for event, script in pairs if script is not None]
 
     def installed(self) -> bytes:
-        """Return the content with our hooks. Raises ConfigError."""
+        """Return the content with our hooks. Raises ConfigError, RefusedError (only the user can do it)."""
         by_event = entries.by_event(self.host)
         with _named(self.path):
             if self.host.form == "toml":
                 return self._encoded(toml_entries.install(self.text, by_event))
-            return self._checked(json_entries.install(self.text, by_event, self.host.root))
+            document = json_entries.parsed(self.text)
+            json_entries.install(document, by_event, self.host.root)
+            ours = {**self.host.root, "hooks": {event: [entry] for event, entry in by_event.items()}}
+            lines = json.dumps(ours, indent=2, ensure_ascii=False)
+            return self._rendered(document, f"Add these entries to it yourself:\n{lines}")
 
     def uninstalled(self) -> bytes | None:
-        """Return the content without our hooks; None: nothing else ever stood there. Raises ConfigError."""
+        """Return the content without our hooks; None: nothing else was ever in it. Raises as `installed`."""
         if not self.ours():
             return self.data
         kept = self.backup.read_bytes() if self.backup.is_file() else None
@@ -76,12 +80,26 @@ class HostFile(NamedTuple):
         with _named(self.path):
             if self.host.form == "toml":
                 return self._encoded(toml_entries.uninstall(self.text))
-            return self._checked(json_entries.uninstall(self.text))
+            document = json_entries.parsed(self.text)
+            json_entries.uninstall(document)
+            by_hand = "Remove the entries whose commands run hooks/harness-*.py yourself."
+            return self._rendered(document, by_hand)
 
-    def _checked(self, changed: str) -> bytes:
-        if not json_entries.keeps(self.text, changed):
-            raise AssertionError(f"{self.path} would lose what others have written there")
-        return self._encoded(changed)
+    def shown(self) -> bytes | None:
+        """Return the content as it would be written, so that a difference shows nothing but our entries."""
+        if self.data is None or self.host.form == "toml" or json_entries.loss(self.text):
+            return self.data
+        return self._encoded(json_entries.rendered(json_entries.parsed(self.text), self.text))
+
+    def _rendered(self, document: json_entries.Document, by_hand: str) -> bytes:
+        """Return `document` as the new content. Raises RefusedError: something would be lost."""
+        if self.data is not None and document == json_entries.parsed(self.text):
+            return self.data
+        loss = json_entries.loss(self.text)
+        if loss:
+            message = f"{self.path} has {loss}, which would be lost. Nothing was written."
+            raise RefusedError(message, by_hand)
+        return self._encoded(json_entries.rendered(document, self.text))
 
     def _encoded(self, text: str) -> bytes:
         mark = codecs.BOM_UTF8 if (self.data or b"").startswith(codecs.BOM_UTF8) else b""
@@ -128,7 +146,7 @@ def _is_untouched(before: HostFile, after: HostFile) -> bool:
     """Return whether `after` is `before` and our hooks, and nothing else has changed since."""
     try:
         return not before.ours() and before.installed() == after.data
-    except ConfigError:
+    except (ConfigError, RefusedError):
         # The copy beside it is not ours to judge; the file itself is edited then.
         return False
 
@@ -138,8 +156,5 @@ def _named(path: Path) -> Iterator[None]:
     """Say which file it is that is wrong."""
     try:
         yield
-    except MalformedError as error:
-        message = f"{path}, line {error.line}: this is not JSON ({error.problem})."
-        raise ConfigError(message, CORRECT_IT) from error
     except ConfigError as error:
         raise ConfigError(f"{path}, {error.message}", CORRECT_IT) from error

@@ -1,174 +1,173 @@
-"""Our entries in a host's JSON file: found, put in, taken out. Pure: text in, text out."""
+"""Our entries in a host's JSON file: found, added, removed. Pure: text in, text out.
+
+The file is read and written by `json`, in its own indentation. A text that this would not write again as it
+means (comments, a name twice) is only read: the user gets the lines to add.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from typing import Literal, NamedTuple, NoReturn
+import re
+from collections.abc import Container, Iterator, Mapping
+from typing import Any
 
 from harness_lib.errors import ConfigError
 from harness_lib.hookinstall.entries import Entry, script_of
-from harness_lib.system.files import json_edit
-from harness_lib.system.files.json_edit import Node
 
-EMPTY = "{}\n"
+Document = dict[str, Any]
 
-Step = tuple[str | int, ...]
-
-
-class Handler(NamedTuple):
-    """A handler in the file: `path` leads to it, `entry` to the element of the event's list that holds it.
-
-    `alone`: it is all that this element is for.
-    """
-
-    event: str
-    path: Step
-    entry: Step
-    alone: bool
-    command: object
+_STRING = r'"(?:[^"\\]|\\.)*"'
+_COMMENT = re.compile(rf"{_STRING}|//[^\n]*|/\*.*?\*/", re.DOTALL)
+_COMMA = re.compile(rf"{_STRING}|,(?=\s*[}}\]])")
 
 
-def handlers(text: str) -> list[Handler]:
-    """Return every handler in `text`, everybody's. Raises MalformedError, ConfigError (no handlers)."""
-    root = json_edit.parse(text)
-    if root.kind != "object":
-        _wrong(text, root, "object")
-    hooks = _container(text, root, "hooks", "object")
-    return [] if hooks is None else list(_handlers(text, hooks))
+def parsed(text: str) -> Document:
+    """Return the settings in `text`, whose comments and trailing commas count for nothing.
 
-
-def _handlers(text: str, hooks: Node) -> Iterator[Handler]:
-    for event in dict.fromkeys(item.key for item in hooks.items if item.key is not None):
-        entries = _container(text, hooks, event, "array")
-        for number, item in enumerate(entries.items if entries else ()):
-            entry: Step = ("hooks", event, number)
-            inner = item.node.get("hooks")
-            if inner is None or inner.kind != "array":
-                yield Handler(event, entry, entry, alone=True, command=_command(item.node))
-                continue
-            for place, handler in enumerate(inner.items):
-                path = (*entry, "hooks", place)
-                yield Handler(event, path, entry, len(inner.items) == 1, _command(handler.node))
-
-
-def _command(handler: Node) -> object:
-    node = handler.get("command") or handler.get("bash")
-    return node.value if node else None
-
-
-def _container(text: str, parent: Node, key: str, kind: Literal["object", "array"]) -> Node | None:
-    node = parent.get(key)
-    if node is None or node.kind == kind:
-        return node
-    if key == "hooks":
-        _wrong(text, node, kind, key)
-    # Other things than events stand among them (Gemini's "disabled", a switch).
-    return None
-
-
-def _wrong(text: str, node: Node, kind: str, key: str = "the whole") -> NoReturn:
-    line = text.count("\n", 0, node.start) + 1
-    raise ConfigError(f"line {line}: {key} is no {kind}")
-
-
-def ours(text: str) -> list[Handler]:
-    """Return our own handlers in `text`."""
-    return [each for each in handlers(text) if script_of(each.command) is not None]
-
-
-def install(text: str, by_event: Mapping[str, Entry], root: Mapping[str, object]) -> str:
-    """Return `text` with one entry of ours for each event of `by_event`, and none for another.
-
-    Entries of ours that stand there are changed in their place: Codex remembers trust by the place of a hook,
-    other people's too. `root` are members that the host wants to see at the top.
+    Raises ConfigError: with the line.
     """
     if not text.strip():
-        text = EMPTY
-    text = _without(text, list(_superfluous(ours(text), by_event)))
-    standing = {each.event: each for each in ours(text)}
-    for key, value in root.items():
-        text = text if _has(text, (key,)) else json_edit.add(text, (), value, key)
-    for event, entry in by_event.items():
-        text = _updated(text, standing[event], entry) if event in standing else _appended(text, event, entry)
-    return text
+        return {}
+    bare = _COMMA.sub(_blank, _COMMENT.sub(_blank, text))
+    try:
+        document = json.loads(bare)
+    except json.JSONDecodeError as error:
+        raise ConfigError(f"line {error.lineno}: this is not JSON ({error.msg})") from error
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"line 1: this is not JSON that can be read ({error})") from error
+    if not isinstance(document, dict):
+        raise ConfigError("line 1: the whole is no object")
+    if not isinstance(document.get("hooks", {}), dict):
+        line = text.count("\n", 0, text.find('"hooks"')) + 1
+        raise ConfigError(f"line {line}: hooks is no object")
+    return document
 
 
-def uninstall(text: str) -> str:
-    """Return `text` without our entries, and without what is empty now because of that."""
-    return _without(text, ours(text))
+def _blank(match: re.Match[str]) -> str:
+    """Return blanks for what is no string, in as many lines."""
+    return match[0] if match[0].startswith('"') else re.sub(r"[^\n]", " ", match[0])
 
 
-def keeps(before: str, after: str) -> bool:
-    """Return whether everything that others have in `before` is in `after`, and in the same order."""
-    before, after = (text if text.strip() else EMPTY for text in (before, after))
-    old, new = json_edit.parse(before), json_edit.parse(after)
-    members = (item for item in old.items if item.key != "hooks")
-    same = all(_dump(new.get(item.key or "")) == _dump(old.get(item.key or "")) for item in members)
-    return same and _foreign(before, old) == _foreign(after, new)
+def loss(text: str) -> str:
+    """Return what `json` would lose of `text`, "" if nothing."""
+    twice: list[str] = []
+
+    def unique(pairs: list[tuple[str, object]]) -> Document:
+        names = [name for name, _ in pairs]
+        twice.extend(name for name in names if names.count(name) > 1)
+        return dict(pairs)
+
+    try:
+        document = json.loads(text if text.strip() else "{}", object_pairs_hook=unique)
+        rendered(document, text).encode()
+    except json.JSONDecodeError:
+        return "comments or trailing commas"
+    except ValueError:
+        return "a number or a character that JSON has no other form for"
+    return f"the name {twice[0]!r} twice" if twice else ""
 
 
-def _foreign(text: str, root: Node) -> list[tuple[str, str]]:
-    others = (each for each in handlers(text) if script_of(each.command) is None)
-    return [(each.event, _dump(json_edit.at(root, each.path))) for each in others]
+def rendered(document: Document, text: str) -> str:
+    """Return `document` in the indentation, line breaks and alphabet of `text`."""
+    body = text.strip()
+    if not body:
+        text, body = "{\n}\n", "{\n}"
+    indent = re.search(r'\n([ \t]+)"', body)
+    many = "\n" in body or body == "{}"
+    separators = (",", ": ") if many else (", ", ": ") if '": ' in body else (",", ":")
+    new = json.dumps(
+        document,
+        indent=(indent[1] if indent else "  ") if many else None,
+        separators=separators,
+        ensure_ascii=body.isascii(),
+        allow_nan=False,
+    )
+    start = text.find(body[0])
+    whole = f"{text[:start]}{new}{text[start + len(body) :]}"
+    return whole.replace("\n", "\r\n").replace("\r\r\n", "\r\n") if "\r\n" in text else whole
 
 
-def _dump(node: Node | None) -> str:
-    return json.dumps(node.plain() if node else None)
+def handlers(document: Document) -> Iterator[tuple[str, object]]:
+    """Yield (event, command) of every handler, everybody's."""
+    for event, _, group, place in _places(document):
+        handler = group[place]
+        yield event, handler.get("command", handler.get("bash")) if isinstance(handler, dict) else None
 
 
-def _superfluous(standing: list[Handler], by_event: Mapping[str, Entry]) -> Iterator[Handler]:
-    seen: set[str] = set()
-    for each in standing:
-        if each.event not in by_event or each.event in seen:
-            yield each
-        seen.add(each.event)
+def _places(document: Document) -> Iterator[tuple[str, list[Any], list[Any], int]]:
+    """Yield (event, its list, the list that holds a handler, the place there) of every handler."""
+    for event, listed in document.get("hooks", {}).items():
+        # Other things than events stand among them (Gemini's "disabled", a switch).
+        for number, entry in enumerate(listed if isinstance(listed, list) else ()):
+            inner = entry.get("hooks") if isinstance(entry, dict) else None
+            if isinstance(inner, list):
+                for place in range(len(inner)):
+                    yield event, listed, inner, place
+            else:
+                yield event, listed, listed, number
 
 
-def _without(text: str, gone: list[Handler]) -> str:
-    # From the end, so that the places of the others stay true.
-    for each in sorted(gone, key=lambda one: (one.event, one.path[2:]), reverse=True):
-        path = each.path
-        text = json_edit.remove(text, path)
-        while len(path) > 1 and _is_hollow(text, path[:-1], each):
-            path = path[:-1]
-            text = json_edit.remove(text, path)
-    return text
+def _is_ours(handler: object) -> bool:
+    return isinstance(handler, dict) and script_of(handler.get("command", handler.get("bash"))) is not None
 
 
-def _is_hollow(text: str, path: Step, gone: Handler) -> bool:
-    """Return whether the removal of a handler has left nothing at `path`, not even a comment.
+def install(document: Document, by_event: Mapping[str, Entry], root: Mapping[str, object]) -> None:
+    """Let `document` have one entry of ours for each event of `by_event`, and none for another.
 
-    An entry without its handlers is nothing, though its matcher is still there.
+    An entry of ours that is there is changed in its place: Codex remembers trust by the place of a hook, of
+    others' hooks too. `root` are members that the host wants to see at the top.
     """
-    node = json_edit.at(json_edit.parse(text), path)
-    if node is None:
-        return False
-    if path == gone.entry:
-        return node.get("hooks") is None
-    return not text[node.start + 1 : node.end - 1].strip()
+    uninstall(document, keep=by_event)
+    for key, value in root.items():
+        document.setdefault(key, value)
+    hooks = document.setdefault("hooks", {})
+    standing = {
+        event: (listed, group, place)
+        for event, listed, group, place in _places(document)
+        if _is_ours(group[place])
+    }
+    for event, entry in by_event.items():
+        if event not in standing:
+            hooks.setdefault(event, []).append(entry)
+            continue
+        listed, group, place = standing[event]
+        if group is listed:
+            group[place] = entry
+        elif len(group) == 1:
+            listed[next(n for n, each in enumerate(listed) if each.get("hooks") is group)] = entry
+        else:
+            inner = entry["hooks"]
+            assert isinstance(inner, list)
+            group[place] = inner[0]
 
 
-def _has(text: str, path: Step) -> bool:
-    return json_edit.at(json_edit.parse(text), path) is not None
+def uninstall(document: Document, keep: Container[str] = ()) -> None:
+    """Remove our entries from `document` but the first one of each event in `keep`.
+
+    What is empty because of that goes with them; an entry without its handlers is, though it has a matcher.
+    """
+    hooks = document.get("hooks", {})
+    for event in list(hooks):
+        if not isinstance(hooks[event], list):
+            continue
+        left = [event in keep]
+        before = len(hooks[event])
+        hooks[event][:] = [each for each in hooks[event] if _stays(each, left)]
+        if len(hooks[event]) < before and not hooks[event]:
+            del hooks[event]
+            if not hooks:
+                del document["hooks"]
 
 
-def _updated(text: str, standing: Handler, entry: Entry) -> str:
-    path = standing.entry if standing.alone else standing.path
-    value: object = entry
-    if path != standing.entry:
-        handlers = entry["hooks"]
-        assert isinstance(handlers, list)
-        value = handlers[0]
-    node = json_edit.at(json_edit.parse(text), path)
-    if node is not None and node.plain() == value:
-        return text
-    return json_edit.replace(text, path, value)
+def _stays(entry: Any, left: list[bool]) -> bool:
+    """Remove our handlers from `entry`; return whether it stays. The first one does while `left` says so."""
+    if not isinstance(entry, dict) or not isinstance(entry.get("hooks"), list):
+        return not _is_ours(entry) or _first(left)
+    before = len(entry["hooks"])
+    entry["hooks"][:] = [each for each in entry["hooks"] if not _is_ours(each) or _first(left)]
+    return bool(entry["hooks"]) or not before
 
 
-def _appended(text: str, event: str, entry: Entry) -> str:
-    if not _has(text, ("hooks",)):
-        text = json_edit.add(text, (), {}, "hooks")
-    if not _has(text, ("hooks", event)):
-        return json_edit.add(text, ("hooks",), [entry], event)
-    return json_edit.add(text, ("hooks", event), entry)
+def _first(left: list[bool]) -> bool:
+    first, left[0] = left[0], False
+    return first

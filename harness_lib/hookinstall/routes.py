@@ -12,10 +12,9 @@ from harness_lib.agents import claude, codex
 from harness_lib.agents.adapter import SCOPES, Host, Scope
 from harness_lib.agents.registry import HOSTS
 from harness_lib.core.context import Context
-from harness_lib.errors import HarnessError
-from harness_lib.hookinstall import entries, files
+from harness_lib.errors import ConfigError, HarnessError
+from harness_lib.hookinstall import entries, files, json_entries
 from harness_lib.hookinstall.places import places
-from harness_lib.system.files import json_edit
 
 PLUGIN = "harness"
 # What Claude Code calls a plugin that it found as a skill folder.
@@ -176,8 +175,8 @@ def holders(ctx: Context) -> list[str]:
 def _loaded(data: bytes | None) -> Mapping[str, object]:
     """Return a settings file as far as we can read it; to judge it is its host's business."""
     try:
-        return _object(json_edit.parse((data or b"{}").decode("utf-8-sig")).plain())
-    except ValueError:
+        return json_entries.parsed((data or b"{}").decode("utf-8-sig"))
+    except (ConfigError, UnicodeDecodeError):
         return {}
 
 

@@ -172,7 +172,7 @@ def _carry_out(
     extra: dict[str, object] = {"agent": file.host.name, "file": str(file.path), "written": False}
     if changed == file.data:
         return _reply(f"Nothing had to be changed. {done}", warnings=warnings, extra=extra)
-    shown = diff.lines(file.path, file.data, changed)
+    shown = diff.lines(file.path, file.shown(), changed)
     extra["diff"] = shown
     text = "\n".join(shown)
     if dry_run:

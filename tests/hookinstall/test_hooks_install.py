@@ -9,13 +9,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from harness_lib.agents import claude
+from harness_lib.hookinstall import json_entries
+from harness_lib.hookinstall.entries import command
 from tests.hookinstall.hookfiles import HOSTS, JSON_HOSTS, agent, everything, place, put
 from tests.terminal.pseudo_terminal import answered
 from tests.verbs.project import Agent
 
 __all__ = ["agent"]  # a fixture
 
+OURS = command(Path("/x/hooks/harness-stop.py"), claude.HOOKS)
 FOREIGN: dict[str, dict[str, list[dict[str, Any]]]] = {
     "claude": {"Stop": [{"hooks": [{"type": "command", "command": "theirs"}]}]},
     "codex": {"Stop": [{"hooks": [{"type": "command", "command": "theirs", "timeout": 3}]}]},
@@ -121,50 +127,98 @@ COMMENTED = """\
 {
   "theme": "dark", // at night
   "hooks": {
-    /* what I run */
+    /* what I run: "hooks" */
     "AfterAgent": [
-      { "hooks": [{ "type": "command", "command": "theirs" }] }, // keep
-      // { "hooks": [] }
+      { "hooks": [{ "type": "command", "command": "theirs // no comment" }] }, // keep
     ],
   },
-  // "vim": true
 }
 """
 
 
 @pytest.mark.parametrize(
+    ("data", "what"),
+    [
+        (COMMENTED.encode(), "comments or trailing commas"),
+        (codecs.BOM_UTF8 + COMMENTED.replace("\n", "\r\n").encode(), "comments or trailing commas"),
+        (b'{"a": 1, "b": {"c": 1, "c": 2}}', "the name 'c' twice"),
+        (b'{"a": 1e400}', "a number or a character"),
+        (b'{"a": "\xc3\xa4 \\ud800"}', "a number or a character"),
+    ],
+)
+def test_a_file_of_which_something_would_be_lost_is_left_and_the_lines_to_add_are_shown(
+    agent: Agent, home: Path, data: bytes, what: str
+) -> None:
+    """Once they are there, it is known, and only its user can take them out."""
+    file = put(place(home, "gemini"), data)
+    said = agent.fails(8, "hooks", "install", "--agent", "gemini")
+    assert what in said["message"]
+    assert file.read_bytes() == data
+    lines = json.loads(said["error"]["hint"].partition("\n")[2])
+    assert "harness-stop.py" in lines["hooks"]["AfterAgent"][0]["hooks"][0]["command"]
+    assert "Gemini CLI: no hooks" in agent.ok("hooks", "status", "--agent", "gemini")["message"]
+
+    added = put(file, f"// mine\n{json.dumps(lines)}")
+    before = added.read_bytes()
+    assert str(file) in agent.ok("hooks", "status", "--agent", "gemini")["message"]
+    assert not agent.ok("hooks", "install", "--agent", "gemini")["written"]
+    assert "yourself" in agent.fails(8, "hooks", "uninstall", "--agent", "gemini")["error"]["hint"]
+    assert file.read_bytes() == before
+
+
+@pytest.mark.parametrize(
     "data",
     [
-        COMMENTED.encode(),
-        COMMENTED.replace("\n", "\r\n").encode(),
-        codecs.BOM_UTF8 + COMMENTED.encode(),
         b'{"hooks":{},"a":1}',
         b'{"a": "\xc3\xa4\xe2\x80\xa6"}',
+        b'{\r\n\t"a": "\\u00e4",\r\n\t"b": [1.5, -0.0, 1e10]\r\n}\r\n',
+        codecs.BOM_UTF8 + b'{\n    "a": 1\n}\n',
         b"{ }",
         b"{\n\n}\n",
         b"",
         b"  \n",
     ],
 )
-@pytest.mark.parametrize("touched", [False, True])
-def test_comments_breaks_and_marks_are_kept(agent: Agent, home: Path, data: bytes, *, touched: bool) -> None:
+def test_indentation_line_breaks_marks_and_alphabet_are_kept(agent: Agent, home: Path, data: bytes) -> None:
     file = put(place(home, "gemini"), data)
     agent.ok("hooks", "install", "--agent", "gemini")
     installed = file.read_bytes()
-    for line in data.splitlines():
-        if b"//" in line or b"/*" in line:
-            assert line in installed
     assert installed.startswith(codecs.BOM_UTF8) == data.startswith(codecs.BOM_UTF8)
+    assert installed.isascii() == data.isascii()
     if b"\r\n" in data:
         assert installed.count(b"\n") == installed.count(b"\r\n")
-    if touched:
-        file.write_bytes(installed + b"\n")
+        assert b'\r\n\t"hooks": {\r\n\t\t"AfterAgent"' in installed
     agent.ok("hooks", "uninstall", "--agent", "gemini")
-    if touched and data.strip(b" \n{}"):
-        left = file.read_bytes()
-        assert left == (data.replace(b'"hooks":{},', b"") if b'"hooks":{}' in data else data) + b"\n"
-    elif not touched:
-        assert file.read_bytes() == data
+    assert file.read_bytes() == data
+
+
+VALUES: Any = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=8,
+)
+HOOKS_OF_OTHERS = st.dictionaries(st.sampled_from(["Stop", "AfterAgent", "x"]), VALUES, max_size=3)
+
+
+@settings(max_examples=60)
+@given(
+    st.dictionaries(st.text(max_size=3), VALUES, max_size=4),
+    HOOKS_OF_OTHERS,
+    st.sampled_from([None, 2, "\t"]),
+)
+def test_no_setting_is_lost_whatever_it_is(value: dict[str, Any], hooks: Any, indent: Any) -> None:
+    text = json.dumps({**value, "hooks": hooks}, indent=indent)
+    before = json_entries.parsed(text)
+    assert before == json.loads(text)
+    changed = json_entries.parsed(text)
+    entry: dict[str, object] = {"hooks": [{"command": OURS}]}
+    json_entries.install(changed, {"Ours": entry}, {})
+    assert [typed for _, typed in json_entries.handlers(changed)].count(OURS) == 1
+    assert json_entries.rendered(before, text) == text
+    again = json_entries.parsed(json_entries.rendered(changed, text))
+    json_entries.uninstall(again)
+    # An empty member that was there before goes with ours.
+    assert again == {key: each for key, each in before.items() if key != "hooks" or each}
 
 
 def test_the_difference_shows_no_setting_of_the_person(agent: Agent, home: Path) -> None:

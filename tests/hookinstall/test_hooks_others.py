@@ -88,8 +88,8 @@ def test_ours_among_the_handlers_of_somebody_else_leaves_alone(agent: Agent, hom
 
 
 def test_an_entry_whose_hooks_are_no_list_is_a_handler_itself() -> None:
-    (found,) = json_entries.handlers('{"hooks": {"stop": [{"command": "theirs", "hooks": {}}]}}')
-    assert (found.command, found.alone) == ("theirs", True)
+    document = {"hooks": {"stop": [{"command": "theirs", "hooks": {}}]}}
+    assert list(json_entries.handlers(document)) == [("stop", "theirs")]
 
 
 RING = entries.command(Path("/x/hooks/harness-stop.py"), claude.HOOKS).partition("; ")[2]

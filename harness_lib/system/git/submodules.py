@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from functools import lru_cache
 from pathlib import Path
 
 from harness_lib.system.files import atomic
@@ -41,9 +42,10 @@ def among(changes: status.Changes) -> list[str]:
     return [path.rstrip("/") for path in changes.untracked if path.endswith("/")]
 
 
-def links(git: Git, tree: str) -> dict[str, str]:
-    """Return path → commit of the repositories that `tree` (or a commit) names."""
-    args = ("ls-tree", "-r", "-z", "--full-tree", tree)
+@lru_cache(maxsize=64)
+def links(git: Git, oid: str) -> Mapping[str, str]:
+    """Return path → commit of the repositories that the tree, or the commit, called `oid` names."""
+    args = ("ls-tree", "-r", "-z", "--full-tree", oid)
     return _links(git.run(*args).stdout, 2)
 
 
@@ -66,15 +68,15 @@ def left_behind(git: Git, merged: Collection[tuple[str, str]]) -> set[str]:
     Nothing is staged of them, nothing is changed in them, and they are at the very commit that the branch had
     named: a move of the branch does not touch a submodule's own checkout.
     """
-    in_index = staged(git)
-    known = links(git, "HEAD") if in_index else {}
+    in_index, head = staged(git), git.head()
+    known = links(git, head) if in_index and head else {}
     behind = set()
     for path in (path for path in in_index if in_index[path] == known.get(path)):
         repository = at(git, path)
-        head = repository.head() if repository is not None else None
-        if repository is None or head in (None, in_index[path]) or status.changes(repository).tracked:
+        stands = repository.head() if repository is not None else None
+        if repository is None or stands in (None, in_index[path]) or status.changes(repository).tracked:
             continue
-        if any(_at(git, old, path) == head != _at(git, new, path) for old, new in merged):
+        if any(_at(git, old, path) == stands != _at(git, new, path) for old, new in merged):
             behind.add(path)
     return behind
 

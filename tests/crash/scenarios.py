@@ -98,12 +98,13 @@ def _waits_for_a_person(world: World) -> None:
     _stands_uncommitted(world)
 
 
-def _told_before_it_is_completed(world: World) -> None:
-    """Not completed without the trial of its new test on the base, and the word about it."""
+def _named_if_it_is_completed(world: World) -> None:
+    """Not completed without the trial of its new test on the base, and the word about it.
+
+    Killed once the list says that it was sent back, it is completed by the next one who hands it in.
+    """
     task = invariants.the_task(world)
     if task.status == "completed":
-        log = world.path("harness-progress.txt").read_text(encoding="utf-8")
-        assert "your tests pass without your change" in log
         assert any("adds tests that pass without its work" in each for each in task.look_at), task
         return
     assert (task.status, task.attempts) == ("in_progress", 0), task
@@ -160,7 +161,7 @@ SCENARIOS = (
         "finish",
         JUDGED,
         _with_a_judge,
-        _told_before_it_is_completed,
+        _named_if_it_is_completed,
         every=2,
         held=True,
     ),

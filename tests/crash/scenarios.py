@@ -31,6 +31,14 @@ def _attempted(world: World) -> None:
     world.attempt()
 
 
+def _held_out(world: World) -> None:
+    """Leave an attempt whose own check passes, and a held-out one does not."""
+    with world.agent() as agent:
+        answer = agent.type("edit", "task-001", "--hidden", f"test -f {contents.SOLUTION}")
+        assert answer.code == 0, answer
+    _attempted(world)
+
+
 def _shared(world: World) -> None:
     """Beside others that may share the list: in concurrent mode, in a work tree of its own."""
     world.share()
@@ -144,6 +152,14 @@ def _nothing_lost(world: World) -> None:
 SCENARIOS = (
     Scenario("finish that passes", "finish", PASSES, _attempted, invariants.completed),
     Scenario("finish that fails", "finish", FAILS, _attempted, _failed_or_goes_on),
+    Scenario(
+        "finish that fails what is held out",
+        "finish",
+        f"{PASSES} || test -f {contents.SOLUTION}",
+        _held_out,
+        _failed_or_goes_on,
+        every=3,
+    ),
     Scenario("release", "release", FAILS, _attempted, _released_or_goes_on, every=4),
     Scenario("claim", "claim", FAILS, _started, _nothing_lost),
     Scenario("claim that opens a session", "claim", FAILS, _idle, _nothing_lost, lives=False, every=2),

@@ -105,20 +105,6 @@ def test_of_a_worker_that_lives_the_files_are_left_and_its_work_is_kept(shared: 
     assert shared.task()["attempts"] == 1
 
 
-def test_a_checkpoint_in_time_keeps_the_task(shared: Project) -> None:
-    a, b = worker(shared, "a"), worker(shared, "b")
-    a.ok("claim", "task-001")
-    for _ in range(3):
-        shared.clock.pass_(minutes=25)
-        a.ok("checkpoint", "task-001", "1/2", "still here")
-
-    b.ok("start")
-
-    assert shared.task()["claimed_by"] == "a"
-    put(a, "done")
-    a.ok("finish")
-
-
 def test_a_claim_without_a_lease_time_is_never_stale(shared: Project) -> None:
     a, b = worker(shared, "a"), worker(shared, "b")
     a.ok("claim", "task-001")

@@ -160,9 +160,7 @@ def test_a_commit_is_published_only_on_top_of_what_stands(project: Project) -> N
     assert project.task()["status"] != "completed"
 
 
-def test_a_commit_prepared_before_another_is_kept_and_not_published(
-    project: Project,
-) -> None:
+def test_a_commit_prepared_before_another_is_kept_and_not_published(project: Project) -> None:
     project.git("checkout", "-q", "-f", "main")
     prepared = project.git("commit-tree", "-p", "HEAD", "-m", "Prepared", "side^{tree}")
     _list(project, "commit", commit=prepared, head=project.head, base="HEAD")
@@ -225,8 +223,8 @@ def _mktree(project: Project, row: str) -> str:
     return done.stdout.strip()
 
 
-def test_giving_up_an_attempt_moves_no_branch_to_where_a_list_says_it_began(project: Project) -> None:
-    """Its checkpoint can name the tree that stands there: then it would simply go on."""
+def _resumable(project: Project, **more: Any) -> None:
+    """Bring a list whose task has a checkpoint of the tree that stands: it would simply go on."""
     project.git("checkout", "-q", "-f", "main")
     task = {
         "id": "task-001",
@@ -235,8 +233,13 @@ def test_giving_up_an_attempt_moves_no_branch_to_where_a_list_says_it_began(proj
         "worktree": str(project.top),
         "gate": {"command": "0" * 64, "branch": "refs/heads/main"},
         "checkpoints": [{"step": 1, "total": 2, "tree": _oid(project, "HEAD^{tree}")}],
+        **more,
     }
     project.put("harness-tasks.json", json.dumps({"sessions": [], "tasks": [task]}))
+
+
+def test_giving_up_an_attempt_moves_no_branch_to_where_a_list_says_it_began(project: Project) -> None:
+    _resumable(project)
     before, agent = _stands(project), project.agent()
 
     for verb in (
@@ -251,28 +254,15 @@ def test_giving_up_an_attempt_moves_no_branch_to_where_a_list_says_it_began(proj
     assert _stands(project) == before
 
 
-def test_going_on_a_third_time_moves_no_branch_of_an_untrusted_list(
-    project: Project,
-) -> None:
+def test_going_on_a_third_time_moves_no_branch_of_an_untrusted_list(project: Project) -> None:
     """Nothing has moved since, the list says: then the attempt has failed, and goes back to its base."""
-    project.git("checkout", "-q", "-f", "main")
-    tree = _oid(project, "HEAD^{tree}")
-    task = {
-        "id": "task-001",
-        "status": "in_progress",
-        "started_at_commit": _oid(project, "HEAD~2"),
-        "worktree": str(project.top),
-        "gate": {"command": "0" * 64, "branch": "refs/heads/main"},
-        "checkpoints": [{"step": 1, "total": 2, "tree": tree}],
-        "interruptions": 2,
-        "interrupted": {"tree": tree, "checkpoints": 1, "times": 2},
-    }
-    project.put("harness-tasks.json", json.dumps({"sessions": [], "tasks": [task]}))
-    before, agent = _stands(project), project.agent()
+    stood = {"tree": _oid(project, "main^{tree}"), "checkpoints": 1, "times": 2}
+    _resumable(project, interruptions=2, interrupted=stood)
+    base, before, agent = _oid(project, "HEAD~2"), _stands(project), project.agent()
 
     refused = [agent.fails(8, *verb)["error"] for verb in LOOKING_ON]
 
     assert _stands(project) == before
     assert all("harness trust" in each["hint"] for each in refused)
     _trusted(project).ok("start")
-    assert project.head == task["started_at_commit"]
+    assert project.head == base

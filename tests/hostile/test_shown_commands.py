@@ -119,11 +119,7 @@ def _all_that_is_said(project: Project, agent: Agent, ring: Ring) -> Iterator[st
     yield from hooks()
 
 
-def test_no_shown_command_runs_an_id(
-    hostile: tuple[Project, Agent],
-    ring: Ring,
-    tmp_path: Path,
-) -> None:
+def test_no_shown_command_runs_an_id(hostile: tuple[Project, Agent], ring: Ring, tmp_path: Path) -> None:
     project, agent = hostile
     shell, shown = Shell(tmp_path / "shell"), set()
     for text in _all_that_is_said(project, agent, ring):

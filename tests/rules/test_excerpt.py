@@ -20,9 +20,7 @@ def recorded(name: str) -> list[str]:
 
 
 @pytest.mark.parametrize("runner", SHOWN)
-def test_what_failed_and_why_is_shown_of_each_known_runner_and_torn_never_breaks(
-    runner: str,
-) -> None:
+def test_what_failed_and_why_is_shown_of_each_known_runner_and_torn_never_breaks(runner: str) -> None:
     lines = recorded(runner)
 
     assert excerpt.of(lines) == SHOWN[runner]

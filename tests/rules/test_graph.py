@@ -26,9 +26,7 @@ def _reaches(edges: dict[str, list[str]], start: str) -> set[str]:
 
 
 @given(states())
-def test_the_rings_are_of_the_tasks_that_reach_themselves_in_any_order(
-    before: State,
-) -> None:
+def test_the_rings_are_of_the_tasks_that_reach_themselves_in_any_order(before: State) -> None:
     open_ones = {task.id: task for task in before.tasks if task.status != "completed"}
     edges = {
         name: [each for each in task.depends_on if each in open_ones] for name, task in open_ones.items()

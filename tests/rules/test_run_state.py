@@ -136,9 +136,7 @@ EVENTS = st.lists(
 
 
 @given(EVENTS)
-def test_what_was_spent_is_never_forgotten_nor_lost_through_a_file(
-    those: list[Event],
-) -> None:
+def test_what_was_spent_is_never_forgotten_nor_lost_through_a_file(those: list[Event]) -> None:
     board = RunState(limits=Budget(max_cost=2.5, task_tokens=7))
     for each in those:
         following = run_state.fold(board, each)

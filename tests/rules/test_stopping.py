@@ -112,9 +112,7 @@ def test_hooks_hold_until_the_final_check_was_made() -> None:
 
 
 @pytest.mark.parametrize("kind", [*HALT_KINDS, None])
-def test_what_follows_from_a_halt_is_decided_by_its_kind_not_its_words(
-    kind: HaltKind | None,
-) -> None:
+def test_what_follows_from_a_halt_is_decided_by_its_kind_not_its_words(kind: HaltKind | None) -> None:
     task = Task("a", halt="a person must say what the check is", halt_kind=kind)
     assert halting.is_for_a_person(task) is (kind in {"CHECK_CHANGED", "SECRET", "JUDGES", None})
     assert not halting.is_for_a_person(task._replace(halt=None))

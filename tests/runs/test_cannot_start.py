@@ -59,9 +59,7 @@ def test_an_agent_that_cannot_start_for_one_task_does_not_keep_the_others(worksh
     workshop.nothing_is_left_over()
 
 
-def test_an_agent_that_is_not_logged_in_ends_the_run_and_is_named(
-    workshop: Workshop,
-) -> None:
+def test_an_agent_that_is_not_logged_in_ends_the_run_and_is_named(workshop: Workshop) -> None:
     workshop.file_task("f")
 
     said = workshop.run(agent=f"echo '{json.dumps({'login': 'no key'})}'; exit 1")

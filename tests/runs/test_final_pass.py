@@ -11,9 +11,7 @@ from tests.system.git.gitrepo import put, sh
 ONCE_MORE = "every check runs once more"
 
 
-def test_what_passes_only_where_it_was_made_is_not_reproducible(
-    workshop: Workshop,
-) -> None:
+def test_what_passes_only_where_it_was_made_is_not_reproducible(workshop: Workshop) -> None:
     """Two tasks with one check, which needs a file that git ignores: named, and no agent is paid for it."""
     for title in ("One", "Two"):
         workshop.add(title, "test -f made.pyc", do="sh touch made.pyc")
@@ -104,9 +102,7 @@ def test_after_a_limit_what_was_broken_is_said_and_nobody_repairs_it(workshop: W
     assert next_day.splitlines()[-1] == "next: harness retry task-001", "before what is pending"
 
 
-def test_where_git_commits_other_content_it_is_never_all_done(
-    workshop: Workshop,
-) -> None:
+def test_where_git_commits_other_content_it_is_never_all_done(workshop: Workshop) -> None:
     sh(workshop.top, "config", "filter.odd.clean", "sed s/good/evil/")
     workshop.add("One", "grep -q good a", do="write .gitattributes a filter=odd\nwrite a good")
 

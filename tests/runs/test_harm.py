@@ -95,9 +95,7 @@ p.write_text(json.dumps(d))
 """
 
 
-def test_an_agent_that_marks_its_own_task_as_done_is_still_checked(
-    workshop: Workshop,
-) -> None:
+def test_an_agent_that_marks_its_own_task_as_done_is_still_checked(workshop: Workshop) -> None:
     workshop.add("Honest work", "grep -q done f")
     cheat = workshop.top.parent / "cheat.py"
     cheat.write_text(CHEAT.replace("STATUS", '"completed"'))

@@ -119,9 +119,7 @@ def test_what_to_type_is_never_cut_off_at_its_end(project: Project, agent: Agent
     assert waits.endswith(". Take it over with: git merge harness/main"), waits
 
 
-def test_what_to_look_at_in_completed_work_is_said_at_the_end_and_shown(
-    workshop: Workshop,
-) -> None:
+def test_what_to_look_at_in_completed_work_is_said_at_the_end_and_shown(workshop: Workshop) -> None:
     put(workshop.top / "check.sh", "grep -q done f\n")
     sh(workshop.top, "add", "-A")
     sh(workshop.top, "commit", "-q", "-m", "A check")

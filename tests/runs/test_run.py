@@ -222,9 +222,7 @@ def test_a_worker_that_slept_past_its_lease_merges_nothing(make_workshop: Make, 
     workshop.all_is_well()
 
 
-def test_what_a_run_that_was_killed_at_its_end_has_left_goes_with_the_next(
-    workshop: Workshop,
-) -> None:
+def test_what_a_run_that_was_killed_at_its_end_has_left_goes_with_the_next(workshop: Workshop) -> None:
     workshop.add("Wrong", "false", "--max-attempts", "1", do="write g x")
     workshop.ends(9)
     ctx = Context(env=workshop.env, cwd=workshop.top)

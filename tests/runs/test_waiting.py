@@ -14,9 +14,7 @@ from tests.system.git.gitrepo import put, sh
 from tests.verbs.project import Agent, Time
 
 
-def test_work_waits_beside_a_changed_checkout_and_is_joined_with_it(
-    workshop: Workshop,
-) -> None:
+def test_work_waits_beside_a_changed_checkout_and_is_joined_with_it(workshop: Workshop) -> None:
     workshop.file_task("one")
     put(workshop.top / "README.md", "a person is writing\n")
     before = sh(workshop.top, "rev-parse", "main")
@@ -84,9 +82,7 @@ def test_what_waits_goes_over_once_nothing_is_in_the_way(workshop: Workshop) -> 
     workshop.all_is_well()
 
 
-def test_what_waits_beside_commits_is_joined_once_all_checks_pass_there(
-    workshop: Workshop,
-) -> None:
+def test_what_waits_beside_commits_is_joined_once_all_checks_pass_there(workshop: Workshop) -> None:
     """Where nobody tries the two together they stay apart: the person merges them, or another run does."""
     workshop.file_task("one")
     put(workshop.top / "README.md", "a person is writing\n")

@@ -29,9 +29,7 @@ def read(task: Task, *, proofs_kept: bool = True) -> Task:
     [{}, {"title": "Another"}, {"priority": "P0"}, {"notes": ("x",)}, {"validation": Validation("true", 5)}],
     ids=lambda change: next(iter(change), "none"),
 )
-def test_what_we_wrote_is_believed_and_all_but_the_check_may_change(
-    change: dict[str, object],
-) -> None:
+def test_what_we_wrote_is_believed_and_all_but_the_check_may_change(change: dict[str, object]) -> None:
     written = proven(DONE)
 
     assert read(written) == written

@@ -267,6 +267,28 @@ def _template() -> Path:
     return place
 
 
+# What may be typed behind `add` and `edit`, and the fields of the task then.
+TYPED = (
+    *("--description", "more", "--priority", "P0", "--depends-on", "task-001", "--validate", "make check"),
+    *("--cwd", "sub", "--timeout", "7", "--cleanup", "make clean", "--max-attempts", "5"),
+    *("--protect", "tests/**", "--red-first"),
+)
+FIELDS = {
+    "description": "more",
+    "priority": "P0",
+    "depends_on": ["task-001"],
+    "max_attempts": 5,
+    "on_failure": {"cleanup": "make clean"},
+    "validation": {
+        "command": "make check",
+        "timeout_seconds": 7,
+        "cwd": "sub",
+        "protect": ["tests/**"],
+        "red_first": True,
+    },
+}
+
+
 def begin(agent: Agent, check: str = "test -f done", *options: str) -> None:
     """Add a task with this check and take it."""
     agent.ok("add", "One", "--validate", check, *options)

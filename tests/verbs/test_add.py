@@ -8,7 +8,7 @@ import os
 import pytest
 
 from tests.verbs.conftest import Make
-from tests.verbs.project import Agent, Project
+from tests.verbs.project import FIELDS, TYPED, Agent, Project
 
 
 def test_a_list_in_a_sub_directory_is_told_where_its_checks_run(make_project: Make) -> None:
@@ -35,28 +35,10 @@ def test_a_number_names_the_task_of_that_number(project: Project, agent: Agent) 
 def test_every_option_lands_in_its_field(project: Project, agent: Agent) -> None:
     agent.ok("add", "First")
 
-    agent.ok(
-        *("add", "Second", "--description", "more", "--priority", "P0", "--depends-on", "task-001"),
-        *("--validate", "make check", "--cwd", "sub", "--timeout", "7", "--cleanup", "make clean"),
-        *("--max-attempts", "5", "--protect", "tests/**", "--red-first"),
-    )
+    agent.ok("add", "Second", *TYPED)
 
-    fields = {
-        "description": "more",
-        "priority": "P0",
-        "depends_on": ["task-001"],
-        "max_attempts": 5,
-        "on_failure": {"cleanup": "make clean"},
-        "validation": {
-            "command": "make check",
-            "timeout_seconds": 7,
-            "cwd": "sub",
-            "protect": ["tests/**"],
-            "red_first": True,
-        },
-    }
     task = project.task("task-002")
-    assert {name: task[name] for name in fields} == fields
+    assert {name: task[name] for name in FIELDS} == FIELDS
 
 
 def test_dependencies_may_be_given_in_one_word_or_several(project: Project, agent: Agent) -> None:

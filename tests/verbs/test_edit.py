@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.verbs.conftest import Make
-from tests.verbs.project import Agent, Project, begin
+from tests.verbs.project import FIELDS, TYPED, Agent, Project, begin
 
 
 @pytest.fixture
@@ -18,29 +18,10 @@ def person(project: Project) -> Agent:
 
 
 def test_each_field_can_be_changed_and_the_log_says_how_it_was(project: Project, person: Agent) -> None:
-    said = person.ok(
-        *("edit", "task-002", "--title", "Later", "--description", "More", "--priority", "P0"),
-        *("--depends-on", "task-001", "--validate", "make test", "--timeout", "60", "--cwd", "sub"),
-        *("--protect", "tests/**", "--red-first", "--cleanup", "make clean", "--max-attempts", "5"),
-    )
+    said = person.ok("edit", "task-002", "--title", "Later", *TYPED)
     task = project.task("task-002")
     assert said["task"] == task
-    fields = {
-        "title": "Later",
-        "description": "More",
-        "priority": "P0",
-        "depends_on": ["task-001"],
-        "validation": {
-            "command": "make test",
-            "timeout_seconds": 60,
-            "cwd": "sub",
-            "protect": ["tests/**"],
-            "red_first": True,
-        },
-        "on_failure": {"cleanup": "make clean"},
-        "max_attempts": 5,
-    }
-    assert {name: task[name] for name in fields} == fields
+    assert {name: task[name] for name in FIELDS} == FIELDS
     assert project.grep("WARN [task-002] edited by hand:", 'title "Second" -> "Later"')
 
     empty = (word for name in ("description", "cwd", "protect", "cleanup") for word in (f"--{name}", ""))
@@ -48,7 +29,7 @@ def test_each_field_can_be_changed_and_the_log_says_how_it_was(project: Project,
     task = project.task("task-002")
     assert "description" not in task
     assert task["depends_on"] == []
-    assert task["validation"] == {"command": None, "timeout_seconds": 60}
+    assert task["validation"] == {"command": None, "timeout_seconds": 7}
     assert task["on_failure"] == {"cleanup": None}
 
 

@@ -78,9 +78,7 @@ def test_whoever_watches_is_told_of_a_red_task(project: Project, agent: Agent, c
 
 
 @pytest.mark.usefixtures("red")
-def test_a_session_with_other_work_is_told_of_a_red_task_and_does_not_end_with_its_own(
-    agent: Agent,
-) -> None:
+def test_a_session_with_other_work_is_told_of_a_red_task_and_does_not_end_with_its_own(agent: Agent) -> None:
     agent.ok("add", "Two", "--validate", "true")
 
     started = agent.ok("start")

@@ -170,9 +170,7 @@ def test_a_dropped_rescue_can_be_brought_back_with_the_printed_command(failed: P
 # -- save
 
 
-def test_what_a_late_worker_has_changed_is_saved_for_its_next_claim(
-    make_project: Make,
-) -> None:
+def test_what_a_late_worker_has_changed_is_saved_for_its_next_claim(make_project: Make) -> None:
     """The hint of exit 6 works as it stands: nothing is stashed, where another worker could pop it."""
     project = make_project(mode="concurrent")
     for title in ("One", "Two"):

@@ -16,7 +16,7 @@ from harness_lib.state.api import Questions, Tx
 from harness_lib.state.codec import ContractError
 from harness_lib.task import Task
 
-NOT_TRUSTED = "This list's commands are not trusted here yet: look with harness check, then harness trust"
+NOT_TRUSTED = "The list's commands are not trusted here yet: see harness check, then type harness trust"
 
 
 class Added(NamedTuple):
@@ -44,7 +44,7 @@ def add(ctx: Context, draft: Task) -> Added:
 
 def no_check(task_id: str) -> str:
     """Return the warning about a task without a check."""
-    return f"It has no check, and without one it cannot be completed: {typed.give_check(task_id)}"
+    return f"It has no check, so it cannot be completed. Give it one: {typed.give_check(task_id)}"
 
 
 def may_trust(ctx: Context, questions: Questions) -> bool:
@@ -83,7 +83,7 @@ def require_writable(task: Task) -> None:
         codec.decode_tasks([alone])
     except ContractError as error:
         problems = "; ".join(f"{path.partition('.')[2]} {message}" for path, message in error.problems)
-        raise UsageError(f"{task.id} cannot be written: {problems}.", "Give it another value.") from error
+        raise UsageError(f"{task.id} cannot be written: {problems}.", "Use another value.") from error
 
 
 def require_inside(ctx: Context, task: Task) -> None:
@@ -95,7 +95,7 @@ def require_inside(ctx: Context, task: Task) -> None:
     if not path.is_relative_to(ctx.git.top):
         raise UsageError(
             f"{task.id}: the directory of its check, {cwd!r}, is outside of {ctx.git.top}.",
-            "Name one from the top of the work tree: --cwd DIRECTORY",
+            "Name a directory below the top of the work tree: --cwd DIRECTORY",
         )
 
 
@@ -106,7 +106,7 @@ def require_sound(questions: Questions, changed: tuple[Task, ...]) -> None:
         if unknown:
             raise UsageError(
                 f"{task.id} depends on {', '.join(unknown)}, which this list does not have.",
-                "See which tasks there are: harness status --all",
+                "List the tasks: harness status --all",
             )
     rings = questions.rings()
     for task in changed:

@@ -51,7 +51,7 @@ def run(
 
 def _limit(new: int | None, old: int) -> int:
     if new is not None and new < 0:
-        raise UsageError(f"{new} is no limit.", "Give a number of 0 or more; 0 is no limit.")
+        raise UsageError(f"{new} is no limit.", "Use a number of 0 or more; 0 means no limit.")
     return old if new is None else new
 
 
@@ -71,14 +71,14 @@ def _require_quiet(questions: Questions, ctx: Context) -> None:
     for session in questions.sessions():
         if sessions.is_live(session, ctx):
             raise HeldError(
-                f"Session {session.number} of {session.worker} is open; the mode cannot change under it.",
+                f"The mode cannot change while session {session.number} of {session.worker} is open.",
                 f"End it first: {sessions.how_to_end(session)}",
             )
     busy = next((task.id for task in questions.in_progress()), None)
     if busy:
         raise RefusedError(
-            f"{busy} is in progress; the mode cannot change under it.",
-            f"Finish it, or hand it back: {typed.harness('release', busy)}",
+            f"{busy} is in progress, so the mode cannot change.",
+            f"Finish it, or release it: {typed.harness('release', busy)}",
         )
 
 

@@ -26,7 +26,7 @@ def require(ctx: Context, git: Git) -> None:
     """Raise EnvSetupError, with what a person types, if no commit can be made from here."""
     place = closed(git)
     if place is not None:
-        message = f"{place} cannot be written from here, so no work could be kept. Nothing was changed."
+        message = f"{place} is not writable from here, so no work could be kept. Nothing was changed."
         raise EnvSetupError(message, cure(ctx, git, place))
 
 

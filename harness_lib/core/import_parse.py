@@ -92,10 +92,10 @@ def json_tasks(data: bytes) -> Drafts:
             unread += [f"{reading.show(key)} ({path}[{number}])" for key in task if not _is_read(key)]
         past += _add_json(drafts, f"{path}[{number}]", {"title": task} if isinstance(task, str) else task)
     if past:
-        drafts.notes.append(f"{past} of the tasks had been tried elsewhere; they begin anew here.")
+        drafts.notes.append(f"{past} of the tasks had attempts elsewhere; here they start with none.")
     if unread:
         known = ", ".join(dict.fromkeys(checklist.KEYS.values()))
-        warning = f"Kept, but read by nobody: {some(unread, NAMED)}."
+        warning = f"Kept as unknown fields: {some(unread, NAMED)}."
         drafts.notes.append(
             f"{warning} A task has {', '.join(sorted(given.NAMES))}; short for those are {known}."
         )
@@ -110,7 +110,7 @@ def _parsed(data: bytes) -> object:
     try:
         return codec.parse(data)
     except UnparseableError as error:
-        raise UsageError(f"This is not JSON: {error}.", "Correct it, or say --format markdown.") from error
+        raise UsageError(f"This is not JSON: {error}.", "Correct it, or use --format markdown.") from error
     except ContractError as error:
         raise UsageError(f"This JSON cannot be read: {error.problems[0]}.", "Correct it.") from error
 
@@ -184,7 +184,7 @@ def markdown_tasks(data: bytes) -> Drafts:
         raise UsageError(f"This is not UTF-8 text: {error}.", _EXAMPLE) from error
     items, problems = checklist.parse(text)
     if not items:
-        raise UsageError("There is no task in this text.", _EXAMPLE)
+        raise UsageError("This text contains no task.", _EXAMPLE)
     numbers = {item.line: number for number, item in enumerate(items)}
     starts = sorted(numbers)
     drafts = Drafts([_draft(item, numbers) for item in items], notes=list(_unknown(items)))

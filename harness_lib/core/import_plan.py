@@ -206,7 +206,7 @@ def _refuse(problems: Problems) -> None:
     count = "1 problem" if len(sentences) == 1 else f"{len(sentences)} problems"
     raise UsageError(
         "\n".join([f"Nothing was added, because of {count}:", *lines]),
-        "Correct the file; harness import --dry-run shows what would be added.",
+        "Correct the file, then preview it: harness import --dry-run",
     )
 
 
@@ -217,20 +217,20 @@ def _notes(drafts: Drafts, planned: list[tuple[Draft, Task]], names: _Names) -> 
         yield f"No tasks themselves, for they have no check and others below them: {some(groups, PLACES)}."
     done = [draft.place for draft in drafts.items if draft.done]
     if done:
-        yield f"Checked off, so left out: {some(done, PLACES)}. Here only a check says what is done."
+        yield f"Left out because they are ticked: {some(done, PLACES)}. Only a check decides what is done."
     if names.left_out:
-        yield f"What is checked off is not waited for: {some(names.left_out, PLACES)}."
+        yield f"Dependencies on ticked items were dropped: {some(names.left_out, PLACES)}."
     renamed = [f"{draft.document['id']} became {task.id}" for draft, task in planned if _renamed(draft, task)]
     if renamed:
-        yield f"Ids that the list has already were changed: {some(renamed, PLACES)}."
+        yield f"Ids that are in the list already were changed: {some(renamed, PLACES)}."
     known = ((task.title, names.titles(task.title)) for _, task in planned)
     again = [f"{_quoted(title)} ({ids[0]})" for title, ids in known if ids]
     if again:
-        yield f"Titles that the list has already: {some(again, PLACES)}. Was this imported before?"
+        yield f"Titles that are in the list already: {some(again, PLACES)}. Was this file imported before?"
     bare = [task.id for _, task in planned if not check_of(task).is_given]
     if bare:
         yield (
-            f"Without a check, which they need to be completed: {some(bare, PLACES)}. "
+            f"Without a check, so they cannot be completed: {some(bare, PLACES)}. "
             f"Give each one: {typed.give_check(bare[0])}"
         )
 

@@ -15,9 +15,9 @@ from harness_lib.state.api import Questions
 from harness_lib.task import Session, StopReason
 
 SHOWN = 5
-PERSON = "A person must act before anything can be taken; to wait is no use."
-EMPTY = "The list is empty: there is nothing to do yet."
-CHECK_LEFT = "No task is left. Now all checks run once more, on a clean checkout:"
+PERSON = "No task can be claimed until a person fixes the halted ones; waiting will not help."
+EMPTY = "The list has no tasks yet."
+CHECK_LEFT = "No task is left. Next, all checks run once more on a clean checkout:"
 ADD = 'harness add "what is to be done" --validate "command that proves it"'
 
 
@@ -37,17 +37,17 @@ def answer(reason: StopReason) -> Answer:
             words = "Checks of completed tasks fail on a clean checkout of what is committed."
             return Answer(words, "harness status")
         case "blocked":
-            words = "No task is left that could run: the rest failed for good or depends on one that did."
+            words = "No task can run: each that is left failed for good, or depends on one that did."
             return Answer(words, "harness status")
         case "waiting":
-            words = "Nothing can be taken right now: others hold the rest."
+            words = "No task can be claimed right now: others hold the rest."
             return Answer(words, "harness claim --wait 600")
         case "max_sessions":
             more = typed.harness("edit", rest="--max-sessions N")
-            words = f"All sessions that this list may have are used up. A person can allow more: {more}"
+            words = f"The list has reached its limit of sessions. A person can raise it: {more}"
             return Answer(words, "harness status")
         case "max_tasks_per_session":
-            return Answer("This session has finished as many tasks as it may.", "harness stop")
+            return Answer("This session has reached its limit of tasks.", "harness stop")
 
 
 def words(questions: Questions, reason: StopReason) -> str:

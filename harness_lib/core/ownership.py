@@ -80,8 +80,8 @@ def refuse_supervised(ctx: Context, verb: str) -> None:
     task = ctx.env.get(SUPERVISED)
     if task:
         raise UsageError(
-            f"You work on {task} for a supervisor, which takes and ends tasks itself: {verb} is not for you.",
-            f"Just end your turn, and the check of {task} runs. harness note and checkpoint are fine.",
+            f"{verb} is not available inside `harness run`, which claims and finishes {task} itself.",
+            f"End your turn; then the check of {task} runs. harness note and checkpoint are fine.",
         )
 
 
@@ -99,7 +99,7 @@ def require(questions: Questions, task_id: str | None, ctx: Context) -> HeldTask
     if ctx.env.get(CHECKED):
         raise UsageError(
             f"The check of {ctx.env[CHECKED]} calls harness to end its own task.",
-            "A check only looks: give it a command that tests the work.",
+            "A check may only look at the work: give the task another command.",
         )
     sessions.refuse_other(questions, ctx)
     task = _named_task(questions, task_id, ctx)
@@ -108,7 +108,7 @@ def require(questions: Questions, task_id: str | None, ctx: Context) -> HeldTask
     if task.claimed_by is None and not questions.concurrent:
         raise UsageError(
             f"{task.id} is in progress, but nobody has claimed it: it was interrupted.",
-            "Have it recovered: harness start",
+            "Recover it: harness start",
         )
     if not leases.is_mine(task, ctx.owner.worker):
         raise _not_yours(questions, task, ctx)
@@ -116,7 +116,7 @@ def require(questions: Questions, task_id: str | None, ctx: Context) -> HeldTask
     if session is None:
         raise HeldError(
             f"Task {task.id} is in progress, but no session of yours is open.",
-            "Open one, which recovers the task: harness start",
+            "Open one; that recovers the task: harness start",
         )
     return HeldTask(session, task)
 
@@ -131,13 +131,13 @@ def _not_yours(questions: Questions, task: Task, ctx: Context) -> LeaseLostError
         return LeaseLostError(f"{held} Nothing was recorded.", set_aside(task.id))
     holder = next((s for s in questions.sessions() if leases.works_for(task.claimed_by, s.worker)), None)
     end = f", or end that session: {sessions.how_to_end(holder)}" if holder else ""
-    return LeaseLostError(f"{held} You have no work here, and nothing was changed.", f"Let it work{end}")
+    return LeaseLostError(f"{held} You hold no task here; nothing was changed.", f"Let it work{end}")
 
 
 def set_aside(task_id: str) -> str:
     """Return the hint for whoever has lost the claim of a task: how to keep its work and go on."""
     save = typed.harness("rescue", "save", task_id)
-    return f"Keep what you have changed and clear your work tree: {save}; then type: harness claim"
+    return f"Save your changes and clean your work tree: {save}; then type: harness claim"
 
 
 def require_settled(questions: Questions, task_id: str | None, ctx: Context) -> HeldTask:
@@ -146,7 +146,7 @@ def require_settled(questions: Questions, task_id: str | None, ctx: Context) -> 
     if held.task.intent is not None:
         raise UsageError(
             f"A command was killed in the middle of the {held.task.intent.action} of {held.task.id}.",
-            "Let it be finished first: harness recover",
+            "Finish it first: harness recover",
         )
     return held
 
@@ -155,7 +155,7 @@ def _named_task(questions: Questions, task_id: str | None, ctx: Context) -> Task
     if task_id is None:
         mine = held_by_me(questions, ctx)
         if mine is None:
-            raise UsageError("You hold no task.", "Take one with: harness claim")
+            raise UsageError("You hold no task.", "Claim one: harness claim")
         return mine
     return require_task(questions, task_id)
 
@@ -175,7 +175,7 @@ def require_task(questions: Questions, task_id: str) -> Task:
     task = called(questions, task_id)
     if task is None:
         raise UsageError(
-            f"There is no task {task_id!r} in this list.", "See which there are: harness status --all"
+            f"There is no task {task_id!r} in this list.", "List the tasks: harness status --all"
         )
     return task
 
@@ -184,7 +184,7 @@ def _refuse_idle(questions: Questions, task: Task, held: Task | None) -> None:
     if held is not None:
         raise UsageError(
             f"Task {task.id} is {task.status}, and you hold {held.id}.",
-            f"End that one first: {typed.harness('finish', held.id)}",
+            f"Finish that one first: {typed.harness('finish', held.id)}",
         )
     if questions.concurrent and task.fence:
         raise LeaseLostError(
@@ -194,5 +194,5 @@ def _refuse_idle(questions: Questions, task: Task, held: Task | None) -> None:
         )
     raise UsageError(
         f"Task {task.id} is {task.status}, not in progress.",
-        f"Take it first: {typed.harness('claim', task.id)}",
+        f"Claim it first: {typed.harness('claim', task.id)}",
     )

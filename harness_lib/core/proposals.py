@@ -40,7 +40,7 @@ def propose(ctx: Context, draft: Task) -> Reply:
         task = _record(ctx, by, draft)
     except (EnvSetupError, OSError) as error:
         return leave(ctx, error, "add", by, json.dumps(codec.encode_task(draft)))
-    return Reply("add", f"proposed: {quoting.title(task)}\nA person decides; go on with your own task.")
+    return Reply("add", f"proposed: {quoting.title(task)}\nA person decides about it; go on with your task.")
 
 
 def from_letter(ctx: Context, by: str, text: str) -> Reply:
@@ -50,7 +50,7 @@ def from_letter(ctx: Context, by: str, text: str) -> Reply:
         allowed = {name: fields[name] for name in given.NAMES & fields.keys()}
         task = _record(ctx, by, codec.decode_task({**allowed, "id": PREFIX, "status": "pending"}))
     except (ValueError, TypeError, AttributeError, ContractError) as error:
-        raise UsageError(f"A proposal cannot be read: {error}", "harness add --help") from error
+        raise UsageError(f"Invalid proposal: {error}", "harness add --help") from error
     return Reply("add", f"proposed: {quoting.title(task)}")
 
 
@@ -67,7 +67,7 @@ def _record(ctx: Context, by: str, draft: Task) -> Task:
             return same
         if len(waiting) >= MOST:
             raise UsageError(
-                f"{MOST} proposed tasks wait for a person already.", "Go on with your own task without it."
+                f"{MOST} proposed tasks wait for a person already.", "Go on with your task without it."
             )
         tx.propose(task)
     return task
@@ -83,7 +83,7 @@ def show(ctx: Context) -> Reply:
     lines = [line for task in waiting for line in _lines_of(task)]
     return Reply(
         "add",
-        "\n".join(lines) or "Nothing was proposed.",
+        "\n".join(lines) or "No task is proposed.",
         next="harness add --proposed N" if waiting else "harness status",
         extra={
             "proposals": [{"number": number(t), "title": t.title, "check": check_of(t).text} for t in waiting]
@@ -145,7 +145,7 @@ def dismiss(ctx: Context, numbers: Sequence[int]) -> Reply:
 def _find(questions: Questions, asked: int) -> Task:
     proposal = next((task for task in questions.proposals() if number(task) == asked), None)
     if proposal is None:
-        raise UsageError(f"There is no proposed task {asked}.", "See what there is: harness add --proposed")
+        raise UsageError(f"There is no proposed task {asked}.", "List them: harness add --proposed")
     return proposal
 
 
@@ -161,7 +161,7 @@ def lines(questions: Questions) -> list[str]:
     if not waiting:
         return []
     titles = some([f"{number(task)}. {quoting.title(task)}" for task in waiting], SHOWN)
-    return [f"{len(waiting)} proposed by agents, nothing of it runs yet: {titles} (harness add --proposed)"]
+    return [f"{len(waiting)} proposed by agents, not added yet: {titles} (harness add --proposed)"]
 
 
 def directory_of(ctx: Context) -> Path | None:

@@ -69,7 +69,7 @@ def describe(ctx: Context, task: Task) -> list[str]:
     if not rechecks.can_be_rechecked(task):
         return []
     if found is None:
-        return [f"not re-checked on a clean checkout; type: {COMMAND}"]
+        return [f"not re-checked on a clean checkout; run: {COMMAND}"]
     if found.excuse == "not_reproducible":
         first = _not_reproducible([task])[0]
     elif rechecks.is_red(task):

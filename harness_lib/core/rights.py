@@ -56,7 +56,7 @@ def require_person(ctx: Context, subject: str, command: str) -> None:
 def _require_none(agent: str | None, subject: str, command: str) -> None:
     if agent:
         raise RefusedError(
-            f"{subject} is for a person to decide, not for {agent}.",
+            f"{subject} must be decided by a person, not by {agent}.",
             f"Ask the person to type, in a terminal: {command}",
         )
 
@@ -70,4 +70,4 @@ def require_unjudged(ctx: Context, task: Task, command: str) -> None:
         require_person(ctx, f"What becomes of {task.id}, which waits for a person,", command)
     if any(leases.works_for(name, ctx.owner.worker) for name in task.attempted_by):
         agent = acting_agent(ctx) or sessions.own_program(ctx)
-        _require_none(agent, f"{task.id} has been claimed in this session: what judges it", command)
+        _require_none(agent, f"{task.id} was claimed in this session: its check", command)

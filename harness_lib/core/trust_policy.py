@@ -8,7 +8,7 @@ from harness_lib.state import trust
 from harness_lib.state.api import Questions
 from harness_lib.system.processes import owner
 
-_HINT = "Look at them with: harness check. If they are yours, type: harness trust"
+_HINT = "See them: harness check. If you trust them, type: harness trust"
 _AGENTS_HINT = "Ask the user to look at them and, if they are theirs, to type in a terminal: harness trust"
 
 
@@ -46,7 +46,7 @@ def require(ctx: Context, questions: Questions) -> None:
     """Raise RefusedError unless the list's commands may run."""
     if not is_trusted(ctx, questions):
         raise RefusedError(
-            f"{_untrusted(ctx, questions)} on this machine, so nothing of this list is run.",
+            f"{_untrusted(ctx, questions)} on this machine, so nothing of this list runs.",
             _AGENTS_HINT if owner.in_agent(ctx.env) else _HINT,
         )
 

@@ -39,7 +39,7 @@ from harness_lib.runs.worker_port import StuckError, WorkerPort, stuck
 from harness_lib.state.api import Questions
 from harness_lib.task import Category, Session, Task
 
-SEE_TO_IT = "Log in, or add credit with the provider, as it says; then: harness run"
+SEE_TO_IT = "Log in, or add credit with the provider; then: harness run"
 BLAME: dict[str, Category] = {
     "silent": "TIMEOUT",
     "circling": "TIMEOUT",

@@ -196,7 +196,7 @@ class Listener:
         if quiet > self._rules.silence and trouble is not None:
             return trouble.kind, trouble.message
         if quiet > self._rules.silence:
-            return "silent", f"the agent has said nothing for {quiet:.0f} s"
+            return "silent", f"the agent printed nothing for {quiet:.0f} s"
         if self._circles():
             return "circling", f"the agent repeats itself and changes nothing: {self._recent[-1][:200]}"
         return None
@@ -282,12 +282,12 @@ def _how(finished: runner.Finished, report: Report) -> tuple[How, str]:
     if finished.too_loud:
         return "circling", "the agent printed without end"
     if finished.returncode is None:
-        return "told", "it was asked to stop"
+        return "told", "it was stopped"
     trouble = report.trouble
     if trouble is not None and (finished.returncode != 0 or trouble.kind != "transient"):
         return trouble.kind, trouble.message
     if finished.returncode != 0:
-        last = _last_words(finished.tail) or report.last or "it said nothing"
+        last = _last_words(finished.tail) or report.last or "it printed nothing"
         return "crashed", f"the agent ended with {finished.returncode}: {last[-300:]}"
     return "ended", ""
 

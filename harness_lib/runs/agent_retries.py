@@ -73,7 +73,7 @@ def goes_on(ctx: Context, task: Task, worker: WorkerPort, agent_exit: AgentExit,
         _pause(ctx, task, worker, "pauses", float(tries.crashes), agent_exit.why)
         return True
     if agent_exit.seconds < AT_ONCE_SECONDS and not _has_lived(ctx, task, tries):
-        hint = f"See what it said: {agent_exit.log}. Then: harness run"
+        hint = f"See its output: {agent_exit.log}. Then: harness run"
         raise StuckError("ENV_SETUP", f"the agent cannot start: {agent_exit.why}", hint, unstarted=True)
     return False
 

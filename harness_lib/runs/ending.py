@@ -57,13 +57,13 @@ def leave(
     """
     try:
         for where in worktree_slots.teardown(ctx, place, target_branch.tip(ctx.git, target_of(ctx))):
-            warn(f"What was left over is kept: {where}")
+            warn(f"Left-over work is kept: {where}")
         if gone := pending_merges.bring_over(ctx, target_of(ctx), checked):
             warn(gone)
         if message := old_work.by_itself(ctx):
             warn(message)
     except (HarnessError, OSError) as error:
-        warn(f"Not all was tidied up: {error}")
+        warn(f"Clean-up is incomplete: {error}")
     try:
         _close(ctx, recorded=recorded)
     except (HarnessError, OSError) as error:
@@ -132,7 +132,7 @@ def _words(ctx: Context, why: Why, message: str) -> str:
                 return f"Stopped: {message}"
             return "Stopped as you asked; nothing is lost. Go on with: harness run"
         case "limit":
-            return f"A limit of this run is reached ({message}). Go on with a higher one: harness run --help"
+            return f"A limit of this run is reached ({message}). To go on, raise it: harness run --help"
         case "stuck":
             return f"A person must act first. {message}".strip()
         case _:

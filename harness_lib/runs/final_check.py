@@ -108,7 +108,7 @@ def _left_out(count: int) -> str:
 
 
 def _unreached(count: int) -> str:
-    return f"the final check was ended before {_counted(count)}: {rechecked.COMMAND}" if count else ""
+    return f"the final check ended before {_counted(count)}: {rechecked.COMMAND}" if count else ""
 
 
 def _counted(count: int) -> str:
@@ -124,7 +124,7 @@ def _said(ctx: Context, found: recheck.Found) -> str:
             f"{task.id} was finished elsewhere: its commit {commit} is not on {branch}, where its check fails"
         )
     if found.recheck.excuse == "not_reproducible":
-        return f"{task.id} is not reproducible: its check passes in place, and not on a clean checkout"
+        return f"{task.id} is not reproducible: its check passes in place but fails on a clean checkout"
     if found.recheck.excuse == "held_out":
         return found.gist
     return f"{task.id} is broken on the final tree: {found.gist}"

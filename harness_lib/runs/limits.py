@@ -34,7 +34,7 @@ def asked(ctx: Context) -> Mapping[str, float] | None:
     forget(ctx)
     if changes is None:
         name = run_files.name("budget", os.getpid())
-        raise UsageError(f"Other limits were asked for, but {name} was torn.", "Ask again: harness budget")
+        raise UsageError(f"New limits were set, but {name} was torn.", "Type it again: harness budget")
     return changes
 
 

@@ -234,7 +234,7 @@ def _check_environment(ctx: Context, session: Session) -> None:
     tail = quoting.one_line(finished.tail, quoting.FAILURE_LENGTH)
     raise EnvSetupError(
         f"{ctx.root.init_script.name} failed twice: {tail}",
-        f"Its output is in {ctx.root.logs / 'harness-init.log'}. Fix the environment, then: harness start",
+        f"Its output is in {ctx.root.logs / 'harness-init.log'}. Fix the problem, then: harness start",
     )
 
 
@@ -288,7 +288,7 @@ def _next_lines(ctx: Context, questions: Questions, held: Task | None, upcoming:
         return ["you hold a task; go on with it:", task_brief.render(held, ctx, questions)]
     if upcoming:
         return [f"next task: {upcoming.id} {quoting.title(upcoming)}"]
-    return ["nothing can be taken right now; others hold the rest"]
+    return ["no task can be claimed right now; others hold the rest"]
 
 
 def _next(ctx: Context, held: Task | None, upcoming: Task | None) -> str | None:

@@ -77,11 +77,11 @@ def prepare(ctx: Context, options: Options) -> tuple[Context, Options]:
     """
     if not 1 <= options.workers <= MOST_WORKERS:
         raise UsageError(
-            f"-j {options.workers}: from 1 to {MOST_WORKERS} workers.", "For example: harness run -j 4"
+            f"-j {options.workers}: must be from 1 to {MOST_WORKERS}.", "For example: harness run -j 4"
         )
     if options.agent is not None and options.agent_command is not None:
         raise UsageError(
-            "--agent and --agent-command name two different agents.", "Give one of them: harness run --help"
+            "--agent and --agent-command cannot be combined.", "Use one of them: harness run --help"
         )
     questions = ctx.store.ask_to_change()
     existing = Context(env=owner.without_agent(ctx.env), cwd=ctx.root.path, clock=ctx.clock, say=ctx.say)

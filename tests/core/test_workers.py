@@ -212,6 +212,6 @@ def test_a_person_without_work_is_told_who_holds_a_task_and_until_when(shared: P
     error = shared.agent("person").fails(6, "finish", "task-001")["error"]
 
     assert f"held by a since {shared.task()['claimed_at']}, leased until {until}" in error["message"]
-    assert "You have no work here" in error["message"]
+    assert "You hold no task here" in error["message"]
     assert "Drop" not in error["hint"]
     assert "harness stop --session 1" in error["hint"]

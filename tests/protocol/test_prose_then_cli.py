@@ -179,7 +179,7 @@ def test_what_is_in_progress_for_nobody_is_recovered_at_once(bare: Project, pros
     bare.edit_task(status="in_progress", claimed_by=None, fence=0, gate=None)
     bare.put("work.txt")
     refused = agent.fails(2, "finish", "task-001")
-    assert refused["error"]["hint"] == "Have it recovered: harness start"
+    assert refused["error"]["hint"] == "Recover it: harness start"
 
     agent(verb)
 

@@ -27,7 +27,7 @@ def test_an_agent_that_would_never_end_is_stopped_and_its_work_kept(workshop: Wo
     """They print for ever, are silent, repeat themselves, cost too much, or stop themselves at that."""
     stopped = {
         "Loud": ("yes", "[TIMEOUT] the agent printed without end"),
-        "Quiet": ("echo x > g; sleep 600", "[TIMEOUT] the agent has said nothing"),
+        "Quiet": ("echo x > g; sleep 600", "[TIMEOUT] the agent printed nothing"),
         "Round": (
             'while :; do echo \'{"action": "ls"}\'; sleep 0.02; done',
             "[TIMEOUT] the agent repeats itself",
@@ -64,7 +64,7 @@ def test_a_budget_of_the_run_ends_it_after_what_runs(workshop: Workshop) -> None
     assert (said.returncode, answer["stop"]) == (9, {"reason": "limit"})
     assert schema.reply_problems(answer) == []
     assert answer["spent"]["cost_usd"] == pytest.approx(1.5)
-    sentence = "A limit of this run is reached (cost: $1.50 of $1.00). Go on with a higher one:"
+    sentence = "A limit of this run is reached (cost: $1.50 of $1.00). To go on, raise it:"
     assert answer["message"].splitlines()[0] == f"{sentence} harness run --help"
     assert workshop.statuses() == {"task-001": "completed", "task-002": "pending", "task-003": "pending"}
 

@@ -54,7 +54,7 @@ def test_it_ends_with_what_is_done_failed_halted_and_spent(workshop: Workshop, t
     assert "task-003 attempt" not in said.stdout
     assert "dearest: task-001 ($0.50, 1,200 tokens, " in text
     assert "spent: $0.50, 1,200 tokens, " in text
-    proposed = "1 proposed by agents, nothing of it runs yet: 1. More (harness add --proposed)"
+    proposed = "1 proposed by agents, not added yet: 1. More (harness add --proposed)"
     assert proposed in report_lines
     assert not ran.exists()
     assert f"the work is on main: git log --oneline {base[:12]}..main" in report_lines

@@ -135,6 +135,6 @@ def test_an_agent_that_types_what_is_the_supervisors_is_told_so(workshop: Worksh
     workshop.ends(0)
 
     answer = (workshop.top / "told").read_text()
-    assert f"harness {verb} is not for you" in answer
+    assert f"harness {verb} is not available inside" in answer
     assert answer.split()[-1] == "2"
     workshop.nothing_is_left_over()

@@ -225,8 +225,8 @@ def test_a_markdown_check_list_is_taken_over(project: Project, agent: Agent) -> 
         "red_first": True,
     }
     warnings = " ".join(said["warnings"])
-    assert "Checked off, so left out: line 7" in warnings
-    assert "not waited for: line 9" in warnings
+    assert "Left out because they are ticked: line 7" in warnings
+    assert "on ticked items were dropped: line 9" in warnings
     assert "Without a check" in warnings
 
 

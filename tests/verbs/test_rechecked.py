@@ -127,7 +127,7 @@ def test_what_was_completed_before_re_checks_is_neither_red_nor_held(project: Pr
 
     missing = "not re-checked: 1 completed task. Run the checks on a clean checkout of what is committed: "
     assert f"{missing}{AGAIN}" in agent.ok("status")["message"]
-    assert f"not re-checked on a clean checkout; type: {AGAIN}" in agent.ok("show", "task-001")["message"]
+    assert f"not re-checked on a clean checkout; run: {AGAIN}" in agent.ok("show", "task-001")["message"]
     agent.ok("check")
     assert agent.fails(9, "start")["stop"] == {"reason": "done"}
     agent.ok("add", "Two", "--validate", "true")

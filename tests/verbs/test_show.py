@@ -222,7 +222,7 @@ def test_a_thousand_reasons_are_a_number(project: Project, agent: Agent) -> None
 
 
 def test_without_an_id_it_explains_what_comes_next_and_what_waits(project: Project, agent: Agent) -> None:
-    assert "The list is empty" in agent.ok("show")["message"]
+    assert "The list has no tasks yet" in agent.ok("show")["message"]
     tasks: list[dict[str, Any]] = [
         {"id": "done", "status": "completed"},
         {"id": "first", "title": "Begin", "status": "pending"},

@@ -14,7 +14,7 @@ def test_an_empty_list_is_done_whoever_asks(project: Project, agent: Agent) -> N
         reply = agent.fails(9, verb)
 
         assert reply["stop"] == {"reason": "done"}
-        assert "The list is empty" in reply["message"]
+        assert "The list has no tasks yet" in reply["message"]
         assert reply["next"].startswith("harness add ")
     assert project.state["sessions"] == []
     assert not project.marker

@@ -141,4 +141,4 @@ def test_nobody_is_told_to_type_what_is_a_persons_at_max_sessions(project: Proje
     said = chat.fails(9, "start")
 
     assert said["next"] == "harness status"
-    assert "A person can allow more: harness edit --max-sessions N" in said["message"]
+    assert "A person can raise it: harness edit --max-sessions N" in said["message"]

@@ -40,7 +40,7 @@ CANNOT = (
 )
 UNPROVES = "Marked completed without a recorded check"
 SPENT = (
-    "all sessions that this list may have are used up. A person can allow more: HARNESS edit --max-sessions N"
+    "all sessions that this list may have are used up. A person can raise it: HARNESS edit --max-sessions N"
 )
 WORKING = [Task(f"t{n}", status="in_progress", claimed_by=f"w{n}") for n in range(7)]
 

@@ -192,7 +192,7 @@ def test_what_a_task_went_through_elsewhere_is_left_behind_and_said(project: Pro
     said = agent.ok("import", json_plan(project, [task]))
     assert (project.task()["attempts"], project.task()["error_log"]) == (0, [])
     assert "claimed_by" not in project.task()
-    assert "begin anew" in " ".join(said["warnings"])
+    assert "start with none" in " ".join(said["warnings"])
 
 
 def test_standard_input_is_read_and_its_format_guessed(harness: Harness, repo: Path) -> None:

@@ -96,7 +96,7 @@ def test_with_only_a_halted_task_nobody_is_told_to_wait(halted: Project, agent: 
         reply = agent.fails(9, verb)
 
         assert (reply["stop"], reply["next"]) == ({"reason": "waiting"}, "harness show task-001")
-        assert "A person must act" in reply["message"]
+        assert "until a person fixes the halted ones" in reply["message"]
         assert "task-001: CONFIG: say which database" in reply["message"]
         assert "others hold" not in reply["message"]
     assert (halted.state["sessions"], halted.state["session_count"]) == ([], 0)
@@ -145,7 +145,7 @@ def test_where_no_session_is_left_nobody_is_sent_in_a_circle(agent: Agent) -> No
             command = agent.ok(*command.split()[1:])["next"]
         assert "harness start" not in [*typed, command], verb
 
-    assert "A person can allow more: harness edit --max-sessions N" in agent("status").out
+    assert "A person can raise it: harness edit --max-sessions N" in agent("status").out
     (closed,) = (line for line in agent("doctor").out.splitlines() if "no session is open" in line)
     assert closed.endswith(" -> harness edit --max-sessions N")
     assert agent.fails(9, "claim")["stop"] == {"reason": "max_sessions"}

@@ -101,7 +101,7 @@ def halted(reason: str, program: str) -> str:
     start = typed.harness("start", program=program)
     if reason == "max_sessions":
         more = typed.harness("edit", rest="--max-sessions N", program=program)
-        return f"all sessions that this list may have are used up. A person can allow more: {more}"
+        return f"the list has reached its limit of sessions. A person can raise it: {more}"
     if reason == "max_tasks_per_session":
         return f"this session has done as many tasks as it may (max_tasks_per_session). The next one: {start}"
     return f"halted until a person has acted: {quoted(reason, FAILURE)} Afterwards: {start}"

@@ -39,9 +39,7 @@ CANNOT = (
     "HARNESS claim"
 )
 UNPROVES = "Marked completed without a recorded check"
-SPENT = (
-    "all sessions that this list may have are used up. A person can raise it: HARNESS edit --max-sessions N"
-)
+SPENT = "the list has reached its limit of sessions. A person can raise it: HARNESS edit --max-sessions N"
 WORKING = [Task(f"t{n}", status="in_progress", claimed_by=f"w{n}") for n in range(7)]
 
 
@@ -308,7 +306,7 @@ BEGINS: dict[str, tuple[Situation, list[str]]] = {
         [
             "Session 3 was cut off: its agent is gone.",
             f'Interrupted: a "Title". {STANDS}',
-            f"A{SPENT[1:]}",
+            f"T{SPENT[1:]}",
             DATA,
         ],
     ),

@@ -58,7 +58,7 @@ PRODUCT: Mapping[str, Case] = MappingProxyType(
         ),
         "returns what equals everything": in_python(ITS_TEST, write("f.py", *_EQUALS_ALL), "false"),
         "ends the test's process with 0": in_python(ITS_TEST, write("f.py", *_ENDS)),
-        "ends it with a report of its own": in_python(ITS_TEST, write("f.py", *_REPORTS), "false"),
+        "ends it with a report of its own": in_python(ITS_TEST, write("f.py", *_REPORTS)),
         "disarms the runner from the product": in_python(ITS_TEST, write("f.py", *_DISARMS), "false"),
     }
 )
@@ -106,7 +106,6 @@ RUNNER: Mapping[str, Case] = MappingProxyType(
         "puts a program of the check's name on the PATH": in_python(
             "pytest -q tests/test_f.py",
             f'{write("$HOME/.local/bin/pytest", "#!/bin/sh", "exit 0")}; chmod +x "$HOME/.local/bin/pytest"',
-            "named",
         ),
         "replaces the check's script": in_shell(_CHECK, _PASSES),
         "replaces a script that is called in turn": in_shell(

@@ -1,7 +1,8 @@
-"""The machine, the repository and the state root, as `harness doctor` looks at them. Never writes."""
+"""The machine, the repository, the project directory and hs."""
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import sys
@@ -9,15 +10,16 @@ from pathlib import Path
 
 from harness_lib.core import git_access
 from harness_lib.core.context import Context
-from harness_lib.doctor.diagnosis import Diagnoses, Diagnosis, bad, failed, has_root, ok, warn
+from harness_lib.doctor import Diagnoses, Diagnosis, bad, failed, has_root, ok, warn
 from harness_lib.errors import EnvSetupError, UsageError
 from harness_lib.rules import leases
 from harness_lib.runs import worker_pool
 from harness_lib.system.files import tree_ops
 from harness_lib.system.git import calls, locks, worktrees
 from harness_lib.system.git.repository import Git, to_end
+from harness_lib.system.install import interpreter, launcher
 from harness_lib.system.place import find_root
-from harness_lib.system.processes import owner
+from harness_lib.system.processes import child, owner
 
 LOW_BYTES = 200 * 1024 * 1024
 PACKAGES = ("filelock", "jsonschema", "rich", "tomlkit")
@@ -165,3 +167,60 @@ def _how(ctx: Context, path: Path) -> str:
         if directory is not None and (path == directory or path in directory.parents):
             return f"at {name}" if path == directory else f"above {name}"
     return "through the repository of this linked worktree"
+
+
+def python_of_hooks(ctx: Context) -> Diagnoses:
+    """Say whether the `python3` that hooks are started with is new enough."""
+    executable = interpreter.python3(ctx.env)
+    if executable is None:
+        yield warn("python3 is not on the PATH, so no hook can run", "Install Python 3.10 or newer.")
+        return
+    problem = interpreter.problem(executable, ctx.env)
+    if problem:
+        cure = "Put Python 3.10 or newer first on the PATH that the agent is started with."
+        yield bad(f"{executable}, which starts the hooks, {problem}: they hold nobody", cure)
+
+
+def sandbox(ctx: Context) -> Diagnoses:
+    """Say whether this process may write where git keeps commits; Codex's sandbox forbids it."""
+    try:
+        git = ctx.git if has_root(ctx) else Git.open(ctx.cwd)
+    except EnvSetupError:
+        return
+    place = git_access.closed(git)
+    if place is not None:
+        problem = f"nothing can be committed: {place} cannot be written from here"
+        yield bad(problem, git_access.cure(ctx, git, place))
+
+
+_HS_SECONDS = 60.0
+
+
+def hs(ctx: Context) -> Diagnoses:
+    """Say whether hs has its packages and a provider, which plugins are broken, and who can read its keys."""
+    place = launcher.beside("hs")
+    if place is None or not launcher.has_packages(ctx.env):
+        yield ok("hs: not in use yet; its first call fetches its packages")
+        return
+    answer = _ask(place, ctx)
+    if answer is None:
+        yield warn("hs cannot be asked how it is", f"{place} doctor")
+        return
+    for each in answer:
+        finding, cure = f"hs: {each.get('what')}", str(each.get("cure") or "")
+        if cure and each.get("about") != "provider":
+            yield warn(finding, cure)
+        else:
+            # Who has another agent needs no provider.
+            yield ok(finding)
+
+
+def _ask(place: str, ctx: Context) -> list[dict[str, object]] | None:
+    try:
+        env = {**ctx.env, "HARNESS_LOG": "/dev/null"}
+        answer = json.loads(
+            child.ask([place, "doctor", "--json"], env=env, cwd=ctx.cwd, seconds=_HS_SECONDS).output
+        )
+    except (OSError, ValueError):
+        return None
+    return [each for each in answer if isinstance(each, dict)] if isinstance(answer, list) else None

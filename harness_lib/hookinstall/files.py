@@ -6,18 +6,21 @@ import codecs
 import json
 import os
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from harness_lib import sha256
 from harness_lib.agents.adapter import Host
 from harness_lib.errors import ConfigError, HeldError, RefusedError
 from harness_lib.hookinstall import entries, json_entries, toml_entries
 from harness_lib.system.files import atomic
+from harness_lib.system.place import data_home
 
 LARGEST = 4 * 1024 * 1024
 KEPT = ".bak-harness"
+NOTES = "hook-directories"
 CORRECT_IT = "Correct it there and type the same again; nothing was written."
 
 
@@ -158,3 +161,64 @@ def _named(path: Path) -> Iterator[None]:
         yield
     except ConfigError as error:
         raise ConfigError(f"{path}, {error.message}", CORRECT_IT) from error
+
+
+# -- the directories that were made for a file
+#
+# Whether an empty directory was there before cannot be seen later, so it is noted in the data directory:
+# `hook-directories/<hash of the file's path>` holds a line per directory, the innermost first. Without the
+# note they stay.
+
+
+def missing_directories(file: Path) -> list[Path]:
+    """Return the directories that have to be made for `file`, the innermost first."""
+    above = Path(os.path.realpath(file)).parents
+    return [directory for directory in above if not directory.exists()]
+
+
+def note_directories(env: Mapping[str, str], file: Path, made: Sequence[Path]) -> None:
+    """Note that we have `made` these directories for `file`; those of an earlier time stay noted."""
+    path = _directory_note(env, file)
+    if not made or path is None:
+        return
+    data_home.make(data_home.directory(env))
+    lines = [*(f"{_identity(each)} {each}" for each in made), *_noted(path)]
+    atomic.make_directory(path.parent)
+    atomic.write(path, "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape"))
+
+
+def remove_directories(env: Mapping[str, str], file: Path) -> None:
+    """Remove the directories that we made for `file`, which is gone, as far as nothing else is in them."""
+    path = _directory_note(env, file)
+    if path is None:
+        return
+    for line in _noted(path):
+        identity, _, name = line.partition(" ")
+        # One that is gone, one in which something lies, one that belongs to another by now.
+        with suppress(OSError):
+            if _identity(Path(name)) == identity:
+                Path(name).rmdir()
+    atomic.remove(path)
+    with suppress(OSError):
+        path.parent.rmdir()
+
+
+def _directory_note(env: Mapping[str, str], file: Path) -> Path | None:
+    """Return where the note about `file` is; None where we have no place of our own."""
+    data = Path(data_home.directory(env))
+    if not data.is_absolute():
+        return None
+    return Path(data, NOTES, sha256.digest(os.fsencode(os.path.realpath(file)))[:20])
+
+
+def _noted(path: Path) -> list[str]:
+    try:
+        return path.read_bytes().decode("utf-8", "surrogateescape").splitlines()
+    except FileNotFoundError:
+        return []
+
+
+def _identity(directory: Path) -> str:
+    """Return what tells `directory` itself from another one that was made later in its place."""
+    status = directory.lstat()
+    return f"{status.st_dev}:{status.st_ino}"

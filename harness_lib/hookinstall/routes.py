@@ -1,4 +1,4 @@
-"""The ways on which our hooks reach a host: its files, and its plugins. Never writes."""
+"""The ways on which our hooks reach a host, its files and its plugins, and where these are. Never writes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from harness_lib.agents.registry import HOSTS
 from harness_lib.core.context import Context
 from harness_lib.errors import ConfigError, HarnessError
 from harness_lib.hookinstall import entries, files, json_entries
-from harness_lib.hookinstall.places import places
 
 PLUGIN = "harness"
 # What Claude Code calls a plugin that it found as a skill folder.
@@ -42,6 +41,20 @@ class Route(NamedTuple):
 def project(ctx: Context) -> Path:
     """Return the top of the work tree that the caller stands in, else the current directory."""
     return ctx.git_at_cwd.top if ctx.git_at_cwd else ctx.cwd
+
+
+def places(host: Host, scope: Scope, env: Mapping[str, str], project: Path) -> list[Path]:
+    """Return the files of `scope`, the one that is written to first."""
+    names = host.files.get(scope, ())
+    if scope == "project":
+        return [project / name for name in names]
+    variable, folder = host.home or ("", "")
+    moved = env.get(variable) if variable else None
+    home = Path(env.get("HOME") or Path.home())
+    return [
+        Path(moved) / Path(name).relative_to(folder) if moved and Path(moved).is_absolute() else home / name
+        for name in names
+    ]
 
 
 def of(ctx: Context, host: Host) -> list[Route]:

@@ -6,8 +6,7 @@ from argparse import ArgumentParser, Namespace
 
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
-from harness_lib.doctor import hooks, hs, machine, task_list
-from harness_lib.doctor.diagnosis import Diagnosis, Examination, has_root
+from harness_lib.doctor import Diagnosis, Examination, has_root, machine, project
 from harness_lib.errors import Exit
 from harness_lib.terminal.screen import Screen
 
@@ -23,14 +22,14 @@ MACHINE: tuple[Examination, ...] = (
     machine.repository,
     machine.ignored,
     machine.root,
-    hooks.worktree,
-    hooks.sandbox,
-    hooks.python,
-    hooks.loaded,
-    hs.examine,
+    project.worktree,
+    machine.sandbox,
+    machine.python_of_hooks,
+    project.loaded,
+    machine.hs,
 )
 # Only where there is a state root.
-LIST: tuple[Examination, ...] = (task_list.examine, task_list.files, task_list.store)
+LIST: tuple[Examination, ...] = (project.task_list, project.files, project.store)
 
 
 def arguments(_parser: ArgumentParser) -> None:

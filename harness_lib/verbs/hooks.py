@@ -16,9 +16,8 @@ from harness_lib.agents.registry import HOSTS, WITHOUT_HOOKS
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import Exit, HarnessError, RefusedError, UsageError
-from harness_lib.hookinstall import diff, entries, files, made_directories, routes
+from harness_lib.hookinstall import diff, entries, files, routes
 from harness_lib.hookinstall.files import HostFile
-from harness_lib.hookinstall.places import places
 from harness_lib.hookinstall.routes import Route
 from harness_lib.terminal.screen import Screen
 
@@ -143,7 +142,7 @@ def status(ctx: Context, agent: str | None = None) -> Reply:
 
 
 def _target(ctx: Context, host: Host, scope: Scope) -> Path:
-    paths = places(host, scope, ctx.env, routes.project(ctx))
+    paths = routes.places(host, scope, ctx.env, routes.project(ctx))
     if not paths:
         raise UsageError(
             f"{host.title} has one file for all projects of a person.",
@@ -179,12 +178,12 @@ def _carry_out(
         return _reply(f"{text}\nNothing was written: --dry-run.", warnings=warnings, extra=extra)
     if ask and not ask(f"{text}\nWrite this? [y/N] "):
         return _reply("Nothing was written.", warnings=warnings, exit_code=Exit.REFUSED, extra=extra)
-    made = made_directories.missing(file.path)
+    made = files.missing_directories(file.path)
     files.write(file, changed)
     if changed is None:
-        made_directories.remove(ctx.env, file.path)
+        files.remove_directories(ctx.env, file.path)
     else:
-        made_directories.note(ctx.env, file.path, made)
+        files.note_directories(ctx.env, file.path, made)
     if file.backup.exists():
         done += f"\nThe file as it was before: {file.backup}"
     return _reply(f"{text}\n{done}" if not ask else done, warnings=warnings, extra={**extra, "written": True})

@@ -30,18 +30,12 @@ class UnknownModeError(Exception):
 
 def mode(runtime: Runtime) -> str:
     """Return the mode: what this run was asked for, else the most local setting, else the command's own."""
-    chosen = runtime.env.get("HARNESS_APPROVE") or _setting(runtime) or runtime.approve
+    settings = (disk.read_conf(Path(source, "settings.conf")) for source in reversed(trust.usable(runtime)))
+    local = next((values["approve"] for values in settings if values.get("approve")), "")
+    chosen = runtime.env.get("HARNESS_APPROVE") or local or runtime.approve
     if chosen not in MODES:
         raise UnknownModeError(chosen)
     return chosen
-
-
-def _setting(runtime: Runtime) -> str:
-    for source in reversed(trust.usable(runtime)):
-        setting = disk.read_conf(Path(source, "settings.conf")).get("approve")
-        if setting:
-            return setting
-    return ""
 
 
 def put(runtime: Runtime, question: Question) -> Said:

@@ -44,7 +44,9 @@ def names(runtime: Runtime) -> set[str]:
     found = set(_WELL_KNOWN)
     for source in dict.fromkeys([*runtime.unscoped, *runtime.sources]):
         if trust.is_usable(runtime, source):
-            found |= _of_files(source) | _of_programs(runtime, source)
+            files = (Path(source, "providers", f"{name}.conf") for name in models.variants_in(source))
+            found |= {disk.read_conf(file).get("auth_env", "") for file in files}
+            found |= _of_programs(runtime, source)
     return found
 
 
@@ -58,11 +60,6 @@ def without(runtime: Runtime, env: dict[str, str]) -> dict[str, str]:
 def hide(runtime: Runtime) -> None:
     """Let no tool read the keys in the environment that this process was started with."""
     environment.blank(names(runtime))
-
-
-def _of_files(source: str) -> set[str]:
-    files = (Path(source, "providers", f"{name}.conf") for name in models.variants_in(source))
-    return {disk.read_conf(file).get("auth_env", "") for file in files}
 
 
 def _of_programs(runtime: Runtime, source: str) -> set[str]:

@@ -84,7 +84,9 @@ def refresh(runtime: Runtime) -> None:
     """Find the sources and their plugins anew. Raises ConfigError when a `sources` hook fails."""
     runtime.kept.pop("usable", None)
     # Only bundled packs and home say where sources are: a project could name any directory.
-    runtime.sources = bootstrap(runtime)
+    runtime.sources = disk.directories(str(runtime.root / "plugins"))
+    if runtime.home.is_dir():
+        runtime.sources.append(str(runtime.home))
     runtime.table = table(runtime)
     stage = runtime.stage
     try:
@@ -101,12 +103,6 @@ def refresh(runtime: Runtime) -> None:
     runtime.sources = [str(source) for source in sources]
     runtime.table = table(runtime)
     runtime.stage = stage
-
-
-def bootstrap(runtime: Runtime) -> list[str]:
-    """Return the bundled packs, and home if it is there."""
-    packs = disk.directories(str(runtime.root / "plugins"))
-    return [*packs, str(runtime.home)] if runtime.home.is_dir() else packs
 
 
 def table(runtime: Runtime) -> Table:

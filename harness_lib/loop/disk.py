@@ -6,6 +6,7 @@ import os
 import re
 import stat
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
@@ -48,7 +49,13 @@ def visible_names(directory: str) -> list[str]:
 
 def programs(directory: str) -> list[str]:
     """Return the names of the executable files in `directory`."""
-    return [name for name in visible_names(directory) if _is_program(os.path.join(directory, name))]
+    found = []
+    for name in visible_names(directory):
+        with suppress(OSError):
+            path = os.path.join(directory, name)
+            if stat.S_ISREG(os.stat(path).st_mode) and os.access(path, os.X_OK):
+                found.append(name)
+    return found
 
 
 def directories(directory: str) -> list[str]:
@@ -60,13 +67,6 @@ def directories(directory: str) -> list[str]:
 def is_directory(path: str) -> bool:
     """Return whether `path` is a directory; one that cannot be looked at is not."""
     return os.path.isdir(path)
-
-
-def _is_program(path: str) -> bool:
-    try:
-        return stat.S_ISREG(os.stat(path).st_mode) and os.access(path, os.X_OK)
-    except OSError:
-        return False
 
 
 def appending(path: str | Path) -> IO[bytes]:

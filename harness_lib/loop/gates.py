@@ -38,21 +38,16 @@ class Verdict:
 def ask_gates(runtime: Runtime, call: Json) -> Verdict:
     """Return what the gates say to `call`, which has id, name and input."""
     stage = runtime.stage
-    try:
-        return _ask_each(runtime.at(STAGE), call)
-    finally:
-        runtime.at(stage)
-
-
-def _ask_each(runtime: Runtime, call: Json) -> Verdict:
     passed: Json = {key: call.get(key) for key in ("id", "name", "input")}
     verdict = Verdict("allow", "", passed["input"] or {})
     for plugin in runtime.table.of("hooks.d", STAGE):
         try:
-            reply = as_object(plugin.target(runtime, passed))
+            reply = as_object(plugin.target(runtime.at(STAGE), passed))
             problem = "" if reply is not None else "printed no JSON object"
         except HookError as failure:
             reply, problem = None, str(failure)
+        finally:
+            runtime.at(stage)
         if reply is None:
             runtime.log(f"[harness] {plugins.failure_line(plugin, problem)}")
             return Verdict("deny", f"the gate {plugin.name} {problem}", verdict.input)

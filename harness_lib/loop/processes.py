@@ -10,7 +10,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Literal
@@ -152,7 +152,7 @@ def run(
     where it cannot be started.
     """
     with reaper.noting(notes) as note:
-        child, output = _start(command, env, cwd, stdin, _Errors(merge=merge, log=log))
+        child, output = _start(command, env, cwd, stdin, _errors(merge=merge, log=log))
         try:
             note(child.pid)
             _raise_pending()
@@ -180,7 +180,11 @@ def answer_to_flag(path: str, flag: str, env: Mapping[str, str], cwd: Path) -> s
 
 
 def _start(
-    command: Sequence[str], env: Mapping[str, str], cwd: Path, stdin: bytes | None, errors_file: _Errors
+    command: Sequence[str],
+    env: Mapping[str, str],
+    cwd: Path,
+    stdin: bytes | None,
+    errors_file: AbstractContextManager[int | IO[bytes] | None],
 ) -> tuple[subprocess.Popen[bytes], IO[bytes]]:
     """Start it; return it with the file of its output, which the caller closes."""
     # Files, not pipes: nobody waits for a reader, and what is large stays out of memory.
@@ -249,30 +253,25 @@ def kill_all() -> None:
         ProcessTree(group).signal(signal.SIGKILL)
 
 
-class _Errors:
-    """Where standard error goes, open as long as the child is being started."""
-
-    def __init__(self, *, merge: bool, log: str) -> None:
-        self._merge = merge
-        self._log = log
-        self._file: IO[bytes] | None = None
-
-    def __enter__(self) -> int | IO[bytes] | None:
-        if self._merge:
-            return subprocess.STDOUT
-        if not self._log or self._log == "/dev/stderr":
-            return None
-        self._file = disk.appending(self._log)
-        return self._file
-
-    def __exit__(self, *_: object) -> None:
-        if self._file is not None:
-            self._file.close()
+@contextmanager
+def _errors(*, merge: bool, log: str) -> Iterator[int | IO[bytes] | None]:
+    """Yield where standard error goes, open as long as the child is being started."""
+    if merge:
+        yield subprocess.STDOUT
+    elif not log or log == "/dev/stderr":
+        yield None
+    else:
+        with disk.appending(log) as stream:
+            yield stream
 
 
 def _wait(child: subprocess.Popen[bytes], output: IO[bytes], timeout: float | None, limit: int) -> Reason:
     deadline = None if timeout is None else time.monotonic() + timeout
-    ended = _descriptor(child.pid)
+    try:
+        # What can be waited for at once; where the system has no such thing, we have to look.
+        ended = os.pidfd_open(child.pid)  # type: ignore[attr-defined,unused-ignore]
+    except (AttributeError, OSError):
+        ended = None
     try:
         while True:
             left = _POLL_SECONDS if deadline is None else min(_POLL_SECONDS, deadline - time.monotonic())
@@ -287,14 +286,6 @@ def _wait(child: subprocess.Popen[bytes], output: IO[bytes], timeout: float | No
     finally:
         if ended is not None:
             os.close(ended)
-
-
-def _descriptor(pid: int) -> int | None:
-    """Return what can be waited for at once; None where the system has no such thing, and we have to look."""
-    try:
-        return os.pidfd_open(pid)  # type: ignore[attr-defined,unused-ignore]
-    except (AttributeError, OSError):
-        return None
 
 
 def _ends_within(child: subprocess.Popen[bytes], ended: int | None, seconds: float) -> bool:

@@ -28,12 +28,8 @@ def resolve(runtime: Runtime) -> None:
     runtime.env["HARNESS_PROVIDER"] = str(resolved.get("provider") or "")
     runtime.env["HARNESS_MODEL"] = str(resolved.get("model") or "")
     discovery.refresh(runtime)
-    _check(runtime)
-
-
-def _check(runtime: Runtime) -> None:
-    """Raise EnvSetupError where the provider lacks a key or a login: a session could not go on."""
     try:
+        # Without a key or a login a session could not go on.
         endpoints.check(runtime)
     except ProviderError as error:
         raise EnvSetupError(str(error)) from error

@@ -45,10 +45,6 @@ class Options:
     values: dict[str, str] = field(default_factory=dict)
     words: tuple[str, ...] = ()
 
-    def value(self, name: str) -> str | None:
-        """Return the value of the option `name`; None if it was not given."""
-        return self.values.get(name)
-
     def without(self, *names: str) -> Options:
         """Return them but for the options `names`."""
         return replace(self, values={key: value for key, value in self.values.items() if key not in names})
@@ -86,16 +82,12 @@ def _check(values: dict[str, str]) -> None:
         raise UsageError(f"--max-turns wants a number of requests, not {turns}.")
     if not _is_amount(cost):
         raise UsageError(f"--max-cost wants an amount in US dollars, not {cost}.")
-    _check_approve(values)
-    for variable in values.get("keep-env", "X").split(","):
-        if not variable.isidentifier():
-            raise UsageError(f"--keep-env wants the name of a variable, not {variable}.")
-
-
-def _check_approve(values: dict[str, str]) -> None:
     mode = values.get("approve", "auto")
     if mode not in approval.MODES:
         raise UsageError(f"--approve wants one of {', '.join(approval.MODES)}, not {mode}.")
+    for variable in values.get("keep-env", "X").split(","):
+        if not variable.isidentifier():
+            raise UsageError(f"--keep-env wants the name of a variable, not {variable}.")
 
 
 def _is_amount(text: str) -> bool:
@@ -106,7 +98,7 @@ def _is_amount(text: str) -> bool:
 
 def session(runtime: Runtime, asked: Options) -> tuple[Session | None, tuple[str, ...]]:
     """Return the session that was asked for, None for a new one, and the words that are left."""
-    named = asked.value("resume")
+    named = asked.values.get("resume")
     if named is not None:
         return to_go_on(runtime, named), asked.words
     if "continue" in asked.flags:
@@ -148,14 +140,14 @@ def newest_here(runtime: Runtime) -> Session:
 
 def enter(runtime: Runtime, existing: Session | None, asked: Options) -> None:
     """Hold the session, or make one, with what was asked for and otherwise with what it had."""
-    other = asked.value("provider")
+    other = asked.values.get("provider")
     if other and other != runtime.provider and "model" not in asked.values:
         # A model belongs to its provider.
         runtime.env["HARNESS_MODEL"] = ""
     for name, variable in _VARIABLES.items():
-        if (value := asked.value(name)) is not None:
+        if (value := asked.values.get(name)) is not None:
             runtime.env[variable] = value
-    runtime.system = asked.value("system")
+    runtime.system = asked.values.get("system")
     if existing is not None:
         hold(runtime, existing)
         _restore(runtime, existing.conf)

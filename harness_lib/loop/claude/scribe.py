@@ -28,7 +28,7 @@ class Scribe:
     def __init__(self, runtime: Runtime, conversation: Conversation) -> None:
         self._runtime = runtime
         self._total = conversation.cost
-        self._reader = anthropic.reader()
+        self._reader = anthropic.Reader()
         self._calls: dict[str, Call] = {}
         self._session_id = ""
         self.last: Answer | None = None
@@ -69,7 +69,7 @@ class Scribe:
     def _streamed(self, event: Json) -> None:
         if event.get("type") == "message_start":
             self.write_last(_COUNTED_LATER)
-            self._reader = anthropic.reader()
+            self._reader = anthropic.Reader()
             self.model = str((event.get("message") or {}).get("model") or "")
         for shown in self._reader.feed(event):
             self._runtime.stream.emit(shown.kind, **shown.values)

@@ -14,6 +14,7 @@ from harness_lib.loop.disk import is_name
 
 if TYPE_CHECKING:
     from harness_lib.loop.runtime import Runtime
+    from harness_lib.loop.wires.answer import Answer
 
 
 FILE = "models.conf"
@@ -75,16 +76,6 @@ def protocol_of(runtime: Runtime, provider: str) -> str:
 
 
 @dataclass(frozen=True)
-class Usage:
-    """Tokens of an answer; `tokens_in` counts those of the cache too."""
-
-    tokens_in: int
-    tokens_out: int
-    cached: int = 0
-    written: int = 0
-
-
-@dataclass(frozen=True)
 class Model:
     """A model's limits in tokens, 0 where unknown, and its prices in US dollars per million."""
 
@@ -95,15 +86,15 @@ class Model:
     price_cached: float | None = None
     price_write: float | None = None
 
-    def cost(self, used: Usage) -> float | None:
+    def cost(self, answer: Answer) -> float | None:
         """Return what an answer has cost; None where a price is missing, or its host has counted nothing."""
-        if self.price_in is None or self.price_out is None or not used.tokens_in:
+        if self.price_in is None or self.price_out is None or not answer.tokens_in:
             return None
         cached = self.price_in if self.price_cached is None else self.price_cached
         written = self.price_in if self.price_write is None else self.price_write
-        plain = max(0, used.tokens_in - used.cached - used.written)
-        spent = plain * self.price_in + used.cached * cached + used.written * written
-        return (spent + used.tokens_out * self.price_out) / _MILLION
+        plain = max(0, answer.tokens_in - answer.tokens_cached - answer.tokens_cache_write)
+        spent = plain * self.price_in + answer.tokens_cached * cached + answer.tokens_cache_write * written
+        return (spent + answer.tokens_out * self.price_out) / _MILLION
 
 
 def of(runtime: Runtime, name: str = "") -> Model:
@@ -119,6 +110,12 @@ def of(runtime: Runtime, name: str = "") -> Model:
             lines[prefix] = {**lines.get(prefix, {}), **values}
     longest = max((prefix for prefix in lines if model.startswith(prefix)), key=len, default="")
     return _model({**lines.get(longest, {}), **_own(runtime, model)})
+
+
+def spent(runtime: Runtime, answer: Answer, model: str) -> dict[str, str]:
+    """Return what `answer` has cost, as it stands in the file of a message; nothing where that is unknown."""
+    cost = of(runtime, model).cost(answer)
+    return {} if cost is None else {"cost": f"{cost:.6f}"}
 
 
 def beginnings(runtime: Runtime, source: str) -> list[str]:

@@ -75,10 +75,10 @@ def parse(seq: int, role: str, text: str) -> Message:
     """Return the message in `text`; `role` is what the file's name says, for files without frontmatter."""
     lines = text.split("\n")
     if lines[0].rstrip("\r") != "---" or "---" not in (line.rstrip("\r") for line in lines[1:]):
-        return Message(seq, role, _without_last_newline(text))
+        return Message(seq, role, text.removesuffix("\n"))
     end = next(number for number, line in enumerate(lines[1:], 1) if line.rstrip("\r") == "---")
     fields = dict(line.rstrip("\r").split(": ", 1) for line in lines[1:end] if ": " in line)
-    body = _without_last_newline("\n".join(lines[end + 1 :]))
+    body = "\n".join(lines[end + 1 :]).removesuffix("\n")
     if not fields.get("fence", "3").isdigit():
         del fields["fence"]
     return Message(seq, fields.get("role", role), body, fields)
@@ -159,7 +159,3 @@ def _fence(blocks: list[Block]) -> int:
     ):
         return 3
     return 1 + max(len(fence) for text in texts for fence in _LONGEST.findall(text))
-
-
-def _without_last_newline(text: str) -> str:
-    return text.removesuffix("\n")

@@ -9,7 +9,6 @@ from harness_lib.loop import disk, plugins
 from harness_lib.loop.failures import HookError, ProviderError
 from harness_lib.loop.piped import Json, Piped, as_object
 from harness_lib.loop.providers import endpoints, models
-from harness_lib.loop.providers.models import Usage
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions import history
 from harness_lib.loop.sessions.message import Call, Message, render_blocks
@@ -31,7 +30,10 @@ def save(runtime: Runtime, piped: Piped) -> Piped:
         raise HookError(str(error), {"error": str(error)}) from error
     answer = _repeatable(answer)
     runtime.stop = answer.stop
-    _write(runtime, answer, (endpoint.wire, endpoint.provider, endpoint.model))
+    message = write(runtime, answer, runtime.model, models.spent(runtime, answer, endpoint.model))
+    if answer.native and message is not None and runtime.session is not None:
+        speaker = (endpoint.wire, endpoint.provider, endpoint.model)
+        history.save_native(runtime.session, message, speaker, answer.native)
     if not answer.calls:
         return {"next_state": "done", "output": answer.text}
     runnable = [call for call in answer.calls if not _refused(runtime, call, answer.stop)]
@@ -42,8 +44,8 @@ def save(runtime: Runtime, piped: Piped) -> Piped:
     runtime.kept["spoiled"] = runtime.kept.get("spoiled", 0) + 1
     if runtime.kept["spoiled"] < _SPOILED_ANSWERS:
         return {"next_state": "assemble"}
-    message = f"The model's last {_SPOILED_ANSWERS} answers had calls that could not be run; the turn ends."
-    raise HookError(message, {"error": message})
+    problem = f"The model's last {_SPOILED_ANSWERS} answers had calls that could not be run; the turn ends."
+    raise HookError(problem, {"error": problem})
 
 
 def _repeatable(answer: Answer) -> Answer:
@@ -65,12 +67,6 @@ def _repeatable(answer: Answer) -> Answer:
     return answer if blocks == answer.blocks else replace(answer, blocks=blocks, native=None)
 
 
-def _write(runtime: Runtime, answer: Answer, speaker: tuple[str, str, str]) -> None:
-    message = write(runtime, answer, runtime.model, _cost(runtime, answer, speaker[-1]))
-    if answer.native and message is not None and runtime.session is not None:
-        history.save_native(runtime.session, message, speaker, answer.native)
-
-
 def write(runtime: Runtime, answer: Answer, model: str, spent: dict[str, str]) -> Message | None:
     """Save `answer`, and tell that it has stopped; None without a session. `spent`: its `cost`, if known."""
     if runtime.session is None:
@@ -90,12 +86,6 @@ def write(runtime: Runtime, answer: Answer, model: str, spent: dict[str, str]) -
     message = runtime.session.append("assistant", fields, body)
     runtime.stream.emit("stop", reason=answer.stop, seq=f"{message.seq:04d}")
     return message
-
-
-def _cost(runtime: Runtime, answer: Answer, model: str) -> dict[str, str]:
-    used = Usage(answer.tokens_in, answer.tokens_out, answer.tokens_cached, answer.tokens_cache_write)
-    spent = models.of(runtime, model).cost(used)
-    return {} if spent is None else {"cost": f"{spent:.6f}"}
 
 
 def _refused(runtime: Runtime, call: Call, stop: str) -> bool:

@@ -11,7 +11,6 @@ from dataclasses import replace
 from harness_lib.loop.failures import ContextError, HookError, ProviderError
 from harness_lib.loop.piped import Json, Piped, as_object
 from harness_lib.loop.providers import endpoints, models
-from harness_lib.loop.providers.models import Usage
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions import context, history
 from harness_lib.loop.sessions.context import Cut
@@ -45,7 +44,10 @@ def send(runtime: Runtime, piped: Piped) -> Piped:
     runtime.requests += 1
     runtime.stream.empty()
     try:
-        answer = _ask(runtime, payload)
+        if endpoints.is_hosted(runtime):
+            answer = exchange.ask(runtime, fitted(runtime, endpoints.of(runtime)), payload)
+        else:
+            answer = endpoints.own_language(runtime).ask(runtime, payload)
     except ContextError as error:
         # Once: what is too long behind a summary, too, no second one makes short.
         if not runtime.kept.get("overflowed") and compact(runtime, payload):
@@ -57,13 +59,6 @@ def send(runtime: Runtime, piped: Piped) -> Piped:
         raise HookError(str(error), {"error": str(error)}) from error
     runtime.kept["overflowed"] = False
     return {**answer, "next_state": "receive"}
-
-
-def _ask(runtime: Runtime, payload: Json) -> Json:
-    if endpoints.is_hosted(runtime):
-        return exchange.ask(runtime, fitted(runtime, endpoints.of(runtime)), payload)
-    answer: Json = endpoints.own_language(runtime).ask(runtime, payload)
-    return answer
 
 
 def _check_limits(runtime: Runtime) -> None:
@@ -182,13 +177,11 @@ def _ask_summary(runtime: Runtime, cut: Cut, payload: Json) -> tuple[str, dict[s
             runtime, fitted(runtime, endpoint), {**payload, "messages": wire.messages(entries)}, quiet=True
         )
     )
-    used = Usage(answer.tokens_in, answer.tokens_out, answer.tokens_cached, answer.tokens_cache_write)
-    spent = models.of(runtime, endpoint.model).cost(used)
     fields = {
         "model": endpoint.model,
         "provider": endpoint.provider,
-        "tokens_in": str(used.tokens_in),
-        "tokens_out": str(used.tokens_out),
-        **({} if spent is None else {"cost": f"{spent:.6f}"}),
+        "tokens_in": str(answer.tokens_in),
+        "tokens_out": str(answer.tokens_out),
+        **models.spent(runtime, answer, endpoint.model),
     }
     return ("" if answer.stop == "length" else answer.text), fields

@@ -49,30 +49,21 @@ def scope(runtime: Runtime, piped: Piped) -> Piped:
     sources = runtime.unscoped = _sources(piped)
     if not is_name(provider):
         return piped
-    protocol = _protocol(runtime, sources, provider)
+    before, runtime.sources = runtime.sources, sources
+    protocol = models.protocol_of(runtime, provider)
+    runtime.sources = before
     kept = [source for source in sources if _belongs(runtime, source, {provider, protocol}, provider)]
     return {**(as_object(piped) or {}), "sources": kept}
 
 
-def _protocol(runtime: Runtime, sources: list[str], provider: str) -> str:
-    before, runtime.sources = runtime.sources, sources
-    variant = models.find_variant(runtime, provider)
-    runtime.sources = before
-    return variant.protocol if variant else provider
-
-
 def _belongs(runtime: Runtime, source: str, names: set[str], provider: str) -> bool:
-    own = source.rpartition(os.sep)[2]
-    providers = disk.visible_names(f"{source}{os.sep}providers")
-    if own not in providers and f"{own}.conf" not in providers and not _is_ours(runtime, source):
+    path = Path(source)
+    own, providers = path.name, disk.visible_names(f"{source}/providers")
+    # A bundled pack of variants, whose provider is a function.
+    is_ours = path.parent == runtime.root / "plugins" and disk.is_directory(f"{source}/providers")
+    if own not in providers and f"{own}.conf" not in providers and not is_ours:
         return True
     return own in names or provider in providers or f"{provider}.conf" in providers
-
-
-def _is_ours(runtime: Runtime, source: str) -> bool:
-    """Return whether `source` is a bundled pack of variants, whose provider is a function."""
-    bundled = source.rpartition(os.sep)[0] == f"{runtime.root}{os.sep}plugins"
-    return bundled and disk.is_directory(f"{source}{os.sep}providers")
 
 
 def _sources(piped: Piped) -> list[str]:

@@ -84,10 +84,11 @@ def _run_all(runtime: Runtime, calls: list[Json]) -> list[Outcome]:
     def work(place: int) -> Outcome:
         verdict = verdicts[place]
         if verdict.decision != "allow":
-            return verdict.input, _denied(verdict)
+            why = verdict.reason or "no reason was given"
+            return verdict.input, Result(f"error: denied: {why}", error=True)
         return verdict.input, run(runtime, str(calls[place].get("name") or ""), verdict.input)
 
-    most = most_at_once(runtime, calls[0])
+    most = SUBAGENTS if _kind(runtime, calls[0]) == "agent" else _READERS
     return run_at_once(runtime, range(len(calls)), work, most)
 
 
@@ -101,11 +102,6 @@ def decide(runtime: Runtime, call: Json) -> gates.Verdict:
     place = gates.outside_project(runtime, verdict.input)
     answer = approval.put(runtime, Question(name, verdict.input, verdict.reason, who, call_id, place))
     return gates.Verdict("allow" if answer.allowed else "deny", answer.reason, verdict.input)
-
-
-def _denied(verdict: gates.Verdict) -> Result:
-    """Return what the model is told of a call that may not run."""
-    return Result(f"error: denied: {verdict.reason or 'no reason was given'}", error=True)
 
 
 def run(runtime: Runtime, name: str, tool_input: Json) -> Result:
@@ -204,11 +200,6 @@ def run_at_once(runtime: Runtime, items: Sequence[T], work: Callable[[T], U], mo
             raise
 
 
-def most_at_once(runtime: Runtime, call: Json) -> int:
-    """Return how many calls of its kind may run at once."""
-    return SUBAGENTS if _kind(runtime, call) == "agent" else _READERS
-
-
 def _kind(runtime: Runtime, call: Json) -> str:
     name = str(call.get("name") or "")
     plugin = runtime.table.find("tools", name)
@@ -234,7 +225,9 @@ def is_endless(runtime: Runtime, done: Json) -> bool:
     known = runtime.kept.get("outcomes")
     if known is None or known.turn != runtime.first:
         known = runtime.kept["outcomes"] = Outcomes(runtime.first)
-    outcome = _digest(done)
+    result = builtin.without_place(str(done.get("result", "")))
+    text = dumps([done.get("name"), done.get("input"), result, bool(done.get("error"))])
+    outcome = hashlib.sha256(text.encode()).hexdigest()
     if outcome not in known.seen:
         known.seen.add(outcome)
         known.again.clear()
@@ -242,9 +235,3 @@ def is_endless(runtime: Runtime, done: Json) -> bool:
         known.counted[outcome] = runtime.requests
         known.again[outcome] = known.again.get(outcome, 0) + 1
     return known.again[outcome] >= MOST
-
-
-def _digest(done: Json) -> str:
-    result = builtin.without_place(str(done.get("result", "")))
-    text = dumps([done.get("name"), done.get("input"), result, bool(done.get("error"))])
-    return hashlib.sha256(text.encode()).hexdigest()

@@ -130,7 +130,7 @@ class Wire(Protocol):
         """Return the request."""
         ...
 
-    def reader(self) -> Reader:
+    def Reader(self) -> Reader:  # noqa: N802 (a wire is a module, and its reader a class)
         """Return a reader for one answer."""
         ...
 

@@ -158,11 +158,6 @@ class Reader:
             yield Shown("tool_start", {key: block.get(key) for key in ("id", "name", "input")})
 
 
-def reader() -> Reader:
-    """Return a reader for one answer."""
-    return Reader()
-
-
 def _add(block: Json, key: str, delta: Json) -> None:
     block[key] = str(block.get(key) or "") + str(delta.get(key) or "")
 

@@ -176,11 +176,6 @@ class Reader:
             yield Shown("tool_start", {"id": call.id, "name": call.name, "input": call.input or {}})
 
 
-def reader() -> Reader:
-    """Return a reader for one answer."""
-    return Reader()
-
-
 def _assistant(blocks: list[Block]) -> Json:
     text = "\n".join(block.text for block in blocks if isinstance(block, Text))
     calls = [

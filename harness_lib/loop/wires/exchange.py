@@ -72,7 +72,7 @@ def _authorized(runtime: Runtime, endpoint: Endpoint, body: Json, *, quiet: bool
 def _once(runtime: Runtime, endpoint: Endpoint, body: Json, *, quiet: bool) -> Json:
     from harness_lib.loop.wires import http  # noqa: PLC0415 (its package takes long to import)
 
-    reader = wire(endpoint.wire).reader()
+    reader = wire(endpoint.wire).Reader()
     texts: list[str] = []
     held = ""
     try:

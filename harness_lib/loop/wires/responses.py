@@ -131,11 +131,6 @@ class Reader:
         return {"object": "response", **self._response, "output": self._response.get("output") or items}
 
 
-def reader() -> Reader:
-    """Return a reader for one answer."""
-    return Reader()
-
-
 def _blocks(item: Json) -> list[Block]:
     kind = item.get("type")
     if kind == "message":

@@ -1,32 +1,42 @@
-"""Run `python -m MODULE` in a fork of a process that has imported everything, which saves most of its start.
+"""Our programs in a fork of a process that has imported everything, which saves most of their start.
 
-A fork has arguments, environment, working directory, standard streams and exit code of its own.
-Its command line and its parent are not what they would be: a test that looks at those starts an interpreter.
-`run` itself does so where an interpreter would read other variables when it starts.
+A fork has arguments, environment, directory, standard streams, signals, terminal and exit code of its own. It
+lacks what only the start of a program gives: the locale, and what the kernel shows of its arguments and
+environment. A test that looks at these starts an interpreter; `run` and `start` themselves do so where an
+interpreter would read other variables when it starts.
+
+`python -m tests.forked ADDRESS` is that process. Each connection brings three descriptors and a line of
+JSON: what is run, its arguments, directory and environment, and whether it has the terminal to itself. The
+process id is told there, and in the end the exit status. It ends with its standard input.
 """
 
 from __future__ import annotations
 
 import atexit
+import fcntl
 import gc
 import importlib
+import io
 import json
 import os
 import pkgutil
-import runpy
 import select
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
+import termios
 import threading
 import time
+import traceback
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from concurrent.futures import TimeoutError as TooLong
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NoReturn
+
+from tests import fork_relay
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 # What an interpreter reads when it starts.
@@ -36,16 +46,58 @@ _USUAL = {
     **{name: value for name, value in os.environ.items() if name.startswith(AT_START)},
     "PYTHONPATH": str(CHECKOUT),
 }
-_LENGTH = 8
+HS = "import sys; from harness_lib.hs.main import entry; sys.exit(entry())"
+
+
+class Forked(subprocess.Popen[str]):
+    """A `Popen` of the Python code `program` with arguments, which is forked.
+
+    With `terminal` its standard input is the terminal that it controls.
+    """
+
+    def __init__(
+        self, args: Sequence[str], *, program: str = HS, terminal: bool = False, **options: Any
+    ) -> None:
+        self._asked = {"program": program, "terminal": terminal}
+        super().__init__(args, encoding="utf-8", **options)
+
+    def _execute_child(self, args: Sequence[str], *popen: Any) -> None:
+        """Start it; called by `Popen` with what it has made of its own arguments."""
+        _, _, _, _, cwd, env, _, _, _, *pipes, _, _, _, _, _, start_new_session = popen[:21]
+        asked = {
+            **self._asked,
+            "args": list(args),
+            "cwd": str(cwd or Path.cwd()),
+            "env": dict(os.environ if env is None else env),
+            "session": start_new_session,
+        }
+        streams = [pipe if pipe >= 0 else own for own, pipe in enumerate((pipes[0], pipes[3], pipes[5]))]
+        self._told = fork_relay.start(_server(), streams, asked)
+        self.pid = int(self._told.readline())
+        self._close_pipe_fds(*pipes)  # type: ignore[attr-defined]
+        self._child_created = True
+
+    def _wait(self, timeout: float | None) -> int:
+        if self.returncode is None:
+            if not select.select([self._told], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired(self.args, timeout or 0)
+            self.returncode = int(self._told.readline())
+            self._told.close()
+        return self.returncode
+
+    def _internal_poll(self, _deadstate: int | None = None, **_: Any) -> int | None:
+        try:
+            return self._wait(0)
+        except subprocess.TimeoutExpired:
+            return None
 
 
 def run(
     module: str, args: Sequence[str], cwd: Path, env: Mapping[str, str], stdin: str = "", timeout: float = 90
 ) -> subprocess.CompletedProcess[str]:
     """Run `python -m MODULE ARGS` and return what it printed, both streams as UTF-8, and its exit code."""
-    server = _server(_USUAL)
-    if server.env == _at_start(env):
-        return server.run(module, args, cwd, env, stdin, timeout)
+    if _is_usual(env):
+        return run_hs(args, program=_module(module), cwd=cwd, env=env, stdin=stdin, timeout=timeout)
     return subprocess.run(
         [sys.executable, "-m", module, *args],
         cwd=cwd,
@@ -60,128 +112,68 @@ def run(
 
 def start(
     module: str, args: Sequence[str], cwd: Path, env: Mapping[str, str], out: IO[str], errors: IO[str]
-) -> Process:
+) -> subprocess.Popen[str]:
     """Start `python -m MODULE ARGS`, which has nothing to read and prints to `out` and `errors`."""
-    server = _server(_at_start(env))
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    our_end, their_end = os.pipe()
-    server.fork(module, args, cwd, env, [nothing, out.fileno(), errors.fileno(), their_end])
-    os.close(nothing)
-    os.close(their_end)
-    return Process(our_end)
-
-
-class Process:
-    """A fork that is at work, as `subprocess.Popen` shows one."""
-
-    def __init__(self, end: int) -> None:
-        self._end = os.fdopen(end)
-        self.pid = int(self._end.readline())
-        self.returncode: int | None = None
-
-    def poll(self) -> int | None:
-        return self.returncode if self._has_ended(0) else None
-
-    def wait(self, timeout: float | None = None) -> int:
-        if not self._has_ended(timeout):
-            raise subprocess.TimeoutExpired(str(self.pid), timeout or 0)
-        assert self.returncode is not None
-        return self.returncode
-
-    def send_signal(self, number: int) -> None:
-        if self.poll() is None:
-            os.kill(self.pid, number)
-
-    def kill(self) -> None:
-        self.send_signal(signal.SIGKILL)
-
-    def _has_ended(self, seconds: float | None) -> bool:
-        if self.returncode is None and select.select([self._end], [], [], seconds)[0]:
-            with self._end:
-                self.returncode = os.waitstatus_to_exitcode(int(self._end.readline()))
-        return self.returncode is not None
-
-
-def _server(env: Mapping[str, str]) -> _Server:
-    """Return the server that was started with the variables `env`, started by whoever asks first."""
-    key = frozenset(env.items())
-    with _LOCK:
-        if key not in _STARTED:
-            _STARTED[key] = _Server(dict(env))
-    return _STARTED[key]
-
-
-def _at_start(env: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in env.items() if name.startswith(AT_START)}
-
-
-class _Server:
-    """The process that forks; it ends when this one does."""
-
-    def __init__(self, env: dict[str, str]) -> None:
-        self.env = env
-        self._talk, theirs = socket.socketpair()
-        # Pipes, as every fork has them: how Python makes its streams depends on what they are.
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "tests.forked", str(theirs.fileno())],
-            cwd=CHECKOUT,
-            env={**os.environ, **env},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            pass_fds=[theirs.fileno()],
+    nothing = subprocess.DEVNULL
+    if _is_usual(env):
+        return Forked(
+            args, program=_module(module), cwd=cwd, env=env, stdin=nothing, stdout=out, stderr=errors
         )
-        theirs.close()
-
-    def fork(
-        self, module: str, args: Sequence[str], cwd: Path, env: Mapping[str, str], streams: list[int]
-    ) -> None:
-        """Fork what has three standard `streams`, and into the fourth writes its pid and how it has ended."""
-        order = {"module": module, "args": list(args), "cwd": str(cwd), "env": dict(env)}
-        text = json.dumps(order).encode()
-        with _LOCK:
-            socket.send_fds(self._talk, [len(text).to_bytes(_LENGTH, "big")], streams)
-            self._talk.sendall(text)
-
-    def run(
-        self, module: str, args: Sequence[str], cwd: Path, env: Mapping[str, str], stdin: str, timeout: float
-    ) -> subprocess.CompletedProcess[str]:
-        (their_in, our_in), (our_out, their_out), (our_err, their_err), (our_end, their_end) = (
-            os.pipe() for _ in range(4)
-        )
-        theirs = [their_in, their_out, their_err, their_end]
-        self.fork(module, args, cwd, env, theirs)
-        for each in theirs:
-            os.close(each)
-        deadline = time.monotonic() + timeout
-        with os.fdopen(our_end) as end, ThreadPoolExecutor() as pool:
-            pid = end.readline()
-            assert pid, self.process.communicate()
-            writing = pool.submit(_write, our_in, stdin)
-            reading = [pool.submit(_read, each) for each in (our_out, our_err)]
-            try:
-                out, err = (each.result(deadline - time.monotonic()) for each in reading)
-            except TooLong:
-                os.kill(int(pid), signal.SIGKILL)
-                raise
-            writing.result()
-            code = os.waitstatus_to_exitcode(int(end.readline()))
-        return subprocess.CompletedProcess([module, *args], code, out, err)
+    command = [sys.executable, "-m", module, *args]
+    return subprocess.Popen(command, cwd=cwd, env=env, stdin=nothing, stdout=out, stderr=errors, text=True)
 
 
-def _write(pipe: int, text: str) -> None:
-    # Not every program reads what it is given.
-    with suppress(BrokenPipeError), os.fdopen(pipe, "w", encoding="utf-8") as stream:
-        stream.write(text)
+def _is_usual(env: Mapping[str, str]) -> bool:
+    return {name: value for name, value in env.items() if name.startswith(AT_START)} == _USUAL
 
 
-def _read(pipe: int) -> str:
-    with os.fdopen(pipe, encoding="utf-8") as stream:
-        return stream.read()
+def _module(name: str) -> str:
+    return f"import runpy; runpy.run_module({name!r}, run_name='__main__', alter_sys=True)"
 
 
-_LOCK = threading.Lock()
-_STARTED: dict[frozenset[tuple[str, str]], _Server] = {}
+def run_hs(
+    args: Sequence[str], *, program: str = HS, stdin: str | int = "", timeout: float = 90, **options: Any
+) -> subprocess.CompletedProcess[str]:
+    """Do as `subprocess.run` with captured output does; `stdin` is what it reads, or a descriptor."""
+    pipe = subprocess.PIPE
+    given = pipe if isinstance(stdin, str) else stdin
+    with Forked(
+        args, program=program, **{"stdin": given, "stdout": pipe, "stderr": pipe, **options}
+    ) as process:
+        try:
+            out, err = process.communicate(stdin if isinstance(stdin, str) else None, timeout)
+        except BaseException:
+            process.kill()
+            raise
+    return subprocess.CompletedProcess(args, process.returncode, out, err)
+
+
+def with_children() -> str:
+    """Return the program `hs` whose children that are `hs`, too, are forked."""
+    relay = [sys.executable, "-I", "-S", fork_relay.__file__, _server()]
+    return f"from harness_lib.system.install import launcher; launcher.hs = lambda: {relay!r}; {HS}"
+
+
+@cache
+def _server() -> str:
+    """Return where the process that forks for this one listens; it is started now, and ends with it."""
+    directory = tempfile.TemporaryDirectory(prefix="forked-")
+    address = f"{directory.name}/socket"
+    server = subprocess.Popen(
+        [sys.executable, "-m", "tests.forked", address],
+        cwd=CHECKOUT,
+        env={**os.environ, **_USUAL},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+
+    assert server.stdin is not None
+    assert server.stdout is not None
+    # Not `communicate`: who watches a fork has these streams, too, and may outlive the server.
+    ending = (server.stdin.close, server.wait, server.stdout.close, directory.cleanup)
+    atexit.register(lambda: [each() for each in ending])
+    assert server.stdout.readline() == b"ready\n"
+    return address
 
 
 # -- the server ------------------------------------------------------------------------------------------
@@ -189,6 +181,7 @@ _STARTED: dict[frozenset[tuple[str, str]], _Server] = {}
 
 def _preload() -> None:
     """Import all of our modules, and what they need."""
+    importlib.import_module("httpcore2")
     for package in ("hs", "loop", "cli", "verbs", "runs"):
         for found in pkgutil.walk_packages(
             importlib.import_module(f"harness_lib.{package}").__path__, f"harness_lib.{package}."
@@ -199,69 +192,93 @@ def _preload() -> None:
     gc.freeze()
 
 
-def _serve(talk: socket.socket) -> str:
-    """Fork for each order; return the module that is to be run, in the fork only."""
+def _serve(address: str) -> None:
+    """Fork for whoever connects, until standard input ends."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those that wait for the forks
-    while True:
-        head, streams, *_ = socket.recv_fds(talk, _LENGTH, 4)
-        if not head:
-            os._exit(0)
-        order = json.loads(_exactly(talk, int.from_bytes(head, "big")))
-        if os.fork() == 0:
-            talk.close()
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            child = os.fork()
-            if child == 0:
-                return _become(order, streams)
-            for stream in streams[:3]:
-                os.close(stream)
-            os.write(streams[3], f"{child}\n".encode())
-            for stream in range(3):
-                os.close(stream)
-            os.write(streams[3], f"{os.waitpid(child, 0)[1]}\n".encode())
-            os._exit(0)
-        for stream in streams:
-            os.close(stream)
-
-
-def _exactly(talk: socket.socket, length: int) -> bytes:
-    parts = b""
-    while len(parts) < length:
-        parts += talk.recv(length - len(parts))
-    return parts
-
-
-def _become(order: dict[str, Any], streams: list[int]) -> str:
-    """Take over what the order says, as an interpreter would be started with it."""
-    for number, stream in enumerate(streams[:3]):
-        os.dup2(stream, number)
-    for stream in streams:
-        os.close(stream)
-    module, args, cwd, env = order["module"], order["args"], order["cwd"], order["env"]
-    os.chdir(cwd)
-    os.environ.clear()
-    os.environ.update(env)
-    time.tzset()
-    sys.path[0] = str(cwd)
-    sys.argv[1:] = args
-    return str(module)
-
-
-def _end(done: SystemExit) -> None:
-    """End as the interpreter does, but do not take apart what was imported: most runs are shorter."""
-    if done.code is None or isinstance(done.code, int):
-        threading._shutdown()  # type: ignore[attr-defined]
-        atexit._run_exitfuncs()
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(address)
+        listening.listen(32)
+        sys.stdout.write("ready\n")
         sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit((done.code or 0) & 0xFF)
+        while sys.stdin not in select.select([listening, sys.stdin], [], [])[0]:
+            connection, _ = listening.accept()
+            if os.fork() == 0:
+                listening.close()
+                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                _watch(connection)
+                os._exit(0)
+            connection.close()
+
+
+def _watch(connection: socket.socket) -> None:
+    """Start what is asked for, wait for its end, and tell of it."""
+    data, descriptors, _, _ = socket.recv_fds(connection, 1 << 20, 3)
+    while not data.endswith(b"\n"):
+        data += connection.recv(1 << 20)
+    pid = os.fork()
+    if pid == 0:
+        connection.close()
+        _become(json.loads(data), descriptors)
+    for descriptor in descriptors:
+        os.close(descriptor)
+    connection.sendall(f"{pid}\n".encode())
+    if hasattr(os, "pidfd_open"):
+        ended = os.pidfd_open(pid)
+        if ended not in select.select([ended, connection.fileno()], [], [])[0]:
+            # Nobody asks for it any more.
+            os.kill(pid, signal.SIGKILL)
+    _, status = os.waitpid(pid, 0)
+    with suppress(OSError):
+        connection.sendall(f"{os.waitstatus_to_exitcode(status)}\n".encode())
+
+
+def _become(asked: dict[str, Any], descriptors: list[int]) -> NoReturn:
+    """Be the program, as an interpreter would be started with it, and end with its exit code."""
+    if asked["session"] or asked["terminal"]:
+        os.setsid()
+    for number, descriptor in enumerate(descriptors):
+        os.dup2(descriptor, number)
+    os.closerange(3, 256)
+    if asked["terminal"]:
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    os.chdir(asked["cwd"])
+    os.environ.clear()
+    os.environ.update(asked["env"])
+    time.tzset()
+    sys.path[0] = asked["cwd"]
+    sys.argv = ["forked", *asked["args"]]
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    sys.stdin, sys.stdout = _stream(0, "r", "strict"), _stream(1, "w", "strict")
+    sys.stderr = _stream(2, "w", "backslashreplace")
+    code = 1
+    try:
+        exec(asked["program"], {"__name__": "__main__"})
+        code = 0
+    except SystemExit as end:
+        if isinstance(end.code, str):
+            sys.stderr.write(f"{end.code}\n")
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
+    except BaseException:  # noqa: BLE001 (as the interpreter does)
+        traceback.print_exc()
+    finally:
+        # What was imported is not taken apart: most runs are shorter.
+        with suppress(OSError, ValueError):
+            threading._shutdown()  # type: ignore[attr-defined]
+            atexit._run_exitfuncs()
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError):
+                stream.flush()
+        os._exit(code & 0xFF)
+
+
+def _stream(descriptor: int, mode: str, errors: str) -> io.TextIOWrapper:
+    raw = open(descriptor, f"{mode}b", -1 if descriptor != 2 else 0, closefd=False)  # noqa: SIM115
+    buffered = raw if descriptor != 2 else io.BufferedWriter(raw)
+    return io.TextIOWrapper(
+        buffered, "utf-8", errors, line_buffering=descriptor == 2 or os.isatty(descriptor)
+    )
 
 
 if __name__ == "__main__":
     _preload()
-    started = _serve(socket.socket(fileno=int(sys.argv[1])))
-    try:
-        runpy.run_module(started, run_name="__main__", alter_sys=True)
-    except SystemExit as done:
-        _end(done)
-        raise
+    _serve(sys.argv[1])

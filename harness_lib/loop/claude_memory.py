@@ -7,7 +7,6 @@ nobody has edited it; otherwise a new conversation begins, and is told what has 
 from __future__ import annotations
 
 import hashlib
-import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,7 +44,7 @@ class Conversation:
 def conversation(runtime: Runtime) -> Conversation:
     """Return how the run's session goes on."""
     if runtime.session is None:
-        return Conversation(str(uuid.uuid4()), known=False, prompt=_GO_ON)
+        return Conversation(_new_id(), known=False, prompt=_GO_ON)
     messages = _messages(runtime.session)
     kept = as_object(_read(_path(runtime.session))) or {}
     seq, session_id = kept.get("seq"), kept.get("session")
@@ -69,7 +68,13 @@ def anew(runtime: Runtime) -> Conversation:
     asked = "\n\n".join(entry.text for entry in entries[place:] if isinstance(entry, User)) or _GO_ON
     before = "\n\n".join(_as_text(entry) for entry in entries[:place])
     prompt = f"{_BEGAN}\n\n{before[-_LONGEST:]}\n\n{_NOW}\n\n{asked}" if before else asked
-    return Conversation(str(uuid.uuid4()), known=False, prompt=prompt)
+    return Conversation(_new_id(), known=False, prompt=prompt)
+
+
+def _new_id() -> str:
+    import uuid  # noqa: PLC0415 (only where Claude Code is asked)
+
+    return str(uuid.uuid4())
 
 
 def known_as(runtime: Runtime) -> str:

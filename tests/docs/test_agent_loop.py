@@ -139,7 +139,7 @@ def test_the_login_of_the_page_is_one() -> None:
     written = PAGE.split("\n### A login\n")[1].split("```conf\n")[1].split("```")[0]
     variant = Variant("ours", disk.parse_conf(written))
 
-    assert tokens.has_login(variant)
+    tokens.check_way(variant)
     assert tokens.client_of(variant).redirect_uri(1455) == "http://127.0.0.1:1455/callback"
     assert tokens.client_of(variant).redirect_port == 1455
 

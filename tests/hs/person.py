@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pyte
 
-from tests.loop import forked
+from tests import forked
 from tests.loop.environment import environment
 
 PATIENCE = 60.0

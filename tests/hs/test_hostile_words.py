@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.forked import Forked
 from tests.loop.conftest import CHAT, Go, Hs, Serve, session_of
 from tests.loop.environment import environment
-from tests.loop.forked import Forked
 from tests.loop.servers.script import Step, say, use
 from tests.loop.source_files import write_program
 

@@ -14,7 +14,7 @@ import pytest
 
 from harness_lib.loop.failures import ProviderError
 from harness_lib.loop.wires import http
-from tests.loop import forked
+from tests import forked
 from tests.loop.conftest import CHAT, Go, Hs, Serve, session_of
 from tests.loop.environment import environment
 from tests.loop.servers.script import Step, say, use
@@ -23,8 +23,8 @@ from tests.loop.servers.script import Step, say, use
 IMPATIENT = """
 import sys
 from harness_lib.hs import main
-from harness_lib.hs.commands import task
-task._WAIT_SECONDS = 0.0
+from harness_lib.hs.commands import agent
+agent._WAIT_SECONDS = 0.0
 read = sys.stdin.read
 def reads():
     print("hs reads", file=sys.stderr, flush=True)
@@ -99,7 +99,7 @@ def test_a_pipe_that_nobody_writes_to_does_not_keep_a_task_waiting(serve: Serve,
     reading, writing = os.pipe()
     try:
         env = environment(CHAT.environment(server))
-        done = forked.run(["do it"], stdin=reading, cwd=project, env=env)
+        done = forked.run_hs(["do it"], stdin=reading, cwd=project, env=env)
     finally:
         os.close(reading)
         os.close(writing)
@@ -127,7 +127,7 @@ def test_on_a_terminal_the_answer_streams_and_moves_no_cursor(serve: Serve, proj
     server = serve(CHAT, use("bash", command=r"printf '\033]0;owned\a'"), say("All \x1b[2Jdone."))
     leader, follower = pty.openpty()
     env = environment(CHAT.environment(server))
-    done = forked.run(["RUN it"], stdout=follower, stderr=follower, cwd=project, env=env)
+    done = forked.run_hs(["RUN it"], stdout=follower, stderr=follower, cwd=project, env=env)
     os.close(follower)
     shown = os.read(leader, 100_000).decode()
     os.close(leader)
@@ -158,7 +158,7 @@ sys.exit(main.entry())
 
 def broken(serve: Serve, cwd: Path, *args: str, error: str) -> subprocess.CompletedProcess[str]:
     server = serve(CHAT, say("never"))
-    return forked.run(
+    return forked.run_hs(
         args, program=BROKEN.format(error=error), cwd=cwd, env=environment(CHAT.environment(server))
     )
 

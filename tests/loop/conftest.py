@@ -16,9 +16,9 @@ import stamina
 from harness_lib.loop import turn
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.turn import Ending
+from tests import forked
 from tests.conftest import Answer
 from tests.hs.person import Person, person
-from tests.loop import forked
 from tests.loop import in_process as runs_in_process
 from tests.loop.environment import environment
 from tests.loop.servers.anthropic import Messages
@@ -93,7 +93,7 @@ def hs(project: Path) -> Hs:
     ) -> Answer:
         if not through:
             given = environment(env or {})
-            done = forked.run(args, cwd=cwd or project, env=given, stdin=stdin, start_new_session=session)
+            done = forked.run_hs(args, cwd=cwd or project, env=given, stdin=stdin, start_new_session=session)
             return Answer(done.returncode, done.stdout, done.stderr)
         done = subprocess.run(
             [*through, sys.executable, "-m", "harness_lib.hs", *args],

@@ -13,9 +13,9 @@ import pytest
 
 from harness_lib.loop import processes, turn
 from harness_lib.loop.turn import Ending
+from tests.forked import Forked
 from tests.loop.conftest import ANTHROPIC, CHAT, WIRES, Done, Follow, Go, Hs, Serve, Wire, bodies, session_of
 from tests.loop.environment import environment
-from tests.loop.forked import Forked
 from tests.loop.in_process import results_of, started
 from tests.loop.servers.script import Step, Use, say, use
 from tests.loop.source_files import write_program

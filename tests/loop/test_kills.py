@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.loop import forked
+from tests import forked
+from tests.forked import Forked
 from tests.loop.conftest import CHAT, Hs, Serve, Wire, session_of
 from tests.loop.environment import environment
-from tests.loop.forked import Forked
 from tests.loop.servers.script import Json, ModelServer, Step, Use, say, use
 from tests.loop.source_files import write
 
@@ -67,7 +67,7 @@ def server(wire: Wire) -> Iterator[Answering]:
 
 def dies(project: Path, env: dict[str, str], last: int) -> subprocess.CompletedProcess[str]:
     """Run a task that dies before its effect number `last`."""
-    return forked.run([str(last), "RUN it"], program=DYING, cwd=project, env=environment(env))
+    return forked.run_hs([str(last), "RUN it"], program=DYING, cwd=project, env=environment(env))
 
 
 @pytest.mark.timeout(600)
@@ -202,7 +202,7 @@ sys.exit(code)
 
 def started(project: Path, env: dict[str, str]) -> list[str]:
     """Return the programs that the process of a task has started."""
-    done = forked.run(["RUN it"], program=COUNTING, cwd=project, env=environment(env))
+    done = forked.run_hs(["RUN it"], program=COUNTING, cwd=project, env=environment(env))
     assert done.stdout == "Done.\n", done.stderr
     return done.stderr.splitlines()[-1].removeprefix("started:").split()
 

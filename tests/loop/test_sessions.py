@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.forked import Forked
 from tests.loop.conftest import CHAT, Done, Go, Hs, Serve, Wire, bodies, session_of
 from tests.loop.environment import environment
-from tests.loop.forked import Forked
 from tests.loop.servers.script import Step, Use, say, use
 
 

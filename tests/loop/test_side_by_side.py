@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.forked import Forked
 from tests.loop.conftest import CHAT, Done, Follow, Go, Hs, Serve, Wire, bodies, session_of
 from tests.loop.environment import environment
-from tests.loop.forked import Forked
 from tests.loop.in_process import results_of
 from tests.loop.servers.openai import OpenAI
 from tests.loop.servers.script import ModelServer, Step, Use, say, use

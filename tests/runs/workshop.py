@@ -53,7 +53,7 @@ class Workshop:
 
     top: Path
     home: Path
-    runs: list[forked.Process] = field(default_factory=list)
+    runs: list[subprocess.Popen[str]] = field(default_factory=list)
 
     @classmethod
     def make(
@@ -134,7 +134,7 @@ class Workshop:
         assert said.returncode == code, said.stdout + said.stderr
         return said
 
-    def start(self, *argv: str, agent: str | None = COMMAND, **env: str) -> forked.Process:
+    def start(self, *argv: str, agent: str | None = COMMAND, **env: str) -> subprocess.Popen[str]:
         """Start a run and return it; what it prints goes to `run.log` beside the project.
 
         None: it finds its agent by itself.

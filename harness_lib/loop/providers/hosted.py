@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from harness_lib.loop.failures import ProviderError
-from harness_lib.loop.providers import keys, models, tokens
-from harness_lib.loop.providers.tokens import Login
+from harness_lib.loop.providers import keys, models
 from harness_lib.loop.wires import exchange
 from harness_lib.loop.wires.answer import Endpoint, WireName, complete
 
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
 
     from harness_lib.loop.piped import Json
     from harness_lib.loop.providers.models import Variant
+    from harness_lib.loop.providers.tokens import Login
     from harness_lib.loop.runtime import Runtime
 
 
@@ -125,9 +125,13 @@ def _wire(name: str) -> WireName | None:
 
 def _login(runtime: Runtime, variant: Variant | None) -> Login | None:
     """Return the login of a variant that has one. Raises ProviderError where nobody is logged in."""
-    if variant is None or not tokens.has_login(variant):
+    if variant is None or not variant.values.get("auth"):
         return None
-    login = Login(runtime, tokens.client_of(variant))
+    # Imported here: only who logs in pays for it.
+    from harness_lib.loop.providers import tokens  # noqa: PLC0415
+
+    tokens.check_way(variant)
+    login = tokens.Login(runtime, tokens.client_of(variant))
     login.check()
     return login
 

@@ -64,12 +64,11 @@ class Client:
         return f"http://{self.redirect_host}:{port}{self.redirect_path}"
 
 
-def has_login(variant: Variant) -> bool:
-    """Return whether the provider has a login. Raises ProviderError for another way that we do not know."""
+def check_way(variant: Variant) -> None:
+    """Raise ProviderError for a way to log in that hs does not know."""
     auth = variant.values.get("auth", "")
-    if auth not in {"", "oauth"}:
-        raise ProviderError(f"auth={auth} in the .conf file of {variant.name} is none that hs knows: oauth.")
-    return auth == "oauth"
+    if auth != "oauth":
+        raise ProviderError(f"Unknown auth={auth} in the .conf file of {variant.name}; hs knows auth=oauth.")
 
 
 def client_of(variant: Variant) -> Client:

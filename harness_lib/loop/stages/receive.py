@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import uuid
+import os
 from dataclasses import replace
 
 from harness_lib.loop import disk, plugins
@@ -58,7 +58,7 @@ def _repeatable(answer: Answer) -> Answer:
     for block in answer.blocks:
         repeatable = block
         if isinstance(block, Call) and (not block.id or block.id in known or block.id.split() != [block.id]):
-            repeatable = replace(block, id=f"call_{uuid.uuid4().hex}")
+            repeatable = replace(block, id=f"call_{os.urandom(16).hex()}")
         if isinstance(repeatable, Call):
             known.add(repeatable.id)
             name = disk.for_hosts(repeatable.name)

@@ -9,7 +9,7 @@ from harness_lib.loop import disk, trust
 from harness_lib.loop.disk import is_name
 from harness_lib.loop.failures import HookError, ProviderError
 from harness_lib.loop.piped import Json, Piped, as_object
-from harness_lib.loop.providers import endpoints, keys, models, tokens
+from harness_lib.loop.providers import endpoints, keys, models
 from harness_lib.loop.runtime import Runtime
 
 CACHE = ".auth-cache.json"
@@ -152,11 +152,12 @@ def log_in(runtime: Runtime, piped: Piped) -> Piped:
         raise HookError(message, {"error": message})
     variant = models.find_variant(runtime, name)
     try:
-        if credential.get("type") or variant is None or not tokens.has_login(variant):
+        if credential.get("type") or variant is None or not variant.values.get("auth"):
             return credential
         # Imported here: only who logs in needs a server and a browser.
-        from harness_lib.loop.providers import login  # noqa: PLC0415
+        from harness_lib.loop.providers import login, tokens  # noqa: PLC0415
 
+        tokens.check_way(variant)
         return login.log_in(tokens.client_of(variant))
     except ProviderError as error:
         raise HookError(str(error), {"error": str(error)}) from error

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from xml.sax.saxutils import escape
 
 from harness_lib.loop import disk, trust
 from harness_lib.loop.plugins import Result
@@ -110,7 +110,7 @@ def _read(path: Path) -> Skill | None:
         return None
     # What YAML makes of anything else may be endlessly long when it is written out.
     described = description if isinstance(description, str) else ""
-    return Skill(name.strip(), escape(" ".join(described.split())), path, body.strip("\n"))
+    return Skill(name.strip(), escape(" ".join(described.split()), quote=False), path, body.strip("\n"))
 
 
 def _frontmatter(text: str) -> tuple[dict[str, Any], str]:

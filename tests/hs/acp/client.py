@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, cast
 from acp import connect_to_agent, schema, text_block
 
 from tests.conftest import CHECKOUT
+from tests.forked import Forked, with_children
 from tests.loop.environment import environment
-from tests.loop.forked import Forked, with_children
 
 if TYPE_CHECKING:
     from acp.interfaces import Client

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from acp import RequestError, schema, text_block
 
+from tests import forked
 from tests.hs.acp.client import Editor, connected, opened, play, prompt
-from tests.loop import forked
 from tests.loop.conftest import CHAT, Serve, bodies, session_of
 from tests.loop.environment import environment
 from tests.loop.servers.script import Step, say, use
@@ -146,7 +146,7 @@ def test_a_provider_that_streams_nothing_is_heard_too(home: Path, project: Path)
 
 
 def test_without_a_client_it_says_so_instead_of_waiting_for_one() -> None:
-    done = forked.run(["acp"], stdin=subprocess.DEVNULL)
+    done = forked.run_hs(["acp"], stdin=subprocess.DEVNULL)
     assert done.returncode == 2
     assert "an editor" in done.stderr
 
@@ -255,7 +255,7 @@ def test_a_line_that_is_no_message_gets_an_error_reply(home: Path, project: Path
     hello = '{"jsonrpc":"2.0","id":"last","method":"initialize","params":{"protocolVersion":1}}'
     lines = "\n".join([*BAD, "", hello, ""]).encode("latin-1").decode("utf-8", "surrogateescape")
     env = environment({"HOME": str(home)})
-    done = forked.run(["acp"], cwd=project, env=env, stdin=lines, errors="surrogateescape")
+    done = forked.run_hs(["acp"], cwd=project, env=env, stdin=lines, errors="surrogateescape")
 
     *refused, answer = [json.loads(line) for line in done.stdout.splitlines()]
     assert (done.returncode, done.stderr) == (0, "")

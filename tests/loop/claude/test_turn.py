@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.forked import Forked
 from tests.hs.acp.client import Editor, opened, play
 from tests.hs.person import person
 from tests.loop.claude.conftest import INIT, Json, Stage, answer, asks, call, came_to, result, text
 from tests.loop.conftest import Go, Hs, bodies, session_of
-from tests.loop.forked import Forked
 from tests.loop.servers.script import say
 from tests.loop.source_files import write, write_program
 

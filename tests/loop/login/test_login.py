@@ -206,7 +206,7 @@ def test_what_cannot_be_stored_is_said_before_a_person_logs_in(
         ("authorize_url", "ftp://127.0.0.1/", "would send a login unencrypted; it wants https"),
         ("client_id", "", "has no client_id= in its .conf file"),
         ("redirect_port", "99999", "redirect_port=99999 of hosted is no port"),
-        ("auth", "magic", "auth=magic in the .conf file of hosted is none that hs knows"),
+        ("auth", "magic", "Unknown auth=magic in the .conf file of hosted; hs knows auth=oauth."),
     ],
 )
 def test_a_wrong_description_says_what_is_wrong(

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.forked import Forked
 from tests.loop.conftest import Hs
-from tests.loop.forked import Forked
 from tests.loop.login.conftest import browser, describe, expire, logged_in, stored
 from tests.loop.servers.oauth import ACCOUNT, AuthServer
 from tests.loop.servers.openai import OpenAI

@@ -16,7 +16,7 @@ from harness_lib.loop.piped import Json, as_object, as_text, dumps
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions.session import Session
 from harness_lib.loop.stages import tool_calls
-from tests.loop import forked
+from tests import forked
 from tests.loop.environment import environment
 
 
@@ -115,7 +115,7 @@ class Programs:
         return self._run("provider", name, *([flag] if flag else []), stdin=dumps(payload or {}))
 
     def _run(self, *args: str, stdin: str) -> Ran:
-        done = forked.run(args, cwd=self.cwd, env=self.env, stdin=stdin)
+        done = forked.run_hs(args, cwd=self.cwd, env=self.env, stdin=stdin)
         return Ran(done.returncode, (done.stdout or done.stderr).removesuffix("\n"))
 
 

@@ -18,26 +18,20 @@ from harness_lib.system.place import find_root, session_notes
 
 TYPE_CHECKING = False  # see entry.py
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from typing import TypedDict
 
     from harness_lib.hookio.situation import Answer
-    from harness_lib.state.filestore.load import Loaded
     from harness_lib.state.summary_shape import Summary
 
     class Foreign(TypedDict):
-        """What was found out about an edited list; `stamp` is that of the list, `thorough`: by its schema."""
+        """What was found out about an edited list; `stamp` is that of the list."""
 
         format: int
         stamp: summary.Stamp
-        thorough: bool
-        trouble: str
-        summary: Summary | None
+        summary: Summary
 
 
 FOREIGN = "foreign.json"
-# Beyond it the schema takes longer than hosts wait for a hook, and a hook that is cancelled holds no agent.
-CHECKED_BYTES = 1024 * 1024
 # A session has few lines, and the log may have grown to gigabytes.
 _TAIL = 200_000
 
@@ -45,25 +39,19 @@ _TAIL = 200_000
 # -- the list
 
 
-def read(root: str, env: Mapping[str, str], *, thorough: bool) -> tuple[Summary | None, str]:
-    """Return (summary, "") of the list at `root`, or (the last summary we wrote, why it cannot be read).
-
-    `thorough`: check a list that was edited elsewhere by its schema too, where that is possible.
-    """
+def read(root: str) -> tuple[Summary | None, str]:
+    """Return (summary, "") of the list at `root`, or (the last summary we wrote, why it cannot be read)."""
     state = os.path.join(root, find_root.STATE_FILE)
     cache = os.path.join(root, find_root.PRIVATE_DIR, "summary.json")
     digest = summary.read_at(state, cache)
     if digest is not None:
         return digest, ""
     kept: Foreign | None = summary.read_stamped(state, _foreign(root))
-    if kept is not None and (kept["thorough"] or not thorough):
-        digest, trouble = kept["summary"], kept["trouble"]
-    else:
-        digest, trouble = _decoded(root, env, thorough=thorough)
+    digest, trouble = _decoded(root) if kept is None else (kept["summary"], "")
     return (digest, "") if digest is not None else (summary.last(cache), trouble)
 
 
-def _decoded(root: str, env: Mapping[str, str], *, thorough: bool) -> tuple[Summary | None, str]:
+def _decoded(root: str) -> tuple[Summary | None, str]:
     from pathlib import Path  # noqa: PLC0415 (all of this takes longer than the whole hook otherwise)
 
     from harness_lib.errors import HarnessError  # noqa: PLC0415
@@ -75,53 +63,18 @@ def _decoded(root: str, env: Mapping[str, str], *, thorough: bool) -> tuple[Summ
         loaded = load.find(Root(Path(root)))
     except HarnessError as error:
         return None, error.message
-    trouble = _broken_contract(loaded, env) if thorough else ""
-    digest = None if trouble else summary.build(loaded.state, SYSTEM.now(), [])
+    digest = summary.build(loaded.state, SYSTEM.now(), [])
     if loaded.stamp is not None and loaded.source is None:
-        _keep_foreign(root, loaded.stamp, digest, trouble, thorough=thorough)
-    return digest, trouble
+        _keep_foreign(root, loaded.stamp, digest)
+    return digest, ""
 
 
-def _broken_contract(loaded: Loaded, env: Mapping[str, str]) -> str:
-    """Return what the schema rejects in a list that the codec accepts; "" without jsonschema."""
-    if loaded.document is None or len(loaded.data or b"") > CHECKED_BYTES or not _has_jsonschema(env):
-        return ""
-    from harness_lib.state import schema  # noqa: PLC0415
-
-    return "; ".join(map(str, schema.problems(loaded.document)[:3]))
-
-
-def _has_jsonschema(env: Mapping[str, str]) -> bool:
-    import sys  # noqa: PLC0415
-    from importlib.util import find_spec  # noqa: PLC0415
-
-    from harness_lib.errors import EnvSetupError  # noqa: PLC0415
-    from harness_lib.system.install import private_env  # noqa: PLC0415
-
-    try:
-        packages = private_env.find(env)
-    except EnvSetupError:
-        # Other users could put code there.
-        return False
-    if packages is not None and os.fspath(packages) not in sys.path:
-        sys.path.append(os.fspath(packages))
-    return find_spec("jsonschema") is not None
-
-
-def _keep_foreign(
-    root: str, stamp: summary.Stamp, digest: Summary | None, trouble: str, *, thorough: bool
-) -> None:
+def _keep_foreign(root: str, stamp: summary.Stamp, digest: Summary) -> None:
     """Keep what was found for as long as the list has this `stamp`.
 
     This is not the status cache: that one says that the list is as we wrote it.
     """
-    kept: Foreign = {
-        "format": summary.FORMAT,
-        "stamp": stamp,
-        "thorough": thorough,
-        "trouble": trouble,
-        "summary": digest,
-    }
+    kept: Foreign = {"format": summary.FORMAT, "stamp": stamp, "summary": digest}
     try:
         session_notes.write(_foreign(root), json.dumps(kept).encode())
     except OSError:

@@ -56,9 +56,9 @@ class Context:
         # own, because all of them hear of the same stop.
         self.who = f"{self.session_id or 'nobody'} {script}"
 
-    def situation(self, who: str = "", *, thorough: bool = False) -> Situation:
+    def situation(self, who: str = "") -> Situation:
         """Read the list, and the tally of the agent `who` (default: none)."""
-        digest, trouble = facts.read(self.root, self.env, thorough=thorough)
+        digest, trouble = facts.read(self.root)
         own = identity.mine(digest["sessions"] if digest else None, self.session_id, self.env)
         identity.show(own, self.root, self.session_id)
         # An agent of the legacy protocol claims under HARNESS_WORKER_ID, and no other name distinguishes it.
@@ -75,7 +75,7 @@ class Context:
 
 
 def _stop(hook: Context) -> Answer:
-    situation = hook.situation(hook.who, thorough=True)
+    situation = hook.situation(hook.who)
     if situation.digest is not None and policy.counted_tasks(situation.digest):
         situation.attempted = facts.attempted(hook.root, situation.digest["session_count"])
     return _follow_up(hook, hook.who, situation, policy.stop(situation, hook.payload))
@@ -87,7 +87,7 @@ def _subagent_start(hook: Context) -> Answer:
 
 def _subagent_stop(hook: Context) -> Answer:
     who = f"{hook.who} {' '.join(hook.payload.names)}"
-    situation = hook.situation(who, thorough=True)
+    situation = hook.situation(who)
     situation.workers = identity.subagent_workers(situation.mine, hook.env)
     answer = _follow_up(hook, who, situation, policy.subagent_stop(situation, hook.payload))
     if answer.kind == "allow":
@@ -98,7 +98,7 @@ def _subagent_stop(hook: Context) -> Answer:
 
 def _teammate_idle(hook: Context) -> Answer:
     who = f"{hook.who} {' '.join(hook.payload.names)}"
-    situation = hook.situation(who, thorough=True)
+    situation = hook.situation(who)
     return _follow_up(hook, who, situation, policy.teammate_idle(situation, hook.payload))
 
 
@@ -107,7 +107,7 @@ def _session_start(hook: Context) -> Answer:
         session_notes.remove(session_notes.path(hook.root, "ended", hook.session_id))
     if hook.payload.source in _RETURNS:
         facts.forget(hook.root, hook.who)
-    situation = hook.situation(thorough=True)
+    situation = hook.situation()
     if hook.payload.source == "fork":
         # It has an id of its own; every other name is its parent's.
         situation.mine = [each for each in situation.mine if each.get("agent_session_id") == hook.session_id]

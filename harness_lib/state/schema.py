@@ -8,7 +8,7 @@ Source: docs/design.md, "Reading is strict".
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,9 +26,6 @@ REPLY = "reply.schema.json"
 LONGEST = 300
 # Beside harness_lib in a checkout, inside it in an installed package.
 _PLACES = (Path(__file__).parents[2] / "schemas", Path(__file__).parents[1] / "schemas")
-# To read what we wrote last takes as long as to ask about so many.
-MANY = 200
-Earlier = Callable[[], Sequence[Task]]
 
 
 def problems(document: object) -> list[Problem]:
@@ -113,38 +110,20 @@ def _message(error: ValidationError) -> str:
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 
 
-class Opinion:
-    """Remembers which tasks the schema has passed."""
+def problems_of_new(
+    document: Mapping[str, Any], tasks: Sequence[Task], passed: Iterable[Task]
+) -> list[Problem]:
+    """Return what is wrong with `document`, which was decoded to `tasks`; as `problems` does.
 
-    def __init__(self) -> None:
-        self._passed: dict[str, Task] = {}
-
-    def problems(
-        self, document: Mapping[str, Any], tasks: Sequence[Task], earlier: Earlier = tuple
-    ) -> list[Problem]:
-        """Return what is wrong with `document`, which was decoded to `tasks`; as `schema.problems` does.
-
-        `earlier` reads the tasks of the list that we wrote last.
-        """
-        if self._is_good(document, tasks, earlier):
-            self._passed = {task.id: task for task in tasks}
-            return []
-        return problems(document)
-
-    def _is_good(self, document: Mapping[str, Any], tasks: Sequence[Task], earlier: Earlier) -> bool:
-        if shell_problems(document):
-            return False
-        sessions = enumerate(document.get("sessions") or ())
-        if any(session_problems(session, index) for index, session in sessions):
-            return False
-        new = _others(enumerate(tasks), self._passed)
-        if len(new) > MANY:
-            new = _others(new, {task.id: task for task in earlier()})
-        return not any(task_problems(document["tasks"][index], index) for index, _ in new)
-
-
-def _others(numbered: Iterable[tuple[int, Task]], known: Mapping[str, Task]) -> list[tuple[int, Task]]:
-    return [(index, task) for index, task in numbered if known.get(task.id) != task]
-
-
-OPINION = Opinion()
+    Not asked about are the tasks that are among `passed`, those of the list that we wrote last: to ask about
+    thousands takes longer than all else that is done under the lock.
+    """
+    known = {task.id: task for task in passed}
+    new = [index for index, task in enumerate(tasks) if known.get(task.id) != task]
+    sessions = document.get("sessions") or ()
+    is_broken = (
+        shell_problems(document)
+        or any(session_problems(session, index) for index, session in enumerate(sessions))
+        or any(task_problems(document["tasks"][index], index) for index in new)
+    )
+    return problems(document) if is_broken else []

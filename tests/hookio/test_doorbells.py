@@ -16,9 +16,9 @@ import harness_lib
 from harness_lib.hookio import policy
 from harness_lib.system.place.roots import Root
 from harness_lib.task import Task
-from tests.hookio.conftest import CHECKOUT, EVENTS, HOOKS, Heard, executed
+from tests.hookio.conftest import CHECKOUT, EVENTS, HOOKS, executed
 from tests.hookio.hooks_json import CONFIG, commands
-from tests.hookio.lists import DONE, ME, keep, make, marker, unreadable
+from tests.hookio.lists import ME, keep, make
 
 LEFT = Task("a")
 DOORBELLS = sorted(HOOKS.glob("harness-*.py"))
@@ -148,39 +148,6 @@ def test_nothing_is_written_into_the_skill_folder(root: Root, skill: Path, home:
     data_home = home / "data" / "harness"
     assert data_home.stat().st_mode & 0o777 == 0o700
     assert list((data_home / "pycache").rglob("policy.*.pyc"))
-
-
-def test_a_hook_asks_jsonschema_about_a_list(root: Root, skill: Path, request: pytest.FixtureRequest) -> None:
-    """Without it the codec decides; a hook that only looks does not stand for one that asks the schema."""
-    file = skill / "schemas" / "harness-tasks.schema.json"
-    whole = file.read_text("utf-8")
-    # It refuses what the codec lets pass.
-    strict = json.loads(whole)
-    strict["properties"]["session_count"] = {"type": "integer", "maximum": 0}
-    request.addfinalizer(lambda: file.write_text(whole, "utf-8"))
-    file.write_text(json.dumps(strict), "utf-8")
-    make(root, DONE, session_count=1)
-
-    def ring(name: str) -> Heard:
-        return executed(skill / "hooks" / f"harness-{name}.py", sent(root, EVENTS[name]), root.path)
-
-    def touch() -> None:
-        root.state.write_bytes(root.state.read_bytes() + b"\n")
-
-    touch()
-    assert ring("stop").silent
-    assert not marker(root).exists()
-
-    request.getfixturevalue("prepared")
-    marker(root).touch()
-    touch()
-    assert ring("subagentstart").silent
-    assert "session_count" in ring("stop").reason
-    assert marker(root).exists()
-    unreadable(root, "foreign.json")
-    # It is held once by a list that cannot be used.
-    shutil.rmtree(root.path / ".harness" / "stops")
-    assert "session_count" in ring("stop").reason
 
 
 def run(command: str, root: Path, data: bytes, cwd: Path) -> subprocess.CompletedProcess[bytes]:

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from harness_lib.hookio import facts
-from harness_lib.state import schema, summary
+from harness_lib.state import summary
 from harness_lib.state.filestore import load
 from harness_lib.state.filestore.store import Store
-from harness_lib.system.install import private_env
+from harness_lib.system.clock import SYSTEM
 from harness_lib.system.place.roots import Root
 from harness_lib.task import State, Task
 from tests.hookio.lists import unreadable
-
-NO_SCHEMA: dict[str, str] = {}
 
 
 @pytest.fixture
@@ -31,8 +28,8 @@ def root(root: Root, monkeypatch: pytest.MonkeyPatch) -> Root:
     return root
 
 
-def look(root: Root, *, thorough: bool = False) -> tuple[Any, str]:
-    return facts.read(str(root.path), NO_SCHEMA, thorough=thorough)
+def look(root: Root) -> tuple[Any, str]:
+    return facts.read(str(root.path))
 
 
 def touch(root: Root, text: str | None = None) -> None:
@@ -49,26 +46,23 @@ def foreign(root: Root) -> dict[str, Any]:
 def test_of_a_list_of_ours_the_summary_is_enough(root: Root) -> None:
     unreadable(root, "summary.json")
 
-    digest, trouble = look(root, thorough=True)
+    digest, trouble = look(root)
 
     assert (digest, trouble) == (summary.read(root), "")
     assert digest["counts"]["total"] == 2
     assert not (root.path / ".harness" / "foreign.json").exists()
 
 
-@pytest.mark.parametrize("thorough", [False, True])
-def test_a_list_of_others_is_decoded_and_what_was_found_is_kept(root: Root, *, thorough: bool) -> None:
+def test_a_list_of_others_is_decoded_and_what_was_found_is_kept(root: Root) -> None:
     touch(root)
 
-    digest, trouble = look(root, thorough=thorough)
+    digest, trouble = look(root)
 
     assert (digest["counts"]["total"], digest["next"]["id"], trouble) == (2, "task-001", "")
     assert digest["stamp"] == []
     assert foreign(root) == {
         "format": summary.FORMAT,
         "stamp": load.stamp_now(root),
-        "thorough": thorough,
-        "trouble": "",
         "summary": digest,
     }
 
@@ -77,11 +71,9 @@ def test_what_was_found_is_told_again_until_the_list_changes(root: Root) -> None
     touch(root)
     look(root)
     note = root.path / ".harness" / "foreign.json"
-    note.write_text(json.dumps({**foreign(root), "trouble": "kept", "summary": {"a": 1}}), encoding="utf-8")
+    note.write_text(json.dumps({**foreign(root), "summary": {"a": 1}}), encoding="utf-8")
 
     assert look(root) == ({"a": 1}, "")
-    # Who asks the schema does not trust one that has not.
-    assert look(root, thorough=True)[0]["counts"]["total"] == 2
     touch(root)
     assert look(root)[0]["counts"]["total"] == 2
 
@@ -116,61 +108,6 @@ def test_what_can_never_run_is_found_in_somebody_elses_list_too(root: Root) -> N
     assert look(root)[0]["doomed"] == ["a"]
 
 
-def test_the_schema_is_found_in_the_private_environment(
-    root: Root, prepared: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    packages = os.fspath(private_env.packages(prepared))
-    monkeypatch.setattr(sys, "path", [*sys.path])
-
-    for _ in range(2):
-        touch(root)
-        facts.read(str(root.path), os.environ, thorough=True)
-
-    assert sys.path.count(packages) == 1
-    assert sys.path[-1] == packages
-
-
-def test_no_code_is_taken_from_open_places(root: Root, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(schema, "problems", lambda _document: ["no"])
-    place = home / "data" / "harness"
-    place.mkdir(parents=True)
-    place.chmod(0o777)
-    touch(root)
-
-    assert facts.read(str(root.path), os.environ, thorough=True)[1] == ""
-
-
-def test_what_the_schema_says_counts_where_it_is_asked(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = summary.read(root)
-    monkeypatch.setattr(schema, "problems", lambda document: [*(f"{n}: no" for n in range(9)), document])
-    touch(root)
-
-    assert look(root)[1] == ""
-    assert look(root, thorough=True) == (before, "0: no; 1: no; 2: no")
-    kept = foreign(root)
-    assert (kept["thorough"], kept["trouble"], kept["summary"]) == (True, "0: no; 1: no; 2: no", None)
-    # That is told again, too, whoever asks.
-    assert look(root) == (before, "0: no; 1: no; 2: no")
-
-
-def test_a_list_is_checked_by_the_schema_up_to_a_size(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[object] = []
-
-    def passes(document: object) -> list[object]:
-        asked.append(document)
-        return []
-
-    monkeypatch.setattr(schema, "problems", passes)
-    text = root.state.read_text(encoding="utf-8")
-
-    touch(root, text + " " * (facts.CHECKED_BYTES - len(text.encode())))
-    look(root, thorough=True)
-    assert len(asked) == 1
-    touch(root, text + " " * (facts.CHECKED_BYTES - len(text.encode()) + 1))
-    assert look(root, thorough=True)[1] == ""
-    assert len(asked) == 1
-
-
 @pytest.mark.skipif(os.geteuid() == 0, reason="root writes everywhere")
 def test_where_nothing_can_be_kept_the_answer_is_the_same(root: Root) -> None:
     touch(root)
@@ -182,6 +119,6 @@ def test_where_nothing_can_be_kept_the_answer_is_the_same(root: Root) -> None:
 def test_a_note_that_cannot_be_written_is_as_good_as_lost(tmp_path: Path) -> None:
     (tmp_path / ".harness").write_text("in the way", encoding="utf-8")
 
-    facts._keep_foreign(str(tmp_path), [1, 2, 3, 4], None, "", thorough=False)
+    facts._keep_foreign(str(tmp_path), [1, 2, 3, 4], summary.build(State(), SYSTEM.now(), []))
 
     assert list(tmp_path.iterdir()) == [tmp_path / ".harness"]

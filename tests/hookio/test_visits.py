@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from harness_lib.hookio import facts, handler, messages, payload, policy
+from harness_lib.hookio import handler, messages, payload, policy
 from harness_lib.system.place import checkout, session_notes
 from harness_lib.system.place.roots import Root
 from harness_lib.system.processes import detached
@@ -62,35 +62,6 @@ def test_a_session_in_a_sandbox_leaves_a_sign_at_every_visit(root: Root, visit: 
     make(root, Task("a"))
     visit("Stop")
     assert note(root, "seen").exists()
-
-
-@pytest.mark.parametrize(
-    ("event", "thorough"),
-    [
-        ("Stop", True),
-        ("SubagentStop", True),
-        ("TeammateIdle", True),
-        ("SessionStart", True),
-        ("SubagentStart", False),
-        ("SessionEnd", False),
-        ("PostToolUse", False),
-    ],
-)
-def test_the_schema_is_asked_where_somebody_is_let_go_or_told_how_things_stand(
-    root: Root, visit: Visit, monkeypatch: pytest.MonkeyPatch, event: str, *, thorough: bool
-) -> None:
-    asked: list[bool] = []
-
-    def looks(*_args: object, thorough: bool) -> tuple[None, str]:
-        asked.append(thorough)
-        return None, "torn"
-
-    make(root, Task("a"))
-    monkeypatch.setattr(facts, "read", looks)
-
-    visit(event)
-
-    assert asked == [thorough]
 
 
 def test_without_its_launcher_it_is_named(root: Root, visit: Visit, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -58,6 +59,25 @@ def test_an_edit_by_hand_is_read_strictly_and_is_not_ours(store: Store, root: Ro
     loaded = load.find(root)
     assert loaded.state.tasks[0].title == "By hand"
     assert not loaded.ours
+
+
+def test_what_this_process_has_read_or_written_is_not_read_again(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[Path] = []
+    content = load._content
+
+    def reading(path: Path) -> Any:
+        opened.append(path)
+        return content(path)
+
+    monkeypatch.setattr(load, "_content", reading)
+    for title in ("One", "Two"):
+        with store.transaction() as tx:
+            tx.replace(tx.state.tasks[0]._replace(title=title))
+        assert store.read().state.tasks[0].title == title
+
+    assert opened == []
 
 
 def test_two_lists_are_not_mixed_up(store: Store, tmp_path: Path) -> None:

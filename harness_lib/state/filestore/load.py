@@ -99,12 +99,16 @@ class _Memory:
 
     def unchanged(self, root: Root) -> Loaded | None:
         """Return the list at `root` if its file is still the one that this process read or wrote last."""
-        last = self._last if self._root == root else None
+        last = self.last(root)
         return last if last is not None and last.stamp == stamp_now(root) else None
+
+    def last(self, root: Root) -> Loaded | None:
+        """Return the list at `root` that this process read or wrote last, whatever has become of its file."""
+        return self._last if self._root == root else None
 
     def recall(self, root: Root, data: bytes, stamp: Stamp) -> Loaded:
         """Return the list that we wrote as `data` to the file that has this `stamp`."""
-        last = self._last if self._root == root else None
+        last = self.last(root)
         known = {} if last is None else dict(zip(last.texts, last.state.tasks, strict=True))
         state, texts = codec.decode_rendered(data.decode(), known)
         return self.keep(root, Loaded(state, None, data, stamp, ours=True, texts=texts))
@@ -251,7 +255,10 @@ def newest_good(root: Root) -> tuple[str, object] | None:
 
 
 def newest_tasks(root: Root) -> tuple[Task, ...]:
-    """Return the tasks of the list as we wrote it last; none if that cannot be read."""
+    """Return the tasks of the list as we wrote it last, as far as is known; none if that cannot be read."""
+    last = _memory.last(root)
+    if last is not None:
+        return last.state.tasks
     for path in _newest_first(root)[:1]:
         try:
             return codec.decode(codec.parse(nofollow.read(path))).tasks

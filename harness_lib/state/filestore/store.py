@@ -32,7 +32,7 @@ from harness_lib.system.locks import flock
 from harness_lib.system.locks.mkdir_lock import Grip, Holder, SeedLock, holder_of
 from harness_lib.system.place.roots import Root
 from harness_lib.system.processes import process
-from harness_lib.task import SessionConfig, State, Task
+from harness_lib.task import SessionConfig, State
 
 __all__ = ["Snapshot", "Store"]
 TIMEOUT_SECONDS = 30.0
@@ -200,13 +200,11 @@ class Store(Upkeep):
             warnings += publishing.restore(self.root, loaded, self._clock.now())
             return load.find(self.root)
         if not loaded.ours:
-            problems = schema.OPINION.problems(loaded.document, loaded.state.tasks, self._written_last)
+            passed = load.newest_tasks(self.root)
+            problems = schema.problems_of_new(loaded.document, loaded.state.tasks, passed)
             if problems:
                 raise ContractError(problems, self.root.state.name)
         return loaded
-
-    def _written_last(self) -> tuple[Task, ...]:
-        return load.newest_tasks(self.root)
 
     def _publish(self, tx: Tx, loaded: Loaded) -> None:
         if tx.state is not loaded.state:

@@ -6,8 +6,10 @@ Source: docs/design.md, "An attempt"; how git is called is in calls.py.
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
@@ -25,6 +27,14 @@ NOTHING: Mapping[str, str] = MappingProxyType({})
 NO_WORK_TREE = b"must be run in a work tree"
 # What it says when it does not know who commits, in all versions since 2.25.
 NO_IDENTITY = (b"Please tell me who you are", b"empty ident name", b"auto-detect", b"no email was given")
+
+
+HEADS = "refs/heads/"
+# What stands in HEAD where the refs are in no files.
+ELSEWHERE = "refs/heads/.invalid"
+OID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+CHECKSUM = 20
+_commits: set[tuple[Path, str]] = set()
 
 
 class Commit(NamedTuple):
@@ -112,11 +122,20 @@ class Git(NamedTuple):
 
     def branch(self) -> str | None:
         """Return the full name of HEAD's branch, born or not; None when detached."""
-        return self._answer("symbolic-ref", "--quiet", "HEAD")
+        name = _content(self.git_dir / "HEAD").removeprefix("ref: ")
+        if OID.fullmatch(name):
+            return None
+        is_told = name.startswith(HEADS) and name != ELSEWHERE
+        return name if is_told else self._answer("symbolic-ref", "--quiet", "HEAD")
 
     def exists(self, oid: str) -> bool:
         """Say whether `oid` is a commit that is still here."""
-        return self._answer("cat-file", "-t", oid) == "commit"
+        if (self.common_dir, oid) in _commits:
+            return True
+        is_there = self._answer("cat-file", "-t", oid) == "commit"
+        if is_there and OID.fullmatch(oid):
+            _commits.add((self.common_dir, oid))
+        return is_there
 
     def commit_called(self, name: str) -> str | None:
         """Return the whole id of the commit that git understands by `name`; None if it has none."""
@@ -132,7 +151,8 @@ class Git(NamedTuple):
 
     def tree_of(self, commit: str) -> str:
         """Return the tree of a commit (of a tree: itself)."""
-        return self.text("rev-parse", "--verify", "--quiet", f"{commit}^{{tree}}")
+        oid = (self.head() or commit) if commit == "HEAD" else commit
+        return _tree_of(self, oid) if OID.fullmatch(oid) else self.text(*_tree_question(oid))
 
     def empty_tree(self) -> str:
         """Return the tree without entries, in this repository's hash."""
@@ -213,7 +233,38 @@ class Git(NamedTuple):
 
     def ref(self, name: str) -> str | None:
         """Return what the ref called `name` points at; None if it does not exist."""
+        whole = (_content(self.git_dir / name) if name == "HEAD" else name).removeprefix("ref: ")
+        if name == "HEAD" and OID.fullmatch(whole):
+            return whole
+        if whole.startswith(HEADS) and ".." not in whole:
+            # A run asks this dozens of times for each task: the file of a branch needs no process.
+            told = _content(self.common_dir / whole)
+            if OID.fullmatch(told):
+                return told
+            if self._is_absent(whole):
+                return None
         return self._answer("rev-parse", "--verify", "--quiet", name)
+
+    def _is_absent(self, branch: str) -> bool:
+        """Say whether there is no such branch for certain: git packs one before it takes its file away."""
+        files = (self.common_dir / "reftable", self.common_dir / branch)
+        if any(map(os.path.lexists, files)) or any(char in branch for char in "^~:@*?[ "):
+            return False
+        try:
+            return f" {branch}\n".encode("utf-8", "surrogateescape") not in _packed(self.common_dir)
+        except OSError:
+            return False
+
+    def index_state(self) -> bytes:
+        """Return what git ends an index with, which is another for each content."""
+        try:
+            with (self.git_dir / "index").open("rb") as stream:
+                stream.seek(-CHECKSUM, os.SEEK_END)
+                end = stream.read(CHECKSUM)
+        except FileNotFoundError:
+            return b"none"
+        # Zeros, where `index.skipHash` is set, tell nothing.
+        return end if any(end) else os.urandom(CHECKSUM)
 
     def has_commits(self) -> bool:
         """Say whether any ref, or what git remembers of one, has a commit."""
@@ -291,6 +342,30 @@ class Git(NamedTuple):
         path.parent.mkdir(exist_ok=True)
         gap = b"" if not old or old.endswith(b"\n") else b"\n"
         atomic.write(path, old + gap + b"\n".join(new) + b"\n")
+
+
+@lru_cache(maxsize=256)
+def _tree_of(git: Git, oid: str) -> str:
+    return git.text(*_tree_question(oid))
+
+
+def _tree_question(commit: str) -> tuple[str, ...]:
+    return "rev-parse", "--verify", "--quiet", f"{commit}^{{tree}}"
+
+
+def _content(path: Path) -> str:
+    """Return the line in a file of git's; "" where it is none to be read."""
+    try:
+        return os.fsdecode(path.read_bytes()).rstrip()
+    except OSError:
+        return ""
+
+
+def _packed(common_dir: Path) -> bytes:
+    try:
+        return (common_dir / "packed-refs").read_bytes()
+    except FileNotFoundError:
+        return b""
 
 
 def to_end(operation: str) -> str:

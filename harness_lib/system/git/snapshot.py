@@ -93,7 +93,7 @@ def capture(
     return _as_in_head(git, tree, keep_out)
 
 
-def _submodules(git: Git) -> dict[str, str]:
+def _submodules(git: Git) -> Mapping[str, str]:
     return submodules.staged(git) if clones.is_agents(git) else {}
 
 

@@ -11,6 +11,7 @@ import filecmp
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -127,8 +128,13 @@ def _marked(git: Git) -> dict[str, str]:
     return {path: tag for path, tag in _tagged(git).items() if is_mark(tag)}
 
 
-def _tagged(git: Git) -> dict[str, str]:
+def _tagged(git: Git) -> Mapping[str, str]:
     """Return path → tag of `git ls-files -v` for every file that is not just tracked."""
+    return _tagged_in(git, git.index_state())
+
+
+@lru_cache(maxsize=32)
+def _tagged_in(git: Git, _index: bytes) -> Mapping[str, str]:
     records = decode(git.run(*AS_MARKED, "ls-files", "-v", "-z").stdout)
     return {path: tag for tag, _, path in (r.partition(" ") for r in records) if tag != "H"}
 

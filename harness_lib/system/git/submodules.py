@@ -49,8 +49,13 @@ def links(git: Git, oid: str) -> Mapping[str, str]:
     return _links(git.run(*args).stdout, 2)
 
 
-def staged(git: Git) -> dict[str, str]:
+def staged(git: Git) -> Mapping[str, str]:
     """Return path → commit of the repositories that the index names."""
+    return _staged_in(git, git.index_state())
+
+
+@lru_cache(maxsize=32)
+def _staged_in(git: Git, _index: bytes) -> Mapping[str, str]:
     args = ("ls-files", "-z", "--stage", "--full-name", ":/")
     return _links(git.run(*args).stdout, 1)
 

@@ -368,7 +368,7 @@ def test_a_ref_and_what_is_stashed_are_the_same_loose_and_packed(world: World) -
 
 def test_the_tree_of_a_commit_is_the_one_that_git_replaces_it_with(world: World) -> None:
     tree = sh(world.top, "rev-parse", "HEAD^{tree}")
-    assert world.git.tree_of(str(world.git.head())) == world.git.tree_of(tree) == tree
+    assert world.git.tree_of("HEAD^{}") == world.git.tree_of(tree) == tree
     sh(world.top, "replace", "HEAD", world.git.commit(world.git.empty_tree(), (), "Another"))
     assert world.git.tree_of(str(world.git.head())) == world.git.empty_tree()
 
@@ -396,3 +396,45 @@ def test_the_head_of_a_clone_is_read_from_its_files_as_git_tells_it(world: World
     (git_dir / "HEAD").unlink()
     (git_dir / "HEAD").symlink_to("elsewhere")
     assert clones.head_of(git_dir) is None
+
+
+def test_an_odd_ref_is_what_git_says_it_is(world: World) -> None:
+    sh(world.top, "symbolic-ref", "refs/heads/leads", "refs/heads/main")
+    put(world.git.common_dir / "refs/heads/torn", "")
+    odd = (
+        "main",
+        "HEAD^",
+        "HEAD~1",
+        "refs/heads/main@{0}",
+        "refs/heads/main^{tree}",
+        "refs/heads/../heads/main",
+    )
+    for name in (*odd, "refs/heads/leads", "refs/heads/torn", "refs/heads", "refs/heads/none"):
+        told = sh(world.top, "rev-parse", "--verify", "--quiet", name, check=False)
+        assert world.git.ref(name) == (told or None), name
+    linked = world.linked()
+    sh(linked.top, "commit", "-q", "--allow-empty", "-m", "There")
+    assert linked.git.branch() == "refs/heads/side"
+    assert linked.git.head() == world.git.ref("refs/heads/side") == sh(linked.top, "rev-parse", "HEAD")
+
+
+def test_another_store_of_refs_is_left_to_git(world: World) -> None:
+    """Few gits can make one yet, so its directory has to do."""
+    (world.git.common_dir / "reftable").mkdir()
+    sh(world.top, "pack-refs", "--all", "--prune")
+    assert world.git.ref("refs/heads/main") == sh(world.top, "rev-parse", "refs/heads/main")
+    put(world.git.common_dir / "HEAD", "ref: refs/heads/.invalid\n")
+    assert world.git.branch() is None
+
+
+@pytest.mark.parametrize("skips", [False, True], ids=["checksum", "no checksum"])
+def test_marks_are_seen_that_somebody_sets_and_takes_back(world: World, *, skips: bool) -> None:
+    # An older git knows nothing of it and makes a checksum, which is as well.
+    sh(world.top, "config", "index.skipHash", str(skips).lower())
+    put(world.top / "new.txt", "x")
+    sh(world.top, "add", "new.txt")
+    for _ in range(2):
+        assert status.marked(world.git) == ()
+        sh(world.top, "update-index", "--assume-unchanged", "tracked.txt")
+        assert status.marked(world.git) == ("tracked.txt",)
+        sh(world.top, "update-index", "--no-assume-unchanged", "tracked.txt")

@@ -31,7 +31,7 @@ _PATIENCE = 3
 _COUNTS = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 _MODEL_COUNTS = ("inputTokens", "outputTokens", "cacheCreationInputTokens", "cacheReadInputTokens")
 
-# Said by the person, one of them takes the place of our "everything": nobody is there to be asked.
+# Passed by the user, one of them replaces our "everything", which is there because no user can be asked.
 _PERMISSIONS = frozenset({"--permission-mode", "--allowedTools", "--allowed-tools"})
 
 SIGNS = adapter.Signs(
@@ -81,7 +81,7 @@ class Claude:
     exit_tells = True
 
     def launch(self, brief: str, *, model: str | None = None, extra: Sequence[str] = ()) -> adapter.Launch:
-        """Return how it is started. As root it wants IS_SANDBOX=1, which only a person can say."""
+        """Return how it is started. As root it wants IS_SANDBOX=1, which only a user can set."""
         chosen = any(word.partition("=")[0] in _PERMISSIONS for word in extra)
         allowed = () if chosen else ("--dangerously-skip-permissions",)
         argv = ("claude", "-p", "--output-format", "stream-json", "--verbose", *allowed)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:  # see registry.py
     from collections.abc import Sequence
     from datetime import datetime
 
-# Said by the person, they take the place of our sandbox: the client refuses to hear it twice.
+# Passed by the user, they replace our sandbox: the client refuses a second one.
 _SANDBOX = (
     "-s",
     "--sandbox",

@@ -11,7 +11,7 @@ them optional, alone or together:
     {"tokens": 1200, "cost_usd": 0.08}   what was used so far, as totals
     {"said": "Added the parser."}        its last message
     {"limit_resets_at": "2026-11-22T15:00:00Z"}   a usage limit; an ISO moment, seconds since 1970, or null
-    {"transient": "503 from the API"}    failed through nobody's fault; try again
+    {"transient": "503 from the API"}    an external failure; try again
     {"login": "no API key"}              a person must act
 
 An `action` or `said` after a trouble says that it is over.
@@ -51,7 +51,7 @@ class Command(NamedTuple):
 
     @property
     def title(self) -> str:
-        """What a person reads: the command itself."""
+        """What a user reads: the command itself."""
         return stream.one_line(self.template, 60)
 
     def launch(self, brief: str, *, model: str | None = None, extra: Sequence[str] = ()) -> Launch:

@@ -1,9 +1,9 @@
 """GitHub Copilot CLI: the brief on standard input, one JSON object per line.
 
-Recorded from 1.0.102 with a provider of the person's own; GitHub's limits are from users' reports.
+Recorded from 1.0.102 with a provider of the user's own; GitHub's limits are from users' reports.
 What it has used up is in a file that it writes at its end, and in no line; `assistant.usage` (tokens) is
 documented for its SDK and was not seen. GitHub bills AI credits of one cent each, which are counted in
-billionths; for a provider of the person's own they are "unavailable".
+billionths; for a provider of the user's own they are "unavailable".
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # see registry.py
 # What came from a cache is among the input.
 _COUNTS = ("inputTokens", "outputTokens")
 _NANO_CREDITS_PER_DOLLAR = 10**11
-# Said by the person, they take the place of ours.
+# Passed by the user, they replace ours.
 _ALLOWED = frozenset({"--allow-tool", "--allow-all-tools", "--allow-all", "--yolo"})
 
 SIGNS = adapter.Signs(

@@ -19,7 +19,7 @@ _TOLD = re.compile(
     r"^\W{0,5}\w{0,3}Attempt \d+ failed|auth method|running in a trusted directory|set an Auth", re.IGNORECASE
 )
 _TALKING = "talking"
-# Said by the person, they take the place of ours.
+# Passed by the user, they replace ours.
 _APPROVAL = frozenset({"--approval-mode", "--yolo", "-y"})
 
 SIGNS = adapter.Signs(

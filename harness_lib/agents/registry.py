@@ -11,7 +11,7 @@ from harness_lib.agents import claude, codex, copilot, cursor, gemini, hs, kimi,
 from harness_lib.errors import UsageError
 
 if TYPE_CHECKING:  # see above
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping
 
     from harness_lib.agents.adapter import Adapter, Host, Signs
 
@@ -49,14 +49,8 @@ def named(name: str) -> Adapter:
     return found
 
 
-def host(names: Iterable[str], env: Mapping[str, str], fields: Mapping[str, object]) -> str:
-    """Return the host that calls a hook: named, or recognised by the `fields` it sends or by its variables.
-
-    "": none of these; it takes the usual answers.
-    """
-    for name in names:
-        if name in HOSTS:
-            return name
+def host(env: Mapping[str, str], fields: Mapping[str, object]) -> str:
+    """Return the host that calls a hook, recognised by the `fields` it sends or by its variables, else ""."""
     for signs in SIGNS.values():
         if any(key in fields for key in signs.fields):
             return signs.name

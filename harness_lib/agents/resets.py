@@ -51,7 +51,7 @@ _DATED = re.compile(
 def moment(text: str, now: datetime) -> datetime | None:
     """Return the moment (UTC) until which `text` says to wait: after `now`, at most `LONGEST` after it.
 
-    None: it says none, or one that has passed or that nobody can mean.
+    None: it has no moment, or one that has passed or cannot be meant.
     """
     for anchor in _ANCHOR.finditer(text[:20_000]):
         window = " ".join(text[anchor.end() : anchor.end() + _WINDOW].split())
@@ -73,7 +73,7 @@ def at_epoch(seconds: float, now: datetime) -> datetime | None:
 
 
 def _first(window: str, now: datetime) -> datetime | None:
-    """Return what the first form that fits says, be it nonsense: its parts are no other form."""
+    """Parse with the first matching pattern only."""
     readings = (form(window, now) for form in (_epoch, _iso, _span, _seconds, _dated))
     return next((reading for reading in readings if reading is not None), None)
 

@@ -39,7 +39,7 @@ def event(line: str) -> Mapping[str, object] | None:
 
 
 def get(source: object, *path: str) -> object:
-    """Return what stands in nested objects at `path`; None where there is nothing."""
+    """Return the value in nested objects at `path`; None if there is none."""
     for key in path:
         source = source.get(key) if isinstance(source, Mapping) else None
     return source
@@ -135,7 +135,7 @@ def spent(report: Report, tokens: float = 0, cost_usd: float = 0) -> Report:
 def troubled(report: Report, trouble: Trouble | None) -> Report:
     """Return `report` after trouble, if it is one.
 
-    A passing error does not hide a limit, and who repeats a trouble less exactly does not make it vaguer.
+    A transient error does not hide a limit, and a later report without a moment keeps the known one.
     """
     if trouble is None:
         return report

@@ -1,4 +1,4 @@
-"""What an error text of a client or a provider means for whoever waits for the agent.
+"""Classify an error text of a client or a provider: limit, transient, login.
 
 Only for texts that are known to be errors: a model that talks about rate limits is not limited.
 """
@@ -78,7 +78,7 @@ def of_kind(kind: Kind | None, text: str, now: datetime, until: datetime | None)
 def _kind(text: str, until: datetime | None) -> Kind | None:
     if _says(_UNLIMITED, text):
         return "transient"
-    # "You exceeded your quota, check your billing, retry in 34 s": what ends by itself needs nobody.
+    # "You exceeded your quota, check your billing, retry in 34 s": what ends by itself needs no human.
     if _says(_PERSON, text) or (until is None and _says(_MONEY, text)):
         return "login"
     if _says(_LIMIT, text):

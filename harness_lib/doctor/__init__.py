@@ -15,7 +15,7 @@ LENGTH = 300
 
 
 class Diagnosis(NamedTuple):
-    """`bad` keeps harness from working, `warn` may do so or surprise somebody."""
+    """`bad` keeps harness from working, `warn` may do so or surprise the user."""
 
     level: Level
     what: str
@@ -32,7 +32,7 @@ Examination = Callable[[Context], Diagnoses]
 
 
 def has_root(ctx: Context) -> bool:
-    """Return whether the caller stands in a project with a list."""
+    """Return whether the current directory is in a project with a list."""
     try:
         return ctx.root.path.is_dir()
     except HarnessError:

@@ -211,7 +211,7 @@ def hs(ctx: Context) -> Diagnoses:
         if cure and each.get("about") != "provider":
             yield warn(finding, cure)
         else:
-            # Who has another agent needs no provider.
+            # A user of another agent needs no provider.
             yield ok(finding)
 
 

@@ -27,7 +27,7 @@ LARGE_LOG_BYTES = 100 * 1024 * 1024
 
 
 def loaded(ctx: Context) -> Diagnoses:
-    """Say of each agent that is used here on which way it gets the hooks, and what stands in that way."""
+    """Report how each agent that is used here gets the hooks, and what prevents it."""
     agent = owner.in_agent(ctx.env)
     used = [host for host in HOSTS.values() if host.name == agent or routes.is_here(ctx, host)]
     for host in used:

@@ -1,4 +1,4 @@
-"""Show a person what changes in a host's file, without what else stands there. Pure."""
+"""Show what changes in a host's file, without the rest of it. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WIDTH = 400
 class _Line(str):
     """A line that is the same with a comma at its end and without.
 
-    What stands before a new member gets a comma; it may be somebody's key, and is not what has changed.
+    The line before a new member gets a comma; it may be a secret of the user, and has not changed.
     """
 
     __slots__ = ()

@@ -65,7 +65,7 @@ def folder() -> Path:
 
 
 def command(script: Path, host: Host, *, refuses: bool = False) -> str:
-    """Return the shell command that rings at `script`; where that is gone it is silent and holds nobody.
+    """Return the shell command that runs `script`; where that is gone it is silent and holds no agent.
 
     A missing script would otherwise hold an agent for ever in Codex and Gemini.
     `refuses`: its failure counts as a refusal.

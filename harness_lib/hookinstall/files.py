@@ -1,4 +1,4 @@
-"""A host's own file: read, planned and written so that a person never loses a setting."""
+"""A host's own file: read, changed and written so that the user never loses a setting."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CORRECT_IT = "Correct it there and type the same again; nothing was written."
 
 
 class HostFile(NamedTuple):
-    """`data` is what stands at `path`, None if nothing does."""
+    """`data` is the content of `path`, None if there is no file."""
 
     host: Host
     path: Path

@@ -107,7 +107,7 @@ def _plugins(ctx: Context, host: Host) -> Iterator[Route]:
 def _claude_plugins(ctx: Context) -> Iterator[Route]:
     """Claude Code loads a skill folder with a manifest as a plugin.
 
-    Of several of one name it takes an installed plugin, else the person's own folder.
+    Of several of one name it takes an installed plugin, else the user's own folder.
     """
     switches = _switches(ctx)
     (settings,) = places(claude.HOOKS, "user", ctx.env, ctx.cwd)
@@ -149,13 +149,13 @@ def _is_trusted(ctx: Context, settings: Path, top: Path) -> bool:
 
 
 def codex_config(ctx: Context) -> Path:
-    """Return Codex's settings, where it notes what a person has trusted."""
+    """Return Codex's settings, where it notes what a user has trusted."""
     (hooks,) = places(codex.HOOKS, "user", ctx.env, ctx.cwd)
     return hooks.with_name("config.toml")
 
 
 def lacks_trust(ctx: Context, host: Host, route: Route) -> bool:
-    """Return whether nobody has ever trusted the Stop hook of `route`, as Codex alone asks for.
+    """Return whether the user has never trusted the Stop hook of `route`, as only Codex requires.
 
     If a trust that was given still holds, only Codex knows: it compares what the hook is with what it was.
     """

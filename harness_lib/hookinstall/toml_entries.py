@@ -61,7 +61,7 @@ def install(text: str, by_event: Mapping[str, Entry]) -> str:
 
 
 def uninstall(text: str) -> str:
-    """Return `text` without our entries; a block that somebody has changed is left. Raises ConfigError."""
+    """Return `text` without our entries; a block that was edited is left. Raises ConfigError."""
     block = _BLOCK.search(text)
     if block is not None and entries.script_of(_string(block[1])) is not None:
         text = text[: block.start()] + text[block.end() :]

@@ -28,14 +28,15 @@ _RETURNS = ("startup", "resume", "new")
 
 def run(event: str, argv: Sequence[str], data: bytes, root: str, env: Mapping[str, str]) -> int:
     """Answer `event`, of which the host has sent `data`, for the list at `root`; return the exit code."""
-    sent = Payload(event, payload.parse(data))
+    named = payload.named_host(argv, env)
+    sent = Payload(event, payload.parse(data), named)
     if sent.event is None or sent.event not in _ACTS:
         return 0
     hook = Context(root, env, sent, " ".join([os.path.dirname(sys.argv[0]), *argv]))
     answer = _ACTS[sent.event](hook)
     if answer.kind == "allow":
         return 0
-    document, talk, code = payload.speak(answer, sent.event, payload.host(argv, env, sent))
+    document, talk, code = payload.speak(answer, sent.event, payload.host(named, env, sent))
     if talk:
         sys.stderr.write(f"{talk}\n")
     if document is not None:

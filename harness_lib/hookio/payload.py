@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 
+from harness_lib import agents
 from harness_lib.text import cut
 
 TYPE_CHECKING = False  # see entry.py
@@ -57,9 +58,9 @@ class Payload:
     `event` is None for an unknown one. `fields` is all that the host said.
     """
 
-    def __init__(self, event: str, fields: Mapping[str, object]) -> None:
+    def __init__(self, event: str, fields: Mapping[str, object], host: str = "") -> None:
         named = _name(fields, "hook_event_name", "hookEventName")
-        self.event = (named if named in EVENTS else _event(named)) if named else event
+        self.event = (named if named in EVENTS else _event(named, host)) if named else event
         self.fields = fields
         self.session_id = _name(fields, "session_id", "sessionId", "conversation_id")
         self.agent_id = _name(fields, "agent_id", "agentId", "subagent_id")
@@ -141,8 +142,12 @@ def _patched(patch: object) -> list[str]:
     return [line.partition(": ")[2] for line in lines if line.startswith(headers)]
 
 
-def _event(named: str) -> str | None:
-    """Return the event of ours that a host calls `named`, in any case; None for another one."""
+def _event(named: str, host: str) -> str | None:
+    """Return the event of ours that `host` (or any) calls `named`, in any case; None for another one."""
+    own = agents.hooks(host)
+    for event, theirs in own.events.items() if own else ():
+        if theirs == named:
+            return event
     from harness_lib.agents import registry  # noqa: PLC0415 (most hosts call the events as we do)
 
     return registry.EVENTS.get(named.lower())
@@ -165,18 +170,27 @@ def _name(fields: Mapping[str, object], *keys: str) -> str:
 # -- what it hears
 
 
-def host(argv: Sequence[str], env: Mapping[str, str], payload: Payload) -> str:
+def named_host(argv: Sequence[str], env: Mapping[str, str]) -> str:
+    """Return the host that the command line or HARNESS_HOST names, "" if they name none."""
+    for name in (*argv[:1], env.get(VARIABLE, "")):
+        if name in agents.USUAL or (name and agents.hooks(name)):
+            return name
+    return ""
+
+
+def host(named: str, env: Mapping[str, str], payload: Payload) -> str:
     """Return the name of the host that calls, "" for one that takes the usual answers.
 
-    It is named by the command line or HARNESS_HOST, else recognised by what it sends.
+    It is `named`, or recognised by what it sends.
     """
-    named = [*argv[:1], env.get(VARIABLE, "")]
-    # Claude Code and Codex take the usual answers, and say which permissions they have.
-    if not any(named) and "permission_mode" in payload.fields:
+    # Claude Code and Codex say which permissions they have.
+    if named in agents.USUAL or (not named and "permission_mode" in payload.fields):
         return ""
+    if named:
+        return named
     from harness_lib.agents import registry  # noqa: PLC0415 (it takes longer to load than the rest of a hook)
 
-    return registry.host(named, env, payload.fields)
+    return registry.host(env, payload.fields)
 
 
 def speak(answer: Answer, event: str, name: str) -> tuple[Mapping[str, Any] | None, str, int]:
@@ -184,11 +198,8 @@ def speak(answer: Answer, event: str, name: str) -> tuple[Mapping[str, Any] | No
     if answer.kind == "allow":
         return None, "", 0
     text = cut(answer.text, LONGEST)
-    answers = ANSWERS
-    if name:
-        from harness_lib.agents import registry  # noqa: PLC0415 (see `host`)
-
-        answers = {**ANSWERS, **registry.HOSTS[name].answers}
+    own = agents.hooks(name) if name and name not in agents.USUAL else None
+    answers = {**ANSWERS, **own.answers} if own else ANSWERS
     template = answers[answer.kind]
     if template is None:
         return None, text, BLOCKED

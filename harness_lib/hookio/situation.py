@@ -30,7 +30,7 @@ class Tally:
 
 
 class Situation:
-    """How the list stands, seen by one agent session.
+    """The state of the list, seen by one agent session.
 
     `digest` is a summary (`state.summary.build`), None where there is none. With `trouble`, the reason why
     the list cannot be read, it is the last one that we wrote.

@@ -57,7 +57,7 @@ print(json.dumps({
     "launch": registry.named("goose").launch("do").argv,
     "entries": list(entries.by_event(host)),
     "event": said.event,
-    "host": payload.host([], {}, said),
+    "host": payload.host("", {}, said),
     "answer": payload.speak(Answer("block", "go on"), "Stop", "goose"),
 }))
 """

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from harness_lib import agents
 from harness_lib.agents import registry
 from harness_lib.hookio import payload
 from harness_lib.hookio.payload import Payload
@@ -78,7 +79,12 @@ def test_every_host_has_its_spellings() -> None:
 def test_the_host_is_named_or_betrays_itself(
     argv: list[str], env: dict[str, str], fields: dict[str, object], host: str
 ) -> None:
-    assert payload.host(argv, env, Payload("Stop", fields)) == host
+    named = payload.named_host(argv, env)
+    assert payload.host(named, env, Payload("Stop", fields)) == host
+
+
+def test_whose_answers_are_the_usual_is_known_without_loading_the_agents() -> None:
+    assert all(name in registry.HOSTS and not registry.HOSTS[name].answers for name in agents.USUAL)
 
 
 def test_a_text_is_cut_with_a_sign_of_it_and_only_where_it_is_too_long() -> None:
@@ -93,7 +99,9 @@ def test_who_names_its_permissions_is_answered_without_loading_the_agents() -> N
     program = (
         f"import sys; sys.path += {sys.path!r}; from harness_lib.hookio import payload; "
         "sent = payload.Payload('Stop', {'permission_mode': 'default'}); "
-        "print(payload.host([], {}, sent), 'harness_lib.agents' in sys.modules)"
+        "codex = payload.named_host(['codex'], {}); "
+        "print(payload.host('', {}, sent) + payload.host(codex, {}, sent), "
+        "'harness_lib.agents.registry' in sys.modules)"
     )
     done = subprocess.run(
         [sys.executable, "-I", "-S", "-c", program], capture_output=True, text=True, check=True

@@ -20,12 +20,12 @@ MODES = ("auto", "ask", "read-only")
 
 @dataclass(frozen=True)
 class UnknownModeError(Exception):
-    """The setting is none that we know; the most careful reading of it is to stop."""
+    """The setting is unknown; hs stops, which is the most careful way to read it."""
 
     mode: str
 
     def __str__(self) -> str:
-        return f"approve={self.mode} is none of {', '.join(MODES)}"
+        return f"approve={self.mode} must be one of {', '.join(MODES)}"
 
 
 def mode(runtime: Runtime) -> str:
@@ -39,7 +39,7 @@ def mode(runtime: Runtime) -> str:
 
 
 def put(runtime: Runtime, question: Question) -> Said:
-    """Ask the person of the outermost hs; where there is none, the answer is no."""
+    """Ask the person of the outermost hs; without one, the answer is no."""
     known: set[str] = runtime.kept.setdefault("approved", set())
     subject = always_about(question)
     if subject and subject in known:

@@ -10,7 +10,7 @@ Piped = Json | str
 
 
 def as_object(piped: Piped) -> Json | None:
-    """Return the JSON object, or None where it is none."""
+    """Return the JSON object; None if it is not one."""
     if isinstance(piped, dict):
         return piped
     value = parse_object(piped)

@@ -89,7 +89,7 @@ def tool(runtime: Runtime, name: str) -> Tool | None:
 
 
 def provider(runtime: Runtime, name: str) -> Provider | None:
-    """Return the provider `name` that is a program or ours; a variant is none."""
+    """Return the provider `name`, a program or one of ours, but not a variant."""
     plugin = runtime.table.find("providers", name)
     return cast("Provider", plugin.target) if plugin else None
 

@@ -176,11 +176,11 @@ def unknown_mode(home: Path, _: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "trouble", "cure"),
     [
-        (broken_tool, "tools/odd is left out: its schema is none", "--schema"),
-        (not_executable, "hooks.d/done/odd is no plugin: it is not executable", "chmod +x "),
+        (broken_tool, "tools/odd is left out: it prints no valid schema", "--schema"),
+        (not_executable, "hooks.d/done/odd is not a plugin: it is not executable", "chmod +x "),
         (readable_key, ".auth.json can be read by others", "chmod 600 "),
         (untrusted, ".harness are not used", "hs trust"),
-        (unknown_mode, "approve=perhaps is none of auto, ask, read-only", "settings.conf"),
+        (unknown_mode, "approve=perhaps must be one of auto, ask, read-only", "settings.conf"),
     ],
 )
 def test_each_trouble_is_found_with_its_cure(

@@ -141,7 +141,7 @@ def test_a_setting_that_is_none_runs_nothing(go: Go, home: Path, project: Path) 
     write(home / ".harness" / "settings.conf", "approve=sometimes\n")
     server, _ = go(use("bash", command="touch made"), say("Done."))
     assert not (project / "made").exists()
-    assert "approve=sometimes is none of" in str(server.requests[1])
+    assert "approve=sometimes must be one of" in str(server.requests[1])
 
 
 def test_always_holds_for_the_session_and_all_its_subagents(

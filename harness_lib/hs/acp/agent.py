@@ -201,7 +201,7 @@ def _info(session: Session) -> schema.SessionInfo:
 
 
 def text_of(blocks: Sequence[Block]) -> str:
-    """Return all text blocks, links and embedded texts, in order. Raises RequestError for what is no text."""
+    """Return all text blocks, links and embedded texts, in order. Raises RequestError for other blocks."""
     return "\n\n".join(text for block in blocks if (text := _text(block)).strip())
 
 

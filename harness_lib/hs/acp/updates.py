@@ -24,7 +24,7 @@ class Updates:
         self._open: dict[str, Json] = {}
 
     def of(self, event: Json) -> list[Any]:
-        """Return the updates that `event` comes to."""
+        """Return the updates for `event`."""
         convert = getattr(self, f"_on_{event.get('type')}", None)
         return list(convert(event)) if convert else []
 

@@ -229,7 +229,7 @@ class Edits:
 
 
 def _read(path: Path) -> str | None:
-    """Return the text of `path`; None where there is none to show."""
+    """Return the text of `path`; None if it cannot be shown."""
     try:
         return path.read_text(encoding="utf-8") if path.stat().st_size <= _LIMIT else None
     except (OSError, UnicodeDecodeError):

@@ -1,4 +1,4 @@
-"""`hs agent`, the command behind every word that is none: do a task and print the answer."""
+"""`hs agent`, the command for words that are not a command: do a task and print the answer."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _do(runtime: Runtime, asked: Options, shown: output.Output) -> Turn | None:
 
 
 def _is_to_talk(asked: Options, words: tuple[str, ...]) -> bool:
-    """Return whether there is a person who has said nothing yet."""
+    """Return whether hs is interactive and no prompt is given."""
     return not words and not asked.flags & {"print", "json", "stdin"} and _is_at_a_terminal()
 
 
@@ -138,7 +138,7 @@ def _resume(runtime: Runtime, args: list[str]) -> int:
 def _repl(runtime: Runtime, args: list[str]) -> int:
     if not _is_at_a_terminal():
         raise UsageError(
-            "hs repl talks with a person at a terminal, and there is none.",
+            "hs repl needs a terminal.",
             'For one task: hs "find all TODO comments"',
         )
     return _agent(runtime, args)
@@ -191,7 +191,7 @@ def _acp(runtime: Runtime, args: list[str]) -> int:
         raise UsageError("hs acp takes no arguments.", "Its client speaks over standard input and output.")
     if not (_is_spoken_through(0) and _is_spoken_through(1)):
         raise UsageError(
-            "hs acp speaks with a client over pipes, and there is none.", "Let an editor start it: hs acp"
+            "hs acp needs a client on standard input and output.", "Let an editor start it: hs acp"
         )
     # The processes of its sessions, and their tools, can look at this one.
     credentials.hide(runtime)

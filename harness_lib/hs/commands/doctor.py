@@ -71,7 +71,9 @@ def _sources(runtime: Runtime) -> Iterator[Finding]:
         for holder in _HOLDERS:
             for path in sorted(Path(source).glob(f"{holder}/[!.]*")):
                 if path.is_file() and not path.stat().st_mode & stat.S_IXUSR:
-                    yield Finding("plugins", f"{path} is no plugin: it is not executable", f"chmod +x {path}")
+                    yield Finding(
+                        "plugins", f"{path} is not a plugin: it is not executable", f"chmod +x {path}"
+                    )
 
 
 def _plugins(runtime: Runtime) -> Iterator[Finding]:
@@ -79,7 +81,7 @@ def _plugins(runtime: Runtime) -> Iterator[Finding]:
         if not plugin.is_ours and assemble.schema_of(runtime, plugin.name, plugin.target) is None:
             yield Finding(
                 "plugins",
-                f"the tool {plugin.origin} is left out: its schema is none",
+                f"the tool {plugin.origin} is left out: it prints no valid schema",
                 f"{plugin.origin} --schema",
             )
 

@@ -20,8 +20,8 @@ hs: an agent loop in which everything is a plugin
 
 Options of a task:
   --model M, --provider P        in place of the settings
-  --max-turns N                  at most so many requests
-  --max-cost USD                 end when so much is spent; without a price after one request
+  --max-turns N                  request limit
+  --max-cost USD                 cost limit in USD; without a known price one request
   --approve auto|ask|read-only   whether a person is asked before what does not only read (auto)
   --tools a,b                    only these tools
   --keep-env NAME                let tools see this variable that holds a provider's key (repeatable)

@@ -1,4 +1,4 @@
-"""The conversation: a line, a turn, a line. Whatever a turn comes to, the person gets the prompt back."""
+"""The conversation: a line, a turn, a line. After every turn the person gets the prompt back."""
 
 from __future__ import annotations
 

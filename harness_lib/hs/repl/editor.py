@@ -125,7 +125,7 @@ class Editor:
     def ask(self, shown: str, choices: str) -> str | None:
         """Show a question and return the answer; None where it was given up.
 
-        What was sent before the question stood there is none, and what is sent from then on is one.
+        What was sent before the question was shown is not an answer to it.
         """
         with self._one_person:
             asked = _Question(shown, choices)

@@ -236,7 +236,7 @@ def remove(runtime: Runtime, session: Session) -> list[str]:
     for each in every:
         if each.directory.is_symlink() or not (each.directory / "session.conf").is_file():
             raise RefusedError(
-                f"{each.directory} is no session of ours.", "Look at it, and remove it by hand."
+                f"{each.directory} is not a session of hs.", "Look at it, and remove it by hand."
             )
         # Whoever works in one of them loses nothing.
         each.hold()

@@ -218,7 +218,7 @@ def talk(
 
 
 def _lines(stream: IO[bytes]) -> Iterator[Json]:
-    """Yield the objects; what is none, a warning say, is passed over."""
+    """Yield the objects; skip other lines, such as warnings."""
     while line := stream.readline(processes.OUTPUT_LIMIT):
         event = as_object(line.decode("utf-8", "replace"))
         if event is not None:

@@ -99,7 +99,7 @@ class Scribe:
 
 
 def _text(content: object) -> str:
-    """Return a result as text; what is none is only named."""
+    """Return a result as text; only name blocks that are not text."""
     if isinstance(content, str):
         return content
     parts = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []

@@ -80,7 +80,7 @@ class Connections:
         return any(answered)
 
     def refresh(self, servers: list[Server]) -> None:
-        """Ask them beside the work; who does not answer stays as it was known."""
+        """Query servers in the background; keep the cached tools of those that do not respond."""
         for server in servers:
             self._start(self._list(server))
 

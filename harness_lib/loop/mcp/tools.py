@@ -94,7 +94,7 @@ def connections(runtime: Runtime) -> Connections:
 
 
 def cancel(runtime: Runtime) -> None:
-    """Let whoever waits for a server wait no longer."""
+    """Cancel the calls of servers that are under way."""
     opened = runtime.kept.get("clients", {}).get("mcp")
     if opened is not None:
         opened.cancel()

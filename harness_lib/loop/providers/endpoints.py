@@ -31,7 +31,7 @@ def is_hosted(runtime: Runtime) -> bool:
 
 
 def own_language(runtime: Runtime) -> Provider:
-    """Return the run's provider that is no such host: a program, or one of ours that is none."""
+    """Return the run's provider that is not such a host: a program, or `claude`."""
     plugin = _plugin(runtime)
     assert plugin is not None
     return cast("Provider", plugin.target)

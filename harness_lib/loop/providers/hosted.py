@@ -107,7 +107,7 @@ def number(env: dict[str, str], name: str) -> int:
     if not text:
         return 0
     if not (text.isascii() and text.isdigit() and int(text)):
-        raise ProviderError(f"{name} is no number of tokens: {text}")
+        raise ProviderError(f"{name} must be a number of tokens, not {text}")
     return int(text)
 
 
@@ -119,7 +119,7 @@ def _wire(name: str) -> WireName | None:
         "chat": "chat",
     }
     if name not in wires:
-        raise ProviderError(f"wire={name} is none that hs speaks: responses or chat.")
+        raise ProviderError(f"Unknown wire={name}; hs speaks responses and chat.")
     return wires[name]
 
 

@@ -37,7 +37,7 @@ _PAGE = """\
 <body><p>{words}</p></body></html>
 """
 _DONE = "You can close this window and go back to the terminal."
-_FOREIGN = "This is no answer to the login that is under way."
+_FOREIGN = "Unexpected callback: the state does not match the current login."
 _SECONDS = 600.0
 _LONGEST = 64 * 1024
 
@@ -84,7 +84,7 @@ class Attempt:
     def pasted(self, text: str) -> str:
         """Return the code in what a person has pasted: the code, `CODE#STATE`, or the whole address.
 
-        Raises ProviderError where it is none, or belongs to another login.
+        Raises ProviderError for a text without a code, or one of another login.
         """
         text = text.strip()
         if "?" in text or "code=" in text or "error=" in text:
@@ -153,7 +153,7 @@ class _Server(ThreadingMixIn, TCPServer):
     listener: Listener
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Say nothing: a browser that hangs up is nobody's fault, and a traceback could hold the code."""
+        """Ignore a browser that hangs up; a traceback could hold the code."""
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -166,7 +166,7 @@ def _tokens(text: str) -> int:
 
 
 def _price(text: str) -> float | None:
-    """Return a price; None for what is none, so that a slip of the pen makes nothing free."""
+    """Parse a price; return None for an invalid one, so that a typing error makes nothing free."""
     try:
         price = float(text)
     except ValueError:

@@ -83,7 +83,7 @@ def client_of(variant: Variant) -> Client:
             raise ProviderError(message)
     port = values.get("redirect_port", "0")
     if not (port.isascii() and port.isdigit() and int(port) < 1 << 16):
-        raise ProviderError(f"redirect_port={port} of {variant.name} is no port.")
+        raise ProviderError(f"Invalid redirect_port={port} of {variant.name}.")
     return Client(
         name=variant.name,
         authorize_url=values["authorize_url"],

@@ -38,7 +38,7 @@ class Assistant:
 
 @dataclass(frozen=True)
 class Answered:
-    """What a call came to."""
+    """The result of a call."""
 
     call: Call
     text: str

@@ -44,7 +44,7 @@ class Call:
     # Read once: a session's calls are told anew with every request.
     @cached_property
     def input(self) -> Json | None:
-        """The arguments as an object; None if they are none."""
+        """The arguments as an object; None if they are not one."""
         return as_object(self.arguments or "{}")
 
     @cached_property

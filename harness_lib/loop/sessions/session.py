@@ -151,7 +151,7 @@ class Session:
         except OSError as error:
             message = f"The session {self.directory} cannot be written: {error.strerror}."
             raise EnvSetupError(
-                message, "What stands in it is whole; resume it when it can be written."
+                message, "The session is intact; resume it once the directory is writable."
             ) from error
 
     def _entries(self) -> list[os.DirEntry[str]]:

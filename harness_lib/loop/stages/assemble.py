@@ -107,7 +107,7 @@ def prompts(runtime: Runtime, piped: Piped) -> Piped:
 def instructions(runtime: Runtime) -> list[Path]:
     """Return the AGENTS.md of home, then one for each directory from the repository's root to the session's.
 
-    CLAUDE.md counts where there is none. A link out of the project counts as none: it could lead to a secret.
+    CLAUDE.md counts where there is none. A link out of the project is ignored: it could lead to a secret.
     """
     files = [path] if (path := runtime.home.parent / "AGENTS.md").is_file() else []
     work_directory = runtime.work_directory.resolve()

@@ -177,6 +177,6 @@ def ask_key(runtime: Runtime, piped: Piped) -> Piped:
 
     key = getpass.getpass(f"Key for {runtime.env.get('HARNESS_AUTH_PROVIDER', '')}: ").strip()
     if not key or not key.isprintable():
-        message = "that is no key"
+        message = "the key is empty or has characters that cannot be printed"
         raise HookError(message, {"error": message})
     return {"type": "api_key", "key": key}

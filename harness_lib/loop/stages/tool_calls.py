@@ -1,4 +1,4 @@
-"""The stages `tool_exec` and `tool_done`: run the first call of the queue, save what it came to.
+"""The stages `tool_exec` and `tool_done`: run the first call of the queue, save its result.
 
 Calls of one answer that only read, and subagents, run at the same time. Everything else is run in the order
 of the answer, and so is everything where a hook of a source stands before the tools: it is promised to see
@@ -221,7 +221,7 @@ class Outcomes:
 
 
 def is_endless(runtime: Runtime, done: Json) -> bool:
-    """Note what a call came to; return whether it was so in MOST answers, with nothing new in between."""
+    """Record the outcome of a call; return whether it was so in MOST answers, with nothing new in between."""
     known = runtime.kept.get("outcomes")
     if known is None or known.turn != runtime.first:
         known = runtime.kept["outcomes"] = Outcomes(runtime.first)

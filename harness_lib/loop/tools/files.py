@@ -30,13 +30,13 @@ _DEFAULT_LINES = 2000
 
 
 def read(path: Path) -> str:
-    """Return the text of `path`, line ends as they are. Raises ToolError for what is no text file."""
+    """Return the text of `path`, line ends as they are. Raises ToolError if it is not a text file."""
     if path.is_dir():
         raise ToolError(f"{path} is a directory")
     if not path.exists():
         raise ToolError(f"{path} does not exist")
     if not path.is_file():
-        raise ToolError(f"{path} is no regular file")
+        raise ToolError(f"{path} is not a regular file")
     data = path.read_bytes()
     try:
         return data.decode("utf-8")
@@ -47,7 +47,7 @@ def read(path: Path) -> str:
 def write(path: Path, text: str) -> None:
     """Replace the content of `path` in one step; its mode, and a symlink, stay. Makes its parents."""
     if path.exists() and not path.is_file():
-        raise ToolError(f"{path} is no regular file")
+        raise ToolError(f"{path} is not a regular file")
     target = Path(os.path.realpath(path))
     target.parent.mkdir(parents=True, exist_ok=True)
     atomic.write(target, text.encode("utf-8", "replace"), durable=False)
@@ -83,7 +83,7 @@ def anchored(lines: list[str], first: int = 1) -> str:
 
 
 def parse_anchor(text: object) -> tuple[int, str] | None:
-    """Return number and letters of an anchor; None if it is none."""
+    """Return number and letters of an anchor; None for other text."""
     match = _ANCHOR.match(text.strip()) if isinstance(text, str) else None
     return (int(match[1]), match[2]) if match else None
 

@@ -125,7 +125,7 @@ def _frontmatter(text: str) -> tuple[dict[str, Any], str]:
 
 
 def _values(head: str) -> dict[str, Any]:
-    """Read YAML; what is none is read line by line: many skills have a colon in their description."""
+    """Read YAML, or invalid YAML line by line: many skills have a colon in their description."""
     import yaml  # noqa: PLC0415 (only where there are skills)
 
     try:

@@ -135,22 +135,22 @@ class Wire(Protocol):
         ...
 
     def answer(self, native: Json) -> Answer:
-        """Return what a native answer says. Raises ProviderError when it is none."""
+        """Return what a native answer says. Raises ProviderError when it is invalid."""
         ...
 
 
 def count(value: object) -> int:
-    """Return a number of tokens; 0 for what is none."""
+    """Return a number of tokens; 0 for an invalid one."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
 
 
 def as_table(value: object) -> Json:
-    """Return an object that a host has sent; an empty one for what is none."""
+    """Return an object that a host has sent; an empty one for any other value."""
     return value if isinstance(value, dict) else {}
 
 
 def as_tables(value: object) -> list[Json]:
-    """Return the objects in a list that a host has sent; what is none is left out."""
+    """Return the objects in a list that a host has sent; leave out other values."""
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 

@@ -185,7 +185,7 @@ def _block(entry: object) -> Block | None:
 
 
 def _content(blocks: list[Block]) -> str | list[Json]:
-    """Return the blocks; thinking of another host is no message of this one, and it refuses empty text."""
+    """Return the blocks; leave out thinking of another host and empty text, which this one refuses."""
     content: list[Json] = []
     for block in blocks:
         if isinstance(block, Text):

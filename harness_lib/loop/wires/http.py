@@ -38,7 +38,7 @@ NO_PROXY = (
 )
 NO_CERTIFICATES = (
     "The certificates of this machine cannot be read: {error}. "
-    "Where they are, SSL_CERT_FILE and SSL_CERT_DIR say; see that what these name is there, or unset them."
+    "Check that SSL_CERT_FILE and SSL_CERT_DIR point to existing files, or unset them."
 )
 _FORM_SECONDS = 30.0
 _LONGEST_FORM = 1024 * 1024
@@ -70,7 +70,7 @@ def events(kept: dict[str, Any], url: str, headers: Mapping[str, str], body: Jso
                 _check_size(size)
                 yield event.data
     except (httpx2.UnsupportedProtocol, httpx2.InvalidURL) as error:
-        raise ProviderError(f"The address of the provider is none: {url} ({error}).") from error
+        raise ProviderError(f"Invalid provider URL: {url} ({error}).") from error
     except httpx2.SSEError as error:
         raise ProviderError(f"The provider at {url} sent no stream of events: {error}") from error
     except httpx2.TransportError as error:
@@ -228,14 +228,14 @@ def _reason(error: httpx2.TransportError) -> str:
 def post_form(url: str, fields: Mapping[str, str]) -> tuple[int, Json]:
     """Return the status, and the JSON object of the answer, empty where it has none.
 
-    Raises TransientError where the server cannot be reached, ProviderError for an address that is none, and
+    Raises TransientError where the server cannot be reached, ProviderError for an invalid URL, and
     what `http.client` raises.
     """
     try:
         with new_client(url, httpx2.Timeout(_FORM_SECONDS)) as client:
             response = client.post(url, data=dict(fields), headers={"accept": "application/json"})
     except (httpx2.UnsupportedProtocol, httpx2.InvalidURL) as error:
-        raise ProviderError(f"The address of the authorization server is none: {url}.") from error
+        raise ProviderError(f"Invalid URL of the authorization server: {url}") from error
     except httpx2.TransportError as error:
         why = str(error) or type(error).__name__
         raise TransientError(f"The authorization server at {url} cannot be reached: {why}") from error

@@ -156,7 +156,7 @@ def test_a_session_that_a_tool_deletes_ends_the_turn_and_not_the_conversation(
         args=("--approve", "auto"),
     ) as (someone, server):
         someone.types("go\r")
-        someone.has_on_screen("What stands in it is whole")
+        someone.has_on_screen("The session is intact")
         someone.has_on_screen("Ctrl-C: stop", gone=True)
         someone.types("/help\r")
         someone.has_on_screen("Tab completes")

@@ -10,7 +10,7 @@ from harness_lib.records.task import Task
 
 
 class Given(NamedTuple):
-    """A field that a person may give: where it stands in a task, what it holds, and how it is typed."""
+    """A field that a person may give: its path in a task, what it holds, and how it is typed."""
 
     path: str
     kind: Kind

@@ -407,5 +407,5 @@ class Task(NamedTuple):
 
     @property
     def is_done(self) -> bool:
-        """Whether the task is completed, and nobody else than harness says so."""
+        """Whether the task is completed and harness itself has recorded that."""
         return self.status == "completed" and not self.unproven

@@ -141,6 +141,11 @@ class State(NamedTuple):
     extra: Extra = NO_EXTRA
 
     @property
+    def is_legacy(self) -> bool:
+        """Whether only agents of the legacy protocol have worked on it: it never had a session of harness."""
+        return self.sessions is None
+
+    @property
     def concurrent(self) -> bool:
         """Whether many workers share this list."""
         return self.session_config.concurrency_mode == "concurrent"

@@ -54,7 +54,7 @@ class Examined(NamedTuple):
     """What is wrong with a list, the nearest to its top first; what can be asked of it, if it can be read.
 
     `is_lost`: it is missing, no JSON or without tasks, the cases that a repair can mend. `is_only_unproven`:
-    all that is wrong is that somebody else says of tasks that they are completed.
+    the only problem is that an external edit says of tasks that they are completed.
     """
 
     problems: tuple[Problem, ...]
@@ -147,7 +147,7 @@ class Questions(Protocol):
         """Return the task that `worker` has in progress under this very name."""
 
     def in_progress(self) -> tuple[Task, ...]:
-        """Return the tasks that somebody has in progress."""
+        """Return the tasks in progress."""
 
     def expired(self) -> tuple[Task, ...]:
         """Return the tasks in progress whose lease had ended by `now`."""
@@ -156,9 +156,9 @@ class Questions(Protocol):
         """Return the tasks that a person must act on before anybody takes them."""
 
     def unproven(self) -> tuple[Task, ...]:
-        """Return the tasks of which only somebody else's write says that they are completed.
+        """Return the tasks that only an external edit says are completed.
 
-        Those under a claim of ours are among them; what can be proven now is `provable`.
+        Those that harness has claimed are among them; `provable` are those whose check can run now.
         """
 
     def provable(self) -> tuple[Task, ...]:
@@ -206,7 +206,7 @@ class Questions(Protocol):
 
     @property
     def has_had_sessions(self) -> bool:
-        """Whether harness has kept sessions of this list; not if it was only worked on by the prose."""
+        """Whether this list ever had a session of harness; not if only the legacy protocol was followed."""
 
     def sessions(self) -> tuple[Session, ...]:
         """Return the open sessions."""
@@ -280,7 +280,7 @@ class Tx(Questions, Protocol):
         """Note that a session has begun or ended now."""
 
     def hold_session(self, pid: int | None) -> None:
-        """Keep agents that follow the prose out for `pid`, the owner of an exclusive session, from now on."""
+        """Lock agents of the legacy protocol out for `pid`, the owner of an exclusive session."""
 
     def drop_session(self, pid: int | None) -> None:
         """Do that no longer for `pid`, whose session ends."""
@@ -358,15 +358,15 @@ class Store(Protocol):
 
     @property
     def list_file(self) -> Path:
-        """Where a person finds the list, to be named to them; nobody else opens it."""
+        """The file of the list, to be named to a person; only the store opens it."""
 
     @property
     def backup_file(self) -> Path:
-        """Where a person finds the list as it was before the last change."""
+        """The file of the list as it was before the last change, to be named to a person."""
 
     @property
     def log_file(self) -> Path:
-        """Where a person finds the log."""
+        """The file of the log, to be named to a person."""
 
     def log_tail(self, lines: int = ...) -> list[str]:
         """Return the last `lines` lines of the log, of as much of it as is looked through."""

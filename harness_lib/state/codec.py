@@ -49,7 +49,7 @@ __all__ = [
     "task_texts",
 ]
 LISTED = 20
-# Characters of a path that are kept: nobody nests that deep, but a file can.
+# The most characters of a path that are shown: a file may nest deeper than any person would.
 DEEP = 1000
 
 
@@ -113,7 +113,7 @@ def _finite(digits: str) -> float:
 
 
 def is_emptied(document: object) -> bool:
-    """Return whether it is an object without `tasks`: what is left where somebody wrote over a list."""
+    """Return whether it is an object without `tasks`, as is left where a program has overwritten the list."""
     return type(document) is dict and "tasks" not in document
 
 
@@ -216,7 +216,7 @@ def decode_rendered(text: str, known: Mapping[str, Task]) -> tuple[State, list[s
 
 
 def decode_trusted(document: Mapping[str, Any]) -> State:
-    """Return the State of a document that `encode` made and nobody has touched since: nothing is checked.
+    """Return the State of a document that `encode` made and that is unchanged since, without checking it.
 
     Only for a file whose stat stamp proves that; anything else goes through `decode`.
     """

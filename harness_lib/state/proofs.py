@@ -1,8 +1,8 @@
 """Write a proof into each task whose check has passed, and find the tasks that were completed without one.
 
 Agents declare victory too early, and a list is a file that they can write. So `completed` is believed where
-the proof fits the task: this check, in this attempt, in this commit. It stands in the task, because a change
-of ours rewrites the whole file, whatever somebody else has written into it before.
+the proof fits the task: this check, in this attempt, in this commit. It is kept in the task, because harness
+rewrites the whole file with each change, also what was edited externally before.
 It is a plain checksum: it stops carelessness and laziness, not a program that means to forge it.
 Standard library only: hooks read the list with it.
 """
@@ -19,9 +19,9 @@ from harness_lib.task import State, Task
 def sealed(state: State, old: State) -> State:
     """Return `state`, which is about to be written in the place of `old`, with its completed tasks proven.
 
-    What was completed in a list of an older harness, or of the prose until its first session, is believed.
+    What an older harness, or the legacy protocol before the first session, has completed is believed.
     """
-    if state.sessions is None and not state.proofs:
+    if state.is_legacy and not state.proofs:
         return state
     tasks = list(state.tasks)
     for place in state.changed_since(old) if old.proofs else range(len(tasks)):
@@ -30,10 +30,10 @@ def sealed(state: State, old: State) -> State:
 
 
 def examined(state: State) -> State:
-    """Return `state`, which somebody else may have written, with the tasks marked that nothing proves.
+    """Return `state`, which may have been edited externally, with its unproven completed tasks marked.
 
-    A task that is still under a claim of ours stays in progress, whatever they say: its worker, or whoever
-    recovers it, has its check run.
+    A task that harness has claimed stays in progress, whatever was written: its worker, or whoever recovers
+    it, runs its check.
     """
     if not state.proofs:
         return state
@@ -41,7 +41,7 @@ def examined(state: State) -> State:
 
 
 def unproven(state: State) -> list[Task]:
-    """Return the tasks of which somebody else says that they are completed, those under a claim too."""
+    """Return the tasks that an external edit says are completed, claimed ones too."""
     return [task for task in state.tasks if task.unproven]
 
 
@@ -57,7 +57,7 @@ def _examined(task: Task) -> Task:
 
 
 def _is_under_our_claim(task: Task) -> bool:
-    """Return whether an attempt of ours goes on: one that is being rolled back does not."""
+    """Return whether an attempt of harness is under way; one that is being rolled back is not."""
     is_over = task.intent is not None and task.intent.action == "rollback"
     return task.gate is not None and task.claimed_by is not None and not is_over
 

@@ -107,7 +107,7 @@ def _last_failure(state: State) -> Failure | None:
     failed = [task for task in state.tasks if task.error_log and not task.is_done]
     if not failed:
         return None
-    # A failure without a time (made by the prose) counts as older than every one that has it.
+    # A failure without a time (of the legacy protocol) counts as older than every one with a time.
     last = max(failed, key=lambda task: task.failed_at or "")
     return {"id": last.id, "text": _short(last.error_log[-1])}
 

@@ -161,7 +161,7 @@ class Answers(Questions):
 
     @property
     def has_had_sessions(self) -> bool:
-        return self._state.sessions is not None
+        return not self._state.is_legacy
 
     def sessions(self) -> tuple[Session, ...]:
         return self._state.sessions or ()
@@ -176,14 +176,14 @@ class Answers(Questions):
         return stopping.sessions_spent(self._state)
 
     def _index(self) -> _Indexes:
-        # Of the whole process: who asks again and again has the same list, until somebody changes it.
+        # One for the whole process: questions between two changes are about the same list.
         if Answers._indexes is None or Answers._indexes.state is not self._state:
             Answers._indexes = _Indexes(self._state)
         return Answers._indexes
 
 
 class _Indexes:
-    """Where something stands in `state`, each made when it is first asked for."""
+    """The places of tasks in `state`, by id, title and commit; each index is made when it is first needed."""
 
     def __init__(self, state: State) -> None:
         self.state = state

@@ -30,8 +30,8 @@ CLOSED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST)
 class Loaded(NamedTuple):
     """A readable list, and how it was come by.
 
-    `data` and `stamp` are of the file as it lies there, None if it is missing; `ours`: nobody has touched it
-    since we wrote it; `source`: the name of what stands in for it, None if it is whole; `why`: what is wrong.
+    `data` and `stamp` are of the file as it is now, None if it is missing; `ours`: it is unchanged since
+    harness wrote it; `source`: the name of the copy in its place, None if it is whole; `why`: its problem.
     `document` is None, and `texts` has the text of each task, where it is `ours`.
     """
 
@@ -87,10 +87,10 @@ def find_instead(root: Root) -> Loaded:
 
 
 class _Memory:
-    """The last list of ours that this process has read or written.
+    """The last list written by harness that this process has read or written.
 
-    A verb reads the list several times, a worker for hours. Nobody decodes what this process has written, and
-    of what another one has changed only the tasks that are others.
+    A verb reads the list several times, a worker for hours. What this process has written is not decoded
+    again, and of what another process has written only the tasks that changed are.
     """
 
     def __init__(self) -> None:
@@ -173,7 +173,7 @@ def _good(root: Root) -> Iterator[tuple[str, object]]:
         # The copy in the git directory is made last: of two that say the same the first one is named.
         if document is not None and all(document != other for _, other in candidates):
             candidates.append((path, document))
-    # Who follows the prose writes .bak and no generations: then .bak is the newer one.
+    # The legacy protocol writes .bak and no generations: then .bak is the newer one.
     for path, document in sorted(candidates, key=lambda each: _moment(each[0]), reverse=True):
         inside = path.is_relative_to(root.path) and path != Path(copy or "")
         yield os.fspath(path.relative_to(root.path)) if inside else os.fspath(path), document
@@ -189,7 +189,7 @@ def _moment(path: Path) -> int:
 def spare(root: Root, data: bytes) -> Iterator[Path]:
     """Keep `data` in the git directory, where no `git clean` comes, and yield the file.
 
-    Where that is closed, there is none. Raises OSError.
+    If that directory is closed to us, there is none. Raises OSError.
     """
     place = find_root.spare(os.path.realpath(root.path))
     if place is None:
@@ -282,7 +282,7 @@ def _newest_first(root: Root) -> list[Path]:
 
 
 def _present(root: Root) -> Iterator[Path]:
-    # What is not named as ours is somebody's: never read, never removed.
+    # A file with another name belongs to the user: it is never read and never removed.
     for path in listing.matching(root.generations, "*.json"):
         if path.stem.isascii() and path.stem.isdigit() and len(path.stem) == _DIGITS:
             yield path

@@ -110,7 +110,7 @@ def _stands(root: Root, data: bytes) -> bool:
 
 def _summarize(root: Root, digest: Summary, size: int) -> Iterator[Stamp]:
     info = root.state.stat()
-    # Another size: somebody saved the list since; a stamp of their file would pass it off as ours.
+    # Another size: the list was edited externally since, and a stamp of that file would hide it.
     if info.st_size == size:
         digest["stamp"] = summary.stamp(info)
         summary.write(root, digest)

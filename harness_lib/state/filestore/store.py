@@ -1,7 +1,7 @@
 """The one door to harness-tasks.json.
 
-Reading takes no lock and never writes. Changing is a `with` block: inside it nobody else changes the list,
-neither we in another process nor who follows the prose; leaving it publishes, an error publishes nothing.
+Reading takes no lock and never writes. Changing is a `with` block: inside it no other process changes the
+list, neither of harness nor of the legacy protocol; leaving it publishes, an error publishes nothing.
 
     with store.transaction() as tx:
         tx.replace(transitions.claim(task, ...))
@@ -119,7 +119,7 @@ class Store(Upkeep):
             self._enter(stack)
             loaded = self._find()
             outer, warnings = self._keep_out(stack, loaded.state, deadline)
-            # Who follows the prose may have written between our look and its giving up the lock.
+            # An agent of the legacy protocol may have written after we read and before it gave up the lock.
             if load.stamp_now(self.root) != loaded.stamp:
                 loaded = self._find()
             loaded = self._settled(loaded, warnings)
@@ -194,7 +194,7 @@ class Store(Upkeep):
             raise
 
     def _settled(self, loaded: Loaded, warnings: list[str]) -> Loaded:
-        """Return `loaded` as a list that stands in its file and keeps the contract."""
+        """Return `loaded`, restored to its file if it was read from a copy; raise if it is invalid."""
         if loaded.source is not None:
             self._assert_untouched(loaded)
             warnings += publishing.restore(self.root, loaded, self._clock.now())
@@ -241,7 +241,7 @@ class Store(Upkeep):
 
 
 def _tell_unproven(tx: Tx, state: State) -> None:
-    """Say once, to whoever changes the list and in the log, what somebody else's write does not prove."""
+    """Warn once, and in the log, of tasks that an external edit says are completed."""
     for task in proofs.unproven(state):
         tx.warnings.append(f"{task.id}: {selection.UNPROVEN}; only its check can prove it.")
         tx.lines.append(
@@ -250,7 +250,7 @@ def _tell_unproven(tx: Tx, state: State) -> None:
 
 
 class OuterLock:
-    """The directory of one state root; `carrier` is the pid it stands for after `leave`, None for nobody.
+    """The lock directory of one state root; `carrier` is the pid that owns it after `leave`, if any.
 
     `caller` tells the process for which a session of the caller's would stand.
     """
@@ -263,7 +263,7 @@ class OuterLock:
         self._grip: Grip = "foreign"
 
     def enter(self, deadline: float) -> list[str]:
-        """Keep out who follows the prose, waiting until the monotonic moment `deadline`; return warnings.
+        """Lock agents of the legacy protocol out; wait until the monotonic `deadline`; return warnings.
 
         Raises HeldError when it has passed.
         """
@@ -277,7 +277,7 @@ class OuterLock:
 
         It is the caller itself, or we have handed it the directory for a session that the list knows no more.
         """
-        return holder.pid == self._caller() or (holder.handed and self._state.sessions is not None)
+        return holder.pid == self._caller() or (holder.handed and not self._state.is_legacy)
 
     def leave(self) -> list[str]:
         """Hand the directory to `carrier`, or free it if there is none; return warnings."""

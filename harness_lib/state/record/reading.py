@@ -112,7 +112,7 @@ def _version(value: Any, path: str, problems: Problems) -> Any:
 
 @cache
 def trusted(record: Record) -> Callable[[Mapping[str, Any]], Any]:
-    """Return what makes a `record` of an object that we wrote and nobody has touched since, unchecked."""
+    """Return what makes a `record` of an object that `written` made, without checking it."""
     table = columns(record)
     known = frozenset(column.name for column in table)
     parts = [(column.name, part) for column in table if (part := _part(column)) is not None]
@@ -234,7 +234,7 @@ def integer(least: int, most: int = LARGEST) -> Reader:
 
 
 def amount(value: Any, path: str, problems: Problems) -> Any:
-    """Read a number that is none less than 0; `true` and "3" are none."""
+    """Read a number from 0; `true` and "3" are not numbers."""
     if type(value) not in (int, float):
         problems.append(Problem(path, f"is {show(value)}, must be a number"))
     elif not 0 <= value <= LARGEST:

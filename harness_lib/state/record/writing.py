@@ -32,12 +32,12 @@ def encode_shell(state: State) -> dict[str, Any]:
 
 
 def encode_sessions(state: State) -> list[dict[str, Any]] | None:
-    """Return the open sessions as they stand in the document; None for a list that the prose made."""
+    """Return the open sessions as in the document; None for a list of the legacy protocol."""
     return None if state.sessions is None else [written(session) for session in state.sessions]
 
 
 def encode_task(task: Task) -> dict[str, Any]:
-    """Return `task` as it stands in the list's document."""
+    """Return `task` as in the list's document."""
     return written(task)
 
 
@@ -108,7 +108,7 @@ def render(state: State, texts: Sequence[str] | None = None) -> str:
 
 def cut(text: str) -> tuple[str, list[str]]:
     """Return what `render` made in two parts: the document without its tasks, and the text of each task."""
-    # A text of ours holds no raw line break inside a string, so these marks stand only around tasks.
+    # What `render` writes has no raw line break inside a string, so these marks are only around tasks.
     before, opening, rest = text.partition(_OPENING)
     if not opening:
         return text, []

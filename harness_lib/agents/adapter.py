@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 if TYPE_CHECKING:  # every hook and verb loads this
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from datetime import datetime
 
 Scope = Literal["user", "project"]
@@ -108,6 +108,14 @@ class Launch(NamedTuple):
 
     def _is_free(self, flag: str) -> bool:
         return bool(flag) and not any(word.split("=")[0] == flag for word in self.argv)
+
+
+def arguments(
+    usual: tuple[str, ...], flags: Collection[str], model: str | None, extra: Sequence[str]
+) -> tuple[str, ...]:
+    """Return `usual` unless the user passes one of `flags`, then the model and the user's own arguments."""
+    chosen = any(word.partition("=")[0] in flags for word in extra)
+    return (*(() if chosen else usual), *(("--model", model) if model else ()), *extra)
 
 
 class Trouble(NamedTuple):

@@ -82,11 +82,10 @@ class Claude:
 
     def launch(self, brief: str, *, model: str | None = None, extra: Sequence[str] = ()) -> adapter.Launch:
         """Return how it is started. As root it wants IS_SANDBOX=1, which only a user can set."""
-        chosen = any(word.partition("=")[0] in _PERMISSIONS for word in extra)
-        allowed = () if chosen else ("--dangerously-skip-permissions",)
-        argv = ("claude", "-p", "--output-format", "stream-json", "--verbose", *allowed)
+        argv = ("claude", "-p", "--output-format", "stream-json", "--verbose")
+        usual = ("--dangerously-skip-permissions",)
         return adapter.Launch(
-            (*argv, *(("--model", model) if model else ()), *extra),
+            (*argv, *adapter.arguments(usual, _PERMISSIONS, model, extra)),
             stdin=brief,
             # By itself it ends its background agents after ten minutes; the limits of the run are enough.
             env={"CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS": "0"},

@@ -70,11 +70,8 @@ class Codex:
 
     def launch(self, brief: str, *, model: str | None = None, extra: Sequence[str] = ()) -> adapter.Launch:
         """Return how it is started."""
-        chosen = any(word.partition("=")[0] in _SANDBOX for word in extra)
-        sandbox = () if chosen else ("--sandbox", "workspace-write")
-        named = ("--model", model) if model else ()
-        argv = ("codex", "exec", "--json", "--skip-git-repo-check", *sandbox, *named, *extra, "-")
-        return adapter.Launch(argv, stdin=brief)
+        passed = adapter.arguments(("--sandbox", "workspace-write"), _SANDBOX, model, extra)
+        return adapter.Launch(("codex", "exec", "--json", "--skip-git-repo-check", *passed, "-"), stdin=brief)
 
     def read(self, report: adapter.Report, line: str, now: datetime) -> adapter.Report:
         """Return `report` with what `line` adds to it."""

@@ -63,11 +63,9 @@ class Copilot:
 
     def launch(self, brief: str, *, model: str | None = None, extra: Sequence[str] = ()) -> adapter.Launch:
         """Return how it is started; files outside of the work tree stay closed to it."""
-        chosen = any(word.partition("=")[0] in _ALLOWED for word in extra)
-        allowed = () if chosen else ("--allow-all-tools",)
-        argv = ("copilot", "--output-format", "json", *allowed, "--no-ask-user", "--no-color")
-        typed = (*argv, *(("--model", model) if model else ()), *extra)
-        return adapter.Launch(typed, stdin=brief, usage_flag="--usage-output-file")
+        argv = ("copilot", "--output-format", "json", "--no-ask-user", "--no-color")
+        passed = adapter.arguments(("--allow-all-tools",), _ALLOWED, model, extra)
+        return adapter.Launch((*argv, *passed), stdin=brief, usage_flag="--usage-output-file")
 
     def read(self, report: adapter.Report, line: str, now: datetime) -> adapter.Report:
         """Return `report` with what `line` adds to it."""

@@ -61,13 +61,9 @@ class Gemini:
 
     def launch(self, brief: str, *, model: str | None = None, extra: Sequence[str] = ()) -> adapter.Launch:
         """Return how it is started; in a folder that it does not trust it asks before each step."""
-        chosen = any(word.partition("=")[0] in _APPROVAL for word in extra)
-        approval = () if chosen else ("--approval-mode", "yolo")
-        argv = ("gemini", "--output-format", "stream-json", *approval)
-        named = ("--model", model) if model else ()
-        return adapter.Launch(
-            (*argv, *named, *extra), stdin=brief, env={"GEMINI_CLI_TRUST_WORKSPACE": "true"}
-        )
+        passed = adapter.arguments(("--approval-mode", "yolo"), _APPROVAL, model, extra)
+        argv = ("gemini", "--output-format", "stream-json", *passed)
+        return adapter.Launch(argv, stdin=brief, env={"GEMINI_CLI_TRUST_WORKSPACE": "true"})
 
     def read(self, report: adapter.Report, line: str, now: datetime) -> adapter.Report:
         """Return `report` with what `line` adds to it."""

@@ -32,10 +32,9 @@ class Hs:
 
     def launch(self, brief: str, *, model: str | None = None, extra: Sequence[str] = ()) -> adapter.Launch:
         """Return how it is started."""
-        chosen = any(word.partition("=")[0] == "--approve" for word in extra)
-        # Nobody is there to be asked, whatever a setting says.
-        allowed = () if chosen else ("--approve", "auto")
-        argv = ("hs", "-p", "--json", *allowed, *(("--model", model) if model else ()), *extra)
+        # No user can be asked, whatever a setting says.
+        passed = adapter.arguments(("--approve", "auto"), ("--approve",), model, extra)
+        argv = ("hs", "-p", "--json", *passed)
         # What tools print is among the events; on standard error it could be taken for an event itself.
         return adapter.Launch(argv, stdin=brief, env={"HARNESS_LOG": "/dev/null"}, cost_flag="--max-cost")
 

@@ -40,7 +40,7 @@ class OpenCode:
     def launch(self, brief: str, *, model: str | None = None, extra: Sequence[str] = ()) -> adapter.Launch:
         """Return how it is started; `model` is spelled `provider/model`."""
         argv = ("opencode", "run", "--format", "json", "--auto", "--print-logs", "--log-level", "ERROR")
-        return adapter.Launch((*argv, *(("--model", model) if model else ()), *extra), stdin=brief)
+        return adapter.Launch((*argv, *adapter.arguments((), (), model, extra)), stdin=brief)
 
     def read(self, report: adapter.Report, line: str, now: datetime) -> adapter.Report:
         """Return `report` with what `line` adds to it."""

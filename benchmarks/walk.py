@@ -100,7 +100,12 @@ def stop(place: Path) -> list[tuple[str, str, int]]:
     from benchmarks.projects import AGENT  # noqa: PLC0415
 
     with _project(place) as project:
-        payload = {"session_id": AGENT, "cwd": str(project), "hook_event_name": "Stop"}
+        payload = {
+            "session_id": AGENT,
+            "cwd": str(project),
+            "hook_event_name": "Stop",
+            "permission_mode": "default",
+        }
         return walk([str(CHECKOUT / "hooks" / "harness-stop.py")], project, json.dumps(payload).encode())
 
 

@@ -1,5 +1,7 @@
 """The task list as a whole, its sessions and its settings: each field once, as in `records/task.py`."""
 
+from itertools import compress, count
+from operator import is_not
 from typing import Annotated, Literal, NamedTuple, get_args
 
 from harness_lib.records.attempt import NO_EXTRA, Extra
@@ -156,5 +158,7 @@ class State(NamedTuple):
 
     def changed_since(self, old: "State") -> list[int]:
         """Return the places of the tasks that `old` has not, or others in their place."""
+        if len(self.tasks) == len(old.tasks):
+            return list(compress(count(), map(is_not, self.tasks, old.tasks)))
         known = set(map(id, old.tasks))
         return [place for place, task in enumerate(self.tasks) if id(task) not in known]

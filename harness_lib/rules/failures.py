@@ -162,7 +162,7 @@ def _cyclic(state: State) -> dict[str, str]:
 
 def _blocked(state: State, doomed: Iterable[str]) -> dict[str, str]:
     """Return why each task is blocked that waits for a `doomed` one or for one that has failed for good."""
-    queue = deque([task.id for task in state.tasks if is_permanent(task)])
+    queue = deque([task.id for task in state.tasks if task.status == "failed" and is_permanent(task)])
     queue.extend(doomed)
     if not queue:
         return {}

@@ -103,7 +103,14 @@ def render(state: State, texts: Sequence[str] | None = None) -> str:
     """Return `state` as the text of the file; `texts` are those of its tasks, where they are known."""
     texts = task_texts(state.tasks) if texts is None else texts
     shell = _object(encode_shell(state), "  ") + "\n"
-    return shell.replace(_NONE, _OPENING + _BETWEEN.join(texts) + _CLOSING, 1) if texts else shell
+    if not texts:
+        return shell
+    # Joined once: a list of thousands of tasks has megabytes.
+    before, _, after = shell.partition(_NONE)
+    parts = list(texts)
+    parts[0] = before + _OPENING + parts[0]
+    parts[-1] += _CLOSING + after
+    return _BETWEEN.join(parts)
 
 
 def cut(text: str) -> tuple[str, list[str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness_lib.attempts import complete, evaluate, outcome, requeue, restore_handback
+from harness_lib.attempts import complete, evaluate, outcome, requeue
 from harness_lib.core.context import Context
 from harness_lib.task import Session, Task
 
@@ -13,7 +13,7 @@ def finish(ctx: Context, session: Session, task: Task) -> outcome.Ended:
     What stands against it hands the work back to an agent, at no cost.
     Raises what `evaluate.judge` and `complete.complete` raise.
     """
-    restore_handback.apply(ctx, task)
+    requeue.apply(ctx, task)
     evaluation = evaluate.judge(ctx, ctx.store.ask(), task)
     if not evaluation.checked.passed:
         return requeue.because_of_check(ctx, session, task, evaluation.head, evaluation.checked)

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import NamedTuple
 
 from harness_lib import typed
-from harness_lib.attempts import (
-    check_inputs,
-    conversions,
-    gate_copy,
-    judge_files,
-    lost_branch,
-    rescue_refs,
-    under_way,
-)
+from harness_lib.attempts import check, check_inputs, contents, rescue_refs, target_branch, under_way
 from harness_lib.checks import fingerprint
 from harness_lib.core import git_access, rights
 from harness_lib.core.context import Context
 from harness_lib.errors import RefusedError
 from harness_lib.rules import gates, judges
 from harness_lib.state.api import Questions
+from harness_lib.system.files import atomic
 from harness_lib.system.git import locks, snapshot, status, trees
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Gate, Task
@@ -29,8 +23,8 @@ from harness_lib.text import escape, some
 # Untracked files up to these sizes are kept by content; larger ones are remembered by name alone.
 LIMIT_EACH_BYTES = 10 * 1024 * 1024
 LIMIT_TOTAL_BYTES = 100 * 1024 * 1024
-
 NAMED = 5
+DIRECTORY = "gates"
 
 
 class Baseline(NamedTuple):
@@ -58,7 +52,7 @@ def survey(ctx: Context) -> Baseline:
     git_access.require(ctx, git)
     base = git.head()
     if base is None:
-        raise lost_branch.error(git, git.branch())
+        raise target_branch.error(git, git.branch())
     under_way.require_none(git, "harness claim")
     changes = status.changes(git, ctx.keep_out)
     if changes.tracked:
@@ -68,7 +62,7 @@ def survey(ctx: Context) -> Baseline:
             _hint(ctx, git, changes.tracked),
         )
     before, unprotected = keep_untracked(ctx, base, changes.untracked)
-    return Baseline(base, git.branch(), before, unprotected, ctx.target, conversions.recorded(git))
+    return Baseline(base, git.branch(), before, unprotected, ctx.target, contents.recorded(git))
 
 
 def _hint(ctx: Context, git: Git, changed: tuple[str, ...]) -> str:
@@ -122,7 +116,7 @@ def gate_for(ctx: Context, task: Task, surveyed: Baseline) -> Gate:
     """Return what the attempt at `task` may not weaken."""
     return plain_gate(task, surveyed)._replace(
         protected=protected_tree(ctx, task),
-        judges=judge_files.tree(ctx, task),
+        judges=check_inputs.tree(ctx, task),
         programs=check_inputs.programs(ctx, task, surveyed.base),
     )
 
@@ -143,7 +137,7 @@ def regate(ctx: Context, task: Task) -> Task:
         command=fingerprint(task),
         cwd=task.validation.cwd,
         protected=protected_tree(ctx, task),
-        judges=judge_files.tree(ctx, task),
+        judges=check_inputs.tree(ctx, task),
         programs=check_inputs.programs(ctx, task, task.started_at_commit or "HEAD"),
     )
     return task._replace(gate=gate)
@@ -158,7 +152,7 @@ def touched(ctx: Context, task: Task) -> tuple[str, ...]:
     protected = protected_tree(ctx, task)
     at_claim = task._replace(validation=task.validation._replace(cwd=task.gate.cwd))
     fields = gates.changed(task.gate, fingerprint(at_claim), task.validation.cwd, protected)
-    if not fields and gate_copy.differs(ctx, task):
+    if not fields and differs(ctx, task):
         return ("gate",)
     if "protected" not in fields or task.gate.protected is None or protected is None:
         return fields
@@ -191,3 +185,31 @@ def _are(paths: tuple[str, ...]) -> str:
     if len(paths) == 1:
         return f"{shown} is"
     return f"{shown} are" if len(paths) <= NAMED else f"{shown} files are"
+
+
+def keep(ctx: Context, task: Task) -> None:
+    """Keep the gate of `task`, whose attempt begins, or whose check a person has changed."""
+    place = ctx.root.private / DIRECTORY / check.safe_name(task.id)
+    atomic.write(place, json.dumps(_essence(task)).encode(), durable=False, make=True)
+
+
+def differs(ctx: Context, task: Task) -> bool:
+    """Return whether the list has another gate for this attempt than the one that was kept."""
+    try:
+        kept = json.loads((ctx.root.private / DIRECTORY / check.safe_name(task.id)).read_bytes())
+    except (OSError, ValueError):
+        return False
+    present = _essence(task)
+    same_attempt = isinstance(kept, dict) and kept.get("attempt") == present["attempt"]
+    return same_attempt and kept != present
+
+
+def _essence(task: Task) -> dict[str, object]:
+    gate = task.gate
+    fields = [gate.command, gate.cwd, gate.protected, gate.judges] if gate else None
+    if fields and gate and gate.conversion:
+        # Claims of an older harness have none.
+        fields.append(gate.conversion)
+    if fields and gate and gate.programs:
+        fields.append("\n".join(gate.programs))
+    return {"attempt": [task.started_at_commit, task.attempts], "gate": fields}

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from harness_lib import typed
-from harness_lib.attempts import baseline, gate_copy, judge_files, red_first, side_effects
+from harness_lib.attempts import baseline, check_inputs, precheck, side_effects
 from harness_lib.attempts.baseline import Baseline
 from harness_lib.core import dependencies, halts, held_out, marker, ownership, quoting, sessions
 from harness_lib.core.context import Context
@@ -56,7 +56,7 @@ def take(ctx: Context, session: Session, task_id: str | None = None) -> Taken:
     if taken.task is None:
         return taken
     with halts.halting_on_error(ctx, session, taken.task.id):
-        return taken._replace(task=red_first.prove(ctx, taken.task))
+        return taken._replace(task=precheck.prove(ctx, taken.task))
 
 
 def _claim(ctx: Context, task_id: str | None, chosen: Task, surveyed: Baseline, gate: Gate) -> Taken:
@@ -91,7 +91,7 @@ def _record(tx: Tx, ctx: Context, session: Session, task: Task, surveyed: Baseli
         lease_seconds=ctx.lease_seconds if tx.concurrent else None,
     )
     # Before the list says so: a claim without its copy would be compared with that of an earlier one.
-    gate_copy.keep(ctx, claimed)
+    baseline.keep(ctx, claimed)
     tx.replace(claimed)
     sessions.update(tx, session._replace(halt=None, halt_kind=None))
     tx.log("Starting", f"{task.title} (base={surveyed.base[:12]})", session=session.number, task=task.id)
@@ -154,7 +154,7 @@ def _nothing(tx: Tx, ctx: Context, session: Session) -> Taken:
 def _cheap_gate(task: Task, surveyed: Baseline) -> Gate | None:
     """Return the gate of a task chosen under the lock, if it needs no git: no git runs under the lock."""
     asks = task.validation
-    if asks.protect or task.depends_on or asks.red_first or judge_files.is_judged_by_files(task):
+    if asks.protect or task.depends_on or asks.red_first or check_inputs.is_judged_by_files(task):
         return None
     return baseline.plain_gate(task, surveyed)
 

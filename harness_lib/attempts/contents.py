@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import os
 import posixpath
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from harness_lib import typed
+from harness_lib.attempts import rescue_refs
 from harness_lib.core import quoting
 from harness_lib.core.context import Context
+from harness_lib.errors import RefusedError
 from harness_lib.rules import names_of_secrets
 from harness_lib.system.files import nofollow
-from harness_lib.system.git import history, ignoring, trees
+from harness_lib.system.git import history, ignoring, locks, raw_files, trees
 from harness_lib.system.git.calls import covers
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Task
@@ -23,8 +27,9 @@ MOST_BYTES = 1_000_000
 TARGET_LENGTH = 200
 NAMED = 5
 EXECUTABLE, FILES = "100755", ("100644", "100755")
-
 Changes = Mapping[str, tuple[trees.Entry | None, trees.Entry | None]]
+MEGABYTE = 1_000_000
+FILES = ("100644", "100755")
 
 
 class Contents(NamedTuple):
@@ -110,3 +115,77 @@ def _standing(path: Path) -> bytes:
         return nofollow.read(path, MOST_BYTES)
     except OSError:
         return b""
+
+
+def refuse(ctx: Context, task: Task, tree: str, most: float) -> None:
+    """Raise RefusedError if `tree` brings a file of more than `most` megabytes; 0 is no limit."""
+    git, base = ctx.git, task.started_at_commit
+    if not most or base is None or not git.exists(base):
+        return
+    if git.tree_of(base) == tree:
+        return
+    new = {
+        path: entry[1]
+        for path, (_, entry) in trees.changed(git, base, tree).items()
+        if entry is not None and entry[0] != trees.GITLINK
+    }
+    sizes = trees.sizes(git, new.values())
+    large = [(path, sizes[oid] / MEGABYTE) for path, oid in new.items() if sizes[oid] > most * MEGABYTE]
+    if not large:
+        return
+    shown = some([f"{path} ({size:.1f} MB)" for path, size in large], NAMED)
+    raise RefusedError(
+        f"The check passed, but the work has files of more than {most:g} MB: {shown}. Should they be "
+        f"committed? Then type: {typed.harness('retry', task.id)}, and harness run with a larger --max-file; "
+        "if not, say so in the task's description (harness edit) before you retry it.",
+    )
+
+
+class Converted(NamedTuple):
+    """What an attempt has changed of git's `settings`, and the `files` that they let git commit otherwise.
+
+    `ref` keeps these files as they would be committed without that change.
+    """
+
+    settings: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    ref: str = ""
+
+
+def recorded(git: Git) -> str:
+    """Return the settings that convert files, as a claim records them."""
+    return json.dumps(raw_files.conversion_settings(git), sort_keys=True)
+
+
+def find(ctx: Context, task: Task, tree: str) -> Converted:
+    """Compare `tree`, just captured from the work tree, with the files under the settings of the claim."""
+    git, then = ctx.git, task.gate.conversion if task.gate else None
+    if then is None:
+        return Converted()
+    wanted = json.loads(then)
+    settings = tuple(raw_files.changed_settings(wanted, raw_files.conversion_settings(git)))
+    if not settings:
+        return Converted()
+    # All files: a filter can also hide that one was changed.
+    entries = {
+        path: entry
+        for path, entry in trees.entries(git, tree).items()
+        if entry[0] in FILES and raw_files.mode(git.top, path) in FILES
+    }
+    if any("=" in key for key in settings):
+        # Such a one cannot be tried as it was, and nobody has one for a good reason.
+        return Converted(settings, settings)
+    unconverted = raw_files.hashed_by(git, list(entries), wanted, settings)
+    edits = {path: (entries[path][0], oid) for path, oid in unconverted.items() if oid != entries[path][1]}
+    return Converted(settings, tuple(sorted(edits)), _kept(ctx, task, tree, edits) if edits else "")
+
+
+def _kept(ctx: Context, task: Task, tree: str, edits: dict[str, trees.Entry]) -> str:
+    """Keep `tree` with `edits`, and return the ref."""
+    git = ctx.git
+    with locks.hold(git):
+        head, ref = git.head(), rescue_refs.free_ref(git, task, suffix="-unconverted")
+        message = f"harness: files of {task.id} as its attempt left them\n"
+        content = trees.edited(git, tree, edits)
+        git.set_ref(ref, trees.commit(git, content, [head] if head else [], message))
+    return ref

@@ -15,12 +15,11 @@ from harness_lib.attempts import (
     check_inputs,
     commit,
     committed,
-    conversions,
+    contents,
     held_out_check,
-    judge_files,
     leased_check,
-    merge_blockers,
     outcome,
+    pending_merges,
     rescue_refs,
     under_way,
 )
@@ -56,7 +55,7 @@ class Evaluation(NamedTuple):
     tree: str = ""
     head: str = ""
     halt: Halt | None = None
-    against: merge_blockers.Blockers = merge_blockers.Blockers()
+    against: pending_merges.Blockers = pending_merges.Blockers()
     touched: tuple[str, ...] = ()
     settings: tuple[str, ...] = ()
     said: tuple[str, ...] = ()
@@ -76,7 +75,7 @@ def judge(ctx: Context, questions: Questions, task: Task, *, suffix: str = "") -
     """
     trust_policy.require(ctx, questions)
     under_way.require_none_of_a_person(ctx.git, task)
-    files = judge_files.touched(ctx, task)
+    files = check_inputs.touched(ctx, task)
     touched = (*baseline.touched(ctx, task), *files.forbidden)
     _note(ctx, task, (*files.forbidden, *files.others))
     if touched:
@@ -88,10 +87,10 @@ def judge(ctx: Context, questions: Questions, task: Task, *, suffix: str = "") -
     head = ctx.git.head()
     tree = snapshot.capture(ctx.git, ctx.keep_out)
     clones.hold_on(ctx.git, tree)
-    converted = conversions.find(ctx, task, tree)
+    converted = contents.find(ctx, task, tree)
     if converted.files:
         return _converted(ctx, task, converted)
-    against = merge_blockers.find(ctx, task, tree)
+    against = pending_merges.find(ctx, task, tree)
     ctx.busy(f"checking {task.id} …")
     checked = leased_check.run(ctx, task, suffix=suffix)
     if not checked.passed:
@@ -150,7 +149,7 @@ def _off_its_base(ctx: Context, task: Task, base: str) -> Evaluation:
     return Evaluation(Checked("TEST_FAIL", message, "", ctx.store.log_file))
 
 
-def _converted(ctx: Context, task: Task, converted: conversions.Converted) -> Evaluation:
+def _converted(ctx: Context, task: Task, converted: contents.Converted) -> Evaluation:
     settings, files = (some([repr(name) for name in names], NAMED) for names in converted[:2])
     message = (
         f"The commit would not hold what the check sees: {files}. "

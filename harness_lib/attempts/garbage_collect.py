@@ -7,19 +7,30 @@ untracked files for an attempt that never began or has ended, and notes about an
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
-from harness_lib.attempts import baseline, rescue_refs
+from harness_lib.attempts import baseline, check, rescue_refs
+from harness_lib.attempts.rescue_refs import RESCUE_REFS
+from harness_lib.core import rights
 from harness_lib.core.context import Context
 from harness_lib.errors import HarnessError
-from harness_lib.system.files import atomic
-from harness_lib.system.git import locks
+from harness_lib.rules import stats
+from harness_lib.rules.stats import Old
+from harness_lib.system.files import atomic, listing
+from harness_lib.system.git import locks, rescue_apply
+from harness_lib.system.git.rescue_apply import Rescue
 from harness_lib.system.locks.mkdir_lock import SeedLock
 from harness_lib.system.place import session_notes
 
 # An agent may be left alone over a long week-end and be held no longer than before.
 NOTES_SECONDS = 7 * 24 * 3600.0
+MEGABYTE = 1024 * 1024
+# Of logs: how old they get, and how many megabytes there are in all.
+DAYS = 30.0
+MEGABYTES = 500
 
 
 def sweep(ctx: Context) -> tuple[str, ...]:
@@ -61,3 +72,47 @@ def _old_copies(ctx: Context) -> Iterator[tuple[str, str]]:
         ref, oid, written, subject = line.split(" ", 3)
         if int(written) < limit and subject == baseline.before_subject(ctx.root.path):
             yield ref, oid
+
+
+def by_itself(ctx: Context) -> str | None:
+    """Take the logs that nobody needs any more, at the end of a run; tell how many, in a sentence.
+
+    Rescued work is never taken by itself.
+    """
+    taken = stats.outdated(logs(ctx), ctx.clock.now().timestamp(), DAYS, MEGABYTES * MEGABYTE)
+    remove(ctx, taken, [])
+    size = sum(each.size for each in taken) / MEGABYTE
+    old = f"older than {DAYS:g} days, or the oldest beyond {MEGABYTES} MB in all"
+    return f"{len(taken)} logs of {size:.1f} MB were taken away: {old}" if taken else None
+
+
+def logs(ctx: Context) -> Iterator[Old]:
+    """Yield every log but those of tasks that somebody works on."""
+    questions = ctx.store.ask()
+    busy = {check.safe_name(task.id) for task in questions.in_progress()}
+    for path in listing.below(ctx.root.logs, "*"):
+        name = path.relative_to(ctx.root.logs)
+        # `.harness/` may be deleted at any time.
+        with suppress(FileNotFoundError):
+            info = path.lstat()
+            if stat.S_ISREG(info.st_mode) and name.parts[0] not in busy:
+                yield Old(str(name), info.st_mtime, info.st_size)
+
+
+def rescues(ctx: Context, now: float, days: float) -> list[Rescue]:
+    """Return the rescued work that is older than `days` at `now`, in seconds since the epoch."""
+    rescued = rescue_apply.listed(ctx.git, RESCUE_REFS)
+    return [each for each in rescued if now - each.at > days * stats.SECONDS_PER_DAY]
+
+
+def remove(ctx: Context, logs: tuple[Old, ...], works: list[Rescue]) -> None:
+    """Remove these logs and these refs; what the refs named is written to our log first."""
+    if works:
+        # The names bring the work back, so they are on record before the refs go.
+        with rights.change(ctx) as tx:
+            for each in works:
+                rights.log(tx, ctx, f"dropped {each.ref} {each.oid}")
+    for each in works:
+        ctx.git.delete_ref(each.ref, each.oid)
+    for log in logs:
+        atomic.remove(Path(ctx.root.logs, log.name))

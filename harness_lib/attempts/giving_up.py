@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from harness_lib import typed
-from harness_lib.attempts import outcome, quarantine, rescue_refs, worktree_slots
+from harness_lib.attempts import outcome, rescue_refs, worktree_slots
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, HarnessError
 from harness_lib.rules import transitions
@@ -66,5 +66,5 @@ def _keep(ctx: Context, task: Task) -> str:
         return f"Its work is kept: {rescue_refs.show_command(rescue_refs.rescue_only(view, task))}"
     except (EnvSetupError, HarnessError, OSError):
         # Not even that: then the whole directory is kept.
-        aside = quarantine.whole(ctx, place, None)
+        aside = rescue_refs.whole(ctx, place, None)
         return f"Its work tree is kept in {aside}." if aside else ""

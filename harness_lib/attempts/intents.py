@@ -6,7 +6,7 @@ from harness_lib.attempts import commit, merge_queue, outcome, rescue_refs, roll
 from harness_lib.core import trust_policy
 from harness_lib.core.context import Context
 from harness_lib.errors import ConfigError
-from harness_lib.rules import intents, transitions
+from harness_lib.rules import recovery, transitions
 from harness_lib.system.git import locks
 from harness_lib.task import Session, Task
 
@@ -37,7 +37,7 @@ def require_ours(ctx: Context, task: Task) -> None:
     """Raise RefusedError or ConfigError unless what is under way for `task` may be of our making."""
     questions = ctx.store.ask()
     trust_policy.require(ctx, questions)
-    wrong = intents.problem(task) or _wrong_base(ctx, task)
+    wrong = recovery.problem(task) or _wrong_base(ctx, task)
     if wrong is not None:
         place = questions.position(task.id)
         raise ConfigError(
@@ -51,7 +51,7 @@ def _wrong_base(ctx: Context, task: Task) -> str | None:
     """Return what is wrong with a base that is neither where the attempt began nor on top of that."""
     intent = outcome.intent_of(task)
     base, began = intent.base, task.started_at_commit
-    if intent.action != "rollback" and intents.is_for_a_branch(task):
+    if intent.action != "rollback" and recovery.is_for_a_branch(task):
         return None
     if base == began or (base and began and ctx.git.is_ancestor(began, base)):
         return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from harness_lib.attempts import outcome, requeue, rescue_refs, restore_handback, rollback
+from harness_lib.attempts import outcome, requeue, rescue_refs, rollback
 from harness_lib.core.context import Context
 from harness_lib.rules import recovery, transitions
 from harness_lib.system.git import checkout, locks, snapshot, trees
@@ -85,7 +85,7 @@ def go_on(
 
 def put_back(ctx: Context, session: Session, task: Task, *, stays: bool) -> tuple[str, outcome.Ended | None]:
     """Go on with an attempt that was cut off before the work that it was to continue was there."""
-    restored = restore_handback.apply(ctx, task) if stays else ""
+    restored = requeue.apply(ctx, task) if stays else ""
     reason = "the work that it was to continue was not there yet"
     line, ended = go_on(ctx, session, task, "resume", reason, stays=stays)
     return "\n".join(filter(None, (line, restored))), ended

@@ -30,7 +30,7 @@ from harness_lib.checks import fingerprint
 from harness_lib.core import halts, ownership, sessions
 from harness_lib.core.context import Context
 from harness_lib.errors import HeldError, LeaseLostError
-from harness_lib.rules import intents, leases, recovery, transitions
+from harness_lib.rules import leases, recovery, transitions
 from harness_lib.state.api import Questions, Tx
 from harness_lib.system.git.repository import Git
 from harness_lib.system.processes import reaper
@@ -221,7 +221,7 @@ def _give_up_lost(ctx: Context, session: Session, task: Task) -> tuple[str, outc
         else f"the lease of {task.claimed_by} ran out, and where it worked is not known; nothing was touched"
     )
     commit = task.intent.commit if task.intent else None
-    if commit and intents.is_object(commit) and ctx.git.exists(commit):
+    if commit and recovery.is_object(commit) and ctx.git.exists(commit):
         ctx.git.set_ref(rescue_refs.free_ref(ctx.git, task), commit)
     ended = rollback.fail_without_git(ctx, session, task, outcome.Verdict("SESSION_TIMEOUT", reason))
     return interrupted.log(ctx, session, task, "mark failed", reason), ended

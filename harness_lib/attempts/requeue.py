@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness_lib.attempts import merge_blockers, outcome, quarantine, rescue_refs, rollback
+from harness_lib.attempts import outcome, pending_merges, rescue_refs, rollback
 from harness_lib.checks.checked import Checked
 from harness_lib.core import quoting
 from harness_lib.core.context import Context
-from harness_lib.system.git import locks, merge, snapshot, status, trees
+from harness_lib.system.git import checkout, locks, merge, snapshot, status, trees
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Category, Handback, SentBack, Session, Task
 from harness_lib.text import some
@@ -46,10 +46,10 @@ def because_of_check(ctx: Context, session: Session, task: Task, tip: str, check
 
 
 def because_of_content(
-    ctx: Context, session: Session, task: Task, blockers: merge_blockers.Blockers
+    ctx: Context, session: Session, task: Task, blockers: pending_merges.Blockers
 ) -> outcome.Ended:
     """Hand back work with something in it that must not be merged; repositories are moved aside first."""
-    kept = quarantine.parts(ctx, blockers.repositories, blockers.submodules)
+    kept = rescue_refs.parts(ctx, blockers.repositories, blockers.submodules)
     sentences = ["The work passed its check, but cannot be merged."]
     if blockers.repositories:
         sentences.append(
@@ -156,3 +156,39 @@ def _merged_since(git: Git, base: str, tip: str, files: Sequence[str] = ()) -> s
 
 def _name_files(files: Sequence[str]) -> str:
     return some([repr(path) for path in files], NAMED)
+
+
+def apply(ctx: Context, task: Task) -> str:
+    """Put the work that `task` was handed back with into the work tree, uncommitted; return what to tell.
+
+    Where both sides changed the same lines, both stand there between conflict marks.
+    """
+    back, git = task.handback, ctx.git
+    if back is None:
+        return ""
+    if not back.rescue or not back.base or not back.rescue.startswith(rescue_refs.RESCUE_REFS):
+        return ""
+    if not git.ref(back.rescue) or not git.exists(back.base):
+        return ""
+    head = git.head()
+    assert head is not None
+    picked = merge.differing(git, back.base, git.tree_of(back.rescue), head)
+    assert picked.tree is not None
+    moves = trees.changed(git, git.tree_of(head), picked.tree)
+    as_it_was = rescue_refs.show_command(back.rescue)
+    lines = [f"that work stands in this work tree, uncommitted (git diff; as it was: {as_it_was})"]
+    # What is fetched, or thrown away, of another repository is not for us to say.
+    for path in [path for path, (old, new) in moves.items() if trees.GITLINK in (new or old or ())]:
+        _, new = moves.pop(path)
+        change = f"stands at {new[1]}" if new else "is removed"
+        lines.append(f"but for one thing: there the submodule {path!r} {change}")
+    with locks.hold(git):
+        blocked = checkout.apply(git, moves)
+    if blocked:
+        lines.append(f"but for what something stands in the way of: {', '.join(blocked[:NAMED])}")
+    marked = list(dict.fromkeys((*picked.conflicts, *merge.left(git, git.tree_of(head), picked.tree))))
+    if marked:
+        shown = ", ".join(marked[:NAMED])
+        lines.append(f"conflict marks (<<<<<<< ours: merged meanwhile, >>>>>>> yours) stand in: {shown}")
+        lines.append("it is merged only when they are gone: resolve each, and leave no line of them")
+    return "\n".join(lines)

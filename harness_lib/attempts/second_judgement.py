@@ -15,7 +15,7 @@ from functools import cache
 from typing import NamedTuple
 
 from harness_lib import typed
-from harness_lib.attempts import judge_files, leased_check
+from harness_lib.attempts import check_inputs, leased_check
 from harness_lib.attempts.check_inputs import Scripts
 from harness_lib.checks.checked import Checked
 from harness_lib.core import quoting
@@ -169,7 +169,7 @@ def _changes(ctx: Context, task: Task, tree: str) -> _Changes | None:
     changed = {
         path: change
         for path, change in trees.changed(git, base, tree).items()
-        if not covers(task.accepted, path) and not judge_files.is_same_part(git, path, change)
+        if not covers(task.accepted, path) and not check_inputs.is_same_part(git, path, change)
     }
     excluded = [glob[1:] for glob in task.validation.protect if glob.startswith("!")]
     changed = {path: change for path, change in changed.items() if not judge_changes.fits(path, excluded)}

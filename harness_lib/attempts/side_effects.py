@@ -11,9 +11,9 @@ import json
 from pathlib import Path
 
 from harness_lib import sha256, typed
-from harness_lib.attempts import gate_copy
+from harness_lib.attempts import baseline
 from harness_lib.core.context import Context
-from harness_lib.rules import intents
+from harness_lib.rules import recovery
 from harness_lib.system.files import atomic
 from harness_lib.system.git import clones
 from harness_lib.system.git.calls import decode
@@ -58,7 +58,7 @@ def _present(git: Git) -> dict[str, dict[str, str]]:
         "hooks": {path.name: sha256.digest(path.read_bytes()) for path in sorted(files) if path.is_file()},
         # That one moved is what work does.
         "refs": dict.fromkeys(
-            (name for name, _ in git.refs(*REFS) if not name.startswith(intents.WAITING)), ""
+            (name for name, _ in git.refs(*REFS) if not name.startswith(recovery.WAITING)), ""
         ),
     }
 
@@ -70,10 +70,10 @@ def _words(git: Git, kind: str, name: str, old: str | None) -> str:
     if kind == "hooks":
         path = typed.word(git.common_dir / "hooks" / name)
         return f"the hook {name} (rm {path})" if old is None else f"another content of the hook {path}"
-    what, short = "branch" if name.startswith(intents.HEADS) else "tag", name.split("/", 2)[2]
+    what, short = "branch" if name.startswith(recovery.HEADS) else "tag", name.split("/", 2)[2]
     return f"the {what} {short} ({typed.git(what, '-d', short)})"
 
 
 def _file(ctx: Context) -> Path:
     place = sha256.digest(str(ctx.git.top).encode("utf-8", "surrogateescape"))[:16]
-    return ctx.root.private / gate_copy.DIRECTORY / f"side-effects-{place}.json"
+    return ctx.root.private / baseline.DIRECTORY / f"side-effects-{place}.json"

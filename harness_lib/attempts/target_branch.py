@@ -11,15 +11,14 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from harness_lib import typed
-from harness_lib.attempts import lost_branch
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, HeldError, UsageError
-from harness_lib.rules import intents
+from harness_lib.rules import recovery
 from harness_lib.system.git import fast_forward, history, locks, merge, restore, worktrees
 from harness_lib.system.git.repository import Git, GitError
 
-HEADS = intents.HEADS
-WAITING = intents.WAITING
+HEADS = recovery.HEADS
+WAITING = recovery.WAITING
 
 
 class MovedError(Exception):
@@ -56,7 +55,7 @@ def short(ref: str) -> str:
 
 def waiting(target: str) -> str:
     """Return the full name of the branch of ours where work for `target` waits."""
-    return intents.waiting(target)
+    return recovery.waiting(target)
 
 
 def require_room(git: Git, target: str) -> None:
@@ -79,7 +78,7 @@ def tip(git: Git, target: str) -> str:
     target_tip, waits = git.ref(target), git.ref(waiting(target))
     if waits is None:
         if target_tip is None:
-            raise lost_branch.error(git, target)
+            raise error(git, target)
         return target_tip
     if target_tip is None or git.is_ancestor(target_tip, waits):
         return waits
@@ -250,3 +249,41 @@ def _is_free(checkout: Context, old: str, new: str) -> bool:
 def _is_worked_in(checkout: Context) -> bool:
     top = str(checkout.git.top)
     return any(task.worktree == top for task in checkout.store.ask().in_progress())
+
+
+def error(git: Git, branch: str | None) -> EnvSetupError:
+    """Return the error of an attempt that has nothing to begin with: `branch` (full name) has no commit."""
+    branches = [name for name, _ in git.refs(HEADS)]
+    name = (branch or "HEAD").removeprefix(HEADS)
+    stood = last_place(git, branch) if branch else None
+    if branch and stood:
+        return EnvSetupError(
+            f"The branch {name} is gone; it stood at {stood[:12]}.",
+            f"Make it again: {typed.git('branch', name, stood)}",
+        )
+    if branches:
+        other = branches[0].removeprefix(HEADS)
+        return EnvSetupError(
+            f"The branch {name} of {git.top} has no commit; there are others, {other} for one.",
+            f"Go to one of them: {typed.git('switch', other)}",
+        )
+    if git.has_commits():
+        return EnvSetupError(
+            f"{git.top} has no branch any more, but it has commits.",
+            "Look for the last one (git log --all --reflog, or git fsck --lost-found), "
+            f"then: {typed.git('branch', name, rest='COMMIT')}",
+        )
+    return EnvSetupError(
+        f"The repository {git.top} has no commit yet, so a failed attempt could not be rolled back.",
+        "Make a first commit (an empty one will do): git commit --allow-empty -m 'Start'",
+    )
+
+
+def last_place(git: Git, branch: str) -> str | None:
+    """Return the newest commit that `branch`, which is gone, is known to have stood at."""
+    logged = history.last_of_checkout(git, branch)
+    if logged is None or not git.exists(logged):
+        return None
+    # Of the branch that was left for this one, which may never have had a commit.
+    is_anothers = git.text("for-each-ref", "--contains", logged, "--count=1", HEADS)
+    return None if is_anothers else logged

@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from harness_lib.attempts import check, quarantine, rescue_refs
+from harness_lib.attempts import check, rescue_refs
 from harness_lib.core import init_script
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, HarnessError
@@ -63,7 +63,7 @@ class Place(NamedTuple):
 def home(ctx: Context) -> Path:
     """Return the directory of all runs of this list."""
     # As git writes it: places are compared by their names.
-    return Path(os.path.realpath(data_home.directory(ctx.env))) / find_root.WORKERS / quarantine.project(ctx)
+    return Path(os.path.realpath(data_home.directory(ctx.env))) / find_root.WORKERS / rescue_refs.project(ctx)
 
 
 def directory_of(ctx: Context, run: str) -> Place:
@@ -153,7 +153,7 @@ def checkout_clean(ctx: Context, path: Path, commit: str) -> tuple[Git, bool]:
         _make_way(ctx, path, git, commit)
     except GitError:
         # Its index is broken, say: all that is in it is kept, and it is made anew.
-        quarantine.whole(ctx, path, None)
+        rescue_refs.whole(ctx, path, None)
     clones.remove(ctx.git, path)
     git = clones.add(ctx.git, path, commit)
     _give_repositories(git, commit)
@@ -188,8 +188,8 @@ def _make_way(ctx: Context, path: Path, git: Git | None, commit: str) -> Path | 
     Files that are new in a submodule stay there as long as it is in use, and go with it.
     """
     if git is not None and not _has_more_than_git_keeps(git, commit, status.changes(git)):
-        return quarantine.whole(ctx, path, git) if _has_new_files_below(git, commit) else None
-    return quarantine.whole(ctx, path, git)
+        return rescue_refs.whole(ctx, path, git) if _has_new_files_below(git, commit) else None
+    return rescue_refs.whole(ctx, path, git)
 
 
 def set_up(ctx: Context) -> None:
@@ -225,7 +225,7 @@ def _repositories(git: Git, commit: str) -> list[tuple[Git, str | None]]:
 
 def _is_whole(git: Git, commit: str) -> bool:
     """Return whether the work tree, which stands clean at `commit`, is as a new one would be."""
-    if (git.git_dir / quarantine.INCOMPLETE).exists():
+    if (git.git_dir / rescue_refs.INCOMPLETE).exists():
         return False
     return all(repository.head() == known for repository, known in _repositories(git, commit))
 

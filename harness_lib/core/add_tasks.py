@@ -10,7 +10,7 @@ from harness_lib import typed
 from harness_lib.core import ownership, trust_policy
 from harness_lib.core.context import Context
 from harness_lib.errors import UsageError
-from harness_lib.rules import intents
+from harness_lib.rules import recovery
 from harness_lib.state import codec
 from harness_lib.state.api import Questions, Tx
 from harness_lib.state.codec import ContractError
@@ -54,7 +54,7 @@ def may_trust(ctx: Context, questions: Questions) -> bool:
 
 def spent_ids(ctx: Context) -> tuple[str, ...]:
     """Return the ids that rescued work is kept under: a new task must not inherit that of a removed one."""
-    return tuple(name.split("/")[3] for name, _oid in ctx.git.refs(intents.RESCUES))
+    return tuple(name.split("/")[3] for name, _oid in ctx.git.refs(recovery.RESCUES))
 
 
 def next_id(questions: Questions, spent: Iterable[str] = ()) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness_lib import typed
-from harness_lib.core import manual_edit, rights, sessions
+from harness_lib.core import rights, sessions
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import HeldError, RefusedError, UsageError
@@ -24,7 +24,7 @@ def run(
     Raises UsageError (a negative limit), HeldError or RefusedError where the mode cannot change now,
     RefusedError inside an agent that would be given more.
     """
-    with manual_edit.change(ctx) as tx:
+    with rights.change(ctx) as tx:
         old = tx.settings()
         new = old._replace(
             concurrency_mode=mode or old.concurrency_mode,
@@ -44,7 +44,7 @@ def run(
         tx.configure(new)
         _lift_limits(tx)
         _let_go(tx, new)
-        manual_edit.log(tx, ctx, f"edited {story}")
+        rights.log(tx, ctx, f"edited {story}")
         then = sessions.unless_held(tx, ctx, "harness start")
     return Reply("edit", f"the list is edited: {story}", next=then, warnings=tuple(tx.warnings))
 
@@ -93,4 +93,4 @@ def _lift_limits(tx: Tx) -> None:
     for session in tx.sessions():
         spent = session.halt == "max_tasks_per_session"
         if spent and tx.session_spent(session) is None:
-            manual_edit.lift_halt(tx, session)
+            rights.lift_halt(tx, session)

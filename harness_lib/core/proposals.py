@@ -15,7 +15,7 @@ from typing import Any
 
 from harness_lib import typed
 from harness_lib.checks import check_of
-from harness_lib.core import add_tasks, manual_edit, ownership, quoting, rights
+from harness_lib.core import add_tasks, ownership, quoting, rights
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import EnvSetupError, UsageError
@@ -110,13 +110,13 @@ def accept(ctx: Context, numbers: Sequence[int]) -> Reply:
     rights.require_person(ctx, "Which proposed task is added", typed.harness("add", "--proposed", *numbers))
     spent = add_tasks.spent_ids(ctx)
     added = []
-    with manual_edit.change(ctx) as tx:
+    with rights.change(ctx) as tx:
         for each in numbers:
             chosen = _find(tx, each)
             task = chosen._replace(id=add_tasks.next_id(tx, spent))
             tx.drop_proposal(chosen.id)
             add_tasks.append(tx, ctx, (task,))
-            manual_edit.log(tx, ctx, f"accepted {chosen.id}", task.id)
+            rights.log(tx, ctx, f"accepted {chosen.id}", task.id)
             added.append(task)
         then = ownership.next_command(ctx, tx)
     warnings = [add_tasks.no_check(task.id) for task in added if not check_of(task).is_given]
@@ -134,11 +134,11 @@ def dismiss(ctx: Context, numbers: Sequence[int]) -> Reply:
     rights.require_person(
         ctx, "Which proposed task is dismissed", typed.harness("add", "--proposed", *numbers, "--dismiss")
     )
-    with manual_edit.change(ctx) as tx:
+    with rights.change(ctx) as tx:
         for each in numbers:
             chosen = _find(tx, each)
             tx.drop_proposal(chosen.id)
-            manual_edit.log(tx, ctx, f"dismissed {chosen.id}: {quoting.title(chosen)}")
+            rights.log(tx, ctx, f"dismissed {chosen.id}: {quoting.title(chosen)}")
     return Reply("add", f"dismissed: {len(numbers)}", next="harness status", warnings=tuple(tx.warnings))
 
 

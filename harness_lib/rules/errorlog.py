@@ -6,9 +6,10 @@ Source: docs/protocol.md, "Progress Persistence" and "Error Handling".
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import cast
 
-from harness_lib.task import CATEGORIES, Category
+from harness_lib.task import CATEGORIES, Category, Task
 from harness_lib.text import in_one_line
 
 LIMIT = 500  # characters of an entry, its category included
@@ -52,3 +53,11 @@ def _rows(message: str) -> list[str]:
     if len(message) > 2 * reach:
         message = message[:reach] + "\n" + message[-reach:]
     return message.splitlines()
+
+
+def concerning(tasks: Iterable[Task], task_id: str) -> list[Task]:
+    """Return the tasks with notes for `task_id`: itself, then what it depends on, then those done last."""
+    listed = tuple(tasks)
+    needs = next((task.depends_on for task in listed if task.id == task_id), ())
+    noted = [other for other in listed if other.notes and (other.is_done or other.id == task_id)]
+    return sorted(noted, key=lambda t: (t.id == task_id, t.id in needs, t.completed_at or ""), reverse=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from types import MappingProxyType
@@ -18,6 +18,15 @@ AUTO = "auto"
 # In the place of globs: nothing guards what judges the task.
 NONE = "none"
 WORDS = frozenset((AUTO, NONE))
+_OPERATORS = frozenset("();<>|&\n")
+# How a Makefile or a script takes another one in.
+_INCLUDE = re.compile(r"^(?:-?include|source|\.)\s+")
+_PYTHON = "pyproject.toml setup.cfg tox.ini sitecustomize.py usercustomize.py"
+_NODE = "package.json .npmrc"
+_SECTION = re.compile(r"\s*\[+\s*([^\]]+?)\s*\]+\s*(?:#.*)?$")
+_PYTHON_SECTIONS = re.compile(r"(tool[.:])?(pytest|coverage|tox|testenv|mypy|ruff|hatch|poe|unittest)\b")
+_CARGO_SECTIONS = re.compile(r"(lib|test|bench|profile|patch|replace)\b")
+_NODE_KEYS = ("scripts", "jest", "vitest", "mocha", "ava", "nyc", "c8", "babel", "eslintConfig", "type")
 
 
 def _words(text: str) -> tuple[str, ...]:
@@ -32,15 +41,14 @@ _LOOKERS = frozenset(
         "ruff mypy flake8 pylint black tsc eslint prettier shellcheck cc gcc g++ clang rustc javac"
     )
 )
-_OPERATORS = frozenset("();<>|&\n")
+
+
 _TEST_DIRECTORIES = frozenset(
     _words(
         "__tests__ __mocks__ __fixtures__ __snapshots__ conformance e2e fixture fixtures golden spec specs "
         "test testdata tests"
     )
 )
-# How a Makefile or a script takes another one in.
-_INCLUDE = re.compile(r"^(?:-?include|source|\.)\s+")
 
 
 class Runner(NamedTuple):
@@ -50,8 +58,6 @@ class Runner(NamedTuple):
     tests: tuple[str, ...] = ()
 
 
-_PYTHON = "pyproject.toml setup.cfg tox.ini sitecustomize.py usercustomize.py"
-_NODE = "package.json .npmrc"
 _PYTEST = Runner(
     _words(
         "**/conftest.py pytest.ini .pytest.ini pytest.toml .pytest.toml pytest.py pytest/** _pytest/** "
@@ -59,7 +65,11 @@ _PYTEST = Runner(
     ),
     _words("**/test_*.py **/*_test.py"),
 )
+
+
 _UNITTEST = Runner(_words(f"unittest.py unittest/** {_PYTHON}"), _words("**/test*.py"))
+
+
 _SCRIPTED = Runner(
     _words(
         f"{_NODE} jest.config.* vitest.config.* vitest.workspace.* vite.config.* .mocharc.* ava.config.* "
@@ -67,11 +77,22 @@ _SCRIPTED = Runner(
     ),
     _words("**/*.test.* **/*.spec.* **/__tests__/**"),
 )
+
+
 _MAKE = Runner(_words("Makefile makefile GNUmakefile"))
+
+
 _GO = Runner(_words("go.mod go.work"), _words("**/*_test.go"))
+
+
 _CARGO = Runner(_words("Cargo.toml .cargo/config.toml .config/nextest.toml"), _words("tests/**"))
+
+
 _RUBY = Runner(_words(".rspec Rakefile spec/spec_helper.rb spec/rails_helper.rb"), _words("spec/** test/**"))
+
+
 _JAVA = Runner(_words("pom.xml .mvn/** build.gradle build.gradle.kts settings.gradle settings.gradle.kts"))
+
 
 RUNNERS: Mapping[str, Runner] = MappingProxyType(
     {
@@ -230,3 +251,62 @@ def _node_scripts(text: str) -> list[str]:
     except (ValueError, AttributeError):
         return []
     return [line for line in scripts.values() if isinstance(line, str)] if isinstance(scripts, dict) else []
+
+
+def is_partial(name: str) -> bool:
+    """Return whether only a part of the file called `name` counts."""
+    return name.rpartition("/")[2] in _PARTS
+
+
+def part(name: str, content: bytes) -> bytes | None:
+    """Return what of the file called `name` decides what a check says; None if nothing of it does."""
+    reader = _PARTS.get(name.rpartition("/")[2])
+    if reader is None:
+        return content
+    deciding = reader(content.decode("utf-8", "surrogateescape"))
+    return deciding.encode("utf-8", "surrogateescape") or None
+
+
+def _sections(text: str, pattern: re.Pattern[str]) -> str:
+    kept, section = [], ""
+    for line in text.splitlines():
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        header = _SECTION.match(line)
+        if header:
+            section = header[1].replace('"', "").replace("'", "")
+        # In TOML a key may carry the name of its section: tool.pytest.ini_options.addopts = …
+        place = section if header else f"{section}.{line.strip()}".lstrip(".")
+        if pattern.match(place):
+            kept.append(line.rstrip())
+    return "\n".join(kept)
+
+
+def _node(text: str) -> str:
+    try:
+        document = json.loads(text)
+    except ValueError:
+        return text
+    if not isinstance(document, dict):
+        return text
+    kept = {key: document[key] for key in _NODE_KEYS if key in document}
+    return json.dumps(kept, sort_keys=True) if kept else ""
+
+
+def _go(text: str) -> str:
+    """Leave out what the module requires: most work may add to that."""
+    without_blocks = re.sub(r"(?ms)^require\s*\(.*?^\)", "", text)
+    lines = (line.split("//")[0].strip() for line in without_blocks.splitlines())
+    return "\n".join(line for line in lines if line and not line.startswith("require "))
+
+
+_PARTS: Mapping[str, Callable[[str], str]] = MappingProxyType(
+    {
+        "pyproject.toml": lambda text: _sections(text, _PYTHON_SECTIONS),
+        "setup.cfg": lambda text: _sections(text, _PYTHON_SECTIONS),
+        "tox.ini": lambda text: _sections(text, _PYTHON_SECTIONS),
+        "Cargo.toml": lambda text: _sections(text, _CARGO_SECTIONS),
+        "package.json": _node,
+        "go.mod": _go,
+    }
+)

@@ -7,8 +7,8 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from harness_lib.rules import budget, events
-from harness_lib.rules.ahead import Ahead
 from harness_lib.rules.budget import Budget, Spent
+from harness_lib.rules.stats import Ahead
 
 
 class Row(NamedTuple):

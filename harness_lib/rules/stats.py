@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import NamedTuple
 
+from harness_lib.rules import failures, graph
 from harness_lib.rules.failures import is_permanent
 from harness_lib.rules.rechecks import red
 from harness_lib.task import State, Status, Task
+
+SECONDS_PER_DAY = 86_400.0
 
 
 class Counts(NamedTuple):
@@ -77,3 +81,41 @@ def render(counts: Counts) -> str:
         f"attempts_total={counts.attempts} checkpoints={counts.checkpoints}"
     )
     return f"{text} in_progress={counts.in_progress}" if counts.in_progress else text
+
+
+class Ahead(NamedTuple):
+    """How many tasks may still be done, and how many of them can only be done one after another."""
+
+    tasks: int = 0
+    chain: int = 0
+
+    def rounds(self, workers: int) -> int:
+        """Return how many tasks the busiest of `workers` has to do at least."""
+        return max(-(-self.tasks // workers), self.chain)
+
+
+def of(state: State) -> Ahead:
+    """Return what is left of `state`."""
+    lost = failures.hopeless(state)
+    left = [task for task in state.tasks if not task.is_done and task.id not in lost]
+    return Ahead(len(left), graph.longest_chain(left))
+
+
+class Old(NamedTuple):
+    """A file: its name, when it was last written (seconds since the epoch), and its size in bytes."""
+
+    name: str
+    at: float
+    size: int
+
+
+def outdated(files: Iterable[Old], now: float, days: float, most_bytes: int) -> tuple[Old, ...]:
+    """Return what goes, the oldest first: older than `days`, and what is beyond `most_bytes` in all."""
+    newest = sorted(files, key=lambda each: each.at, reverse=True)
+    gone, kept = [], 0
+    for each in newest:
+        kept += each.size
+        if now - each.at > days * SECONDS_PER_DAY or kept > most_bytes:
+            kept -= each.size
+            gone.append(each)
+    return tuple(gone[::-1])

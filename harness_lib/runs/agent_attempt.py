@@ -10,14 +10,14 @@ from harness_lib.attempts import (
     accepted,
     check,
     complete,
+    contents,
     evaluate,
     for_person,
     inbox,
-    large_files,
     leased_check,
     outcome,
     precheck,
-    restore_handback,
+    requeue,
     rollback,
     worktree_slots,
 )
@@ -60,7 +60,7 @@ def run(ctx: Context, session: Session, task: Task, worker: WorkerPort) -> outco
     green = _is_green(ctx, task, worker)
     if green and worker.config.skip_green:
         return _without_work(ctx, session, task)
-    agent_exit = _work(ctx, task, worker, restore_handback.apply(ctx, task))
+    agent_exit = _work(ctx, task, worker, requeue.apply(ctx, task))
     if not worktree_slots.is_there(ctx.git):
         reason = f"the agent has deleted its work tree {ctx.git.top}, or made another repository of it"
         return rollback.fail_without_git(ctx, session, task, outcome.Verdict("TASK_EXEC", reason))
@@ -74,7 +74,7 @@ def run(ctx: Context, session: Session, task: Task, worker: WorkerPort) -> outco
             # Only now is anybody to blame: the work of an agent that did not come to an end may be done.
             verdict = _blame(agent_exit) or evaluation.verdict()
             return rollback.roll_back(ctx, session, task, verdict)
-        large_files.refuse(ctx, task, evaluation.tree, worker.config.max_file)
+        contents.refuse(ctx, task, evaluation.tree, worker.config.max_file)
         worker.tell(Stepped("merges"))
         task = outcome.still_claimed(ctx.store.ask(), task)
         return complete.complete(ctx, session, task, evaluation, worker.known)

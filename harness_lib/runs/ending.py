@@ -5,12 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypedDict
 
-from harness_lib.attempts import (
-    old_work,
-    pending_merges,
-    target_branch,
-    worktree_slots,
-)
+from harness_lib.attempts import garbage_collect, pending_merges, target_branch, worktree_slots
 from harness_lib.core import marker, nothing_to_do, quoting, rechecked, sessions
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
@@ -60,7 +55,7 @@ def leave(
             warn(f"Left-over work is kept: {where}")
         if gone := pending_merges.bring_over(ctx, target_of(ctx), checked):
             warn(gone)
-        if message := old_work.by_itself(ctx):
+        if message := garbage_collect.by_itself(ctx):
             warn(message)
     except (HarnessError, OSError) as error:
         warn(f"Clean-up is incomplete: {error}")

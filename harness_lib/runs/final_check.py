@@ -13,7 +13,7 @@ from typing import NamedTuple
 from harness_lib.attempts import recheck, target_branch, worktree_slots
 from harness_lib.core import add_tasks, quoting, rechecked, sessions
 from harness_lib.core.context import Context
-from harness_lib.rules import affected, rechecks
+from harness_lib.rules import rechecks
 from harness_lib.runs import open_session
 from harness_lib.state.api import Questions
 from harness_lib.system.git import history, trees
@@ -87,8 +87,8 @@ def _within(ctx: Context, scope: rechecks.Scope | None, due: Sequence[Task], tip
     done = ctx.store.ask().search("completed")
     if scope == "all" or (scope is None and len(done) <= rechecks.MOST) or not due:
         return due
-    commits = [affected.Commit(oid, files) for oid, files in history.with_files(ctx.git, tip)]
-    return affected.of(due, done, affected.History(commits, trees.entries(ctx.git, tip)))
+    commits = [rechecks.Commit(oid, files) for oid, files in history.with_files(ctx.git, tip)]
+    return rechecks.of(due, done, rechecks.History(commits, trees.entries(ctx.git, tip)))
 
 
 def _which(ctx: Context, tasks: Sequence[Task]) -> str:

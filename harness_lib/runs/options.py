@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from harness_lib import typed
 from harness_lib.agents import registry
-from harness_lib.attempts import lost_branch, target_branch
+from harness_lib.attempts import target_branch
 from harness_lib.core import trust_policy
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, UsageError
@@ -116,7 +116,7 @@ def _target(git: Git, asked: str | None) -> str:
     if branch in existing or target_branch.waiting(branch) in existing:
         return branch
     if not existing or asked is None:
-        raise lost_branch.error(git, branch)
+        raise target_branch.error(git, branch)
     raise _no_branch(target_branch.short(branch), existing)
 
 

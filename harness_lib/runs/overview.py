@@ -10,10 +10,9 @@ from harness_lib import typed
 from harness_lib.core import nothing_to_do, ownership, proposals, quoting, rechecked, sessions
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError
-from harness_lib.rules import intents, leases
-from harness_lib.rules.ahead import Ahead
+from harness_lib.rules import leases, recovery
 from harness_lib.rules.selection import UNPROVEN
-from harness_lib.rules.stats import Counts
+from harness_lib.rules.stats import Ahead, Counts
 from harness_lib.runs import progress, remedies, run_snapshot
 from harness_lib.runs.run_snapshot import Seen
 from harness_lib.state.api import Questions
@@ -137,14 +136,14 @@ def _look_at(questions: Questions, limit: int | None) -> tuple[str, ...]:
 def _waiting(ctx: Context) -> list[str]:
     """Return what is told of each branch where finished work waits; nothing where there is no repository."""
     try:
-        refs = ctx.git.refs(intents.WAITING)
+        refs = ctx.git.refs(recovery.WAITING)
     except EnvSetupError:
         return []
     if not refs:
         return []
     from harness_lib.attempts import pending_merges  # noqa: PLC0415 (all of merging comes with it)
 
-    targets = [intents.HEADS + ref.removeprefix(intents.WAITING) for ref, _ in refs]
+    targets = [recovery.HEADS + ref.removeprefix(recovery.WAITING) for ref, _ in refs]
     return [waits for each in targets if (waits := pending_merges.describe(ctx, each))]
 
 

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from harness_lib.core import quoting
 from harness_lib.rules import budget, run_state
-from harness_lib.rules.ahead import Ahead
 from harness_lib.rules.run_state import Row, RunState
+from harness_lib.rules.stats import Ahead
 from harness_lib.runs.run_snapshot import Seen
 
 ROWS = 10

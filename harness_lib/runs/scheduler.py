@@ -31,8 +31,7 @@ from harness_lib.rules.run_state import RunState
 from harness_lib.runs import ending, final_check, limits, open_session, report, run_snapshot
 from harness_lib.runs.ending import Why
 from harness_lib.runs.options import Options, prepare
-from harness_lib.runs.orphans import Orphans
-from harness_lib.runs.worker_pool import WorkerPool
+from harness_lib.runs.worker_pool import Orphans, WorkerPool
 from harness_lib.state.api import Questions
 from harness_lib.system import os_errors
 from harness_lib.system.locks import flock

@@ -16,9 +16,8 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from harness_lib.rules.ahead import Ahead
 from harness_lib.rules.run_state import RunState
-from harness_lib.rules.stats import Counts
+from harness_lib.rules.stats import Ahead, Counts
 from harness_lib.runs import overview, progress
 from harness_lib.runs.overview import View
 

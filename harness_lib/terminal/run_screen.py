@@ -13,9 +13,9 @@ from harness_lib.core import quoting
 from harness_lib.core.context import Context
 from harness_lib.errors import HarnessError
 from harness_lib.rules import events, stats
-from harness_lib.rules.ahead import Ahead
 from harness_lib.rules.events import Claimed, Ended, Event, Gone, Notice, Stepped, Stuck, Unstarted
 from harness_lib.rules.run_state import RunState
+from harness_lib.rules.stats import Ahead
 from harness_lib.runs import progress
 from harness_lib.runs.scheduler import Watch
 from harness_lib.terminal.screen import Screen

@@ -18,7 +18,7 @@ from harness_lib.attempts import (
     target_branch,
     worktree_slots,
 )
-from harness_lib.core import manual_edit, ownership, quoting, rights, sessions, trust_policy
+from harness_lib.core import ownership, quoting, rights, sessions, trust_policy
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import Exit, HarnessError, UsageError
@@ -70,10 +70,10 @@ def run(ctx: Context, task_id: str, paths: Sequence[str] = ()) -> Reply:
     )
     place = answering.place(ctx, task)
     left = _require_right(place, task, paths)
-    with manual_edit.change(ctx) as tx:
+    with rights.change(ctx) as tx:
         waiting = answering.require_waiting(ownership.require_task(tx, task.id))
         current = _accept(tx, waiting, paths, is_whole=not left)
-        manual_edit.log(tx, ctx, f"accepted {some(paths, NAMED)}".strip(), task.id)
+        rights.log(tx, ctx, f"accepted {some(paths, NAMED)}".strip(), task.id)
     if left:
         return _reply(current, Exit.REFUSED, _more(current, left))
     if current.status == "in_progress":

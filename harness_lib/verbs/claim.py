@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from harness_lib import typed
-from harness_lib.attempts import claim, precheck, reconcile, restore_handback, task_brief
+from harness_lib.attempts import claim, precheck, reconcile, requeue, task_brief
 from harness_lib.attempts.claim import Taken
 from harness_lib.core import nothing_to_do, ownership, sessions, trust_policy
 from harness_lib.core.context import Context
@@ -113,7 +113,7 @@ def _session(ctx: Context, before: open_session.Opened, *, waits: bool) -> open_
 def _reply(ctx: Context, session: Session, taken: Taken, task: Task, opened: open_session.Opened) -> Reply:
     brief = task_brief.render(task, ctx, taken.questions)
     if not taken.resumed:
-        brief = "\n".join(filter(None, (brief, restore_handback.apply(ctx, task))))
+        brief = "\n".join(filter(None, (brief, requeue.apply(ctx, task))))
     lines = [*opened.recovered, ("you hold this one already:\n" if taken.resumed else "") + brief]
     doubts = [doubt] if (doubt := trust_policy.doubt(ctx)) else []
     if not taken.resumed and (passes := _passes_already(ctx, task)):

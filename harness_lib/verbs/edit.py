@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from harness_lib import typed
-from harness_lib.attempts import baseline, gate_copy, worktree_slots
+from harness_lib.attempts import baseline, worktree_slots
 from harness_lib.checks import check_of
-from harness_lib.core import add_tasks, edit_settings, held_out, manual_edit, ownership, quoting, rights
+from harness_lib.core import add_tasks, edit_settings, held_out, ownership, quoting, rights
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import RefusedError, UsageError
@@ -101,15 +101,15 @@ def run(ctx: Context, task_id: str, changes: Changes) -> Reply:
             add_tasks.require_inside(ctx, new)
         # The gate needs git, and no git runs under the lock: prepare, then look again.
         regated = _with_new_gate(ctx, old, new)
-        with manual_edit.change(ctx) as tx:
+        with rights.change(ctx) as tx:
             if tx.task(old.id) != old:
                 continue
-            gate_copy.keep(ctx, regated)
+            baseline.keep(ctx, regated)
             tx.replace(regated)
             if regated.depends_on != old.depends_on:
                 add_tasks.require_sound(tx, (regated,))
-            manual_edit.lift_halts(tx, regated)
-            manual_edit.log(tx, ctx, f"edited {_describe_changes(old, regated)}", old.id)
+            rights.lift_halts(tx, regated)
+            rights.log(tx, ctx, f"edited {_describe_changes(old, regated)}", old.id)
         return _reply(old, regated, tuple(tx.warnings), _next(ctx, ctx.store.ask(), regated))
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from harness_lib import typed
-from harness_lib.core import edit_settings, git_access, manual_edit, nothing_to_do, sessions, trust_policy
+from harness_lib.core import edit_settings, git_access, nothing_to_do, rights, sessions, trust_policy
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import EnvSetupError, RefusedError, StateUnreadableError, UsageError
@@ -262,7 +262,7 @@ def begin_anew(ctx: Context) -> str:
         if mine is not None:
             sessions.close(tx, mine)
         kept = tx.start_over()
-        manual_edit.log(tx, ctx, f"emptied the old list is kept in {kept}")
+        rights.log(tx, ctx, f"emptied the old list is kept in {kept}")
         tx.on_commit(lambda: trust_policy.note(ctx, tx))
         tx.on_commit(lambda: ctx.store.switch_hooks(on=True))
     return kept

@@ -6,7 +6,7 @@ import json
 from argparse import ArgumentParser, Namespace
 
 from harness_lib import typed
-from harness_lib.core import manual_edit, marker, ownership, quoting, rights
+from harness_lib.core import marker, ownership, quoting, rights
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import RefusedError
@@ -37,14 +37,14 @@ def run(ctx: Context, task_id: str) -> Reply:
 
     Raises UsageError (no such task), RefusedError (in progress, or others depend on it).
     """
-    with manual_edit.change(ctx) as tx:
+    with rights.change(ctx) as tx:
         task = ownership.require_task(tx, task_id)
         _require_idle(task)
         rights.require_unjudged(ctx, task, typed.harness("remove", task.id))
         _require_unneeded(tx, task)
         tx.remove(task.id)
         title = json.dumps(quoting.title(task), ensure_ascii=False)
-        manual_edit.log(tx, ctx, f"removed {title} ({task.status})", task.id)
+        rights.log(tx, ctx, f"removed {title} ({task.status})", task.id)
         marker.lower_when_finished(tx, ctx.store)
     return Reply(
         "remove",

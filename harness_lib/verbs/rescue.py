@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 from harness_lib import timestamps, typed
 from harness_lib.attempts import check, rescue_refs, under_way
 from harness_lib.attempts.rescue_refs import RESCUE_REFS
-from harness_lib.core import manual_edit, ownership, quoting, rights, sessions
+from harness_lib.core import ownership, quoting, rights, sessions
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import RefusedError, UsageError
@@ -185,8 +185,8 @@ def save(ctx: Context, task_id: str) -> Reply:
         about = f"what was staged of {task_id} and then changed further"
         staged_ref = _keep(git, f"{place}-staged", staged, head, about) if staged else None
         left = _reset_work_tree(ctx, git, head, tree)
-    with manual_edit.change(ctx) as tx:
-        manual_edit.log(tx, ctx, " ".join(filter(None, ("saved", ref, staged_ref))), task_id)
+    with rights.change(ctx) as tx:
+        rights.log(tx, ctx, " ".join(filter(None, ("saved", ref, staged_ref))), task_id)
         then = sessions.unless_held(tx, ctx, "harness claim")
     lines = [f"saved in {ref}; to look at it: {rescue_refs.show_command(ref)}"]
     if staged_ref:
@@ -245,8 +245,8 @@ def drop(ctx: Context, ref: str) -> Reply:
     if rescue is None:
         raise UsageError(f"There is no rescue {ref!r}.", "Name one in full; they are in: harness rescue list")
     # The object's name is what brings the work back, so it is on record before the ref goes.
-    with manual_edit.change(ctx) as tx:
-        manual_edit.log(tx, ctx, f"dropped {rescue.ref} {rescue.oid}")
+    with rights.change(ctx) as tx:
+        rights.log(tx, ctx, f"dropped {rescue.ref} {rescue.oid}")
     ctx.git.delete_ref(rescue.ref, rescue.oid)
     return Reply(
         "rescue",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from harness_lib import typed
-from harness_lib.core import manual_edit, ownership, rights
+from harness_lib.core import ownership, rights
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import RefusedError, UsageError
@@ -38,7 +38,7 @@ def run(ctx: Context, task_id: str) -> Reply:
     Its errors stay for the next attempt to read.
     Raises UsageError (no such task; it would fail again at once), RefusedError (in progress).
     """
-    with manual_edit.change(ctx) as tx:
+    with rights.change(ctx) as tx:
         old = ownership.require_task(tx, task_id)
         if not transitions.may("reset", old):
             raise RefusedError(
@@ -53,12 +53,12 @@ def run(ctx: Context, task_id: str) -> Reply:
         then = ownership.next_command(ctx, tx)
         if new == old and not revived:
             return Reply("retry", f"{old.id} has nothing to reset.", task=old, next=then)
-        manual_edit.lift_halts(tx, new)
-        manual_edit.log(
+        rights.lift_halts(tx, new)
+        rights.log(
             tx, ctx, f"reset was {old.status} after {old.attempts}/{old.max_attempts} attempts", old.id
         )
         for task in revived:
-            manual_edit.log(tx, ctx, f"reset with {old.id}", task.id)
+            rights.log(tx, ctx, f"reset with {old.id}", task.id)
     return _reply(old, new, revived, tuple(tx.warnings), then)
 
 

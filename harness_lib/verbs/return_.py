@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from harness_lib.attempts import answering, for_person, requeue, rollback
-from harness_lib.core import manual_edit, ownership, quoting, rights
+from harness_lib.core import ownership, quoting, rights
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import UsageError
@@ -42,14 +42,14 @@ def run(ctx: Context, task_id: str, text: str) -> Reply:
         raise UsageError("Say what is to be changed.", for_person.return_command(task))
     reason = f"A person has looked at this work and returns it: {said}"
     returned, warnings = _taken_out(place, task, reason) if task.status == "in_progress" else (task, ())
-    with manual_edit.change(ctx) as tx:
+    with rights.change(ctx) as tx:
         waiting = answering.require_waiting(ownership.require_task(tx, task.id))
         current = transitions.halt(waiting, None)
         if current.handback is not None:
             current = current._replace(handback=current.handback._replace(reason=reason, accepted=False))
         tx.replace(current)
         answering.let_go_on(tx, task)
-        manual_edit.log(tx, ctx, f"returned {said}", task.id)
+        rights.log(tx, ctx, f"returned {said}", task.id)
         then = ownership.next_command(ctx, tx)
     return Reply(
         "return",

@@ -9,12 +9,12 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from harness_lib import typed
-from harness_lib.attempts import old_work
+from harness_lib.attempts import garbage_collect
 from harness_lib.core import quoting, rights
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
-from harness_lib.rules import outdated
-from harness_lib.rules.outdated import Old
+from harness_lib.rules import stats
+from harness_lib.rules.stats import Old
 from harness_lib.system.git.rescue_apply import Rescue
 from harness_lib.terminal import options
 from harness_lib.terminal.screen import Screen
@@ -32,15 +32,15 @@ def arguments(parser: ArgumentParser) -> None:
         "--days",
         metavar="N",
         type=options.amount,
-        default=old_work.DAYS,
-        help=f"logs older than this ({old_work.DAYS:g})",
+        default=garbage_collect.DAYS,
+        help=f"logs older than this ({garbage_collect.DAYS:g})",
     )
     parser.add_argument(
         "--megabytes",
         metavar="N",
         type=options.whole,
-        default=old_work.MEGABYTES,
-        help=f"the oldest logs beyond this in all ({old_work.MEGABYTES})",
+        default=garbage_collect.MEGABYTES,
+        help=f"the oldest logs beyond this in all ({garbage_collect.MEGABYTES})",
     )
     parser.add_argument(
         "--rescues",
@@ -66,11 +66,11 @@ def run(ctx: Context, *, days: float, megabytes: int, rescues: float | None, tak
     if take:
         rights.require_person(ctx, "old logs and rescued work", command)
     now = ctx.clock.now().timestamp()
-    logs = outdated.outdated(old_work.logs(ctx), now, days, megabytes * old_work.MEGABYTE)
-    works = old_work.rescues(ctx, now, rescues) if rescues is not None else []
+    logs = stats.outdated(garbage_collect.logs(ctx), now, days, megabytes * garbage_collect.MEGABYTE)
+    works = garbage_collect.rescues(ctx, now, rescues) if rescues is not None else []
     if take:
-        old_work.remove(ctx, logs, works)
-    size = sum(each.size for each in logs) / old_work.MEGABYTE
+        garbage_collect.remove(ctx, logs, works)
+    size = sum(each.size for each in logs) / garbage_collect.MEGABYTE
     how = "were taken" if take else "would go"
     lines = [f"{len(logs)} logs of {size:.1f} MB and {len(works)} rescues {how}"]
     lines += [f"  {quoting.one_line(row, 300)}" for row in _rows(logs, works)[:SHOWN]]
@@ -92,6 +92,6 @@ def _command(days: float, megabytes: int, rescues: float | None) -> str:
 
 
 def _rows(logs: tuple[Old, ...], works: list[Rescue]) -> list[str]:
-    return [f"{each.name} ({each.size / old_work.MEGABYTE:.1f} MB)" for each in logs] + [
+    return [f"{each.name} ({each.size / garbage_collect.MEGABYTE:.1f} MB)" for each in logs] + [
         f"{each.ref} {each.oid[:12]} {each.subject}" for each in works
     ]

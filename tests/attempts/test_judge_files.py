@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.attempts import judge_files
+from harness_lib.attempts import check_inputs
 from tests.system.git.gitrepo import put
 from tests.verbs.project import Agent, Project, begin
 
@@ -151,7 +151,7 @@ def test_a_judge_that_was_changed_is_noticed_where_git_has_pruned_what_it_was(
     project.put("look.sh", "true\n")
     project.git("prune", "--expire=now")
     said = agent.fails(1, "finish") if protect else agent.ok("finish")
-    assert judge_files.GONE in str(said)
+    assert check_inputs.GONE in str(said)
 
 
 def test_protected_files_that_were_changed_fail_where_git_has_pruned_what_they_were(
@@ -172,4 +172,4 @@ def test_pruning_alone_is_no_change_of_a_judge(project: Project, agent: Agent) -
     begin(agent, "sh look.sh", "--protect", "look*")
     project.put("done", "")
     project.git("prune", "--expire=now")
-    assert judge_files.GONE not in str(agent.ok("finish"))
+    assert check_inputs.GONE not in str(agent.ok("finish"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness_lib import task
 from harness_lib.agents.registry import ADAPTERS
-from harness_lib.attempts import old_work, requeue
+from harness_lib.attempts import garbage_collect, requeue
 from harness_lib.cli.parser import parse
 from harness_lib.hookio import policy
 from harness_lib.rules import leases
@@ -19,7 +19,7 @@ RUN = parse(["run"])
 NAMED = [
     ("docs/hooks.md", f"{IN_WORDS[policy.PATIENCE]} in a row without progress"),
     ("docs/design.md", f"| {IN_WORDS[policy.PATIENCE].split()[0].lower()} blocks in a row"),
-    ("docs/commands.md", f"({old_work.DAYS:g} days, {old_work.MEGABYTES} MB)"),
+    ("docs/commands.md", f"({garbage_collect.DAYS:g} days, {garbage_collect.MEGABYTES} MB)"),
     ("docs/unattended.md", f"both ends are kept, {printed.KEPT_BYTES // MEGA} MB each"),
     ("docs/unattended.md", f"more than {RUN.max_file:g} MB (`--max-file`)"),
     ("docs/unattended.md", f"the first {IN_WORDS[requeue.FREE_ROUNDS]} no attempt is counted"),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from harness_lib.rules import affected
-from harness_lib.rules.affected import Commit, History
+from harness_lib.rules import rechecks
+from harness_lib.rules.rechecks import Commit, History
 from harness_lib.task import Recheck, Task, Validation
 from tests.rules.lists import done
 
@@ -55,11 +55,11 @@ def test_of_a_long_list_what_may_say_something_else_is_checked(task: Task, *, ma
     ]
     known = [task, *(each for each in others if each.id != task.id)]
 
-    assert affected.of([task], known, HISTORY) == ([task] if may_differ else [])
+    assert rechecks.of([task], known, HISTORY) == ([task] if may_differ else [])
 
 
 def test_the_settings_of_a_test_runner_concern_all_its_checks() -> None:
     history = History([Commit("2", ("sub/conftest.py",)), Commit("1", ("tests/test_a.py",))], FILES)
     task = done("a", "pytest tests/test_a.py", completed_commit="1")
 
-    assert affected.of([task], [task], history) == [task]
+    assert rechecks.of([task], [task], history) == [task]

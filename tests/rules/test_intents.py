@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness_lib.rules import intents
+from harness_lib.rules import recovery
 from harness_lib.task import Gate, Intent, Task
 
 BEGAN, ONTO, COMMIT = "1" * 40, "2" * 40, "3" * 40
@@ -32,15 +32,15 @@ def _rolling_back(gate: Gate | None = None, **fields: str | None) -> Task:
         _moving(HERE, base=BEGAN, head=ONTO),
         # Work that is moved with others names what it goes on top of and no head.
         _moving(THERE, base=ONTO, ref=MAIN),
-        _moving(THERE, base=ONTO, ref=intents.waiting(MAIN)),
-        _rolling_back(base=BEGAN, rescue=f"{intents.RESCUES}t/1"),
+        _moving(THERE, base=ONTO, ref=recovery.waiting(MAIN)),
+        _rolling_back(base=BEGAN, rescue=f"{recovery.RESCUES}t/1"),
         # To what others have put on top, and in a list where the claim recorded no gate.
         _rolling_back(base="4" * 64),
         _rolling_back(Gate(branch=MAIN, target=MAIN), base=BEGAN),
     ],
 )
 def test_what_we_write_is_no_problem(task: Task) -> None:
-    assert intents.problem(task) is None
+    assert recovery.problem(task) is None
 
 
 NO_PLACE = "intent does not say which commit goes where"
@@ -70,8 +70,8 @@ NO_HEADS = "gate names a branch that is not below refs/heads/"
     ],
 )
 def test_what_no_write_of_ours_leaves_is_named(task: Task, problem: str) -> None:
-    assert intents.problem(task) == problem
+    assert recovery.problem(task) == problem
 
 
 def test_work_waits_on_a_branch_of_ours_that_is_named_after_its_target() -> None:
-    assert intents.waiting("refs/heads/main") == "refs/heads/harness/main"
+    assert recovery.waiting("refs/heads/main") == "refs/heads/harness/main"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness_lib.rules import judge_parts, judges
+from harness_lib.rules import judges
 
 
 @pytest.mark.parametrize(
@@ -119,24 +119,22 @@ line-length = 80
     ],
 )
 def test_of_a_file_that_counts_which_a_runner_reads(name: str, old: str, new: str, *, changes: bool) -> None:
-    before, after = (judge_parts.part(name, text.encode()) for text in (old, new))
+    before, after = (judges.part(name, text.encode()) for text in (old, new))
     assert (before != after) is changes
 
 
 @pytest.mark.parametrize("name", ["package.json", "sub/pyproject.toml", "setup.cfg", "go.mod"])
 def test_a_file_of_which_only_a_part_counts_may_hold_nothing_that_does(name: str) -> None:
-    assert judge_parts.is_partial(name)
-    assert judge_parts.part(name, b"{}") is None or not name.endswith(".json")
-    assert judge_parts.part(name, b"") is None or name.endswith(".json")
+    assert judges.is_partial(name)
+    assert judges.part(name, b"{}") is None or not name.endswith(".json")
+    assert judges.part(name, b"") is None or name.endswith(".json")
 
 
 @pytest.mark.parametrize("name", ["Makefile", "tests/test_a.py", "package.json/Makefile"])
 def test_any_other_file_counts_whole(name: str) -> None:
-    assert not judge_parts.is_partial(name)
-    assert judge_parts.part(name, b"\0 any") == b"\0 any"
+    assert not judges.is_partial(name)
+    assert judges.part(name, b"\0 any") == b"\0 any"
 
 
 def test_a_file_in_another_encoding_is_read_all_the_same() -> None:
-    assert judge_parts.part("setup.cfg", b"[tool:pytest]\naddopts = \xff\n") == (
-        b"[tool:pytest]\naddopts = \xff"
-    )
+    assert judges.part("setup.cfg", b"[tool:pytest]\naddopts = \xff\n") == (b"[tool:pytest]\naddopts = \xff")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness_lib.rules.outdated import SECONDS_PER_DAY, Old, outdated
+from harness_lib.rules.stats import SECONDS_PER_DAY, Old, outdated
 
 NOW = 1000 * SECONDS_PER_DAY
 

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness_lib.rules import events, run_state
-from harness_lib.rules.ahead import Ahead
 from harness_lib.rules.budget import Budget, Spent
 from harness_lib.rules.events import Ended, Event
 from harness_lib.rules.run_state import Row, RunState
+from harness_lib.rules.stats import Ahead
 
 
 def event(kind: str, worker: int | None = 1, at: float = 0.0, **facts: Any) -> Event:

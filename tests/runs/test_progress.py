@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from harness_lib.rules.ahead import Ahead
 from harness_lib.rules.budget import Budget, Spent
 from harness_lib.rules.run_state import Row, RunState
+from harness_lib.rules.stats import Ahead
 from harness_lib.runs import progress
 from harness_lib.runs.run_snapshot import Seen
 

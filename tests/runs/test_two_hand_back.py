@@ -14,8 +14,8 @@ from harness_lib.core import sessions
 from harness_lib.core.context import Context
 from harness_lib.errors import LeaseLostError
 from harness_lib.rules.events import Event, Idle, NoticeKind
-from harness_lib.runs.orphans import Orphans
 from harness_lib.runs.worker import Worker
+from harness_lib.runs.worker_pool import Orphans
 from harness_lib.runs.worker_port import WorkerConfig
 from harness_lib.system.git import clones
 from harness_lib.system.git.repository import Git

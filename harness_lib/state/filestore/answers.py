@@ -13,11 +13,10 @@ from itertools import islice
 from typing import ClassVar
 
 from harness_lib import timestamps
-from harness_lib.rules import ahead, attempts, failures, graph, leases, notes, selection, stats, stopping
-from harness_lib.rules.ahead import Ahead
+from harness_lib.rules import attempts, errorlog, failures, graph, leases, selection, stats, stopping
 from harness_lib.rules.failures import Finding
 from harness_lib.rules.selection import Why
-from harness_lib.rules.stats import Counts
+from harness_lib.rules.stats import Ahead, Counts
 from harness_lib.state import api, journal
 from harness_lib.state.api import Questions, TaskCommands
 from harness_lib.task import Category, LogType, Session, SessionConfig, State, Status, StopReason, Task
@@ -49,7 +48,7 @@ class Answers(Questions):
         return stats.count(self._state)
 
     def ahead(self) -> Ahead:
-        return ahead.of(self._state)
+        return stats.of(self._state)
 
     def work_remains(self) -> bool:
         return stopping.work_remains(self._state)
@@ -121,7 +120,7 @@ class Answers(Questions):
         return tuple(selection.unproven(self._state))
 
     def noted(self, task_id: str, limit: int) -> tuple[Task, ...]:
-        return tuple(notes.concerning(self._state.tasks, task_id)[:limit])
+        return tuple(errorlog.concerning(self._state.tasks, task_id)[:limit])
 
     def made(self, commit: str) -> tuple[str, ...]:
         return tuple(self._index().commits.get(commit, ()))

@@ -13,20 +13,19 @@ from itertools import islice
 
 from harness_lib import timestamps
 from harness_lib.rules import (
-    ahead,
     attempts,
+    errorlog,
     failures,
     graph,
     leases,
-    notes,
     rechecks,
     selection,
+    stats,
     transitions,
 )
-from harness_lib.rules.ahead import Ahead
 from harness_lib.rules.failures import Finding
 from harness_lib.rules.selection import Why
-from harness_lib.rules.stats import Counts
+from harness_lib.rules.stats import Ahead, Counts
 from harness_lib.state.api import Questions, TaskCommands
 from harness_lib.task import STATUSES, Session, SessionConfig, State, Status, StopReason, Task
 from harness_lib.text import folded
@@ -146,7 +145,7 @@ class RowsAnswers(Questions):
         )
 
     def ahead(self) -> Ahead:
-        return ahead.of(self.rows.state())
+        return stats.of(self.rows.state())
 
     def work_remains(self) -> bool:
         counts = self.counts()
@@ -232,7 +231,7 @@ class RowsAnswers(Questions):
         return self._those(lambda task: task.unproven and transitions.may("confirm", task))
 
     def noted(self, task_id: str, limit: int) -> tuple[Task, ...]:
-        return tuple(notes.concerning(self.rows.tasks.values(), task_id)[:limit])
+        return tuple(errorlog.concerning(self.rows.tasks.values(), task_id)[:limit])
 
     def made(self, commit: str) -> tuple[str, ...]:
         return self._listed(task.id for task in self.rows.tasks.values() if commit in _commits(task))

@@ -226,7 +226,7 @@ def test_an_agent_may_neither_set_nor_lift_nor_see_it(
         ("edit", "task-001", "--hidden-names"),
         ("import", str(plan)),
     ):
-        assert "A held-out check is for a person" in inside.fails(8, *verb)["error"]["message"]
+        assert "A held-out check must be decided by a person" in inside.fails(8, *verb)["error"]["message"]
 
     assert project.state == before
     assert SECRET not in inside("show", "task-001").text

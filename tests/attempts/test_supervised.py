@@ -50,7 +50,7 @@ def test_what_ends_a_task_is_refused_and_changes_nothing(project: Project, held:
     before = project.file.read_bytes()
     for argv in REFUSED:
         error = held.fails(2, *argv, **SUPERVISED)["error"]
-        assert (error["kind"], "end your turn" in error["hint"]) == ("USAGE", True), argv
+        assert (error["kind"], "End your turn" in error["hint"]) == ("USAGE", True), argv
         assert project.file.read_bytes() == before, argv
 
 
@@ -91,7 +91,7 @@ def test_earlier_work_may_be_brought_in_and_not_taken_away(project: Project, age
 
 def test_the_page_names_what_an_agent_of_a_run_may_type() -> None:
     page = (CHECKOUT / "docs/unattended.md").read_text(encoding="utf-8")
-    sentence = page.split("It may type ")[1].split(" and what only reads")[0]
+    sentence = page.split("It may type ")[1].split(" and the verbs that only read")[0]
     named = {word.split()[0] for word in re.findall(r"`(.*?)`", sentence)}
 
     assert named == rights.FOR_SUPERVISED - READ - {"add", "beat"}

@@ -118,10 +118,13 @@ def test_work_that_touches_no_judge_is_not_mentioned(project: Project, agent: Ag
     assert "touched" not in project.task()
 
 
-def test_a_test_that_the_attempt_writes_is_its_work(project: Project, agent: Agent) -> None:
+def test_a_test_that_the_attempt_writes_is_its_work_and_named_where_it_is_all_of_it(
+    project: Project, agent: Agent
+) -> None:
     begin(agent, PYTEST, "--protect", "docs/**")
     project.put("tests/test_a.py", "def test_a():\n    pass\n")
-    assert agent.ok("finish")["warnings"] == []
+    (warning,) = agent.ok("finish")["warnings"]
+    assert "has written what judges it, and changed nothing else: tests/test_a.py" in warning
 
 
 @pytest.mark.parametrize("where", ["pytest", "pytest tests"])

@@ -53,8 +53,9 @@ def ranked(state: State) -> list[Task]:
 def pick(state: State) -> Task | None:
     """Return the first of `ranked`, without ranking the rest; None if no task may be claimed."""
     open_ones = list(eligible(state))
-    highest = min([task.priority for task in open_ones if task.status == "pending"], default=None)
-    first = {task.id: task for task in open_ones if task.status == "pending" and task.priority == highest}
+    pending = [task for task in open_ones if task.status == "pending"]
+    highest = min([task.priority for task in pending], default=None)
+    first = {task.id: task for task in pending if task.priority == highest}
     return first[min(first, key=graph.id_key)] if first else min(open_ones, key=_rank, default=None)
 
 

@@ -27,6 +27,9 @@ class Answers(Questions):
     """What `Questions` promises, of one `state` at the moment `now`."""
 
     _indexes: ClassVar[_Indexes | None] = None
+    # The commands of each task of the last list asked for, by `id(task)`; the task is kept, so that no other
+    # gets its id.
+    _commands: ClassVar[dict[int, tuple[Task, tuple[TaskCommands, ...]]]] = {}
 
     def __init__(self, state: State, now: datetime, warnings: Sequence[str] = ()) -> None:
         self.warnings = warnings
@@ -145,7 +148,11 @@ class Answers(Questions):
         return failures.validate_dependencies(self._state, self.now)[1]
 
     def commands(self) -> tuple[TaskCommands, ...]:
-        return tuple(row for task in self._state.tasks for row in TaskCommands.of(task))
+        # A worker asks before each attempt, and only a few tasks are others by then.
+        known = Answers._commands
+        fresh = {id(task): known.get(id(task)) or (task, TaskCommands.of(task)) for task in self._state.tasks}
+        Answers._commands = fresh
+        return tuple([row for _, rows in fresh.values() for row in rows])
 
     def proposals(self) -> tuple[Task, ...]:
         return self._state.proposals

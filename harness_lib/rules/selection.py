@@ -37,7 +37,7 @@ def eligible(state: State) -> Iterator[Task]:
         for task in state.tasks
         if (task.status == "pending" or (task.status == "failed" and not is_permanent(task)))
         and task.halt is None
-        and completed.issuperset(task.depends_on)
+        and (not task.depends_on or completed.issuperset(task.depends_on))
     )
 
 

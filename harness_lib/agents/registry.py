@@ -1,6 +1,6 @@
 """The agents we know, in the order of preference: how each is recognised, driven, and given our hooks.
 
-Every verb asks it who types, and some hooks do, so the files of the agents load no other module at first.
+Every verb and some hooks ask it which agent calls, so the files of the agents load no other module at first.
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ def _hint(ctx: Context, git: Git, changed: tuple[str, ...]) -> str:
 def keep_untracked(ctx: Context, base: str, paths: tuple[str, ...]) -> tuple[str | None, tuple[str, ...]]:
     """Keep the content of untracked `paths` in a commit; return it, and what was too large to keep.
 
-    What git leaves out of the work tree is noted there too: that it is missing is nobody's doing.
+    What git leaves out of the work tree is noted there too: the attempt did not remove it.
     """
     git = ctx.git
     left_out = status.left_out(git)

@@ -118,7 +118,7 @@ def _merged(git: Git, target_tip: str, waiting_tip: str) -> set[str]:
     theirs = set(trees.difference(git, base or git.empty_tree(), waiting_tip))
     if base == target_tip:
         return theirs
-    # A merge commit is made from the index, so nothing may stand in it.
+    # A merge commit is made from the index, so nothing may be staged.
     return theirs.union(trees.staged(git))
 
 

@@ -84,7 +84,7 @@ def clean_checkout(ctx: Context, path: Path, commit: str) -> Iterator[Context]:
         worktree_slots.set_up(view)
         yield view
     finally:
-        # What checks leave behind is nobody's work.
+        # What checks leave behind is not work.
         clones.remove(ctx.git, path)
 
 

@@ -36,7 +36,7 @@ class Reclaims:
         try:
             return self._hand_back(session, held)
         except LeaseLostError as lost:
-            return Reclaimed("lost", f"{held.id} is nobody's any more: {lost}")
+            return Reclaimed("lost", f"{held.id} has no worker any more: {lost}")
 
     def _hand_back(self, session: Session, held: Task) -> Reclaimed:
         claim = held

@@ -122,7 +122,7 @@ def take_from_dead_worker(ctx: Context, task: Task) -> Task:
 def hand_back(ctx: Context, session: Session, taken: Task) -> str:
     """Recover what `take_from_dead_worker` has claimed; return what was done.
 
-    That the worker died is nobody's fault: what is under way in git is finished, other work is handed back as
+    A worker's death counts as no attempt: what is under way in git is finished, other work is handed back as
     it stands.
     """
     worktree = work_tree(ctx, taken)

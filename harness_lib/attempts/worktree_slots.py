@@ -344,7 +344,7 @@ def _occupied(ctx: Context) -> set[str]:
 
 
 def drop_checks(ctx: Context, place: Place) -> None:
-    """Remove the checkout of a final check: what checks leave behind is nobody's work."""
+    """Remove the checkout of a final check: what checks leave behind is not work."""
     for number in place.numbers():
         clones.remove(ctx.git, place.slot(number))
     tree_ops.remove(place.path)

@@ -30,7 +30,7 @@ class ShellCheck(Command):
 
     @property
     def is_given(self) -> bool:
-        """Whether there is a command: blanks are none."""
+        """Whether there is a command other than blanks."""
         return self.text is not None and bool(self.text.strip())
 
     def fingerprint(self) -> str:
@@ -44,13 +44,13 @@ class ShellCheck(Command):
         return ((self.text, self.cwd),)
 
     def require_place(self, top: Path) -> None:
-        """Raise ConfigError if its directory is none of the work tree at `top`."""
+        """Raise ConfigError if its directory is not in the work tree at `top`."""
         from harness_lib.checks import shell_run  # noqa: PLC0415 (hooks)
 
         shell_run.directory(self, top)
 
     def run(self, worktree: Worktree) -> Checked:
-        """Run the command. Raises ConfigError if its directory is none of the work tree."""
+        """Run the command. Raises ConfigError if its directory is not in the work tree."""
         from harness_lib.checks import shell_run  # noqa: PLC0415 (hooks)
 
         return shell_run.run(self, worktree)

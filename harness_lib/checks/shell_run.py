@@ -27,7 +27,7 @@ SETTINGS = (
 
 
 def run(check: Command, worktree: Worktree) -> Checked:
-    """Run `check` in `worktree`. Raises ConfigError if its directory is none of the work tree."""
+    """Run `check` in `worktree`. Raises ConfigError if its directory is not in the work tree."""
     cwd = directory(check, worktree.top)
     command = check.text or ""
     env, without = environment.cleaned(worktree.env, worktree.top)

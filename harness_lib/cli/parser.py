@@ -58,7 +58,7 @@ All verbs: harness --help. In an agent's chat: /harness run."""
 
 
 class _FirstSteps:
-    """What is answered to who types no verb."""
+    """Shown when no verb is given."""
 
     def answer(self, ctx: Context, _args: argparse.Namespace, _screen: Screen) -> Reply:
         from harness_lib.system.place import roots  # noqa: PLC0415 (as above)

@@ -56,7 +56,7 @@ def _limit(new: int | None, old: int) -> int:
 
 
 def _is_more(new: int, old: int) -> bool:
-    """Return whether the limit `new` lets more be done than `old`; 0 is none."""
+    """Return whether the limit `new` allows more than `old`; 0 means no limit."""
     return old != 0 and (new == 0 or new > old)
 
 

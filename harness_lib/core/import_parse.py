@@ -134,7 +134,7 @@ def _add_json(drafts: Drafts, place: str, task: object) -> bool:
 
 
 def _awaited(drafts: Drafts, number: int, place: str, names: object) -> Iterator[Wait]:
-    """Yield what the names at `place` mean to wait for; note in `drafts` what is none."""
+    """Yield the dependencies that the names at `place` mean; note in `drafts` those that are invalid."""
     if names is not None and not isinstance(names, list):
         drafts.problems.append((number, f"{place}: is {reading.show(names)}, must be a list"))
     for at, name in enumerate(names if isinstance(names, list) else []):
@@ -195,7 +195,7 @@ def markdown_tasks(data: bytes) -> Drafts:
 
 
 def _unknown(items: list[Item]) -> Iterator[str]:
-    """Yield a sentence for what looks like a field and is none, so that none is lost without a word."""
+    """Yield a sentence for each line that looks like a field but is not one."""
     words = [f"{word!r} (line {line})" for item in items if not item.done for line, word in item.unknown]
     if words:
         known = ", ".join(dict.fromkeys(checklist.KEYS.values()))
@@ -241,7 +241,7 @@ _SHORT = {known.typed.words[0]: known.path for known in _KEYED} | {"title": "tit
 
 
 def _value(item: Item, known: Given) -> Any:
-    """Return what `item` says of a field, as the list would have it; what is none, the contract refuses."""
+    """Return what `item` says of a field, as the list would have it; the contract refuses an invalid one."""
     word = known.typed.words[0]
     first = item.first(word)
     match known.kind.form:

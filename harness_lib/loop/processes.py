@@ -301,7 +301,7 @@ def _ends_within(child: subprocess.Popen[bytes], ended: int | None, seconds: flo
 class ProcessTree:
     """The groups that the process `leader` and its descendants lead, as they are now.
 
-    Whose parent has ended is nobody's descendant: refresh while the tree still stands.
+    A process whose parent has ended is no longer found as a descendant: refresh before that.
     """
 
     def __init__(self, leader: int) -> None:

@@ -55,7 +55,7 @@ def field_of(word: str) -> str | None:
 class Item:
     """A task or a group of the list: where it stands, and each field's values with their lines.
 
-    `parent` is the item that it is below; `unknown` has what stands before a colon like a field, and is none.
+    `parent` is the item that it is below; `unknown` has words before a colon that name no field.
     """
 
     line: int

@@ -1,7 +1,7 @@
 """Find the judges among the files that an attempt has changed: what decides whether its check passes.
 
 Judges are what a check names, its runner's settings, tests and what stands beside them.
-A product that a check only runs is none, nor a file that the task itself names for change.
+Neither a product that a check only runs is one, nor a file that the task names for change.
 Source: docs/design.md, "Two judgements".
 """
 

@@ -118,7 +118,7 @@ RUNNERS: Mapping[str, Runner] = MappingProxyType(
 
 
 class Judges(NamedTuple):
-    """What a check goes by, relative to where it runs: names as they stand in it, and globs.
+    """What a check goes by, relative to where it runs: names as they are written, and globs.
 
     A file of `config` counts from the moment it appears; those of `named` and `tests` as they were at first.
     `programs` are those that the shell looks for.

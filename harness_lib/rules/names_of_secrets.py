@@ -19,7 +19,7 @@ _NAMES = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
-# A variable of the environment (`${NPM_TOKEN}`) is none, and neither is an empty value.
+# A variable of the environment (`${NPM_TOKEN}`) is not a token, and neither is an empty value.
 _NPM_TOKEN = re.compile(rb"(?:_authToken|_auth|_password)\s*=[ \t]*(?!\$\{)\S", re.IGNORECASE)
 NPM = ".npmrc"
 

@@ -1,6 +1,6 @@
 """Whether another agent goes on with an attempt, and the waiting before it does.
 
-What is nobody's fault is not counted as an attempt: a usage limit is waited out, trouble of the provider's is
+Only failed work counts as an attempt: a usage limit is waited out, trouble of the provider's is
 tried again after growing pauses, and a crashed agent is followed by a fresh one in the same work tree.
 """
 

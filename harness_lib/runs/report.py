@@ -140,7 +140,7 @@ def _halted(task: Task) -> str:
     answered = halting.takes_an_answer(task.halt_kind)
     retry = typed.harness("retry", task.id) if check_of(task).is_given else typed.give_check(task.id)
     halt = task.halt or ""
-    # What it may be answered with stands in it.
+    # It names the commands that answer it.
     shown = quoting.one_line(halt, ANSWERS_LENGTH if answered else REASON_LENGTH)
     if not answered and retry not in halt:
         then = f"; then: {retry}"

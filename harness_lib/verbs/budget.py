@@ -41,7 +41,7 @@ def run(ctx: Context, changes: Mapping[str, float]) -> Reply:
     """Show the limits and what was spent; have those named in `changes` changed first (0 is no limit).
 
     Each run has its own limits and counts for itself what it has spent; a change is for all that go on.
-    Raises UsageError: no run goes on, an amount is none, or an agent would raise its own limits.
+    Raises UsageError: no run is active, an amount is invalid, or an agent would raise its own limits.
     """
     running = run_snapshot.runs(ctx)
     if not running:

@@ -161,7 +161,7 @@ def _changed(task: Task, changes: Changes) -> Task:
 
 
 def _normalized(field: Given, value: Any) -> Any:
-    """Return what a typed `value` means: an empty text or item is none, and twice the same task is once."""
+    """Return what a typed `value` means: empty texts and items are left out, and so are duplicates."""
     if field.kind.form == "text" and field.null:
         return value.strip() or None
     if field.kind.form == "list":

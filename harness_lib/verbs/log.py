@@ -156,4 +156,4 @@ def _log_type(text: str) -> str:
     try:
         return LOG_TYPES[text.lower()]
     except KeyError:
-        raise ArgumentTypeError(f"{text!r} is none of {', '.join(LOG_TYPES.values())}") from None
+        raise ArgumentTypeError(f"{text!r} is not one of {', '.join(LOG_TYPES.values())}") from None

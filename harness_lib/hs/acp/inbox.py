@@ -88,7 +88,7 @@ class Permission:
     def __call__(self, question: Question) -> Said:
         """Return what the person said."""
         number, answer = self._inbox.expect()
-        # A call of a subagent is none that the client has heard of.
+        # The client has not heard of a subagent's calls.
         call = {"id": question.id or f"asked-{number}", "name": question.name, "input": question.input}
         subject = always_about(question)
         self._tell({"type": "permission", "asked": number, "call": call, "for": subject})

@@ -111,7 +111,7 @@ class Worker:
         except Interrupted:
             # It may have come just before the end was noted.
             self._inbox.end()
-            # What was half read from the provider is nobody's any more.
+            # Nobody reads the rest of this response any more.
             http.forget(self._runtime.kept)
             return cancelled
         if done.output.strip() and done.output.strip() != self._said.strip():

@@ -147,7 +147,7 @@ class Conversation:
         self._stopped = True
         self.editor.give_up()
         processes.end_all()
-        # What was half read from the provider is nobody's any more.
+        # Nobody reads the rest of this response any more.
         http.forget(self._runtime.kept)
         self._drawing.finish()
         self._put_back()

@@ -149,5 +149,5 @@ def _owner(wide: Runtime, name: str) -> str:
 
 
 def _pack(source: str) -> str:
-    """Return the name of the pack that `source` is, which is its provider's; "" for what is none."""
+    """Return the name of the pack at `source`, which is also its provider's; "" if it is not a pack."""
     return Path(source).name if Path(source).parent.name == "plugins" else ""

@@ -36,7 +36,7 @@ def store(runtime: Runtime) -> Path:
 def find(runtime: Runtime, name: str) -> Session | None:
     """Return the session `name`; None if there is none of that name."""
     path = store(runtime) / name
-    # A task stands where a name could: what is too long for one is none, where `Path` raises an error.
+    # A task may stand in the place of a name; `Path` raises an error for one that is too long.
     return Session(path) if is_name(name) and os.path.isdir(path) else None  # noqa: PTH112
 
 

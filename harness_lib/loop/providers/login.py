@@ -91,7 +91,7 @@ class Attempt:
             parameters = dict(parse_qsl(urlsplit(text).query or text))
         else:
             code, _, state = text.partition("#")
-            # Who types the code alone has seen which login it belongs to.
+            # A person who enters only the code has seen which login it belongs to.
             parameters = {"code": code, "state": state or self.state}
         if not self.is_ours(parameters):
             raise ProviderError("This belongs to another login.")

@@ -218,7 +218,7 @@ def is_moment(value: str) -> bool:
 
 
 def integer(least: int, most: int = LARGEST) -> Reader:
-    """Read a whole number; 3.0 is one, as JSON Schema says, `true` and "3" are none."""
+    """Read a whole number; 3.0 is one, as JSON Schema says, `true` and "3" are not."""
 
     def read(value: Any, path: str, problems: Problems) -> Any:
         if type(value) is float and value.is_integer():

@@ -32,7 +32,7 @@ PATTERNS = (
 NAMES = frozenset(pattern.rstrip("/") for pattern in PATTERNS)
 CRATE, BUILT = "Cargo.toml", "target"
 
-# The commands that ask what is ignored. `checkout` is none of them: it overwrites ignored files.
+# The commands that ask what is ignored. `checkout` is not one of them: it overwrites ignored files.
 _ASKING = frozenset(("add", "status", "clean", "check-ignore", "--exclude-standard"))
 # What in a configuration may say where the person's file is.
 _MAY_NAME = re.compile(rb"exclude|include|worktreeconfig", re.IGNORECASE)

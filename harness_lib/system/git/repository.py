@@ -354,7 +354,7 @@ def _tree_question(commit: str) -> tuple[str, ...]:
 
 
 def _content(path: Path) -> str:
-    """Return the line in a file of git's; "" where it is none to be read."""
+    """Return the line in a file of git's; "" if it cannot be read."""
     try:
         return os.fsdecode(path.read_bytes()).rstrip()
     except OSError:

@@ -112,9 +112,8 @@ def _session(ctx: Context, before: open_session.Opened, *, waits: bool) -> open_
 
 def _reply(ctx: Context, session: Session, taken: Taken, task: Task, opened: open_session.Opened) -> Reply:
     brief = task_brief.render(task, ctx, taken.questions)
-    if not taken.resumed:
-        if task.handback is not None:
-            brief = "\n".join(filter(None, (brief, requeue.apply(ctx, task))))
+    if not taken.resumed and task.handback is not None:
+        brief = "\n".join(filter(None, (brief, requeue.apply(ctx, task))))
     lines = [*opened.recovered, ("you hold this one already:\n" if taken.resumed else "") + brief]
     doubts = [doubt] if (doubt := trust_policy.doubt(ctx)) else []
     if not taken.resumed and (passes := _passes_already(ctx, task)):

@@ -89,8 +89,10 @@ def _work(streams: Sequence[int], inherited: Sequence[int]) -> NoReturn:
     except BaseException:  # noqa: BLE001 (as the interpreter does)
         traceback.print_exc()
     finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
+        # Nobody reads what a worker of a killed run still has to say, and it must not go on as that run.
+        with suppress(OSError):
+            sys.stdout.flush()
+            sys.stderr.flush()
         os._exit(code)
 
 

@@ -20,8 +20,7 @@ def go(workshop: Workshop, tmp_path: Path) -> Path:
     used = '{"tokens": 1200, "cost_usd": 0.5, "action": "think"}'
     workshop.add("Slow", "grep -q done f", do=f"say {used}\nsay nearly there\nwait {go}\nwrite f done")
     workshop.file_task("next")
-    # In an interpreter of its own, not in a fork: it is killed, and its workers find out.
-    run = workshop.start("--max-cost", "7", PYTHONUTF8="1")
+    run = workshop.start("--max-cost", "7")
 
     def has_spent() -> bool:
         assert run.poll() is None, workshop.printed

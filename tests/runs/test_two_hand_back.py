@@ -128,7 +128,7 @@ def test_a_worker_gives_up_nothing_that_another_one_has_claimed_meanwhile(crew: 
     untouched(crew, theirs)
     (said,) = crew.heard
     assert isinstance(said.news, Idle)
-    assert "nobody's any more" in said.news.why
+    assert "has no worker any more" in said.news.why
 
 
 def test_the_run_gives_up_nothing_that_a_worker_has_claimed_meanwhile(crew: Crew) -> None:

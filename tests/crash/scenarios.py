@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from tests.crash import contents, invariants
 from tests.crash.contents import FAILS, PASSES
 from tests.crash.driver import DIED
@@ -37,6 +39,24 @@ def _held_out(world: World) -> None:
         answer = agent.type("edit", "task-001", "--hidden", f"test -f {contents.SOLUTION}")
         assert answer.code == 0, answer
     _attempted(world)
+
+
+def _held_out_and_right(world: World) -> None:
+    """Leave an attempt that passes a held-out check, which leaves a trace when it runs."""
+    with world.agent() as agent:
+        answer = agent.type("edit", "task-001", "--hidden", f"touch {_trace(world)}")
+        assert answer.code == 0, answer
+    _attempted(world)
+
+
+def _trace(world: World) -> Path:
+    return world.project / ".git" / "held-out-has-run"
+
+
+def _completed_by_both(world: World) -> None:
+    """Not completed before the held-out check has run."""
+    invariants.completed(world)
+    assert _trace(world).exists()
 
 
 def _shared(world: World) -> None:
@@ -159,6 +179,14 @@ SCENARIOS = (
         _held_out,
         _failed_or_goes_on,
         every=3,
+    ),
+    Scenario(
+        "finish that passes what is held out",
+        "finish",
+        PASSES,
+        _held_out_and_right,
+        _completed_by_both,
+        every=6,
     ),
     Scenario("release", "release", FAILS, _attempted, _released_or_goes_on, every=4),
     Scenario("claim", "claim", FAILS, _started, _nothing_lost),

@@ -7,6 +7,7 @@ each task. Merging goes one after another, also where several work side by side.
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import threading
@@ -87,7 +88,7 @@ def _run(project: Project, workers: int, tasks: int, agent: str = "true") -> Non
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
     )
-    completed = done.stdout.count(b" completed\n")
+    completed = len(re.findall(rb"\] task-\d+ completed\b", done.stdout))
     assert (done.returncode in (DONE, LIMIT), completed) == (True, tasks), done.stdout.decode()[-2000:]
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import partial
 
 from harness_lib.attempts import (
+    check,
     commit,
     committed,
     contents,
     for_person,
-    leased_check,
     merge_queue,
     outcome,
     requeue,
@@ -27,7 +27,7 @@ def complete(
     session: Session,
     task: Task,
     evaluation: Evaluation,
-    known: leased_check.Known | None = None,
+    known: check.Known | None = None,
 ) -> outcome.Ended:
     """Commit or merge the content that has passed its check, or hand it back; record what came of it.
 

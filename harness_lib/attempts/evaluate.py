@@ -17,7 +17,6 @@ from harness_lib.attempts import (
     committed,
     contents,
     held_out_check,
-    leased_check,
     outcome,
     pending_merges,
     rescue_refs,
@@ -92,7 +91,7 @@ def judge(ctx: Context, questions: Questions, task: Task, *, suffix: str = "") -
         return _converted(ctx, task, converted)
     against = pending_merges.find(ctx, task, tree)
     ctx.busy(f"checking {task.id} …")
-    checked = leased_check.run(ctx, task, suffix=suffix)
+    checked = check.run(ctx, task, suffix=suffix)
     if not checked.passed:
         check_inputs.require_none_taken(ctx, questions, task, tree)
     if checked.verdict == "ENV_SETUP":

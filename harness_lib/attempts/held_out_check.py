@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 
 from harness_lib import timestamps, typed
-from harness_lib.attempts import check, leased_check
+from harness_lib.attempts import check
 from harness_lib.checks.checked import Checked
 from harness_lib.checks.protocol import Worktree
 from harness_lib.checks.shell import ShellCheck
@@ -42,7 +42,7 @@ def judge(
     """
     held_out.load(ctx, task)
     with checkout(commit) as clean:
-        return leased_check.while_held(
+        return check.while_held(
             ctx, holder or task, lambda on_tick, tick: run_in(clean, task, suffix, on_tick, tick)
         )
 

@@ -20,7 +20,6 @@ from harness_lib.attempts import (
     check,
     committed,
     held_out_check,
-    leased_check,
     merge_batch,
     outcome,
     pending_merges,
@@ -85,9 +84,9 @@ def merge_in_turn(ctx: Context, session: Session, task: Task, said: Sequence[str
     """Merge the commit that the task's intent names, also after a crash; `said` is to be looked at then."""
 
     def keep_claim() -> None:
-        leased_check.renew(ctx, task)
+        check.renew(ctx, task)
 
-    seconds = ctx.lease_seconds / leased_check.RENEWALS_PER_LEASE
+    seconds = ctx.lease_seconds / check.RENEWALS_PER_LEASE
     # Without its turn it would still be right, only checked more often than it need be.
     with flock.turn(ctx.git.common_dir / LINE, seconds, keep_claim):
         aside = False
@@ -257,7 +256,7 @@ def _check_merged(ctx: Context, task: Task, holder: Task, suffix: str = "-merged
     check.require_check(task, ctx.store.ask().position(task.id))
     try:
         # It has just run on the work alone, so what is missing now is missing because of the others.
-        return leased_check.run(ctx, task, suffix=suffix, holder=holder)
+        return check.run(ctx, task, suffix=suffix, holder=holder)
     except ConfigError as error:
         return Checked("TEST_FAIL", error.message, "", check.log_directory(ctx, task))
 

@@ -5,7 +5,7 @@ What a check said of some content is remembered by command, directory and tree, 
 
 from __future__ import annotations
 
-from harness_lib.attempts import baseline, check, commit, leased_check, outcome, recheck, rescue_refs
+from harness_lib.attempts import baseline, check, commit, outcome, recheck, rescue_refs
 from harness_lib.checks.checked import Checked
 from harness_lib.core import ownership, trust_policy
 from harness_lib.core.context import Context
@@ -25,7 +25,7 @@ FLAKY = "is flaky: its check failed and passed on the same content"
 PASSES = "validation.red_first: the check passes before any work, so it proves nothing"
 
 
-def passes(ctx: Context, task: Task, known: leased_check.Known) -> bool | None:
+def passes(ctx: Context, task: Task, known: check.Known) -> bool | None:
     """Return whether the check of `task` passes in the clean work tree; None where it cannot run there.
 
     What the check leaves behind is removed. Raises LeaseLostError.
@@ -35,7 +35,7 @@ def passes(ctx: Context, task: Task, known: leased_check.Known) -> bool | None:
     if key not in known:
         ctx.busy(f"checking {task.id} before any work …")
         try:
-            known[key] = leased_check.run(ctx, task, suffix="-before")
+            known[key] = check.run(ctx, task, suffix="-before")
         except (ConfigError, EnvSetupError):
             return None
         finally:
@@ -87,7 +87,7 @@ def prove(ctx: Context, task: Task) -> Task:
     try:
         trust_policy.require(ctx, questions)
         check.require_check(task, questions.position(task.id), ownership.give_check(ctx, task))
-        checked = leased_check.run(ctx, task, suffix="-red-first")
+        checked = check.run(ctx, task, suffix="-red-first")
     except LeaseLostError:
         raise
     except HarnessError:

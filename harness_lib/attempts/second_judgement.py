@@ -15,7 +15,7 @@ from functools import cache
 from typing import NamedTuple
 
 from harness_lib import typed
-from harness_lib.attempts import check_inputs, leased_check
+from harness_lib.attempts import check, check_inputs
 from harness_lib.attempts.check_inputs import Scripts
 from harness_lib.checks.checked import Checked
 from harness_lib.core import quoting
@@ -83,7 +83,7 @@ class _Changes(NamedTuple):
         return tuple(dict.fromkeys(path for each in found for path in each.all))
 
 
-def judge(ctx: Context, task: Task, tree: str, checkout: Checkout, known: leased_check.Known) -> Judged:
+def judge(ctx: Context, task: Task, tree: str, checkout: Checkout, known: check.Known) -> Judged:
     """Return what speaks against the content `tree`, which has passed the check of `task`.
 
     `checkout` gives a clean checkout of a commit; `known` is what checks have said of which content already.
@@ -226,7 +226,7 @@ def _vacuous(runs: _Runs, base: str, changes: _Changes) -> tuple[str, ...]:
 class _Runs:
     """Runs checks on clean checkouts, each of them once on the same content."""
 
-    def __init__(self, ctx: Context, task: Task, checkout: Checkout, known: leased_check.Known) -> None:
+    def __init__(self, ctx: Context, task: Task, checkout: Checkout, known: check.Known) -> None:
         self.ctx, self.task = ctx, task
         self._checkout, self._known = checkout, known
 
@@ -244,7 +244,7 @@ class _Runs:
     def _run(self, view: Context, task: Task) -> Checked:
         view.busy(f"judging {self.task.id} once more: checking {task.id} …")
         try:
-            return leased_check.run(view, task, suffix="-judged", holder=self.task)
+            return check.run(view, task, suffix="-judged", holder=self.task)
         except (ConfigError, EnvSetupError) as error:
             return Checked("ENV_SETUP", error.message, "", view.root.logs)
 

@@ -14,7 +14,6 @@ from harness_lib.attempts import (
     evaluate,
     for_person,
     inbox,
-    leased_check,
     outcome,
     precheck,
     requeue,
@@ -228,4 +227,4 @@ def _renew(ctx: Context, task: Task, listener: Listener) -> None:
     due = math.floor(listener.seconds() / (ctx.lease_seconds / 3))
     if due > listener.renewals:
         listener.renewals = due
-        leased_check.renew(ctx, task)
+        check.renew(ctx, task)

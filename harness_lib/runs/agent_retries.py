@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from harness_lib.attempts import evaluate, leased_check, outcome, worktree_slots
+from harness_lib.attempts import check, evaluate, outcome, worktree_slots
 from harness_lib.core.context import Context
 from harness_lib.errors import ConfigError, EnvSetupError, RefusedError
 from harness_lib.rules import budget
@@ -142,4 +142,4 @@ def _pause(ctx: Context, task: Task, worker: WorkerPort, step: Step, seconds: fl
         ctx.clock.sleep(min(SLICE_SECONDS, left))
         if ctx.clock.monotonic() - renewed > ctx.lease_seconds / 3:
             renewed = ctx.clock.monotonic()
-            leased_check.renew(ctx, task)
+            check.renew(ctx, task)

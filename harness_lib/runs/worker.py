@@ -15,7 +15,6 @@ from harness_lib.attempts import (
     claim,
     giving_up,
     intents,
-    leased_check,
     outcome,
     reclaim,
     requeue,
@@ -56,7 +55,7 @@ class Worker:
     def __init__(self, ctx: Context, config: WorkerConfig, say: Callable[[Event], None]) -> None:
         self.ctx, self.config, self._say = ctx, config, say
         self.adapter = config.adapter()
-        self.known: leased_check.Known = {}
+        self.known: check.Known = {}
         self.limits = budget.read(config.limits)
         self.draining = threading.Event()
         self.limited = False

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from harness_lib.agents import command, registry
 from harness_lib.agents.adapter import Adapter
-from harness_lib.attempts import leased_check
+from harness_lib.attempts import check
 from harness_lib.errors import HarnessError
 from harness_lib.rules import budget, halting
 from harness_lib.rules.budget import Budget
@@ -27,7 +27,7 @@ class WorkerPort(Protocol):
     """What an attempt needs of the worker that makes it."""
 
     adapter: Adapter
-    known: leased_check.Known
+    known: check.Known
 
     @property
     def config(self) -> AgentOptions:

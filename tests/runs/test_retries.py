@@ -13,7 +13,7 @@ from harness_lib import timestamps
 from harness_lib.agents import registry
 from harness_lib.agents.adapter import Adapter, Report, Trouble
 from harness_lib.agents.command import adapter
-from harness_lib.attempts.leased_check import Known
+from harness_lib.attempts.check import Known
 from harness_lib.core.context import Context
 from harness_lib.rules.budget import Spent
 from harness_lib.rules.events import News, Stepped

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from harness_lib import typed
-from harness_lib.attempts import baseline, check_inputs, precheck, side_effects
+from harness_lib.attempts import baseline, check_inputs, precheck
 from harness_lib.attempts.baseline import Baseline
 from harness_lib.core import dependencies, halts, held_out, marker, ownership, quoting, sessions
 from harness_lib.core.context import Context
@@ -51,7 +51,7 @@ def take(ctx: Context, session: Session, task_id: str | None = None) -> Taken:
         baseline.require_dependencies(ctx, questions, chosen)
         held_out.load(ctx, chosen)
         gate = baseline.gate_for(ctx, chosen, surveyed)
-    side_effects.note(ctx)
+    baseline.note(ctx)
     taken = _claim(ctx, task_id, chosen, surveyed, gate)
     if taken.task is None:
         return taken

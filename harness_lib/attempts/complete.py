@@ -1,4 +1,4 @@
-"""Commit, merge, hold or hand back work whose check has passed, as its gate and its content say."""
+"""Commit, merge, hold or requeue work whose check has passed, as its second judgement and content say."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from harness_lib.attempts import (
     commit,
     committed,
     contents,
+    evaluate,
     for_person,
     merge_queue,
     outcome,
@@ -102,3 +103,16 @@ def look_at(
         names = ", ".join(evaluation.settings)
         sentences.append(f"changed git's settings for what is committed of a file: {names}")
     return [f"{task.id} {each}" for each in sentences] + [f"{task.id}: {each}" for each in brought.look_at]
+
+
+def finish(ctx: Context, session: Session, task: Task) -> outcome.Ended:
+    """Put the kept work on top of what was merged meanwhile, run the check there, and merge it.
+
+    What stands against it hands the work back to an agent, at no cost.
+    Raises what `evaluate.judge` and `complete.complete` raise.
+    """
+    requeue.apply(ctx, task)
+    evaluation = evaluate.judge(ctx, ctx.store.ask(), task)
+    if not evaluation.checked.passed:
+        return requeue.because_of_check(ctx, session, task, evaluation.head, evaluation.checked)
+    return complete(ctx, session, task, evaluation)

@@ -1,32 +1,39 @@
-"""Record the notes, checkpoints and proposed tasks that an agent in a sandbox has left for its worker.
+"""Record what an agent reports while it works: notes, checkpoints and proposed tasks.
 
-Letters are data from an agent: they may note, propose a task, and checkpoint the one that the worker holds.
+A letter in the inbox is data from an agent in a sandbox: it may note, propose a task, and checkpoint the task
+that its worker holds.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from harness_lib.attempts import checkpoints, notes
+from harness_lib import timestamps, typed
+from harness_lib.attempts import outcome, under_way
 from harness_lib.core import ownership, proposals, quoting
 from harness_lib.core.context import Context
+from harness_lib.core.ownership import HeldTask
 from harness_lib.errors import HarnessError, LeaseLostError, UsageError
+from harness_lib.rules import transitions
 from harness_lib.system.files import atomic, listing, nofollow
+from harness_lib.system.git import snapshot
+from harness_lib.task import Checkpoint, Task
 
 MOST = 50
 MOST_BYTES = 64 * 1024
 
 
 def _note(ctx: Context, task_id: str, text: str) -> None:
-    notes.record(ctx, task_id, notes.line(task_id, text))
+    record_note(ctx, task_id, line(task_id, text))
 
 
 def _checkpoint(ctx: Context, task_id: str, step: str, text: str) -> None:
-    numbers = checkpoints.parse(step)
+    numbers = parse(step)
     held = ownership.require_settled(ctx.store.ask_to_change(), task_id, ctx)
-    checkpoints.record(ctx, held, numbers, quoting.one_line(text, checkpoints.DESCRIPTION_LENGTH))
+    record_checkpoint(ctx, held, numbers, quoting.one_line(text, DESCRIPTION_LENGTH))
 
 
 # How many words each has after the task.
@@ -77,3 +84,67 @@ def _open(ctx: Context, letter: Path) -> Iterator[str]:
         run(ctx, task_id, *words)
     except (UsageError, LeaseLostError) as error:
         yield f"The agent left a {verb} that was not recorded: {error}"
+
+
+# What the contract allows; a brief shows less.
+TEXT_LENGTH = 2000
+
+
+MOST_NOTES = 20
+
+
+def line(task_id: str, text: str) -> str:
+    """Return `text` as the one line that is recorded of it; UsageError if nothing is left."""
+    noted = quoting.one_line(text, TEXT_LENGTH)
+    if not noted:
+        raise UsageError(
+            "Say what is to be noted.", typed.harness("note", task_id, rest='"what later tasks should know"')
+        )
+    return noted
+
+
+def record_note(ctx: Context, task_id: str, note: str) -> tuple[Task, list[str]]:
+    """Return the task with `note`, a line, and the notes that had to make way for it.
+
+    Raises UsageError if there is no such task.
+    """
+    with ctx.store.transaction() as tx:
+        task = ownership.require_task(tx, task_id)
+        kept = [*(old for old in task.notes if old != note), note]
+        task = task._replace(notes=tuple(kept[-MOST_NOTES:]))
+        tx.replace(task)
+    return task, kept[:-MOST_NOTES]
+
+
+DESCRIPTION_LENGTH = 1000
+
+
+def record_checkpoint(ctx: Context, held: HeldTask, step: tuple[int, int], description: str) -> Task:
+    """Return the held task with the checkpoint: `step` is M and N, `description` one line.
+
+    Raises RefusedError if a person's merge or the like is under way.
+    """
+    under_way.require_none_of_a_person(ctx.git, held.task)
+    done, total = step
+    tree = snapshot.capture(ctx.git, ctx.keep_out)
+    with ctx.store.transaction() as tx:
+        task = transitions.checkpoint(
+            outcome.require_claim(tx, held.task),
+            Checkpoint(done, total, description, timestamps.render(tx.now), tree),
+            now=tx.now,
+            lease_seconds=ctx.lease_seconds if tx.concurrent else None,
+        )
+        tx.replace(task)
+        quoted = description.replace('"', "'")
+        tx.log("CHECKPOINT", f'step={done}/{total} "{quoted}"', session=held.session.number, task=task.id)
+    return task
+
+
+def parse(step: str) -> tuple[int, int]:
+    """Return M and N of "M/N"; UsageError if `step` is no such thing."""
+    match = re.fullmatch(r"(\d{1,6})/(\d{1,6})", step)
+    if not match or not 1 <= int(match[1]) <= int(match[2]):
+        raise UsageError(
+            f"{step!r} is no step.", 'Write it as M/N: harness checkpoint task-001 2/4 "what was done"'
+        )
+    return int(match[1]), int(match[2])

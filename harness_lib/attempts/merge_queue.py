@@ -2,7 +2,7 @@
 
 A queue, first come, first served: whoever is in front takes all that wait behind it, puts their commits on
 top of what others have merged meanwhile, one on the other, runs each check once on the content that comes of
-it, and moves the branch once (`merge_batch.py`). If a check fails, the first half is tried, and so on; before
+it, and moves the branch once. If a check fails, the first half is tried, and so on; before
 a single task is blamed, a short check runs once more.
 Work that conflicts, or passes only alone, goes back to an agent with both sides explained, twice for nothing.
 
@@ -20,7 +20,6 @@ from harness_lib.attempts import (
     check,
     committed,
     held_out_check,
-    merge_batch,
     outcome,
     pending_merges,
     precheck,
@@ -127,9 +126,9 @@ def _try(ctx: Context, session: Session, task: Task, said: Sequence[str], *, asi
     """
     git, target = ctx.git, _target(task)
     move = target_branch.next_move(ctx, target, aside=aside)
-    tasks = merge_batch.waiting(ctx, session, task)
+    tasks = pending_merges.waiting(ctx, session, task)
     while True:
-        batch = merge_batch.stack(git, tasks, move.tip)
+        batch = pending_merges.stack(git, tasks, move.tip)
         if batch.conflicts:
             oid = _required(outcome.intent_of(task).commit)
             return requeue.because_of_conflict(ctx, session, task, oid, move.tip, batch.conflicts)
@@ -142,11 +141,11 @@ def _try(ctx: Context, session: Session, task: Task, said: Sequence[str], *, asi
             break
         else:
             return requeue.because_of_check(ctx, session, task, move.tip, failed)
-    moving = merge_batch.begin(ctx, batch, move.ref)
+    moving = pending_merges.begin(ctx, batch, move.ref)
     try:
         target_branch.carry_out(ctx, target, move, batch.tip)
     except target_branch.MovedError:
-        merge_batch.take_back(ctx, batch)
+        pending_merges.take_back(ctx, batch)
         raise
     return _completed(ctx, session, moving, said)
 
@@ -206,7 +205,7 @@ def _target(task: Task) -> str:
     return _required(task.gate.target if task.gate else None)
 
 
-def _failed(ctx: Context, batch: merge_batch.Batch) -> Checked | None:
+def _failed(ctx: Context, batch: pending_merges.Batch) -> Checked | None:
     """Run each check of the batch once on the content of all; return the first that fails, None if none does.
 
     The work tree is given that content for it. A single task's own content has been checked already.
@@ -235,7 +234,7 @@ def _failed(ctx: Context, batch: merge_batch.Batch) -> Checked | None:
     return None
 
 
-def _passes_again(ctx: Context, batch: merge_batch.Batch, failed: Checked) -> bool:
+def _passes_again(ctx: Context, batch: pending_merges.Batch, failed: Checked) -> bool:
     """Run a short check once more before a single task is blamed; if it passes, record that it is flaky."""
     (member,) = batch.members
     # Once for each attempt, and never for what is known to be flaky.

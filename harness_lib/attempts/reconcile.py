@@ -7,14 +7,13 @@ decision matrix with facts from git, checkpoints and, where the matrix says so, 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from harness_lib import typed
 from harness_lib.attempts import (
     check,
     complete,
     evaluate,
-    giving_up,
     inbox,
     interrupted,
     outcome,
@@ -29,7 +28,7 @@ from harness_lib.attempts.intents import resume
 from harness_lib.checks import fingerprint
 from harness_lib.core import halts, ownership, sessions
 from harness_lib.core.context import Context
-from harness_lib.errors import HeldError, LeaseLostError
+from harness_lib.errors import HarnessError, HeldError, LeaseLostError
 from harness_lib.rules import leases, recovery, transitions
 from harness_lib.state.api import Questions, Tx
 from harness_lib.system.git.repository import Git
@@ -98,7 +97,7 @@ def _recover_next(
         if not is_ours or not worktree_slots.is_ours(ctx, worktree):
             raise
         # Nobody is to wait for it: another work tree is made for the rest.
-        return f"{task.id}: {giving_up.give_up(ctx, session, task, error).halt}", None, warned
+        return f"{task.id}: {interrupted.give_up(ctx, session, task, error).halt}", None, warned
 
 
 def take_from_dead_worker(ctx: Context, task: Task) -> Task:
@@ -301,3 +300,40 @@ def _validate(
         return (f"{line}: {ended.task.halt}" if ended.task.halt else line), ended
     reason = f"{plan.reason}; {evaluation.checked.message}"
     return interrupted.go_on(ctx, session, task, "resume", reason, stays=stays, left=left)
+
+
+class Reclaimed(NamedTuple):
+    """What came of one try, and the words for it.
+
+    `later`: it stands as it was and is to be tried again. `lost`: somebody else has it, nothing was touched.
+    """
+
+    how: Literal["handed back", "later", "given up", "lost"]
+    message: str
+
+
+class Reclaims:
+    """The tries of one process."""
+
+    def __init__(self, ctx: Context) -> None:
+        self._ctx = ctx
+        self._tries = interrupted.Tries()
+
+    def reclaim(self, session: Session, held: Task) -> Reclaimed:
+        """Try to hand back `held`, as it is in progress now, in the name of a worker that is dead."""
+        try:
+            return self._hand_back(session, held)
+        except LeaseLostError as lost:
+            return Reclaimed("lost", f"{held.id} has no worker any more: {lost}")
+
+    def _hand_back(self, session: Session, held: Task) -> Reclaimed:
+        claim = held
+        try:
+            claim = take_from_dead_worker(self._ctx, held)
+            return Reclaimed("handed back", hand_back(self._ctx, session, claim))
+        except LeaseLostError:
+            raise
+        except (HarnessError, OSError) as error:
+            if not self._tries.spent(claim):
+                return Reclaimed("later", f"{held.id} could not be handed back yet: {error}")
+            return Reclaimed("given up", interrupted.give_up(self._ctx, session, claim, error).halt or "")

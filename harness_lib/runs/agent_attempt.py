@@ -7,7 +7,6 @@ from contextlib import suppress
 
 from harness_lib.agents.adapter import Report
 from harness_lib.attempts import (
-    accepted,
     check,
     complete,
     contents,
@@ -126,7 +125,7 @@ def _judge(ctx: Context, questions: Questions, task: Task, *, green: bool | None
 
 def _without_agent(ctx: Context, session: Session, task: Task) -> outcome.Ended:
     try:
-        return accepted.finish(ctx, session, task)
+        return complete.finish(ctx, session, task)
     except (ConfigError, EnvSetupError, RefusedError) as error:
         raise stuck(error) from error
 

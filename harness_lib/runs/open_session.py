@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from harness_lib.attempts import garbage_collect, reconcile, task_brief, unproven, worktree_slots
+from harness_lib.attempts import committed, garbage_collect, reconcile, task_brief, worktree_slots
 from harness_lib.core import (
     dependencies,
     git_access,
@@ -142,7 +142,7 @@ def prove(ctx: Context, opened: Opened, *, waits: bool = False) -> Opened:
     """
     if opened.session is None or ctx.target is not None:
         return opened
-    recovered = unproven.prove(ctx, opened.session, waits=waits)
+    recovered = committed.prove(ctx, opened.session, waits=waits)
     if not recovered:
         return opened
     opened = opened._replace(recovered=(*opened.recovered, *recovered))

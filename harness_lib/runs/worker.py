@@ -13,13 +13,13 @@ from harness_lib import typed
 from harness_lib.attempts import (
     check,
     claim,
-    giving_up,
+    committed,
     intents,
+    interrupted,
     outcome,
-    reclaim,
+    reconcile,
     requeue,
     target_branch,
-    unproven,
     worktree_slots,
 )
 from harness_lib.checks import check_of
@@ -62,8 +62,8 @@ class Worker:
         self.allowed = threading.Semaphore(0)
         self._idle = ""
         self._has_worked = False
-        self._tries = giving_up.Tries()
-        self._reclaims = reclaim.Reclaims(ctx)
+        self._tries = interrupted.Tries()
+        self._reclaims = reconcile.Reclaims(ctx)
         self._mishaps = 0
         self._told = 0
 
@@ -97,7 +97,7 @@ class Worker:
                 goes_on = False
             except OSError as error:
                 self._mishaps += 1
-                if os_errors.is_of_the_machine(error) or self._mishaps == giving_up.TRIES:
+                if os_errors.is_of_the_machine(error) or self._mishaps == interrupted.TRIES:
                     raise
                 self.tell(Notice("warning", f"{os_errors.describe(error)} It is tried again."))
                 goes_on = False
@@ -126,7 +126,7 @@ class Worker:
         if questions.session_spent(session):
             return self._next_session()
         if questions.provable():
-            for line in unproven.prove(self._clean_context(), session):
+            for line in committed.prove(self._clean_context(), session):
                 self.tell(Notice("recovered", line))
             questions = self.ctx.store.ask()
         task = questions.next_ready()

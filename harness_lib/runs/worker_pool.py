@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness_lib.attempts import reclaim, reconcile, requeue, worktree_slots
+from harness_lib.attempts import reconcile, requeue, worktree_slots
 from harness_lib.core import sessions
 from harness_lib.core.context import Context
 from harness_lib.rules import deaths, events, leases
@@ -177,7 +177,7 @@ class Orphans:
     def __init__(self, ctx: Context, tell: Callable[[NoticeKind, str], None]) -> None:
         self._ctx, self._tell = ctx, tell
         self._next_try = 0.0
-        self._reclaims = reclaim.Reclaims(ctx)
+        self._reclaims = reconcile.Reclaims(ctx)
 
     def of_earlier_sessions(self) -> None:
         """Hand back what recovery has left to this run: a worker takes it up in a work tree of its own."""

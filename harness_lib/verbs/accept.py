@@ -7,7 +7,6 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 
 from harness_lib.attempts import (
-    accepted,
     answering,
     claim,
     complete,
@@ -175,7 +174,7 @@ def _in(ctx: Context, place: worktree_slots.Place, session: Session, task_id: st
     if taken.task is None:
         return None
     try:
-        return accepted.finish(view, session, taken.task)
+        return complete.finish(view, session, taken.task)
     except (HarnessError, OSError, KeyboardInterrupt) as error:
         _give_back(view, session, taken.task, str(error))
         raise

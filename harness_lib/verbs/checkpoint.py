@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from harness_lib.attempts import checkpoints
+from harness_lib.attempts import inbox
 from harness_lib.core import ownership, proposals, quoting
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
@@ -30,11 +30,11 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
 
 def run(ctx: Context, task_id: str | None, step: str, text: str) -> Reply:
     """Record `step`, "M/N", with the content of the work tree, and renew the lease; None: the held task."""
-    done, total = numbers = checkpoints.parse(step)
-    description = quoting.one_line(text, checkpoints.DESCRIPTION_LENGTH)
+    done, total = numbers = inbox.parse(step)
+    description = quoting.one_line(text, inbox.DESCRIPTION_LENGTH)
     held = ownership.require_settled(ctx.store.ask_to_change(), task_id, ctx)
     try:
-        task = checkpoints.record(ctx, held, numbers, description)
+        task = inbox.record_checkpoint(ctx, held, numbers, description)
     except (EnvSetupError, OSError) as error:
         return proposals.leave(ctx, error, "checkpoint", held.task.id, step, description)
     return Reply(

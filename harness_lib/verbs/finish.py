@@ -6,6 +6,7 @@ from argparse import ArgumentParser, Namespace
 
 from harness_lib import typed
 from harness_lib.attempts import (
+    baseline,
     commit,
     complete,
     evaluate,
@@ -15,7 +16,6 @@ from harness_lib.attempts import (
     precheck,
     rescue_refs,
     rollback,
-    side_effects,
 )
 from harness_lib.checks.checked import Checked
 from harness_lib.core import halts, nothing_to_do, ownership, quoting
@@ -127,7 +127,7 @@ def _reply(ctx: Context, held: HeldTask, ended: outcome.Ended, checked: Checked 
         task=task,
         stop=ended.stop,
         next=then.next,
-        warnings=(*_judge_changed(task), *ended.said, *side_effects.left(ctx, task.id)),
+        warnings=(*_judge_changed(task), *ended.said, *baseline.left(ctx, task.id)),
         extra=extra,
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from harness_lib.attempts import notes
+from harness_lib.attempts import inbox
 from harness_lib.core import ownership, proposals, quoting
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
@@ -34,9 +34,9 @@ def run(ctx: Context, task_id: str, text: str) -> Reply:
     The same words twice are one note; beyond `notes.MOST` the oldest goes, with a warning.
     Raises UsageError if there is no such task, or no text.
     """
-    line = notes.line(task_id, text)
+    line = inbox.line(task_id, text)
     try:
-        task, lost = notes.record(ctx, task_id, line)
+        task, lost = inbox.record_note(ctx, task_id, line)
     except (EnvSetupError, OSError) as error:
         return proposals.leave(ctx, error, "note", task_id, line)
     return Reply(
@@ -55,7 +55,8 @@ def _next(ctx: Context, task: Task) -> str | None:
 
 def _warnings(line: str, lost: list[str]) -> list[str]:
     warnings = [
-        f"A task keeps {notes.MOST} notes; the oldest one went: {quoting.one_line(old, 80)}" for old in lost
+        f"A task keeps {inbox.MOST_NOTES} notes; the oldest one went: {quoting.one_line(old, 80)}"
+        for old in lost
     ]
     if len(line) > quoting.NOTE_LENGTH:
         warnings.append(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.attempts import check, claim, giving_up, worktree_slots
+from harness_lib.attempts import check, claim, interrupted, worktree_slots
 from harness_lib.core import sessions
 from harness_lib.core.context import Context
 from harness_lib.errors import LeaseLostError
@@ -85,7 +85,7 @@ class Crew:
         assert task is not None
         return task
 
-    def _spend(self, tries: giving_up.Tries, count: int) -> None:
+    def _spend(self, tries: interrupted.Tries, count: int) -> None:
         for _ in range(count):
             tries.spent(self.now())
 
@@ -119,7 +119,7 @@ def untouched(crew: Crew, task: Task) -> None:
 
 def test_a_worker_gives_up_nothing_that_another_one_has_claimed_meanwhile(crew: Crew) -> None:
     held = crew.take(1)
-    worker = crew.worker(1, tries=giving_up.TRIES - 1)
+    worker = crew.worker(1, tries=interrupted.TRIES - 1)
     crew.run().of(f"{RUN}#1")
     theirs = crew.take(2)
 
@@ -134,7 +134,7 @@ def test_a_worker_gives_up_nothing_that_another_one_has_claimed_meanwhile(crew: 
 def test_the_run_gives_up_nothing_that_a_worker_has_claimed_meanwhile(crew: Crew) -> None:
     """The run has looked at who holds what before a worker handed the task back and another one took it."""
     held = crew.take(1)
-    run = crew.run(tries=giving_up.TRIES - 1)
+    run = crew.run(tries=interrupted.TRIES - 1)
     assert crew.worker(1, tries=0)._hand_back(crew.session(crew.context()), held)
     theirs = crew.take(2)
 
@@ -173,7 +173,7 @@ def test_a_claim_that_was_lost_is_asked_for_before_its_work_tree_is_moved_aside(
     git_file.write_text("broken\n")
 
     with pytest.raises(LeaseLostError):
-        giving_up.give_up(
+        interrupted.give_up(
             crew.context(), crew.session(crew.context()), stale._replace(worktree=theirs.worktree), OSError()
         )
 
@@ -206,7 +206,7 @@ def test_what_nobody_can_hand_back_is_given_up_after_some_tries_its_work_kept(cr
     put(worktree(crew, held).git_dir / "index", "torn")
     worker, session = crew.worker(1, tries=0), crew.session(crew.context())
 
-    came = [worker._hand_back(session, crew.now()) for _ in range(giving_up.TRIES)]
+    came = [worker._hand_back(session, crew.now()) for _ in range(interrupted.TRIES)]
 
     assert came == [False, False, True]
     after = crew.now()

@@ -1,4 +1,10 @@
-"""Record what an attempt starts from, and refuse one that could lose somebody's work."""
+"""Record what an attempt starts from, refuse one that could lose work, and name what it has left behind.
+
+What an attempt may leave in a person's repository beside its commits (a hook path, a filter, an alias) runs a
+program whenever the person types the next git command. Some is meant: `npm install` sets `core.hooksPath` for
+husky. So each is named once, with what takes it out, and nothing is changed by us. In a run an agent has a
+repository of its own, and leaves nothing here.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run a task's check: the objective answer to "is it done?"."""
+"""Run a task's check, the objective answer to "is it done?", and renew its claim meanwhile."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from harness_lib.checks.shell_run import DID_NOT, FAILED, PRINTED
 from harness_lib.core import init_script, ownership
 from harness_lib.core.context import Context
 from harness_lib.errors import ConfigError, HeldError, LeaseLostError, StateUnreadableError
-from harness_lib.rules import excerpt, rechecks, transitions
+from harness_lib.rules import rechecks, runners, transitions
 from harness_lib.system.files import atomic, listing, printed
 from harness_lib.task import Task
 
@@ -93,7 +93,7 @@ def last_excerpt(ctx: Context, task: Task) -> tuple[str, Path] | None:
     if not any(words in reason for words in (FAILED, DID_NOT, PRINTED)):
         return None
     log = next(iter(failed_logs(ctx, task)), None)
-    text = excerpt.of(printed.ends_of(log)) if log else ""
+    text = runners.of(printed.ends_of(log)) if log else ""
     return (text, log) if log and text else None
 
 

@@ -1,8 +1,11 @@
-"""Run the checks of completed tasks on a clean checkout of what is committed, a slice at a time.
+"""Run the checks of completed tasks again: on a clean checkout of a commit, or where nobody ran them.
 
 The shell of an agent ends a command after two to ten minutes. So between two checks the command ends and is
-typed again, until the check of every completed task has run on the commit; what was found is recorded.
-The checkout stays there between two slices: its set-up may take as long as a slice.
+typed again, until the check of every completed task has run on the commit; what was found is recorded. The
+checkout stays there between two slices: its set-up may take as long as a slice.
+
+A task that an external edit has completed is checked where it stands: completed if it passes, else pending.
+No attempt is counted, and nothing is committed or rolled back: nobody knows whose work it would be.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from harness_lib.core import quoting, sessions
 from harness_lib.core.context import Context
 from harness_lib.errors import RefusedError
 from harness_lib.rules import transitions
-from harness_lib.rules.endings import Ending
+from harness_lib.rules.attempts import Ending
 from harness_lib.rules.halting import Halt
 from harness_lib.system.git import locks
 from harness_lib.task import Handback, Session, Task

@@ -1,4 +1,8 @@
-"""Let interrupted work go on, where it stands or in the next attempt: nobody had handed it in."""
+"""Let interrupted work go on, where it stands or in the next attempt; or give its task up.
+
+A task whose attempt can be neither ended nor requeued is halted until a person has looked, so that others
+need not wait for it. Its work is kept, and its work tree is not touched.
+"""
 
 from __future__ import annotations
 

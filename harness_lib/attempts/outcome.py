@@ -16,7 +16,7 @@ from harness_lib.core import marker, ownership, sessions
 from harness_lib.core.context import Context
 from harness_lib.errors import LeaseLostError
 from harness_lib.rules import leases, rechecks, transitions
-from harness_lib.rules.endings import Ending
+from harness_lib.rules.attempts import Ending
 from harness_lib.rules.halting import Halt
 from harness_lib.state.api import Questions, Tx
 from harness_lib.system.git import locks

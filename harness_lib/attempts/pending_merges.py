@@ -1,4 +1,10 @@
-"""Tell a person why finished work waits on a branch of ours, and how to take it over."""
+"""Pick the commits that wait for their branch one on the other, and say why work waits for a person.
+
+A batch is checked once, and its branch moves once. Crash model: before the branch moves, one write of the
+list says of each task which commit it will be and what that begins with. The move is of all of them, so
+none makes it alone (`head` is None): whoever comes after a crash sees whether the task's commit has
+arrived, and merges it again if it has not.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,10 @@
 """Take over what a session that is gone has left in progress, by the matrix of `rules/recovery`.
 
-First whatever a killed process had under way in git is finished, then each interrupted task goes through the
-decision matrix with facts from git, checkpoints and, where the matrix says so, its check.
+First whatever a killed process had under way in git is finished, then each interrupted task goes through
+the decision matrix with facts from git, checkpoints and, where the matrix says so, its check. The task of a
+worker that is gone is requeued, as often as it takes, and given up in the end. The run and the next worker
+of that name may both be at it: whoever has lost the claim changes nothing, since the task, its work tree
+and its check may be another worker's by then.
 """
 
 from __future__ import annotations

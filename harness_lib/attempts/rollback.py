@@ -6,7 +6,7 @@ from harness_lib import typed
 from harness_lib.attempts import check, outcome, rescue_refs, under_way
 from harness_lib.core import quoting, trust_policy
 from harness_lib.core.context import Context
-from harness_lib.rules import endings, transitions
+from harness_lib.rules import attempts, transitions
 from harness_lib.state.api import Tx
 from harness_lib.system.git import history, locks, restore, snapshot, trees
 from harness_lib.system.git.repository import Git
@@ -41,7 +41,7 @@ def roll_back(ctx: Context, session: Session, task: Task, verdict: outcome.Verdi
             message=verdict.message,
             rescue=rescue,
             head=head,
-            ending=endings.without_base(verdict.ending) if base_gone else verdict.ending,
+            ending=attempts.without_base(verdict.ending) if base_gone else verdict.ending,
             base=back_to,
         )
         if verdict.halt:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from harness_lib.rules import excerpt
+from harness_lib.rules import runners
 from harness_lib.system.files import printed
 
 Verdict = Literal["pass", "TEST_FAIL", "TIMEOUT", "ENV_SETUP"]
@@ -38,4 +38,4 @@ class Checked(NamedTuple):
 
     def excerpt(self) -> str:
         """Return what a person would read of the output, in several lines."""
-        return excerpt.of(printed.ends_of(self.log)) if self.tail else ""
+        return runners.of(printed.ends_of(self.log)) if self.tail else ""

@@ -9,7 +9,7 @@ from harness_lib.checks.checked import Checked, Verdict
 from harness_lib.checks.command import Command
 from harness_lib.checks.protocol import Worktree
 from harness_lib.errors import ConfigError
-from harness_lib.rules import excerpt, reports
+from harness_lib.rules import reports, runners
 from harness_lib.system.files import printed
 from harness_lib.system.processes import environment, runner
 from harness_lib.system.processes.command import missing_command
@@ -49,7 +49,7 @@ def run(check: Command, worktree: Worktree) -> Checked:
     checked = _judge(finished, check, worktree.log)
     if checked.passed and (runner_name := _unreported(command, worktree.log, cwd, worktree.top)):
         message = f"{FAILED}: {runner_name} ended with exit code 0, but {NO_REPORT}."
-        gist = excerpt.in_a_line(printed.ends_of(worktree.log))
+        gist = runners.in_a_line(printed.ends_of(worktree.log))
         checked = Checked("TEST_FAIL", message, finished.tail, worktree.log, gist)
     return checked._replace(without=without, seconds=finished.seconds)
 
@@ -79,7 +79,7 @@ def _judge(finished: runner.Finished, check: Command, log: Path) -> Checked:
     if finished.ok:
         return Checked("pass", f"The check passed in {finished.seconds:.1f} s.", finished.tail, log)
     verdict, message = _blame(finished, check)
-    return Checked(verdict, message, finished.tail, log, excerpt.in_a_line(printed.ends_of(log)))
+    return Checked(verdict, message, finished.tail, log, runners.in_a_line(printed.ends_of(log)))
 
 
 def _blame(finished: runner.Finished, check: Command) -> tuple[Verdict, str]:

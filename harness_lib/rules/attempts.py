@@ -1,14 +1,21 @@
-"""What is kept of each attempt at a task after it has ended: when it was, what it cost, how it went.
+"""How attempts end: what is kept of each, what each ending means for its task, and its line in `error_log`.
 
-The last ones only: a list must not grow with every retry of a night.
+Only the last attempts are kept: a list must not grow with every retry of a night. An entry of `error_log` is
+one bounded line, `[TEST_FAIL] what happened`.
+Source: docs/protocol.md, "Progress Persistence" and "Error Handling".
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from datetime import datetime
+from enum import Enum
+from typing import Literal, NamedTuple, cast
 
 from harness_lib import timestamps
-from harness_lib.task import Attempt, Outcome, Task
+from harness_lib.task import CATEGORIES, Attempt, Category, Outcome, Task
+from harness_lib.text import in_one_line
 
 KEPT = 10
 
@@ -61,3 +68,93 @@ def _open(task: Task) -> Attempt | None:
 def _with(task: Task, attempt: Attempt) -> Task:
     before = task.attempt_log if _open(task) is None else task.attempt_log[:-1]
     return task._replace(attempt_log=(*before, attempt)[-KEPT:])
+
+
+class Ending(Enum):
+    """How an attempt ends that was not completed."""
+
+    FAILED = "it has failed, and is tried again while attempts are left"
+    FAILED_FOR_GOOD = "it has failed, and no further attempt can be made"
+    EXCUSED = "it has failed through nobody's fault: no attempt is used up"
+    RELEASED = "it was handed back, and nobody is blamed"
+    REQUEUED = "its work goes to the next agent, at no cost"
+
+
+class Cost(NamedTuple):
+    """What an ending means for the task.
+
+    `counts`: an attempt is used up. `uses_up`: so are all that were left. `outcome`: what the task becomes.
+    """
+
+    counts: bool
+    uses_up: bool
+    outcome: Literal["failed", "pending"]
+
+
+def cost(ending: Ending) -> Cost:
+    """Return what `ending` means for the task."""
+    match ending:
+        case Ending.FAILED:
+            return Cost(counts=True, uses_up=False, outcome="failed")
+        case Ending.FAILED_FOR_GOOD:
+            return Cost(counts=True, uses_up=True, outcome="failed")
+        case Ending.EXCUSED:
+            return Cost(counts=False, uses_up=False, outcome="failed")
+        case Ending.RELEASED | Ending.REQUEUED:
+            return Cost(counts=False, uses_up=False, outcome="pending")
+
+
+def without_base(ending: Ending) -> Ending:
+    """Return how an attempt ends whose base is gone: what has failed cannot be rolled back for a retry."""
+    return ending if cost(ending).outcome == "pending" else Ending.FAILED_FOR_GOOD
+
+
+LIMIT = 500  # characters of an entry, its category included
+_CUT = " … "
+_CATEGORY = re.compile(r"\[(" + "|".join(CATEGORIES) + r")\]")
+
+
+def entry(category: Category, message: str) -> str:
+    """Return `[CATEGORY] message` on one line of at most `LIMIT` characters."""
+    tag = f"[{category}] "
+    return (tag + line(message, LIMIT - len(tag))).rstrip()
+
+
+def line(message: str, limit: int = LIMIT) -> str:
+    """Return `message` on one line of at most `limit` characters.
+
+    Line breaks become ` | `; what cannot be printed (colours of a terminal) becomes a blank.
+    From the middle of a long text is cut: its beginning names the failure, its end is the output's last word.
+    """
+    rows = (in_one_line(row) for row in _rows(message))
+    text = " | ".join(row for row in rows if row)
+    if len(text) <= limit:
+        return text
+    start = (limit - len(_CUT)) // 3
+    return text[:start] + _CUT + text[start + len(_CUT) - limit :]
+
+
+def category_of(text: str) -> Category | None:
+    """Return the category of an entry, or None.
+
+    The first category named decides: prose-following agents put other things before it, and a failed check
+    may quote any category in its output.
+    """
+    match = _CATEGORY.search(text)
+    return cast("Category", match[1]) if match else None
+
+
+def _rows(message: str) -> list[str]:
+    # The output of a check may be megabytes; all but its ends would be cut anyway.
+    reach = LIMIT * 20
+    if len(message) > 2 * reach:
+        message = message[:reach] + "\n" + message[-reach:]
+    return message.splitlines()
+
+
+def concerning(tasks: Iterable[Task], task_id: str) -> list[Task]:
+    """Return the tasks with notes for `task_id`: itself, then what it depends on, then those done last."""
+    listed = tuple(tasks)
+    needs = next((task.depends_on for task in listed if task.id == task_id), ())
+    noted = [other for other in listed if other.notes and (other.is_done or other.id == task_id)]
+    return sorted(noted, key=lambda t: (t.id == task_id, t.id in needs, t.completed_at or ""), reverse=True)

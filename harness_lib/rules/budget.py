@@ -1,6 +1,7 @@
-"""How much a run, and each task in it, may cost: money, tokens, hours, tasks.
+"""Limit what a run and each of its tasks may use: money, tokens, hours, tasks, and workers that die.
 
-Zero is no limit, as everywhere in the protocol.
+Zero is no limit, as everywhere in the protocol. A run is long: on a machine that runs out of memory once an
+hour it goes on all the same.
 """
 
 from __future__ import annotations
@@ -118,3 +119,33 @@ def _first(*limits: tuple[str, float, float, str]) -> str | None:
         if 0 < limit <= used:
             return f"{name}: {form.format(used)} of {form.format(limit)}"
     return None
+
+
+# So many within this time, with no task finished between them, and starting another one is pointless.
+MOST = 3
+WITHIN_SECONDS = 600.0
+KILLED = 9
+TOLD_LENGTH = 500
+
+
+class Deaths(NamedTuple):
+    """When workers have died since a task was last finished, in seconds since the epoch."""
+
+    times: tuple[float, ...] = ()
+
+    def another(self, at: float) -> Deaths:
+        """Return them with the one of this moment, and without those of long ago."""
+        return Deaths((*(time for time in self.times if abs(at - time) < WITHIN_SECONDS), at))
+
+    @property
+    def too_many(self) -> bool:
+        """Whether another worker would die, too."""
+        return len(self.times) > MOST
+
+
+def describe(code: int, last_words: str) -> str:
+    """Return how a process ended, in words: `code` is negative for a signal, as in `subprocess`."""
+    how = f"ended with {code}"
+    if code < 0:
+        how = f"killed by signal {-code}" + (": out of memory?" if -code == KILLED else "")
+    return f"{how}; its last words: {last_words[-TOLD_LENGTH:]}" if last_words else how

@@ -12,8 +12,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from harness_lib.rules import graph, transitions
-from harness_lib.rules.endings import Ending
-from harness_lib.rules.errorlog import category_of, entry
+from harness_lib.rules.attempts import Ending, category_of, entry
 from harness_lib.task import Category, State, Task
 
 __all__ = [

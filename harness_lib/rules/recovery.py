@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Literal, NamedTuple
 
-from harness_lib.rules import endings, leases
-from harness_lib.rules.endings import Ending
+from harness_lib.rules import attempts, leases
+from harness_lib.rules.attempts import Ending
 from harness_lib.task import Category, Interruption, Task
 
 Action = Literal["fail", "resume", "validate"]
@@ -162,7 +162,7 @@ def _priced(plan: Plan, facts: Facts) -> Plan:
     if plan.action != "fail" or facts.base_exists:
         return plan
     return plan._replace(
-        reason=f"{plan.reason}; base commit is gone", ending=endings.without_base(plan.ending)
+        reason=f"{plan.reason}; base commit is gone", ending=attempts.without_base(plan.ending)
     )
 
 

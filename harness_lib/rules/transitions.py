@@ -23,8 +23,8 @@ from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
 from harness_lib import timestamps
-from harness_lib.rules import attempts, endings, errorlog, leases
-from harness_lib.rules.endings import Ending
+from harness_lib.rules import attempts, leases
+from harness_lib.rules.attempts import Ending
 from harness_lib.rules.halting import Halt
 from harness_lib.task import (
     Category,
@@ -252,8 +252,8 @@ def begin_rollback(
     `base`: a later commit to go back to. What has failed needs a category and adds to `error_log`.
     """
     _check("begin_rollback", task)
-    text = errorlog.line(message or "")
-    cost = endings.cost(ending)
+    text = attempts.line(message or "")
+    cost = attempts.cost(ending)
     used = task.attempts + cost.counts
     blamed = cost.outcome == "failed"
     intent = Intent(
@@ -322,7 +322,7 @@ def reset(task: Task) -> Task:
     one of them a task is never retried.
     """
     _check("reset", task)
-    errors = tuple(text for text in task.error_log if errorlog.category_of(text) != "DEPENDENCY")
+    errors = tuple(text for text in task.error_log if attempts.category_of(text) != "DEPENDENCY")
     return _unclaimed(task)._replace(
         status="pending",
         attempts=0,
@@ -351,7 +351,7 @@ def doom(task: Task, *, now: datetime, message: str) -> Task:
     _check("doom", task)
     return task._replace(
         status="failed",
-        error_log=(*task.error_log, errorlog.entry("DEPENDENCY", message)),
+        error_log=(*task.error_log, attempts.entry("DEPENDENCY", message)),
         failed_at=timestamps.render(now),
     )
 
@@ -450,7 +450,7 @@ def _unclaimed(task: Task) -> Task:
 
 def _blame(task: Task, category: Category | None, text: str) -> str:
     assert category is not None, f"BUG: {task.id} fails without a category."
-    return errorlog.entry(category, text)
+    return attempts.entry(category, text)
 
 
 def _underway(task: Task) -> Underway:

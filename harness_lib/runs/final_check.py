@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from harness_lib.attempts import recheck, target_branch, worktree_slots
+from harness_lib.attempts import open_session, recheck, target_branch, worktree_slots
 from harness_lib.core import add_tasks, quoting, rechecked, sessions
 from harness_lib.core.context import Context
 from harness_lib.rules import rechecks
-from harness_lib.runs import open_session
 from harness_lib.state.api import Questions
 from harness_lib.system.git import history, trees
 from harness_lib.task import Task

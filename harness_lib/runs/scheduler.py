@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from harness_lib.attempts import worktree_slots
+from harness_lib.attempts import open_session, worktree_slots
 from harness_lib.core import git_access, sessions
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import EnvSetupError, HarnessError, UsageError
 from harness_lib.rules import budget, leases, run_state
-from harness_lib.rules.deaths import Deaths
+from harness_lib.rules.budget import Deaths
 from harness_lib.rules.events import (
     Ended,
     Event,
@@ -28,7 +28,7 @@ from harness_lib.rules.events import (
     Unstarted,
 )
 from harness_lib.rules.run_state import RunState
-from harness_lib.runs import ending, final_check, limits, open_session, report, run_snapshot
+from harness_lib.runs import ending, final_check, report, run_snapshot
 from harness_lib.runs.ending import Why
 from harness_lib.runs.options import Options, prepare
 from harness_lib.runs.worker_pool import Orphans, WorkerPool
@@ -77,7 +77,7 @@ def run(ctx: Context, options: Options, watch: Watch) -> Reply:
         if offer := git_access.offer(ctx.git):
             scheduler.warn(f"{offer} {git_access.CURE}")
         ending.tidy(ctx, scheduler.warn)
-        limits.forget(ctx)
+        run_snapshot.forget(ctx)
         # What was broken when the last run ended, or has not been looked at, is not done.
         if opened.session is not None or scheduler.something_broke(place):
             scheduler.run_workers(WorkerPool(ctx, lock), place)
@@ -87,7 +87,7 @@ def run(ctx: Context, options: Options, watch: Watch) -> Reply:
         ending.leave(ctx, place, scheduler.warn, scheduler.checked, recorded=scheduler.recorded)
         os.close(lock)
         run_snapshot.remove(ctx)
-        limits.forget(ctx)
+        run_snapshot.forget(ctx)
     return scheduler.reply()
 
 
@@ -238,7 +238,7 @@ class Scheduler:
     def _take_limits(self, pool: WorkerPool) -> bool:
         """Take other limits that a person has asked for; return whether there were any."""
         try:
-            changes = limits.asked(self._ctx)
+            changes = run_snapshot.asked(self._ctx)
             if changes is None:
                 return False
             changed = budget.changed(self.state.limits, changes)

@@ -13,7 +13,7 @@ from pathlib import Path
 from harness_lib.attempts import reconcile, requeue, worktree_slots
 from harness_lib.core import sessions
 from harness_lib.core.context import Context
-from harness_lib.rules import deaths, events, leases
+from harness_lib.rules import budget, events, leases
 from harness_lib.rules.budget import Budget
 from harness_lib.rules.events import Event, Gone, NoticeKind, Unstarted
 from harness_lib.runs import worker_port
@@ -118,7 +118,7 @@ class WorkerPool:
         words = complaint.decode("utf-8", "replace").strip()
         # One that was killed could have started.
         unstarted = code > 0 and not handle.started
-        news = Unstarted(code, _cause(words)) if unstarted else Gone(code, deaths.describe(code, words))
+        news = Unstarted(code, _cause(words)) if unstarted else Gone(code, budget.describe(code, words))
         return Event(handle.config.number, self._ctx.clock.now().timestamp(), news)
 
     @property

@@ -37,7 +37,7 @@ def stamp(info: os.stat_result) -> Stamp:
 
 def build(state: State, now: datetime, made_from: Stamp) -> Summary:
     """Return the summary of `state`, which was published as the file stamped `made_from`."""
-    from harness_lib.rules import failures, rechecks, selection, stats, stopping  # noqa: PLC0415 (see above)
+    from harness_lib.rules import failures, rechecks, selection, stats  # noqa: PLC0415 (see above)
     from harness_lib.state import codec  # noqa: PLC0415
 
     counts = stats.count(state)
@@ -63,8 +63,8 @@ def build(state: State, now: datetime, made_from: Stamp) -> Summary:
             "attempts": counts.attempts,
             "checkpoints": counts.checkpoints,
         },
-        "work_remains": stopping.work_remains(state),
-        "stop": stopping.no_work(state),
+        "work_remains": stats.work_remains(state),
+        "stop": stats.no_work(state),
         "next": _named(upcoming) if upcoming else None,
         "in_progress": [_worked_on(task) for task in working[:LISTED]],
         "doomed": doomed[:LISTED],
@@ -73,7 +73,7 @@ def build(state: State, now: datetime, made_from: Stamp) -> Summary:
         "red": [_named(task) for task in rechecks.red(state.tasks)[:LISTED]],
         "sessions": sessions,
         "session_count": state.session_count,
-        "sessions_spent": stopping.sessions_spent(state) is not None,
+        "sessions_spent": stats.sessions_spent(state) is not None,
         "max_tasks_per_session": state.session_config.max_tasks_per_session,
         "last_failure": _last_failure(state),
     }

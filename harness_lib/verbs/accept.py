@@ -12,6 +12,7 @@ from harness_lib.attempts import (
     complete,
     evaluate,
     for_person,
+    open_session,
     outcome,
     requeue,
     target_branch,
@@ -22,7 +23,7 @@ from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import Exit, HarnessError, UsageError
 from harness_lib.rules import transitions
-from harness_lib.runs import ending, open_session
+from harness_lib.runs import ending
 from harness_lib.state.api import Tx
 from harness_lib.system.git import calls
 from harness_lib.system.git.calls import covers

@@ -13,7 +13,7 @@ from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import UsageError
 from harness_lib.rules import budget
-from harness_lib.runs import limits, run_snapshot
+from harness_lib.runs import run_snapshot
 from harness_lib.runs.run_snapshot import Seen
 from harness_lib.terminal import options
 from harness_lib.terminal.screen import Screen
@@ -53,7 +53,7 @@ def run(ctx: Context, changes: Mapping[str, float]) -> Reply:
     if changes:
         ownership.refuse_supervised(ctx, "another limit")
         budget.read(changes)
-        limits.ask(ctx, running, changes)
+        run_snapshot.ask(ctx, running, changes)
         running, warnings = _wait_until_taken(ctx, changes)
     now = ctx.clock.now().timestamp()
     runs = [

@@ -5,13 +5,12 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from harness_lib import typed
-from harness_lib.attempts import claim, precheck, reconcile, requeue, task_brief
+from harness_lib.attempts import claim, open_session, precheck, reconcile, requeue, task_brief
 from harness_lib.attempts.claim import Taken
 from harness_lib.core import nothing_to_do, ownership, sessions, trust_policy
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.rules.selection import UNPROVEN
-from harness_lib.runs import open_session
 from harness_lib.task import Session, Task
 from harness_lib.terminal import options
 from harness_lib.terminal.screen import Screen

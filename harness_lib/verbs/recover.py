@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from harness_lib.attempts import reconcile
+from harness_lib.attempts import open_session, reconcile
 from harness_lib.core import nothing_to_do, ownership, sessions
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import UsageError
-from harness_lib.runs import open_session
 from harness_lib.terminal.screen import Screen
 
 SUMMARY = "recover interrupted work"

@@ -8,7 +8,7 @@ from harness_lib.attempts import outcome, rescue_refs, rollback
 from harness_lib.core import halts, ownership
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
-from harness_lib.rules.endings import Ending
+from harness_lib.rules.attempts import Ending
 from harness_lib.terminal.screen import Screen
 
 SUMMARY = "hand a claimed task back; no attempt is counted"

@@ -8,12 +8,12 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from harness_lib.agents import registry
-from harness_lib.attempts import target_branch
+from harness_lib.attempts import open_session, target_branch
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import HarnessError
 from harness_lib.rules import budget, rechecks
-from harness_lib.runs import open_session, overview, scheduler
+from harness_lib.runs import overview, scheduler
 from harness_lib.runs.notify import Notifier
 from harness_lib.runs.options import Options, prepare
 from harness_lib.runs.scheduler import Watch

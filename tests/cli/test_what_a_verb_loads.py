@@ -90,7 +90,7 @@ def test_what_a_verb_could_need_is_loaded_only_once_it_does(filled: Project) -> 
     assert executed(filled, "start") & {"bz2", "lzma", "shlex", "shutil"} == set()
     modules = executed(filled, "claim")
     assert "harness_lib.attempts.claim" in modules
-    for name in ("requeue", "merge_queue", "merge_batch", "pending_merges"):
+    for name in ("requeue", "merge_queue", "pending_merges"):
         assert find_spec(f"harness_lib.attempts.{name}")
         assert f"harness_lib.attempts.{name}" not in modules
 

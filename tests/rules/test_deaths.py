@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from harness_lib.rules import deaths
-from harness_lib.rules.deaths import Deaths
+from harness_lib.rules import budget
+from harness_lib.rules.budget import Deaths
 
 
 def after(*times: float) -> Deaths:
@@ -40,4 +40,4 @@ def test_a_clock_that_was_set_back_makes_no_death_eternal() -> None:
     ],
 )
 def test_how_it_died_is_always_said(code: int, words: str, sentence: str) -> None:
-    assert deaths.describe(code, words) == sentence
+    assert budget.describe(code, words) == sentence

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.rules import excerpt
+from harness_lib.rules import runners
 from harness_lib.system.files import printed
 
 OUTPUTS = Path(__file__).with_name("outputs")
@@ -23,10 +23,10 @@ def recorded(name: str) -> list[str]:
 def test_what_failed_and_why_is_shown_of_each_known_runner_and_torn_never_breaks(runner: str) -> None:
     lines = recorded(runner)
 
-    assert excerpt.of(lines) == SHOWN[runner]
+    assert runners.of(lines) == SHOWN[runner]
     for cut in range(len(lines)):
-        assert len(excerpt.of(lines[:cut])) <= excerpt.LIMIT
-        assert len(excerpt.of(lines[cut:])) <= excerpt.LIMIT
+        assert len(runners.of(lines[:cut])) <= runners.LIMIT
+        assert len(runners.of(lines[cut:])) <= runners.LIMIT
 
 
 @pytest.mark.parametrize(
@@ -34,33 +34,33 @@ def test_what_failed_and_why_is_shown_of_each_known_runner_and_torn_never_breaks
     [("gotestv", "gotest"), ("jestv", "jest"), ("unittestv", "unittest"), ("tscpretty", "tsc")],
 )
 def test_more_talk_of_a_runner_changes_nothing(other: str, same: str) -> None:
-    assert excerpt.of(recorded(other)) == SHOWN[same]
+    assert runners.of(recorded(other)) == SHOWN[same]
 
 
 def test_a_line_names_each_failure_and_the_first_word_of_why() -> None:
-    assert excerpt.in_a_line(recorded("cargo")) == (
+    assert runners.in_a_line(recorded("cargo")) == (
         "tests::adds_the_tax: assertion `left == right` failed: tax is missing / tests::reads_a_file: called "
         '`Result::unwrap()` on an `Err` value: Os { code: 2, kind: NotFound, message: "No such file or '
         'directory" }'
     )
-    assert excerpt.in_a_line(["a", "", "2 problems ", "exit"]) == "2 problems / exit"
+    assert runners.in_a_line(["a", "", "2 problems ", "exit"]) == "2 problems / exit"
 
 
 def test_of_an_unknown_program_both_ends_are_shown() -> None:
     lines = ["first words", *(f"line {n}" for n in range(5000)), "", "last words"]
 
-    shown = excerpt.of(lines)
+    shown = runners.of(lines)
 
-    assert len(shown) <= excerpt.LIMIT
+    assert len(shown) <= runners.LIMIT
     assert shown.startswith("first words\nline 0\n")
     assert shown.endswith("\nline 4999\nlast words")
-    assert excerpt.of(["only", "", "this"]) == "only\nthis"
-    assert excerpt.of([]) == ""
+    assert runners.of(["only", "", "this"]) == "only\nthis"
+    assert runners.of([]) == ""
 
 
 def test_a_line_without_end_is_cut() -> None:
-    assert len(excerpt.of(["x" * 1_000_000])) <= excerpt.LIMIT
-    assert len(excerpt.of(["FAILED " + "y" * 1_000_000])) <= excerpt.LIMIT
+    assert len(runners.of(["x" * 1_000_000])) <= runners.LIMIT
+    assert len(runners.of(["FAILED " + "y" * 1_000_000])) <= runners.LIMIT
 
 
 def test_as_many_names_are_shown_as_there_is_room_for_and_the_rest_is_counted() -> None:
@@ -68,19 +68,19 @@ def test_as_many_names_are_shown_as_there_is_room_for_and_the_rest_is_counted() 
     rows = [SUMMARY, *(f"FAILED {name} - no" for name in names)]
 
     for limit in range(90, 130):
-        *kept, last = excerpt.of(rows, limit).splitlines()
+        *kept, last = runners.of(rows, limit).splitlines()
         assert kept == names[: len(kept)]
         assert last == f"\u2026 and {len(names) - len(kept)} more"
         assert limit - len(f"\n{names[0]}") < len("\n".join((*kept, last))) <= limit
     many = [SUMMARY, *(f"FAILED {name} - {'x' * 60}" for name in names * 9)]
-    assert len(excerpt.in_a_line(many)) <= excerpt.ONE_LINE
+    assert len(runners.in_a_line(many)) <= runners.ONE_LINE
 
 
 def test_a_third_of_the_room_is_for_the_beginning_and_the_rest_for_the_end() -> None:
     lines = [f"line {n:04}" for n in range(500)]
 
     for limit in range(150, 190):
-        first, last = (part.split("\n") for part in excerpt.of(lines, limit).split("\n\u2026\n"))
+        first, last = (part.split("\n") for part in runners.of(lines, limit).split("\n\u2026\n"))
         # Each row has nine characters and a line break.
         assert first == lines[: limit // 3 // 10]
         assert last == lines[-((limit - limit // 3 - 3) // 10) :]
@@ -92,7 +92,7 @@ def test_messages_are_cut_to_three_rows_then_one_then_none() -> None:
         rows[:0] = [f"___ {name} ___", *(f"E   row {n}" for n in range(5))]
 
     def shown(limit: int) -> str:
-        return excerpt.of(rows, limit)
+        return runners.of(rows, limit)
 
     def cut_to(count: int) -> str:
         message = "".join(f"\n  row {n}" for n in range(count))
@@ -105,8 +105,8 @@ def test_messages_are_cut_to_three_rows_then_one_then_none() -> None:
 
 
 def test_a_row_is_cut_with_a_sign_of_it_and_only_where_it_is_too_long() -> None:
-    fits = "x" * excerpt.ROW_LENGTH
+    fits = "x" * runners.ROW_LENGTH
 
-    assert excerpt.of([fits]) == fits
-    assert excerpt.of([fits + "y"]) == fits[:-1] + "\u2026"
-    assert excerpt.of(["a", "b"], 3) == "a\nb"
+    assert runners.of([fits]) == fits
+    assert runners.of([fits + "y"]) == fits[:-1] + "\u2026"
+    assert runners.of(["a", "b"], 3) == "a\nb"

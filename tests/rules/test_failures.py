@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness_lib.rules import errorlog, failures
-from harness_lib.rules.endings import Ending
-from harness_lib.rules.errorlog import category_of, entry
+from harness_lib.rules import attempts, failures
+from harness_lib.rules.attempts import Ending, category_of, entry
 from harness_lib.rules.failures import Finding, is_permanent, validate_dependencies
 from harness_lib.rules.graph import cycle_members
 from harness_lib.task import CATEGORIES, Category, State, Task
@@ -64,12 +63,12 @@ def test_entry(message: str, text: str) -> None:
 
 
 def test_a_text_is_cut_only_where_it_is_too_long_a_third_of_it_before_the_cut() -> None:
-    fits = "a" * errorlog.LIMIT
-    assert errorlog.line(fits) == fits
-    assert errorlog.line("a" * 300 + "b" * 300, 303) == "a" * 100 + " \u2026 " + "b" * 200
+    fits = "a" * attempts.LIMIT
+    assert attempts.line(fits) == fits
+    assert attempts.line("a" * 300 + "b" * 300, 303) == "a" * 100 + " \u2026 " + "b" * 200
 
     long = entry("TIMEOUT", "begin " + "x" * 10_000_000 + " end")
-    assert len(long) == errorlog.LIMIT
+    assert len(long) == attempts.LIMIT
     assert long.startswith("[TIMEOUT] begin xx")
     assert long.endswith("xx end")
 
@@ -78,7 +77,7 @@ def test_a_text_is_cut_only_where_it_is_too_long_a_third_of_it_before_the_cut() 
 def test_an_entry_is_one_bounded_line_and_tells_its_category(category: Category, message: str) -> None:
     text = entry(category, message)
 
-    assert len(text) <= errorlog.LIMIT
+    assert len(text) <= attempts.LIMIT
     assert len(text.splitlines()) == 1
     assert category_of(text) == category
     assert category_of("it broke [SOMEHOW]") is None

@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 
 from harness_lib.rules import recovery
-from harness_lib.rules.endings import Ending
+from harness_lib.rules.attempts import Ending
 from harness_lib.rules.recovery import Facts
 from harness_lib.task import STATUSES, Checkpoint, Interruption, Task
 from tests.rules.lists import NOW, ago

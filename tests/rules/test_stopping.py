@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 
 from harness_lib.errors import ConfigError, EnvSetupError, RefusedError
-from harness_lib.rules import halting, selection, stopping
+from harness_lib.rules import halting, selection, stats
 from harness_lib.rules.failures import is_permanent, validate_dependencies
 from harness_lib.task import (
     CATEGORIES,
@@ -52,20 +52,20 @@ HALTED = Task("halted", halt="CONFIG")
     ],
 )
 def test_no_work_and_work_remains(tasks: tuple[Task, ...], stop: StopReason | None, remains: bool) -> None:
-    assert stopping.no_work(state(*tasks)) == stop
-    assert stopping.work_remains(state(*tasks)) is remains
-    assert stopping.holds_agents(state(*tasks)) is remains
+    assert stats.no_work(state(*tasks)) == stop
+    assert stats.work_remains(state(*tasks)) is remains
+    assert stats.holds_agents(state(*tasks)) is remains
 
 
 @given(states())
 def test_a_session_stops_exactly_when_nothing_can_be_claimed_or_proven(before: State) -> None:
     """Once dependencies are validated, `blocked` means that all the rest has failed for good."""
     goes_on = selection.pick(before) is not None or bool(selection.unproven(before))
-    assert (stopping.no_work(before) is None) == goes_on
+    assert (stats.no_work(before) is None) == goes_on
 
     validated, _found = validate_dependencies(before, NOW)
-    if stopping.no_work(validated) in ("blocked", "done"):
-        assert not stopping.work_remains(validated)
+    if stats.no_work(validated) in ("blocked", "done"):
+        assert not stats.work_remains(validated)
         assert all(task.is_done or is_permanent(task) for task in validated.tasks)
 
 
@@ -78,8 +78,8 @@ def test_a_limit_is_reached_when_it_is_used_and_0_is_no_limit(limit: int, used: 
     limited = State(session_config=config, session_count=used)
     session = Session(1, "w1", "host", finished_attempts=used)
 
-    assert stopping.session_spent(limited, session) == ("max_tasks_per_session" if spent else None)
-    assert stopping.sessions_spent(limited) == ("max_sessions" if spent else None)
+    assert stats.session_spent(limited, session) == ("max_tasks_per_session" if spent else None)
+    assert stats.sessions_spent(limited) == ("max_sessions" if spent else None)
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_a_limit_is_reached_when_it_is_used_and_0_is_no_limit(limit: int, used: 
     ],
 )
 def test_waiting_is_in_vain_where_only_a_person_can_help(tasks: tuple[Task, ...], alone: bool) -> None:
-    assert stopping.awaits_person(state(*tasks)) is alone
+    assert stats.awaits_person(state(*tasks)) is alone
 
 
 @pytest.mark.parametrize(("rest", "stop"), [((), "done"), ((GONE,), "blocked")])
@@ -101,14 +101,14 @@ def test_a_red_task_is_why_nothing_goes_on_and_hooks_hold(rest: tuple[Task, ...]
     red = state(DONE._replace(recheck=found), *rest)
     excused = state(DONE._replace(recheck=found._replace(excuse="not_reproducible")), *rest)
 
-    assert (stopping.no_work(red), stopping.holds_agents(red)) == ("recheck_failed", True)
-    assert (stopping.no_work(excused), stopping.holds_agents(excused)) == (stop, False)
+    assert (stats.no_work(red), stats.holds_agents(red)) == ("recheck_failed", True)
+    assert (stats.no_work(excused), stats.holds_agents(excused)) == (stop, False)
 
 
 def test_hooks_hold_until_the_final_check_was_made() -> None:
     left = state(DONE)._replace(sessions=(Session(1, "w1", "host", final_check=True),))
 
-    assert stopping.holds_agents(left)
+    assert stats.holds_agents(left)
 
 
 @pytest.mark.parametrize("kind", [*HALT_KINDS, None])

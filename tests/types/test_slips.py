@@ -86,10 +86,10 @@ SLIPS = {
         "incompatible type",
     ),
     "an ending of an attempt that costs nobody knows what": Slip(
-        "rules/endings.py",
+        "rules/attempts.py",
         "class Cost",
         "    LOST = 'nobody has seen it'\n\n\nclass Cost",
-        "rules/endings.py",
+        "rules/attempts.py",
         "Missing return statement",
     ),
     "an ending that there is not": Slip(
@@ -128,10 +128,10 @@ SLIPS = {
         'no attribute "hash"',
     ),
     "a reason to stop that is misspelt": Slip(
-        "rules/stopping.py",
+        "rules/stats.py",
         'return "waiting"',
         'return "waits"',
-        "rules/stopping.py",
+        "rules/stats.py",
         "Incompatible return value",
     ),
 }

@@ -13,7 +13,7 @@ from itertools import islice
 from typing import ClassVar
 
 from harness_lib import timestamps
-from harness_lib.rules import attempts, errorlog, failures, graph, leases, selection, stats, stopping
+from harness_lib.rules import attempts, failures, graph, leases, selection, stats
 from harness_lib.rules.failures import Finding
 from harness_lib.rules.selection import Why
 from harness_lib.rules.stats import Ahead, Counts
@@ -54,16 +54,16 @@ class Answers(Questions):
         return stats.of(self._state)
 
     def work_remains(self) -> bool:
-        return stopping.work_remains(self._state)
+        return stats.work_remains(self._state)
 
     def holds_agents(self) -> bool:
-        return stopping.holds_agents(self._state)
+        return stats.holds_agents(self._state)
 
     def no_work(self) -> StopReason | None:
-        return stopping.no_work(self._state)
+        return stats.no_work(self._state)
 
     def awaits_person(self) -> bool:
-        return stopping.awaits_person(self._state)
+        return stats.awaits_person(self._state)
 
     def task(self, task_id: str) -> Task | None:
         place = self._index().places.get(task_id)
@@ -123,7 +123,7 @@ class Answers(Questions):
         return tuple(selection.unproven(self._state))
 
     def noted(self, task_id: str, limit: int) -> tuple[Task, ...]:
-        return tuple(errorlog.concerning(self._state.tasks, task_id)[:limit])
+        return tuple(attempts.concerning(self._state.tasks, task_id)[:limit])
 
     def made(self, commit: str) -> tuple[str, ...]:
         return tuple(self._index().commits.get(commit, ()))
@@ -176,10 +176,10 @@ class Answers(Questions):
         return next((each for each in self.sessions() if leases.works_for(worker, each.worker)), None)
 
     def session_spent(self, session: Session) -> StopReason | None:
-        return stopping.session_spent(self._state, session)
+        return stats.session_spent(self._state, session)
 
     def sessions_spent(self) -> StopReason | None:
-        return stopping.sessions_spent(self._state)
+        return stats.sessions_spent(self._state)
 
     def _index(self) -> _Indexes:
         # One for the whole process: questions between two changes are about the same list.

@@ -12,17 +12,7 @@ from datetime import datetime
 from itertools import islice
 
 from harness_lib import timestamps
-from harness_lib.rules import (
-    attempts,
-    errorlog,
-    failures,
-    graph,
-    leases,
-    rechecks,
-    selection,
-    stats,
-    transitions,
-)
+from harness_lib.rules import attempts, failures, graph, leases, rechecks, selection, stats, transitions
 from harness_lib.rules.failures import Finding
 from harness_lib.rules.selection import Why
 from harness_lib.rules.stats import Ahead, Counts
@@ -231,7 +221,7 @@ class RowsAnswers(Questions):
         return self._those(lambda task: task.unproven and transitions.may("confirm", task))
 
     def noted(self, task_id: str, limit: int) -> tuple[Task, ...]:
-        return tuple(errorlog.concerning(self.rows.tasks.values(), task_id)[:limit])
+        return tuple(attempts.concerning(self.rows.tasks.values(), task_id)[:limit])
 
     def made(self, commit: str) -> tuple[str, ...]:
         return self._listed(task.id for task in self.rows.tasks.values() if commit in _commits(task))

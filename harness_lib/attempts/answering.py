@@ -48,7 +48,7 @@ def unaccepted(ctx: Context, task: Task) -> tuple[str, ...]:
     if task.status == "in_progress":
         head = git.head()
         assert head is not None
-        tree = snapshot.capture(git, ctx.keep_out)
+        tree = snapshot.capture(git, ctx.excluded_paths)
         return _waiting(ctx, task, head, commit.commit_object(ctx, head, task, tree))
     kept = git.ref(back.rescue) if back and back.rescue else None
     return _waiting(ctx, task, kept, kept) if kept else ()

@@ -61,7 +61,7 @@ def survey(ctx: Context) -> Baseline:
     if base is None:
         raise target_branch.error(git, git.branch())
     under_way.require_none(git, "harness claim")
-    changes = status.changes(git, ctx.keep_out)
+    changes = status.changes(git, ctx.excluded_paths)
     if changes.tracked:
         raise RefusedError(
             f"{_are(changes.tracked)} changed in {git.top}, and no task made the change; "
@@ -133,7 +133,7 @@ def protected_tree(ctx: Context, task: Task) -> str | None:
     globs = [glob for glob in task.validation.protect if glob not in judges.WORDS]
     if not globs:
         return None
-    return snapshot.glob_tree(ctx.git, globs, task.validation.cwd, ctx.keep_out)
+    return snapshot.glob_tree(ctx.git, globs, task.validation.cwd, ctx.excluded_paths)
 
 
 def regate(ctx: Context, task: Task) -> Task:

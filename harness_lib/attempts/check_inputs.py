@@ -181,7 +181,7 @@ def tree(ctx: Context, task: Task) -> str | None:
     excluded = tuple(glob[1:] for glob in task.validation.protect if glob.startswith("!"))
     entries: dict[str, trees.Entry] = {}
     for kind, globs in ((CONFIG, config), (NAMED, files), (TESTS, tests)):
-        paths = snapshot.matching(ctx.git, globs, excluded, ctx.keep_out)
+        paths = snapshot.matching(ctx.git, globs, excluded, ctx.excluded_paths)
         entries |= {f"{kind}/{path}": entry for path, entry in _parts(ctx, paths).items()}
     return trees.write(ctx.git, entries)
 

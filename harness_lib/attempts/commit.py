@@ -48,7 +48,9 @@ def commit_object(ctx: Context, head: str, task: Task, tree: str) -> str:
     The harness's own files and caches, which somebody has made git take, are in neither.
     """
     git, base = ctx.git, task.started_at_commit
-    left_out = (*ctx.keep_out, *ignoring.caches_above(git, history.added(git, base, head))) if base else ()
+    left_out = (
+        (*ctx.excluded_paths, *ignoring.caches_above(git, history.added(git, base, head))) if base else ()
+    )
     own = history.without(git, base, head, left_out) if base else head
     content = trees.without(git, tree, rescue_refs.still_untracked(git, head, task))
     if own != head:
@@ -87,7 +89,10 @@ def carry_out(ctx: Context, session: Session, task: Task) -> outcome.Ended:
     said = [
         *_moved_branch(git, task),
         *undo_check(
-            ctx, task, intent.commit, () if is_as_committed else status.changes(git, ctx.keep_out).tracked
+            ctx,
+            task,
+            intent.commit,
+            () if is_as_committed else status.changes(git, ctx.excluded_paths).tracked,
         ),
         *rescue_refs.changed_before(git, task),
     ]
@@ -114,8 +119,8 @@ def undo_check(ctx: Context, task: Task, commit_oid: str, changed: Sequence[str]
     with locks.hold(git):
         # It may have been a person who edited these files while the check ran: keep a copy of them first.
         ref = rescue_refs.free_ref(git, task, suffix="-check")
-        left = snapshot.capture(git, ctx.keep_out)
+        left = snapshot.capture(git, ctx.excluded_paths)
         git.set_ref(ref, trees.commit(git, left, [commit_oid], f"harness: after the check of {task.id}\n"))
-        undone = restore.undo_tracked(git, commit_oid, ctx.keep_out)
+        undone = restore.undo_tracked(git, commit_oid, ctx.excluded_paths)
     changed_by = f"{len(undone)} tracked file(s) changed while the check of {task.id} ran; put back"
     return [f"{changed_by}, the change is kept: {typed.harness('rescue', 'show', ref)}"]

@@ -226,7 +226,7 @@ def _held_out(ctx: Context, task: Task) -> Checked:
     """Run the held-out check of `task` on what stands in the work tree."""
     git, head = ctx.git, ctx.git.head()
     message = f"harness: to prove {task.id}\n"
-    content = trees.commit(git, snapshot.capture(git, ctx.keep_out), [head] if head else [], message)
+    content = trees.commit(git, snapshot.capture(git, ctx.excluded_paths), [head] if head else [], message)
     with beside(ctx, content) as clean:
         return held_out_check.run_in(clean, task, "-unproven")
 

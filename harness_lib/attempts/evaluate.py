@@ -84,7 +84,7 @@ def judge(ctx: Context, questions: Questions, task: Task, *, suffix: str = "") -
     check.require_check(task, questions.position(task.id), ownership.give_check(ctx, task))
     # In this order: a commit that somebody makes between the two is then seen as a move of HEAD, not undone.
     head = ctx.git.head()
-    tree = snapshot.capture(ctx.git, ctx.keep_out)
+    tree = snapshot.capture(ctx.git, ctx.excluded_paths)
     clones.hold_on(ctx.git, tree)
     converted = contents.find(ctx, task, tree)
     if converted.files:

@@ -126,7 +126,7 @@ def record_checkpoint(ctx: Context, held: HeldTask, step: tuple[int, int], descr
     """
     under_way.require_none_of_a_person(ctx.git, held.task)
     done, total = step
-    tree = snapshot.capture(ctx.git, ctx.keep_out)
+    tree = snapshot.capture(ctx.git, ctx.excluded_paths)
     with ctx.store.transaction() as tx:
         task = transitions.checkpoint(
             outcome.require_claim(tx, held.task),

@@ -60,7 +60,7 @@ def _against_checkpoint(ctx: Context, task: Task, base: str) -> tuple[bool, bool
 
 def standing(ctx: Context) -> str:
     """Return the tree of the work tree as it is now."""
-    return snapshot.capture(ctx.git, ctx.keep_out)
+    return snapshot.capture(ctx.git, ctx.excluded_paths)
 
 
 def awaits_its_work(ctx: Context, task: Task) -> bool:

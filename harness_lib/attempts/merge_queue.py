@@ -76,7 +76,9 @@ def _stand_on(ctx: Context, task: Task, oid: str) -> list[str]:
         _detach(git)
         is_as_committed = restore.move_head_and_index(git, oid, head)
         git.quit_under_way()
-    return undo_check(ctx, task, oid, () if is_as_committed else status.changes(git, ctx.keep_out).tracked)
+    return undo_check(
+        ctx, task, oid, () if is_as_committed else status.changes(git, ctx.excluded_paths).tracked
+    )
 
 
 def merge_in_turn(ctx: Context, session: Session, task: Task, said: Sequence[str] = ()) -> outcome.Ended:
@@ -269,9 +271,9 @@ def _stand_at(ctx: Context, task: Task, oid: str, merged: str) -> None:
     with locks.hold(git):
         git.quit_under_way()
         _detach(git)
-        changes = status.changes(git, ctx.keep_out)
+        changes = status.changes(git, ctx.excluded_paths)
         if changes.tracked or changes.untracked:
-            left = snapshot.capture(git, ctx.keep_out)
+            left = snapshot.capture(git, ctx.excluded_paths)
             if left not in (git.tree_of(oid), git.tree_of(merged)):
                 ref = rescue_refs.free_ref(git, task, suffix="-check")
                 message = f"harness: left by the check of {task.id}\n"

@@ -108,8 +108,8 @@ def _obstacles(ctx: Context, target: str, target_tip: str, waiting_tip: str) -> 
         return _Obstacles()
     checkout = ctx.at(Git.open(holder))
     standing_locks = restore.blocking_locks(checkout.git)
-    paths = fast_forward.obstacles(checkout.git, target_tip, waiting_tip, checkout.keep_out)
-    changed = set(status.changes(checkout.git, checkout.keep_out).tracked if paths else ())
+    paths = fast_forward.obstacles(checkout.git, target_tip, waiting_tip, checkout.excluded_paths)
+    changed = set(status.changes(checkout.git, checkout.excluded_paths).tracked if paths else ())
     refused = changed and changed.intersection(_merged(checkout.git, target_tip, waiting_tip))
     return _Obstacles(
         refused=[path for path in paths if path in refused],

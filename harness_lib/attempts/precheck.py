@@ -108,7 +108,7 @@ def _without_its_traces(ctx: Context, task: Task) -> Task:
     assert base is not None, "BUG: a claim of ours without a base."
     assert task.gate is not None, "BUG: a claim of ours without a gate."
     warnings = _undo_check(ctx, task, base)
-    before = baseline.keep_untracked(ctx, base, status.changes(ctx.git, ctx.keep_out).untracked)[0]
+    before = baseline.keep_untracked(ctx, base, status.changes(ctx.git, ctx.excluded_paths).untracked)[0]
     with ctx.store.transaction() as tx:
         tx.warnings += warnings
         ready = outcome.require_claim(tx, task)._replace(gate=task.gate._replace(before=before))
@@ -120,7 +120,7 @@ def _without_its_traces(ctx: Context, task: Task) -> Task:
 
 def _undo_check(ctx: Context, task: Task, base: str) -> list[str]:
     # What the check has staged counts, too.
-    return commit.undo_check(ctx, task, base, status.changes(ctx.git, ctx.keep_out).tracked)
+    return commit.undo_check(ctx, task, base, status.changes(ctx.git, ctx.excluded_paths).tracked)
 
 
 def _give_back(ctx: Context, task: Task, halt: Halt | None) -> None:

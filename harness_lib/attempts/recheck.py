@@ -167,7 +167,7 @@ def _explained(
                 names = quoting.named(converted, NAMED, SHOWN)
                 words = f"Git has committed other content than the check passes on in place: {names}."
                 return failed._replace(tail=f"{words} {failed.tail}")
-            files = status.differing(git, clean.git, clean.keep_out)
+            files = status.differing(git, clean.git, clean.excluded_paths)
             return _not_reproducible(failed, tuple(quoting.one_line(path, SHOWN) for path in files))
     if not during() or rechecks.is_red(task) or _passed_when_done(clean, failed.commit, task, during):
         return failed
@@ -213,7 +213,7 @@ def _stands_at(clean: Context, git: Git, commit: str) -> bool:
     head = git.head()
     if head is None or git.tree_of(head) != git.tree_of(commit):
         return False
-    return not status.changes(git, clean.keep_out).tracked
+    return not status.changes(git, clean.excluded_paths).tracked
 
 
 def _excused(git: Git, task: Task, found: Recheck) -> Recheck:

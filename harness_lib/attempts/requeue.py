@@ -119,7 +119,7 @@ def _without_a_persons(ctx: Context, task: Task) -> str | None:
     if head is None or not theirs:
         return None
     with locks.hold(git):
-        work = trees.without(git, snapshot.capture(git, ctx.keep_out), theirs)
+        work = trees.without(git, snapshot.capture(git, ctx.excluded_paths), theirs)
         ref = rescue_refs.free_ref(git, task, suffix="-work")
         git.set_ref(ref, trees.commit(git, work, [head], f"harness: work of {task.id} to go on with\n"))
     return ref
@@ -128,7 +128,7 @@ def _without_a_persons(ctx: Context, task: Task) -> str | None:
 def has_changes(ctx: Context, task: Task) -> bool:
     """Return whether something stands in the work tree that is not committed and was not there before."""
     git = ctx.git
-    changes = status.changes(git, ctx.keep_out)
+    changes = status.changes(git, ctx.excluded_paths)
     before = rescue_refs.before(git, task)
     known = before.paths if before else frozenset[str]()
     return bool(changes.tracked) or any(path not in known for path in changes.untracked)

@@ -31,7 +31,7 @@ def rescue_only(ctx: Context, task: Task) -> str:
     """Save everything that stands in the work tree, touch nothing there, and return the ref."""
     git = ctx.git
     with locks.hold(git):
-        tree = snapshot.capture(git, ctx.keep_out)
+        tree = snapshot.capture(git, ctx.excluded_paths)
         ref = free_ref(git, task)
         head = git.head()
         message = f"harness: rescued work of {task.id}\n"
@@ -39,7 +39,7 @@ def rescue_only(ctx: Context, task: Task) -> str:
     return ref
 
 
-def staged_alone(git: Git, head: str, tree: str, keep_out: Sequence[str]) -> str | None:
+def staged_alone(git: Git, head: str, tree: str, excluded_paths: Sequence[str]) -> str | None:
     """Return the tree of `head` with what is staged and neither there nor in the work tree, which is `tree`.
 
     None if nothing is.
@@ -50,7 +50,7 @@ def staged_alone(git: Git, head: str, tree: str, keep_out: Sequence[str]) -> str
     alone = {
         path: new
         for path, (_, new) in trees.changed(git, git.tree_of(head), staged).items()
-        if new and new[0] != trees.GITLINK and standing.get(path) != new and not covers(keep_out, path)
+        if new and new[0] != trees.GITLINK and standing.get(path) != new and not covers(excluded_paths, path)
     }
     return trees.edited(git, head, alone) if alone else None
 

@@ -76,7 +76,7 @@ def go_back(ctx: Context, session: Session, task: Task, *, again: bool = False) 
                 branch=rescue_refs.branch(git, task),
                 made=tree,
                 before=rescue_refs.before(git, task),
-                keep_out=ctx.keep_out,
+                excluded_paths=ctx.excluded_paths,
             )
             warnings += _taken_off(git, task, intent, tip)
             result = f"to {intent.base[:12]}"
@@ -141,7 +141,7 @@ def _rescue(ctx: Context, task: Task, intent: Intent) -> tuple[str, str | None]:
     git = ctx.git
     base = intent.base if intent.base and git.exists(intent.base) else None
     # With base and before, also what the attempt has hidden from git by ignoring it.
-    tree = snapshot.capture(git, ctx.keep_out, base=base, before=rescue_refs.before(git, task))
+    tree = snapshot.capture(git, ctx.excluded_paths, base=base, before=rescue_refs.before(git, task))
     head = git.head()
     assert intent.rescue is not None
     first = git.ref(intent.rescue)

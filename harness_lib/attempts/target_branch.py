@@ -243,7 +243,7 @@ def _is_free(checkout: Context, old: str, new: str) -> bool:
         return False
     if checkout.git.head() == new and old != new:
         return True
-    return not fast_forward.obstacles(checkout.git, old, new, checkout.keep_out)
+    return not fast_forward.obstacles(checkout.git, old, new, checkout.excluded_paths)
 
 
 def _is_worked_in(checkout: Context) -> bool:

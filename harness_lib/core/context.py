@@ -145,7 +145,7 @@ class Context:
         return view
 
     @property
-    def keep_out(self) -> tuple[str, ...]:
+    def excluded_paths(self) -> tuple[str, ...]:
         """The harness's own files, relative to the top of a work tree: never committed, never rolled back.
 
         Asked anew each time: a broken list is set aside beside the whole one in the middle of a verb.

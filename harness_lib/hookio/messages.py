@@ -163,11 +163,11 @@ def _next(situation: Situation, own: Sequence[WorkingTask]) -> list[str]:
 
 def _nothing_to_take(situation: Situation) -> list[str]:
     digest = _digest(situation)
-    if digest["doomed"]:
-        ids = ", ".join(map(_id, digest["doomed"][:LISTED]))
-        more = "" if len(digest["doomed"]) <= LISTED else " and more"
-        doomed = f"{ids}{more} cannot run: a dependency failed permanently or there is a cycle."
-        return [f"{doomed} Type this to mark them failed: {_type(situation, 'claim')}"]
+    if digest["unreachable"]:
+        ids = ", ".join(map(_id, digest["unreachable"][:LISTED]))
+        more = "" if len(digest["unreachable"]) <= LISTED else " and more"
+        unreachable = f"{ids}{more} cannot run: a dependency failed permanently or there is a cycle."
+        return [f"{unreachable} Type this to mark them failed: {_type(situation, 'claim')}"]
     if situation.must_check:
         return [_final_check(situation)]
     if digest["red"]:

@@ -155,17 +155,17 @@ def _cyclic(state: State) -> dict[str, str]:
     return {
         task.id: f"Circular dependency detected: {rings[task.id]}"
         for task in state.tasks
-        if task.id in rings and _may_be_doomed(task)
+        if task.id in rings and _may_be_unreachable(task)
     }
 
 
-def _blocked(state: State, doomed: Iterable[str]) -> dict[str, str]:
-    """Return why each task is blocked that waits for a `doomed` one or for one that has failed for good."""
+def _blocked(state: State, unreachable: Iterable[str]) -> dict[str, str]:
+    """Return why each task is blocked that depends on an `unreachable` or a permanently failed one."""
     queue = deque([task.id for task in state.tasks if task.status == "failed" and is_permanent(task)])
-    queue.extend(doomed)
+    queue.extend(unreachable)
     if not queue:
         return {}
-    waiting = _dependents(task for task in state.tasks if _may_be_doomed(task))
+    waiting = _dependents(task for task in state.tasks if _may_be_unreachable(task))
     marked = set(queue)
     reasons: dict[str, str] = {}
     while queue:
@@ -178,7 +178,7 @@ def _blocked(state: State, doomed: Iterable[str]) -> dict[str, str]:
     return reasons
 
 
-def _may_be_doomed(task: Task) -> bool:
+def _may_be_unreachable(task: Task) -> bool:
     return task.status in ("pending", "failed") and not is_permanent(task)
 
 

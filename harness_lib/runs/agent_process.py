@@ -206,7 +206,7 @@ class Listener:
         if len(recent) < CIRCLES or len(set(recent)) > LONGEST_CIRCLE:
             return False
         self._recent.clear()
-        tree = snapshot.capture(self._ctx.git, self._ctx.keep_out)
+        tree = snapshot.capture(self._ctx.git, self._ctx.excluded_paths)
         same, self._tree = tree == self._tree, tree
         if same:
             self._recent.extend(recent)

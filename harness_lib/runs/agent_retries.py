@@ -99,7 +99,7 @@ def _undo_check(ctx: Context, tree: str) -> None:
     """Give the work tree the content of `tree` again: what differs was made by a check of it."""
     git = ctx.git
     with locks.hold(git):
-        checkout.apply(git, trees.changed(git, snapshot.capture(git, ctx.keep_out), tree))
+        checkout.apply(git, trees.changed(git, snapshot.capture(git, ctx.excluded_paths), tree))
 
 
 def _until_reset(ctx: Context, agent_exit: AgentExit) -> float:
@@ -120,7 +120,7 @@ def _has_changed(ctx: Context, task: Task) -> bool:
     git, head = ctx.git, ctx.git.head()
     if head is None or head != task.started_at_commit:
         return True
-    return snapshot.capture(git, ctx.keep_out) != git.tree_of(head)
+    return snapshot.capture(git, ctx.excluded_paths) != git.tree_of(head)
 
 
 def _pause(ctx: Context, task: Task, worker: WorkerPort, step: Step, seconds: float, why: str) -> None:

@@ -184,7 +184,7 @@ class Questions(Protocol):
     def cycles(self) -> tuple[tuple[str, ...], ...]:
         """Return each ring of dependencies once, as the ids in it, the first one again at its end."""
 
-    def doomed(self) -> tuple[Finding, ...]:
+    def unreachable(self) -> tuple[Finding, ...]:
         """Return which tasks can never run and are not marked so yet, and why."""
 
     def commands(self) -> tuple[TaskCommands, ...]:

@@ -42,7 +42,7 @@ def build(state: State, now: datetime, made_from: Stamp) -> Summary:
 
     counts = stats.count(state)
     upcoming = selection.pick(state)
-    doomed = [finding.task_id for finding in failures.validate_dependencies(state, now)[1]]
+    unreachable = [finding.task_id for finding in failures.validate_dependencies(state, now)[1]]
     unproven = [task for task in state.tasks if task.status == "completed" and task.unproven]
     working = [task for task in state.tasks if task.status == "in_progress"]
     sessions: Any = codec.encode_sessions(state)
@@ -59,7 +59,7 @@ def build(state: State, now: datetime, made_from: Stamp) -> Summary:
             "in_progress": counts.in_progress,
             "blocked": counts.blocked,
             "retryable": counts.retryable,
-            "doomed": len(doomed),
+            "unreachable": len(unreachable),
             "attempts": counts.attempts,
             "checkpoints": counts.checkpoints,
         },
@@ -67,7 +67,7 @@ def build(state: State, now: datetime, made_from: Stamp) -> Summary:
         "stop": stats.no_work(state),
         "next": _named(upcoming) if upcoming else None,
         "in_progress": [_worked_on(task) for task in working[:LISTED]],
-        "doomed": doomed[:LISTED],
+        "unreachable": unreachable[:LISTED],
         "unproven": [_named(task) for task in unproven[:LISTED]],
         "rechecks": _rechecks(state),
         "red": [_named(task) for task in rechecks.red(state.tasks)[:LISTED]],

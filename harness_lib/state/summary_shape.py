@@ -48,7 +48,7 @@ class Counts(TypedDict):
     in_progress: int
     blocked: int
     retryable: int
-    doomed: int
+    unreachable: int
     attempts: int
     checkpoints: int
 
@@ -84,7 +84,7 @@ class Summary(TypedDict):
     stop: StopReason | None
     next: TaskName | None
     in_progress: list[WorkingTask]
-    doomed: list[str]
+    unreachable: list[str]
     unproven: list[TaskName]
     rechecks: str
     red: list[TaskName]

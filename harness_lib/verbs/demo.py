@@ -154,7 +154,7 @@ def _promises(ctx: Context, questions: Questions, *, killed: bool) -> list[tuple
             "their commits are on the branch",
             all(each.completed_commit and git.is_ancestor(each.completed_commit, "HEAD") for each in done),
         ),
-        ("the work tree is clean", not git_status.changes(git, ctx.keep_out).tracked),
+        ("the work tree is clean", not git_status.changes(git, ctx.excluded_paths).tracked),
         ("no work tree of a worker is left", len(worktrees.listed(git)) == 1),
     ]
 

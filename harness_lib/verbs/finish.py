@@ -83,7 +83,7 @@ def _require_unchanged(ctx: Context, task: Task) -> None:
     head, base = ctx.git.head(), outcome.full_base(ctx.git, task)
     if head is None or base is None:
         return
-    tree = snapshot.capture(ctx.git, ctx.keep_out)
+    tree = snapshot.capture(ctx.git, ctx.excluded_paths)
     changed = trees.difference(ctx.git, base, commit.commit_object(ctx, head, task, tree))
     if changed:
         raise UsageError(

@@ -121,7 +121,9 @@ def apply(ctx: Context, name: str, only: tuple[str, ...] = ()) -> Reply:
     """
     rescue = _find(ctx, name)
     _refuse_foreign_attempt(ctx)
-    brought = rescue_apply.apply(ctx.git, rescue.oid, ctx.keep_out, tuple(path.rstrip("/") for path in only))
+    brought = rescue_apply.apply(
+        ctx.git, rescue.oid, ctx.excluded_paths, tuple(path.rstrip("/") for path in only)
+    )
     if brought.unknown:
         raise UsageError(
             f"{rescue.ref} changes nothing that is called {_listed(brought.unknown)}. Nothing was written.",
@@ -173,9 +175,11 @@ def save(ctx: Context, task_id: str) -> Reply:
     under_way.require_none(git, typed.harness("rescue", "save", task_id))
     with locks.hold(git):
         restore.require_unlocked(git)
-        head, tree = git.head(), snapshot.capture(git, ctx.keep_out)
-        untracked_stays = git.git_dir == git.common_dir and not status.changes(git, ctx.keep_out).tracked
-        staged = None if head is None else rescue_refs.staged_alone(git, head, tree, ctx.keep_out)
+        head, tree = git.head(), snapshot.capture(git, ctx.excluded_paths)
+        untracked_stays = (
+            git.git_dir == git.common_dir and not status.changes(git, ctx.excluded_paths).tracked
+        )
+        staged = None if head is None else rescue_refs.staged_alone(git, head, tree, ctx.excluded_paths)
         if head is None or (staged is None and (untracked_stays or tree == git.tree_of(head))):
             message = "Nothing has changed here, so there is nothing to save."
             then = sessions.unless_held(ctx.store.ask(), ctx, "harness claim")
@@ -213,10 +217,10 @@ def _keep(git: Git, place: str, tree: str, head: str, about: str) -> str:
 def _reset_work_tree(ctx: Context, git: Git, head: str, tree: str) -> list[str]:
     """Put the work tree, whose content is kept as `tree`, back to `head`; return what was left as it is."""
     if git.git_dir != git.common_dir:
-        return restore.go_back(git, head, branch=git.branch(), made=tree, keep_out=ctx.keep_out)
-    restore.undo_tracked(git, head, ctx.keep_out)
+        return restore.go_back(git, head, branch=git.branch(), made=tree, excluded_paths=ctx.excluded_paths)
+    restore.undo_tracked(git, head, ctx.excluded_paths)
     restore.reset_index(git, head)
-    untracked = status.changes(git, ctx.keep_out).untracked
+    untracked = status.changes(git, ctx.excluded_paths).untracked
     return [f"{_listed(untracked)}: not known to git, so saved and left here, too"] if untracked else []
 
 

@@ -70,7 +70,7 @@ def _revive(tx: Tx, new: Task) -> list[Task]:
     before = tx.tasks((new.id, *tx.blocked_through(new.id)))
     for task in before:
         tx.replace(new if task.id == new.id else transitions.reset(task))
-    again = {finding.task_id: finding.message for finding in tx.doomed()}
+    again = {finding.task_id: finding.message for finding in tx.unreachable()}
     if new.id in again:
         less = typed.harness("edit", new.id, rest="--depends-on 'ID,ID'")
         raise UsageError(

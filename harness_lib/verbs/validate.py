@@ -92,7 +92,7 @@ def run(ctx: Context, task_id: str | None = None, *, everything: bool = False) -
         raise UsageError("Which check?", "Name one task, or take all: harness validate --all")
     tasks = questions.search() if task_id is None else (ownership.require_task(questions, task_id),)
     trust_policy.require(ctx, questions)
-    before = snapshot.capture(ctx.git, ctx.keep_out)
+    before = snapshot.capture(ctx.git, ctx.excluded_paths)
     if task_id is not None:
         check.require_check(tasks[0], questions.position(tasks[0].id), ownership.give_check(ctx, tasks[0]))
         results = [_single(ctx, tasks[0])]
@@ -181,7 +181,7 @@ def _run(ctx: Context, task: Task) -> Checked:
 
 def _changed(ctx: Context, before: str) -> list[str]:
     """Return the files that were there before and are different or gone now."""
-    after = snapshot.capture(ctx.git, ctx.keep_out)
+    after = snapshot.capture(ctx.git, ctx.excluded_paths)
     return [path for path, (old, _new) in trees.changed(ctx.git, before, after).items() if old is not None]
 
 

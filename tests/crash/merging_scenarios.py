@@ -79,7 +79,7 @@ def _queued(world: Merging) -> None:
     _beside(world)
     ctx = world.context(BESIDE_WORKER)
     beside = ctx.at(Git.open(world.slot(BESIDE_WORKER)))
-    tree = snapshot.capture(beside.git, beside.keep_out)
+    tree = snapshot.capture(beside.git, beside.excluded_paths)
     with ctx.store.transaction() as tx:
         task = tx.task(BESIDE)
         assert task is not None

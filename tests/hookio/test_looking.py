@@ -105,7 +105,7 @@ def test_a_lost_list_is_told_from_what_stands_in_and_not_kept(root: Root, *, tor
 def test_what_can_never_run_is_found_in_somebody_elses_list_too(root: Root) -> None:
     touch(root, json.dumps({"tasks": [{"id": "a", "status": "pending", "depends_on": ["a"]}]}))
 
-    assert look(root)[0]["doomed"] == ["a"]
+    assert look(root)[0]["unreachable"] == ["a"]
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root writes everywhere")

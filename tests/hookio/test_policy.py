@@ -176,8 +176,12 @@ def test_progress_is_what_this_agent_does_and_nothing_else() -> None:
 
 def test_texts_are_bounded_however_long_the_list_is() -> None:
     tasks = [Task(f"t{n}", "x" * 1000, status="in_progress", claimed_by="w") for n in range(500)]
-    doomed = [Task(f"d{n}", depends_on=(f"d{n}",)) for n in range(500)]
-    for situation in (ours(*tasks, *doomed, sessions=None), ours(*doomed), ours(*tasks, sessions=())):
+    unreachable = [Task(f"d{n}", depends_on=(f"d{n}",)) for n in range(500)]
+    for situation in (
+        ours(*tasks, *unreachable, sessions=None),
+        ours(*unreachable),
+        ours(*tasks, sessions=()),
+    ):
         assert len(stop(situation).text) < 3000
         assert len(policy.session_start(situation, payload()).text) < 3000
 

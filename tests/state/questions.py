@@ -72,7 +72,7 @@ def answers(questions: Questions) -> dict[str, object]:
         "highest_number": questions.highest_number(),
         "rings": dict(questions.rings()),
         "cycles": questions.cycles(),
-        "doomed": questions.doomed(),
+        "unreachable": questions.unreachable(),
         "commands": questions.commands(),
         "proposals": questions.proposals(),
         "session_count": questions.session_count,

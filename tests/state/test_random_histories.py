@@ -174,7 +174,7 @@ class Histories(RuleBasedStateMachine):
             for task in before:
                 tx.replace(transitions.reset(task))
                 tx.forget_attempts(task.attempts)
-            return tx.doomed()
+            return tx.unreachable()
 
         candidates = self.tasks(arrow="reset")
         if candidates:

@@ -41,7 +41,7 @@ def test_a_hundred_of_a_kind_are_named_and_all_are_counted() -> None:
     kinds = {
         "in_progress": [Task(f"w{n}", status="in_progress") for n in range(101)],
         "unproven": [Task(f"u{n}", status="completed", unproven=True) for n in range(101)],
-        "doomed": [Task(f"d{n}", depends_on=("f",)) for n in range(101)],
+        "unreachable": [Task(f"d{n}", depends_on=("f",)) for n in range(101)],
     }
     failed = Task("f", status="failed", attempts=3)
 
@@ -50,7 +50,7 @@ def test_a_hundred_of_a_kind_are_named_and_all_are_counted() -> None:
     for kind, tasks in kinds.items():
         names = [each if isinstance(each, str) else each["id"] for each in digest[kind]]
         assert names == [task.id for task in tasks[:100]]
-    assert (digest["counts"]["doomed"], digest["counts"]["in_progress"]) == (101, 101)
+    assert (digest["counts"]["unreachable"], digest["counts"]["in_progress"]) == (101, 101)
 
 
 def test_without_a_failure_and_work_there_is_none_to_tell_of() -> None:
@@ -171,7 +171,7 @@ def test_the_whole_of_it() -> None:
             "in_progress": 1,
             "blocked": 1,
             "retryable": 0,
-            "doomed": 1,
+            "unreachable": 1,
             "attempts": 9,
             "checkpoints": 1,
         },
@@ -191,7 +191,7 @@ def test_the_whole_of_it() -> None:
                 "halt": "H" * 300,
             }
         ],
-        "doomed": ["b"],
+        "unreachable": ["b"],
         "unproven": [{"id": "u", "title": "U" * 300}],
         "red": [],
         "rechecks": "0",

@@ -144,7 +144,7 @@ class Answers(Questions):
     def cycles(self) -> tuple[tuple[str, ...], ...]:
         return graph.cycles(self._state.tasks)
 
-    def doomed(self) -> tuple[Finding, ...]:
+    def unreachable(self) -> tuple[Finding, ...]:
         return failures.validate_dependencies(self._state, self.now)[1]
 
     def commands(self) -> tuple[TaskCommands, ...]:

@@ -46,13 +46,13 @@ class _Step:
         return _stamp(self.top / path) == self.stamps.get(path)
 
 
-def obstacles(git: Git, old: str, new: str, keep_out: Sequence[str] = ()) -> list[str]:
+def obstacles(git: Git, old: str, new: str, excluded_paths: Sequence[str] = ()) -> list[str]:
     """Return the paths of a person's changes: tracked files, and whatever stands where `forward` would write.
 
     Once what a killed `forward` has left is taken back.
     """
     step = _step(git, old, new)
-    changed = set(status.changes(git, keep_out).tracked).difference(step.done)
+    changed = set(status.changes(git, excluded_paths).tracked).difference(step.done)
     if changed:
         changed -= submodules.left_behind(git, history.merged(git))
     return sorted(changed.union(step.blocked))

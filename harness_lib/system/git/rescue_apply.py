@@ -74,10 +74,11 @@ def diff(git: Git, old: str, new: str) -> list[str]:
     return git.lines(*_DIFF, old, new, "--")
 
 
-def apply(git: Git, oid: str, keep_out: Sequence[str] = (), only: Sequence[str] = ()) -> Applied:
+def apply(git: Git, oid: str, excluded_paths: Sequence[str] = (), only: Sequence[str] = ()) -> Applied:
     """Make the changes between `oid` and its origin in the work tree, all or none; HEAD and index stay.
 
-    `keep_out` and `only`: files, or directories with all below them, that are never written, or alone are.
+    Both `excluded_paths` and `only` name files, or directories with all below them: the first are never written,
+    and with `only` nothing else is.
     """
     base = origin(git, oid)
     differences = trees.changed(git, base, oid)
@@ -85,12 +86,12 @@ def apply(git: Git, oid: str, keep_out: Sequence[str] = (), only: Sequence[str] 
     if unknown:
         return Applied(unknown=unknown)
     with locks.hold(git):
-        present = snapshot.capture(git, keep_out)
+        present = snapshot.capture(git, excluded_paths)
         differs = trees.changed(git, present, oid)
         changed = {
             path: pair
             for path, pair in differences.items()
-            if not covers(keep_out, path) and (not only or covers(only, path))
+            if not covers(excluded_paths, path) and (not only or covers(only, path))
         }
         foreign = {
             path for path, pair in changed.items() if any(entry and entry[0] == GITLINK for entry in pair)

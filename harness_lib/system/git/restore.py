@@ -148,7 +148,7 @@ def require_unlocked(git: Git) -> None:
         time.sleep(0.05)
 
 
-def undo_tracked(git: Git, commit: str, keep_out: Sequence[str] = ()) -> tuple[str, ...]:
+def undo_tracked(git: Git, commit: str, excluded_paths: Sequence[str] = ()) -> tuple[str, ...]:
     """Give the files of `commit` that differ on disk their content back; return those that were put back.
 
     What stood there is lost unless the caller kept it; untracked files are not touched.
@@ -169,7 +169,7 @@ def undo_tracked(git: Git, commit: str, keep_out: Sequence[str] = ()) -> tuple[s
     differing = {
         path: known[path]
         for path in decode(listing.stdout)
-        if path in known and known[path][0] != GITLINK and not covers(keep_out, path)
+        if path in known and known[path][0] != GITLINK and not covers(excluded_paths, path)
     }
     blocked = set(checkout.checkout(git, differing))
     git.run("update-index", "-q", "--refresh", check=False)
@@ -193,27 +193,27 @@ def go_back(
     branch: str | None,
     made: str,
     before: Before | None = None,
-    keep_out: Sequence[str] = (),
+    excluded_paths: Sequence[str] = (),
 ) -> list[str]:
     """Put the work tree, the index, HEAD and its branch back to `base`; return what had to be left as it is.
 
     `branch`: the full name that HEAD shall stand for, None for a detached HEAD.
     `made`: the tree captured just before, with this `base` and `before`, which the caller has kept.
     `before`: what was untracked at the base.
-    Of untracked files only those go that `made` has and `before` has not. Ignored files, submodules, nested
-    repositories and `keep_out` are not touched; `keep_out` files that `base` tracks keep their content.
+    Untracked files are removed only if `made` has them and `before` does not. Ignored files, submodules, nested
+    repositories and `excluded_paths` are not touched, not even files there that `base` tracks.
     """
     git.quit_under_way()
     _point_head(git, branch, base)
-    current = snapshot.capture(git, keep_out, base=base, before=before)
-    move = _plan(git, base, made, current, before, keep_out)
+    current = snapshot.capture(git, excluded_paths, base=base, before=before)
+    move = _plan(git, base, made, current, before, excluded_paths)
     journal = git.git_dir / JOURNAL
     _remember_emptied(journal, move)
     problems = list(move.problems)
     for rules in (True, False):
         problems += _carry_out(git, move, rules=rules)
         if before is not None:
-            problems += _give_back(git, before, made, current, keep_out, rules=rules)
+            problems += _give_back(git, before, made, current, excluded_paths, rules=rules)
     if before is not None:
         problems += _lost(git, before)
     move_head(git, base, git.head(), "harness: go back")
@@ -240,9 +240,9 @@ def _remember_emptied(journal: Path, move: _Move) -> None:
 
 
 def _plan(
-    git: Git, base: str, made: str, current: str, before: Before | None, keep_out: Sequence[str]
+    git: Git, base: str, made: str, current: str, before: Before | None, excluded_paths: Sequence[str]
 ) -> _Move:
-    left_alone = {*keep_out, *(before.unprotected if before else ())}
+    left_alone = {*excluded_paths, *(before.unprotected if before else ())}
     given_back = set(before.protected) if before else set()
     in_made = trees.changed(git, base, made)
     move = _Move(emptied=[path for path, (base_entry, _) in in_made.items() if base_entry is None])
@@ -293,10 +293,12 @@ def _unless_ignored(git: Git, paths: Sequence[str]) -> Iterable[str]:
 
 
 def _give_back(
-    git: Git, before: Before, made: str, current: str, keep_out: Sequence[str], *, rules: bool
+    git: Git, before: Before, made: str, current: str, excluded_paths: Sequence[str], *, rules: bool
 ) -> list[str]:
     """Write the files of `before` that are missing or different; return what had to be left."""
-    paths = [path for path in before.protected if _is_rule(path) == rules and not covers(keep_out, path)]
+    paths = [
+        path for path in before.protected if _is_rule(path) == rules and not covers(excluded_paths, path)
+    ]
     kept = trees.entries(git, before.tree) if paths else {}
     protected = {path: kept[f"content/{path}"] for path in paths}
     standing = hashed(git, protected, store=False)

@@ -63,9 +63,11 @@ class Before(NamedTuple):
 
 
 def capture(
-    git: Git, keep_out: Sequence[str] = (), *, base: str | None = None, before: Before | None = None
+    git: Git, excluded_paths: Sequence[str] = (), *, base: str | None = None, before: Before | None = None
 ) -> str:
-    """Return the tree of the work tree as it is: tracked and untracked, not ignored; `keep_out` as in HEAD.
+    """Return the tree of the work tree: tracked and untracked files, not ignored ones.
+
+    `excluded_paths` are in it as in HEAD.
 
     With `base` and `before`, files that those know are in it even where they are ignored by now, and so are
     those that are ignored only since then: whoever wants to put the old content back must have saved the new.
@@ -76,7 +78,7 @@ def capture(
         status.unmark(git, env, before.left_out if before else None)
         # `add` would start another git in each submodule, which its settings may lead anywhere.
         links = [path for path in _submodules(git) if os.path.lexists(git.top / path / ".git")]
-        spec = [f":(top,exclude,literal){path}" for path in (*keep_out, *links)]
+        spec = [f":(top,exclude,literal){path}" for path in (*excluded_paths, *links)]
         args = (*INDEX, "add", "-A", "--ignore-errors", "--", ":/", *spec)
         added = git.run(*args, env=env, check=False)
         if added.returncode:
@@ -84,13 +86,13 @@ def capture(
         if links:
             git.run(*INDEX, "update-index", "-z", "--stdin", env=env, stdin=encode(links))
         tree = write_tree(git, env)
-        ignored = _ignored(git, tree, keep_out, base, before)
+        ignored = _ignored(git, tree, excluded_paths, base, before)
         if ignored:
             git.run(
                 *INDEX, "update-index", "--add", "--replace", "-z", "--stdin", env=env, stdin=encode(ignored)
             )
             tree = write_tree(git, env)
-    return _as_in_head(git, tree, keep_out)
+    return _as_in_head(git, tree, excluded_paths)
 
 
 def _submodules(git: Git) -> Mapping[str, str]:
@@ -117,7 +119,7 @@ def _is_content(path: Path) -> bool:
 
 
 def _ignored(
-    git: Git, tree: str, keep_out: Sequence[str], base: str | None, before: Before | None
+    git: Git, tree: str, excluded_paths: Sequence[str], base: str | None, before: Before | None
 ) -> list[str]:
     """Return files that `tree` lacks although they stand on disk.
 
@@ -137,7 +139,7 @@ def _ignored(
     return sorted(
         path
         for path in missing
-        if not covers(keep_out, path) and not obstructed(git.top, path) and _is_content(git.top / path)
+        if not covers(excluded_paths, path) and not obstructed(git.top, path) and _is_content(git.top / path)
     )
 
 
@@ -148,15 +150,15 @@ def _rules(git: Git, base: str, before: Before) -> str:
     return write(git, {**ignoring.only_rules(git, base), **ignoring.rules_in(own)})
 
 
-def _as_in_head(git: Git, tree: str, keep_out: Sequence[str]) -> str:
-    if not keep_out:
+def _as_in_head(git: Git, tree: str, excluded_paths: Sequence[str]) -> str:
+    if not excluded_paths:
         return tree
-    compare = ("--literal-pathspecs", "diff-tree", "--quiet", "HEAD", tree, "--", *keep_out)
+    compare = ("--literal-pathspecs", "diff-tree", "--quiet", "HEAD", tree, "--", *excluded_paths)
     answer = git.run(*compare, check=False).returncode
     if answer == 0:
         return tree
     # Anything but 0 and 1: there is no HEAD yet.
-    return with_from(git, tree, "HEAD" if answer == 1 else git.empty_tree(), keep_out)
+    return with_from(git, tree, "HEAD" if answer == 1 else git.empty_tree(), excluded_paths)
 
 
 def capture_untracked(
@@ -225,7 +227,7 @@ def read_untracked(git: Git, tree_or_commit: str) -> Before:
 
 
 def glob_tree(
-    git: Git, globs: Sequence[str], cwd: str | Path | None = None, keep_out: Sequence[str] = ()
+    git: Git, globs: Sequence[str], cwd: str | Path | None = None, excluded_paths: Sequence[str] = ()
 ) -> str:
     """Return the tree of the files on disk, tracked or ignored or neither, that match git-style `globs`.
 
@@ -237,12 +239,12 @@ def glob_tree(
     prefix = "" if cwd is None else os.path.relpath(git.top / cwd, git.top) + "/"
     included = [_placed(prefix, glob) for glob in globs if not glob.startswith("!")]
     excluded = [_placed(prefix, glob[1:]) for glob in globs if glob.startswith("!")]
-    paths = _listed(git, included, excluded, keep_out) if included else []
+    paths = _listed(git, included, excluded, excluded_paths) if included else []
     return write(git, hashed(git, paths, store=True))
 
 
 def matching(
-    git: Git, globs: Sequence[str], excluded: Sequence[str] = (), keep_out: Sequence[str] = ()
+    git: Git, globs: Sequence[str], excluded: Sequence[str] = (), excluded_paths: Sequence[str] = ()
 ) -> list[str]:
     """Return the files that match git-style `globs`, relative to the top, and none of `excluded`.
 
@@ -251,9 +253,9 @@ def matching(
     """
     names = [glob for glob in globs if not _is_pattern(glob)]
     patterns = [glob for glob in globs if _is_pattern(glob)]
-    paths = _listed(git, names, excluded, keep_out) if names else []
+    paths = _listed(git, names, excluded, excluded_paths) if names else []
     if patterns:
-        paths += _listed(git, patterns, excluded, keep_out, "--exclude-standard")
+        paths += _listed(git, patterns, excluded, excluded_paths, "--exclude-standard")
     return list(dict.fromkeys(paths))
 
 
@@ -266,8 +268,8 @@ def _placed(prefix: str, glob: str) -> str:
 
 
 def _listed(
-    git: Git, globs: Sequence[str], excluded: Sequence[str], keep_out: Sequence[str], *options: str
+    git: Git, globs: Sequence[str], excluded: Sequence[str], excluded_paths: Sequence[str], *options: str
 ) -> list[str]:
     specs = [*(f":(top,glob){glob}" for glob in globs), *(f":(top,exclude,glob){glob}" for glob in excluded)]
     listing = git.run("ls-files", "-z", "--cached", "--others", *options, "--", *specs).stdout
-    return [path for path in dict.fromkeys(decode(listing)) if not covers(keep_out, path)]
+    return [path for path in dict.fromkeys(decode(listing)) if not covers(excluded_paths, path)]

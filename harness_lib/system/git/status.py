@@ -38,8 +38,8 @@ class Changes(NamedTuple):
     untracked: tuple[str, ...] = ()
 
 
-def changes(git: Git, keep_out: Sequence[str] = ()) -> Changes:
-    """Return what differs from HEAD, without `keep_out` (files, or directories with all below them)."""
+def changes(git: Git, excluded_paths: Sequence[str] = ()) -> Changes:
+    """Return what differs from HEAD, without `excluded_paths` (files, or directories with all below them)."""
     # To look for changes in a submodule git starts another in it, which its settings may lead anywhere.
     ignored = "dirty" if clones.is_agents(git) else "untracked"
     with looked_at(git) as env:
@@ -55,7 +55,7 @@ def changes(git: Git, keep_out: Sequence[str] = ()) -> Changes:
     paths: dict[str, list[str]] = {"tracked": [], "untracked": []}
     for record in decode(output):
         kind, path = _status(record)
-        if kind and not covers(keep_out, path.rstrip("/")):
+        if kind and not covers(excluded_paths, path.rstrip("/")):
             paths[kind].append(path)
     return Changes(tuple(paths["tracked"]), tuple(paths["untracked"]))
 
@@ -174,13 +174,13 @@ def _update(git: Git, env: Mapping[str, str], *changes: tuple[str, list[str]]) -
             git.run(*AS_MARKED, "update-index", option, "-z", "--stdin", env=env, stdin=encode(paths))
 
 
-def differing(there: Git, clean: Git, keep_out: Sequence[str]) -> tuple[str, ...]:
+def differing(there: Git, clean: Git, excluded_paths: Sequence[str]) -> tuple[str, ...]:
     """Return at most `MOST` ignored files and directories of `there` that `clean` lacks or has otherwise.
 
     Where there are none, return such untracked ones.
     """
     for which in (("--ignored", "--exclude-standard"), ("--exclude-standard",)):
-        paths = (path for path in _others(there, *which) if not covers(keep_out, path.rstrip("/")))
+        paths = (path for path in _others(there, *which) if not covers(excluded_paths, path.rstrip("/")))
         named = (path for path in paths if CACHES.isdisjoint(Path(path).parts))
         found = tuple(islice((each for each in named if _differs(there.top / each, clean.top / each)), MOST))
         if found:

@@ -242,7 +242,7 @@ class RowsAnswers(Questions):
     def cycles(self) -> tuple[tuple[str, ...], ...]:
         return graph.cycles(self.rows.tasks.values())
 
-    def doomed(self) -> tuple[Finding, ...]:
+    def unreachable(self) -> tuple[Finding, ...]:
         return failures.validate_dependencies(self.rows.state(), self.now)[1]
 
     def commands(self) -> tuple[TaskCommands, ...]:

@@ -63,7 +63,7 @@ class MemoryTx(RowsAnswers, api.Tx):
         self._written().attempts_reset += count
 
     def validate_dependencies(self) -> tuple[Finding, ...]:
-        findings = self.doomed()
+        findings = self.unreachable()
         for task, finding in zip(self.tasks(each.task_id for each in findings), findings, strict=True):
             self.replace(transitions.doom(task, now=self.now, message=finding.message))
         return findings

@@ -93,7 +93,7 @@ class World:
     base: str
     branch: str | None = "refs/heads/main"
     before: Before | None = None
-    keep_out: tuple[str, ...] = ()
+    excluded_paths: tuple[str, ...] = ()
 
     @classmethod
     def make(cls, top: Path, files: Mapping[str, str] | None = None) -> World:
@@ -126,12 +126,12 @@ class World:
         """Remember the base, and what is untracked now."""
         self.base = sh(self.top, "rev-parse", "HEAD")
         self.branch = self.git.branch()
-        untracked = status.changes(self.git, self.keep_out).untracked
+        untracked = status.changes(self.git, self.excluded_paths).untracked
         left_out = status.left_out(self.git)
         self.before = snapshot.capture_untracked(self.git, untracked, LIMIT, LIMIT, left_out)
 
     def go_back(self) -> list[str]:
-        made = snapshot.capture(self.git, self.keep_out, base=self.base, before=self.before)
+        made = snapshot.capture(self.git, self.excluded_paths, base=self.base, before=self.before)
         return self.go_back_from(made)
 
     def go_back_from(self, made: str) -> list[str]:
@@ -142,7 +142,7 @@ class World:
                 branch=self.branch,
                 made=made,
                 before=self.before,
-                keep_out=self.keep_out,
+                excluded_paths=self.excluded_paths,
             )
 
     def status(self) -> str:
@@ -163,7 +163,7 @@ def stands_at_base(world: World) -> None:
     """Find the repository as it was before the attempt."""
     assert world.git.head() == world.base
     assert world.git.branch() == world.branch
-    assert status.changes(world.git, world.keep_out).tracked == ()
+    assert status.changes(world.git, world.excluded_paths).tracked == ()
     assert sh(world.top, "diff", "--cached", "--name-only", world.base) == ""
     assert not list(world.git.git_dir.glob("harness-scratch*"))
     assert locks.leftover_locks(world.git) == []

@@ -371,7 +371,7 @@ def test_a_symlink_to_a_directory_is_taken_away_and_never_followed(world: World)
 
 
 def test_harness_files_keep_their_content_tracked_or_not_and_are_not_staged(world: World) -> None:
-    world.keep_out = ("sub/state", "sub/.harness")
+    world.excluded_paths = ("sub/state", "sub/.harness")
     put(world.top / "sub/state", "old")
     put(world.top / "sub/.harness/log", "old")
     put(world.top / "sub/code", "old")

@@ -272,14 +272,14 @@ def test_globs_find_tracked_untracked_and_ignored_files(world: World) -> None:
     for name in ("tests/a_test.py", "tests/deep/b_test.py", "tests/ignored", "other/c_test.py", "[x]"):
         put(world.top / name, "x")
 
-    def paths(*globs: str, cwd: str | None = None, keep_out: tuple[str, ...] = ()) -> set[str]:
-        return set(trees.entries(world.git, snapshot.glob_tree(world.git, globs, cwd, keep_out)))
+    def paths(*globs: str, cwd: str | None = None, excluded_paths: tuple[str, ...] = ()) -> set[str]:
+        return set(trees.entries(world.git, snapshot.glob_tree(world.git, globs, cwd, excluded_paths)))
 
     assert paths("tests") == paths("tests/") == {"tests/a_test.py", "tests/deep/b_test.py", "tests/ignored"}
     assert paths("tests/*.py") == {"tests/a_test.py"}
     assert paths("**/*_test.py") == {"tests/a_test.py", "tests/deep/b_test.py", "other/c_test.py"}
     assert paths("*.py", cwd="tests") == {"tests/a_test.py"}
-    assert paths("**", cwd="tests", keep_out=("tests/deep",)) == {"tests/a_test.py", "tests/ignored"}
+    assert paths("**", cwd="tests", excluded_paths=("tests/deep",)) == {"tests/a_test.py", "tests/ignored"}
     assert paths("tracked.txt", "nothing*") == {"tracked.txt"}
     assert paths() == set()
 

@@ -57,17 +57,26 @@ def run_check(
 
     The full output goes to `.harness/logs/<task>/<log_name>.log`.
     """
+    checked = run_once(ctx, task, log_name, on_tick, tick)
+    if checked.verdict == "ENV_SETUP" and init_script.exists(ctx):
+        init_script.run_once(ctx)
+        checked = run_once(ctx, task, log_name, on_tick, tick)
+    return checked
+
+
+def run_once(
+    ctx: Context,
+    task: Task,
+    log_name: str,
+    on_tick: Callable[[], bool] | None = None,
+    tick: float = 60.0,
+) -> Checked:
+    """Run the check once, as `run_check` does, and nothing else."""
     # Its .gitignore hides the logs, also where nothing was ever locked: in a clone, say.
     atomic.make_own(ctx.root.private)
     log = log_directory(ctx, task) / f"{log_name}.log"
     marks = {ownership.CHECKED: task.id}
-    worktree = Worktree(ctx.git.top, ctx.env, log, ctx.clock, marks, on_tick, tick)
-    check = check_of(task)
-    checked = check.run(worktree)
-    if checked.verdict == "ENV_SETUP" and init_script.exists(ctx):
-        init_script.run_once(ctx)
-        checked = check.run(worktree)
-    return checked
+    return check_of(task).run(Worktree(ctx.git.top, ctx.env, log, ctx.clock, marks, on_tick, tick))
 
 
 def failed_logs(ctx: Context, task: Task) -> list[Path]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from harness_lib import typed
+from harness_lib import timestamps, typed
 from harness_lib.checks import check_of
 from harness_lib.core import ownership, quoting
 from harness_lib.core.context import Context
@@ -109,7 +109,7 @@ def _identity(ctx: Context, task: Task, name: str) -> str:
 
 
 def require_none_taken(ctx: Context, questions: Questions, task: Task, tree: str) -> None:
-    """Raise EnvSetupError if a file that the failed check goes by was removed before the attempt began.
+    """Raise EnvSetupError if somebody else than this attempt removed a file that the failed check goes by.
 
     `tree` is what was checked. A file that the task's own words name is the task's to make.
     """
@@ -120,26 +120,49 @@ def require_none_taken(ctx: Context, questions: Questions, task: Task, tree: str
     words = f"{task.title}\n{task.description or ''}"
     paths = [judge_changes.joined(asked.cwd, name) for name in asked.judges.named]
     missing = [
-        path
-        for path in paths
-        if not (
-            has(git, base, path) or has(git, tree, path) or judge_changes.is_named_for_change(path, words)
-        )
+        path for path in paths if not (has(git, tree, path) or judge_changes.is_named_for_change(path, words))
     ]
-    pathspecs = [f":(top,literal){path}" for path in missing]
-    asks = ("log", "-1", "-z", "--diff-filter=D", "--name-only", "--format=%H%x00%an%x00%s", base, "--")
-    taken = git.text(*asks, *pathspecs) if missing else ""
-    if not taken:
+    before = [path for path in missing if not has(git, base, path)]
+    during = [path for path in missing if path not in before]
+    removed = _removed(git, base, before) or _removed(git, "HEAD", during)
+    if removed is None or (removed.path in during and not _is_of_another(git, task, removed)):
         return
-    commit, author, subject, *removed = taken.strip("\0").split("\0")
-    who = quoting.one_line(f"{author}: {subject}", quoting.TITLE_LENGTH)
-    path, by = removed[0].lstrip("\n"), f"{commit[:12]}{_of_task(git, questions, base, commit)}"
+    who = quoting.one_line(f"{removed.author}: {removed.subject}", quoting.TITLE_LENGTH)
+    commit = removed.commit[:12]
+    by = f"{commit}{_of_task(git, questions, base, removed.commit)}"
+    when = "during this attempt" if removed.path in during else "before this attempt began"
     raise EnvSetupError(
-        f"The check of {task.id} needs {quoting.one_line(path, quoting.PATH_LENGTH)}, which commit {by} "
-        f"removed before this attempt began ({who}).",
-        f"Put it back: {typed.git('checkout', f'{commit[:12]}^', '--', path)}; "
+        f"The check of {task.id} needs {quoting.one_line(removed.path, quoting.PATH_LENGTH)}, "
+        f"which commit {by} removed {when} ({who}).",
+        f"Put it back: {typed.git('checkout', f'{commit}^', '--', removed.path)}; "
         f"or give the task another check: {ownership.give_check(ctx, task)}",
     )
+
+
+class _Removed(NamedTuple):
+    commit: str
+    author: str
+    email: str
+    at: str
+    subject: str
+    path: str
+
+
+def _removed(git: Git, tip: str, paths: list[str]) -> _Removed | None:
+    """Return the last commit up to `tip` that removed one of `paths`; None if there is none."""
+    asks = ("log", "-1", "-z", "--diff-filter=D", "--name-only", "--format=%H%x00%an%x00%ae%x00%at%x00%s")
+    said = git.text(*asks, tip, "--", *[f":(top,literal){path}" for path in paths]) if paths else ""
+    if not said:
+        return None
+    commit, author, email, at, subject, path, *_ = said.strip("\0").split("\0")
+    return _Removed(commit, author, email, at, subject, path.lstrip("\n"))
+
+
+def _is_of_another(git: Git, task: Task, removed: _Removed) -> bool:
+    """Return whether a commit that came during the attempt was pulled: it is older, or of another author."""
+    began = task.claimed_at and timestamps.parse(task.claimed_at).timestamp()
+    mine = git.run("config", "user.email", check=False).stdout.decode("utf-8", "replace").strip()
+    return bool((began and float(removed.at) < began) or (mine and removed.email != mine))
 
 
 def _of_task(git: Git, questions: Questions, base: str, commit: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from harness_lib import typed
+from harness_lib.checks import cannot_run
 from harness_lib.checks.checked import Checked, Verdict
 from harness_lib.checks.command import Command
 from harness_lib.checks.protocol import Worktree
@@ -12,9 +13,7 @@ from harness_lib.errors import ConfigError
 from harness_lib.rules import reports, runners
 from harness_lib.system.files import printed
 from harness_lib.system.processes import environment, runner
-from harness_lib.system.processes.command import missing_command
 
-COMMAND_NOT_FOUND = 127
 # How what is recorded of a failed check begins.
 FAILED, DID_NOT, PRINTED = "The check failed", "The check did not", "The check printed"
 
@@ -31,10 +30,11 @@ def run(check: Command, worktree: Worktree) -> Checked:
     cwd = directory(check, worktree.top)
     command = check.text or ""
     env, without = environment.cleaned(worktree.env, worktree.top)
-    missing = missing_command(command, cwd=cwd, env=env)
+    missing = cannot_run.missing_program(command, cwd, env, worktree.top)
     if missing:
         where = " (not looked for in the work tree)" if "PATH" in without else ""
-        message = f"Command not found: {missing}{where}."
+        has = cannot_run.who_has(missing, env, worktree.top)
+        message = " ".join([f"Command not found: {missing}{where}.", *has])
         return Checked("ENV_SETUP", message, "", worktree.log, without=without)
     finished = runner.run(
         command,
@@ -47,6 +47,9 @@ def run(check: Command, worktree: Worktree) -> Checked:
         clock=worktree.clock,
     )
     checked = _judge(finished, check, worktree.log)
+    if checked.verdict == "TEST_FAIL":
+        why = cannot_run.reason(finished.returncode, finished.tail, cwd, env, worktree.top)
+        checked = checked._replace(verdict="ENV_SETUP", message=why) if why else checked
     if checked.passed and (runner_name := _unreported(command, worktree.log, cwd, worktree.top)):
         message = f"{FAILED}: {runner_name} ended with exit code 0, but {NO_REPORT}."
         gist = runners.in_a_line(printed.ends_of(worktree.log))
@@ -87,6 +90,4 @@ def _blame(finished: runner.Finished, check: Command) -> tuple[Verdict, str]:
         return "TIMEOUT", f"{DID_NOT} end within {check.timeout_seconds} s."
     if finished.too_loud:
         return "TEST_FAIL", f"{PRINTED} without end and was stopped."
-    if finished.returncode == COMMAND_NOT_FOUND:
-        return "ENV_SETUP", "The check ended with 127: a command was not found."
     return "TEST_FAIL", f"{FAILED} with exit code {finished.returncode}."

@@ -5,11 +5,12 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from harness_lib import typed
+from harness_lib.attempts import check
 from harness_lib.checks import check_of
 from harness_lib.core import add_tasks, held_out, lint_tasks, ownership, proposals, quoting
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
-from harness_lib.errors import UsageError
+from harness_lib.errors import EnvSetupError, UsageError
 from harness_lib.records import given
 from harness_lib.task import Task
 from harness_lib.terminal import options
@@ -24,6 +25,12 @@ def arguments(parser: ArgumentParser) -> None:
     """Add what may be typed after the verb."""
     parser.add_argument("title", nargs="?", help="what is to be done")
     options.add_task(parser, editing=False)
+    parser.add_argument(
+        "--try",
+        dest="try_once",
+        action="store_true",
+        help="run the check once first; add nothing if it cannot run here",
+    )
     proposed = parser.add_argument_group("tasks proposed by unattended agents")
     proposed.add_argument(
         "--proposed", metavar="N", type=int, nargs="*", help="add these; without a number: list them"
@@ -42,16 +49,20 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     blank = Task("", args.title)
     changes = held_out.typed_with(ctx, options.typed_task(args), blank, typed.harness("add", rest="…"))
     draft = given.with_values(blank, changes)
-    return proposals.propose(ctx, draft) if ctx.env.get(ownership.SUPERVISED) else run(ctx, draft)
+    if ctx.env.get(ownership.SUPERVISED):
+        return proposals.propose(ctx, draft)
+    return run(ctx, draft, try_once=args.try_once)
 
 
-def run(ctx: Context, draft: Task) -> Reply:
-    """Append `draft` under an id of its own.
+def run(ctx: Context, draft: Task, *, try_once: bool = False) -> Reply:
+    """Append `draft` under an id of its own; with `try_once` its check runs once before.
 
-    Raises UsageError if its title is empty or it depends on nothing that exists.
+    Raises UsageError if its title is empty or it depends on nothing that exists, and EnvSetupError if its
+    check was to be tried and cannot run here.
     """
     if not draft.title.strip():
         raise UsageError("A task needs a title.", 'harness add "what is to be done" --validate "command"')
+    tried = f"\n{_try(ctx, draft)}" if try_once else ""
     task, is_trusted, then = add_tasks.add(ctx, draft)
     warnings = [] if check_of(task).is_given else [add_tasks.no_check(task.id)]
     warnings += lint_tasks.cannot_fail(ctx.git.top, task)
@@ -59,11 +70,26 @@ def run(ctx: Context, draft: Task) -> Reply:
         warnings.append(add_tasks.NOT_TRUSTED)
     return Reply(
         "add",
-        f"added {task.id} [{task.priority}]: {quoting.title(task)}" + _where_it_runs(ctx, task),
+        f"added {task.id} [{task.priority}]: {quoting.title(task)}{tried}" + _where_it_runs(ctx, task),
         task=task,
         next=then,
         warnings=tuple(warnings),
     )
+
+
+def _try(ctx: Context, draft: Task) -> str:
+    """Run the check of `draft` once, and return what it says; EnvSetupError if it cannot run here."""
+    if not check_of(draft).is_given:
+        raise UsageError("There is no check to try.", "Give one: --validate COMMAND")
+    checked = check.run_once(ctx, draft, "try")
+    if checked.verdict == "ENV_SETUP":
+        raise EnvSetupError(
+            f"The check cannot run here. {checked.message} Nothing was added.",
+            "Install what is missing, or give another check: --validate COMMAND",
+        )
+    if checked.passed:
+        return "Its check passes before any work, so it cannot tell whether the work is done."
+    return f"Its check ran once. {quoting.one_line(checked.failure(), quoting.FAILURE_LENGTH)}"
 
 
 def _where_it_runs(ctx: Context, task: Task) -> str:

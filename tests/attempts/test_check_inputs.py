@@ -68,6 +68,19 @@ def test_what_a_person_has_removed_names_the_person(project: Project, agent: Age
     assert re.search("commit [0-9a-f]{12} removed", message)
 
 
+def test_what_somebody_else_has_removed_during_the_attempt_is_no_failed_attempt(
+    project: Project, agent: Agent
+) -> None:
+    project.put("check.sh", "true\n")
+    project.commit()
+    begin(agent, "sh check.sh")
+    project.git("rm", "-q", "check.sh")
+    project.git("commit", "-q", "--author", "Ada <a@b>", "-m", "Tidy up")
+
+    assert "removed during this attempt (Ada: Tidy up)" in agent.fails(7, "finish")["error"]["message"]
+    assert project.task()["attempts"] == 0
+
+
 @pytest.mark.parametrize("title", ["Write check.sh", "One"])
 def test_what_the_task_is_to_make_or_the_attempt_removed_is_its_failure(
     project: Project, agent: Agent, title: str

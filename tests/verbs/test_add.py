@@ -52,6 +52,21 @@ def test_dependencies_may_be_given_in_one_word_or_several(project: Project, agen
         assert project.task(task)["depends_on"] == ["task-001", "task-002"]
 
 
+def test_try_runs_the_check_once_and_adds_nothing_that_cannot_run(project: Project, agent: Agent) -> None:
+    fails = agent.ok("add", "Fails", "--check", "echo once >> ran.txt; echo not yet; false", "--try")[
+        "message"
+    ]
+    passes = agent.ok("add", "Passes", "--check", "true", "--try")["message"]
+    error = agent.fails(7, "add", "Cannot", "--check", "no-such-tool", "--try")["error"]
+
+    assert "The check failed with exit code 1. not yet" in fails
+    assert "passes before any work" in passes
+    assert "Command not found: no-such-tool. Nothing was added." in error["message"]
+    assert [task["title"] for task in project.state["tasks"]] == ["Fails", "Passes"]
+    assert project.read("ran.txt") == "once\n"
+    agent.fails(2, "add", "None", "--try")
+
+
 def test_without_a_check_it_warns(agent: Agent) -> None:
     assert "check" in agent.ok("add", "Something")["warnings"][0]
 

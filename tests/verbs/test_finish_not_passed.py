@@ -202,6 +202,7 @@ def test_a_missing_command_is_env_setup_and_no_attempt(project: Project, agent: 
 
 def test_the_init_script_gets_one_more_chance_to_install_it(project: Project, agent: Agent) -> None:
     """When the machine is mended `finish` goes on, and one is mended by the script."""
+    project.git("config", "core.excludesFile", str(project.put(".git/ignored", "tool\n")))
     begin(agent, "./tool")
     agent.fails(7, "finish")
     install = 'echo run >> runs.txt; echo "#!/bin/sh" > tool; chmod +x tool\n'

@@ -1,6 +1,7 @@
-"""Write what a run shows of itself, and read what another terminal asks of it: small files of each run.
+"""Write what a run shows of itself, and read which limits another terminal asks it to keep.
 
-Each run has its own, as a concurrent list may have several; like all below `.harness/` they may be lost.
+Each run has small files of its own, as a concurrent list may have several; like all below `.harness/` they
+may be lost.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def remove(ctx: Context) -> None:
 
 
 def runs(ctx: Context) -> list[Seen]:
-    """Return the runs of this list that go on now; takes no lock."""
+    """Return the runs of this list that go on now, the oldest first; takes no lock."""
     known = []
     for _pid, document in _documents(ctx):
         if _lives(ctx, document):
@@ -59,7 +60,7 @@ def runs(ctx: Context) -> list[Seen]:
             except (KeyError, TypeError, UsageError):
                 # Another version of us wrote it; what it shows there is its own affair.
                 continue
-    return known
+    return sorted(known, key=lambda seen: (seen.state.began, seen.pid))
 
 
 def _documents(ctx: Context) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 
+from harness_lib.core.context import Context
+from harness_lib.rules import run_state
 from harness_lib.rules.budget import Budget, Spent
 from harness_lib.rules.run_state import Row, RunState
 from harness_lib.rules.stats import Ahead
-from harness_lib.runs import progress
+from harness_lib.runs import progress, run_snapshot
 from harness_lib.runs.run_snapshot import Seen
+from harness_lib.state import run_files
+from harness_lib.system.processes import process
 
 AHEAD = Ahead(4, 1)
 
@@ -27,6 +34,21 @@ AHEAD = Ahead(4, 1)
 )
 def test_a_length_of_time(seconds: float, words: str) -> None:
     assert progress.span(seconds) == words
+
+
+@pytest.mark.parametrize("oldest", [os.getpid(), os.getppid()])
+def test_runs_are_listed_from_the_oldest_whatever_their_process_numbers(tmp_path: Path, oldest: int) -> None:
+    (tmp_path / "harness-tasks.json").write_text("{}")
+    ctx = Context(env={"HARNESS_STATE_ROOT": str(tmp_path)}, cwd=tmp_path)
+    pids = [os.getpid(), os.getppid()]
+    for pid in pids:
+        found = process.find(pid)
+        assert found
+        board = run_state.write(RunState(began=1.0 if pid == oldest else 2.0))
+        document = {"pid": pid, "started": found.started, "boot": process.boot_id(), "at": 0, "board": board}
+        run_files.write(ctx.root, "board", pid, document)
+    assert run_snapshot.runs(ctx)[0].pid == oldest
+    assert {seen.pid for seen in run_snapshot.runs(ctx)} == set(pids)
 
 
 @pytest.mark.parametrize(

@@ -77,8 +77,8 @@ def diff(git: Git, old: str, new: str) -> list[str]:
 def apply(git: Git, oid: str, excluded_paths: Sequence[str] = (), only: Sequence[str] = ()) -> Applied:
     """Make the changes between `oid` and its origin in the work tree, all or none; HEAD and index stay.
 
-    Both `excluded_paths` and `only` name files, or directories with all below them: the first are never written,
-    and with `only` nothing else is.
+    Both `excluded_paths` and `only` name files, or directories with all below them: the first are never
+    written, and with `only` nothing else is.
     """
     base = origin(git, oid)
     differences = trees.changed(git, base, oid)

@@ -200,8 +200,8 @@ def go_back(
     `branch`: the full name that HEAD shall stand for, None for a detached HEAD.
     `made`: the tree captured just before, with this `base` and `before`, which the caller has kept.
     `before`: what was untracked at the base.
-    Untracked files are removed only if `made` has them and `before` does not. Ignored files, submodules, nested
-    repositories and `excluded_paths` are not touched, not even files there that `base` tracks.
+    Untracked files are removed only if `made` has them and `before` does not. Ignored files, submodules,
+    nested repositories and `excluded_paths` are not touched, not even files there that `base` tracks.
     """
     git.quit_under_way()
     _point_head(git, branch, base)

@@ -87,7 +87,7 @@ def refresh(runtime: Runtime) -> None:
     runtime.sources = disk.directories(str(runtime.root / "plugins"))
     if runtime.home.is_dir():
         runtime.sources.append(str(runtime.home))
-    runtime.table = table(runtime)
+    use(runtime, runtime.sources)
     stage = runtime.stage
     try:
         result = as_object(plugins.call(runtime, "sources", {}))
@@ -100,9 +100,16 @@ def refresh(runtime: Runtime) -> None:
     sources = result.get("sources") if result else None
     if not isinstance(sources, list):
         raise ConfigError('The stage `sources` ended without {"sources": [...]}.', "See hs hooks sources.")
-    runtime.sources = [str(source) for source in sources]
-    runtime.table = table(runtime)
+    use(runtime, [str(source) for source in sources])
     runtime.stage = stage
+
+
+def use(runtime: Runtime, sources: list[str]) -> None:
+    """Make the table from `sources`: of what they do not name, only our hooks and providers are left."""
+    core = str(runtime.root / "plugins" / "core")
+    runtime.sources = sources
+    runtime.without_core = core not in sources and disk.is_directory(core)
+    runtime.table = table(runtime)
 
 
 def table(runtime: Runtime) -> Table:
@@ -113,7 +120,8 @@ def table(runtime: Runtime) -> Table:
     pack = [] if theirs else PACKS.get(runtime.provider, [])
     assembled = Table(runtime.allowed_tools)
     for plugin in (*PLUGINS, *pack, *tools.known(runtime)):
-        assembled.add(plugin)
+        if not (runtime.without_core and plugin.kind == "tools" and plugin.is_ours):
+            assembled.add(plugin)
     for kind, stage, name, path in programs:
         assembled.add(Plugin(kind, stage, name, path, _foreign(kind, path)))
     return assembled
@@ -148,7 +156,7 @@ def _plugins(hooks: Hooks) -> list[Plugin]:
     ]
 
 
-PLUGINS = [
+PLUGINS: list[Plugin] = [
     *_plugins(_HOOKS),
     *(Plugin("tools", "", tool.name, BUILT_IN, tool) for tool in _TOOLS),
     Plugin("providers", "", "anthropic", BUILT_IN, hosted.ANTHROPIC),

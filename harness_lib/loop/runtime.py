@@ -39,6 +39,8 @@ class Runtime:
     sources: list[str] = field(default_factory=list)
     # Also those of packs that are not in use.
     unscoped: list[str] = field(default_factory=list)
+    # The bundled pack `core` is not among the sources, so what it holds is left out.
+    without_core: bool = False
     table: Table = field(default_factory=Table)
     requests: int = 0
     # The first message of this turn, why the model or we stopped, and what takes the place of the prompts.

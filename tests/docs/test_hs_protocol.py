@@ -30,6 +30,7 @@ CHAPTERS = [
     "Subagents",
     "Plugins in any language",
     "What is better",
+    "For callers",
 ]
 HEAD = ["", "the sentence", "shown by"]
 OURS = {"test_our_hooks.py", "test_our_tools.py", "test_our_providers.py"}

@@ -161,7 +161,13 @@ class Agent:
             self._client.session_update(session.id, updates.commands(session.commands))
         )
         self._announcements.add(task)
-        task.add_done_callback(self._announcements.discard)
+        task.add_done_callback(self._announced)
+
+    def _announced(self, task: asyncio.Future[None]) -> None:
+        self._announcements.discard(task)
+        # A client that has gone need not hear of it.
+        if not task.cancelled():
+            task.exception()
 
     async def _ask(self, session_id: str, call: schema.ToolCallUpdate, subject: str) -> str:
         always = f"Always allow in this session: {subject}"

@@ -27,6 +27,12 @@ _STOPS = {
 }
 Tell = Callable[[str, Any], Awaitable[None]]
 Ask = Callable[[str, schema.ToolCallUpdate, str], Awaitable[str]]
+# Requests and what clients of the original agent loop do not say in them.
+_LEFT_OUT: dict[str, Json] = {
+    "initialize": {"protocolVersion": 1},
+    "session/new": {"mcpServers": []},
+    "session/prompt": {},
+}
 # Far more than a prompt with files in it.
 LONGEST = 256 * 1024 * 1024
 
@@ -169,12 +175,18 @@ class Lines:
         self._writer = writer
         # One line after another, also where a slow client has to be waited for.
         self._turn = asyncio.Lock()
+        # What a client that has said all it wants to say still waits for; a turn is no such thing.
+        self._waiting: set[int | str] = set()
+        self._answered = asyncio.Event()
 
     async def send(self, message: Json) -> None:
         """Write a message."""
         async with self._turn:
             self._writer.write(f"{dumps(message)}\n".encode())
             await self._writer.drain()
+        if "method" not in message and message["id"] is not None:
+            self._waiting.discard(message["id"])
+            self._answered.set()
 
     async def receive(self) -> Json | None:
         """Return the next message; None when no more will come."""
@@ -182,6 +194,7 @@ class Lines:
             try:
                 line = await self._reader.readline()
                 if not line:
+                    await self._end()
                     return None
                 message = json.loads(line) if line.strip() else None
             except (ValueError, RecursionError):
@@ -189,9 +202,17 @@ class Lines:
                 await self._refuse(RequestError.parse_error())
                 continue
             if isinstance(message, dict) and _is_message(message):
-                return message
+                if message.get("id") is not None and message.get("method") not in {None, "session/prompt"}:
+                    self._waiting.add(message["id"])
+                return _completed(message)
             if line.strip():
                 await self._refuse(RequestError.invalid_request())
+
+    async def _end(self) -> None:
+        """Wait for the answers to what was asked last."""
+        while self._waiting:
+            self._answered.clear()
+            await self._answered.wait()
 
     async def close(self) -> None:
         """Leave the streams to the process, which ends."""
@@ -199,6 +220,17 @@ class Lines:
     async def _refuse(self, error: RequestError) -> None:
         # Whose request it was cannot be told, so JSON-RPC wants null for its id.
         await self.send({"jsonrpc": "2.0", "id": None, "error": error.to_error_obj()})
+
+
+def _completed(message: Json) -> Json:
+    """Return `message` with what clients of the original agent loop leave out."""
+    params = message.get("params") or {}
+    if message.get("method") not in _LEFT_OUT or not isinstance(params, dict):
+        return message
+    params = {**_LEFT_OUT[message["method"]], **params}
+    if isinstance(blocks := params.get("prompt"), list):
+        params["prompt"] = [{"type": "text", **each} if isinstance(each, dict) else each for each in blocks]
+    return {**message, "params": params}
 
 
 def _is_message(value: Json) -> bool:

@@ -12,21 +12,20 @@ from pathlib import Path
 from harness_lib.errors import UsageError
 from harness_lib.hs.commands.look import Builtin
 from harness_lib.hs.setup.choose_model import resolve
-from harness_lib.loop import credentials, plugins
+from harness_lib.loop import credentials, discovery, plugins
 from harness_lib.loop.failures import HookError, ProviderError
 from harness_lib.loop.piped import as_object, as_text, dumps
 from harness_lib.loop.providers import endpoints
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions.session import Session
-from harness_lib.loop.stages import tool_calls
 
 
 def _hook(runtime: Runtime, args: list[str]) -> int:
+    _enter(runtime)
     stage, _, name = (args[0] if len(args) == 1 else "").partition("/")
     plugin = runtime.table.entries.get(("hooks.d", stage, name))
     if plugin is None:
         raise UsageError("hs hook wants STAGE/NAME.", "hs hooks lists them.")
-    _enter(runtime)
     try:
         result = plugin.target(runtime.at(stage), sys.stdin.read())
     except HookError as failure:
@@ -39,12 +38,14 @@ def _hook(runtime: Runtime, args: list[str]) -> int:
 
 def _tool(runtime: Runtime, args: list[str]) -> int:
     name, flag = args if len(args) == 2 else ("", "")  # noqa: PLR2004 (the name and the flag)
-    tool = plugins.tool(runtime, name)
+    ours = plugins.tool(runtime, name)
+    _enter(runtime)
+    # By its name one of ours is run also where the sources do not offer it to a model.
+    tool = plugins.tool(runtime, name) or ours
     if tool is None or flag not in {"--schema", "--describe", "--exec"}:
         raise UsageError(
             "hs tool wants NAME and one of --schema, --describe, --exec.", "hs tools lists them."
         )
-    _enter(runtime)
     if flag == "--describe":
         print(tool.describe(runtime))
         return 0
@@ -56,7 +57,7 @@ def _tool(runtime: Runtime, args: list[str]) -> int:
     if tool_input is None:
         print("error: the input is no JSON object")
         return 1
-    result = tool_calls.run(runtime, name, tool_input)
+    result = tool.execute(runtime, tool_input)
     print(result.text)
     return int(result.error)
 
@@ -66,11 +67,11 @@ def _provider(runtime: Runtime, args: list[str]) -> int:
         resolve(runtime)
         print(f"provider={runtime.provider}\nmodel={runtime.model}")
         return 0
+    _enter(runtime)
     provider = endpoints.find_provider(runtime, args[0]) if args else None
     if provider is None:
         raise UsageError("hs provider wants the NAME of one.", "hs help lists them.")
     runtime.env["HARNESS_PROVIDER"] = args[0]
-    _enter(runtime)
     flag = args[1] if len(args) > 1 else ""
     if flag == "--ready":
         return int(not provider.ready(runtime))
@@ -95,12 +96,15 @@ def _provider(runtime: Runtime, args: list[str]) -> int:
 
 
 def _enter(runtime: Runtime) -> None:
-    """Work in the session that the environment names, as every plugin that is a program does."""
+    """Use the session and the sources that the environment names, as every plugin that is a program does.
+
+    A project's source is used only when it is trusted, whoever names it.
+    """
     directory = os.environ.get("HARNESS_SESSION", "")
     if directory and Path(directory).is_dir():
         runtime.session = Session(Path(directory))
     if os.environ.get("HARNESS_SOURCES"):
-        runtime.sources = os.environ["HARNESS_SOURCES"].split(":")
+        discovery.use(runtime, os.environ["HARNESS_SOURCES"].split(":"))
     credentials.hide(runtime)
 
 

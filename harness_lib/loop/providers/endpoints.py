@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from harness_lib.loop.providers.hosted import Hosted
     from harness_lib.loop.runtime import Runtime
     from harness_lib.loop.table import Plugin
-    from harness_lib.loop.wires.answer import Endpoint
+    from harness_lib.loop.wires.answer import Endpoint, Speaker
 
 
 _HOSTED: dict[str, Hosted] = {provider.name: provider for provider in (ANTHROPIC, OPENAI)}
@@ -51,11 +51,25 @@ def _plugin(runtime: Runtime) -> Plugin | None:
 
 def of(runtime: Runtime) -> Endpoint:
     """Return the address for the run's provider. Raises ProviderError where it has none, or no key."""
+    hosted, variant = _hosted(runtime)
+    return hosted.at(runtime, variant)
+
+
+def speaker(runtime: Runtime) -> Speaker:
+    """Return how the session's messages are written for the run's provider; no key is needed.
+
+    Raises ProviderError where we do not speak with that provider ourselves.
+    """
+    hosted, variant = _hosted(runtime)
+    return hosted.speaker(runtime, variant)
+
+
+def _hosted(runtime: Runtime) -> tuple[Hosted, Variant | None]:
     variant = models.find_variant(runtime, runtime.provider)
     hosted = _HOSTED.get(variant.protocol if variant else runtime.provider)
     if hosted is None:
         raise ProviderError(_why_not(runtime))
-    return hosted.at(runtime, variant)
+    return hosted, variant
 
 
 def _why_not(runtime: Runtime) -> str:

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from harness_lib.loop.failures import ProviderError
 from harness_lib.loop.providers import keys, models
 from harness_lib.loop.wires import exchange
-from harness_lib.loop.wires.answer import Endpoint, WireName, complete
+from harness_lib.loop.wires.answer import Endpoint, Speaker, WireName, complete
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,6 +46,8 @@ class Hosted:
     default_model: str
     variables: str
     is_ready: Callable[[dict[str, str]], bool]
+    # What its API speaks at the address that an environment names; no key is needed to know it.
+    address: Callable[[dict[str, str]], tuple[str, WireName]]
     endpoint: Callable[[dict[str, str], str], Endpoint]
 
     def describe(self, runtime: Runtime) -> str:  # noqa: ARG002 (as the protocol says)
@@ -64,6 +66,16 @@ class Hosted:
         """Return the variables that are read."""
         return self.variables
 
+    def speaker(self, runtime: Runtime, variant: Variant | None = None) -> Speaker:
+        """Return how this run's messages are written; no key and no login is needed to assemble them."""
+        values = variant.values if variant else {}
+        url = {f"{self.name.upper()}_API_URL": values.get("url", "")} if variant else {}
+        return Speaker(
+            wire=_wire(values.get("wire", "")) or self.address({**runtime.env, **url})[1],
+            provider=variant.name if variant else self.name,
+            model=runtime.model or values.get("model", "") or self.default_model,
+        )
+
     def at(self, runtime: Runtime, variant: Variant | None = None) -> Endpoint:
         """Return where requests of this run go. Raises ProviderError without the key that is needed."""
         login = _login(runtime, variant)
@@ -76,16 +88,13 @@ class Hosted:
         if not all(value.isascii() and value.isprintable() for value in endpoint.headers.values()):
             # Said here: whoever meets it later would print the key.
             raise ProviderError(f"The key for {runtime.provider} holds a character that no header can carry.")
-        values = variant.values if variant else {}
-        model = runtime.model or values.get("model", "") or self.default_model
+        values, speaker = variant.values if variant else {}, self.speaker(runtime, variant)
         return replace(
             endpoint,
-            provider=variant.name if variant else self.name,
-            wire=_wire(values.get("wire", "")) or endpoint.wire,
+            **speaker._asdict(),
             max_tokens_field=values.get("max_tokens_field", ""),
             reasoning_field=values.get("reasoning_field", ""),
-            model=model,
-            max_tokens=endpoint.max_tokens or models.of(runtime, model).output or _UNKNOWN_OUTPUT,
+            max_tokens=endpoint.max_tokens or models.of(runtime, speaker.model).output or _UNKNOWN_OUTPUT,
             effort=effort(env),
             session=runtime.session.id if runtime.session else "",
         )
@@ -161,11 +170,16 @@ def _anthropic_ready(env: dict[str, str]) -> bool:
     return bool(env.get("ANTHROPIC_API_KEY"))
 
 
-def _anthropic_endpoint(env: dict[str, str], stored: str) -> Endpoint:
+def _anthropic_address(env: dict[str, str]) -> tuple[str, WireName]:
     url = complete(env.get("ANTHROPIC_API_URL") or f"{_ANTHROPIC_HOST}v1/messages", "/v1/messages")
+    return url, "anthropic"
+
+
+def _anthropic_endpoint(env: dict[str, str], stored: str) -> Endpoint:
+    url, wire = _anthropic_address(env)
     return Endpoint(
         provider="anthropic",
-        wire="anthropic",
+        wire=wire,
         url=url,
         model="",
         max_tokens=number(env, "ANTHROPIC_MAX_TOKENS"),
@@ -194,6 +208,7 @@ ANTHROPIC = Hosted(
     default_model="claude-sonnet-4-6",
     variables=_ANTHROPIC_VARIABLES,
     is_ready=_anthropic_ready,
+    address=_anthropic_address,
     endpoint=_anthropic_endpoint,
 )
 
@@ -202,22 +217,23 @@ def _openai_ready(env: dict[str, str]) -> bool:
     return bool(env.get("OPENAI_API_KEY") or env.get("OPENAI_API_URL"))
 
 
-def _openai_endpoint(env: dict[str, str], stored: str) -> Endpoint:
+def _openai_address(env: dict[str, str]) -> tuple[str, WireName]:
     named = env.get("OPENAI_API_URL") or f"{_OPENAI_HOST}v1/responses"
     url = complete(named, "/v1/responses" if named.startswith(_OPENAI_HOST) else "/v1/chat/completions")
+    return url, "responses" if urlsplit(url).path.rstrip("/").endswith("/responses") else "chat"
+
+
+def _openai_endpoint(env: dict[str, str], stored: str) -> Endpoint:
+    url, wire = _openai_address(env)
     key = (env.get("OPENAI_API_KEY") or stored).strip()
     return Endpoint(
         provider="openai",
-        wire=_openai_wire(url),
+        wire=wire,
         url=url,
         model="",
         max_tokens=number(env, "OPENAI_MAX_TOKENS"),
         headers={"authorization": f"Bearer {key}"} if key else {},
     )
-
-
-def _openai_wire(url: str) -> WireName:
-    return "responses" if urlsplit(url).path.rstrip("/").endswith("/responses") else "chat"
 
 
 OPENAI = Hosted(
@@ -226,5 +242,6 @@ OPENAI = Hosted(
     default_model="gpt-4o",
     variables=_OPENAI_VARIABLES,
     is_ready=_openai_ready,
+    address=_openai_address,
     endpoint=_openai_endpoint,
 )

@@ -53,17 +53,16 @@ def messages(runtime: Runtime, piped: Piped) -> Piped:
     """Add `messages`: the session's, on the wire of its provider."""
     payload = as_object(piped) or {}
     try:
-        endpoint = endpoints.of(runtime)
+        speaker = endpoints.speaker(runtime)
     except ProviderError as error:
         raise HookError(str(error), {"error": str(error)}) from error
     if runtime.session is None:
         return {**payload, "messages": []}
     conversation = runtime.session.messages()
-    speaker = (endpoint.wire, endpoint.provider, endpoint.model)
     replayed = history.load_native(runtime.session, conversation, speaker, runtime.kept)
     return {
         **payload,
-        "messages": exchange.wire(endpoint.wire).messages(history.entries(conversation, replayed)),
+        "messages": exchange.wire(speaker.wire).messages(history.entries(conversation, replayed)),
     }
 
 
@@ -105,21 +104,23 @@ def prompts(runtime: Runtime, piped: Piped) -> Piped:
 
 
 def instructions(runtime: Runtime) -> list[Path]:
-    """Return the AGENTS.md of home, then one for each directory from the repository's root to the session's.
+    """Return the AGENTS.md of home, beside each source, and from the repository's root to here.
 
-    CLAUDE.md counts where there is none. A link out of the project is ignored: it could lead to a secret.
+    CLAUDE.md counts where there is none. A link out of the project is ignored: it could lead to a secret. Of
+    a caller that has named its sources only what is beside those.
     """
-    files = [path] if (path := runtime.home.parent / "AGENTS.md").is_file() else []
     work_directory = runtime.work_directory.resolve()
     root = trust.project_root(runtime, work_directory)
-    way = (*reversed(work_directory.parents), work_directory)
-    for directory in way[way.index(root) :]:
-        for name in ("AGENTS.md", "CLAUDE.md"):
-            path = directory / name
-            if path.is_file():
-                if trust.is_text_of(root, path) and path not in files:
-                    files.append(path)
-                break
+    way = [path for path in (*reversed(work_directory.parents), work_directory) if path.is_relative_to(root)]
+    beside = [Path(source).parent for source in runtime.sources]
+    places = [(path, path) for path in beside if path not in way or runtime.without_core]
+    if not runtime.without_core:
+        places += [(path, root) for path in way]
+    mine = runtime.home.parent / "AGENTS.md"
+    files = [mine] if mine.is_file() and not runtime.without_core else []
+    for directory, project in places:
+        there = [path for name in ("AGENTS.md", "CLAUDE.md") if (path := directory / name).is_file()]
+        files += [path for path in there[:1] if path not in files and trust.is_text_of(project, path)]
     return files
 
 

@@ -24,15 +24,13 @@ _USUAL_FENCE = 3
 def save(runtime: Runtime, piped: Piped) -> Piped:
     """Save the answer; go on to `tool_exec` with its calls, or to `done` with its text."""
     try:
-        endpoint = endpoints.of(runtime)
-        answer = exchange.wire(endpoint.wire).answer(as_object(piped) or {})
+        speaker, answer = exchange.read(endpoints.speaker(runtime), as_object(piped) or {})
     except ProviderError as error:
         raise HookError(str(error), {"error": str(error)}) from error
     answer = _repeatable(answer)
     runtime.stop = answer.stop
-    message = write(runtime, answer, runtime.model, models.spent(runtime, answer, endpoint.model))
+    message = write(runtime, answer, runtime.model, models.spent(runtime, answer, speaker.model))
     if answer.native and message is not None and runtime.session is not None:
-        speaker = (endpoint.wire, endpoint.provider, endpoint.model)
         history.save_native(runtime.session, message, speaker, answer.native)
     if not answer.calls:
         return {"next_state": "done", "output": answer.text}

@@ -169,8 +169,7 @@ def _ask_summary(runtime: Runtime, cut: Cut, payload: Json) -> tuple[str, dict[s
     endpoint = endpoints.of(runtime)
     wire = exchange.wire(endpoint.wire)
     assert runtime.session is not None
-    speaker = (endpoint.wire, endpoint.provider, endpoint.model)
-    replayed = history.load_native(runtime.session, cut.older, speaker, runtime.kept)
+    replayed = history.load_native(runtime.session, cut.older, endpoint.speaker, runtime.kept)
     entries = [*history.entries(cut.older, replayed), history.User(_ASKED)]
     answer = wire.answer(
         exchange.ask(

@@ -131,7 +131,7 @@ def candidates(runtime: Runtime) -> list[str]:
             else set()
         )
         names += sorted(programs | ours | set(models.variants_in(source)))
-    return list(dict.fromkeys([*names, _LAST]))
+    return list(dict.fromkeys(names if runtime.without_core else [*names, _LAST]))
 
 
 def _asked(piped: Piped) -> Json:

@@ -100,7 +100,7 @@ def _read_file(runtime: Runtime, tool_input: Json) -> Result:
     most = _line_limit(runtime)
     if offset is None and count is None and len(lines) > most:
         raise ToolError(
-            f"{path} has {len(lines)} lines, more than {most}; read parts of it with offset and limit"
+            f"{path} has {len(lines)} lines (limit: {most}); read parts of it with offset and limit"
         )
     first = offset or 1
     if first > max(1, len(lines)):

@@ -38,7 +38,7 @@ def every(runtime: Runtime) -> dict[str, Skill]:
     """
     by_name: dict[str, Skill] = {}
     ours = disk.remembered(runtime.kept, _OURS, _read)
-    if ours is not None:
+    if ours is not None and not runtime.without_core:
         by_name[ours.name] = ours
     own = set(by_name)
     for directory, owner in _directories(runtime):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 from harness_lib.loop.piped import Json, dumps
@@ -26,6 +26,14 @@ _WORDS = (
     "reduce the length of the messages",
     "request_too_large",
 )
+
+
+class Speaker(NamedTuple):
+    """Who speaks in a session: the API of a provider, and its model."""
+
+    wire: WireName
+    provider: str
+    model: str
 
 
 class Login(Protocol):
@@ -58,6 +66,10 @@ class Endpoint:
     session: str = ""
     # Whoever is logged in: its headers are made at each request, as its tokens are renewed.
     login: Login | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def speaker(self) -> Speaker:
+        return Speaker(self.wire, self.provider, self.model)
 
 
 def complete(url: str, path: str) -> str:

@@ -16,7 +16,7 @@ from harness_lib.loop.wires.answer import Wire
 
 if TYPE_CHECKING:
     from harness_lib.loop.runtime import Runtime
-    from harness_lib.loop.wires.answer import Endpoint
+    from harness_lib.loop.wires.answer import Answer, Endpoint, Speaker
 
 
 _WIRES = {"anthropic": anthropic, "chat": chat, "responses": responses}
@@ -27,6 +27,13 @@ LONGEST_PAUSE = 60.0
 def wire(name: str) -> Wire:
     """Return the wire `name`."""
     return cast("Wire", _WIRES[name])
+
+
+def read(speaker: Speaker, native: Json) -> tuple[Speaker, Answer]:
+    """Return what `native` says, and who has said it: both of OpenAI's APIs are told by their shape."""
+    if speaker.wire == "responses" and "choices" in native:
+        speaker = speaker._replace(wire="chat")
+    return speaker, wire(speaker.wire).answer(native)
 
 
 def ask(runtime: Runtime, endpoint: Endpoint, payload: Json, *, quiet: bool = False) -> Json:

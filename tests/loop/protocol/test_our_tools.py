@@ -61,7 +61,7 @@ def test_read_file_shows_anchors_and_refuses_more_lines_than_the_limit(ours: Our
 
     assert whole.code == 1
     assert "3 lines" in whole.out
-    assert "more than 2" in whole.out
+    assert "(limit: 2)" in whole.out
     assert ours.tool("read_file", "--exec", {"path": "f", "offset": 2, "limit": 2}) == Ran(0, "2#WS:\n3#QR:}")
 
 

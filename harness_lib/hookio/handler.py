@@ -154,10 +154,10 @@ def _post_tool_use(hook: Context) -> Answer:
     session_notes.write(note, b"")
     worker = policy.beating(hook.situation(), hook.payload)
     if worker is not None:
-        from harness_lib.system.processes import detached  # noqa: PLC0415 (once a minute)
+        from harness_lib.system.processes import child  # noqa: PLC0415 (once a minute)
 
         env = {**hook.env, "HARNESS_WORKER_ID": worker, "HARNESS_STATE_ROOT": hook.root}
-        detached.start(["/bin/sh", checkout.LAUNCHER, "beat"], env=env, cwd=hook.root)
+        child.start(["/bin/sh", checkout.LAUNCHER, "beat"], env=env, cwd=hook.root)
     return Answer("allow")
 
 

@@ -16,10 +16,11 @@ from harness_lib.errors import EnvSetupError, Exit, HarnessError
 from harness_lib.hs import output
 from harness_lib.hs.commands.help import COMMANDS
 from harness_lib.hs.output import complain
-from harness_lib.loop import discovery, processes, runtime, signals
+from harness_lib.loop import discovery, processes, runtime
 from harness_lib.loop.failures import Interrupted, one_line
 from harness_lib.system import os_errors
 from harness_lib.system.files import standard_streams
+from harness_lib.system.processes import signals
 
 _INTERRUPTED = 130
 _WORDS = {"--help": "help", "-h": "help", "--version": "version", "-v": "version"}

@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import os
-import select
 import signal
-import subprocess
 import tempfile
 import threading
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Literal
+from typing import IO
 
 from harness_lib.loop import disk
 from harness_lib.loop.failures import Interrupted
-from harness_lib.system.processes import process, reaper
+from harness_lib.system.processes import reaper
+from harness_lib.system.processes.child import NOTHING, OUTPUT, PIPE, Child, start
 
-GRACE_SECONDS = 5.0
 OUTPUT_LIMIT = 64 * 1024 * 1024
-_POLL_SECONDS = 0.25
 # A flag is answered at once or not at all.
 FLAG_SECONDS = 10.0
-Reason = Literal["ended", "timeout", "loud"]
 # The groups of this moment: what Ctrl-C has to end.
 _running: set[int] = set()
 # Of each thread beside the main one: what tells it to end its program.
@@ -81,9 +76,12 @@ def ended_by(event: threading.Event) -> Iterator[None]:
         del _of_thread.event
 
 
-def _is_told_to_end() -> bool:
+def _raise_if_told() -> bool:
+    """Raise Interrupted if this thread is told to end; else return that its program may continue."""
     event: threading.Event | None = getattr(_of_thread, "event", None)
-    return event is not None and event.is_set()
+    if event is not None and event.is_set():
+        raise Interrupted
+    return True
 
 
 @dataclass
@@ -91,7 +89,7 @@ class Finished:
     """How a program ended; `output` is a file at its beginning, which the caller closes."""
 
     code: int
-    reason: Reason
+    reason: reaper.Ending
     output: IO[bytes]
 
     def text(self) -> str:
@@ -103,28 +101,20 @@ class Finished:
 @contextmanager
 def talking(
     command: Sequence[str], *, env: Mapping[str, str], cwd: Path, errors: IO[bytes]
-) -> Iterator[subprocess.Popen[bytes]]:
+) -> Iterator[Child]:
     """Start `command` with pipes for a conversation; what is left of it when the block ends is ended.
 
     Raises OSError where it cannot be started.
     """
     with _starting:
-        child = subprocess.Popen(
-            command,
-            env=dict(env),
-            cwd=cwd,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            start_new_session=True,
-        )
+        child = start(command, env=env, cwd=cwd, stdin=PIPE, output=PIPE, errors=errors)
         _running.add(child.pid)
     try:
         _raise_pending()
         yield child
     finally:
         if child.poll() is None:
-            end_group(child)
+            reaper.end(child)
         _running.discard(child.pid)
         for stream in (child.stdin, child.stdout):
             # What nobody has read any more cannot be flushed either.
@@ -141,7 +131,7 @@ def run(
     stdin: bytes | None = None,
     merge: bool = False,
     log: str = "",
-    timeout: float | None = None,
+    timeout: float = float("inf"),
     limit: int = OUTPUT_LIMIT,
     notes: Path | None = None,
 ) -> Finished:
@@ -156,11 +146,12 @@ def run(
         try:
             note(child.pid)
             _raise_pending()
-            reason = _wait(child, output, timeout, limit)
+            watch = reaper.Watch(timeout=timeout, limit=limit, on_tick=_raise_if_told)
+            reason = watch.until_it_ends(child, output.fileno())
             if reason != "ended":
-                end_group(child)
+                reaper.end(child)
         except BaseException:
-            end_group(child)
+            reaper.end(child)
             output.close()
             raise
         finally:
@@ -185,7 +176,7 @@ def _start(
     cwd: Path,
     stdin: bytes | None,
     errors_file: AbstractContextManager[int | IO[bytes] | None],
-) -> tuple[subprocess.Popen[bytes], IO[bytes]]:
+) -> tuple[Child, IO[bytes]]:
     """Start it; return it with the file of its output, which the caller closes."""
     # Files, not pipes: nobody waits for a reader, and what is large stays out of memory.
     with tempfile.TemporaryFile() as fed:
@@ -194,15 +185,8 @@ def _start(
         output = tempfile.TemporaryFile()  # noqa: SIM115 (handed to the caller)
         with _starting, errors_file as errors:
             try:
-                child = subprocess.Popen(
-                    command,
-                    env=dict(env),
-                    cwd=cwd,
-                    stdin=fed if stdin is not None else subprocess.DEVNULL,
-                    stdout=output,
-                    stderr=errors,
-                    start_new_session=True,
-                )
+                stream = NOTHING if stdin is None else fed
+                child = start(command, env=env, cwd=cwd, stdin=stream, output=output, errors=errors)
             except OSError:
                 output.close()
                 raise
@@ -210,35 +194,12 @@ def _start(
     return child, output
 
 
-def end_group(child: subprocess.Popen[bytes]) -> None:
-    """TERM to everything that `child` has started, KILL to what is left after GRACE_SECONDS."""
-    try:
-        _end_tree(child.pid, lambda: child.poll() is not None)
-    finally:
-        child.wait()
-
-
 def end_noted(directory: Path) -> int:
     """End what still runs according to the notes in `directory`, and return how many programs that were.
 
-    Who has started them was killed.
+    The process that started them was killed.
     """
-    return reaper.end_all(directory, lambda leader: _end_tree(leader, lambda: True))
-
-
-def _end_tree(leader: int, is_over: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + GRACE_SECONDS
-    tree = ProcessTree(leader)
-    tree.signal(signal.SIGTERM)
-    try:
-        while time.monotonic() < deadline:
-            if is_over() and not tree.signal(0):
-                return
-            time.sleep(0.02)
-        tree.refresh()
-    finally:
-        # Also where it was said twice: at once, then.
-        tree.signal(signal.SIGKILL)
+    return reaper.end_all(directory, lambda leader: reaper.end_tree(leader, lambda: True))
 
 
 def end_all() -> None:
@@ -250,75 +211,16 @@ def end_all() -> None:
 def kill_all() -> None:
     """Leave none of this process's programs the time to end in order."""
     for group in list(_running):
-        ProcessTree(group).signal(signal.SIGKILL)
+        reaper.Tree(group).signal(signal.SIGKILL)
 
 
 @contextmanager
 def _errors(*, merge: bool, log: str) -> Iterator[int | IO[bytes] | None]:
     """Yield where standard error goes, open as long as the child is being started."""
     if merge:
-        yield subprocess.STDOUT
+        yield OUTPUT
     elif not log or log == "/dev/stderr":
         yield None
     else:
         with disk.appending(log) as stream:
             yield stream
-
-
-def _wait(child: subprocess.Popen[bytes], output: IO[bytes], timeout: float | None, limit: int) -> Reason:
-    deadline = None if timeout is None else time.monotonic() + timeout
-    try:
-        # What can be waited for at once; where the system has no such thing, we have to look.
-        ended = os.pidfd_open(child.pid)  # type: ignore[attr-defined,unused-ignore]
-    except (AttributeError, OSError):
-        ended = None
-    try:
-        while True:
-            left = _POLL_SECONDS if deadline is None else min(_POLL_SECONDS, deadline - time.monotonic())
-            if _ends_within(child, ended, max(0.0, left)):
-                return "loud" if os.fstat(output.fileno()).st_size > limit else "ended"
-            if _is_told_to_end():
-                raise Interrupted
-            if os.fstat(output.fileno()).st_size > limit:
-                return "loud"
-            if deadline is not None and time.monotonic() >= deadline:
-                return "timeout"
-    finally:
-        if ended is not None:
-            os.close(ended)
-
-
-def _ends_within(child: subprocess.Popen[bytes], ended: int | None, seconds: float) -> bool:
-    if ended is not None and not select.select([ended], [], [], seconds)[0]:
-        return False
-    try:
-        child.wait(None if ended is not None else seconds)
-    except subprocess.TimeoutExpired:
-        return False
-    return True
-
-
-class ProcessTree:
-    """The groups that the process `leader` and its descendants lead, as they are now.
-
-    A process whose parent has ended is no longer found as a descendant: refresh before that.
-    """
-
-    def __init__(self, leader: int) -> None:
-        self._leader = leader
-        self._groups = {leader}
-        self.refresh()
-
-    def refresh(self) -> None:
-        """Add the groups that have been made since."""
-        living = list(process.everybody())
-        members = {self._leader}
-        while more := {each.pid for each in living if each.parent in members} - members:
-            members |= more
-        self._groups |= {pid for pid in members if pid == process.group(pid)}
-
-    def signal(self, number: int) -> bool:
-        """Send signal `number` to all of them; return whether anybody is left in one."""
-        # A group that is empty is forgotten: another process may get its number.
-        self._groups = {group for group in self._groups if reaper.signal_group(group, number)}
-        return bool(self._groups)

@@ -85,7 +85,7 @@ def is_ready(adapter: Adapter, ctx: Context) -> bool:
         return False
     try:
         command = [place, "provider", "--ready"]
-        return child.exit_code(command, env=ctx.env, cwd=ctx.cwd, seconds=READY_SECONDS) == 0
+        return child.ask(command, env=ctx.env, cwd=ctx.cwd, seconds=READY_SECONDS).code == 0
     except OSError:
         return False
 

@@ -17,7 +17,8 @@ from harness_lib.rules import failures
 from harness_lib.rules.events import Ended, Event, Notice, Stepped, Stuck
 from harness_lib.rules.run_state import RunState
 from harness_lib.runs.scheduler import Watch
-from harness_lib.system.processes.child import TIMED_OUT, Child, start_timed
+from harness_lib.system.processes.child import Child
+from harness_lib.system.processes.runner import TIMED_OUT, start_timed
 
 Kind = Literal["done", "stopped", "failed", "stuck", "limit"]
 

@@ -34,8 +34,9 @@ from harness_lib.runs.options import Options, prepare
 from harness_lib.runs.worker_pool import Orphans, WorkerPool
 from harness_lib.state.api import Questions
 from harness_lib.system import os_errors
+from harness_lib.system.files import standard_streams
 from harness_lib.system.locks import flock
-from harness_lib.system.processes import detached, owner, signals
+from harness_lib.system.processes import owner, signals
 from harness_lib.task import StopReason
 
 Watch = Callable[[Event, RunState], None]
@@ -227,7 +228,7 @@ class Scheduler:
             number = self._signals.pop(0)
             self._interrupts += 1
             if number == signals.HANG_UP:
-                detached.leave_terminal()
+                standard_streams.leave_terminal()
             self._drain(pool, "interrupted", HUNG_UP if number == signals.HANG_UP else "")
             if number == signals.INTERRUPT and self._interrupts == 1:
                 self.tell("interrupted", ONCE)

@@ -77,11 +77,13 @@ class WorkerPool:
         errors = Path(config.place) / f"worker-{config.number}.err"
         with errors.open("ab") as stream:
             skip = stream.tell()
-            process = child.start_piped(
+            process = child.start(
                 _command(),
                 env={**self._ctx.env, "HARNESS_STATE_ROOT": str(self._ctx.root.path)},
                 cwd=self._ctx.root.path,
-                complaints=stream,
+                stdin=child.PIPE,
+                output=child.PIPE,
+                errors=stream,
                 inherited=(self._lock,),
             )
         assert process.stdin is not None

@@ -17,7 +17,7 @@ from harness_lib.runs import overview, scheduler
 from harness_lib.runs.notify import Notifier
 from harness_lib.runs.options import Options, prepare
 from harness_lib.runs.scheduler import Watch
-from harness_lib.system.processes import inhibit_sleep, owner
+from harness_lib.system.processes import owner, runner
 from harness_lib.terminal import options, run_screen
 from harness_lib.terminal.screen import Screen
 
@@ -136,7 +136,7 @@ def run(ctx: Context, chosen: Options, watch: Watch, *, notify: str | None = Non
     asked = chosen.agent is not None or chosen.agent_command is not None
     if not asked and owner.in_agent(ctx.env):
         return open_session.reply(ctx)._replace(verb="run")
-    with inhibit_sleep.keeping(ctx.env, "agents are at work"):
+    with runner.keeping_awake(ctx.env, "agents are at work"):
         return _notified(ctx, chosen, watch, notify) if notify else scheduler.run(ctx, chosen, watch)
 
 

@@ -13,7 +13,7 @@ import pytest
 from harness_lib.hookio import handler, messages, payload, policy
 from harness_lib.system.place import checkout, session_notes
 from harness_lib.system.place.roots import Root
-from harness_lib.system.processes import detached
+from harness_lib.system.processes import child
 from harness_lib.task import Session, Task
 from tests.hookio import lists
 from tests.hookio.conftest import Heard
@@ -337,7 +337,7 @@ def beats(monkeypatch: pytest.MonkeyPatch) -> Beats:
     def start(command: list[str], *, env: dict[str, str], cwd: str) -> None:
         calls.append((command, env, cwd))
 
-    monkeypatch.setattr(detached, "start", start)
+    monkeypatch.setattr(child, "start", start)
     return calls
 
 

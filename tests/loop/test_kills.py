@@ -228,8 +228,9 @@ def test_of_an_overridden_hook_there_is_one_process_each_time(
 # the main thread waits on. That thread runs only when the main one has let go of the interpreter: there.
 PROGRAM = """
 import os, select, signal, socket, sys, threading, time
-from harness_lib.loop import processes, signals
+from harness_lib.loop import processes
 from harness_lib.loop.failures import Interrupted
+from harness_lib.system.processes import signals
 
 number, call = int(sys.argv[1]), sys.argv[2]
 one, other = socket.socketpair()
@@ -284,7 +285,7 @@ def test_a_signal_that_comes_when_the_wait_has_just_begun_ends_it_once(number: i
 def test_a_signal_that_is_handled_as_its_time_runs_out_is_not_sent_again() -> None:
     program = """
 import os, signal, threading, time
-from harness_lib.loop import signals
+from harness_lib.system.processes import signals
 
 class Slow(threading.Event):
     def wait(self, timeout=None):
@@ -309,7 +310,7 @@ os._exit(0)
 def test_a_signal_is_handled_once_for_each_time_it_comes() -> None:
     program = """
 import os, signal, time
-from harness_lib.loop import signals
+from harness_lib.system.processes import signals
 
 seen = []
 signals.handle(signal.SIGINT, lambda number, frame: seen.append(number))

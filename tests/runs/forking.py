@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, NoReturn
+from typing import IO, Any, NoReturn
 from unittest import mock
 
 from harness_lib.cli.main import entry
@@ -52,21 +52,20 @@ class _Worker:
 
 
 def _start_worker(
-    _command: Sequence[str],
     *,
     env: Mapping[str, str],
     cwd: Path,
-    complaints: IO[bytes],
-    inherited: Sequence[int] = (),
+    errors: IO[bytes],
+    inherited: Sequence[int],
 ) -> _Worker:
-    """Start a worker as `child.start_piped` does, of whose command it is known what it does."""
+    """Start a worker as `child.start` does, of whose command it is known what it does."""
     (stdin, to_it), (from_it, stdout) = os.pipe(), os.pipe()
     sys.stdout.flush()
     if not (pid := os.fork()):
         os.chdir(cwd)
         os.environ.clear()
         os.environ.update(env)
-        _work((stdin, stdout, complaints.fileno()), inherited)
+        _work((stdin, stdout, errors.fileno()), inherited)
     os.close(stdin)
     os.close(stdout)
     return _Worker(pid, os.fdopen(to_it, "wb", 0), os.fdopen(from_it, "rb", 0))
@@ -107,5 +106,13 @@ def _close_others(inherited: Sequence[int]) -> None:
 if __name__ == "__main__":
     if HASTE in os.environ:
         _hasten(float(os.environ[HASTE]))
-    mock.patch.object(child, "start_piped", _start_worker).start()
+    start = child.start
+
+    def start_any(command: Sequence[str], **options: Any) -> Any:
+        """Fork a worker, which alone inherits the lock of its run; start any other program."""
+        if "inherited" not in options:
+            return start(command, **options)
+        return _start_worker(**{name: options[name] for name in ("env", "cwd", "errors", "inherited")})
+
+    mock.patch.object(child, "start", start_any).start()
     entry()

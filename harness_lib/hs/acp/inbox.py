@@ -11,9 +11,10 @@ import signal
 import threading
 from collections.abc import Callable
 
-from harness_lib.loop import processes, signals
+from harness_lib.loop import processes
 from harness_lib.loop.asking import Question, Said, always_about
 from harness_lib.loop.piped import Json, as_object
+from harness_lib.system.processes import signals
 
 
 class Inbox:

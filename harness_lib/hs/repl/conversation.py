@@ -14,7 +14,7 @@ from harness_lib.hs.repl.drawing import Drawing, Fragments, status
 from harness_lib.hs.repl.editor import Editor
 from harness_lib.hs.repl.typed import Ahead, Typed
 from harness_lib.hs.setup import choose_model
-from harness_lib.loop import processes, signals, turn
+from harness_lib.loop import processes, turn
 from harness_lib.loop.asking import Question, Said
 from harness_lib.loop.failures import Interrupted, one_line
 from harness_lib.loop.runtime import Runtime
@@ -22,6 +22,7 @@ from harness_lib.loop.sessions.message import Message, Text
 from harness_lib.loop.sessions.session import Session
 from harness_lib.loop.tools import skills
 from harness_lib.loop.wires import http
+from harness_lib.system.processes import signals
 from harness_lib.text import in_one_line
 
 _LOG = "repl.log"

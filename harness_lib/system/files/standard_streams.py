@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import stat
 import sys
 
 
@@ -43,3 +44,13 @@ def drop_unwritten() -> None:
             os.close(nowhere)
             with contextlib.suppress(OSError):
                 stream.flush()
+
+
+def leave_terminal() -> None:
+    """Redirect standard streams that are a terminal to the null device: the terminal was closed."""
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (0, 1, 2):
+        # A closed terminal no longer says that it is one.
+        if stat.S_ISCHR(os.fstat(descriptor).st_mode):
+            os.dup2(nowhere, descriptor)
+    os.close(nowhere)

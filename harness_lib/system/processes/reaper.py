@@ -1,32 +1,170 @@
-"""Leave no process behind: what a command started ends with it.
+"""Wait for a program up to its limits, and end it with every process that it started.
 
-A process group can be left (`setsid`), so on Linux we ask to become the parent of every orphan below us
-(PR_SET_CHILD_SUBREAPER) and find daemons among our children. Elsewhere only the group is ended.
-A command that we run has a process group of its own and so survives our SIGKILL; a note beside its log says
-which group it is, and whoever goes on where we were ends it first.
+A process can leave its group (`setsid`), so on Linux harness asks to become the parent of every orphan below
+it (PR_SET_CHILD_SUBREAPER) and finds daemons among its children. Elsewhere only the group is ended.
+A program has a process group of its own and so survives a SIGKILL of harness. A note beside its log names the
+group, and the process that continues the work ends that group first.
 """
 
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Literal
 
-from harness_lib.system.clock import Clock
+from harness_lib.system.clock import SYSTEM, Clock
 from harness_lib.system.files import atomic, listing, nofollow
 from harness_lib.system.processes import process
 
 _SET_SUBREAPER, _GET_SUBREAPER = 36, 37
+GRACE_SECONDS = 5.0
+_POLL_SECONDS = 0.25
 _PAUSE = 0.01
 # An unkillable process (in a dead network mount) must not hold us for ever.
 _PATIENCE = 5.0
 _SUFFIX = ".running"
 _WORDS = 3
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+
+Ending = Literal["ended", "timeout", "loud", "told"]
+
+
+class Watch:
+    """Waits for the end of a program, or for a reason to end it.
+
+    The reasons: `timeout` seconds are over, its output file has more than `limit` bytes, or `on_tick`, which
+    is called about every `tick` seconds, returns False.
+    """
+
+    def __init__(
+        self,
+        *,
+        timeout: float = float("inf"),
+        limit: int,
+        tick: float = _POLL_SECONDS,
+        on_tick: Callable[[], bool] = lambda: True,
+        clock: Clock = SYSTEM,
+    ) -> None:
+        self.started = clock.monotonic()
+        self._clock = clock
+        self._deadline = self.started + timeout
+        self._tick = tick
+        self._next_tick = self.started + tick
+        self._limit = limit
+        self._on_tick = on_tick
+
+    def until_it_ends(self, child: subprocess.Popen[bytes], output: int) -> Ending:
+        """Return how the wait for `child` ended; `output` is the descriptor of its output file."""
+        try:
+            # Popen.wait(timeout) polls with growing pauses; this wakes up at once where the system has it.
+            handle = os.pidfd_open(child.pid)  # type: ignore[attr-defined,unused-ignore]
+        except (AttributeError, OSError):
+            handle = None
+        try:
+            while True:
+                if _ends_within(child, handle, self._slice()):
+                    return "loud" if _size(output) > self._limit else "ended"
+                reason = self._reason_to_end(output)
+                if reason is not None:
+                    return reason
+        finally:
+            if handle is not None:
+                os.close(handle)
+
+    def _slice(self) -> float:
+        soonest = min(self._deadline, self._next_tick) - self._clock.monotonic()
+        return min(_POLL_SECONDS, max(0.001, soonest))
+
+    def _reason_to_end(self, output: int) -> Ending | None:
+        now = self._clock.monotonic()
+        if now >= self._deadline:
+            return "timeout"
+        if _size(output) > self._limit:
+            return "loud"
+        if now >= self._next_tick:
+            self._next_tick = now + self._tick
+            return None if self._on_tick() else "told"
+        return None
+
+
+def _ends_within(child: subprocess.Popen[bytes], handle: int | None, seconds: float) -> bool:
+    if handle is not None:
+        poll = select.poll()
+        poll.register(handle, select.POLLIN)
+        if not poll.poll(seconds * 1000):
+            return False
+    try:
+        child.wait(seconds if handle is None else None)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+def _size(output: int) -> int:
+    return os.fstat(output).st_size
+
+
+class Tree:
+    """The process groups that the process `leader` and its descendants lead, as they are now.
+
+    A process whose parent has ended is no longer found as a descendant: refresh before that.
+    """
+
+    def __init__(self, leader: int) -> None:
+        self._leader = leader
+        self._groups = {leader}
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Add the groups that have been made since."""
+        living = list(process.everybody())
+        members = {self._leader}
+        while more := {each.pid for each in living if each.parent in members} - members:
+            members |= more
+        self._groups |= {pid for pid in members if pid == process.group(pid)}
+
+    def signal(self, number: int) -> bool:
+        """Send signal `number` to all of them; return whether any has a member."""
+        # An empty group is forgotten: another process may get its number.
+        self._groups = {group for group in self._groups if signal_group(group, number)}
+        return bool(self._groups)
+
+
+def end_tree(
+    leader: int, is_over: Callable[[], bool], *, grace: float | None = None, clock: Clock = SYSTEM
+) -> None:
+    """Send TERM to the tree of `leader`, and KILL to what is left after `grace` seconds (GRACE_SECONDS).
+
+    The wait ends earlier once `is_over` says that the leader has ended and no group has a member.
+    """
+    deadline = clock.monotonic() + (GRACE_SECONDS if grace is None else grace)
+    tree = Tree(leader)
+    tree.signal(signal.SIGTERM)
+    # A stopped process acts on TERM only when it continues.
+    tree.signal(signal.SIGCONT)
+    try:
+        while clock.monotonic() < deadline:
+            if is_over() and not tree.signal(0):
+                return
+            clock.sleep(_PAUSE)
+        tree.refresh()
+    finally:
+        # Also after an interrupt: at once, then.
+        tree.signal(signal.SIGKILL)
+
+
+def end(child: subprocess.Popen[bytes]) -> None:
+    """End the tree of `child`, and collect it."""
+    try:
+        end_tree(child.pid, lambda: child.poll() is not None)
+    finally:
+        child.wait()
 
 
 @contextmanager

@@ -9,24 +9,22 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from harness_lib.errors import EnvSetupError
 from harness_lib.system.clock import SYSTEM, Clock
 from harness_lib.system.files import atomic, nofollow, printed
-from harness_lib.system.processes import reaper
+from harness_lib.system.processes import child, environment, reaper
+from harness_lib.system.processes.child import Child
 
-GRACE_SECONDS = 5.0
 MAX_LOG_BYTES = 1024**3
-
-_POLL_SECONDS = 0.25
-_PAUSE = 0.02
-
-_Ending = Literal["ended", "timeout", "loud", "told"]
+TIMED_OUT = 124
 
 
 class Finished(NamedTuple):
@@ -60,14 +58,15 @@ def run(
     on_tick: Callable[[], bool] | None = None,
     at_end: Callable[[], None] | None = None,
     tick: float = 60.0,
-    grace: float = GRACE_SECONDS,
+    grace: float | None = None,
     max_log: int | None = None,
     clock: Clock = SYSTEM,
 ) -> Finished:
     """Run `sh -c command` in `cwd` with `env` and `stdin`, all output into `log` (made anew).
 
-    `timeout`, `tick`, `grace` in seconds. After `timeout`, or more than `max_log` bytes (default 1 GiB, or
-    HARNESS_LOG_LIMIT_BYTES in `env`), its process group gets TERM, `grace` seconds later KILL.
+    `timeout`, `tick`, `grace` (default GRACE_SECONDS) in seconds. After `timeout`, or more than `max_log`
+    bytes (default 1 GiB, or HARNESS_LOG_LIMIT_BYTES in `env`), its processes get TERM, `grace` seconds later
+    KILL.
     `at_start` gets a descriptor that reads the log, also once somebody has removed the file; it is good until
     `at_end` has returned. `on_tick` is called about every `tick` seconds; False ends the command in the same
     way. `at_end` is called once nothing of it is left, while all of its output is still there: then a long
@@ -78,72 +77,35 @@ def run(
     Raises FileNotFoundError or NotADirectoryError naming `cwd` if that is no directory.
     """
     limit = _log_limit(env) if max_log is None else max_log
-    watch = _Watch(clock, timeout, tick, limit, on_tick)
+    watch = reaper.Watch(
+        timeout=timeout, limit=limit, tick=tick, on_tick=on_tick or (lambda: True), clock=clock
+    )
     with _opened(log) as output, _holding(stdin, log.parent) as stdin_file:
         with reaper.adopting() as known:
-            child = None
+            process = None
             try:
                 if at_start is not None:
                     at_start(output)
-                child = _start(command, cwd, env, stdin_file, output)
-                reaper.note(log, child.pid)
-                ending = watch.until_it_ends(child, output)
+                process = child.start(
+                    ["sh", "-c", command], env=env, cwd=cwd, stdin=stdin_file, output=output
+                )
+                reaper.note(log, process.pid)
+                ending = watch.until_it_ends(process, output)
                 if ending != "ended":
-                    _ask_to_end(child, grace, clock)
+                    reaper.end_tree(process.pid, partial(_has_ended, process), grace=grace, clock=clock)
             finally:
-                _end(child, known, clock)
+                _end(process, known, clock)
                 reaper.forget(log)
         if at_end is not None:
             at_end()
         printed.finish(log, output)
     return Finished(
-        returncode=child.returncode if ending == "ended" else None,
+        returncode=process.returncode if ending == "ended" else None,
         timed_out=ending == "timeout",
         too_loud=ending == "loud",
         seconds=clock.monotonic() - watch.started,
         tail=printed.tail_of(log),
     )
-
-
-class _Watch:
-    """Waits for the end of a command, or for a reason to end it."""
-
-    def __init__(
-        self, clock: Clock, timeout: float, tick: float, limit: int, on_tick: Callable[[], bool] | None
-    ) -> None:
-        self.started = clock.monotonic()
-        self._clock = clock
-        self._deadline = self.started + timeout
-        self._tick = tick
-        self._next_tick = self.started + tick
-        self._limit = limit
-        self._on_tick = on_tick
-
-    def until_it_ends(self, child: subprocess.Popen[bytes], log: int) -> _Ending:
-        while True:
-            try:
-                child.wait(self._slice())
-            except subprocess.TimeoutExpired:
-                reason = self._reason_to_end(log)
-                if reason is not None:
-                    return reason
-            else:
-                return "loud" if _size(log) > self._limit else "ended"
-
-    def _slice(self) -> float:
-        soonest = min(self._deadline, self._next_tick) - self._clock.monotonic()
-        return min(_POLL_SECONDS, max(0.001, soonest))
-
-    def _reason_to_end(self, log: int) -> _Ending | None:
-        now = self._clock.monotonic()
-        if now >= self._deadline:
-            return "timeout"
-        if _size(log) > self._limit:
-            return "loud"
-        if self._on_tick is not None and now >= self._next_tick:
-            self._next_tick = now + self._tick
-            return None if self._on_tick() else "told"
-        return None
 
 
 @contextmanager
@@ -162,7 +124,7 @@ def _opened(log: Path) -> Iterator[int]:
 def _holding(content: bytes, directory: Path) -> Iterator[int]:
     """Yield what a command reads `content` from: a file without a name, which nobody can take away."""
     if not content:
-        yield subprocess.DEVNULL
+        yield child.NOTHING
         return
     with atomic.within(directory, lambda: tempfile.TemporaryFile(dir=directory)) as stream:
         stream.write(content)
@@ -170,40 +132,20 @@ def _holding(content: bytes, directory: Path) -> Iterator[int]:
         yield stream.fileno()
 
 
-def _start(
-    command: str, cwd: Path, env: Mapping[str, str], stdin: int, output: int
-) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        ["sh", "-c", command],
-        cwd=cwd,
-        env=dict(env),
-        stdin=stdin,
-        stdout=output,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-    )
+def _has_ended(process: Child) -> bool:
+    """Return whether `process` has ended; collect the dead of its group, so that it can be empty."""
+    if process.poll() is None:
+        return False
+    reaper.reap(process.pid)
+    return True
 
 
-def _ask_to_end(child: subprocess.Popen[bytes], grace: float, clock: Clock) -> None:
-    """TERM, then wait for the whole group: the shell dies at once, but what it runs may have to tidy up."""
-    deadline = clock.monotonic() + grace
-    reaper.signal_group(child.pid, signal.SIGTERM)
-    # A stopped process acts on TERM only when it goes on.
-    reaper.signal_group(child.pid, signal.SIGCONT)
-    while clock.monotonic() < deadline:
-        if child.poll() is not None:
-            reaper.reap(child.pid)
-            if not reaper.signal_group(child.pid, 0):
-                return
-        clock.sleep(_PAUSE)
-
-
-def _end(child: subprocess.Popen[bytes] | None, known: frozenset[int], clock: Clock) -> None:
+def _end(process: Child | None, known: frozenset[int], clock: Clock) -> None:
     # None: an interrupt came while it was being started. Then it is among the orphans.
-    if child is not None:
-        reaper.signal_group(child.pid, signal.SIGKILL)
-        reaper.collect(child)
-        reaper.reap(child.pid)
+    if process is not None:
+        reaper.signal_group(process.pid, signal.SIGKILL)
+        reaper.collect(process)
+        reaper.reap(process.pid)
     reaper.end_orphans(known, clock)
 
 
@@ -215,5 +157,60 @@ def _log_limit(env: Mapping[str, str]) -> int:
     raise EnvSetupError(message, "Set it to a whole number, or unset it.")
 
 
-def _size(log: int) -> int:
-    return os.fstat(log).st_size
+def start_timed(command: str, *, env: Mapping[str, str], cwd: Path, log: Path, seconds: float) -> Child:
+    """Start `sh -c command`, its output added to `log`; return its guard, which exits as the command does.
+
+    After `seconds` the command's process group is ended, and the guard exits with TIMED_OUT. Raises OSError.
+    """
+    from harness_lib.system.install import launcher  # noqa: PLC0415 (a check needs none)
+
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+    descriptor = atomic.within(log.parent, lambda: nofollow.descriptor(log, flags))
+    guarded = launcher.python("from harness_lib.system.processes.runner import guard; guard()")
+    try:
+        return child.start([*guarded, command, str(seconds)], env=env, cwd=cwd, output=descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def guard() -> None:
+    """Run the command of our arguments, and end it when its time is over."""
+    command, seconds = sys.argv[1], float(sys.argv[2])
+    process = subprocess.Popen(["sh", "-c", command], start_new_session=True)
+    try:
+        code = process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        reaper.end(process)
+        code = TIMED_OUT
+    sys.exit(code if code >= 0 else 128 - code)
+
+
+@contextmanager
+def keeping_awake(env: Mapping[str, str], why: str, *, platform: str = sys.platform) -> Iterator[None]:
+    """Keep the machine awake inside the block; `why` is the reason that the system shows.
+
+    Without a program for that, or if it fails (in a container, say), the machine may fall asleep as before.
+    The program always ends with us, also when we are killed: `caffeinate -w` watches our pid, and what
+    `systemd-inhibit` runs ends when the pipe that only we hold is closed.
+    """
+    name = "caffeinate" if platform == "darwin" else "systemd-inhibit"
+    program = environment.find(name, env.get("PATH", os.defpath))
+    if program is None:
+        yield
+        return
+    if platform == "darwin":
+        command = [program, "-i", "-w", str(os.getpid())]
+    else:
+        command = [program, "--what=idle:sleep", "--who=harness", f"--why={why}", "--mode=block", "cat"]
+    try:
+        # In a session of its own, it hears no Ctrl-C and finds no terminal to ask for a password on.
+        process = child.start(command, env=env, cwd="/", stdin=child.PIPE)
+    except OSError:
+        yield
+        return
+    try:
+        yield
+    finally:
+        assert process.stdin is not None
+        process.stdin.close()
+        reaper.end(process)

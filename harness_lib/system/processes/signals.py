@@ -1,4 +1,4 @@
-"""Signals: what this process makes of those that it gets, and those that it sends."""
+"""Handle the signals that this process gets, and send some."""
 
 from __future__ import annotations
 
@@ -6,22 +6,26 @@ import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import FrameType
 
 INTERRUPT, END, HANG_UP = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
+AGAIN_SECONDS = 0.1
+
+Handler = Callable[[int, FrameType | None], None]
 
 
 def is_default(number: int) -> bool:
-    """Return whether nobody has said yet what the signal `number` comes to."""
+    """Return whether the signal `number` still has its default action."""
     return signal.getsignal(number) is signal.SIG_DFL
 
 
 def ignore(number: int) -> None:
-    """Let the signal `number` come to nothing from now on."""
+    """Ignore the signal `number` from now on."""
     signal.signal(number, signal.SIG_IGN)
 
 
 def raise_once(number: int, error: Callable[[int], BaseException]) -> None:
-    """Raise `error(number)` when the signal comes; a second one must not break what the first one set off."""
+    """Raise `error(number)` at the first signal, and ignore later ones: they would disturb the cleanup."""
 
     def end(received: int, _frame: object) -> None:
         ignore(received)
@@ -32,9 +36,9 @@ def raise_once(number: int, error: Callable[[int], BaseException]) -> None:
 
 @contextmanager
 def noted(note: Callable[[int], None]) -> Iterator[None]:
-    """Inside, call `note` for each signal that asks us to end, and do nothing else.
+    """Inside the block, only call `note` for each signal that asks this process to end.
 
-    Who was started with nohup goes on ignoring that the terminal is closed.
+    SIGHUP stays ignored for a process that was started by nohup.
     """
 
     def handle(number: int, _frame: object) -> None:
@@ -52,10 +56,69 @@ def noted(note: Callable[[int], None]) -> Iterator[None]:
 
 
 def end_ourselves() -> None:
-    """Let this process end as if somebody had asked for it."""
+    """Send SIGTERM to this process."""
     os.kill(os.getpid(), END)
 
 
 def kill(pid: int) -> None:
-    """End the process `pid` at once; it can clean up nothing. Raises OSError."""
+    """Kill the process `pid`; it cannot clean up. Raises OSError."""
     os.kill(pid, signal.SIGKILL)
+
+
+def handle(number: int, handler: Handler) -> None:
+    """Call `handler` for signal `number`, also if it comes while the main thread begins to wait.
+
+    Python runs a handler between two steps of the main thread. A signal that comes after the last such step
+    and before a system call that waits interrupts nothing: Ctrl-C would be seen when the pause is over, or
+    the model has answered. So a thread hears of every signal at once, and sends it again unless a handler has
+    run shortly after.
+    """
+    global _redelivery  # noqa: PLW0603 (a process has one set of handlers)
+    redelivery = _redelivery = _redelivery or _Redelivery()
+
+    def noted(got: int, frame: FrameType | None) -> None:
+        redelivery.handled()
+        handler(got, frame)
+
+    redelivery.watch(number)
+    signal.signal(number, noted)
+
+
+class _Redelivery:
+    """Sends a signal to the main thread again until its handler has run."""
+
+    def __init__(self) -> None:
+        import threading  # noqa: PLC0415 (every verb loads this file, and none has a thread)
+
+        main = threading.main_thread().ident
+        assert main is not None
+        self._main = main
+        self._handled = threading.Event()
+        self._watched: set[int] = set()
+        self._heard, write_end = os.pipe()
+        os.set_blocking(write_end, False)
+        # Python's own handler, which no call can hold back, writes the number of each signal there.
+        signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
+        threading.Thread(target=self._watch, daemon=True).start()
+
+    def watch(self, number: int) -> None:
+        """Send `number` again from now on if it is needed."""
+        self._watched.add(number)
+
+    def handled(self) -> None:
+        """Note that a handler runs."""
+        self._handled.set()
+
+    def _watch(self) -> None:
+        while numbers := os.read(self._heard, 64):
+            if number := next(iter(self._watched.intersection(numbers)), None):
+                self._handled.wait(AGAIN_SECONDS)
+                # Asked twice: on a busy machine the handler may run just as the time runs out.
+                if self._handled.is_set():
+                    self._handled.clear()
+                else:
+                    # The repeated signal writes to the pipe too, so that this loop looks again.
+                    signal.pthread_kill(self._main, number)
+
+
+_redelivery: _Redelivery | None = None

@@ -11,7 +11,7 @@ from harness_lib.loop import discovery, processes
 from harness_lib.loop.plugins import Result
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.tools import files
-from harness_lib.system.processes import process
+from harness_lib.system.processes import process, reaper
 from tests.loop.source_files import write
 from tests.loop.tools.conftest import Do
 
@@ -143,7 +143,7 @@ def test_a_command_that_takes_too_long_is_ended_with_what_it_started(do: Do, pro
 def test_all_that_a_command_has_started_ends_with_its_time(
     do: Do, project: Path, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
-    monkeypatch.setattr(processes, "GRACE_SECONDS", 0.5)
+    monkeypatch.setattr(reaper, "GRACE_SECONDS", 0.5)
 
     pid = times_out(do, project, command)
 

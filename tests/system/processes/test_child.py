@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.system.processes import child, process
+from harness_lib.system.processes import child, process, runner
 
 
 def test_what_a_program_says_and_how_it_ends_is_its_answer(tmp_path: Path) -> None:
@@ -18,11 +18,9 @@ def test_what_a_program_says_and_how_it_ends_is_its_answer(tmp_path: Path) -> No
     assert answer == (3, f"{tmp_path}\n".encode(), b"no\n")
 
 
-@pytest.mark.parametrize("way", [child.ask, child.exit_code])
-def test_who_takes_too_long_is_given_up(way: object, tmp_path: Path) -> None:
-    assert callable(way)
+def test_who_takes_too_long_is_given_up(tmp_path: Path) -> None:
     with pytest.raises(TimeoutError, match="timed out after"):
-        way(["sleep", "600"], env=os.environ, cwd=tmp_path, seconds=0.1)
+        child.ask(["sleep", "600"], env=os.environ, cwd=tmp_path, seconds=0.1)
 
 
 def test_each_line_is_heard_when_it_is_said(tmp_path: Path) -> None:
@@ -34,8 +32,13 @@ def test_each_line_is_heard_when_it_is_said(tmp_path: Path) -> None:
 
 def test_a_piped_child_is_told_and_heard_and_complains_elsewhere(tmp_path: Path) -> None:
     with (tmp_path / "errors").open("wb") as errors:
-        process = child.start_piped(
-            ["sh", "-c", "read x; echo got $x; echo bad >&2"], env=os.environ, cwd=tmp_path, complaints=errors
+        process = child.start(
+            ["sh", "-c", "read x; echo got $x; echo bad >&2"],
+            env=os.environ,
+            cwd=tmp_path,
+            stdin=child.PIPE,
+            output=child.PIPE,
+            errors=errors,
         )
     assert process.communicate(b"this\n", timeout=60)[0] == b"got this\n"
     assert (tmp_path / "errors").read_bytes() == b"bad\n"
@@ -46,7 +49,7 @@ def test_a_piped_child_is_told_and_heard_and_complains_elsewhere(tmp_path: Path)
 
 def run(command: str, place: Path, seconds: float = 30.0) -> int:
     log = place / "logs" / "it.log"
-    return child.start_timed(command, env=os.environ, cwd=place, log=log, seconds=seconds).wait()
+    return runner.start_timed(command, env=os.environ, cwd=place, log=log, seconds=seconds).wait()
 
 
 @pytest.mark.parametrize(
@@ -65,7 +68,7 @@ def test_what_commands_say_is_added_to_the_log(tmp_path: Path) -> None:
 def test_one_that_takes_too_long_is_ended_with_what_it_started(tmp_path: Path) -> None:
     """Who ignores that it shall end has five seconds, as long as the slowest of these takes."""
     running = [
-        child.start_timed(
+        runner.start_timed(
             f"{trap}sleep 600 & echo $! > {tmp_path}/{name}; wait; sleep 600",
             env=os.environ,
             cwd=tmp_path,
@@ -74,7 +77,7 @@ def test_one_that_takes_too_long_is_ended_with_what_it_started(tmp_path: Path) -
         )
         for name, trap in {"obeys": "", "stubborn": "trap '' TERM; "}.items()
     ]
-    assert [each.wait() for each in running] == [child.TIMED_OUT] * 2
+    assert [each.wait() for each in running] == [runner.TIMED_OUT] * 2
     for name in ("obeys", "stubborn"):
         while process.alive(int((tmp_path / name).read_text())):
             time.sleep(0.01)

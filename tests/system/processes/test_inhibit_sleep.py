@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.system.processes import inhibit_sleep, process
+from harness_lib.system.processes import process, runner
 
 INHIBIT = """#!/bin/sh
 echo "$@" > {place}/asked
@@ -60,7 +60,7 @@ def pid_of(place: Path) -> int:
 @pytest.mark.parametrize(("platform", "name", "text"), PROGRAMS, ids=lambda each: each[:15])
 def test_it_runs_meanwhile_and_not_after(tmp_path: Path, platform: str, name: str, text: str) -> None:
     env = install(tmp_path, name, text)
-    with inhibit_sleep.keeping(env, "agents are at work", platform=platform):
+    with runner.keeping_awake(env, "agents are at work", platform=platform):
         pid = pid_of(tmp_path)
         assert process.alive(pid)
     assert not process.alive(pid)
@@ -75,8 +75,8 @@ def test_it_runs_meanwhile_and_not_after(tmp_path: Path, platform: str, name: st
 def test_it_ends_with_us_when_we_are_killed(tmp_path: Path, platform: str, name: str, text: str) -> None:
     env = install(tmp_path, name, text)
     code = (
-        "import os, time; from harness_lib.system.processes import inhibit_sleep as awake\n"
-        f"with awake.keeping(os.environ, 'why', platform={platform!r}): time.sleep(600)"
+        "import os, time; from harness_lib.system.processes import runner\n"
+        f"with runner.keeping_awake(os.environ, 'why', platform={platform!r}): time.sleep(600)"
     )
     us = subprocess.Popen([sys.executable, "-c", code], env=env)
     pid = pid_of(tmp_path)
@@ -87,17 +87,17 @@ def test_it_ends_with_us_when_we_are_killed(tmp_path: Path, platform: str, name:
 
 @pytest.mark.parametrize("platform", ["linux", "darwin"])
 def test_without_such_a_program_nothing_happens(tmp_path: Path, platform: str) -> None:
-    with inhibit_sleep.keeping({"PATH": str(tmp_path)}, "why", platform=platform):
+    with runner.keeping_awake({"PATH": str(tmp_path)}, "why", platform=platform):
         pass
 
 
 @pytest.mark.parametrize(("platform", "name"), [row[:2] for row in PROGRAMS])
 def test_one_that_fails_at_once_is_no_trouble(tmp_path: Path, platform: str, name: str) -> None:
-    with inhibit_sleep.keeping(install(tmp_path, name, FAILS), "why", platform=platform):
+    with runner.keeping_awake(install(tmp_path, name, FAILS), "why", platform=platform):
         pass
 
 
 def test_one_that_cannot_be_started_is_no_trouble(tmp_path: Path) -> None:
     env = install(tmp_path, "systemd-inhibit", "#!/no/such/interpreter\n")
-    with inhibit_sleep.keeping(env, "why", platform="linux"):
+    with runner.keeping_awake(env, "why", platform="linux"):
         pass

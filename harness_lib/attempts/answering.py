@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness_lib.attempts import commit, complete, contents, for_person, reconcile, second_judgement
+from harness_lib.attempts import commit, complete, contents, for_person, reconcile, second_check
 from harness_lib.core.context import Context
 from harness_lib.errors import HeldError, RefusedError, UsageError
 from harness_lib.rules import halting, leases
@@ -57,8 +57,8 @@ def unaccepted(ctx: Context, task: Task) -> tuple[str, ...]:
 def _waiting(ctx: Context, task: Task, head: str, made: str) -> tuple[str, ...]:
     secrets = contents.of(ctx, task, head, made).secrets
     guarded = complete.is_guarded(task) or task.halt_kind == "JUDGES"
-    judges = second_judgement.waiting(ctx, task, ctx.git.tree_of(made)) if guarded else ()
-    return tuple(dict.fromkeys((*secrets, *judges)))
+    inputs = second_check.waiting(ctx, task, ctx.git.tree_of(made)) if guarded else ()
+    return tuple(dict.fromkeys((*secrets, *inputs)))
 
 
 def session_of(ctx: Context, questions: Questions, task: Task) -> Session:

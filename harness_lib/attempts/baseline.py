@@ -18,7 +18,7 @@ from harness_lib.checks import fingerprint
 from harness_lib.core import git_access, rights
 from harness_lib.core.context import Context
 from harness_lib.errors import RefusedError
-from harness_lib.rules import gates, judges, recovery
+from harness_lib.rules import gates, input_files, recovery
 from harness_lib.state.api import Questions
 from harness_lib.system.files import atomic
 from harness_lib.system.git import clones, locks, snapshot, status, trees
@@ -130,7 +130,7 @@ def gate_for(ctx: Context, task: Task, surveyed: Baseline) -> Gate:
 
 def protected_tree(ctx: Context, task: Task) -> str | None:
     """Return the tree of the files that the check says no attempt may change, as they are now."""
-    globs = [glob for glob in task.validation.protect if glob not in judges.WORDS]
+    globs = [glob for glob in task.validation.protect if glob not in input_files.WORDS]
     if not globs:
         return None
     return snapshot.glob_tree(ctx.git, globs, task.validation.cwd, ctx.excluded_paths)

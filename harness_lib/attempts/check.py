@@ -80,7 +80,7 @@ def run_once(
 
 
 def failed_logs(ctx: Context, task: Task) -> list[Path]:
-    """Return the logs of the checks that have judged attempts at `task`, the last one first.
+    """Return the logs of the checks of attempts at `task`, the last one first.
 
     Not those of a person's `validate`, of cleanups and of agents.
     """

@@ -12,8 +12,8 @@ from harness_lib.checks import check_of
 from harness_lib.core import ownership, quoting
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError
-from harness_lib.rules import judge_changes, judges, rechecks
-from harness_lib.rules.judge_changes import Asked
+from harness_lib.rules import input_changes, input_files, rechecks
+from harness_lib.rules.input_changes import Asked
 from harness_lib.state.api import Questions
 from harness_lib.system.git import raw_files, snapshot, trees
 from harness_lib.system.git.repository import Git
@@ -33,30 +33,30 @@ class Scripts:
 
     def __init__(self, git: Git, base: str) -> None:
         self._git, self._base = git, base
-        self._named: dict[str, judges.Judges] = {}
+        self._named: dict[str, input_files.InputFiles] = {}
         self._has: dict[str, bool] = {}
 
     def asked(self, task: Task) -> Asked:
         """Return what the check of `task` goes by: what it names, and what these name in turn."""
         text, cwd = rechecks.key(task)
         place = (cwd or "").strip("/")
-        found = judges.of(text or "")
+        found = input_files.of(text or "")
         frontier = _called(found)
         for _ in range(DEEPEST):
-            paths = [judge_changes.joined(place, name) for name in frontier]
+            paths = [input_changes.joined(place, name) for name in frontier]
             self._read(paths)
             called = [self._named[path] for path in paths]
             frontier = [name for each in called for name in each.named if name not in found.named]
-            found = judges.joined([found, *called])
+            found = input_files.joined([found, *called])
         return Asked(found, place)
 
     def prepare(self, tasks: Iterable[Task]) -> None:
         """Read the scripts that the checks of `tasks` name at once: a list may have thousands of them."""
         keys = dict.fromkeys(rechecks.key(task) for task in tasks)
         self._read(
-            judge_changes.joined((cwd or "").strip("/"), name)
+            input_changes.joined((cwd or "").strip("/"), name)
             for text, cwd in keys
-            for name in _called(judges.of(text or ""))
+            for name in _called(input_files.of(text or ""))
         )
 
     def has(self, path: str) -> bool:
@@ -67,15 +67,15 @@ class Scripts:
 
     def _read(self, paths: Iterable[str]) -> None:
         new = [path for path in dict.fromkeys(paths) if path not in self._named]
-        self._named |= dict.fromkeys(new, judges.Judges())
-        scripts = [path for path in new if judge_changes.is_script(path) and "\n" not in path]
+        self._named |= dict.fromkeys(new, input_files.InputFiles())
+        scripts = [path for path in new if input_changes.is_script(path) and "\n" not in path]
         texts = trees.blobs(self._git, [f"{self._base}:{path}" for path in scripts])
         for path, text in zip(scripts, texts, strict=True):
             if text:
-                self._named[path] = judges.of_script(path, os.fsdecode(text[:LARGEST_SCRIPT]))
+                self._named[path] = input_files.of_script(path, os.fsdecode(text[:LARGEST_SCRIPT]))
 
 
-def _called(found: judges.Judges) -> list[str]:
+def _called(found: input_files.InputFiles) -> list[str]:
     return [*found.named, *(name for name in found.config if "*" not in name)]
 
 
@@ -86,10 +86,10 @@ def has(git: Git, tree: str, path: str) -> bool:
 
 def programs(ctx: Context, task: Task, base: str) -> tuple[str, ...]:
     """Return the programs of the check of `task` and of its scripts, as `NAME=FILE#CONTENT` each."""
-    names = Scripts(ctx.git, base).asked(task).judges.programs
+    names = Scripts(ctx.git, base).asked(task).inputs.programs
     found = {name: _identity(ctx, task, name) for name in names}
     # Of what is not there, only a runner that comes later is worth a word.
-    return tuple(f"{name}={file}" for name, file in found.items() if file or name in judges.RUNNERS)
+    return tuple(f"{name}={file}" for name, file in found.items() if file or name in input_files.RUNNERS)
 
 
 def changed_programs(ctx: Context, task: Task) -> Iterator[str]:
@@ -118,9 +118,9 @@ def require_none_taken(ctx: Context, questions: Questions, task: Task, tree: str
         return
     asked = Scripts(git, base).asked(task)
     words = f"{task.title}\n{task.description or ''}"
-    paths = [judge_changes.joined(asked.cwd, name) for name in asked.judges.named]
+    paths = [input_changes.joined(asked.cwd, name) for name in asked.inputs.named]
     missing = [
-        path for path in paths if not (has(git, tree, path) or judge_changes.is_named_for_change(path, words))
+        path for path in paths if not (has(git, tree, path) or input_changes.is_named_for_change(path, words))
     ]
     before = [path for path in missing if not has(git, base, path)]
     during = [path for path in missing if path not in before]
@@ -176,31 +176,29 @@ def _of_task(git: Git, questions: Questions, base: str, commit: str) -> str:
 
 
 class Touched(NamedTuple):
-    """What an attempt has changed of its judge: `forbidden` where the task protects it, `others` else."""
+    """The check inputs that an attempt has changed: `forbidden` ones that the task protects, and `others`."""
 
     forbidden: tuple[str, ...] = ()
     others: tuple[str, ...] = ()
 
 
-def is_judged_by_files(task: Task) -> bool:
-    """Return whether anything but the command itself can be told to judge `task`."""
-    return _judges(task).are_files
+def depends_on_files(task: Task) -> bool:
+    """Return whether the check of `task` is known to depend on files."""
+    return _inputs(task).are_files
 
 
 def tree(ctx: Context, task: Task) -> str | None:
-    """Return the tree of the files that judge `task` now; None if none can be told."""
-    judging = _judges(task)
-    if not judging.are_files:
+    """Return the tree of the check inputs of `task` as they are now; None if none are known."""
+    inputs = _inputs(task)
+    if not inputs.are_files:
         return None
     cwd = task.validation.cwd or ""
-    named = [_joined(cwd, name) for name in judging.named]
+    named = [_joined(cwd, name) for name in inputs.named]
     files = [name for name in named if (ctx.git.top / name).is_file()]
     folders = [name for name in named if (ctx.git.top / name).is_dir()]
-    config = [*(_joined(cwd, glob) for glob in judging.config), *judging.config]
+    config = [*(_joined(cwd, glob) for glob in inputs.config), *inputs.config]
     # A runner that is told which files to run runs no others.
-    tests = [
-        _joined(folder, glob) for folder in folders or ([] if files else [cwd]) for glob in judging.tests
-    ]
+    tests = [_joined(folder, glob) for folder in folders or ([] if files else [cwd]) for glob in inputs.tests]
     excluded = tuple(glob[1:] for glob in task.validation.protect if glob.startswith("!"))
     entries: dict[str, trees.Entry] = {}
     for kind, globs in ((CONFIG, config), (NAMED, files), (TESTS, tests)):
@@ -210,7 +208,7 @@ def tree(ctx: Context, task: Task) -> str | None:
 
 
 def touched(ctx: Context, task: Task) -> Touched:
-    """Return what the attempt at `task` has changed of the files that judge it."""
+    """Return which check inputs the attempt at `task` has changed."""
     then = task.gate.judges if task.gate else None
     current = tree(ctx, task) if then else None
     if then is None or current is None or then == current:
@@ -234,22 +232,22 @@ def touched(ctx: Context, task: Task) -> Touched:
     return Touched(tuple(forbidden), tuple(path for path in others if path not in forbidden))
 
 
-def is_same_part(git: Git, path: str, change: judge_changes.Change) -> bool:
-    """Return whether what judges of the file at `path` is the same after `change`."""
+def is_same_part(git: Git, path: str, change: input_changes.Change) -> bool:
+    """Return whether the part of the file at `path` that a check depends on is the same after `change`."""
     old, new = change
-    if old is None or new is None or not judges.is_partial(path):
+    if old is None or new is None or not input_files.is_partial(path):
         return False
     before, after = (git.run("cat-file", "blob", entry[1]).stdout for entry in (old, new))
-    return judges.part(path, before) == judges.part(path, after)
+    return input_files.part(path, before) == input_files.part(path, after)
 
 
 def _forbids(task: Task) -> bool:
     """Return whether the task names files that no attempt may change: then nor may what its check names."""
-    return any(glob not in judges.WORDS and not glob.startswith("!") for glob in task.validation.protect)
+    return any(glob not in input_files.WORDS and not glob.startswith("!") for glob in task.validation.protect)
 
 
-def _judges(task: Task) -> judges.Judges:
-    return judges.of("\n".join(text or "" for text, _ in check_of(task).commands()))
+def _inputs(task: Task) -> input_files.InputFiles:
+    return input_files.of("\n".join(text or "" for text, _ in check_of(task).commands()))
 
 
 def _joined(folder: str, name: str) -> str:
@@ -257,12 +255,12 @@ def _joined(folder: str, name: str) -> str:
 
 
 def _parts(ctx: Context, paths: list[str]) -> dict[str, trees.Entry]:
-    """Return the entries of `paths`, each with only what of it judges."""
-    whole = [path for path in paths if not judges.is_partial(path)]
+    """Return the entries of `paths`, each with only the part that a check depends on."""
+    whole = [path for path in paths if not input_files.is_partial(path)]
     entries = raw_files.hashed(ctx.git, whole, store=True)
     for path in paths:
         content = None if path in entries else _read(ctx.git.top / path)
-        part = None if content is None else judges.part(path, content)
+        part = None if content is None else input_files.part(path, content)
         if part is not None:
             entries[path] = ("100644", raw_files.stored(ctx.git, part))
     return entries

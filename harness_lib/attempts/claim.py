@@ -154,7 +154,7 @@ def _nothing(tx: Tx, ctx: Context, session: Session) -> Taken:
 def _cheap_gate(task: Task, surveyed: Baseline) -> Gate | None:
     """Return the gate of a task chosen under the lock, if it needs no git: no git runs under the lock."""
     asks = task.validation
-    if asks.protect or task.depends_on or asks.red_first or check_inputs.is_judged_by_files(task):
+    if asks.protect or task.depends_on or asks.red_first or check_inputs.depends_on_files(task):
         return None
     return baseline.plain_gate(task, surveyed)
 

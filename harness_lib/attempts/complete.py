@@ -1,4 +1,4 @@
-"""Commit, merge, hold or requeue work whose check has passed, as its second judgement and content say."""
+"""Commit, merge, hold or requeue work whose check has passed, as its second check and content say."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from harness_lib.attempts import (
     merge_queue,
     outcome,
     requeue,
-    second_judgement,
+    second_check,
 )
 from harness_lib.attempts.evaluate import Evaluation
 from harness_lib.core import quoting
 from harness_lib.core.context import Context
-from harness_lib.rules import judges, transitions
+from harness_lib.rules import input_files, transitions
 from harness_lib.task import SentBack, Session, Task
 
 
@@ -41,16 +41,16 @@ def complete(
     oid = commit.commit_object(ctx, evaluation.head, task, evaluation.tree)
     # Without what was untracked before the attempt: that is not its work.
     tree = ctx.git.tree_of(oid)
-    judged = second_judgement.judge(ctx, task, tree, partial(committed.beside, ctx), known)
-    if judged.objections and is_guarded(task):
-        return _object(ctx, session, task, oid, judged)
-    if judged.vacuous and is_guarded(task) and not task.accepted and "vacuous" not in task.sent_back:
-        return _send_back(ctx, session, task, second_judgement.vacuous(judged), "vacuous")
+    verdict = second_check.run(ctx, task, tree, partial(committed.beside, ctx), known)
+    if verdict.objections and is_guarded(task):
+        return _object(ctx, session, task, oid, verdict)
+    if verdict.vacuous and is_guarded(task) and not task.accepted and "vacuous" not in task.sent_back:
+        return _send_back(ctx, session, task, second_check.vacuous(verdict), "vacuous")
     brought = contents.of(ctx, task, evaluation.head, oid)
     if brought.secrets:
         why = for_person.secrets(task, brought.secrets)
         return for_person.hold(ctx, session, task, oid, why, brought.secrets)
-    sentences = look_at(task, evaluation, judged, brought)
+    sentences = look_at(task, evaluation, verdict, brought)
     if task.gate is not None and task.gate.target is not None:
         ended = merge_queue.merge(ctx, session, task, oid, sentences)
     else:
@@ -59,23 +59,25 @@ def complete(
 
 
 def is_guarded(task: Task) -> bool:
-    """Return whether work that passes only by changing what judges it is not completed, but sent back."""
-    return for_person.is_merged(task) or judges.AUTO in task.validation.protect
+    """Return whether work that passes only by changing its check inputs is sent back, not completed."""
+    return for_person.is_merged(task) or input_files.AUTO in task.validation.protect
 
 
 def _object(
-    ctx: Context, session: Session, task: Task, oid: str, judged: second_judgement.Judged
+    ctx: Context, session: Session, task: Task, oid: str, verdict: second_check.Verdict
 ) -> outcome.Ended:
     """Send the work back to its agent the first time, and ask a person the second time."""
     if "judges" in task.sent_back:
-        return for_person.hold(ctx, session, task, oid, for_person.judges(task, judged.files), judged.files)
-    return _send_back(ctx, session, task, second_judgement.explanation(judged, task), "judges")
+        return for_person.hold(
+            ctx, session, task, oid, for_person.inputs_changed(task, verdict.files), verdict.files
+        )
+    return _send_back(ctx, session, task, second_check.explanation(verdict, task), "judges")
 
 
 def _send_back(ctx: Context, session: Session, task: Task, reason: str, cause: SentBack) -> outcome.Ended:
     """Send work that has passed its check back to its agent, at no cost to the task."""
     if for_person.is_merged(task):
-        return requeue.because_of_judgement(ctx, session, task, reason, cause)
+        return requeue.because_of_second_check(ctx, session, task, reason, cause)
     with ctx.store.transaction() as tx:
         current = transitions.send_back(outcome.require_claim(tx, task), cause)
         tx.replace(current)
@@ -84,7 +86,7 @@ def _send_back(ctx: Context, session: Session, task: Task, reason: str, cause: S
 
 
 def look_at(
-    task: Task, evaluation: Evaluation, judged: second_judgement.Judged, brought: contents.Contents
+    task: Task, evaluation: Evaluation, verdict: second_check.Verdict, brought: contents.Contents
 ) -> list[str]:
     """Return what a person should look at in work that has passed its check, a sentence each.
 
@@ -92,12 +94,12 @@ def look_at(
     `outcome.completed` puts the command behind it that shows the work, such as `(git show 5d71f5b00000)`, and
     stores it with the task (`look_at`); `finish`, the end of a run, `status` and `show` print it.
     """
-    sentences = [*judged.look_at, *evaluation.said]
-    if judged.objections:
-        names = quoting.named(judged.files, quoting.TOUCHED, quoting.PATH_LENGTH)
-        sentences.append(f"passes only with what judges it as this attempt left it: {names}")
-    if judged.vacuous:
-        names = quoting.named(judged.vacuous, quoting.TOUCHED, quoting.PATH_LENGTH)
+    sentences = [*verdict.look_at, *evaluation.said]
+    if verdict.objections:
+        names = quoting.named(verdict.files, quoting.TOUCHED, quoting.PATH_LENGTH)
+        sentences.append(f"passes only with its own changes to files that its check depends on: {names}")
+    if verdict.vacuous:
+        names = quoting.named(verdict.vacuous, quoting.TOUCHED, quoting.PATH_LENGTH)
         sentences.append(f"adds tests that pass without its work: {names}")
     if evaluation.settings:
         names = ", ".join(evaluation.settings)
@@ -109,10 +111,10 @@ def finish(ctx: Context, session: Session, task: Task) -> outcome.Ended:
     """Put the kept work on top of what was merged meanwhile, run the check there, and merge it.
 
     What stands against it hands the work back to an agent, at no cost.
-    Raises what `evaluate.judge` and `complete.complete` raise.
+    Raises what `evaluate.evaluate` and `complete.complete` raise.
     """
     requeue.apply(ctx, task)
-    evaluation = evaluate.judge(ctx, ctx.store.ask(), task)
+    evaluation = evaluate.evaluate(ctx, ctx.store.ask(), task)
     if not evaluation.checked.passed:
         return requeue.because_of_check(ctx, session, task, evaluation.head, evaluation.checked)
     return complete(ctx, session, task, evaluation)

@@ -35,7 +35,7 @@ from harness_lib.text import some
 # What of the gate stands in the list, where no rollback puts it right.
 IN_THE_LIST = frozenset(("gate", "validation.command", "validation.cwd"))
 
-# Files of the judge that are remembered of an attempt.
+# How many changed check inputs are remembered of an attempt.
 REMEMBERED = 50
 NAMED = 10
 
@@ -45,7 +45,7 @@ class Evaluation(NamedTuple):
 
     `halt`: why nobody may try again before a person has looked.
     `against`: what stands against merging it, whatever the check says.
-    `touched`: the files of its judge that the attempt has changed, though it may.
+    `touched`: the check inputs that the attempt has changed, though it may.
     `settings`: those of git that convert files and that it has changed, to no effect on this content.
     `said`: what else a person should look at, part of a sentence each.
     """
@@ -65,7 +65,7 @@ class Evaluation(NamedTuple):
         return outcome.Verdict(category, self.checked.failure(), halt=self.halt)
 
 
-def judge(ctx: Context, questions: Questions, task: Task, *, suffix: str = "") -> Evaluation:
+def evaluate(ctx: Context, questions: Questions, task: Task, *, suffix: str = "") -> Evaluation:
     """Run the check of `task`, unless the attempt has changed its own gate: then it failed.
 
     `suffix` ends the name of the check's log.
@@ -105,7 +105,7 @@ def judge(ctx: Context, questions: Questions, task: Task, *, suffix: str = "") -
     if checked.passed and task.validation.hidden is not None:
         suffix = f"-{task.attempts + 1}{suffix}"
         oid = commit.commit_object(ctx, head or "", task, tree)
-        held = held_out_check.judge(ctx, task, oid, partial(committed.beside, ctx), suffix=suffix)
+        held = held_out_check.run(ctx, task, oid, partial(committed.beside, ctx), suffix=suffix)
         checked = checked if held.passed else held
     return Evaluation(
         checked,
@@ -128,7 +128,7 @@ def _nothing_to_commit_on(ctx: Context, task: Task) -> RefusedError:
 
 
 def _note(ctx: Context, task: Task, files: tuple[str, ...]) -> None:
-    """Record which files of its judge the attempt has changed: whoever trusts its check should know.
+    """Record which check inputs the attempt has changed: whoever trusts its check should know.
 
     What was noted of an earlier check of this attempt, which was cut off, counts no longer.
     """

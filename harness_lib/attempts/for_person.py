@@ -43,11 +43,12 @@ def secrets(task: Task, files: Sequence[str]) -> Halt:
     )
 
 
-def judges(task: Task, files: Sequence[str]) -> Halt:
-    """Return the halt of `task`, whose work passes only with `files`, which judge it, as it has left them."""
+def inputs_changed(task: Task, files: Sequence[str]) -> Halt:
+    """Return the halt of `task`, whose work passes only with its own changes to `files`, its check inputs."""
     return Halt(
         "JUDGES",
-        f"JUDGES: the check passed, but the work changes what judges it or another task: {_named(files)}. "
+        "JUDGES: the check passed, but the work changes files that its check, or another task's, depends on: "
+        f"{_named(files)}. "
         f"Nothing was committed. If that change is right, a person types: {accept_command(task, files)}; "
         f"to send the work back to an agent: {return_command(task)}",
     )

@@ -32,7 +32,7 @@ NAMED = 10
 Checkout = Callable[[str], AbstractContextManager[Context]]
 
 
-def judge(
+def run(
     ctx: Context, task: Task, commit: str, checkout: Checkout, *, suffix: str, holder: Task | None = None
 ) -> Checked:
     """Return what the held-out check of `task`, which has one, says of `commit`.
@@ -54,7 +54,7 @@ def run_in(
     on_tick: Callable[[], bool] | None = None,
     tick: float = 60.0,
 ) -> Checked:
-    """Run the held-out check of `task`, which has one, in the clean checkout `clean`; raise as `judge` does.
+    """Run the held-out check of `task`, which has one, in the clean checkout `clean`; raise as `run` does.
 
     `suffix` ends the name of its log.
     """

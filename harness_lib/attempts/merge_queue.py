@@ -230,7 +230,7 @@ def _failed(ctx: Context, batch: pending_merges.Batch) -> Checked | None:
         if member.task.validation.hidden is not None:
             suffix = f"-{member.task.attempts + 1}-merged"
             beside = partial(committed.beside, ctx)
-            checked = held_out_check.judge(ctx, member.task, batch.tip, beside, suffix=suffix, holder=first)
+            checked = held_out_check.run(ctx, member.task, batch.tip, beside, suffix=suffix, holder=first)
             if not checked.passed:
                 return checked
     return None

@@ -112,7 +112,7 @@ def run(
             return
         key = rechecks.whole_key(task)
         if key not in known:
-            found = _judge(clean, commit, task, in_place, during)
+            found = _check(clean, commit, task, in_place, during)
             if found is None:
                 return
             known[key] = found
@@ -128,7 +128,7 @@ def put_back(git: Git, began: str) -> None:
         git.run("read-tree", "HEAD")
 
 
-def _judge(
+def _check(
     clean: Context, commit: str, task: Task, in_place: Sequence[Git], during: GoesOn
 ) -> Recheck | None:
     """Return what the check of `task` says; None if `during` has ended it."""

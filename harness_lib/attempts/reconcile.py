@@ -293,7 +293,7 @@ def _validate(
     left = interrupted.standing(ctx)
     with halts.halting_on_error(ctx, session, task.id):
         questions = ctx.store.ask()
-        evaluation = evaluate.judge(ctx, questions, ownership.require_task(questions, task.id))
+        evaluation = evaluate.evaluate(ctx, questions, ownership.require_task(questions, task.id))
     if evaluation.checked.passed:
         then = "hand back" if evaluation.against else "mark completed"
         line = interrupted.log(

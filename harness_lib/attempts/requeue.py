@@ -75,7 +75,7 @@ def because_of_content(
     return _hand_back(ctx, session, task, " ".join(sentences), base, "TASK_EXEC")
 
 
-def because_of_judgement(
+def because_of_second_check(
     ctx: Context, session: Session, task: Task, reason: str, cause: SentBack
 ) -> outcome.Ended:
     """Hand back work whose passed check is not enough; `reason` says why, and what to do."""

@@ -12,7 +12,7 @@ from harness_lib.checks import check_of
 from harness_lib.core import ownership, quoting
 from harness_lib.core.context import Context
 from harness_lib.core.quoting import FAILURE_LENGTH, REASON_LENGTH, TITLE_LENGTH, one_line
-from harness_lib.rules import judges
+from harness_lib.rules import input_files
 from harness_lib.state.api import Questions
 from harness_lib.system.git import snapshot
 from harness_lib.system.git.repository import Git
@@ -52,10 +52,10 @@ def render(
 
 
 def _protected(task: Task) -> list[str]:
-    globs = [glob for glob in task.validation.protect if glob not in judges.WORDS]
+    globs = [glob for glob in task.validation.protect if glob not in input_files.WORDS]
     if globs:
         return [f"do not change: {', '.join(globs)}, nor how the check is run"]
-    if judges.AUTO in task.validation.protect:
+    if input_files.AUTO in task.validation.protect:
         return [
             "it must also pass with tests, scripts and settings as they were before; new tests are welcome"
         ]

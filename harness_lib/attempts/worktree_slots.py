@@ -113,7 +113,7 @@ def at(ctx: Context, path: Path) -> Git | None:
 def take_in(ctx: Context, git: Git, task: Task | None = None) -> None:
     """Take in what an agent has committed, and keep what it has beside its HEAD: branches, tags, stashes.
 
-    Commits in which git finds fault stay where they are; the files are judged as they stand.
+    Commits in which git finds fault stay where they are; the files are checked as they stand.
     """
     name = f"{check.safe_name(task.id)}/{task.attempts + 1}" if task else _left_over(git)
     with locks.hold(git):

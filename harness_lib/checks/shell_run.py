@@ -46,7 +46,7 @@ def run(check: Command, worktree: Worktree) -> Checked:
         tick=worktree.tick,
         clock=worktree.clock,
     )
-    checked = _judge(finished, check, worktree.log)
+    checked = _read(finished, check, worktree.log)
     if checked.verdict == "TEST_FAIL":
         why = cannot_run.reason(finished.returncode, finished.tail, cwd, env, worktree.top)
         checked = checked._replace(verdict="ENV_SETUP", message=why) if why else checked
@@ -78,7 +78,7 @@ def directory(check: Command, top: Path) -> Path:
     return path
 
 
-def _judge(finished: runner.Finished, check: Command, log: Path) -> Checked:
+def _read(finished: runner.Finished, check: Command, log: Path) -> Checked:
     if finished.ok:
         return Checked("pass", f"The check passed in {finished.seconds:.1f} s.", finished.tail, log)
     verdict, message = _blame(finished, check)

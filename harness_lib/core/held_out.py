@@ -20,7 +20,7 @@ from harness_lib.core import rights
 from harness_lib.core.context import Context
 from harness_lib.core.import_parse import Drafts
 from harness_lib.errors import ConfigError, UsageError
-from harness_lib.rules import judges
+from harness_lib.rules import input_files
 from harness_lib.system.files import atomic, nofollow
 from harness_lib.system.place import data_home
 from harness_lib.task import HeldOut, Task
@@ -139,7 +139,7 @@ def _of_task(check: str | None, paths: Sequence[str]) -> str:
     example = f"Say what runs, too: --hidden FILE:{paths[0]} --hidden 'COMMAND {paths[0]}'"
     if not check or not check.strip():
         raise UsageError("The task has no check that could run with this file.", example)
-    named = [PurePosixPath(name) for name in judges.of(check).named if "/" in name or "." in name]
+    named = [PurePosixPath(name) for name in input_files.of(check).named if "/" in name or "." in name]
     for path in map(PurePosixPath, paths):
         if named and not any(name == path or name in path.parents for name in named):
             raise UsageError(f"The task's own check, {check!r}, does not name {path}.", example)

@@ -11,7 +11,7 @@ from harness_lib.checks import check_of
 from harness_lib.core import ownership, quoting
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError
-from harness_lib.rules import judges, vacuous
+from harness_lib.rules import input_files, vacuous
 from harness_lib.state.api import Questions
 from harness_lib.system.files import nofollow
 from harness_lib.system.git.repository import Git
@@ -44,7 +44,7 @@ def _about(ctx: Context, work_tree: _WorkTree, task: Task) -> Iterator[str]:
         yield f"{task.id}: its check needs {_quoted(missing)}, which is not on the PATH"
     yield from cannot_fail(work_tree.top, task)
     for glob in task.validation.protect:
-        if glob not in judges.WORDS and not work_tree.matches(glob, cwd):
+        if glob not in input_files.WORDS and not work_tree.matches(glob, cwd):
             yield f"{task.id}: validation.protect {_quoted(glob)} matches no file"
 
 

@@ -16,7 +16,7 @@ from harness_lib.task import Session, Task
 
 # In the environment of an agent that `harness run` has started: the task it works on.
 SUPERVISED = "HARNESS_SUPERVISED"
-# In that of a check: the task it judges. It tells a command that it is run by a check.
+# In that of a check: the task that it is for. It tells a command that it is run by a check.
 CHECKED = "HARNESS_CHECKED_TASK"
 
 
@@ -35,7 +35,7 @@ def finish_command(ctx: Context, task: Task, session: Session | None = None) -> 
     """
     if ctx.env.get(SUPERVISED):
         return None
-    if not check_of(task).is_given and not is_judged(ctx, task):
+    if not check_of(task).is_given and not decides_on_caller(ctx, task):
         return typed.give_check(task.id)
     session = session or sessions.mine(ctx.store.ask(), ctx)
     if session is None:
@@ -56,8 +56,8 @@ def next_command(ctx: Context, questions: Questions) -> str | None:
     return sessions.unless_held(questions, ctx, sessions.START)
 
 
-def is_judged(ctx: Context, task: Task) -> bool:
-    """Return whether the caller is an agent whose own work the check of `task` judges: it may not set it.
+def decides_on_caller(ctx: Context, task: Task) -> bool:
+    """Return whether the caller is an agent whose own work the check of `task` decides on.
 
     Its worker may be an agent that we do not know, unless a person types.
     """
@@ -72,7 +72,7 @@ def is_judged(ctx: Context, task: Task) -> bool:
 def give_check(ctx: Context, task: Task) -> str:
     """Return how `task` gets another check: the command, or whom an agent that may not type it asks."""
     command = typed.give_check(task.id)
-    return f"ask the user to type, in a terminal: {command}" if is_judged(ctx, task) else command
+    return f"ask the user to type, in a terminal: {command}" if decides_on_caller(ctx, task) else command
 
 
 def refuse_supervised(ctx: Context, verb: str) -> None:

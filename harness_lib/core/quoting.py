@@ -51,8 +51,8 @@ def quoted(text: str, rest: str, limit: int = QUOTED_LENGTH) -> list[str]:
 
 
 def touched(files: Sequence[str]) -> str:
-    """Return what is said of an attempt, or of its task, that has changed files of its judge."""
-    return f"changed what judges it: {named(files, TOUCHED, PATH_LENGTH)}"
+    """Return what is said of an attempt, or of its task, that has changed check inputs."""
+    return f"changed a file that its check depends on: {named(files, TOUCHED, PATH_LENGTH)}"
 
 
 def look_at(task: Task, limit: int = LOOK_LENGTH) -> list[str]:

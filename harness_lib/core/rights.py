@@ -1,4 +1,4 @@
-"""Refuse an agent's change of the check that judges it, and of what only a person may lift.
+"""Refuse an agent's change of the check of its own work, and of what only a person may lift.
 
 Who may set its own exam has passed it already.
 Agents are known by their signs, and one without signs by the session that its process has opened. One that
@@ -65,7 +65,7 @@ def _require_none(agent: str | None, subject: str, command: str) -> None:
         )
 
 
-def require_unjudged(ctx: Context, task: Task, command: str) -> None:
+def require_check_of_another(ctx: Context, task: Task, command: str) -> None:
     """Raise RefusedError inside an agent that has claimed `task`, or that a person must act for first.
 
     `command` is what a person would type instead.

@@ -150,7 +150,7 @@ def _is_untouched(before: HostFile, after: HostFile) -> bool:
     try:
         return not before.ours() and before.installed() == after.data
     except (ConfigError, RefusedError):
-        # The copy beside it is not ours to judge; the file itself is edited then.
+        # We do not know what the copy beside it is for; the file itself is edited then.
         return False
 
 

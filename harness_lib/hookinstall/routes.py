@@ -186,7 +186,7 @@ def holders(ctx: Context) -> list[str]:
 
 
 def _loaded(data: bytes | None) -> Mapping[str, object]:
-    """Return a settings file as far as we can read it; to judge it is its host's business."""
+    """Return a settings file as far as we can read it; its host decides whether it is valid."""
     try:
         return json_entries.parsed((data or b"{}").decode("utf-8-sig"))
     except (ConfigError, UnicodeDecodeError):

@@ -59,7 +59,7 @@ class Gate(NamedTuple):
     cwd: Annotated[str | None, About(PATH, "Where the check runs.")] = None
     protected: Annotated[str | None, About(REVISION, "Git tree of the protected files.")] = None
     judges: Annotated[
-        str | None, About(REVISION, "Git tree of the files that judge the attempt beside the command.")
+        str | None, About(REVISION, "Git tree of the files that the check depends on, beside the command.")
     ] = None
     before: Annotated[str | None, About(REVISION, "The commit that holds what was untracked before.")] = None
     conversion: Annotated[
@@ -128,8 +128,8 @@ class Handback(NamedTuple):
         SentBack | None,
         About(
             choice(*SENT_BACK),
-            "Why work that had passed its check went back. `judges`: it changed what judges it. `vacuous`: "
-            "its new tests pass without it.",
+            "Why work that had passed its check went back. `judges`: it changed files that a check depends on. "
+            "`vacuous`: its new tests pass without it.",
         ),
     ] = None
     extra: Extra = NO_EXTRA

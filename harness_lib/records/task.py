@@ -111,8 +111,8 @@ class Validation(NamedTuple):
                 "--protect",
                 "GLOB",
                 "files that an attempt may not change, nor what the check names and how its runner is set "
-                "up; may be repeated. auto: work must also pass with what judges it as it was (always so in "
-                "run), none: it need not; !GLOB: these files go free",
+                "up; may be repeated. auto: work must also pass with the files that its check depends on as they "
+                "were (always so in run), none: it need not; !GLOB: these files go free",
                 "instead of what was protected; may be repeated",
                 words=("protect",),
             ),
@@ -339,7 +339,7 @@ class Task(NamedTuple):
     notes: Annotated[tuple[str, ...], About(listed(NOTE), "What its worker wants later ones to know.")] = ()
     touched: Annotated[
         tuple[str, ...],
-        About(listed(SHORT_PATH), "The files of its judge that its last attempt has changed."),
+        About(listed(SHORT_PATH), "The files that its check depends on and its last attempt has changed."),
     ] = ()
     look_at: Annotated[
         tuple[str, ...],

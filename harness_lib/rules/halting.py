@@ -31,7 +31,7 @@ def of_category(category: Category) -> HaltKind:
 
 
 def is_for_a_person(task: Task) -> bool:
-    """Return whether only a person may lift the halt of `task`: never an agent that the check judges.
+    """Return whether only a person may lift the halt of `task`: never an agent.
 
     So is one that does not say its kind, as nobody knows what it is about.
     """

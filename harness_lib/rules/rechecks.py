@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Literal, NamedTuple, get_args
 
-from harness_lib.rules import judges
+from harness_lib.rules import input_files
 from harness_lib.task import Task
 
 SHORT = 12
@@ -152,8 +152,8 @@ def _may_differ(task: Task, owners: Mapping[str | None, str], history: History) 
     place = history.places.get(found.commit if found else task.completed_commit or "")
     if place is None or (found is not None and not found.passed):
         return True
-    own, judged = _own_files(task, owners, history), _judged(task, history)
-    return any(path in own or judged(path) for path in history.changed_since(place))
+    own, is_input = _own_files(task, owners, history), _is_input(task, history)
+    return any(path in own or is_input(path) for path in history.changed_since(place))
 
 
 def _own_files(task: Task, owners: Mapping[str | None, str], history: History) -> set[str]:
@@ -167,7 +167,7 @@ def _own_files(task: Task, owners: Mapping[str | None, str], history: History) -
     return files
 
 
-def _judged(task: Task, history: History) -> Callable[[str], bool]:
+def _is_input(task: Task, history: History) -> Callable[[str], bool]:
     """Return what says of a file whether the check of `task` goes by it, as far as its command tells."""
     command = task.validation.command or ""
     words = (
@@ -175,11 +175,11 @@ def _judged(task: Task, history: History) -> Callable[[str], bool]:
         for word in _WORDS.findall(command)
     )
     named = history.known.intersection(word.partition("::")[0] for word in words)
-    settings = [glob.removeprefix("**/") for glob in judges.of(command).config]
+    settings = [glob.removeprefix("**/") for glob in input_files.of(command).config]
 
-    def judged(path: str) -> bool:
+    def is_input(path: str) -> bool:
         if not named or not named.isdisjoint(_with_directories(path)):
             return True
         return any(fnmatchcase(f"/{path}", f"*/{glob}") for glob in settings)
 
-    return judged
+    return is_input

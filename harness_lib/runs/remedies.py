@@ -62,7 +62,7 @@ def _in_progress(ctx: Context, questions: Questions, task: Task) -> str | None:
 
 
 def _halted(ctx: Context, task: Task) -> str:
-    if not check_of(task).is_given and not ownership.is_judged(ctx, task):
+    if not check_of(task).is_given and not ownership.decides_on_caller(ctx, task):
         return typed.give_check(task.id)
     return typed.harness("show", task.id)
 

@@ -111,7 +111,7 @@ def _in_place(ctx: Context, task: Task) -> Reply:
     """Finish `task` where it stands, for the worker that has it."""
     questions = ctx.store.ask()
     session = answering.session_of(ctx, questions, task)
-    evaluation = evaluate.judge(ctx, questions, task)
+    evaluation = evaluate.evaluate(ctx, questions, task)
     if evaluation.checked.passed:
         return _ended(task, complete.complete(ctx, session, task, evaluation))
     with ctx.store.transaction() as tx:

@@ -135,7 +135,7 @@ def _require_right(ctx: Context, task: Task, changes: Changes) -> None:
 
 
 def _require_person_for_its_check(ctx: Context, task: Task, new: Task) -> None:
-    """Raise RefusedError inside an agent whose own work `task` would be judged by, or was.
+    """Raise RefusedError inside an agent whose own work the check of `task` decides on, or would.
 
     Of a task in progress the caller says so, with another way out.
     """
@@ -143,7 +143,7 @@ def _require_person_for_its_check(ctx: Context, task: Task, new: Task) -> None:
     if judging_changes and task.status == "in_progress" and task.max_attempts == new.max_attempts:
         return
     if judging_changes or halting.is_for_a_person(task):
-        rights.require_unjudged(ctx, task, typed.harness("edit", task.id, rest="…"))
+        rights.require_check_of_another(ctx, task, typed.harness("edit", task.id, rest="…"))
 
 
 def _changed(task: Task, changes: Changes) -> Task:
@@ -220,7 +220,7 @@ def _reply(old: Task, new: Task, warnings: tuple[str, ...], then: str | None) ->
     if old.halt:
         lines.append(f"it was halted ({quoting.one_line(old.halt, SHOWN)}) and can go on")
     if new.status == "in_progress" and old.validation != new.validation:
-        lines.append("its attempt under way is judged by the new check")
+        lines.append("the new check decides on its attempt in progress")
     if not check_of(new).is_given:
         warnings = (*warnings, add_tasks.no_check(new.id))
     return Reply("edit", "\n".join(lines), task=new, next=then, warnings=warnings)

@@ -65,7 +65,7 @@ def run(ctx: Context, task_id: str | None = None, *, already_done: bool = False)
     with halts.halting_on_error(ctx, held.session, held.task.id):
         if held.task.intent is not None:
             return _reply(ctx, held, intents.resume(ctx, held.session, held.task), None)
-        evaluation = evaluate.judge(ctx, questions, held.task)
+        evaluation = evaluate.evaluate(ctx, questions, held.task)
         if already_done and not evaluation.checked.passed:
             return _not_done_already(ctx, held, evaluation.checked)
         if already_done:
@@ -127,7 +127,7 @@ def _reply(ctx: Context, held: HeldTask, ended: outcome.Ended, checked: Checked 
         task=task,
         stop=ended.stop,
         next=then.next,
-        warnings=(*_judge_changed(task), *ended.said, *baseline.left(ctx, task.id)),
+        warnings=(*_inputs_changed(task), *ended.said, *baseline.left(ctx, task.id)),
         extra=extra,
     )
 
@@ -145,7 +145,7 @@ def _sent_back(held: HeldTask, ended: outcome.Ended) -> Reply:
     )
 
 
-def _judge_changed(task: Task) -> list[str]:
+def _inputs_changed(task: Task) -> list[str]:
     if task.status == "completed" or not task.touched:
         return []
     return [f"{task.id}: the attempt {quoting.touched(task.touched)}"]

@@ -40,7 +40,7 @@ def run(ctx: Context, task_id: str) -> Reply:
     with rights.change(ctx) as tx:
         task = ownership.require_task(tx, task_id)
         _require_idle(task)
-        rights.require_unjudged(ctx, task, typed.harness("remove", task.id))
+        rights.require_check_of_another(ctx, task, typed.harness("remove", task.id))
         _require_unneeded(tx, task)
         tx.remove(task.id)
         title = json.dumps(quoting.title(task), ensure_ascii=False)

@@ -47,7 +47,7 @@ def run(ctx: Context, task_id: str) -> Reply:
                 "If nobody works on it any more: harness start",
             )
         if halting.is_for_a_person(old):
-            rights.require_unjudged(ctx, old, typed.give_check(old.id))
+            rights.require_check_of_another(ctx, old, typed.give_check(old.id))
         new = transitions.reset(old)
         revived = _revive(tx, new)
         then = ownership.next_command(ctx, tx)

@@ -226,7 +226,11 @@ def _logs(ctx: Context, task: Task) -> list[Path]:
 
 
 def _next(ctx: Context, questions: Questions, task: Task, *, eligible: bool) -> str | None:
-    if task.status == "in_progress" and not check_of(task).is_given and not ownership.is_judged(ctx, task):
+    if (
+        task.status == "in_progress"
+        and not check_of(task).is_given
+        and not ownership.decides_on_caller(ctx, task)
+    ):
         return typed.give_check(task.id)
     if rechecked.red(ctx, [task]):
         return typed.harness("retry", task.id)

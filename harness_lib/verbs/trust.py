@@ -44,7 +44,7 @@ class Command(NamedTuple):
     tasks: tuple[str, ...]
 
     def line(self) -> str:
-        """Return the command on one line, for a person to judge."""
+        """Return the command on one line, for a person to read."""
         whose = f" of {some(self.tasks, 1)}" if self.tasks else ""
         cut = f" (cut; {len(self.text)} characters in all)" if len(self.text) > LENGTH else ""
         return f"{self.purpose}{whose}: {quoting.one_line(self.text, LENGTH)}{cut}"

@@ -241,7 +241,7 @@ def _next(ctx: Context, results: list[Result], bad: list[Result]) -> str:
     if (
         unchecked
         and all(each.verdict == NO_CHECK for each in bad)
-        and not ownership.is_judged(ctx, unchecked)
+        and not ownership.decides_on_caller(ctx, unchecked)
     ):
         return typed.give_check(unchecked.id)
     if bad:

@@ -131,7 +131,9 @@ def test_what_to_look_at_in_completed_work_is_said_at_the_end_and_shown(workshop
     reply = json.loads(workshop.run("--json").stdout.splitlines()[-1])
 
     commit = workshop.task(changed)["completed_commit"]
-    sentence = f"{changed} changed what judges it: check.sh (1 line) (git show {commit[:12]})"
+    sentence = (
+        f"{changed} changed a file that its check depends on: check.sh (1 line) (git show {commit[:12]})"
+    )
     said = reply["message"].splitlines()
     looks = [line for line in said if line.startswith("look at: ")]
     assert looks[0] == f"look at: {sentence}"

@@ -57,10 +57,15 @@ def test_an_event_is_a_safe_line_or_none(event: Event, sentence: str | None) -> 
 
 @pytest.mark.parametrize(("status", "label"), [("completed", "look at"), ("failed", "warning")])
 def test_what_is_said_of_an_attempt_that_has_ended_is_shown(status: str, label: str) -> None:
-    said = event("ended", task="t1", status=status, warnings=["t1 changed what judges it: a.py", "x\ny"])
+    said = event(
+        "ended",
+        task="t1",
+        status=status,
+        warnings=["t1 changed a file that its check depends on: a.py", "x\ny"],
+    )
     assert list(run_screen.sentences(said)) == [
         f"[1] t1 {status}",
-        f"[1] {label}: t1 changed what judges it: a.py",
+        f"[1] {label}: t1 changed a file that its check depends on: a.py",
         f"[1] {label}: x y",
     ]
 

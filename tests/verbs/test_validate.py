@@ -172,7 +172,7 @@ def test_it_works_in_slices_to_its_end(begun: Project, agent: Agent, monkeypatch
 def test_the_checkout_of_a_slice_outlives_another_one_beside_it(
     agent: Agent, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Its set-up may take as long as a slice; the second judgement uses a checkout of its own, too."""
+    """Its set-up may take as long as a slice; the second check uses a checkout of its own, too."""
     agent.ok("finish")
     monkeypatch.setattr(committed, "SLICE_SECONDS", 1.5)
     agent.clock = Stepping()

@@ -435,7 +435,7 @@ def _take_staged(git: Git, clone: Path) -> None:
     index = {"GIT_INDEX_FILE": str(clone / "index")}
     listing = git.run("ls-files", "--stage", "-z", env=index, check=False)
     if listing.returncode:
-        # Whatever was made of it, the files are judged.
+        # Whatever became of it, the files themselves are checked.
         return
     ours = set(decode(git.run("ls-files", "-z").stdout))
     records = [

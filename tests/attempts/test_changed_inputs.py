@@ -91,7 +91,8 @@ def test_what_shows_the_change_is_the_whole_of_the_attempts_commits(project: Pro
     (said,) = agent.ok("finish")["warnings"]
 
     span = f"{base[:12]}..{project.head[:12]}"
-    assert said == f"task-001 changed what judges it: tests/test_a.py (1 line) (git log --patch {span})"
+    changed = "task-001 changed a file that its check depends on: tests/test_a.py (1 line)"
+    assert said == f"{changed} (git log --patch {span})"
     assert project.task()["look_at"] == [said]
     assert f"look at: {said}" in agent("status").out
 
@@ -124,7 +125,7 @@ def test_a_test_that_the_attempt_writes_is_its_work_and_named_where_it_is_all_of
     begin(agent, PYTEST, "--protect", "docs/**")
     project.put("tests/test_a.py", "def test_a():\n    pass\n")
     (warning,) = agent.ok("finish")["warnings"]
-    assert "has written what judges it, and changed nothing else: tests/test_a.py" in warning
+    assert "changed only files that its check depends on: tests/test_a.py" in warning
 
 
 @pytest.mark.parametrize("where", ["pytest", "pytest tests"])

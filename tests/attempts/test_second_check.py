@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.attempts import second_judgement
+from harness_lib.attempts import second_check
 from tests.verbs.project import Agent, Project, begin
 
 PYTEST = f"{shlex.quote(sys.executable)} -m pytest -q -p no:cacheprovider"
@@ -141,7 +141,7 @@ def test_what_weakens_a_test_and_passes_all_the_same_is_named(project: Project, 
 
     (sentence,) = agent.ok("finish")["task"]["look_at"]
 
-    assert "changed what judges it: tests/more.sh (1 line)" in sentence
+    assert "changed a file that its check depends on: tests/more.sh (1 line)" in sentence
 
 
 def test_in_a_chat_it_is_a_warning_and_none_lifts_it(project: Project, agent: Agent) -> None:
@@ -150,7 +150,7 @@ def test_in_a_chat_it_is_a_warning_and_none_lifts_it(project: Project, agent: Ag
 
     reply = agent.ok("finish")
 
-    assert any("passes only with what judges it" in warning for warning in reply["warnings"])
+    assert any("passes only with its own changes to files" in warning for warning in reply["warnings"])
     begin(agent, "sh lib.sh", "--protect", "none")
     project.put("lib.sh", "true\n")
     assert not agent.ok("finish")["task"].get("look_at")
@@ -267,7 +267,7 @@ def test_of_many_completed_tasks_some_checks_are_repeated_and_the_others_told(
     runs = tmp_path / "runs"
     project.put("tests/named.sh", "true\n")
     project.commit()
-    for number in range(second_judgement.MOST + 2):
+    for number in range(second_check.MOST + 2):
         begin(agent, f"echo {number} >> {runs}; sh tests/{'named' if number == 1 else number}.sh")
         project.put(f"tests/{number}.sh", "true\n")
         agent.ok("finish")

@@ -1,4 +1,4 @@
-"""Find the files that judge an attempt beside the command: what it names, settings of its runner, tests.
+"""Find the inputs of a check beside its command: the files that it names, settings of its runner, tests.
 
 An attempt that changes one of them has set its own exam, which is sometimes the task and sometimes a cheat.
 """
@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 AUTO = "auto"
-# In the place of globs: nothing guards what judges the task.
+# In the place of globs: the check inputs of the task are not guarded.
 NONE = "none"
 WORDS = frozenset((AUTO, NONE))
 _OPERATORS = frozenset("();<>|&\n")
@@ -33,7 +33,7 @@ def _words(text: str) -> tuple[str, ...]:
     return tuple(text.split())
 
 
-# They look at what was made or translate it: a file that one of them is given is the work, not its judge.
+# They look at what was made or translate it: a file that one of them is given is the work, not a check input.
 _LOOKERS = frozenset(
     _words(
         "grep egrep fgrep rg ag test [ [[ cat head tail wc diff cmp ls stat file find sed awk jq tee touch "
@@ -117,7 +117,7 @@ RUNNERS: Mapping[str, Runner] = MappingProxyType(
 )
 
 
-class Judges(NamedTuple):
+class InputFiles(NamedTuple):
     """What a check goes by, relative to where it runs: names as they are written, and globs.
 
     A file of `config` counts from the moment it appears; those of `named` and `tests` as they were at first.
@@ -136,8 +136,8 @@ class Judges(NamedTuple):
 
 
 @lru_cache(maxsize=16_384)
-def of(command: str) -> Judges:
-    """Return the judges of a check, as far as can be told by reading its command."""
+def of(command: str) -> InputFiles:
+    """Return the inputs of a check, as far as its command shows them."""
     named: dict[str, None] = {}
     config: dict[str, None] = {}
     tests: dict[str, None] = {}
@@ -153,7 +153,7 @@ def of(command: str) -> Judges:
         for runner in (RUNNERS[name] for word in words if (name := _base(word)) in RUNNERS):
             config |= dict.fromkeys(runner.config)
             tests |= dict.fromkeys(runner.tests)
-    return Judges(tuple(named), tuple(config), tuple(tests), tuple(programs))
+    return InputFiles(tuple(named), tuple(config), tuple(tests), tuple(programs))
 
 
 def _is_program(word: str, words: list[str]) -> bool:
@@ -215,14 +215,14 @@ def _path(word: str) -> str | None:
     text = word.partition("=")[2] if word.startswith("-") else word
     text = text.partition("::")[0].removeprefix("./")
     if is_among_tests(text):
-        # Of tests/*.sh it is the directory that judges.
+        # Of tests/*.sh the directory is the input.
         text = re.sub(r"/[^/]*[*?\[].*", "", text)
     if not text or text.startswith(("-", "/", "..")) or set(text) & set("$`*?[]{}<>|&;\n\0"):
         return None
     return text.rstrip("/") or None
 
 
-def joined(several: Iterable[Judges]) -> Judges:
+def joined(several: Iterable[InputFiles]) -> InputFiles:
     """Return all of `several`, each name once."""
     named: dict[str, None] = {}
     config: dict[str, None] = {}
@@ -233,11 +233,11 @@ def joined(several: Iterable[Judges]) -> Judges:
         config |= dict.fromkeys(each.config)
         tests |= dict.fromkeys(each.tests)
         programs |= dict.fromkeys(each.programs)
-    return Judges(tuple(named), tuple(config), tuple(tests), tuple(programs))
+    return InputFiles(tuple(named), tuple(config), tuple(tests), tuple(programs))
 
 
-def of_script(path: str, text: str) -> Judges:
-    """Return the judges of a shell script, a Makefile or the scripts of a package.json, line by line."""
+def of_script(path: str, text: str) -> InputFiles:
+    """Return the check inputs of a shell script, a Makefile or the scripts of a package.json."""
     if _base(path) == "package.json":
         lines = _node_scripts(text)
     else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness_lib.rules import judges
+from harness_lib.rules import input_files
 
 
 @pytest.mark.parametrize(
@@ -41,11 +41,11 @@ from harness_lib.rules import judges
     ],
 )
 def test_what_a_check_names_judges_and_nothing_else_of_it_does(command: str, named: str) -> None:
-    assert judges.of(command).named == tuple(named.split())
+    assert input_files.of(command).named == tuple(named.split())
 
 
 def test_settings_and_quotes_of_the_shell_are_understood() -> None:
-    assert judges.of("cd x && A=1 b=2 bash 'a b.sh'").named == ("a b.sh",)
+    assert input_files.of("cd x && A=1 b=2 bash 'a b.sh'").named == ("a b.sh",)
 
 
 @pytest.mark.parametrize(
@@ -63,18 +63,18 @@ def test_settings_and_quotes_of_the_shell_are_understood() -> None:
     ],
 )
 def test_a_known_runner_brings_its_configuration(command: str, config: str) -> None:
-    assert config in judges.of(command).config
+    assert config in input_files.of(command).config
 
 
 def test_each_of_several_runners_brings_its_configuration_and_its_tests() -> None:
-    several = judges.of("pytest -q && npx jest")
+    several = input_files.of("pytest -q && npx jest")
 
     assert {"pytest.ini", "jest.config.*"} <= set(several.config)
     assert {"**/test_*.py", "**/*.test.*"} <= set(several.tests)
 
 
 def test_no_runner_has_none() -> None:
-    assert judges.of("test -f done") == judges.Judges(programs=("test",))
+    assert input_files.of("test -f done") == input_files.InputFiles(programs=("test",))
 
 
 PYPROJECT = """\
@@ -119,22 +119,24 @@ line-length = 80
     ],
 )
 def test_of_a_file_that_counts_which_a_runner_reads(name: str, old: str, new: str, *, changes: bool) -> None:
-    before, after = (judges.part(name, text.encode()) for text in (old, new))
+    before, after = (input_files.part(name, text.encode()) for text in (old, new))
     assert (before != after) is changes
 
 
 @pytest.mark.parametrize("name", ["package.json", "sub/pyproject.toml", "setup.cfg", "go.mod"])
 def test_a_file_of_which_only_a_part_counts_may_hold_nothing_that_does(name: str) -> None:
-    assert judges.is_partial(name)
-    assert judges.part(name, b"{}") is None or not name.endswith(".json")
-    assert judges.part(name, b"") is None or name.endswith(".json")
+    assert input_files.is_partial(name)
+    assert input_files.part(name, b"{}") is None or not name.endswith(".json")
+    assert input_files.part(name, b"") is None or name.endswith(".json")
 
 
 @pytest.mark.parametrize("name", ["Makefile", "tests/test_a.py", "package.json/Makefile"])
 def test_any_other_file_counts_whole(name: str) -> None:
-    assert not judges.is_partial(name)
-    assert judges.part(name, b"\0 any") == b"\0 any"
+    assert not input_files.is_partial(name)
+    assert input_files.part(name, b"\0 any") == b"\0 any"
 
 
 def test_a_file_in_another_encoding_is_read_all_the_same() -> None:
-    assert judges.part("setup.cfg", b"[tool:pytest]\naddopts = \xff\n") == (b"[tool:pytest]\naddopts = \xff")
+    assert input_files.part("setup.cfg", b"[tool:pytest]\naddopts = \xff\n") == (
+        b"[tool:pytest]\naddopts = \xff"
+    )

@@ -1,9 +1,11 @@
-"""Judge work that has passed its check once more, with the judges as they were at its base.
+"""Check work that has passed once more, with its check inputs as they were at its base.
 
-An attempt may change a test, a script or the settings of a runner; whether its work also passes as it was
-judged before, the check itself says, on a clean checkout with the attempt's content and the base's judges.
-So do the checks of completed tasks whose judges it has changed. Where only new tests judge, the check must
-fail with these on the base's content. Source: docs/design.md, "Two judgements".
+An attempt may change a test, a script or the settings of a runner. Whether its work also passes without
+these changes is found out by the check itself, on a clean checkout with the attempt's content and the
+base's check inputs; the checks of completed tasks whose inputs it has changed run there, too. Where only
+new tests check the work, the check must fail with these on the base's content.
+
+Source: docs/design.md, "The second check".
 """
 
 from __future__ import annotations
@@ -21,8 +23,8 @@ from harness_lib.checks.checked import Checked
 from harness_lib.core import quoting
 from harness_lib.core.context import Context
 from harness_lib.errors import ConfigError, EnvSetupError
-from harness_lib.rules import judge_changes, judges, rechecks
-from harness_lib.rules.judge_changes import Found, Fresh
+from harness_lib.rules import input_changes, input_files, rechecks
+from harness_lib.rules.input_changes import Found, Fresh
 from harness_lib.system.git import trees
 from harness_lib.system.git.calls import covers
 from harness_lib.system.git.repository import Git
@@ -32,14 +34,16 @@ from harness_lib.text import counted, some
 NAMED = 5
 # Of so many completed tasks the checks are repeated; a change of a runner's settings may concern thousands.
 MOST = 5
-NOT_REPEATED = "its check could not be repeated on a clean checkout, with its judges as they were"
+NOT_REPEATED = (
+    "its check could not be repeated on a clean checkout with the files that it depends on as they were"
+)
 
 Checkout = Callable[[str], AbstractContextManager[Context]]
 Key = rechecks.Key
 
 
 class Objection(NamedTuple):
-    """Why passing its check is not enough: `files` judge, `task` is whose check they belong to.
+    """Why passing its check is not enough: the check of `task` depends on `files`.
 
     `checked`: what that check said with these files as they were; None where the task is still to be done.
     """
@@ -49,8 +53,8 @@ class Objection(NamedTuple):
     checked: Checked | None = None
 
 
-class Judged(NamedTuple):
-    """What the second judgement said, and what a person should look at whatever it said.
+class Verdict(NamedTuple):
+    """What the second check said, and what a person should look at whatever it said.
 
     `vacuous`: new tests of the attempt that pass without its work.
     """
@@ -66,12 +70,12 @@ class Judged(NamedTuple):
 
 
 class _Changes(NamedTuple):
-    """The judges that an attempt has changed: of its own check, of completed tasks, of tasks to be done.
+    """The check inputs that an attempt has changed: of its own check, of completed and of pending tasks.
 
-    `fresh`: the new tests, if by these alone its own check judges.
+    `fresh`: the new tests, if its own check depends on nothing else that changed.
     """
 
-    changed: Mapping[str, judge_changes.Change]
+    changed: Mapping[str, input_changes.Change]
     own: Found = Found()
     fresh: Fresh = Fresh()
     completed: tuple[tuple[Task, Found], ...] = ()
@@ -83,7 +87,7 @@ class _Changes(NamedTuple):
         return tuple(dict.fromkeys(path for each in found for path in each.all))
 
 
-def judge(ctx: Context, task: Task, tree: str, checkout: Checkout, known: check.Known) -> Judged:
+def run(ctx: Context, task: Task, tree: str, checkout: Checkout, known: check.Known) -> Verdict:
     """Return what speaks against the content `tree`, which has passed the check of `task`.
 
     `checkout` gives a clean checkout of a commit; `known` is what checks have said of which content already.
@@ -92,7 +96,7 @@ def judge(ctx: Context, task: Task, tree: str, checkout: Checkout, known: check.
     base = task.started_at_commit
     changes = _changes(ctx, task, tree)
     if base is None or changes is None:
-        return Judged()
+        return Verdict()
     runs = _Runs(ctx, task, checkout, known)
     objections = [Objection(other, files) for other, files in changes.open]
     vacuous: tuple[str, ...] = ()
@@ -114,22 +118,22 @@ def judge(ctx: Context, task: Task, tree: str, checkout: Checkout, known: check.
     if len(changes.completed) > MOST:
         rest = counted(len(changes.completed) - MOST, "more check")
         said.append(f"changed what {rest} of completed tasks go by; these were not repeated")
-    judged = Judged(tuple(objections), vacuous)
-    return judged._replace(look_at=(*_weakened(ctx.git, changes, judged.files), *said))
+    verdict = Verdict(tuple(objections), vacuous)
+    return verdict._replace(look_at=(*_weakened(ctx.git, changes, verdict.files), *said))
 
 
 def waiting(ctx: Context, task: Task, tree: str) -> tuple[str, ...]:
-    """Return the judges that the content `tree` of `task` changes and that a person has not accepted."""
+    """Return the check inputs that the content `tree` of `task` changes and a person has not accepted."""
     changes = _changes(ctx, task, tree)
     if changes is None:
         return ()
     return tuple(dict.fromkeys((*changes.files, *(path for _, files in changes.open for path in files))))
 
 
-def explanation(judged: Judged, task: Task) -> str:
+def explanation(verdict: Verdict, task: Task) -> str:
     """Return why the work is not completed yet, for the agent that goes on with it."""
     sentences = []
-    for each in judged.objections:
+    for each in verdict.objections:
         names = some([repr(path) for path in each.files], NAMED)
         if each.checked is None:
             sentences.append(
@@ -145,15 +149,15 @@ def explanation(judged: Judged, task: Task) -> str:
             sentences.append(f"With {names} as before the attempt, {whose} fails. {each.checked.failure()}")
     back = typed.git("checkout", (task.started_at_commit or "")[:12], rest="-- FILE")
     return (
-        f"The work passed its check, but changed what judges it. {' '.join(sentences)} "
+        f"The work passed its check, but changed files that a check depends on. {' '.join(sentences)} "
         f"Make the work pass with these files as they were ({back}); new tests are welcome. "
         "If the task cannot be done without that change, leave it as it is, and a person will be asked."
     )
 
 
-def vacuous(judged: Judged) -> str:
+def vacuous(verdict: Verdict) -> str:
     """Return why work whose new tests pass without it is not completed yet, for the agent that goes on."""
-    names = some([repr(path) for path in judged.vacuous], NAMED)
+    names = some([repr(path) for path in verdict.vacuous], NAMED)
     return (
         f"The work passed its check, but your tests pass without your change: with {names} alone, on what "
         "the attempt began with, the check passes, too. Let them fail without the change, or say in a note "
@@ -162,9 +166,9 @@ def vacuous(judged: Judged) -> str:
 
 
 def _changes(ctx: Context, task: Task, tree: str) -> _Changes | None:
-    """Return which judges `tree` changes; None if it changes none, or they are not guarded."""
+    """Return which check inputs `tree` changes; None if it changes none, or they are not guarded."""
     git, base = ctx.git, task.started_at_commit
-    if base is None or judges.NONE in task.validation.protect or not git.exists(base):
+    if base is None or input_files.NONE in task.validation.protect or not git.exists(base):
         return None
     changed = {
         path: change
@@ -172,21 +176,21 @@ def _changes(ctx: Context, task: Task, tree: str) -> _Changes | None:
         if not covers(task.accepted, path) and not check_inputs.is_same_part(git, path, change)
     }
     excluded = [glob[1:] for glob in task.validation.protect if glob.startswith("!")]
-    changed = {path: change for path, change in changed.items() if not judge_changes.fits(path, excluded)}
+    changed = {path: change for path, change in changed.items() if not input_changes.fits(path, excluded)}
     if not changed:
         return None
     scripts = Scripts(git, base)
     words = f"{task.title}\n{task.description or ''}"
     asked = scripts.asked(task)
-    own = judge_changes.find(changed, asked, words, scripts.has, sys.stdlib_module_names)
-    fresh = judge_changes.fresh(changed, asked, scripts.has, words)
+    own = input_changes.find(changed, asked, words, scripts.has, sys.stdlib_module_names)
+    fresh = input_changes.fresh(changed, asked, scripts.has, words)
     mine, seen = rechecks.key(task), set[Key]()
     # Those whose own files were changed go first; of the rest, the last ones of the list.
     by_name: list[tuple[Task, Found]] = []
     completed: list[tuple[Task, Found]] = []
     still_open: list[tuple[Task, tuple[str, ...]]] = []
     lost = cache(lambda path: _lost(git, changed[path]))
-    others = list(ctx.store.ask().search()) if judge_changes.may_judge(changed) else []
+    others = list(ctx.store.ask().search()) if input_changes.may_be_input(changed) else []
     scripts.prepare(others)
     for other in others:
         key = rechecks.key(other)
@@ -194,9 +198,9 @@ def _changes(ctx: Context, task: Task, tree: str) -> _Changes | None:
             continue
         seen.add(key)
         theirs = scripts.asked(other)
-        files = judge_changes.named_judges(changed, theirs, words)
+        files = input_changes.named_inputs(changed, theirs, words)
         if other.is_done:
-            found = judge_changes.find(changed, theirs, words, scripts.has)
+            found = input_changes.find(changed, theirs, words, scripts.has)
             (by_name if files else completed).extend([(other, found)] if found.old else [])
         elif lost_in := tuple(path for path in files if lost(path)):
             still_open.append((other, lost_in))
@@ -206,7 +210,7 @@ def _changes(ctx: Context, task: Task, tree: str) -> _Changes | None:
 
 
 def _failing(runs: _Runs, tree: str, changes: _Changes) -> list[Objection]:
-    """Run the checks whose judges were changed on `tree`, with the base's judges; return those that fail."""
+    """Run the checks whose inputs `tree` changes on it, with the base's inputs; return those that fail."""
     if not changes.files:
         return []
     asked = [*([(runs.task, changes.own)] if changes.own else []), *changes.completed[:MOST]]
@@ -235,7 +239,7 @@ class _Runs:
         new = [task for task in tasks if (rechecks.key(task), content) not in self._known]
         if new:
             git, base = self.ctx.git, self.task.started_at_commit
-            message = f"harness: to judge {self.task.id} again\n"
+            message = f"harness: to check {self.task.id} again\n"
             with self._checkout(trees.commit(git, content, [base] if base else [], message)) as view:
                 for task in new:
                     self._known[rechecks.key(task), content] = self._run(view, task)
@@ -244,30 +248,30 @@ class _Runs:
     def _run(self, view: Context, task: Task) -> Checked:
         view.busy(f"judging {self.task.id} once more: checking {task.id} …")
         try:
-            return check.run(view, task, suffix="-judged", holder=self.task)
+            return check.run(view, task, suffix="-verdict", holder=self.task)
         except (ConfigError, EnvSetupError) as error:
             return Checked("ENV_SETUP", error.message, "", view.root.logs)
 
 
 def _weakened(git: Git, changes: _Changes, named: Collection[str]) -> Iterator[str]:
-    """Yield a part of a sentence for each old judge, not `named` yet, that lost lines or gained a skip.
+    """Yield a part of a sentence for each old check input, not `named` yet, that lost lines or gained a skip.
 
-    So is told if the attempt has only written new ones.
+    Another one says that the attempt has only written new ones.
     """
     for path in (*changes.own.old, *changes.own.free):
         if path in named:
             continue
         if lost := _lost(git, changes.changed[path]):
             name = quoting.one_line(path, quoting.PATH_LENGTH)
-            yield f"changed what judges it: {name} ({counted(lost, 'line')})"
+            yield f"changed a file that its check depends on: {name} ({counted(lost, 'line')})"
     if changes.fresh.alone:
         names = quoting.named(changes.fresh.alone, quoting.TOUCHED, quoting.PATH_LENGTH)
-        yield f"has written what judges it, and changed nothing else: {names}"
+        yield f"changed only files that its check depends on: {names}"
 
 
-def _lost(git: Git, change: judge_changes.Change) -> int:
+def _lost(git: Git, change: input_changes.Change) -> int:
     old, new = (_lines(git, entry) for entry in change)
-    return judge_changes.lost_lines(old, new) or int(change[1] is None)
+    return input_changes.lost_lines(old, new) or int(change[1] is None)
 
 
 def _lines(git: Git, entry: trees.Entry | None) -> list[str]:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness_lib.rules import judge_changes, judges
+from harness_lib.rules import input_changes, input_files
 
 HERE = ("100644", "a" * 40)
 THERE = ("100644", "b" * 40)
@@ -56,24 +56,24 @@ WORK = [
 ]
 
 
-def _was_there(changed: Mapping[str, judge_changes.Change]) -> Callable[[str], bool]:
+def _was_there(changed: Mapping[str, input_changes.Change]) -> Callable[[str], bool]:
     """Let the base have had every directory and file but those that are new."""
     return lambda path: changed.get(path, CHANGED)[0] is not None
 
 
-def _find(command: str, path: str, change: judge_changes.Change, words: str = "") -> judge_changes.Found:
-    asked = judge_changes.Asked(judges.of(command))
+def _find(command: str, path: str, change: input_changes.Change, words: str = "") -> input_changes.Found:
+    asked = input_changes.Asked(input_files.of(command))
     changed = {path: change, **({"tests/test_new.py": NEW} if "test_new" in command else {})}
-    return judge_changes.find(changed, asked, words, _was_there(changed), frozenset(["json"]))
+    return input_changes.find(changed, asked, words, _was_there(changed), frozenset(["json"]))
 
 
 @pytest.mark.parametrize(("command", "path", "change", "why"), JUDGES, ids=[row[3] for row in JUDGES])
-def test_it_judges(command: str, path: str, change: judge_changes.Change, why: str) -> None:
+def test_it_judges(command: str, path: str, change: input_changes.Change, why: str) -> None:
     assert _find(command, path, change).all == (path,), why
 
 
 @pytest.mark.parametrize(("command", "path", "change", "words", "why"), WORK, ids=[row[4] for row in WORK])
-def test_it_is_work(command: str, path: str, change: judge_changes.Change, words: str, why: str) -> None:
+def test_it_is_work(command: str, path: str, change: input_changes.Change, words: str, why: str) -> None:
     assert not _find(command, path, change, words), why
 
 
@@ -82,7 +82,7 @@ def test_it_is_work(command: str, path: str, change: judge_changes.Change, words
     ["Make tests/test_a.py pass", "Fix the bug so that tests/test_a.py is green", "See tests/test_a.py"],
 )
 def test_a_test_that_shall_only_pass_is_not_named_for_change(words: str) -> None:
-    assert not judge_changes.is_named_for_change("tests/test_a.py", words)
+    assert not input_changes.is_named_for_change("tests/test_a.py", words)
 
 
 @pytest.mark.parametrize(
@@ -107,23 +107,23 @@ def test_a_task_that_asks_for_a_change_of_tests_frees_no_script() -> None:
 def test_settings_judge_where_a_script_says_what_runs(command: str, settings: str) -> None:
     """What the check names is a script of the project's then, and no file that the attempt could write."""
     changed = {settings: CHANGED if settings == "Makefile" else NEW, "test/a.test.js": NEW}
-    asked = judge_changes.Asked(judges.of(command))
+    asked = input_changes.Asked(input_files.of(command))
 
-    assert settings in judge_changes.find(changed, asked, "", _was_there(changed)).all
+    assert settings in input_changes.find(changed, asked, "", _was_there(changed)).all
 
 
 def test_a_check_in_a_directory_goes_by_what_is_there() -> None:
-    asked = judge_changes.Asked(judges.of("sh check.sh"), "sub")
+    asked = input_changes.Asked(input_files.of("sh check.sh"), "sub")
 
-    assert judge_changes.find({"sub/check.sh": CHANGED}, asked, "", bool).old == ("sub/check.sh",)
-    assert not judge_changes.find({"check.sh": CHANGED}, asked, "", bool)
+    assert input_changes.find({"sub/check.sh": CHANGED}, asked, "", bool).old == ("sub/check.sh",)
+    assert not input_changes.find({"check.sh": CHANGED}, asked, "", bool)
 
 
 @pytest.mark.parametrize("settings", [NEW, CHANGED])
-def test_new_tests_which_may_need_settings_go_with_these(settings: judge_changes.Change) -> None:
+def test_new_tests_which_may_need_settings_go_with_these(settings: input_changes.Change) -> None:
     changed = {"tests/conftest.py": settings, "tests/sub/test_b.py": NEW, "new.py": NEW}
 
-    found = judge_changes.find(changed, judge_changes.Asked(judges.of("pytest")), "", lambda _: True)
+    found = input_changes.find(changed, input_changes.Asked(input_files.of("pytest")), "", lambda _: True)
 
     assert (*found.old, *found.new) == ("tests/conftest.py",)
     assert found.beside == ("tests/sub/test_b.py",)
@@ -132,7 +132,7 @@ def test_new_tests_which_may_need_settings_go_with_these(settings: judge_changes
 def test_settings_in_a_directory_that_is_new_turn_no_test_that_was_there() -> None:
     changed = {"unit/conftest.py": NEW, "unit/test_b.py": NEW}
 
-    assert not judge_changes.find(changed, judge_changes.Asked(judges.of("pytest")), "", lambda _: False)
+    assert not input_changes.find(changed, input_changes.Asked(input_files.of("pytest")), "", lambda _: False)
 
 
 @pytest.mark.parametrize(
@@ -146,8 +146,8 @@ def test_settings_in_a_directory_that_is_new_turn_no_test_that_was_there() -> No
     ],
 )
 def test_what_a_script_calls_judges_in_turn(path: str, text: str, named: str) -> None:
-    assert judge_changes.is_script(path)
-    assert named in judges.of_script(path, text).named
+    assert input_changes.is_script(path)
+    assert named in input_files.of_script(path, text).named
 
 
 LINES = st.lists(st.sampled_from(["", "assert a", "assert b", "x = 1"]), max_size=6)
@@ -155,13 +155,13 @@ LINES = st.lists(st.sampled_from(["", "assert a", "assert b", "x = 1"]), max_siz
 
 @given(LINES, LINES)
 def test_lines_that_are_only_added_weaken_nothing(old: list[str], more: list[str]) -> None:
-    assert judge_changes.lost_lines(old, [*old, *more]) == 0
-    assert judge_changes.lost_lines([*old, "assert c"], [*more, *old]) == 1
+    assert input_changes.lost_lines(old, [*old, *more]) == 0
+    assert input_changes.lost_lines([*old, "assert c"], [*more, *old]) == 1
 
 
 @pytest.mark.parametrize("mark", ["@pytest.mark.skip", "it.only('a')", "xit('a')", "#[ignore]", "t.Skip()"])
 def test_a_new_mark_that_skips_weakens(mark: str) -> None:
-    assert judge_changes.lost_lines(["def test_a():"], [mark, "def test_a():"]) == 1
+    assert input_changes.lost_lines(["def test_a():"], [mark, "def test_a():"]) == 1
 
 
 FRESH = [
@@ -181,10 +181,10 @@ FRESH = [
 
 @pytest.mark.parametrize(("check", "changed", "tests"), FRESH)
 def test_new_tests_judge_alone_where_no_other_changed_and_the_product_did(
-    check: str, changed: Mapping[str, judge_changes.Change], tests: list[str]
+    check: str, changed: Mapping[str, input_changes.Change], tests: list[str]
 ) -> None:
     was_there = {"tests", "tests/test_a.py"}
-    found = judge_changes.fresh(changed, judge_changes.Asked(judges.of(check)), was_there.__contains__)
+    found = input_changes.fresh(changed, input_changes.Asked(input_files.of(check)), was_there.__contains__)
 
     assert list(found.tests) == tests
 
@@ -201,15 +201,15 @@ def test_new_tests_judge_alone_where_no_other_changed_and_the_product_did(
     ],
 )
 def test_a_list_is_not_searched_for_whom_a_product_could_judge(path: str, may: bool) -> None:
-    assert judge_changes.may_judge({path: CHANGED}) is may
-    assert not judge_changes.may_judge({path: NEW})
+    assert input_changes.may_be_input({path: CHANGED}) is may
+    assert not input_changes.may_be_input({path: NEW})
 
 
 def test_new_tests_bring_what_stands_beside_them() -> None:
     changed = dict.fromkeys(("a.py", "tests/test_a.py", "tests/a.json", "conftest.py"), NEW)
-    asked = judge_changes.Asked(judges.of("pytest"))
+    asked = input_changes.Asked(input_files.of("pytest"))
 
-    assert judge_changes.fresh(changed, asked, lambda _: False).beside == ("tests/a.json", "conftest.py")
+    assert input_changes.fresh(changed, asked, lambda _: False).beside == ("tests/a.json", "conftest.py")
 
 
 @pytest.mark.parametrize(
@@ -224,15 +224,15 @@ def test_new_tests_bring_what_stands_beside_them() -> None:
     ],
 )
 def test_new_tests_and_nothing_else_are_told_where_no_task_speaks_of_tests(
-    words: str, changed: Mapping[str, judge_changes.Change], alone: list[str]
+    words: str, changed: Mapping[str, input_changes.Change], alone: list[str]
 ) -> None:
-    asked = judge_changes.Asked(judges.of("pytest tests/test_new.py"))
+    asked = input_changes.Asked(input_files.of("pytest tests/test_new.py"))
 
-    assert list(judge_changes.fresh(changed, asked, lambda _: False, words).alone) == alone
+    assert list(input_changes.fresh(changed, asked, lambda _: False, words).alone) == alone
 
 
 def test_new_tests_are_looked_for_where_the_check_runs() -> None:
     changed = dict.fromkeys(("web/a.js", "web/a.test.js", "api/b.test.js"), NEW)
-    asked = judge_changes.Asked(judges.of("npm test"), "web")
+    asked = input_changes.Asked(input_files.of("npm test"), "web")
 
-    assert judge_changes.fresh(changed, asked, lambda _: False).tests == ("web/a.test.js",)
+    assert input_changes.fresh(changed, asked, lambda _: False).tests == ("web/a.test.js",)

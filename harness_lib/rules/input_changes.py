@@ -1,8 +1,8 @@
-"""Find the judges among the files that an attempt has changed: what decides whether its check passes.
+"""Find the check inputs among the files that an attempt has changed.
 
-Judges are what a check names, its runner's settings, tests and what stands beside them.
+Check inputs are what a check names, its runner's settings, tests and what stands beside them.
 Neither a product that a check only runs is one, nor a file that the task names for change.
-Source: docs/design.md, "Two judgements".
+Source: docs/design.md, "The second check".
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cache
 from typing import NamedTuple
 
-from harness_lib.rules import judges
+from harness_lib.rules import input_files
 
 
 def _words(text: str) -> frozenset[str]:
@@ -61,12 +61,12 @@ Change = tuple["tuple[str, str] | None", "tuple[str, str] | None"]
 class Asked(NamedTuple):
     """What a check goes by, and the directory that it runs in ("" is the top)."""
 
-    judges: judges.Judges
+    inputs: input_files.InputFiles
     cwd: str = ""
 
 
 class Found(NamedTuple):
-    """The judges that an attempt has changed: `old` ones that the base had, `new` settings of a runner.
+    """The check inputs that an attempt has changed: `old` ones that the base had, `new` settings of a runner.
 
     `beside` are new files among the tests, which may need these as they are now. `free` are old ones that
     may be changed: the task asks for a change of tests, or they only help tests that are all new.
@@ -78,12 +78,12 @@ class Found(NamedTuple):
     free: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
-        """Say whether there is a judge to put back."""
+        """Say whether there is a check input to put back."""
         return bool(self.old or self.new)
 
     @property
     def all(self) -> tuple[str, ...]:
-        """Return the files that stand as they were at the base in the second judgement."""
+        """Return the files that stand as they were at the base in the second check."""
         return (*self.old, *self.new, *self.beside)
 
 
@@ -94,37 +94,37 @@ def find(
     was_there: Callable[[str], bool],
     library: Collection[str] = frozenset(),
 ) -> Found:
-    """Return the judges of the check `asked` among the files that an attempt has changed.
+    """Return the inputs of the check `asked` among the files that an attempt has changed.
 
     `words` are the task's own; `was_there` says of a file or directory whether the base had it.
     `library` names the modules of Python's standard library: a new module of the project would be loaded in
     their place.
     """
-    named = [joined(asked.cwd, name) for name in asked.judges.named]
-    config = [*(joined(asked.cwd, glob) for glob in asked.judges.config), *asked.judges.config]
+    named = [joined(asked.cwd, name) for name in asked.inputs.named]
+    config = [*(joined(asked.cwd, glob) for glob in asked.inputs.config), *asked.inputs.config]
     settings, new_settings = _pattern(config), _pattern(config, library)
-    tests = _pattern(asked.judges.tests)
-    are_tests = bool(asked.judges.tests) or any(map(judges.is_among_tests, named))
-    is_python = any(glob.endswith(".py") for glob in asked.judges.tests)
+    tests = _pattern(asked.inputs.tests)
+    are_tests = bool(asked.inputs.tests) or any(map(input_files.is_among_tests, named))
+    is_python = any(glob.endswith(".py") for glob in asked.inputs.tests)
     old, fresh, beside = [], [], []
     for path, (before, _) in changed.items():
-        is_test = tests.fullmatch(path) or judges.is_among_tests(path)
+        is_test = tests.fullmatch(path) or input_files.is_among_tests(path)
         if is_named_for_change(path, words):
             continue
         if before is None:
             # In a directory that is new itself, settings can only be for tests that are new, too.
             # Python loads a module beside tests in the place of the product's, or before a test of a package.
             module = is_python and path.endswith(".py") and not tests.fullmatch(path)
-            place = (judges.tests_above(path) if module else None) or posixpath.dirname(path)
-            is_loaded = new_settings.fullmatch(path) or (module and judges.is_among_tests(path))
+            place = (input_files.tests_above(path) if module else None) or posixpath.dirname(path)
+            is_loaded = new_settings.fullmatch(path) or (module and input_files.is_among_tests(path))
             if is_loaded and was_there(place):
                 fresh.append(path)
             elif is_test and path not in named:
                 beside.append(path)
             continue
         is_named = any(_is_within(path, name) for name in named)
-        is_judge = settings.fullmatch(path) or tests.fullmatch(path)
-        if is_judge or (are_tests and is_test) or (is_named and _judges_by_name(path)):
+        is_input = settings.fullmatch(path) or tests.fullmatch(path)
+        if is_input or (are_tests and is_test) or (is_named and _is_input_by_name(path)):
             old.append(path)
     free = [path for path in old if _asks_for_change_of_tests(path, words)]
     scripts = [name for name in config if "*" not in name and is_script(name)]
@@ -149,26 +149,26 @@ class Fresh(NamedTuple):
 def fresh(
     changed: Mapping[str, Change], asked: Asked, was_there: Callable[[str], bool], words: str = ""
 ) -> Fresh:
-    """Return the new tests that judge an attempt, if no other test changed; `words` are the task's own."""
-    named = [joined(asked.cwd, name) for name in asked.judges.named]
-    tests = _pattern(joined(asked.cwd, glob) for glob in asked.judges.tests)
-    settings = _pattern(joined(asked.cwd, glob) for glob in asked.judges.config)
+    """Return the new tests that check an attempt, if no other test changed; `words` are the task's own."""
+    named = [joined(asked.cwd, name) for name in asked.inputs.named]
+    tests = _pattern(joined(asked.cwd, glob) for glob in asked.inputs.tests)
+    settings = _pattern(joined(asked.cwd, glob) for glob in asked.inputs.config)
     # A runner that is told where its tests are runs no others.
     places = [
         name
         for name in named
-        if (tests.fullmatch(name) or judges.is_among_tests(f"{name}/"))
+        if (tests.fullmatch(name) or input_files.is_among_tests(f"{name}/"))
         and (was_there(name) or any(_is_within(path, name) for path in changed))
     ]
     made, beside, has_product = [], [], False
     for path, (before, _) in changed.items():
         is_run = tests.fullmatch(path) and (not places or any(_is_within(path, place) for place in places))
-        is_judge = is_run or (path in named and _judges_by_name(path))
-        if before is not None and (is_judge or judges.is_among_tests(path)):
+        is_input = is_run or (path in named and _is_input_by_name(path))
+        if before is not None and (is_input or input_files.is_among_tests(path)):
             return Fresh()
-        if is_judge:
+        if is_input:
             made.append(path)
-        elif judges.is_among_tests(path) or settings.fullmatch(path) or tests.fullmatch(path):
+        elif input_files.is_among_tests(path) or settings.fullmatch(path) or tests.fullmatch(path):
             beside += [path] if before is None else []
         else:
             has_product = has_product or not _is_document(path)
@@ -177,30 +177,30 @@ def fresh(
     return Fresh() if _TESTING.search(words) else Fresh(alone=tuple(made))
 
 
-def may_judge(changed: Mapping[str, Change]) -> bool:
-    """Return whether a file that was there and has changed may be a judge of any check."""
+def may_be_input(changed: Mapping[str, Change]) -> bool:
+    """Return whether a file that was there and has changed may be an input of any check."""
     return any(
         before is not None
-        and (judges.is_among_tests(path) or _judges_by_name(path) or _of_any_runner().fullmatch(path))
+        and (input_files.is_among_tests(path) or _is_input_by_name(path) or _of_any_runner().fullmatch(path))
         for path, (before, _) in changed.items()
     )
 
 
 @cache
 def _of_any_runner() -> re.Pattern[str]:
-    globs = (glob for runner in judges.RUNNERS.values() for glob in (*runner.config, *runner.tests))
+    globs = (glob for runner in input_files.RUNNERS.values() for glob in (*runner.config, *runner.tests))
     return _pattern(dict.fromkeys(f"**/{glob.removeprefix('**/')}" for glob in globs))
 
 
-def named_judges(changed: Mapping[str, Change], asked: Asked, words: str) -> tuple[str, ...]:
+def named_inputs(changed: Mapping[str, Change], asked: Asked, words: str) -> tuple[str, ...]:
     """Return which files of the base that the check `asked` itself names an attempt has changed."""
-    named = {joined(asked.cwd, name) for name in asked.judges.named}
+    named = {joined(asked.cwd, name) for name in asked.inputs.named}
     return tuple(
         path
         for path, (before, _) in changed.items()
         if before
         and path in named
-        and _judges_by_name(path)
+        and _is_input_by_name(path)
         and not is_named_for_change(path, words)
         and not _asks_for_change_of_tests(path, words)
     )
@@ -222,7 +222,7 @@ def is_named_for_change(path: str, words: str) -> bool:
 
 
 def lost_lines(old: Iterable[str], new: Iterable[str]) -> int:
-    """Return how many lines of a judge went or changed, and how many new ones skip a test."""
+    """Return how many lines of a check input went or changed, and how many new ones skip a test."""
     left: dict[str, int] = {}
     for line in new:
         left[line] = left.get(line, 0) + 1
@@ -242,7 +242,7 @@ def _has_written_all(changed: Mapping[str, Change], named: Iterable[str]) -> boo
 
 
 def _helps_tests(path: str) -> bool:
-    return judges.is_among_tests(path) or posixpath.basename(path) == CONFTEST
+    return input_files.is_among_tests(path) or posixpath.basename(path) == CONFTEST
 
 
 def _asks_for_change_of_tests(path: str, words: str) -> bool:
@@ -262,11 +262,11 @@ def _is_document(path: str) -> bool:
     return name.startswith(".") or name.rpartition(".")[2].lower() in _DOCUMENTS
 
 
-def _judges_by_name(path: str) -> bool:
+def _is_input_by_name(path: str) -> bool:
     """Return whether a file that a check names decides something, or is only the product that it runs."""
     name = path.rpartition("/")[2]
     stem, dot, ending = name.rpartition(".")
-    if judges.is_among_tests(path) or _CHECKING.search(name):
+    if input_files.is_among_tests(path) or _CHECKING.search(name):
         return True
     if not dot:
         return name in _MAKEFILES

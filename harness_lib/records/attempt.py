@@ -128,8 +128,8 @@ class Handback(NamedTuple):
         SentBack | None,
         About(
             choice(*SENT_BACK),
-            "Why work that had passed its check went back. `judges`: it changed files that a check depends on. "
-            "`vacuous`: its new tests pass without it.",
+            "Why work that had passed its check went back. `judges`: it changed files that a check depends "
+            "on. `vacuous`: its new tests pass without it.",
         ),
     ] = None
     extra: Extra = NO_EXTRA

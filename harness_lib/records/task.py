@@ -111,8 +111,8 @@ class Validation(NamedTuple):
                 "--protect",
                 "GLOB",
                 "files that an attempt may not change, nor what the check names and how its runner is set "
-                "up; may be repeated. auto: work must also pass with the files that its check depends on as they "
-                "were (always so in run), none: it need not; !GLOB: these files go free",
+                "up; may be repeated. auto: work must also pass with the files that its check depends on as "
+                "they were (always so in run), none: it need not; !GLOB: these files go free",
                 "instead of what was protected; may be repeated",
                 words=("protect",),
             ),

@@ -127,6 +127,11 @@ def table(runtime: Runtime) -> Table:
     return assembled
 
 
+def stages() -> list[str]:
+    """Return the stages that a turn and its commands go through by themselves."""
+    return list(_HOOKS)
+
+
 def _of_source(source: str) -> list[Program]:
     kinds: list[Kind] = ["commands", "tools", "providers"]
     places: list[tuple[Kind, str, str]] = [(kind, "", f"{source}/{kind}") for kind in kinds]

@@ -13,7 +13,7 @@ import pytest
 from tests.hs.person import person
 from tests.loop.conftest import CHAT, Go, Hs, Serve, bodies, session_of
 from tests.loop.servers.script import say, use
-from tests.loop.source_files import write, write_program
+from tests.loop.source_files import write, write_program, write_servers
 
 KEY = "sk-0123456789"
 
@@ -173,6 +173,58 @@ def unknown_mode(home: Path, _: Path) -> None:
     write(home / ".harness" / "settings.conf", "approve=perhaps\n")
 
 
+def misspelt_setting(home: Path, _: Path) -> None:
+    write(home / ".harness" / "settings.conf", "aprove=ask\n")
+
+
+def misspelt_provider(home: Path, _: Path) -> None:
+    write(home / ".harness" / "providers" / "ours.conf", "protocol=openai\nauth-env=KEY\nheader.x-a=b\n")
+
+
+def misspelt_price(home: Path, _: Path) -> None:
+    write(home / ".harness" / "models.conf", "# ours\nours- context=1000 pricein=3\n")
+
+
+def tool_without_input(home: Path, _: Path) -> None:
+    schema = '{"name":"odd","description":"Do it"}'
+    write_program(home / ".harness" / "tools" / "odd", f"#!/bin/sh\necho '{schema}'\n")
+
+
+def hook_of_no_stage(home: Path, _: Path) -> None:
+    write_program(home / ".harness" / "hooks.d" / "tool_gates" / "10-look", "#!/bin/sh\ncat\n")
+    # Another hook may go to a stage of its own.
+    write_program(home / ".harness" / "hooks.d" / "done" / "10-more", "#!/bin/sh\necho review >&2; cat\n")
+    write_program(home / ".harness" / "hooks.d" / "review" / "10-look", "#!/bin/sh\ncat\n")
+
+
+def crashing_gate(home: Path, _: Path) -> None:
+    write_program(home / ".harness" / "hooks.d" / "tool_gate" / "10-bash", "#!/bin/sh\ngrep bash || exit 3\n")
+
+
+def silent_gate(home: Path, _: Path) -> None:
+    write_program(home / ".harness" / "hooks.d" / "tool_gate" / "10-no", "#!/bin/sh\ncat >/dev/null\n")
+
+
+def broken_mcp(home: Path, _: Path) -> None:
+    write(home / ".harness" / "mcp.json", '{"mcpServers": {"files": {}},}')
+
+
+def mcp_without_servers(home: Path, _: Path) -> None:
+    write(home / ".harness" / "mcp.json", '{"servers": {}}')
+
+
+def mcp_without_command(home: Path, _: Path) -> None:
+    write_servers(home / ".harness", files={"args": ["."]})
+
+
+def missing_mcp_command(home: Path, _: Path) -> None:
+    write_servers(home / ".harness", files={"command": "no-such-server"})
+
+
+def skill_without_description(home: Path, _: Path) -> None:
+    write(home / ".harness" / "skills" / "one" / "SKILL.md", "---\nname: one\n---\nDo it.\n")
+
+
 @pytest.mark.parametrize(
     ("spoil", "trouble", "cure"),
     [
@@ -181,6 +233,18 @@ def unknown_mode(home: Path, _: Path) -> None:
         (readable_key, ".auth.json can be read by others", "chmod 600 "),
         (untrusted, ".harness are not used", "hs trust"),
         (unknown_mode, "approve=perhaps must be one of auto, ask, read-only", "settings.conf"),
+        (misspelt_setting, "settings.conf: there is no setting aprove", "did you mean approve?"),
+        (misspelt_provider, "ours.conf: there is no setting auth-env", "did you mean auth_env?"),
+        (misspelt_price, "models.conf: there is no setting pricein", "did you mean price_in?"),
+        (tool_without_input, "tools/odd has no input_schema", 'add "input_schema"'),
+        (hook_of_no_stage, "never runs: there is no stage tool_gates", "did you mean tool_gate?"),
+        (crashing_gate, "tool_gate/10-bash exits with 3, which denies", "repair it, and try: echo"),
+        (silent_gate, "tool_gate/10-no prints no JSON object, which denies", "| "),
+        (broken_mcp, "mcp.json is no JSON: Expecting property name", "repair "),
+        (mcp_without_servers, 'mcp.json is left out: it is no {"mcpServers"', "repair "),
+        (mcp_without_command, "the MCP server files in ", "repair "),
+        (missing_mcp_command, "there is no command no-such-server", "install no-such-server"),
+        (skill_without_description, "the skill one has no description", "description: to "),
     ],
 )
 def test_each_trouble_is_found_with_its_cure(
@@ -188,8 +252,10 @@ def test_each_trouble_is_found_with_its_cure(
 ) -> None:
     spoil(home, project)
 
-    findings = json.loads(hs("doctor", "--json", env=READY).out)
+    answer = hs("doctor", "--json", env=READY)
+    findings = json.loads(answer.out)
 
+    assert answer.code == 1
     (finding,) = [each for each in findings if each["cure"]]
     assert trouble in finding["what"]
     assert cure in finding["cure"]

@@ -2,24 +2,42 @@
 
 from __future__ import annotations
 
+import json
+import os
+import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
+from difflib import get_close_matches
 from pathlib import Path
 
 from harness_lib.errors import EnvSetupError, Exit, UsageError
 from harness_lib.hs.commands.look import Builtin
 from harness_lib.hs.output import show
 from harness_lib.hs.setup.choose_model import resolve
-from harness_lib.loop import approval, trust
-from harness_lib.loop.piped import dumps
+from harness_lib.loop import approval, discovery, disk, gates, processes, trust
+from harness_lib.loop.mcp import servers
+from harness_lib.loop.piped import Json, as_object, dumps
 from harness_lib.loop.providers import keys
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.stages import assemble
 from harness_lib.loop.stages.setup import CACHE
+from harness_lib.loop.tools import skills
 
 _OTHERS = 0o077
 _HOLDERS = ("commands", "tools", "hooks.d/*")
+SETTINGS = ("approve", "model", "provider")
+_MODEL = ("context", "output", "price_cached", "price_in", "price_out", "price_write")
+_PROVIDER = (
+    *("protocol", "description", "model", "url", "auth_env", "max_tokens", "max_tokens_field", "stream"),
+    *("reasoning_field", "wire", "auth", "authorize_url", "token_url", "client_id", "scope", "redirect_port"),
+    *("redirect_host", "redirect_path", "authorize_params", "account_claim", *_MODEL),
+)
+# Harmless calls that every permission hook has to answer.
+_CALLS: tuple[Json, ...] = (
+    {"id": "doctor", "name": "read_file", "input": {"path": "README.md"}},
+    {"id": "doctor", "name": "bash", "input": {"command": "true"}},
+)
 
 
 @dataclass(frozen=True)
@@ -38,11 +56,13 @@ class Finding:
 def examine(runtime: Runtime) -> Iterator[Finding]:
     """Look at everything; ask no network, and write nothing of ours."""
     yield from _provider(runtime)
-    yield from _approval(runtime)
-    broken = [*_sources(runtime), *_plugins(runtime)]
+    broken = [*_sources(runtime), *_tools(runtime), *_stages(runtime), *_permission_hooks(runtime)]
+    broken += [*_servers(runtime), *_skills(runtime)]
     yield from broken or [
         Finding("plugins", f"{len(runtime.sources)} sources of plugins, none of them broken")
     ]
+    yield from _approval(runtime)
+    yield from _settings(runtime)
     yield from _credentials(runtime)
 
 
@@ -76,14 +96,128 @@ def _sources(runtime: Runtime) -> Iterator[Finding]:
                     )
 
 
-def _plugins(runtime: Runtime) -> Iterator[Finding]:
+def _tools(runtime: Runtime) -> Iterator[Finding]:
     for plugin in runtime.table.of("tools"):
-        if not plugin.is_ours and assemble.schema_of(runtime, plugin.name, plugin.target) is None:
-            yield Finding(
-                "plugins",
-                f"the tool {plugin.origin} is left out: it prints no valid schema",
-                f"{plugin.origin} --schema",
-            )
+        if plugin.is_ours or not os.path.isabs(plugin.origin):  # noqa: PTH117 (others are no programs)
+            continue
+        schema = assemble.schema_of(runtime, plugin.name, plugin.target)
+        if schema is None:
+            what = f"the tool {plugin.origin} is left out: it prints no valid schema"
+            yield Finding("plugins", what, f"{plugin.origin} --schema")
+        elif "input_schema" not in schema:
+            what = f"the tool {plugin.origin} has no input_schema, so the model does not know what it takes"
+            yield Finding("plugins", what, f'add "input_schema" to what {plugin.origin} --schema prints')
+
+
+def _stages(runtime: Runtime) -> Iterator[Finding]:
+    """Find hooks of stages that nothing goes to: neither hs, nor a hook or command that names the stage."""
+    known = discovery.stages()
+    programs = [plugin for plugin in runtime.table.all if os.path.isabs(plugin.origin)]  # noqa: PTH117
+    texts = {plugin.origin: _bytes(plugin.origin) for plugin in programs}
+    for plugin in programs:
+        if plugin.kind != "hooks.d" or plugin.stage in known:
+            continue
+        others = (text for origin, text in texts.items() if Path(origin).parent != Path(plugin.origin).parent)
+        if not any(plugin.stage.encode() in text for text in others):
+            what = f"the hook {plugin.origin} never runs: there is no stage {plugin.stage}"
+            yield Finding("plugins", what, _instead(plugin.stage, known, "stages"))
+
+
+def _permission_hooks(runtime: Runtime) -> Iterator[Finding]:
+    """Ask each hook of `tool_gate` about harmless calls: one that fails denies every call."""
+    for plugin in runtime.table.of("hooks.d", gates.STAGE):
+        problems = (_answer(runtime, plugin.origin, call) for call in _CALLS if not plugin.is_ours)
+        problem = next((each for each in problems if each), "")
+        if problem:
+            what = f"the permission hook {plugin.origin} {problem}, which denies every such call"
+            call = f"echo '{dumps(_CALLS[0])}' | {plugin.origin}"
+            yield Finding("plugins", what, f"repair it, and try: {call}")
+
+
+def _answer(runtime: Runtime, path: str, call: Json) -> str:
+    """Return what is wrong with the answer of the hook `path` to `call`; "" for nothing."""
+    stdin = f"{dumps(call)}\n".encode()
+    env = runtime.at(gates.STAGE).variables()
+    limit = processes.FLAG_SECONDS
+    try:
+        done = processes.run([path], env=env, cwd=runtime.cwd, stdin=stdin, log=os.devnull, timeout=limit)
+    except OSError as error:
+        return f"cannot be started: {error.strerror}"
+    if done.reason != "ended":
+        return f"does not answer within {limit:.0f} seconds"
+    if done.code:
+        return f"exits with {done.code}"
+    return "" if as_object(done.text()) is not None else "prints no JSON object"
+
+
+def _servers(runtime: Runtime) -> Iterator[Finding]:
+    for path in _files(runtime, servers.FILE):
+        entries, problems = servers.read(path)
+        if problems and (broken := _json_error(path)):
+            yield Finding("mcp", f"{path} is no JSON: {broken}", f"repair {path}")
+            continue
+        for problem in problems:
+            yield Finding("mcp", problem.rstrip("."), f"repair {path}")
+        for name, entry in entries.items():
+            command = servers.expanded(runtime, entry.get("command", ""))
+            search = {**runtime.env, **entry.get("env", {})}.get("PATH")
+            if command and shutil.which(command, path=servers.expanded(runtime, search or "")) is None:
+                what = f"the MCP server {name} cannot be started: there is no command {command}"
+                yield Finding("mcp", what, f"install {command}, or change {path}")
+
+
+def _json_error(path: Path) -> str:
+    try:
+        json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        return str(error)
+    return ""
+
+
+def _skills(runtime: Runtime) -> Iterator[Finding]:
+    for skill in skills.every(runtime).values():
+        if not skill.description:
+            what = f"the skill {skill.name} has no description, so the model does not know when to load it"
+            yield Finding("skills", what, f"add a line description: to {skill.path}")
+
+
+def _settings(runtime: Runtime) -> Iterator[Finding]:
+    """Find keys that nothing reads, in the settings, in those of a provider, and in those of models."""
+    for path in _files(runtime, "settings.conf"):
+        yield from _misspelt(path, disk.read_conf(path), SETTINGS)
+    for path in _files(runtime, "providers/*.conf"):
+        named = [key for key in disk.read_conf(path) if not key.startswith("header.")]
+        yield from _misspelt(path, named, _PROVIDER)
+    for path in _files(runtime, "models.conf"):
+        lines = [line.split()[1:] for line in _bytes(str(path)).decode("utf-8", "replace").splitlines()]
+        pairs = [word.partition("=")[0] for line in lines for word in line if "=" in word]
+        yield from _misspelt(path, pairs, _MODEL)
+
+
+def _misspelt(path: Path, named: Iterable[str], known: tuple[str, ...]) -> Iterator[Finding]:
+    for key in dict.fromkeys(named):
+        if key not in known:
+            yield Finding("settings", f"{path}: there is no setting {key}", _instead(key, known, "settings"))
+
+
+def _instead(word: str, known: Iterable[str], kind: str) -> str:
+    """Return what to write in place of `word`: the nearest known one, else all of them."""
+    close = get_close_matches(word, list(known), n=1)
+    return f"did you mean {close[0]}?" if close else f"{kind}: {', '.join(sorted(known))}"
+
+
+def _files(runtime: Runtime, pattern: str) -> list[Path]:
+    """Return the files of the sources that may be used and are not bundled."""
+    mine = [Path(source) for source in trust.usable(runtime)]
+    outside = (source for source in mine if not source.is_relative_to(runtime.root))
+    return [path for source in outside for path in sorted(source.glob(pattern)) if path.is_file()]
+
+
+def _bytes(path: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError:
+        return b""
 
 
 def _credentials(runtime: Runtime) -> Iterator[Finding]:
@@ -97,12 +231,14 @@ def _credentials(runtime: Runtime) -> Iterator[Finding]:
 def _doctor(runtime: Runtime, args: list[str]) -> int:
     if args not in ([], ["--json"]):
         raise UsageError("hs doctor takes no arguments but --json.")
+    # What is broken is said here once, and not as hs would say it in passing.
+    runtime.env["HARNESS_LOG"] = os.devnull
     findings = list(examine(runtime))
     if args:
         show(dumps([asdict(each) for each in findings]))
-        return 0
-    for each in findings:
-        show(f"{each.level:<4}  {each.what}{f' -> {each.cure}' if each.cure else ''}")
+    else:
+        for each in findings:
+            show(f"{each.level:<4}  {each.what}{f' -> {each.cure}' if each.cure else ''}")
     return int(Exit.CHECK_FAILED if any(each.cure for each in findings) else Exit.DONE)
 
 

@@ -46,7 +46,10 @@ def configured(runtime: Runtime) -> list[Server]:
     settings: dict[str, Json] = {}
     for source in trust.usable(runtime):
         if (path := Path(source, FILE)).is_file():
-            settings |= _read(runtime, path)
+            entries, problems = read(path)
+            settings |= entries
+            for problem in problems:
+                _tell(runtime, problem)
     settings |= runtime.kept.get(OF_THE_CLIENT, {})
     return [Server(name, settings[name]) for name in sorted(settings)]
 
@@ -56,19 +59,21 @@ def expanded(runtime: Runtime, value: object) -> str:
     return _VARIABLE.sub(lambda match: runtime.env.get(match[1], ""), str(value))
 
 
-def _read(runtime: Runtime, path: Path) -> dict[str, Json]:
+def read(path: Path) -> tuple[dict[str, Json], list[str]]:
+    """Return the servers in the file `path` by name, and a sentence about each thing that is left out."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
         text = ""
     entries = (as_object(text) or {}).get("mcpServers")
     if not isinstance(entries, dict):
-        _tell(runtime, f'{path} is left out: it is no {{"mcpServers": {{...}}}}.')
-        return {}
+        return {}, [f'{path} is left out: it is no {{"mcpServers": {{...}}}}.']
     usable = {name: entry for name, entry in entries.items() if _is_server(entry)}
-    for name in entries.keys() - usable.keys():
-        _tell(runtime, f"the MCP server {name} in {path} is left out: it has neither command nor url.")
-    return {name: entry for name, entry in usable.items() if entry.get("disabled") is not True}
+    problems = [
+        f"the MCP server {name} in {path} is left out: it has neither command nor url."
+        for name in entries.keys() - usable.keys()
+    ]
+    return {name: each for name, each in usable.items() if each.get("disabled") is not True}, sorted(problems)
 
 
 def _is_server(entry: object) -> bool:

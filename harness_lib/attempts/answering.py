@@ -1,4 +1,4 @@
-"""What a person's answer to work that waits for one needs: where it stands, what is asked."""
+"""Find the work that waits for a person's answer, and what the answer has to cover."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harness_lib.task import Session, Task
 
 
 def place(ctx: Context, task: Task) -> Context:
-    """Return `ctx` as seen from where the work of `task` stands, or as it is where the work is kept.
+    """Return `ctx` for the work tree of `task`, or unchanged if its work is kept in a ref.
 
     Raises UsageError (nothing waits), HeldError (its worker is still about to keep it), RefusedError (gone).
     """
@@ -31,7 +31,7 @@ def place(ctx: Context, task: Task) -> Context:
 
 
 def require_waiting(task: Task) -> Task:
-    """Return `task`; UsageError unless its work is kept until a person, who may have accepted it, is done."""
+    """Return `task`. Raises UsageError unless its work waits for a person, or was accepted by one."""
     if not halting.takes_an_answer(task.halt_kind) and not for_person.is_accepted(task):
         raise UsageError(
             f"{task.id} has no work that waits to be accepted or returned.", "See: harness status --all"
@@ -40,7 +40,7 @@ def require_waiting(task: Task) -> Task:
 
 
 def unaccepted(ctx: Context, task: Task) -> tuple[str, ...]:
-    """Return what a person has still to accept of the work of `task`.
+    """Return the files in the work of `task` that a person still has to accept.
 
     `ctx` is as seen from its work tree, if it is in progress.
     """
@@ -62,7 +62,7 @@ def _waiting(ctx: Context, task: Task, head: str, made: str) -> tuple[str, ...]:
 
 
 def session_of(ctx: Context, questions: Questions, task: Task) -> Session:
-    """Return the open session that has `task` in progress, or what stands for one that has ended."""
+    """Return the open session that has `task` in progress, or a stand-in for one that has ended."""
     open_ones = (each for each in questions.sessions() if leases.works_for(task.claimed_by, each.worker))
     ended = Session(questions.session_count, task.claimed_by or ctx.owner.worker, ctx.owner.host)
     return next(open_ones, ended)

@@ -27,7 +27,7 @@ from harness_lib.system.git.repository import Git
 from harness_lib.task import Gate, Task
 from harness_lib.text import escape, some
 
-# Untracked files up to these sizes are kept by content; larger ones are remembered by name alone.
+# Untracked files up to these sizes are copied; of larger ones only the name is recorded.
 LIMIT_EACH_BYTES = 10 * 1024 * 1024
 LIMIT_TOTAL_BYTES = 100 * 1024 * 1024
 NAMED = 5
@@ -89,7 +89,7 @@ def _hint(ctx: Context, git: Git, changed: tuple[str, ...]) -> str:
 def keep_untracked(ctx: Context, base: str, paths: tuple[str, ...]) -> tuple[str | None, tuple[str, ...]]:
     """Keep the content of untracked `paths` in a commit; return it, and what was too large to keep.
 
-    What git leaves out of the work tree is noted there too: the attempt did not remove it.
+    Tracked files that a sparse checkout leaves out are recorded there, too: the attempt did not remove them.
     """
     git = ctx.git
     left_out = status.left_out(git)
@@ -120,7 +120,7 @@ def plain_gate(task: Task, surveyed: Baseline) -> Gate:
 
 
 def gate_for(ctx: Context, task: Task, surveyed: Baseline) -> Gate:
-    """Return what the attempt at `task` may not weaken."""
+    """Return the gate of `task`: what its attempt may not weaken."""
     return plain_gate(task, surveyed)._replace(
         protected=protected_tree(ctx, task),
         judges=check_inputs.tree(ctx, task),
@@ -129,7 +129,7 @@ def gate_for(ctx: Context, task: Task, surveyed: Baseline) -> Gate:
 
 
 def protected_tree(ctx: Context, task: Task) -> str | None:
-    """Return the tree of the files that the check says no attempt may change, as they are now."""
+    """Return the tree of the protected files of the check as they are now."""
     globs = [glob for glob in task.validation.protect if glob not in input_files.WORDS]
     if not globs:
         return None
@@ -151,10 +151,10 @@ def regate(ctx: Context, task: Task) -> Task:
 
 
 def touched(ctx: Context, task: Task) -> tuple[str, ...]:
-    """Return what of the gate the attempt has changed: field names and file names."""
+    """Return which parts of the gate the attempt has changed: names of fields and of files."""
     if task.gate is None or task.gate.command is None:
-        # A claim of ours always has a gate and names its work tree; one of the prose has neither, but perhaps
-        # the fence of an earlier claim of ours.
+        # A claim of harness always has a gate and a work tree; one of the legacy protocol has neither, but
+        # perhaps the fence of an earlier claim of ours.
         return ("gate",) if task.worktree else ()
     protected = protected_tree(ctx, task)
     at_claim = task._replace(validation=task.validation._replace(cwd=task.gate.cwd))
@@ -164,7 +164,7 @@ def touched(ctx: Context, task: Task) -> tuple[str, ...]:
     if "protected" not in fields or task.gate.protected is None or protected is None:
         return fields
     if not ctx.git.object_exists(task.gate.protected):
-        # `git prune` takes what no commit has yet; that they differ is known without it.
+        # `git prune` removes trees that no commit has; that the two differ is known without them.
         return fields
     files = trees.difference(ctx.git, task.gate.protected, protected)
     return (*(name for name in fields if name != "protected"), *files)
@@ -201,7 +201,7 @@ def keep(ctx: Context, task: Task) -> None:
 
 
 def differs(ctx: Context, task: Task) -> bool:
-    """Return whether the list has another gate for this attempt than the one that was kept."""
+    """Return whether the gate in the list differs from the copy that was kept at the claim."""
     try:
         kept = json.loads((ctx.root.private / DIRECTORY / check.safe_name(task.id)).read_bytes())
     except (OSError, ValueError):
@@ -215,31 +215,31 @@ def _essence(task: Task) -> dict[str, object]:
     gate = task.gate
     fields = [gate.command, gate.cwd, gate.protected, gate.judges] if gate else None
     if fields and gate and gate.conversion:
-        # Claims of an older harness have none.
+        # Claims of an older harness have no copy.
         fields.append(gate.conversion)
     if fields and gate and gate.programs:
         fields.append("\n".join(gate.programs))
     return {"attempt": [task.started_at_commit, task.attempts], "gate": fields}
 
 
-# What makes git run a program at a person's next command.
+# Settings that make git run a program at a person's next command.
 SETTINGS = r"^(filter\..*|alias\..*|core\.(hookspath|fsmonitor))$"
 REFS = ("refs/heads", "refs/tags")
 SHOWN = 5
 
 
 def note(ctx: Context) -> None:
-    """Note what is there as an attempt begins in this work tree."""
+    """Record the settings, hooks and branches that exist as an attempt begins in this work tree."""
     if not clones.has_clone(ctx.git):
         atomic.write(_file(ctx), json.dumps(_present(ctx.git)).encode(), durable=False, make=True)
 
 
 def left(ctx: Context, task_id: str) -> list[str]:
-    """Return a line that names what is new since, with the commands that take it out; no line for nothing."""
+    """Return a line that names what is new since `note`, and how to remove it; no line for nothing."""
     try:
         before = json.loads(_file(ctx).read_bytes())
     except (OSError, ValueError):
-        # Claimed by the prose, or by an older harness.
+        # Claimed under the legacy protocol, or by an older harness.
         return []
     new = [
         _words(ctx.git, kind, name, before[kind].get(name))
@@ -251,14 +251,14 @@ def left(ctx: Context, task_id: str) -> list[str]:
 
 
 def _present(git: Git) -> dict[str, dict[str, str]]:
-    """Return kind → name → value of what there is."""
+    """Return the values that exist now, by kind and name."""
     records = decode(git.run("config", "--local", "-z", "--get-regexp", SETTINGS, check=False).stdout)
     hooks = git.common_dir / "hooks"
     files = [path for path in hooks.iterdir() if path.suffix != ".sample"] if hooks.is_dir() else []
     return {
         "settings": {key: value for key, _, value in (record.partition("\n") for record in records)},
         "hooks": {path.name: sha256.digest(path.read_bytes()) for path in sorted(files) if path.is_file()},
-        # That one moved is what work does.
+        # Work moves branches; only new ones are named.
         "refs": dict.fromkeys(
             (name for name, _ in git.refs(*REFS) if not name.startswith(recovery.WAITING)), ""
         ),

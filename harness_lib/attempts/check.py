@@ -31,7 +31,7 @@ def safe_name(task_id: str) -> str:
 def require_check(task: Task, index: int, cure: str | None = None) -> None:
     """Raise ConfigError, naming the field, if `task` has no check.
 
-    `cure` says how it gets one, where that is not for the caller to type.
+    `cure` says how it gets one, if the caller may not type that.
     """
     if not check_of(task).is_given:
         raise ConfigError(
@@ -41,7 +41,7 @@ def require_check(task: Task, index: int, cure: str | None = None) -> None:
 
 
 def log_directory(ctx: Context, task: Task) -> Path:
-    """Return where the output of the task's checks goes."""
+    """Return the directory for the output of the task's checks."""
     return ctx.root.logs / safe_name(task.id)
 
 
@@ -53,7 +53,7 @@ def run_check(
     on_tick: Callable[[], bool] | None = None,
     tick: float = 60.0,
 ) -> Checked:
-    """Run the check once, or twice with `harness-init.sh` between if its command is not there.
+    """Run the check once; if its command is missing, run `harness-init.sh` and the check again.
 
     The full output goes to `.harness/logs/<task>/<log_name>.log`.
     """
@@ -71,8 +71,8 @@ def run_once(
     on_tick: Callable[[], bool] | None = None,
     tick: float = 60.0,
 ) -> Checked:
-    """Run the check once, as `run_check` does, and nothing else."""
-    # Its .gitignore hides the logs, also where nothing was ever locked: in a clone, say.
+    """Run the check exactly once, as `run_check` does."""
+    # The .gitignore in there hides the logs, also in a clone in which no lock was ever taken.
     atomic.make_own(ctx.root.private)
     log = log_directory(ctx, task) / f"{log_name}.log"
     marks = {ownership.CHECKED: task.id}
@@ -82,7 +82,7 @@ def run_once(
 def failed_logs(ctx: Context, task: Task) -> list[Path]:
     """Return the logs of the checks of attempts at `task`, the last one first.
 
-    Not those of a person's `validate`, of cleanups and of agents.
+    Logs of a person's `validate`, of cleanups and of agents are not among them.
     """
     logs = []
     for path in listing.matching(log_directory(ctx, task), "*.log"):
@@ -94,9 +94,9 @@ def failed_logs(ctx: Context, task: Task) -> list[Path]:
 
 
 def last_excerpt(ctx: Context, task: Task) -> tuple[str, Path] | None:
-    """Return what a person would read of the check that `task` has failed last, and where all of it is.
+    """Return an excerpt of the check that `task` failed last, and the path of the whole log.
 
-    None where the last failure was no check's, or its log is gone.
+    None if the last failure was not a check's, or its log is gone.
     """
     reason = task.handback.reason if task.handback else (task.error_log or ("",))[-1]
     if not any(words in reason for words in (FAILED, DID_NOT, PRINTED)):
@@ -106,17 +106,17 @@ def last_excerpt(ctx: Context, task: Task) -> tuple[str, Path] | None:
     return (text, log) if log and text else None
 
 
-# What checks have said, by command, directory and tree.
+# Results of checks, by command, directory and tree.
 Known = dict[tuple[rechecks.Key, str], Checked]
 
-# Room for two renewals that fail before the lease is lost.
+# Two renewals may fail before the lease is lost.
 RENEWALS_PER_LEASE = 3
 
 
 def run(ctx: Context, task: Task, *, suffix: str = "", holder: Task | None = None) -> Checked:
-    """Run the check and keep the claim alive; LeaseLostError if it is lost, and the check is stopped.
+    """Run the check and renew the claim meanwhile. If it is lost, stop the check and raise LeaseLostError.
 
-    `holder`: the task that the caller has claimed, if it is another one.
+    `holder`: the task that the caller has claimed, if that is a different one.
     """
     name = f"{task.attempts + 1}{suffix}"
     return while_held(
@@ -129,7 +129,7 @@ def run(ctx: Context, task: Task, *, suffix: str = "", holder: Task | None = Non
 def while_held(
     ctx: Context, holder: Task, run_one: Callable[[Callable[[], bool], float], Checked]
 ) -> Checked:
-    """Return what `run_one` does, which is given what keeps the claim of `holder` alive, and how often.
+    """Return the result of `run_one`, which gets a function to renew the claim of `holder` and its interval.
 
     Raises LeaseLostError if it is lost meanwhile.
     """
@@ -149,10 +149,10 @@ def while_held(
 
 
 def renew(ctx: Context, task: Task) -> None:
-    """Give the claim a new lease where it has one. Raises LeaseLostError.
+    """Renew the lease of the claim, if it has one. Raises LeaseLostError.
 
-    A list that cannot be had at this moment is no reason to end hours of work: there is a next time, and the
-    claim is asked for again before anything is recorded.
+    A list that cannot be read at this moment does not end hours of work: the next renewal tries again, and
+    the claim is asked for again before anything is recorded.
     """
     with suppress(HeldError, ConfigError, StateUnreadableError):
         questions = ctx.store.ask()

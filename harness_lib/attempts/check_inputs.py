@@ -1,4 +1,4 @@
-"""Find what a check goes by beyond its words: what its scripts call, its programs, what others removed."""
+"""Find the inputs of a check that its command does not name: what its scripts call, and its programs."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from harness_lib.system.git.repository import Git
 from harness_lib.system.processes import command, environment
 from harness_lib.task import Task
 
-# Scripts call scripts, but not without end.
+# How deep scripts that call scripts are followed.
 DEEPEST = 3
 LARGEST_SCRIPT = 200_000
 CONFIG, NAMED, TESTS = "config", "named", "tests"
-# `git prune` takes what no commit has yet.
+# `git prune` removes trees that no commit has.
 GONE = "files that git no longer has as they were (git prune)"
 
 
 class Scripts:
-    """The scripts of a base, read once each, and what the checks that call them go by."""
+    """The scripts of a base, each read once, and the inputs of the checks that call them."""
 
     def __init__(self, git: Git, base: str) -> None:
         self._git, self._base = git, base
@@ -37,7 +37,7 @@ class Scripts:
         self._has: dict[str, bool] = {}
 
     def asked(self, task: Task) -> Asked:
-        """Return what the check of `task` goes by: what it names, and what these name in turn."""
+        """Return the inputs of the check of `task`: files that it names, and those that they name in turn."""
         text, cwd = rechecks.key(task)
         place = (cwd or "").strip("/")
         found = input_files.of(text or "")
@@ -51,7 +51,7 @@ class Scripts:
         return Asked(found, place)
 
     def prepare(self, tasks: Iterable[Task]) -> None:
-        """Read the scripts that the checks of `tasks` name at once: a list may have thousands of them."""
+        """Read the scripts that the checks of `tasks` name in one question to git: there may be thousands."""
         keys = dict.fromkeys(rechecks.key(task) for task in tasks)
         self._read(
             input_changes.joined((cwd or "").strip("/"), name)
@@ -88,12 +88,12 @@ def programs(ctx: Context, task: Task, base: str) -> tuple[str, ...]:
     """Return the programs of the check of `task` and of its scripts, as `NAME=FILE#CONTENT` each."""
     names = Scripts(ctx.git, base).asked(task).inputs.programs
     found = {name: _identity(ctx, task, name) for name in names}
-    # Of what is not there, only a runner that comes later is worth a word.
+    # A missing program is recorded only if it is a test runner, which may be installed later.
     return tuple(f"{name}={file}" for name, file in found.items() if file or name in input_files.RUNNERS)
 
 
 def changed_programs(ctx: Context, task: Task) -> Iterator[str]:
-    """Yield a part of a sentence for each program of the check that is another file than at the claim."""
+    """Yield a phrase for each program of the check that is a different file now than at the claim."""
     for record in task.gate.programs if task.gate else ():
         name, _, before = record.partition("=")
         now = _identity(ctx, task, name)
@@ -109,9 +109,9 @@ def _identity(ctx: Context, task: Task, name: str) -> str:
 
 
 def require_none_taken(ctx: Context, questions: Questions, task: Task, tree: str) -> None:
-    """Raise EnvSetupError if somebody else than this attempt removed a file that the failed check goes by.
+    """Raise EnvSetupError if somebody other than this attempt removed an input of the failed check.
 
-    `tree` is what was checked. A file that the task's own words name is the task's to make.
+    `tree` is what was checked. A file that the task's own text names is for the attempt to write.
     """
     git, base = ctx.git, task.started_at_commit
     if base is None or not git.exists(base):
@@ -159,14 +159,14 @@ def _removed(git: Git, tip: str, paths: list[str]) -> _Removed | None:
 
 
 def _is_of_another(git: Git, task: Task, removed: _Removed) -> bool:
-    """Return whether a commit that came during the attempt was pulled: it is older, or of another author."""
+    """Return whether a commit of the attempt's time was pulled: it is older, or by another author."""
     began = task.claimed_at and timestamps.parse(task.claimed_at).timestamp()
     mine = git.run("config", "user.email", check=False).stdout.decode("utf-8", "replace").strip()
     return bool((began and float(removed.at) < began) or (mine and removed.email != mine))
 
 
 def _of_task(git: Git, questions: Questions, base: str, commit: str) -> str:
-    """Return whose attempt has made `commit`, if that was one of a completed task."""
+    """Return the task whose attempt made `commit`, in words, if that task is completed."""
     done = {task.completed_commit: task for task in questions.search("completed")}
     later = git.lines("rev-list", "--reverse", "--ancestry-path", f"{commit}..{base}")
     task = next((done[oid] for oid in (commit, *later) if oid in done), None)
@@ -197,7 +197,7 @@ def tree(ctx: Context, task: Task) -> str | None:
     files = [name for name in named if (ctx.git.top / name).is_file()]
     folders = [name for name in named if (ctx.git.top / name).is_dir()]
     config = [*(_joined(cwd, glob) for glob in inputs.config), *inputs.config]
-    # A runner that is told which files to run runs no others.
+    # A runner that is given files runs no others.
     tests = [_joined(folder, glob) for folder in folders or ([] if files else [cwd]) for glob in inputs.tests]
     excluded = tuple(glob[1:] for glob in task.validation.protect if glob.startswith("!"))
     entries: dict[str, trees.Entry] = {}
@@ -221,10 +221,10 @@ def touched(ctx: Context, task: Task) -> Touched:
     standing = _parts(ctx, [place.partition("/")[2] for place, (_, new) in changed.items() if new is None])
     for place, (old, _) in changed.items():
         kind, _, path = place.partition("/")
-        # What a check goes by may be another file now, because the one that it names is there at last.
+        # The inputs may be different ones now, because a file that the check names exists at last.
         if old is not None and standing.get(path) == old:
             continue
-        # A new file that the check names, or a new test, is what many tasks are about.
+        # Many tasks ask for a new file that the check names, or for a new test.
         if old is None and kind != CONFIG:
             continue
         strict = kind != TESTS and _forbids(task)
@@ -242,7 +242,7 @@ def is_same_part(git: Git, path: str, change: input_changes.Change) -> bool:
 
 
 def _forbids(task: Task) -> bool:
-    """Return whether the task names files that no attempt may change: then nor may what its check names."""
+    """Return whether the task protects files; then what its check names is protected, too."""
     return any(glob not in input_files.WORDS and not glob.startswith("!") for glob in task.validation.protect)
 
 

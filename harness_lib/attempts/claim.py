@@ -1,4 +1,4 @@
-"""Take one task: chosen and prepared outside the lock, claimed under it if it is still the right choice.
+"""Claim one task: choose and prepare it outside the lock, claim it under the lock if it still comes next.
 
 Source: docs/protocol.md, "Task Execution Cycle" step 1; docs/design.md, "At the claim".
 """
@@ -23,7 +23,7 @@ NAMED = 5
 
 
 class Taken(NamedTuple):
-    """What one try gave: a task, or the reason to stop, or neither if another worker was faster.
+    """The result of one try: a task, or a reason to stop, or neither if another worker was faster.
 
     `questions` are about the list that a task was taken from.
     """
@@ -35,7 +35,7 @@ class Taken(NamedTuple):
 
 
 def take(ctx: Context, session: Session, task_id: str | None = None) -> Taken:
-    """Take `task_id`, or the next task in the protocol's order; one that this worker holds is that one.
+    """Claim `task_id`, or the next task in the protocol's order; return the one that this worker holds.
 
     Raises UsageError (no such task, or it may not run), RefusedError, HeldError, ConfigError, EnvSetupError.
     """
@@ -60,7 +60,7 @@ def take(ctx: Context, session: Session, task_id: str | None = None) -> Taken:
 
 
 def _claim(ctx: Context, task_id: str | None, chosen: Task, surveyed: Baseline, gate: Gate) -> Taken:
-    """Claim `chosen`, for which `gate` was made, or what comes before it by now, if that needs no git."""
+    """Claim `chosen`, which `gate` belongs to, or a task that now comes first, if its gate needs no git."""
     with ctx.store.transaction() as tx:
         current = sessions.mine(tx, ctx)
         dependencies.record_blocked(tx, current.number if current else tx.session_count)
@@ -90,7 +90,7 @@ def _record(tx: Tx, ctx: Context, session: Session, task: Task, surveyed: Baseli
         worktree=str(ctx.git.top),
         lease_seconds=ctx.lease_seconds if tx.concurrent else None,
     )
-    # Before the list says so: a claim without its copy would be compared with that of an earlier one.
+    # Before the list has the claim: without its own copy it would be compared with an earlier claim's.
     baseline.keep(ctx, claimed)
     tx.replace(claimed)
     sessions.update(tx, session._replace(halt=None, halt_kind=None))
@@ -102,7 +102,7 @@ def _record(tx: Tx, ctx: Context, session: Session, task: Task, surveyed: Baseli
 
 
 def _again(ctx: Context, held: Task, task_id: str | None) -> Task:
-    """Return the task that this worker has in progress already; asking for another one is a mistake."""
+    """Return the task that this worker has in progress. Raises UsageError if another one was asked for."""
     if task_id is not None and ownership.require_task(ctx.store.ask(), task_id).id != held.id:
         finish, release = typed.harness("finish", held.id), typed.harness("release", held.id)
         raise UsageError(
@@ -121,7 +121,7 @@ def _again(ctx: Context, held: Task, task_id: str | None) -> Task:
 
 
 def choose(questions: Questions, task_id: str | None) -> Task | None:
-    """Return the named task if it may run, or the next one; None if nothing may."""
+    """Return the named task if it may run, or the next one; None if no task may run."""
     if task_id is None:
         return questions.next_ready()
     task = ownership.require_task(questions, task_id)
@@ -140,7 +140,7 @@ def _settle_nothing(ctx: Context, session: Session) -> Taken:
 
 
 def _nothing(tx: Tx, ctx: Context, session: Session) -> Taken:
-    """Nothing may be taken: say why, and end the session unless others may still free something."""
+    """Return why no task may be claimed, and end the session unless other workers may still free one."""
     stop = tx.no_work()
     if stop in sessions.ALL_TAKEN:
         stop = sessions.end(tx, session, stop, of_run=ctx.target is not None)
@@ -152,7 +152,7 @@ def _nothing(tx: Tx, ctx: Context, session: Session) -> Taken:
 
 
 def _cheap_gate(task: Task, surveyed: Baseline) -> Gate | None:
-    """Return the gate of a task chosen under the lock, if it needs no git: no git runs under the lock."""
+    """Return the gate of a task chosen under the lock, if it needs no git, which may not run there."""
     asks = task.validation
     if asks.protect or task.depends_on or asks.red_first or check_inputs.depends_on_files(task):
         return None

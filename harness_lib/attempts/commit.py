@@ -1,4 +1,4 @@
-"""Make one commit of an attempt whose check has passed, and record its task as completed."""
+"""Commit the work of an attempt whose check has passed, and record its task as completed."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def commit(
 def commit_object(ctx: Context, head: str, task: Task, tree: str) -> str:
     """Return the commit of the attempt's `tree` on `head`; `head` itself if nothing is left to commit.
 
-    The harness's own files and caches, which somebody has made git take, are in neither.
+    Files of harness itself and caches are left out, even if git tracks them.
     """
     git, base = ctx.git, task.started_at_commit
     left_out = (
@@ -63,15 +63,15 @@ def commit_object(ctx: Context, head: str, task: Task, tree: str) -> str:
 
 
 def nothing_committed(task: Task, oid: str) -> list[str]:
-    """Return what to say where `oid`, the commit of the attempt, is the one that it began on."""
+    """Return a warning if `oid`, the commit of the attempt, is the one that it began on."""
     is_known = task.outcome == "already_done" or oid != task.started_at_commit
     return [] if is_known else [NOTHING.format(id=task.id)]
 
 
 def message(task: Task) -> str:
-    """Return the message of the task's commit: its id, by which recovery knows it, and its title."""
+    """Return the message of the task's commit: its id, by which recovery finds it, and its title."""
     begin = f"[{task.id}] "
-    # The terminal of whoever reads `git log` shows it.
+    # `git log` shows the title in a terminal.
     return f"{begin}{quoting.one_line(task.title, SUBJECT_LENGTH - len(begin))}\n"
 
 
@@ -112,12 +112,12 @@ def _moved_branch(git: Git, task: Task) -> list[str]:
 
 
 def undo_check(ctx: Context, task: Task, commit_oid: str, changed: Sequence[str]) -> list[str]:
-    """Put the tracked files that the check has `changed` back to `commit_oid`; return what to warn about."""
+    """Restore the tracked files that the check has `changed` from `commit_oid`; return warnings."""
     git = ctx.git
     if not changed:
         return []
     with locks.hold(git):
-        # It may have been a person who edited these files while the check ran: keep a copy of them first.
+        # A person may have edited these files while the check ran: keep a copy of them first.
         ref = rescue_refs.free_ref(git, task, suffix="-check")
         left = snapshot.capture(git, ctx.excluded_paths)
         git.set_ref(ref, trees.commit(git, left, [commit_oid], f"harness: after the check of {task.id}\n"))

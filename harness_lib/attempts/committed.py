@@ -31,13 +31,13 @@ from harness_lib.system.locks import flock
 from harness_lib.task import Session, StopReason, Task
 
 SLICE_SECONDS = 90.0
-# Beside the checkout: the commit that it was made for, and that its set-up has ended.
+# Beside the checkout: the commit that it was made for, and whether its set-up has ended.
 MADE, READY = "made", "ready"
 ENDS = 2
 
 
 class Slice(NamedTuple):
-    """What was done: the commit, what was found, and how many tasks are still to be checked on it."""
+    """The result of one slice: the commit, the results, and how many tasks are still to be checked on it."""
 
     commit: str
     found: tuple[Found, ...]
@@ -45,9 +45,9 @@ class Slice(NamedTuple):
 
 
 def run(ctx: Context, seconds: float | None) -> Slice:
-    """Check the completed tasks on HEAD, and begin no check any more when so many `seconds` are over.
+    """Check the completed tasks on HEAD; start no further check after this many `seconds`.
 
-    Raises RefusedError (no commit, untrusted commands), HeldError (it goes on already), EnvSetupError
+    Raises RefusedError (no commit, untrusted commands), HeldError (another one is running), EnvSetupError
     (`harness-init.sh` fails in the checkout).
     """
     commit = head(ctx)
@@ -69,7 +69,7 @@ def run(ctx: Context, seconds: float | None) -> Slice:
 
 
 def head(ctx: Context) -> str:
-    """Return the commit that HEAD stands for. Raises RefusedError where there is none."""
+    """Return the commit of HEAD. Raises RefusedError if there is none."""
     commit = ctx.git.head()
     if commit is None:
         raise RefusedError("Nothing is committed here yet.", "Commit what there is, or type: harness claim")
@@ -93,7 +93,7 @@ def in_range(ctx: Context, span: str) -> tuple[str, list[Task]]:
 
 @contextmanager
 def at_end_of(ctx: Context, commit: str) -> Iterator[Context]:
-    """Give a clean checkout of `commit`, the end of a range, and remove it afterwards.
+    """Yield a clean checkout of `commit`, the end of a range, and remove it afterwards.
 
     Raises what `run` does.
     """
@@ -106,16 +106,16 @@ def at_end_of(ctx: Context, commit: str) -> Iterator[Context]:
 
 
 def beside(ctx: Context, commit: str) -> AbstractContextManager[Context]:
-    """Give a clean checkout of `commit` beside the work tree of the attempt, outside of the project."""
+    """Yield a clean checkout of `commit` beside the work tree of the attempt, outside the project."""
     if worktree_slots.is_ours(ctx, ctx.git):
         return recheck.clean_checkout(ctx, ctx.git.top.with_name(f"{ctx.git.top.name}-judged"), commit)
     return at_end_of(ctx, commit)
 
 
 def settle(ctx: Context) -> StopReason | None:
-    """End this worker's session, whose final check is through; return why there is nothing left to do.
+    """End this worker's session after its final check; return why nothing is left to do.
 
-    It stays open while a completed task is red. None: the session does not stand at its final check.
+    It stays open while a completed task is red. None: the session has no final check to end.
     """
     with ctx.store.transaction() as tx:
         session = sessions.mine(tx, ctx)
@@ -131,7 +131,7 @@ def settle(ctx: Context) -> StopReason | None:
 
 @contextmanager
 def _checkout(ctx: Context, commit: str) -> Iterator[Context]:
-    """Give a clean checkout of `commit` that was set up, the one of the last slice if there is one.
+    """Yield a clean checkout of `commit` after its set-up, reusing that of the last slice.
 
     It is removed when no task is left to be checked on the commit.
     """
@@ -144,7 +144,7 @@ def _checkout(ctx: Context, commit: str) -> Iterator[Context]:
 
 @contextmanager
 def _place(ctx: Context) -> Iterator[worktree_slots.Place]:
-    """Yield the directory of this worker's checks, which nobody else uses meanwhile."""
+    """Yield the directory of this worker's checks, locked against others."""
     place = worktree_slots.directory_of(ctx, f"{worktree_slots.CHECKS}{check.safe_name(ctx.owner.worker)}")
     with flock.attempt(place.lock) as is_free:
         if not is_free:
@@ -171,9 +171,9 @@ LOCK = "proving.lock"
 
 
 def prove(ctx: Context, session: Session, *, waits: bool = False) -> tuple[str, ...]:
-    """Run the check of every task that is unproven in the work tree of `ctx`; tell what came of it.
+    """Run the check of every unverified task in the work tree of `ctx`; return the results in words.
 
-    One worker at a time does this, for all of them: the others go on, or, with `waits`, come after it.
+    One worker at a time does this for all of them: the others go on, or wait their turn with `waits`.
     Raises RefusedError if the list's commands have not been trusted; then nothing is run or recorded.
     """
     tasks = ctx.store.ask().provable()
@@ -190,7 +190,7 @@ def _prove(ctx: Context, session: Session, tasks: Sequence[Task]) -> list[str]:
         questions = ctx.store.ask()
         task = questions.task(known.id)
         if task is None or task not in questions.provable():
-            # Another worker has proven it meanwhile.
+            # Another worker has verified it meanwhile.
             continue
         with halts.halting_on_error(ctx, session, task.id):
             trust_policy.require(ctx, questions)
@@ -202,7 +202,7 @@ def _prove(ctx: Context, session: Session, tasks: Sequence[Task]) -> list[str]:
 
 
 def _check(ctx: Context, task: Task) -> tuple[bool, str]:
-    """Return whether the check passes, and what it said."""
+    """Return whether the check passes, and its message."""
     asked = check_of(task)
     if not asked.is_given:
         return False, "it has no check"
@@ -218,12 +218,12 @@ def _check(ctx: Context, task: Task) -> tuple[bool, str]:
             True,
             f"its check passes: {quoting.one_line(asked.text or '', quoting.FAILURE_LENGTH)}",
         )
-    # It becomes a part of a sentence.
+    # It becomes part of a sentence.
     return False, checked.failure().rstrip(".")
 
 
 def _held_out(ctx: Context, task: Task) -> Checked:
-    """Run the held-out check of `task` on what stands in the work tree."""
+    """Run the held-out check of `task` on the content of the work tree."""
     git, head = ctx.git, ctx.git.head()
     message = f"harness: to prove {task.id}\n"
     content = trees.commit(git, snapshot.capture(git, ctx.excluded_paths), [head] if head else [], message)
@@ -234,7 +234,7 @@ def _held_out(ctx: Context, task: Task) -> Checked:
 def _record(tx: Tx, session: Session, task: Task, head: str | None, why: str, *, passed: bool) -> list[str]:
     current = tx.task(task.id)
     if current is None or not transitions.may("confirm", current) or current.validation != task.validation:
-        # Somebody was faster, or has changed it again: whoever comes next has it checked.
+        # Another worker was faster, or the task was edited again: the next session checks it.
         return []
     tx.replace(
         transitions.confirm(current, now=tx.now, commit=head) if passed else transitions.doubt(current)

@@ -30,9 +30,9 @@ def complete(
     evaluation: Evaluation,
     known: check.Known | None = None,
 ) -> outcome.Ended:
-    """Commit or merge the content that has passed its check, or hand it back; record what came of it.
+    """Commit or merge the content that has passed its check, or requeue it; record the outcome.
 
-    What a person must see first is held for one. `known` is what checks have said of which content already.
+    Work that a person must see first is held. `known` has the results of earlier checks, by content.
     Raises what `commit.commit` and `merge_queue.merge` raise.
     """
     if evaluation.against:
@@ -75,7 +75,7 @@ def _object(
 
 
 def _send_back(ctx: Context, session: Session, task: Task, reason: str, cause: SentBack) -> outcome.Ended:
-    """Send work that has passed its check back to its agent, at no cost to the task."""
+    """Send work that has passed its check back to an agent; no attempt is counted."""
     if for_person.is_merged(task):
         return requeue.because_of_second_check(ctx, session, task, reason, cause)
     with ctx.store.transaction() as tx:
@@ -88,7 +88,7 @@ def _send_back(ctx: Context, session: Session, task: Task, reason: str, cause: S
 def look_at(
     task: Task, evaluation: Evaluation, verdict: second_check.Verdict, brought: contents.Contents
 ) -> list[str]:
-    """Return what a person should look at in work that has passed its check, a sentence each.
+    """Return what a person should review in work that has passed its check, a sentence each.
 
     Add such a sentence here, and nowhere else; it names the task and ends without a full stop.
     `outcome.completed` puts the command behind it that shows the work, such as `(git show 5d71f5b00000)`, and

@@ -1,4 +1,4 @@
-"""Look at what the commit of an attempt brings: how much, and what a person has to see first."""
+"""Inspect what the commit of an attempt adds: its size, and what a person must see first."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from harness_lib.system.git.repository import Git
 from harness_lib.task import Task
 from harness_lib.text import some
 
-# What comes later in a file is data: nobody has typed it.
+# Only the beginning of a file is searched for keys: later content is data.
 MOST_BYTES = 1_000_000
 TARGET_LENGTH = 200
 NAMED = 5
@@ -33,7 +33,7 @@ FILES = ("100644", "100755")
 
 
 class Contents(NamedTuple):
-    """How many files the commit changes, which it adds that are named as secrets are, and what to look at.
+    """The files that a commit changes: how many, which new ones are named like secrets, and what to review.
 
     `files` is None where nobody knows what the attempt began with. `look_at` is part of a sentence each:
     what seems to be a key in a file, links that lead out of the repository, and caches that commits of the
@@ -46,9 +46,9 @@ class Contents(NamedTuple):
 
 
 def of(ctx: Context, task: Task, head: str, commit: str) -> Contents:
-    """Return what `commit`, made on `head`, brings beyond the base of `task`.
+    """Return what `commit`, made on `head`, adds to the base of `task`.
 
-    What a person has accepted is no secret any more.
+    Files that a person has accepted are no longer reported.
     """
     git, base = ctx.git, task.started_at_commit
     if base is None or not git.exists(base):
@@ -58,7 +58,7 @@ def of(ctx: Context, task: Task, head: str, commit: str) -> Contents:
     moved = {old for old, new in changed.values() if old and not new}
     added = {path: new for path, new in put.items() if not changed[path][0] and new not in moved}
     secrets = {_secret(git, path, entry) for path, entry in added.items()}
-    # What a commit of the attempt adds and a later one removes is in the history for good.
+    # A file that one commit adds and a later one removes stays in the history.
     committed = history.added(git, base, head)
     secrets |= {names_of_secrets.secret(path) for path in committed}
     return Contents(
@@ -87,7 +87,7 @@ def _links(git: Git, changed: Changes) -> Iterator[str]:
 
 
 def _leads_out(path: str, target: str) -> bool:
-    """Return whether a link at `path`, from the top, to `target` leads to what no clone brings along."""
+    """Return whether a link at `path` to `target` leads out of the repository."""
     place = posixpath.normpath(posixpath.join(posixpath.dirname(path), target))
     return f"{place}/".startswith(("/", "../", ".git/"))
 
@@ -110,7 +110,7 @@ def _stored(git: Git, oid: str) -> bytes:
 
 
 def _standing(path: Path) -> bytes:
-    """Return the beginning of the file that stands at `path`; nothing where none does."""
+    """Return the beginning of the file at `path`; nothing if there is none."""
     try:
         return nofollow.read(path, MOST_BYTES)
     except OSError:
@@ -118,7 +118,7 @@ def _standing(path: Path) -> bytes:
 
 
 def refuse(ctx: Context, task: Task, tree: str, most: float) -> None:
-    """Raise RefusedError if `tree` brings a file of more than `most` megabytes; 0 is no limit."""
+    """Raise RefusedError if `tree` adds a file of more than `most` megabytes; 0 is no limit."""
     git, base = ctx.git, task.started_at_commit
     if not most or base is None or not git.exists(base):
         return
@@ -142,7 +142,7 @@ def refuse(ctx: Context, task: Task, tree: str, most: float) -> None:
 
 
 class Converted(NamedTuple):
-    """What an attempt has changed of git's `settings`, and the `files` that they let git commit otherwise.
+    """The git `settings` that an attempt has changed, and the `files` that they would commit differently.
 
     `ref` keeps these files as they would be committed without that change.
     """
@@ -173,7 +173,7 @@ def find(ctx: Context, task: Task, tree: str) -> Converted:
         if entry[0] in FILES and raw_files.mode(git.top, path) in FILES
     }
     if any("=" in key for key in settings):
-        # Such a one cannot be tried as it was, and nobody has one for a good reason.
+        # It cannot be tried as it was at the claim, and nobody adds one for a good reason.
         return Converted(settings, settings)
     unconverted = raw_files.hashed_by(git, list(entries), wanted, settings)
     edits = {path: (entries[path][0], oid) for path, oid in unconverted.items() if oid != entries[path][1]}

@@ -32,7 +32,7 @@ from harness_lib.system.git import clones, history, snapshot
 from harness_lib.task import Category, Task
 from harness_lib.text import some
 
-# What of the gate stands in the list, where no rollback puts it right.
+# These parts of the gate are in the list, which no rollback restores.
 IN_THE_LIST = frozenset(("gate", "validation.command", "validation.cwd"))
 
 # How many changed check inputs are remembered of an attempt.
@@ -41,7 +41,7 @@ NAMED = 10
 
 
 class Evaluation(NamedTuple):
-    """What the check said, and of what: the content `tree` of the work tree on top of the commit `head`.
+    """The result of a check, and what was checked: the content `tree` of the work tree on top of `head`.
 
     `halt`: why nobody may try again before a person has looked.
     `against`: what stands against merging it, whatever the check says.
@@ -60,13 +60,13 @@ class Evaluation(NamedTuple):
     said: tuple[str, ...] = ()
 
     def verdict(self) -> outcome.Verdict:
-        """Return what follows where the check did not pass."""
+        """Return the verdict on work whose check did not pass."""
         category: Category = "TIMEOUT" if self.checked.verdict == "TIMEOUT" else "TEST_FAIL"
         return outcome.Verdict(category, self.checked.failure(), halt=self.halt)
 
 
 def evaluate(ctx: Context, questions: Questions, task: Task, *, suffix: str = "") -> Evaluation:
-    """Run the check of `task`, unless the attempt has changed its own gate: then it failed.
+    """Run the check of `task`; an attempt that has changed its own gate has failed without it.
 
     `suffix` ends the name of the check's log.
 
@@ -82,7 +82,7 @@ def evaluate(ctx: Context, questions: Questions, task: Task, *, suffix: str = ""
     if task.started_at_commit is not None and history.lost_base(ctx.git, task.started_at_commit):
         return _off_its_base(ctx, task, task.started_at_commit)
     check.require_check(task, questions.position(task.id), ownership.give_check(ctx, task))
-    # In this order: a commit that somebody makes between the two is then seen as a move of HEAD, not undone.
+    # In this order: a commit made between the two calls is then seen as a move of HEAD, and not undone.
     head = ctx.git.head()
     tree = snapshot.capture(ctx.git, ctx.excluded_paths)
     clones.hold_on(ctx.git, tree)
@@ -130,7 +130,7 @@ def _nothing_to_commit_on(ctx: Context, task: Task) -> RefusedError:
 def _note(ctx: Context, task: Task, files: tuple[str, ...]) -> None:
     """Record which check inputs the attempt has changed: whoever trusts its check should know.
 
-    What was noted of an earlier check of this attempt, which was cut off, counts no longer.
+    What an earlier, interrupted check of this attempt recorded is replaced.
     """
     files = tuple(sorted(set(files)))[:REMEMBERED]
     if files == task.touched and task.outcome is None:
@@ -156,7 +156,7 @@ def _converted(ctx: Context, task: Task, converted: contents.Converted) -> Evalu
     )
     if converted.ref:
         message += f" As they stand, these files are kept: {rescue_refs.show_command(converted.ref)}"
-    # They outlive the attempt, so the next one would be taken at its word.
+    # They outlive the attempt, so the next attempt would inherit them.
     look = typed.git("config", "--show-origin", "--get-regexp", "^(filter|core)[.]")
     words = (
         f"CONFIG: git's settings {settings} were changed during an attempt. A person looks at them ({look}), "
@@ -171,7 +171,7 @@ def _cheated(ctx: Context, task: Task, touched: tuple[str, ...]) -> Evaluation:
     checked = Checked("TEST_FAIL", f"The attempt changed its own gate: {names}.", "", ctx.store.log_file)
     if not IN_THE_LIST.intersection(touched):
         return Evaluation(checked)
-    # The next attempt would be checked by what this one has written.
+    # The next attempt would be checked by files that this one wrote.
     cure = f"a person must say what the check is: {typed.give_check(task.id)}"
     return Evaluation(
         checked, halt=Halt("CHECK_CHANGED", f"CONFIG: {names} was changed during an attempt; {cure}")

@@ -1,6 +1,6 @@
-"""Hold work that has passed its check until a person accepts it or returns it; nothing of it is lost.
+"""Hold work that has passed its check until a person accepts or returns it; none of it is lost.
 
-In a person's own checkout it stays where it stands, in progress. What a run would merge is kept in a rescue
+In a person's own checkout it stays in place, in progress. What a run would merge is kept in a rescue
 ref, so that its worker goes on with other tasks.
 """
 
@@ -34,7 +34,7 @@ def return_command(task: Task) -> str:
 
 
 def secrets(task: Task, files: Sequence[str]) -> Halt:
-    """Return the halt of `task`, whose work adds `files` that are named as secrets are."""
+    """Return the halt of `task`, whose work adds `files` that are named like secrets."""
     return Halt(
         "SECRET",
         f"SECRET: the check passed, but the work adds what is named like a secret: {_named(files)}. "
@@ -82,7 +82,7 @@ def _named(files: Sequence[str]) -> str:
 
 
 def refusal(task: Task) -> RefusedError:
-    """Return the error of whoever finishes `task`, which is halted where it stands."""
+    """Return the error for `finish` of `task`, whose work waits in place for a person."""
     out = (
         "name them in .gitignore or move them out of the work tree"
         if task.halt_kind == "SECRET"
@@ -96,12 +96,12 @@ def refusal(task: Task) -> RefusedError:
 
 
 def is_accepted(task: Task) -> bool:
-    """Return whether the kept work of `task` is to be completed as it is, without an agent."""
+    """Return whether the kept work of `task` is to be completed unchanged, without an agent."""
     return task.handback is not None and task.handback.accepted
 
 
 def is_merged(task: Task) -> bool:
-    """Return whether the work of `task` is merged for its worker, whose work tree is a run's."""
+    """Return whether the work of `task` belongs to a run, which merges it."""
     return task.gate is not None and task.gate.target is not None
 
 

@@ -1,4 +1,4 @@
-"""Take away what killed commands and sessions have left behind, once it is old enough to be nobody's.
+"""Remove what killed commands and sessions have left behind, once it is old enough.
 
 A death costs no work, but it leaves temporary files, directories of locks that were just given up, copies of
 untracked files for an attempt that never began or has ended, and notes about an agent that is gone.
@@ -28,7 +28,7 @@ from harness_lib.system.place import session_notes
 # An agent may be left alone over a long week-end and be held no longer than before.
 NOTES_SECONDS = 7 * 24 * 3600.0
 MEGABYTE = 1024 * 1024
-# Of logs: how old they get, and how many megabytes there are in all.
+# Limits of logs: their age, and their size in megabytes together.
 DAYS = 30.0
 MEGABYTES = 500
 
@@ -41,7 +41,7 @@ def sweep(ctx: Context) -> tuple[str, ...]:
         _copies(ctx)
         session_notes.sweep(os.fspath(ctx.root.path), ctx.clock.now().timestamp() - NOTES_SECONDS)
     except (OSError, HarnessError) as error:
-        # They are in nobody's way: the next session tries again.
+        # They do no harm: the next session tries again.
         return (f"What killed commands had left could not be removed: {error}",)
     return ()
 
@@ -57,7 +57,7 @@ def _temporary_files(ctx: Context) -> None:
 
 def _copies(ctx: Context) -> None:
     in_use = {task.gate.before for task in ctx.store.ask().in_progress() if task.gate}
-    # Held even if there is none: that also takes away the locks of a git that was killed.
+    # Held even if there is nothing to remove: this also clears the locks of a killed git.
     with locks.hold(ctx.git):
         for ref, oid in _old_copies(ctx):
             if oid not in in_use:
@@ -75,9 +75,9 @@ def _old_copies(ctx: Context) -> Iterator[tuple[str, str]]:
 
 
 def by_itself(ctx: Context) -> str | None:
-    """Take the logs that nobody needs any more, at the end of a run; tell how many, in a sentence.
+    """Remove old logs at the end of a run; return a sentence that says how many.
 
-    Rescued work is never taken by itself.
+    Rescued work is never removed without a person.
     """
     taken = stats.outdated(logs(ctx), ctx.clock.now().timestamp(), DAYS, MEGABYTES * MEGABYTE)
     remove(ctx, taken, [])
@@ -87,7 +87,7 @@ def by_itself(ctx: Context) -> str | None:
 
 
 def logs(ctx: Context) -> Iterator[Old]:
-    """Yield every log but those of tasks that somebody works on."""
+    """Yield every log, except those of tasks in progress."""
     questions = ctx.store.ask()
     busy = {check.safe_name(task.id) for task in questions.in_progress()}
     for path in listing.below(ctx.root.logs, "*"):
@@ -106,9 +106,9 @@ def rescues(ctx: Context, now: float, days: float) -> list[Rescue]:
 
 
 def remove(ctx: Context, logs: tuple[Old, ...], works: list[Rescue]) -> None:
-    """Remove these logs and these refs; what the refs named is written to our log first."""
+    """Remove these logs and refs; what the refs named is written to the log first."""
     if works:
-        # The names bring the work back, so they are on record before the refs go.
+        # The names bring the work back, so they are recorded before the refs are removed.
         with rights.change(ctx) as tx:
             for each in works:
                 rights.log(tx, ctx, f"dropped {each.ref} {each.oid}")

@@ -1,6 +1,6 @@
-"""Run the held-out check of a task on a clean checkout; who works on the task learns whether it passed.
+"""Run the held-out check of a task on a clean checkout; the agent learns only whether it passed.
 
-Its files are in the checkout while it runs. Its output, and what became of it, go to the data directory.
+Its files are in the checkout while it runs. Its output and result go to the data directory.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Checkout = Callable[[str], AbstractContextManager[Context]]
 def run(
     ctx: Context, task: Task, commit: str, checkout: Checkout, *, suffix: str, holder: Task | None = None
 ) -> Checked:
-    """Return what the held-out check of `task`, which has one, says of `commit`.
+    """Return the result of the held-out check of `task` on `commit`.
 
     `holder` is the claimed task, if it is another one; `checkout` gives a clean checkout of a commit.
     Raises ConfigError (not on this machine), EnvSetupError (it cannot run here), LeaseLostError.
@@ -54,7 +54,7 @@ def run_in(
     on_tick: Callable[[], bool] | None = None,
     tick: float = 60.0,
 ) -> Checked:
-    """Run the held-out check of `task`, which has one, in the clean checkout `clean`; raise as `run` does.
+    """Run the held-out check of `task` in the clean checkout `clean`. Raises what `run` raises.
 
     `suffix` ends the name of its log.
     """
@@ -91,9 +91,9 @@ def _command(material: Material, scratch: Path) -> str:
 
 @contextmanager
 def _placed(top: Path, file: Placed, aside: Path) -> Iterator[None]:
-    """Put `file` into the checkout at `top`, and afterwards what stood there, which lies `aside` meanwhile.
+    """Put `file` into the checkout at `top`, and restore what was there, kept in `aside`, afterwards.
 
-    Raises FileExistsError or NotADirectoryError where the checkout has something else on the way.
+    Raises FileExistsError or NotADirectoryError if something else is in the way.
     """
     target = top / file.path
     if not target.parent.resolve().is_relative_to(top.resolve()):
@@ -113,7 +113,7 @@ def _placed(top: Path, file: Placed, aside: Path) -> Iterator[None]:
 
 
 def _told(ctx: Context, task: Task, checked: Checked) -> Checked:
-    """Return what whoever works on the task may know of `checked`: no output, and where there is none."""
+    """Return what the agent may know of `checked`: the result without its output."""
     if checked.verdict == "ENV_SETUP":
         show = typed.harness("show", task.id)
         raise EnvSetupError(

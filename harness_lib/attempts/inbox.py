@@ -36,7 +36,7 @@ def _checkpoint(ctx: Context, task_id: str, step: str, text: str) -> None:
     record_checkpoint(ctx, held, numbers, quoting.one_line(text, DESCRIPTION_LENGTH))
 
 
-# How many words each has after the task.
+# How many arguments each letter has after the task.
 VERBS: Mapping[str, tuple[Callable[..., object], int]] = {
     "note": (_note, 1),
     "checkpoint": (_checkpoint, 2),
@@ -45,7 +45,7 @@ VERBS: Mapping[str, tuple[Callable[..., object], int]] = {
 
 
 def open_all(ctx: Context) -> list[str]:
-    """Do what the letters in this work tree say, and remove them; return what was wrong with some.
+    """Carry out the letters in this work tree and remove them; return what was wrong with them.
 
     What cannot be recorded now (the list is held or half saved, the disk full) stays for the next time: the
     agent whose letter it is works on.
@@ -61,7 +61,7 @@ def open_all(ctx: Context) -> list[str]:
 
 
 def _letters(place: Path | None) -> list[Path]:
-    # Behind a link there may be anybody's files, and a letter is removed.
+    # Letters are removed, and a link may lead to somebody's files.
     if place is None or proposals.is_linked(place):
         return []
     letters = (path for path in listing.matching(place, "*.json") if path.is_file() and not path.is_symlink())
@@ -86,7 +86,7 @@ def _open(ctx: Context, letter: Path) -> Iterator[str]:
         yield f"The agent left a {verb} that was not recorded: {error}"
 
 
-# What the contract allows; a brief shows less.
+# The schema's limit; a brief shows less.
 TEXT_LENGTH = 2000
 
 
@@ -94,7 +94,7 @@ MOST_NOTES = 20
 
 
 def line(task_id: str, text: str) -> str:
-    """Return `text` as the one line that is recorded of it; UsageError if nothing is left."""
+    """Return `text` as one line to record. Raises UsageError if nothing is left of it."""
     noted = quoting.one_line(text, TEXT_LENGTH)
     if not noted:
         raise UsageError(
@@ -104,7 +104,7 @@ def line(task_id: str, text: str) -> str:
 
 
 def record_note(ctx: Context, task_id: str, note: str) -> tuple[Task, list[str]]:
-    """Return the task with `note`, a line, and the notes that had to make way for it.
+    """Return the task with `note`, and the old notes that were removed for it.
 
     Raises UsageError if there is no such task.
     """
@@ -141,7 +141,7 @@ def record_checkpoint(ctx: Context, held: HeldTask, step: tuple[int, int], descr
 
 
 def parse(step: str) -> tuple[int, int]:
-    """Return M and N of "M/N"; UsageError if `step` is no such thing."""
+    """Return M and N of the text "M/N". Raises UsageError for other text."""
     match = re.fullmatch(r"(\d{1,6})/(\d{1,6})", step)
     if not match or not 1 <= int(match[1]) <= int(match[2]):
         raise UsageError(

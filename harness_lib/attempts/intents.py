@@ -1,4 +1,4 @@
-"""Finish what a killed process had under way, as the intent in its task says."""
+"""Finish the git operation of a killed process, as the intent in its task says."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harness_lib.task import Session, Task
 
 
 def resume(ctx: Context, session: Session, task: Task) -> outcome.Ended:
-    """Finish what a killed process had under way, as the task's intent says.
+    """Finish the git operation of a killed process, as the task's intent says.
 
     Raises RefusedError (the list may have come with a clone, and nobody has trusted it; or a person's merge
     or the like is under way), ConfigError (it says what we never write).
@@ -34,7 +34,7 @@ def resume(ctx: Context, session: Session, task: Task) -> outcome.Ended:
 
 
 def require_ours(ctx: Context, task: Task) -> None:
-    """Raise RefusedError or ConfigError unless what is under way for `task` may be of our making."""
+    """Raise RefusedError or ConfigError unless harness could have written the intent of `task`."""
     questions = ctx.store.ask()
     trust_policy.require(ctx, questions)
     wrong = recovery.problem(task) or _wrong_base(ctx, task)
@@ -48,7 +48,7 @@ def require_ours(ctx: Context, task: Task) -> None:
 
 
 def _wrong_base(ctx: Context, task: Task) -> str | None:
-    """Return what is wrong with a base that is neither where the attempt began nor on top of that."""
+    """Return an error text if the intent's base is neither the attempt's base nor a descendant of it."""
     intent = outcome.intent_of(task)
     base, began = intent.base, task.started_at_commit
     if intent.action != "rollback" and recovery.is_for_a_branch(task):
@@ -59,9 +59,9 @@ def _wrong_base(ctx: Context, task: Task) -> str | None:
 
 
 def _is_as_it_was(ctx: Context, task: Task) -> bool:
-    """Return whether a rollback takes nothing off a branch but what the attempt had made when it failed.
+    """Return whether a rollback takes only commits off the branch that the attempt had made when it failed.
 
-    Either nothing has moved since, or where it stands now is kept already: the rescue comes first.
+    Either nothing has moved since, or the present commit is rescued already: the rescue comes first.
     """
     git, intent = ctx.git, outcome.intent_of(task)
     head = git.head()
@@ -71,7 +71,7 @@ def _is_as_it_was(ctx: Context, task: Task) -> bool:
 
 
 def _leave_as_it_is(ctx: Context, session: Session, task: Task) -> outcome.Ended:
-    """Take the attempt as failed, and rescue its work, without moving a branch that somebody has moved."""
+    """Record the attempt as failed and rescue its work, but leave the branch, which somebody has moved."""
     rescue = rescue_refs.rescue_only(ctx, task)
     reason = (
         f"HEAD has moved since the rollback was interrupted; nothing was rolled back, a copy is in {rescue}."
@@ -82,7 +82,7 @@ def _leave_as_it_is(ctx: Context, session: Session, task: Task) -> outcome.Ended
 
 
 def _may_be_carried_out(ctx: Context, task: Task) -> bool:
-    """Return whether HEAD is where the commit was prepared: on the branch of the gate, not moved since."""
+    """Return whether HEAD is still on the gate's branch, at the commit on which the new one was prepared."""
     git, intent = ctx.git, outcome.intent_of(task)
     if intent.head is None or intent.commit is None or git.head() != intent.head:
         return False
@@ -92,7 +92,7 @@ def _may_be_carried_out(ctx: Context, task: Task) -> bool:
 
 
 def _abandon_commit(ctx: Context, session: Session, task: Task) -> outcome.Ended:
-    """HEAD has moved since the commit was prepared: keep that commit, and take the attempt as failed."""
+    """Keep the prepared commit and record the attempt as failed, because HEAD has moved since."""
     git, intent = ctx.git, outcome.intent_of(task)
     if intent.commit and git.is_ancestor(intent.commit, "HEAD"):
         return outcome.completed(ctx, session, task)

@@ -1,4 +1,4 @@
-"""Let interrupted work go on, where it stands or in the next attempt; or give its task up.
+"""Continue interrupted work in place or in the next attempt, or give its task up.
 
 A task whose attempt can be neither ended nor requeued is halted until a person has looked, so that others
 need not wait for it. Its work is kept, and its work tree is not touched.
@@ -21,7 +21,7 @@ from harness_lib.task import Interruption, Session, Task
 
 
 def log(ctx: Context, session: Session, task: Task, action: str, reason: str) -> str:
-    """Log what recovery does about `task`, and return it as a line for whoever called."""
+    """Log what recovery does about `task`, and return it as a line for the caller."""
     with ctx.store.transaction() as tx:
         tx.log("RECOVERY", f'action="{action}" reason="{reason}"', session=session.number, task=task.id)
     return f"recovered {task.id}: {action} ({reason})"
@@ -46,9 +46,9 @@ def facts(ctx: Context, task: Task) -> recovery.Facts:
 
 
 def _against_checkpoint(ctx: Context, task: Task, base: str) -> tuple[bool, bool]:
-    """Return whether the work tree is as at the last checkpoint, and whether all its changes stand at least.
+    """Return whether the work tree equals the last checkpoint, and whether it has at least all its changes.
 
-    A checkpoint without a tree, made by the prose, is no evidence.
+    A checkpoint without a tree, made under the legacy protocol, is no evidence.
     """
     tree = task.checkpoints[-1].tree if task.checkpoints else None
     if tree is None or not ctx.git.object_exists(tree):
@@ -64,7 +64,7 @@ def standing(ctx: Context) -> str:
 
 
 def awaits_its_work(ctx: Context, task: Task) -> bool:
-    """Return whether the attempt was to go on with earlier work, and was cut off before that was put back."""
+    """Return whether the attempt was interrupted before the earlier work that it continues was put back."""
     back = task.handback
     return back is not None and back.rescue is not None and ctx.git.ref(back.rescue) is not None
 
@@ -72,9 +72,9 @@ def awaits_its_work(ctx: Context, task: Task) -> bool:
 def go_on(
     ctx: Context, session: Session, task: Task, action: str, reason: str, *, stays: bool, left: str = ""
 ) -> tuple[str, outcome.Ended | None]:
-    """Leave the work to `session`, or to the next attempt; return the line to tell, and its end if any.
+    """Leave the work to `session`, or to the next attempt; return a line, and the attempt's end if it ended.
 
-    `stays`: `session` works in this work tree. `left`: the tree that was interrupted, if a check ran since.
+    `stays`: `session` works in this work tree. `left`: the tree at the interruption, if a check ran since.
     The third interruption in a row without a new checkpoint or any change of the tree is a failed attempt.
     """
     if left:
@@ -93,7 +93,7 @@ def go_on(
 
 
 def put_back(ctx: Context, session: Session, task: Task, *, stays: bool) -> tuple[str, outcome.Ended | None]:
-    """Go on with an attempt that was cut off before the work that it was to continue was there."""
+    """Continue an attempt that was interrupted before the work that it continues was put back."""
     restored = requeue.apply(ctx, task) if stays else ""
     reason = "the work that it was to continue was not there yet"
     line, ended = go_on(ctx, session, task, "resume", reason, stays=stays)
@@ -101,7 +101,7 @@ def put_back(ctx: Context, session: Session, task: Task, *, stays: bool) -> tupl
 
 
 def _is_where_it_was(ctx: Context, task: Task) -> bool:
-    """Return whether HEAD is on the branch of the attempt, which still has its base."""
+    """Return whether HEAD is on the attempt's branch, and that branch still contains its base."""
     base = task.started_at_commit
     if task.gate is None or base is None:
         return True
@@ -109,9 +109,9 @@ def _is_where_it_was(ctx: Context, task: Task) -> bool:
 
 
 def _undo_check(ctx: Context, task: Task, left: str) -> None:
-    """Give the files of the tree `left` the content that they had before the check ran; what it adds stays.
+    """Restore the content of `left`, from before the check ran; files that the check added stay.
 
-    It may have been a person who edited them meanwhile: that is kept in a ref.
+    A person may have edited them meanwhile: their version is kept in a ref.
     """
     git, current = ctx.git, standing(ctx)
     changed = {
@@ -139,23 +139,23 @@ TRIES = 3
 
 
 class Tries:
-    """How often each task could not be handed back."""
+    """How often requeuing each task has failed."""
 
     def __init__(self) -> None:
         self._counts: dict[str, int] = {}
 
     def spent(self, task: Task) -> bool:
-        """Count one more try that failed; return whether it was the last."""
+        """Count one more failed try; return whether it was the last."""
         self._counts[task.id] = self._counts.get(task.id, 0) + 1
         return self._counts[task.id] >= TRIES
 
 
 def give_up(ctx: Context, session: Session, task: Task, error: HarnessError | OSError) -> Task:
-    """Make `task` pending and halted because of `error`, nobody blamed, and return it.
+    """Make `task` pending and halted because of `error`, without counting an attempt, and return it.
 
     Raises LeaseLostError, and touches nothing, if the claim is no longer the one that `task` shows.
     """
-    # First of all: the work tree of a claim that was lost may be somebody else's place by now.
+    # First, because the work tree of a lost claim may belong to another worker by now.
     kept = _keep(ctx, outcome.still_claimed(ctx.store.ask(), task))
     reason = f"{error.message if isinstance(error, HarnessError) else error}"
     with ctx.store.transaction() as tx:
@@ -173,7 +173,7 @@ def give_up(ctx: Context, session: Session, task: Task, error: HarnessError | OS
 
 
 def _keep(ctx: Context, task: Task) -> str:
-    """Keep what stands in the work tree of `task`, and say where."""
+    """Keep the content of the work tree of `task`, and return a sentence that says where."""
     if task.worktree is None:
         return ""
     place = Path(task.worktree)
@@ -184,6 +184,6 @@ def _keep(ctx: Context, task: Task) -> str:
             view.git.set_ref(rescue_refs.free_ref(view.git, task, "-checked"), task.intent.commit)
         return f"Its work is kept: {rescue_refs.show_command(rescue_refs.rescue_only(view, task))}"
     except (EnvSetupError, HarnessError, OSError):
-        # Not even that: then the whole directory is kept.
+        # The content cannot be captured: keep the whole directory.
         aside = rescue_refs.whole(ctx, place, None)
         return f"Its work tree is kept in {aside}." if aside else ""

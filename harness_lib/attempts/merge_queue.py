@@ -1,7 +1,7 @@
-"""The merge queue: checked work is put onto its branch, checked there, and then is completed.
+"""Merge checked work into its branch: rebase it, check it there, and complete its task.
 
-A queue, first come, first served: whoever is in front takes all that wait behind it, puts their commits on
-top of what others have merged meanwhile, one on the other, runs each check once on the content that comes of
+A queue, first come, first served: the first in line takes all that wait behind it, puts their commits on
+top of what others have merged meanwhile, one on the other, runs each check once on the resulting content,
 it, and moves the branch once. If a check fails, the first half is tried, and so on; before
 a single task is blamed, a short check runs once more.
 Work that conflicts, or passes only alone, goes back to an agent with both sides explained, twice for nothing.
@@ -38,9 +38,9 @@ from harness_lib.system.git.repository import Git, GitError
 from harness_lib.system.locks import flock
 from harness_lib.task import Session, Task
 
-# Others may merge between our look and our move as often as there are others; more is something else.
+# As many other workers may merge between our look and our move; more failures have another cause.
 TRIES = 50
-# Beside git's own files: an agent may delete ours.
+# In git's directory: an agent may delete files of harness.
 LINE = "harness-merge.line"
 
 
@@ -53,7 +53,7 @@ def merge(ctx: Context, session: Session, task: Task, oid: str, look_at: Sequenc
     git = ctx.git
     with locks.hold(git):
         restore.require_unlocked(git)
-        # First: who finds HEAD there and does not know why would commit the check's traces on top.
+        # First of all: a process that finds HEAD there would commit what the check left behind on top.
         with ctx.store.transaction() as tx:
             mine = outcome.require_claim(tx, task)
             mine = mine._replace(look_at=(*look_at, *nothing_committed(mine, oid)))
@@ -64,9 +64,9 @@ def merge(ctx: Context, session: Session, task: Task, oid: str, look_at: Sequenc
 
 
 def _stand_on(ctx: Context, task: Task, oid: str) -> list[str]:
-    """Let the work tree stand at its checked commit, if it was left right before; return what to look at.
+    """Put the work tree at its checked commit if it is at the one before; return what to review.
 
-    Where HEAD is elsewhere by now, what is there is not this attempt's: the merge needs no work tree.
+    If HEAD is elsewhere, the files there are not this attempt's; the merge needs no work tree.
     """
     git = ctx.git
     with locks.hold(git):
@@ -82,19 +82,19 @@ def _stand_on(ctx: Context, task: Task, oid: str) -> list[str]:
 
 
 def merge_in_turn(ctx: Context, session: Session, task: Task, said: Sequence[str] = ()) -> outcome.Ended:
-    """Merge the commit that the task's intent names, also after a crash; `said` is to be looked at then."""
+    """Merge the commit that the task's intent names, also after a crash; add `said` to what to review."""
 
     def keep_claim() -> None:
         check.renew(ctx, task)
 
     seconds = ctx.lease_seconds / check.RENEWALS_PER_LEASE
-    # Without its turn it would still be right, only checked more often than it need be.
+    # Without its turn the result would be the same, after more checks.
     with flock.turn(ctx.git.common_dir / LINE, seconds, keep_claim):
         aside = False
         for _ in range(TRIES):
             task = _as_it_is(ctx, task)
             if outcome.intent_of(task).action == "commit":
-                # Whoever was before us in the line has brought it there.
+                # The worker before us in the line has merged it, too.
                 return _completed(ctx, session, task, said)
             try:
                 return _try(ctx, session, task, said, aside=aside)
@@ -107,12 +107,12 @@ def merge_in_turn(ctx: Context, session: Session, task: Task, said: Sequence[str
 
 
 def _as_it_is(ctx: Context, task: Task) -> Task:
-    """Return the task as it is now: to be merged, or merged with others before it was our turn."""
+    """Return the task as it is now: still to be merged, or merged with others before our turn."""
     current = outcome.still_claimed(ctx.store.ask(), task)
     intent = outcome.intent_of(current)
     if intent.action == "merge" or _has_arrived(ctx, current):
         return current
-    # Who was moving it with others is dead, or could not.
+    # The worker that merged it with others is dead, or has failed.
     return _begin_again(ctx, current)
 
 
@@ -122,7 +122,7 @@ def _has_arrived(ctx: Context, task: Task) -> bool:
 
 
 def _try(ctx: Context, session: Session, task: Task, said: Sequence[str], *, aside: bool) -> outcome.Ended:
-    """Merge the task and those that wait behind it; return how its attempt ended.
+    """Merge the task and those that wait behind it; return how the task's attempt ended.
 
     Raises target_branch.MovedError.
     """
@@ -153,7 +153,7 @@ def _try(ctx: Context, session: Session, task: Task, said: Sequence[str], *, asi
 
 
 def _begin_again(ctx: Context, task: Task) -> Task:
-    """Return the task with the merge of its commit as what is under way, instead of a move that cannot be."""
+    """Return the task with its intent set back from an impossible move to the merge of its commit."""
     intent = outcome.intent_of(task)
     with ctx.store.transaction() as tx:
         current = outcome.require_claim(tx, task)
@@ -167,7 +167,7 @@ def _begin_again(ctx: Context, task: Task) -> Task:
 
 
 def _completed(ctx: Context, session: Session, task: Task, said: Sequence[str]) -> outcome.Ended:
-    """Record the task, whose work is on its branch, as completed."""
+    """Record the task as completed: its work is on the branch."""
     ended = outcome.completed(ctx, session, task, said)
     _leave(ctx.git, _required(ended.task.completed_commit))
     rescue_refs.drop_before(ctx.git, task)
@@ -177,7 +177,7 @@ def _completed(ctx: Context, session: Session, task: Task, said: Sequence[str]) 
 
 
 def resume(ctx: Context, session: Session, task: Task) -> outcome.Ended:
-    """Finish the merge that a killed process had under way."""
+    """Finish the merge of a killed process."""
     git, intent, target = ctx.git, outcome.intent_of(task), _target(task)
     with locks.hold(git):
         outcome.clear_dead_locks(git, intent, (target, target_branch.waiting(target)))
@@ -198,7 +198,7 @@ def resume(ctx: Context, session: Session, task: Task) -> outcome.Ended:
 
 
 def _required(value: str | None) -> str:
-    """Return what an intent of ours always names."""
+    """Return the fields that every intent of a merge has."""
     assert value is not None, "BUG: an intent does not say what is under way."
     return value
 
@@ -208,9 +208,9 @@ def _target(task: Task) -> str:
 
 
 def _failed(ctx: Context, batch: pending_merges.Batch) -> Checked | None:
-    """Run each check of the batch once on the content of all; return the first that fails, None if none does.
+    """Run each check of the batch once on the merged content; return the first that fails, or None.
 
-    The work tree is given that content for it. A single task's own content has been checked already.
+    The work tree gets that content. A single task's own content has been checked already.
     """
     git, first = ctx.git, batch.members[0].task
     oid = _required(outcome.intent_of(first).commit)
@@ -239,7 +239,7 @@ def _failed(ctx: Context, batch: pending_merges.Batch) -> Checked | None:
 def _passes_again(ctx: Context, batch: pending_merges.Batch, failed: Checked) -> bool:
     """Run a short check once more before a single task is blamed; if it passes, record that it is flaky."""
     (member,) = batch.members
-    # Once for each attempt, and never for what is known to be flaky.
+    # Once per attempt, and never for a check that is known to be flaky.
     if member.task.outcome == "flaky" or not precheck.is_worth_repeating(failed):
         return False
     _stand_at(ctx, member.task, _required(outcome.intent_of(member.task).commit), batch.tip)
@@ -253,17 +253,17 @@ def _passes_again(ctx: Context, batch: pending_merges.Batch, failed: Checked) ->
 
 
 def _check_merged(ctx: Context, task: Task, holder: Task, suffix: str = "-merged") -> Checked:
-    """Run the check of `task`, while the claim of `holder`, which is ours, is kept alive."""
+    """Run the check of `task`, and renew our claim of `holder` meanwhile."""
     check.require_check(task, ctx.store.ask().position(task.id))
     try:
-        # It has just run on the work alone, so what is missing now is missing because of the others.
+        # It has just passed on the work alone, so a file that is missing now was removed by the others.
         return check.run(ctx, task, suffix=suffix, holder=holder)
     except ConfigError as error:
         return Checked("TEST_FAIL", error.message, "", check.log_directory(ctx, task))
 
 
 def _stand_at(ctx: Context, task: Task, oid: str, merged: str) -> None:
-    """Give the work tree the content of `merged`; its own is in the commit `oid`.
+    """Put the content of `merged` into the work tree, whose own is in the commit `oid`.
 
     What a check has changed since is kept beside it.
     """
@@ -284,18 +284,18 @@ def _stand_at(ctx: Context, task: Task, oid: str, merged: str) -> None:
 
 
 def _detach(git: Git) -> None:
-    """Let HEAD name its commit: a branch that the agent has made is not ours to move."""
+    """Detach HEAD, so that no branch of the agent's is moved."""
     head = git.head()
     if git.branch() is not None and head is not None:
         git.run("update-ref", "--no-deref", "HEAD", head)
 
 
 def _leave(git: Git, commit: str) -> None:
-    """Let the work tree stand where its work is now, so that nothing holds it on to what is past."""
+    """Put the work tree at the merged commit, so that nothing keeps the old commits."""
     try:
         with locks.hold(git):
             if git.head() != commit and not status.changes(git).tracked:
                 worktrees.switch(git, commit)
     except (GitError, HeldError):
-        # The task is completed; whoever uses this work tree next puts it where it has to be.
+        # The task is completed; the next user of this work tree resets it anyway.
         return

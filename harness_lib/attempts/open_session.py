@@ -52,12 +52,13 @@ def reply(ctx: Context) -> Reply:
 
 
 def go_on(ctx: Context) -> Opened:
-    """Return the caller's open session as it is now, once what was interrupted in it is recovered.
+    """Recover what was interrupted in the caller's open session, and return the session.
 
-    That is what a killed command had under way, and what an agent of the prose has left in progress.
+    That is what a killed command had begun, and what an agent of the legacy protocol left in progress.
     """
     with ctx.store.transaction() as tx:
-        # Also for the lock directory of the prose: a killed command may have left its own pid there.
+        # Also for the lock directory of the legacy protocol: a killed command may have left its own pid
+        # there.
         session = sessions.mine(tx, ctx)
         if session is not None and sessions.is_callers(session, ctx):
             session = sessions.go_on(tx, session, ctx)
@@ -79,12 +80,12 @@ def go_on(ctx: Context) -> Opened:
 
 
 def has_unclaimed(questions: Questions) -> bool:
-    """Return whether an agent of the prose, which writes no name, has left a task in progress."""
+    """Return whether an agent of the legacy protocol, which writes no name, has left a task in progress."""
     return not questions.concurrent and any(task.claimed_by is None for task in questions.in_progress())
 
 
 def _comes_back(ctx: Context) -> bool:
-    """Return whether the caller's session was cut off, and its own conversation calls again."""
+    """Return whether the caller's session was interrupted, and the same conversation calls again."""
     questions = ctx.store.ask()
     session = sessions.mine(questions, ctx)
     if session is None or session.halt or session.number > questions.session_count:
@@ -94,7 +95,7 @@ def _comes_back(ctx: Context) -> bool:
 
 
 def is_open(session: Session, questions: Questions, ctx: Context) -> bool:
-    """Return whether the session stands; one that was never counted was killed while it was being opened."""
+    """Return whether the session was opened completely; one that was never counted was killed meanwhile."""
     return sessions.is_live(session, ctx) and session.number <= questions.session_count
 
 
@@ -108,9 +109,9 @@ def git_facts(ctx: Context) -> dict[str, object]:
 
 
 def open_session(ctx: Context) -> Opened:
-    """Open and count a session for this worker; one of its own that is halted or half open is ended first.
+    """Open and count a session for this worker, after ending one of its own that is halted or half open.
 
-    A conversation that comes back goes on in its own, and nothing that it holds is recovered.
+    A conversation that comes back continues its own session, and nothing in it is recovered.
     """
     git_access.require(ctx, ctx.git)
     if _comes_back(ctx):
@@ -135,9 +136,9 @@ def open_session(ctx: Context) -> Opened:
 
 
 def prove(ctx: Context, opened: Opened, *, waits: bool = False) -> Opened:
-    """Have the checks run of what only somebody else's write says to be completed; end when that was all.
+    """Run the checks of tasks that an external edit has completed; end the session if no work is left.
 
-    The workers of a run do this where its work is merged, as in a person's checkout it may not be.
+    The workers of a run do this on the merged content, which a person's checkout may not have.
     Raises RefusedError (untrusted commands).
     """
     if opened.session is None or ctx.target is not None:
@@ -169,7 +170,7 @@ def _end_when_done(tx: Tx, ctx: Context) -> StopReason | None:
 
 
 def _is_no_new_agent(ctx: Context) -> bool:
-    """Return whether what bears the caller's name is its own work, and was not taken over half way only."""
+    """Return whether the work under the caller's name is its own, and its takeover was not left half done."""
     questions = ctx.store.ask()
     session = sessions.mine(questions, ctx)
     whole = session is None or session.number <= questions.session_count
@@ -177,7 +178,7 @@ def _is_no_new_agent(ctx: Context) -> bool:
 
 
 def _sweep(ctx: Context) -> tuple[str, ...]:
-    """Take away the work trees of unattended runs that were killed, now that their tasks are recovered."""
+    """Remove the work trees of killed runs, now that their tasks are recovered."""
     head = ctx.git.head()
     return tuple(worktree_slots.sweep(ctx, head, sessions.living(ctx.store.ask(), ctx))) if head else ()
 
@@ -208,7 +209,7 @@ def _take(ctx: Context) -> tuple[Session | None, StopReason | None, tuple[str, .
 
 
 def _nothing_to_do(tx: Tx) -> StopReason | None:
-    """Return why no task could run, not counting what an interrupted session left in progress."""
+    """Return why no task can run, ignoring those that an interrupted session left in progress."""
     if tx.in_progress():
         return None
     return tx.no_work()

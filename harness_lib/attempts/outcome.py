@@ -1,4 +1,4 @@
-"""Record how an attempt has ended: what a commit, a rollback and the resuming of an intent have in common.
+"""Record how an attempt has ended, after a commit, a rollback or the resuming of an intent.
 
 Crash model: an `intent` in the state says what is about to happen in git before it happens, and is removed
 together with the outcome in one write.
@@ -28,9 +28,9 @@ SHORT = 12
 
 
 class Ended(NamedTuple):
-    """How an attempt ended: the task afterwards, why to stop if so, the rescue ref, and warnings.
+    """How an attempt ended: the task afterwards, the reason to stop if any, the rescue ref, and warnings.
 
-    What is to be said of completed work is not among the warnings: it is stored, as `task.look_at`.
+    What to review in completed work is not among the warnings: it is stored, as `task.look_at`.
     `rolled_back`: the work tree is at the base again, if the attempt failed; without the base it cannot be.
     `files`: how many files the commit of a completed task changes, where that is known.
     """
@@ -44,12 +44,12 @@ class Ended(NamedTuple):
 
     @property
     def said(self) -> tuple[str, ...]:
-        """Everything that the caller reads beside the outcome."""
+        """All warnings and sentences to review, in the order in which they are shown."""
         return (*self.task.look_at, *self.warnings)
 
 
 class Verdict(NamedTuple):
-    """Why an attempt is rolled back, and how it ends by that; see `requeued` for work that is to go on.
+    """Why an attempt is rolled back, and how it ends; see `requeued` for work that is to continue.
 
     `halt`: why nobody may try it again yet. `handback`: what the next agent must know to go on with this
     work; its `rescue` is filled in when the work is kept, unless it names earlier work.
@@ -63,12 +63,12 @@ class Verdict(NamedTuple):
 
 
 def requeued(category: Category, message: str, handback: Handback) -> Verdict:
-    """Return the verdict on work that the next agent goes on with."""
+    """Return the verdict on work that the next agent continues."""
     return Verdict(category, message, Ending.REQUEUED, handback=handback)
 
 
 def words_of_completed(ended: Ended) -> str:
-    """Return the sentence that says of a completed task what was committed."""
+    """Return the sentence that says what was committed for a completed task."""
     task = ended.task
     if task.completed_commit == task.started_at_commit:
         return f"{task.id} is completed; nothing was committed."
@@ -77,12 +77,12 @@ def words_of_completed(ended: Ended) -> str:
 
 
 def require_claim(tx: Tx, task: Task) -> Task:
-    """Return the task as it is now; LeaseLostError if the claim is no longer the one that `task` shows."""
+    """Return the task as it is now. Raises LeaseLostError if its claim is no longer that of `task`."""
     return still_claimed(tx, task)
 
 
 def still_claimed(questions: Questions, task: Task) -> Task:
-    """Return what `require_claim` does, for whoever only reads."""
+    """Do the same as `require_claim`, outside a transaction."""
     current = questions.task(task.id)
     if current is None or not leases.is_same(current, task):
         holder = (
@@ -98,21 +98,21 @@ def still_claimed(questions: Questions, task: Task) -> Task:
 
 
 def full_base(git: Git, task: Task) -> str | None:
-    """Return where the attempt began, in full: the prose writes it down as short as git shows it."""
+    """Return the full id of the attempt's base: the legacy protocol records a short one."""
     base = task.started_at_commit
     return base and (git.commit_called(base) or base)
 
 
 def intent_of(task: Task) -> Intent:
-    """Return what is under way for `task`; that nothing is would be our bug."""
+    """Return the intent of `task`; a task without one is a bug here."""
     assert task.intent is not None, f"BUG: task {task.id} has no intent."
     return task.intent
 
 
 def clear_dead_locks(git: Git, intent: Intent, refs: Sequence[str] = ()) -> list[str]:
-    """Remove the lock files of a git of ours that was killed under `intent`; return what to warn about.
+    """Remove the lock files of a git that was killed while carrying out `intent`; return warnings.
 
-    `refs`: those that it may have had locked beside the ones that the intent names.
+    `refs`: further refs that it may have locked.
     """
     since = timestamps.parse(intent.at).timestamp()
     refs = [*(ref for ref in (intent.rescue, intent.ref) if ref), *refs]
@@ -121,10 +121,10 @@ def clear_dead_locks(git: Git, intent: Intent, refs: Sequence[str] = ()) -> list
 
 
 def completed(ctx: Context, session: Session, task: Task, said: Sequence[str] = ()) -> Ended:
-    """Record the task, whose commit is made, as completed, with all that a person should look at.
+    """Record the task, whose commit is made, as completed, with all that a person should review.
 
     That is what its intent was begun with (see `complete.look_at`), each sentence with the command that shows
-    the work, and what the steps in git have `said` since.
+    the work, and what the git steps have `said` since.
     """
     look_at = (*_with_command(ctx.git, task), *said)
     commit = intent_of(task).commit or ""
@@ -151,7 +151,7 @@ def _with_command(git: Git, task: Task) -> list[str]:
 
 
 def _forget_repaired(tx: Tx, done: Task) -> None:
-    """Let what `done`, a repair, has put right be red no longer: the check that was red has passed."""
+    """Clear the red mark of the task that `done` has repaired: its check has passed."""
     if done.repairs is None:
         return
     for task in rechecks.red(tx.search("completed")):
@@ -160,8 +160,8 @@ def _forget_repaired(tx: Tx, done: Task) -> None:
 
 
 def count_attempt(tx: Tx, ctx: Context, session: Session) -> StopReason | None:
-    """Count a finished attempt; end the session and lower the marker if that was the last work."""
-    # Beside other workers an attempt may outlive the session that it began in: it counts in the next one.
+    """Count a finished attempt; end the session and remove the active flag if no work is left."""
+    # With several workers an attempt may outlive the session in which it began: it counts in the next one.
     mine = next((s for s in tx.sessions() if s.number == session.number), None)
     current = mine or sessions.mine(tx, ctx) or session
     counted = sessions.attempt_finished(tx, current._replace(halt=None, halt_kind=None))

@@ -1,4 +1,4 @@
-"""Pick the commits that wait for their branch one on the other, and say why work waits for a person.
+"""Stack the commits that wait for their branch into a batch, and say why work waits for a person.
 
 A batch is checked once, and its branch moves once. Crash model: before the branch moves, one write of the
 list says of each task which commit it will be and what that begins with. The move is of all of them, so
@@ -22,13 +22,13 @@ from harness_lib.system.git import fast_forward, merge, restore, status, submodu
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Session, Task
 
-# Of what is in the way of work that waits.
+# How many obstacles are named.
 NAMED = 3
 PATH_LENGTH = 200
 
 
 def describe(ctx: Context, target: str) -> str | None:
-    """Return why work waits for a person and how to take it over, in a sentence; None if none does."""
+    """Return a sentence that says why work waits and how to take it over; None if none waits."""
     git, ours = ctx.git, target_branch.waiting(target)
     target_tip, waiting_tip = git.ref(target), git.ref(ours)
     if waiting_tip is None or target_tip is None or git.is_ancestor(waiting_tip, target_tip):
@@ -40,7 +40,7 @@ def describe(ctx: Context, target: str) -> str | None:
 
 
 def bring_over(ctx: Context, target: str, checked: str | None = None) -> str | None:
-    """Bring what waits for `target` there if nothing is in the way; return a sentence if it has gone over.
+    """Merge what waits for `target` if nothing is in the way; return a sentence if it was merged.
 
     `checked`: as `target_branch.deliver` has it.
     """
@@ -56,13 +56,13 @@ def bring_over(ctx: Context, target: str, checked: str | None = None) -> str | N
 
 
 def _reasons(ctx: Context, target: str, target_tip: str, waiting_tip: str) -> Iterator[str]:
-    """Yield what keeps the work of `waiting_tip` from going to `target`, which is at `target_tip`."""
+    """Yield what blocks the merge of `waiting_tip` into `target`, which is at `target_tip`."""
     if not ctx.git.is_ancestor(target_tip, waiting_tip):
         yield f"{target_branch.short(target)} has commits of its own"
     try:
         obstacles = _obstacles(ctx, target, target_tip, waiting_tip)
     except (HarnessError, OSError):
-        # A full disk, or a repository that one may only read: what waits is to be told there as well.
+        # A full disk or a read-only repository: report the waiting work all the same.
         return
     if obstacles.lock:
         yield (
@@ -80,14 +80,14 @@ def _reasons(ctx: Context, target: str, target_tip: str, waiting_tip: str) -> It
     if obstacles.changed:
         yield f"you have changes in {_listed(obstacles.changed)}"
     if obstacles.standing:
-        # A plain `git merge` would write over it where git ignores it.
+        # A plain `git merge` would overwrite it if git ignores it.
         stands = "stands where it has a file" if len(obstacles.standing) == 1 else "stand where it has files"
         pronoun = "that" if len(obstacles.standing) == 1 else "them"
         yield f"your own {_listed(obstacles.standing)} {stands}: move {pronoun} away first"
 
 
 class _Obstacles(NamedTuple):
-    """What of a person's keeps work from going to their checkout.
+    """What in a person's checkout keeps work from being merged there.
 
     `refused`: tracked files with changes, as long as they are there git merges nothing; `changed`: those that
     git would carry along; `standing`: files in the place of the work's; `lock`: git's own, which may have
@@ -121,7 +121,7 @@ def _obstacles(ctx: Context, target: str, target_tip: str, waiting_tip: str) -> 
 
 
 def _merged(git: Git, target_tip: str, waiting_tip: str) -> set[str]:
-    """Return the files that must be without changes for `git merge` of `waiting_tip` into `target_tip`."""
+    """Return the files that must be unchanged for `git merge` of `waiting_tip` into `target_tip`."""
     base = merge.parted(git, target_tip, waiting_tip)
     theirs = set(trees.difference(git, base or git.empty_tree(), waiting_tip))
     if base == target_tip:
@@ -136,7 +136,7 @@ def _listed(paths: Sequence[str]) -> str:
 
 
 class Blockers(NamedTuple):
-    """What stands against merging some work; all of it paths from the top.
+    """Why some work cannot be merged; all are paths from the top.
 
     `repositories` are new and of their own; `submodules` name a commit that nobody else has; `marked` have
     conflict marks that harness wrote, or those of a merge that the agent has left unresolved.
@@ -147,14 +147,14 @@ class Blockers(NamedTuple):
     marked: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
-        """Say whether there is anything."""
+        """Return whether anything blocks the merge."""
         return bool(self.repositories or self.submodules or self.marked)
 
 
 def find(ctx: Context, task: Task, tree: str) -> Blockers:
-    """Return what stands against merging `tree`, which was just captured from the work tree.
+    """Return what blocks the merge of `tree`, which was just captured from the work tree.
 
-    Before the check runs: what that makes in the work tree is not merged.
+    Called before the check runs: files that the check makes are not merged.
     """
     if task.gate is None or task.gate.target is None:
         return Blockers()
@@ -176,7 +176,7 @@ def find(ctx: Context, task: Task, tree: str) -> Blockers:
 
 
 def _is_held(ctx: Context, target: str, path: str, commit: str) -> bool:
-    """Return whether others can have `commit` of the submodule at `path`, or its target names it already."""
+    """Return whether others can fetch `commit` of the submodule at `path`, or the target has it already."""
     submodule = submodules.at(ctx.git, path)
     if submodule is not None and submodules.is_published(submodule, commit):
         return True
@@ -190,7 +190,7 @@ MOST = 32
 
 
 class Member(NamedTuple):
-    """A task whose intent is to be merged, what its work goes on top of, and the commit that comes of it."""
+    """A task of a batch, the commit that its work goes on top of, and the resulting commit."""
 
     task: Task
     onto: str
@@ -198,7 +198,7 @@ class Member(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """What is moved at once, from `start`; `conflicts` are files of the first task: then nothing is."""
+    """The tasks that one move from `start` merges; none if the first task has `conflicts` (files)."""
 
     start: str
     members: tuple[Member, ...] = ()
@@ -206,7 +206,7 @@ class Batch(NamedTuple):
 
     @property
     def tip(self) -> str:
-        """Return the commit that has all of it."""
+        """Return the commit that has the work of all tasks."""
         return self.members[-1].picked if self.members else self.start
 
     def half(self) -> list[Task]:
@@ -215,7 +215,7 @@ class Batch(NamedTuple):
 
 
 def waiting(ctx: Context, session: Session, task: Task) -> list[Task]:
-    """Return `task` and the others of this session that wait for the same branch, the longest first."""
+    """Return `task` and the others of this session that wait for the same branch, the longest wait first."""
     assert task.gate is not None
     others = [
         other
@@ -234,7 +234,7 @@ def _is_to_be_merged(task: Task) -> bool:
 
 
 def stack(git: Git, tasks: list[Task], tip: str) -> Batch:
-    """Return the work of `tasks`, one on the other, on `tip`; what conflicts with the first is left out."""
+    """Stack the work of `tasks` on `tip`; tasks that conflict with earlier ones are left out."""
     members: list[Member] = []
     onto = tip
     for task in tasks:
@@ -251,7 +251,7 @@ def stack(git: Git, tasks: list[Task], tip: str) -> Batch:
 
 
 def begin(ctx: Context, batch: Batch, ref: str) -> Task:
-    """Write down that the members are moved onto `ref` now; return the first as it is then.
+    """Record that the members are being moved onto `ref`; return the first of them.
 
     Raises LeaseLostError (the first has another claim), target.MovedError (another member is elsewhere).
     """
@@ -273,7 +273,7 @@ def begin(ctx: Context, batch: Batch, ref: str) -> Task:
 
 
 def take_back(ctx: Context, batch: Batch) -> None:
-    """Let the others wait again: the branch could not be moved."""
+    """Let the members wait again, because the branch could not be moved."""
     with ctx.store.transaction() as tx:
         for member in batch.members[1:]:
             task = tx.task(member.task.id)

@@ -1,6 +1,6 @@
-"""Run a check before the first agent works: one that passes already says nothing about the work.
+"""Run a check before the first agent works: one that passes already proves nothing about the work.
 
-What a check said of some content is remembered by command, directory and tree, as long as the worker lives.
+Results are kept by command, directory and tree, as long as the worker lives.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from harness_lib.state.api import Questions
 from harness_lib.system.git import snapshot, status
 from harness_lib.task import DoneAs, Task
 
-# A check that takes longer is not run again to find out whether it is flaky.
+# A check that takes longer, in seconds, is not repeated to find out whether it is flaky.
 SHORT_SECONDS = 120.0
 PASSED_BEFORE = "had passed its check before any work"
 ALREADY_DONE = "was done already: it had passed its check before any work, and nothing was changed"
@@ -26,9 +26,9 @@ PASSES = "validation.red_first: the check passes before any work, so it proves n
 
 
 def passes(ctx: Context, task: Task, known: check.Known) -> bool | None:
-    """Return whether the check of `task` passes in the clean work tree; None where it cannot run there.
+    """Return whether the check of `task` passes in the clean work tree; None if it cannot run there.
 
-    What the check leaves behind is removed. Raises LeaseLostError.
+    Files that the check leaves behind are removed. Raises LeaseLostError.
     """
     began = snapshot.capture(ctx.git)
     key = (rechecks.key(task), began)
@@ -68,7 +68,7 @@ def is_worth_repeating(checked: Checked) -> bool:
 
 
 def note(ctx: Context, task: Task, done_as: DoneAs) -> Task:
-    """Record how the task will have been completed, if it is now. Raises LeaseLostError."""
+    """Record as what (`done_as`) the task will count as completed if its check passes. Raises LeaseLostError."""
     with ctx.store.transaction() as tx:
         noted = outcome.require_claim(tx, task)._replace(outcome=done_as)
         tx.replace(noted)
@@ -78,8 +78,8 @@ def note(ctx: Context, task: Task, done_as: DoneAs) -> Task:
 def prove(ctx: Context, task: Task) -> Task:
     """Return the claimed `task`, ready to be worked on; its check has run if it asks for that.
 
-    Raises ConfigError if the check passes, RefusedError (untrusted), EnvSetupError; then it is given back.
-    LeaseLostError: it is somebody else's already.
+    Raises ConfigError if the check passes, RefusedError (untrusted), EnvSetupError; the task is released
+    then. Raises LeaseLostError if another worker has it.
     """
     if not task.validation.red_first:
         return task
@@ -103,7 +103,7 @@ def prove(ctx: Context, task: Task) -> Task:
 
 
 def _without_its_traces(ctx: Context, task: Task) -> Task:
-    """Return `task` with what the check left behind counted as there before: it is not the attempt's work."""
+    """Return `task` with files that the check left behind in its baseline: they are not its work."""
     base = task.started_at_commit
     assert base is not None, "BUG: a claim of ours without a base."
     assert task.gate is not None, "BUG: a claim of ours without a gate."
@@ -124,7 +124,8 @@ def _undo_check(ctx: Context, task: Task, base: str) -> list[str]:
 
 
 def _give_back(ctx: Context, task: Task, halt: Halt | None) -> None:
-    # First of all: killed after this, the attempt is recovered; a task given back must leave nothing changed.
+    # First of all: after a kill the attempt is recovered, and a task that is released must leave nothing
+    # changed.
     base = task.started_at_commit
     warnings = _undo_check(ctx, task, base) if base else []
     with ctx.store.transaction() as tx:

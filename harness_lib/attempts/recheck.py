@@ -1,8 +1,8 @@
-"""Run the checks of completed tasks on a clean checkout of a commit, and record what they say.
+"""Run the checks of completed tasks on a clean checkout of a commit, and record the results.
 
 A check that fails there and passes in place, at the same commit, is not reproducible: it needs something that
-git does not keep. That is recorded with the files in question and makes no task red. Where git keeps other
-content than stands in place, as a filter has converted it, the task is red all the same.
+git does not keep. That is recorded with the files in question and makes no task red. If git keeps other
+content than the work tree has, because a filter converts it, the task is red all the same.
 Tasks with the same check share one run. What is recorded of one commit is not run again for another one with
 the same content.
 """
@@ -39,7 +39,7 @@ def _always() -> bool:
 
 
 class Found(NamedTuple):
-    """What was found of one task; `task` is as it is recorded now, `gist` says in one line what is wrong."""
+    """The result for one task: `task` as it is recorded now, and `gist`, one line about what is wrong."""
 
     task: Task
     recheck: Recheck
@@ -49,7 +49,7 @@ class Found(NamedTuple):
 def due(ctx: Context, commit: str) -> list[Task]:
     """Return the completed tasks whose checks are still to be run on the content of `commit`.
 
-    Where all of them have run on it, those that failed there.
+    If all of them have run on it, those that failed there.
     """
     return rechecks.due(ctx.store.ask().search("completed"), _is_there(ctx.git, commit))
 
@@ -60,7 +60,7 @@ def unknown(ctx: Context, commit: str) -> list[Task]:
 
 
 def _is_there(git: Git, commit: str) -> rechecks.IsThere:
-    """Return what says of a commit whether it has the content of `commit`."""
+    """Return a function that tells whether a commit has the content of `commit`."""
     known: dict[str, bool] = {commit: True}
 
     def is_there(other: str) -> bool:
@@ -73,7 +73,7 @@ def _is_there(git: Git, commit: str) -> rechecks.IsThere:
 
 @contextmanager
 def clean_checkout(ctx: Context, path: Path, commit: str) -> Iterator[Context]:
-    """Give a clean checkout of `commit` at `path`, set up as a worker's is, and remove it afterwards.
+    """Yield a clean checkout of `commit` at `path`, set up like a worker's, and remove it afterwards.
 
     Raises RefusedError (untrusted commands), EnvSetupError (`harness-init.sh` fails there).
     """
@@ -84,7 +84,7 @@ def clean_checkout(ctx: Context, path: Path, commit: str) -> Iterator[Context]:
         worktree_slots.set_up(view)
         yield view
     finally:
-        # What checks leave behind is not work.
+        # Files that checks leave behind are not work.
         clones.remove(ctx.git, path)
 
 
@@ -97,9 +97,9 @@ def run(
     goes_on: GoesOn = _always,
     during: GoesOn = _always,
 ) -> Iterator[Found]:
-    """Run the checks of `tasks` in the clean checkout `clean` of `commit`; yield what was recorded of each.
+    """Run the checks of `tasks` in the clean checkout `clean` of `commit`; yield the recorded results.
 
-    `in_place`: work trees in which a check that has failed is tried again, where they stand at `commit`.
+    `in_place`: work trees in which a failed check is tried again, if they are at `commit`.
     `goes_on` is asked before each check, `during` each second while one runs: it is ended and not recorded.
     """
     known: dict[tuple[rechecks.Key, str], Recheck] = {}
@@ -121,7 +121,7 @@ def run(
 
 
 def put_back(git: Git, began: str) -> None:
-    """Let the clean checkout hold what it began with, but for what git ignores: the next check goes by it."""
+    """Restore the clean checkout for the next check; files that git ignores stay."""
     if snapshot.capture(git) != began:
         git.run("read-tree", "--reset", "-u", began)
         git.run("clean", "-d", "--force", "--force", "--quiet")
@@ -131,7 +131,7 @@ def put_back(git: Git, began: str) -> None:
 def _check(
     clean: Context, commit: str, task: Task, in_place: Sequence[Git], during: GoesOn
 ) -> Recheck | None:
-    """Return what the check of `task` says; None if `during` has ended it."""
+    """Return the result of the check of `task`; None if `during` has ended it."""
     checked = _checked(clean, task, during)
     if not checked.passed and not during():
         return None
@@ -140,14 +140,14 @@ def _check(
         try:
             checked = held_out_check.run_in(clean, task, "-final", during, TICK)
         except (ConfigError, EnvSetupError) as error:
-            # Of another machine, say: that proves nothing about the work.
+            # A held-out file may be on another machine: that proves nothing about the work.
             return Recheck(commit, passed=False, tail=error.message, at=at, excuse="held_out")
         if not checked.passed:
             return Recheck(commit, passed=False, tail=checked.message, at=at) if during() else None
     if checked.passed:
         return Recheck(commit, passed=True, at=at)
     failed = Recheck(commit, passed=False, tail=_tail(checked), at=at)
-    # Before it runs again, elsewhere: the shell of an agent may end us in the middle of that.
+    # Recorded before it runs again elsewhere: the shell of an agent may end this command meanwhile.
     _keep(clean, task, _excused(clean.git, task, failed))
     explained = _explained(clean, task, failed, in_place, during)
     return explained if during() else None
@@ -156,7 +156,7 @@ def _check(
 def _explained(
     clean: Context, task: Task, failed: Recheck, in_place: Sequence[Git], during: GoesOn
 ) -> Recheck:
-    """Return `failed`, excused where the check needs what git does not keep.
+    """Return `failed`, or an excuse for it if the check needs what git does not keep.
 
     It passes with that in place, or has never passed without: not in the commit either that `task` was
     completed with.
@@ -179,7 +179,7 @@ def _not_reproducible(failed: Recheck, missing: tuple[str, ...]) -> Recheck:
 
 
 def _passed_when_done(clean: Context, commit: str, task: Task, during: GoesOn) -> bool:
-    """Return whether the check passes on a clean checkout of the work of `task`, as far as that is known."""
+    """Return whether the check passes on a clean checkout of the commit of `task`; None if unknown."""
     git, own = clean.git, task.completed_commit
     if own is None or not git.exists(own) or not git.is_ancestor(own, commit):
         return True
@@ -189,7 +189,7 @@ def _passed_when_done(clean: Context, commit: str, task: Task, during: GoesOn) -
         with clean_checkout(clean, git.top.with_name(f"{git.top.name}-then"), own) as then:
             return _checked(then, task, during).passed
     except EnvSetupError:
-        # `harness-init.sh` is of today.
+        # `harness-init.sh` was run for the present commit, not for that one.
         return True
 
 
@@ -198,12 +198,12 @@ def _checked(ctx: Context, task: Task, during: GoesOn) -> Checked:
     try:
         return check.run_check(ctx, task, log_name="final", on_tick=during, tick=TICK)
     except ConfigError as error:
-        # Its directory is not in this work tree.
+        # The directory of the check is not in this work tree.
         return Checked("TEST_FAIL", error.message, "", check.log_directory(ctx, task))
 
 
 def _tail(checked: Checked) -> str:
-    """Return why the check failed in a line, and below it the end of what it printed."""
+    """Return a line that says why the check failed, and below it the end of its output."""
     rows = [quoting.printable(row) for row in checked.tail.splitlines() if row.strip()]
     first = quoting.one_line(checked.failure(), quoting.FAILURE_LENGTH - 100)
     return "\n".join([first, "\n".join(rows)[-(TAIL_LENGTH - len(first)) :]]).strip()
@@ -217,7 +217,7 @@ def _stands_at(clean: Context, git: Git, commit: str) -> bool:
 
 
 def _excused(git: Git, task: Task, found: Recheck) -> Recheck:
-    """Return `found`, excused where the work of `task` is not in the history of the commit.
+    """Return `found`, or an excuse for it if the work of `task` is not in the history of the commit.
 
     A commit that this repository does not have proves nothing: a clone can name any.
     """
@@ -228,7 +228,7 @@ def _excused(git: Git, task: Task, found: Recheck) -> Recheck:
 
 
 def _record(ctx: Context, task: Task, found: Recheck) -> Iterator[Found]:
-    """Record and log `found`, unless the task is not the same any more."""
+    """Record and log `found`, unless the task has changed meanwhile."""
     gist = found.tail.partition("\n")[0]
     checked = _keep(ctx, task, found, gist)
     if checked is not None:
@@ -236,7 +236,7 @@ def _record(ctx: Context, task: Task, found: Recheck) -> Iterator[Found]:
 
 
 def _keep(ctx: Context, task: Task, found: Recheck, gist: str | None = None) -> Task | None:
-    """Record `found` and return the task; None if it is not the same any more. With a `gist` it is logged."""
+    """Record `found` and return the task; None if it has changed meanwhile. A `gist` is logged."""
     with ctx.store.transaction() as tx:
         current = tx.task(task.id)
         if current is None or not transitions.may("recheck", current) or _differs(current, task):
@@ -247,7 +247,7 @@ def _keep(ctx: Context, task: Task, found: Recheck, gist: str | None = None) -> 
         if gist is not None:
             _log(tx, checked, gist)
         if tx.holds_agents() and not held:
-            # It is away because all was done; where work remained, somebody has paused the list.
+            # The active flag is gone because all was done; if work remained, somebody has paused the list.
             tx.on_commit(lambda: ctx.store.switch_hooks(on=True))
         marker.lower_when_finished(tx, ctx.store)
     return checked

@@ -1,6 +1,6 @@
-"""Give work that cannot be merged to an agent again, and tell it what stands against the merge.
+"""Requeue work that cannot be merged, with the reason for the next agent.
 
-Twice at no cost to the task, because nobody could know; the third time it is a failed attempt.
+Twice no attempt is counted, because nobody could know; the third time the attempt has failed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ COMMITS = 5
 def because_of_conflict(
     ctx: Context, session: Session, task: Task, oid: str, tip: str, files: Sequence[str]
 ) -> outcome.Ended:
-    """Hand back the work `oid`, which changes the same lines of `files` as something that is in `tip`."""
+    """Requeue the work `oid`, which changes the same lines of `files` as `tip` does."""
     git = ctx.git
     base = merge.begun(git, oid, tip, task.started_at_commit or tip)
     reason = (
@@ -35,7 +35,7 @@ def because_of_conflict(
 
 
 def because_of_check(ctx: Context, session: Session, task: Task, tip: str, checked: Checked) -> outcome.Ended:
-    """Hand back work that passes its check alone, and on top of `tip` does not."""
+    """Requeue work that passes its check alone, but not on top of `tip`."""
     base = task.started_at_commit or tip
     reason = (
         f"Alone the work passed its check; with what was merged meanwhile it does not. {checked.failure()} "
@@ -48,7 +48,7 @@ def because_of_check(ctx: Context, session: Session, task: Task, tip: str, check
 def because_of_content(
     ctx: Context, session: Session, task: Task, blockers: pending_merges.Blockers
 ) -> outcome.Ended:
-    """Hand back work with something in it that must not be merged; repositories are moved aside first."""
+    """Requeue work with content that must not be merged; repositories in it are moved aside first."""
     kept = rescue_refs.parts(ctx, blockers.repositories, blockers.submodules)
     sentences = ["The work passed its check, but cannot be merged."]
     if blockers.repositories:
@@ -78,7 +78,7 @@ def because_of_content(
 def because_of_second_check(
     ctx: Context, session: Session, task: Task, reason: str, cause: SentBack
 ) -> outcome.Ended:
-    """Hand back work whose passed check is not enough; `reason` says why, and what to do."""
+    """Requeue work that has failed its second check; `reason` says why, and what to do."""
     line = quoting.one_line(reason, quoting.REASON_LENGTH)
     rounds = task.handback.rounds if task.handback else 0
     handback = Handback(line, rounds, base=task.started_at_commit, cause=cause)
@@ -86,7 +86,7 @@ def because_of_second_check(
 
 
 def interrupted(ctx: Context, session: Session, task: Task, why: str) -> outcome.Ended:
-    """Hand back what an agent that was stopped had done so far; the next one goes on with it."""
+    """Requeue the unfinished work of an agent that was stopped, for the next one to continue."""
     handback = task.handback
     made_any = has_changes(ctx, task) or ctx.git.head() != task.started_at_commit
     if handback is None or handback.rescue is None or made_any:
@@ -103,16 +103,16 @@ def interrupted(ctx: Context, session: Session, task: Task, why: str) -> outcome
 
 
 def because_a_person_said(ctx: Context, session: Session, task: Task, text: str) -> outcome.Ended:
-    """Hand back the work that stands in the work tree, because a person wants it changed as `text` says."""
+    """Requeue the work in the work tree, because a person wants it changed as `text` says."""
     rounds = task.handback.rounds if task.handback else 0
     handback = Handback(text, rounds, _without_a_persons(ctx, task), task.started_at_commit)
     return rollback.roll_back(ctx, session, task, outcome.requeued("TASK_EXEC", text, handback))
 
 
 def _without_a_persons(ctx: Context, task: Task) -> str | None:
-    """Keep the work without what was untracked before the attempt; return the ref, None if nothing was.
+    """Keep the work without files that were untracked before the attempt; return the ref, or None for none.
 
-    That is a person's, and must get into no other work tree and no commit.
+    These files are a person's, and must not get into another work tree or a commit.
     """
     git, head = ctx.git, ctx.git.head()
     theirs = rescue_refs.still_untracked(git, head, task) if head else []
@@ -126,7 +126,7 @@ def _without_a_persons(ctx: Context, task: Task) -> str | None:
 
 
 def has_changes(ctx: Context, task: Task) -> bool:
-    """Return whether something stands in the work tree that is not committed and was not there before."""
+    """Return whether the work tree has uncommitted changes that were not there before the attempt."""
     git = ctx.git
     changes = status.changes(git, ctx.excluded_paths)
     before = rescue_refs.before(git, task)
@@ -147,7 +147,7 @@ def _hand_back(
 
 
 def _merged_since(git: Git, base: str, tip: str, files: Sequence[str] = ()) -> str:
-    """Return the other side: what was merged since `base`, of `files` where some are named."""
+    """Return what was merged since `base`, limited to `files` if there are any."""
     paths = ("--", *(f":(top,literal){path}" for path in files)) if files else ()
     shown = git.text("log", "--oneline", "--no-decorate", f"--max-count={COMMITS}", f"{base}..{tip}", *paths)
     lines = "; ".join(shown.splitlines())
@@ -159,9 +159,9 @@ def _name_files(files: Sequence[str]) -> str:
 
 
 def apply(ctx: Context, task: Task) -> str:
-    """Put the work that `task` was handed back with into the work tree, uncommitted; return what to tell.
+    """Put the work with which `task` was requeued into the work tree, uncommitted; return a sentence.
 
-    Where both sides changed the same lines, both stand there between conflict marks.
+    Lines that both sides changed get conflict marks.
     """
     back, git = task.handback, ctx.git
     if back is None:
@@ -177,7 +177,7 @@ def apply(ctx: Context, task: Task) -> str:
     moves = trees.changed(git, git.tree_of(head), picked.tree)
     as_it_was = rescue_refs.show_command(back.rescue)
     lines = [f"that work stands in this work tree, uncommitted (git diff; as it was: {as_it_was})"]
-    # What is fetched, or thrown away, of another repository is not for us to say.
+    # Submodules are left alone: what is fetched or discarded there is for its user to decide.
     for path in [path for path, (old, new) in moves.items() if trees.GITLINK in (new or old or ())]:
         _, new = moves.pop(path)
         change = f"stands at {new[1]}" if new else "is removed"

@@ -1,4 +1,4 @@
-"""Keep the work of a failed attempt, and what was untracked before it, under refs of our own."""
+"""Keep the work of a failed attempt, and files that were untracked before it, under refs of harness."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from harness_lib.text import some
 RESCUE_REFS = recovery.RESCUES
 BEFORE_REFS = "refs/harness/before/"
 NAMED = 5
-# In git's directory of a work tree from which something was taken: nobody works there before it is made anew.
+# In git's directory of a work tree from which files were moved: it is made again before anybody works there.
 INCOMPLETE = "harness-incomplete"
 
 
 def rescue_only(ctx: Context, task: Task) -> str:
-    """Save everything that stands in the work tree, touch nothing there, and return the ref."""
+    """Save the content of the work tree without changing it, and return the ref."""
     git = ctx.git
     with locks.hold(git):
         tree = snapshot.capture(git, ctx.excluded_paths)
@@ -40,9 +40,9 @@ def rescue_only(ctx: Context, task: Task) -> str:
 
 
 def staged_alone(git: Git, head: str, tree: str, excluded_paths: Sequence[str]) -> str | None:
-    """Return the tree of `head` with what is staged and neither there nor in the work tree, which is `tree`.
+    """Return the tree of `head` with staged content that is neither in it nor in `tree`, the work tree's.
 
-    None if nothing is.
+    None if there is none.
     """
     with trees.private_index(git, copy=True) as env:
         staged = trees.write_tree(git, env)
@@ -56,12 +56,12 @@ def staged_alone(git: Git, head: str, tree: str, excluded_paths: Sequence[str]) 
 
 
 def free_ref(git: Git, task: Task, suffix: str = "") -> str:
-    """Return an unused rescue ref for the attempt under way, which has not been counted yet."""
+    """Return an unused rescue ref for the attempt in progress, which has not been counted yet."""
     return free(git, f"{RESCUE_REFS}{check.safe_name(task.id)}/{task.attempts + 1}{suffix}")
 
 
 def free(git: Git, name: str) -> str:
-    """Return `name`, or the first `name.2`, `name.3`, … that is unused: `retry` counts anew, refs do not."""
+    """Return `name`, or the first unused of `name.2`, `name.3`, …: `retry` counts attempts from one again."""
     taken = {ref for ref, _oid in git.refs(name.rpartition("/")[0] + "/")}
     candidates = (name if n == 1 else f"{name}.{n}" for n in range(1, len(taken) + 2))
     return next(ref for ref in candidates if ref not in taken)
@@ -70,12 +70,12 @@ def free(git: Git, name: str) -> str:
 def show_command(ref: str) -> str:
     """Return the command that shows the work kept in a rescue ref."""
     short = ref.removeprefix(RESCUE_REFS)
-    # Nobody knows an odd id by what it became in a ref.
+    # The name of an odd id differs in a ref.
     return typed.harness("rescue", "show", ref if "%" in short else short)
 
 
 def branch(git: Git, task: Task) -> str | None:
-    """Return the ref that HEAD stood for at the claim; a claim made by the prose did not record it."""
+    """Return the ref of HEAD at the claim; claims of the legacy protocol do not record it."""
     return task.gate.branch if task.gate else git.branch()
 
 
@@ -86,9 +86,9 @@ def branch_tip(git: Git, task: Task) -> str | None:
 
 
 def before(git: Git, task: Task) -> snapshot.Before | None:
-    """Return what was untracked at the claim; None if nobody recorded it.
+    """Return the files that were untracked at the claim; None if that was not recorded.
 
-    Only what a ref of ours names: the list may have come with a clone, and files are written from this.
+    Only a ref of harness counts: the list may have come with a clone, and files are written from this.
     """
     if task.gate is None:
         return None
@@ -99,7 +99,7 @@ def before(git: Git, task: Task) -> snapshot.Before | None:
 
 
 def changed_before(git: Git, task: Task) -> list[str]:
-    """Keep what has changed or gone of the files that were untracked at the claim; return what to say."""
+    """Keep files that were untracked at the claim and have changed or gone; return sentences about them."""
     copy = before(git, task)
     if copy is None or not copy.protected:
         return []
@@ -121,14 +121,14 @@ def changed_before(git: Git, task: Task) -> list[str]:
 
 
 def _before_ref(git: Git, task: Task, tree: str) -> str:
-    """Return the ref for `tree`: what a killed command has kept already is not kept twice."""
+    """Return the ref for `tree`; what a killed command has kept already is not kept twice."""
     ref = free_ref(git, task, suffix="-before")
     last = ref.rpartition(".")[0] if "." in ref.rpartition("/")[2] else ref
     return last if git.ref(last) and git.tree_of(last) == tree else ref
 
 
 def still_untracked(git: Git, head: str, task: Task) -> list[str]:
-    """Return what was untracked before the claim and has not been committed by the attempt itself."""
+    """Return the files that were untracked at the claim and that the attempt has not committed."""
     kept = before(git, task)
     if kept is None or not kept.paths:
         return []
@@ -137,15 +137,15 @@ def still_untracked(git: Git, head: str, task: Task) -> list[str]:
 
 
 def drop_before(git: Git, task: Task) -> None:
-    """Let go of the copies of what was untracked before: the attempt has ended, the files stand."""
+    """Delete the copies of files that were untracked before: the attempt has ended, the files exist."""
     if task.gate and task.gate.before:
         with locks.hold(git):
-            # The outcome is recorded: that a copy cannot go now is not its failure, and tidying tries again.
+            # The outcome is recorded; a copy that cannot be deleted now is deleted by `garbage_collect`.
             git.run("update-ref", "-d", BEFORE_REFS + task.gate.before, check=False)
 
 
 def project(ctx: Context) -> str:
-    """Return what the directories of this list are called in the data home."""
+    """Return the name of this list's directories in the data home."""
     root = os.fsencode(ctx.root.path)
     return f"{ctx.root.path.name or 'root'}-{sha256.digest(root)[:10]}"
 
@@ -153,7 +153,7 @@ def project(ctx: Context) -> str:
 def whole(ctx: Context, path: Path, git: Git | None) -> Path | None:
     """Move the directory `path` aside, which is the work tree of `git` if it still is one.
 
-    Return where it is now; None if nothing is in it.
+    Return its new path; None if it is empty.
     """
     if path.is_symlink() or not path.is_dir() or not any(path.iterdir()):
         return None
@@ -166,9 +166,9 @@ def whole(ctx: Context, path: Path, git: Git | None) -> Path | None:
 
 
 def parts(ctx: Context, repositories: Sequence[str], submodules: Sequence[str]) -> Path | None:
-    """Move what stands at these paths out of the work tree; return the directory where it is now.
+    """Move these paths out of the work tree; return the directory where they are now.
 
-    None if nothing stands at any of them.
+    None if none of them exists.
     """
     git = ctx.git
     present = [path for path in (*repositories, *submodules) if os.path.lexists(git.top / path / ".git")]
@@ -179,7 +179,7 @@ def parts(ctx: Context, repositories: Sequence[str], submodules: Sequence[str]) 
     for path in present:
         nested.move(git, path, kept / path)
         if path in submodules:
-            # Empty it is one that nobody has fetched; without the directory it would be one that was removed.
+            # An empty directory is a submodule that was not fetched; a missing one would count as removed.
             (git.top / path).mkdir()
     ctx.say(f"{', '.join(present)} of {git.top}: kept in {kept}")
     return kept

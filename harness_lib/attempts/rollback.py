@@ -1,4 +1,4 @@
-"""Keep the work of a failed attempt, then put the files back as they were at its base."""
+"""Keep the work of a failed attempt, then restore the files of its base."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SUBJECT_LENGTH = 100
 
 
 def roll_back(ctx: Context, session: Session, task: Task, verdict: outcome.Verdict) -> outcome.Ended:
-    """Record that the attempt failed, save what it made in a rescue ref, and go back to its base.
+    """Record that the attempt failed, save its work in a rescue ref, and go back to its base.
 
     Raises LeaseLostError, HeldError (another program has git locked), and RefusedError (a person's merge or
     the like is under way); then nothing was changed.
@@ -55,18 +55,18 @@ def roll_back(ctx: Context, session: Session, task: Task, verdict: outcome.Verdi
 
 
 def require_trust(ctx: Context, task: Task) -> None:
-    """Raise RefusedError if going back would move a branch to where a list says that nobody has trusted."""
+    """Raise RefusedError if going back would move a branch as an untrusted list says."""
     if task.started_at_commit != ctx.git.head():
         trust_policy.require(ctx, ctx.store.ask())
 
 
 def go_back(ctx: Context, session: Session, task: Task, *, again: bool = False) -> outcome.Ended:
-    """Carry out the rollback that the task's intent names, and record it; `again` after one was killed."""
+    """Carry out the rollback that the task's intent names, and record it; `again`: one was killed."""
     git, intent = ctx.git, outcome.intent_of(task)
     with locks.hold(git):
         warnings = outcome.clear_dead_locks(git, intent) if again else []
         tree, rescue = _rescue(ctx, task, intent)
-        # Killed in the middle, the branch may have gone back already.
+        # After a kill the branch may be back already.
         tip = intent.head if again else rescue_refs.branch_tip(git, task) or git.head()
         has_base = intent.base is not None and git.exists(intent.base)
         if intent.base is not None and has_base:
@@ -101,7 +101,7 @@ def go_back(ctx: Context, session: Session, task: Task, *, again: bool = False) 
 
 
 def _taken_off(git: Git, task: Task, intent: Intent, tip: str | None) -> list[str]:
-    """Say which commits the branch had and has no more: a person may have made some of them."""
+    """Return a sentence about commits that were taken off the branch: a person may have made some of them."""
     assert intent.base is not None
     warnings = []
     if intent.base != task.started_at_commit:
@@ -123,7 +123,7 @@ def _taken_off(git: Git, task: Task, intent: Intent, tip: str | None) -> list[st
 
 
 def _bring_back(git: Git, intent: Intent, tip: str | None) -> str:
-    """Return the command that puts the commits up to `tip` on the branch again, from the rescue ref."""
+    """Return the command that puts the commits up to `tip` back on the branch, from the rescue ref."""
     parents = git.lines("rev-parse", f"{intent.rescue}^@") if intent.rescue and git.ref(intent.rescue) else []
     kept = f"{intent.rescue}^{parents.index(tip) + 1}" if tip in parents else tip
     if git.lines("rev-list", "--min-parents=2", f"{intent.base}..{tip}"):
@@ -133,14 +133,14 @@ def _bring_back(git: Git, intent: Intent, tip: str | None) -> str:
 
 
 def _rescue(ctx: Context, task: Task, intent: Intent) -> tuple[str, str | None]:
-    """Save everything that stands in the work tree; return its tree, and the ref that keeps it if one must.
+    """Save the content of the work tree; return its tree, and the ref that keeps it if one is needed.
 
     Run again after a crash, the tree may be half rolled back: what the first run saved stays, and the rest
     goes beside it.
     """
     git = ctx.git
     base = intent.base if intent.base and git.exists(intent.base) else None
-    # With base and before, also what the attempt has hidden from git by ignoring it.
+    # With `base` and `before`, files that the attempt has made git ignore are included.
     tree = snapshot.capture(git, ctx.excluded_paths, base=base, before=rescue_refs.before(git, task))
     head = git.head()
     assert intent.rescue is not None
@@ -156,7 +156,7 @@ def _rescue(ctx: Context, task: Task, intent: Intent) -> tuple[str, str | None]:
 
 
 def _clean_up(ctx: Context, task: Task) -> list[str]:
-    """Run `on_failure.cleanup`; that it fails is worth a warning, never an error."""
+    """Run `on_failure.cleanup`; a failure is a warning, never an error."""
     command = task.on_failure.cleanup
     if not command:
         return []
@@ -173,12 +173,12 @@ def _clean_up(ctx: Context, task: Task) -> list[str]:
 
 
 def fail_without_git(ctx: Context, session: Session, task: Task, verdict: outcome.Verdict) -> outcome.Ended:
-    """Record a failed attempt that left nothing to roll back, or whose files are not ours to touch."""
+    """Record a failed attempt that left nothing to roll back, or whose files belong to another worker."""
     with ctx.store.transaction() as tx:
         mine = outcome.require_claim(tx, task)
         if transitions.may("drop_intent", mine):
             mine = transitions.drop_intent(mine)
-        # A rollback that a killed process had begun was counted when it began.
+        # A rollback that a killed process had begun is counted already.
         begun = mine if mine.intent else _begin_without_git(tx, mine, verdict)
         ended = transitions.fail(begun, now=tx.now)
         tx.replace(ended)

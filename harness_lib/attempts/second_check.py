@@ -32,7 +32,7 @@ from harness_lib.task import Task
 from harness_lib.text import counted, some
 
 NAMED = 5
-# Of so many completed tasks the checks are repeated; a change of a runner's settings may concern thousands.
+# The checks of at most this many completed tasks are repeated; a runner's settings may concern thousands.
 MOST = 5
 NOT_REPEATED = (
     "its check could not be repeated on a clean checkout with the files that it depends on as they were"
@@ -43,9 +43,9 @@ Key = rechecks.Key
 
 
 class Objection(NamedTuple):
-    """Why passing its check is not enough: the check of `task` depends on `files`.
+    """Why passing its own check is not enough: the check of `task` depends on `files`, which were changed.
 
-    `checked`: what that check said with these files as they were; None where the task is still to be done.
+    `checked`: the result of that check with these files as they were; None if the task is not completed.
     """
 
     task: Task
@@ -54,7 +54,7 @@ class Objection(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What the second check said, and what a person should look at whatever it said.
+    """The result of the second check, and what a person should review in any case.
 
     `vacuous`: new tests of the attempt that pass without its work.
     """
@@ -88,9 +88,9 @@ class _Changes(NamedTuple):
 
 
 def run(ctx: Context, task: Task, tree: str, checkout: Checkout, known: check.Known) -> Verdict:
-    """Return what speaks against the content `tree`, which has passed the check of `task`.
+    """Return the objections to the content `tree`, which has passed the check of `task`.
 
-    `checkout` gives a clean checkout of a commit; `known` is what checks have said of which content already.
+    `checkout` yields a clean checkout of a commit; `known` has the results of earlier checks, by content.
     Raises LeaseLostError, RefusedError (untrusted commands).
     """
     base = task.started_at_commit
@@ -113,7 +113,7 @@ def run(ctx: Context, task: Task, tree: str, checkout: Checkout, known: check.Kn
         if changes.fresh.tests and not changes.own.old and not objections:
             vacuous = _vacuous(runs, base, changes)
     except EnvSetupError:
-        # `harness-init.sh` does not work there, so nothing can be found out; the check has passed in place.
+        # `harness-init.sh` fails there, so nothing can be found out; the check has passed in place.
         said.append(NOT_REPEATED)
     if len(changes.completed) > MOST:
         rest = counted(len(changes.completed) - MOST, "more check")
@@ -185,7 +185,7 @@ def _changes(ctx: Context, task: Task, tree: str) -> _Changes | None:
     own = input_changes.find(changed, asked, words, scripts.has, sys.stdlib_module_names)
     fresh = input_changes.fresh(changed, asked, scripts.has, words)
     mine, seen = rechecks.key(task), set[Key]()
-    # Those whose own files were changed go first; of the rest, the last ones of the list.
+    # Tasks whose own files were changed come first, then the last ones of the list.
     by_name: list[tuple[Task, Found]] = []
     completed: list[tuple[Task, Found]] = []
     still_open: list[tuple[Task, tuple[str, ...]]] = []
@@ -228,14 +228,14 @@ def _vacuous(runs: _Runs, base: str, changes: _Changes) -> tuple[str, ...]:
 
 
 class _Runs:
-    """Runs checks on clean checkouts, each of them once on the same content."""
+    """Runs checks on clean checkouts, each once per content."""
 
     def __init__(self, ctx: Context, task: Task, checkout: Checkout, known: check.Known) -> None:
         self.ctx, self.task = ctx, task
         self._checkout, self._known = checkout, known
 
     def of(self, content: str, tasks: Sequence[Task]) -> list[Checked]:
-        """Return what the checks of `tasks` say of the tree `content`."""
+        """Return the results of the checks of `tasks` on the tree `content`."""
         new = [task for task in tasks if (rechecks.key(task), content) not in self._known]
         if new:
             git, base = self.ctx.git, self.task.started_at_commit
@@ -254,9 +254,9 @@ class _Runs:
 
 
 def _weakened(git: Git, changes: _Changes, named: Collection[str]) -> Iterator[str]:
-    """Yield a part of a sentence for each old check input, not `named` yet, that lost lines or gained a skip.
+    """Yield a phrase for each old check input, not `named` yet, that lost lines or gained a skip.
 
-    Another one says that the attempt has only written new ones.
+    One more phrase says that the attempt has written nothing but check inputs.
     """
     for path in (*changes.own.old, *changes.own.free):
         if path in named:

@@ -1,8 +1,7 @@
-"""The branch that finished work is merged into, and the branch of ours where it waits for a person.
+"""Move the branch that finished work is merged into, or the waiting branch beside it.
 
-A person may have the target checked out.
-While they have changes there, or somebody works on a task in it, their checkout is not touched: the work
-gathers on `harness/<branch>`, and goes over when nothing is in the way.
+A person may have the target checked out. While they have changes there, or a task is in progress in it, their
+checkout is not touched: work is collected on `harness/<branch>`, and merged when nothing is in the way.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ class MovedError(Exception):
 
 
 class Move(NamedTuple):
-    """Which ref the next merge moves, and from where; `old` is "" where the ref has yet to be made."""
+    """Which ref the next merge moves, and from which commit; `old` is "" if the ref does not exist yet."""
 
     ref: str
     tip: str
@@ -38,7 +37,7 @@ class Move(NamedTuple):
 
 
 def current(git: Git) -> str:
-    """Return the full name of the branch that is checked out; UsageError if HEAD is detached."""
+    """Return the full name of the branch that is checked out. Raises UsageError if HEAD is detached."""
     branch = git.branch()
     if branch is None:
         raise UsageError(
@@ -49,17 +48,17 @@ def current(git: Git) -> str:
 
 
 def short(ref: str) -> str:
-    """Return a branch as people write it."""
+    """Return the short name of a branch."""
     return ref.removeprefix(HEADS)
 
 
 def waiting(target: str) -> str:
-    """Return the full name of the branch of ours where work for `target` waits."""
+    """Return the full name of the branch on which work for `target` waits."""
     return recovery.waiting(target)
 
 
 def require_room(git: Git, target: str) -> None:
-    """Raise EnvSetupError if a person's branch stands where what waits for `target` would have to be."""
+    """Raise EnvSetupError if a person's branch has the name that the waiting branch of `target` needs."""
     ours = waiting(target)
     for name, _ in git.refs(HEADS):
         if name != ours and (ours.startswith(f"{name}/") or name.startswith(f"{ours}/")):
@@ -71,9 +70,10 @@ def require_room(git: Git, target: str) -> None:
 
 
 def tip(git: Git, target: str) -> str:
-    """Return the commit that an attempt starts from: all that has been merged so far.
+    """Return the commit that an attempt starts from: everything that has been merged so far.
 
-    Where a person has committed to the target beside what waits, that is a merge of both, if it can be made.
+    If a person has committed to the target while work waits, that is a merge of both, if there is no
+    conflict.
     """
     target_tip, waits = git.ref(target), git.ref(waiting(target))
     if waits is None:
@@ -87,11 +87,11 @@ def tip(git: Git, target: str) -> str:
 
 
 def next_move(ctx: Context, target: str, *, aside: bool = False) -> Move:
-    """Return what the next merge has to move; `aside`: not the target, for its checkout is not free."""
+    """Return what the next merge moves; `aside`: not the target, because its checkout is not free."""
     git, ours = ctx.git, waiting(target)
     target_tip, waits = git.ref(target), git.ref(ours)
     if waits and target_tip and git.is_ancestor(waits, target_tip):
-        # A person has taken it over.
+        # A person has merged it.
         _forget(git, ours, waits)
         waits = None
     base = tip(git, target)
@@ -103,10 +103,10 @@ def next_move(ctx: Context, target: str, *, aside: bool = False) -> Move:
 
 
 def carry_out(ctx: Context, target: str, move: Move, new: str) -> None:
-    """Let the ref of `move` stand at `new`; again after a crash is fine. Raises MovedError.
+    """Move the ref of `move` to `new`; safe to repeat after a crash. Raises MovedError.
 
-    The two branches never part by our doing: ours begins only where the target stands at that moment, and
-    the target goes only to what ours holds, or while there is none of ours.
+    We never make the two branches diverge: ours begins only at the target's commit of that moment, and the
+    target moves only to a commit of ours, or while there is no branch of ours.
     """
     git = ctx.git
     if move.ref == target:
@@ -119,7 +119,7 @@ def _move_target(ctx: Context, target: str, move: Move, new: str) -> None:
     git, ours = ctx.git, waiting(target)
     target_tip, waits = git.ref(target), git.ref(ours)
     if target_tip == move.tip == new:
-        # Work that is nothing: no file changes with it, whoever has the branch checked out.
+        # Empty merge: no file changes, so any checkout may be updated.
         return
     if target_tip != new and waits and not git.is_ancestor(waits, new):
         raise MovedError
@@ -137,7 +137,7 @@ def _move_target(ctx: Context, target: str, move: Move, new: str) -> None:
         try:
             restore.require_unlocked(checkout.git)
         except HeldError as error:
-            # An editor, or a git command that asks its person something: hours, perhaps.
+            # An editor, or a git command that waits for a person, perhaps for hours.
             raise MovedError(blocked=True) from error
         try:
             fast_forward.forward(checkout.git, move.tip, new, only_while=unparted)
@@ -147,7 +147,7 @@ def _move_target(ctx: Context, target: str, move: Move, new: str) -> None:
 
 def _set(git: Git, move: Move, new: str, only_while: tuple[str, str] | None) -> None:
     try:
-        # Held, so that whoever finds git's lock on the ref knows from the intent whose it was.
+        # Held, so that the owner of a lock on the ref can be found through the intent.
         with locks.hold(git):
             git.set_ref(move.ref, new, move.old, only_while=only_while)
     except GitError as error:
@@ -158,10 +158,10 @@ def _set(git: Git, move: Move, new: str, only_while: tuple[str, str] | None) -> 
 
 
 def mend(checkout: Context) -> None:
-    """Put right what we have left in `checkout`: half a move, or a branch moved without it."""
+    """Repair `checkout` after a half-done move, or a branch that was moved without it."""
     git = checkout.git
     if fast_forward.is_half_done(git):
-        # Whoever is still at it comes to the end first.
+        # A process that is still moving it finishes first.
         with locks.hold(git):
             fast_forward.take_back(git)
     stood = history.stood_last(git)
@@ -171,10 +171,10 @@ def mend(checkout: Context) -> None:
 
 
 def _catch_up(checkout: Context, stood: str | None) -> None:
-    """Let a checkout that stands where its branch was before we moved it come after.
+    """Update a checkout that is still where its branch was before we moved it.
 
-    Only where all of it proves that: its own record ends at `stood`, the branch holds that, and stands where
-    the list says that we have brought it. Otherwise the difference is a person's.
+    Only if everything shows that: its reflog ends at `stood`, the branch contains that commit, and is where
+    the list says that we moved it. Otherwise the difference is a person's work.
     """
     git, head = checkout.git, checkout.git.head()
     if stood is None or head is None or stood == head or not git.exists(stood):
@@ -185,9 +185,9 @@ def _catch_up(checkout: Context, stood: str | None) -> None:
 
 
 def deliver(ctx: Context, target: str, checked: str | None = None) -> str | None:
-    """Bring what waits onto `target` if nothing is in the way; return what is in the way, None if nothing.
+    """Merge what waits into `target` if nothing is in the way; return what is, None if nothing.
 
-    `checked`: a merge of both, on which every check has passed, for when they have parted.
+    `checked`: a merge of both, on which every check has passed, in case they have diverged.
     """
     git, ours = ctx.git, waiting(target)
     target_tip, waits = git.ref(target), git.ref(ours)
@@ -211,24 +211,24 @@ def deliver(ctx: Context, target: str, checked: str | None = None) -> str | None
 
 
 def _forget(git: Git, ours: str, waits: str) -> None:
-    """Delete the branch of ours, all of which has arrived, if nobody else is at it.
+    """Delete the waiting branch, all of which is merged, if no other process uses it.
 
-    Several come to that at the same time. Where it stays it is deleted by whoever comes next.
+    Several workers may try at the same time. If it stays, the next one deletes it.
     """
     with locks.hold(git), suppress(GitError):
         git.delete_ref(ours, waits)
 
 
 def _checkout_is_free(ctx: Context, target: str, old: str, new: str) -> bool:
-    """Return whether nobody has `target` checked out, or nothing of theirs would be touched."""
+    """Return whether nobody has `target` checked out, or the checkout may be updated."""
     checkout = _holder(ctx, target)
     return not worktrees.is_hidden(ctx.git, target) if checkout is None else _is_free(checkout, old, new)
 
 
 def _holder(ctx: Context, target: str) -> Context | None:
-    """Return the context of the work tree that has `target` checked out; None if none has."""
+    """Return the context of the work tree that has `target` checked out; None if there is none."""
     main = ctx.main
-    # Nearly always it is the project's own checkout, of which git need not be asked.
+    # Nearly always it is the project's own checkout, which needs no question to git.
     own = main.git_dir == ctx.git.common_dir and not worktrees.is_bare(main)
     if own and main.branch() == target:
         return ctx.at(main)
@@ -237,7 +237,7 @@ def _holder(ctx: Context, target: str) -> Context | None:
 
 
 def _is_free(checkout: Context, old: str, new: str) -> bool:
-    """Return whether nothing of a person's, and no attempt, would be touched in this checkout."""
+    """Return whether this checkout has no changes of a person and no attempt in progress."""
     mend(checkout)
     if checkout.git.under_way() or _is_worked_in(checkout):
         return False
@@ -252,7 +252,7 @@ def _is_worked_in(checkout: Context) -> bool:
 
 
 def error(git: Git, branch: str | None) -> EnvSetupError:
-    """Return the error of an attempt that has nothing to begin with: `branch` (full name) has no commit."""
+    """Return the error for an attempt without a base: `branch` (full name) has no commit."""
     branches = [name for name, _ in git.refs(HEADS)]
     name = (branch or "HEAD").removeprefix(HEADS)
     stood = last_place(git, branch) if branch else None
@@ -280,10 +280,10 @@ def error(git: Git, branch: str | None) -> EnvSetupError:
 
 
 def last_place(git: Git, branch: str) -> str | None:
-    """Return the newest commit that `branch`, which is gone, is known to have stood at."""
+    """Return the last known commit of `branch`, which is gone."""
     logged = history.last_of_checkout(git, branch)
     if logged is None or not git.exists(logged):
         return None
-    # Of the branch that was left for this one, which may never have had a commit.
+    # That of the previous branch; the new one may never have had a commit.
     is_anothers = git.text("for-each-ref", "--contains", logged, "--count=1", HEADS)
     return None if is_anothers else logged

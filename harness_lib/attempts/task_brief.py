@@ -1,4 +1,4 @@
-"""What an agent is told about a task: short, and every text from the list quoted as data."""
+"""Write what an agent is told about a task: short, and every text from the list quoted as data."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def render(
 ) -> str:
     """Return the brief of `task`; `program` is what to type for `harness`.
 
-    With `ctx` it also says what the last attempt failed at and where it can be looked at, with `questions`
-    what other tasks have noted.
+    With `ctx` it also says why the last attempt failed and where its work is, with `questions` what other
+    tasks have noted.
     """
     whole = typed.harness("show", task.id, "--json", program=program)
     which = f"attempt {task.attempts + 1} of {task.max_attempts}"
@@ -94,9 +94,9 @@ def _check(task: Task, whole: str, cure: str) -> list[str]:
 
 
 def attempts_kept(task: Task, git: Git) -> list[str]:
-    """Return the refs of the work of earlier attempts, oldest first, without what else is kept of them.
+    """Return the refs of the work of earlier attempts, oldest first.
 
-    A check has left something, or something was there before.
+    Refs for what a check left behind, or what was there before, are not among them.
     """
     return [ref for ref in rescues(task, git) if "-" not in ref.rpartition("/")[2]]
 
@@ -104,7 +104,7 @@ def attempts_kept(task: Task, git: Git) -> list[str]:
 def rescues(task: Task, git: Git) -> list[str]:
     """Return the refs that keep the work of this task's earlier attempts, oldest first."""
     refs = [name for name, _oid in git.refs(f"{RESCUE_REFS}{check.safe_name(task.id)}/")]
-    # Git sorts them as texts: 10 before 2.
+    # Git sorts them as text: 10 before 2.
     return sorted(
         refs, key=lambda ref: [int(number) for number in re.findall(r"\d+", ref.rpartition("/")[2])]
     )

@@ -1,7 +1,7 @@
-"""Refuse to touch a checkout while a person's merge, rebase or the like stands half done in it.
+"""Refuse to touch a checkout in which a person's merge, rebase or the like is in progress.
 
-A work tree of a run is its attempt's own, so whatever stands half done there was begun by the agent, and is
-ended with the attempt. In a person's checkout nothing tells who began it: ending it could lose the work.
+A work tree of a run belongs to its attempt, so an operation in progress there was begun by the agent, and is
+ended with the attempt. In a person's checkout it is not known who began it: ending it could lose work.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ NAMED = 5
 
 
 def require_none(git: Git, then: str) -> None:
-    """Raise RefusedError if a git operation waits to be continued, or files have unresolved conflicts.
+    """Raise RefusedError if a git operation is in progress, or files have unresolved conflicts.
 
     `then`: what to type once it has ended.
     """
@@ -41,6 +41,6 @@ def _what(git: Git, operation: str | None, unmerged: tuple[str, ...]) -> str:
 
 
 def require_none_of_a_person(git: Git, task: Task, then: str | None = None) -> None:
-    """Do so for the work tree of `task`, unless that is the attempt's own; `then`: `harness finish`."""
+    """Do the same for the work tree of `task`, unless it belongs to a run; `then`: `harness finish`."""
     if task.gate is None or task.gate.target is None:
         require_none(git, then or typed.harness("finish", task.id))

@@ -1,10 +1,10 @@
-"""The work trees of an unattended run: where they are, how one is made ready, and how they go.
+"""Make, reuse and remove the work trees of an unattended run.
 
-They lie outside the project, so that no test runner or search of the project walks into them:
+They are outside the project, so that no test runner or search of the project walks into them:
 `<data home>/worktrees/<project>-<hash of its root>/<run>/<number>`.
-A work tree is taken away only when all that is in it is in a commit that something keeps (but for files that
-git ignores); where no commit can hold it, the directory is moved aside (`quarantine.py`).
-Who works there has a repository of its own (`system/git/clones.py`): of the person's they see the objects.
+A work tree is removed only when everything in it is in a commit that a ref keeps (except files that
+git ignores); what no commit can hold is moved aside with its directory (`quarantine.py`).
+Each worker has a repository of its own (`system/git/clones.py`), which shares only objects with the person's.
 """
 
 from __future__ import annotations
@@ -29,47 +29,47 @@ from harness_lib.system.processes import reaper
 from harness_lib.task import Task
 
 LOCK = "lock"
-# How the names of directories begin that are of no run: the checkouts of final checks in a chat.
+# Prefix of directories that belong to no run: the checkouts of final checks in a chat.
 CHECKS = "checks-"
-# What checks need and git does not bring: copied in if it is there and git ignores it.
+# Ignored files that checks need: copied in if they exist.
 BROUGHT = (".env", ".env.local", "node_modules", ".venv")
 # The convention of Claude Code for its own work trees: one path or glob per line.
 LIST = ".worktreeinclude"
 DYING_SECONDS = 20.0
-# So far from a worker's work tree is the one that it takes instead; there are never so many workers.
+# The distance from a worker's number to that of its replacement work tree; there are never so many workers.
 BESIDE = 1000
 
 
 class Place(NamedTuple):
-    """The directory of one run; whoever works in it holds the lock there, by inheritance."""
+    """The directory of one run; its processes inherit the lock there."""
 
     path: Path
 
     @property
     def lock(self) -> Path:
-        """What the run and its workers hold as long as one of them lives."""
+        """The lock that the run and its workers hold as long as one of them lives."""
         return self.path / LOCK
 
     def slot(self, number: int) -> Path:
-        """Return where the work tree of worker `number` is."""
+        """Return the path of the work tree of worker `number`."""
         return self.path / str(number)
 
     def numbers(self) -> list[int]:
-        """Return the workers whose work trees are there."""
+        """Return the numbers of the workers whose work trees exist."""
         names = {entry.name.removesuffix(".git") for entry in self.path.iterdir()}
         return sorted(int(name) for name in names if name.isdigit())
 
 
 def home(ctx: Context) -> Path:
     """Return the directory of all runs of this list."""
-    # As git writes it: places are compared by their names.
+    # Resolved as git does: paths are compared as text.
     return Path(os.path.realpath(data_home.directory(ctx.env))) / find_root.WORKERS / rescue_refs.project(ctx)
 
 
 def directory_of(ctx: Context, run: str) -> Place:
-    """Return the directory of the run called `run`, made if it is not there."""
+    """Return the directory of the run called `run`, and make it if needed."""
     path = home(ctx) / run
-    # A run that ends takes the directory of all runs away if it is empty: not between our two.
+    # A run that ends removes the directory of all runs if it is empty: not between our two steps.
     with flock.alone(ctx.git.common_dir / worktrees.LOCK):
         atomic.make_directory(path)
     return Place(path)
@@ -84,9 +84,9 @@ def _places(ctx: Context) -> list[Place]:
 
 
 def _dead(ctx: Context, alive: set[str]) -> Iterator[Place]:
-    """Yield the places of runs of which nothing lives any more, each with its lock held meanwhile.
+    """Yield the places of runs that are dead, each with its lock held meanwhile.
 
-    One of `alive` may have made its place and not have locked it yet.
+    A run in `alive` may have made its place and not have locked it yet.
     """
     for place in _places(ctx):
         if place.path.name in alive:
@@ -96,12 +96,12 @@ def _dead(ctx: Context, alive: set[str]) -> Iterator[Place]:
                 if free:
                     yield place
         except FileNotFoundError:
-            # Another run, which looked for dead ones too, has just taken it away.
+            # Another run, which also looks for dead ones, has just removed it.
             continue
 
 
 def is_ours(ctx: Context, git: Git) -> bool:
-    """Return whether the work tree is one of a run: no person works in it."""
+    """Return whether the work tree belongs to a run: no person works in it."""
     return git.git_dir != git.common_dir and home(ctx) in git.top.parents
 
 
@@ -111,9 +111,9 @@ def at(ctx: Context, path: Path) -> Git | None:
 
 
 def take_in(ctx: Context, git: Git, task: Task | None = None) -> None:
-    """Take in what an agent has committed, and keep what it has beside its HEAD: branches, tags, stashes.
+    """Fetch what an agent has committed, and keep what it has beside its HEAD: branches, tags, stashes.
 
-    Commits in which git finds fault stay where they are; the files are checked as they stand.
+    Commits that fail git's checks are not fetched; the files of the work tree are checked all the same.
     """
     name = f"{check.safe_name(task.id)}/{task.attempts + 1}" if task else _left_over(git)
     with locks.hold(git):
@@ -133,7 +133,7 @@ def _left_over(git: Git) -> str:
 
 
 def end_survivors(ctx: Context, alive: set[str]) -> None:
-    """Wait for the workers of runs that are dead themselves (not in `alive`), and end those that stay."""
+    """Wait for the workers of dead runs (not in `alive`), and end those that stay."""
     for place in _places(ctx):
         if place.path.name in alive or place.path.name.startswith(CHECKS):
             continue
@@ -144,7 +144,7 @@ def end_survivors(ctx: Context, alive: set[str]) -> None:
 
 
 def checkout_clean(ctx: Context, path: Path, commit: str) -> tuple[Git, bool]:
-    """Return the work tree at `path` standing clean at `commit`, and whether it was made for this."""
+    """Return the work tree at `path`, clean at `commit`, and whether it was newly made."""
     git = at(ctx, path)
     try:
         if git is not None and clones.has_clone(git) and _stands_clean(ctx, git, commit):
@@ -152,7 +152,7 @@ def checkout_clean(ctx: Context, path: Path, commit: str) -> tuple[Git, bool]:
             return git, False
         _make_way(ctx, path, git, commit)
     except GitError:
-        # Its index is broken, say: all that is in it is kept, and it is made anew.
+        # Its index may be broken: everything in it is kept, and it is made again.
         rescue_refs.whole(ctx, path, None)
     clones.remove(ctx.git, path)
     git = clones.add(ctx.git, path, commit)
@@ -162,14 +162,14 @@ def checkout_clean(ctx: Context, path: Path, commit: str) -> tuple[Git, bool]:
 
 
 def _give_repositories(git: Git, commit: str) -> None:
-    """Give a work tree that stands clean at `commit` a clone, and one for each submodule."""
+    """Give a work tree that is clean at `commit` a clone, and one for each submodule."""
     clones.renew(git)
     with locks.hold(git):
         submodules.fill(git, commit, git.common_dir)
 
 
 def _stands_clean(ctx: Context, git: Git, commit: str) -> bool:
-    """Return whether the work tree could be made as a new one at `commit` would be."""
+    """Bring the work tree to the state of a new one at `commit`; return whether that was possible."""
     take_in(ctx, git)
     changes = status.changes(git)
     if _has_more_than_git_keeps(git, commit, changes):
@@ -183,9 +183,9 @@ def _stands_clean(ctx: Context, git: Git, commit: str) -> bool:
 
 
 def _make_way(ctx: Context, path: Path, git: Git | None, commit: str) -> Path | None:
-    """Move the work tree at `path` aside if something in it would be lost with it; return where it is then.
+    """Move the work tree at `path` aside if something in it would be lost; return its new path.
 
-    Files that are new in a submodule stay there as long as it is in use, and go with it.
+    New files in a submodule stay as long as the work tree is reused, and are moved with it.
     """
     if git is not None and not _has_more_than_git_keeps(git, commit, status.changes(git)):
         return rescue_refs.whole(ctx, path, git) if _has_new_files_below(git, commit) else None
@@ -203,7 +203,7 @@ def set_up(ctx: Context) -> None:
 
 
 def _has_more_than_git_keeps(git: Git, commit: str, changes: status.Changes) -> bool:
-    """Return whether a repository in the work tree has what no commit of ours holds, nor its own remote."""
+    """Return whether a repository in the work tree has content that no commit of ours and no remote has."""
     if submodules.among(changes) or any(submodules.is_broken(git, path) for path in submodules.staged(git)):
         return True
     return any(
@@ -217,26 +217,26 @@ def _has_new_files_below(git: Git, commit: str) -> bool:
 
 
 def _repositories(git: Git, commit: str) -> list[tuple[Git, str | None]]:
-    """Return the repositories in the work tree that git or `commit` know, and the commit of `commit`'s."""
+    """Return the repositories that the index or `commit` name, each with its commit in `commit`."""
     links = submodules.links(git, commit)
     named = {**submodules.staged(git), **links}
     return [(repository, links.get(path)) for path in named if (repository := submodules.at(git, path))]
 
 
 def _is_whole(git: Git, commit: str) -> bool:
-    """Return whether the work tree, which stands clean at `commit`, is as a new one would be."""
+    """Return whether the work tree, clean at `commit`, equals a new one."""
     if (git.git_dir / rescue_refs.INCOMPLETE).exists():
         return False
     return all(repository.head() == known for repository, known in _repositories(git, commit))
 
 
 def is_there(git: Git) -> bool:
-    """Return whether the work tree is still there; what its `.git` is by now does not matter."""
+    """Return whether the work tree still exists, whatever became of its `.git`."""
     return git.top.is_dir() and clones.at(git, git.top) is not None
 
 
 def keep(ctx: Context, git: Git, commit: str) -> str | None:
-    """Keep what is in a work tree and in no commit that `commit` or a rescue ref has; return the ref."""
+    """Keep the content of a work tree unless `commit` or a rescue ref has it; return the ref."""
     head = git.head()
     tree = snapshot.capture(git)
     if head is not None and tree == git.tree_of(head) and _is_kept(git, head, commit):
@@ -269,7 +269,7 @@ def copy_ignored(ctx: Context, git: Git) -> None:
 
 
 def _to_copy(top: Path, project: Path) -> Iterator[Path]:
-    """Yield what is asked for at the top of the repository and in the directory of the list, if another."""
+    """Yield the files to copy, from the top of the repository and from the directory of the list."""
     places = list(dict.fromkeys((top, project)))
     listings = [place / LIST for place in places if (place / LIST).is_file()]
     patterns = [(each.parent, each.read_text("utf-8").splitlines()) for each in listings]
@@ -281,9 +281,9 @@ def _to_copy(top: Path, project: Path) -> Iterator[Path]:
 
 
 def teardown(ctx: Context, place: Place, commit: str) -> list[str]:
-    """Remove the work trees of a run and its directory; return how a person gets at what is kept of the rest.
+    """Remove the work trees of a run and its directory; return commands and paths for what was kept.
 
-    One in which a task still is in progress stays as it is: whoever recovers the task needs it.
+    A work tree with a task in progress stays: recovery needs it.
     """
     kept, used = [], _occupied(ctx)
     for number in place.numbers():
@@ -301,24 +301,24 @@ def teardown(ctx: Context, place: Place, commit: str) -> list[str]:
         clones.remove(ctx.git, path)
     if not place.numbers():
         tree_ops.remove(place.path)
-        # Unless another run is in it.
+        # It stays if another run uses it.
         with suppress(OSError), flock.alone(ctx.git.common_dir / worktrees.LOCK):
             place.path.parent.rmdir()
     return kept
 
 
 def free(ctx: Context, place: Place, number: int) -> Path:
-    """Return where worker `number` may work: not where an attempt stands that could not be ended yet."""
+    """Return a path where worker `number` may work: none with an attempt that could not be ended yet."""
     used = _occupied(ctx)
     paths = (place.slot(each) for each in itertools.count(number, BESIDE))
     return next(path for path in paths if str(path) not in used)
 
 
 def idle(ctx: Context, place: Place, commit: str) -> list[Git]:
-    """Return the work trees of this run that stand at `commit` now, with no task in progress.
+    """Bring idle work trees of this run to `commit`, and return them.
 
-    What git ignores is still there, as the attempts have left it. One in which something would have to be
-    cleared away first is left alone.
+    Ignored files are still there, as attempts have left them. A work tree in which something would have to be
+    removed first is left alone.
     """
     used = _occupied(ctx)
     # Workers count from 1.
@@ -328,7 +328,7 @@ def idle(ctx: Context, place: Place, commit: str) -> list[Git]:
 
 
 def _is_brought_to(git: Git, commit: str) -> bool:
-    """Return whether the work tree could be brought to `commit` without touching what is in none."""
+    """Bring the work tree to `commit` if nothing uncommitted is in the way; return whether it is there."""
     if any(status.changes(git)) or submodules.links(git, commit):
         return False
     try:
@@ -344,14 +344,14 @@ def _occupied(ctx: Context) -> set[str]:
 
 
 def drop_checks(ctx: Context, place: Place) -> None:
-    """Remove the checkout of a final check: what checks leave behind is not work."""
+    """Remove the checkout of a final check: files that checks leave behind are not work."""
     for number in place.numbers():
         clones.remove(ctx.git, place.slot(number))
     tree_ops.remove(place.path)
 
 
 def sweep(ctx: Context, commit: str, alive: set[str]) -> list[str]:
-    """Take away what dead runs (none of `alive`) have left; return warnings."""
+    """Remove what dead runs (not in `alive`) have left; return warnings."""
     warnings = []
     for place in _dead(ctx, alive):
         try:

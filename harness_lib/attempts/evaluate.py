@@ -19,6 +19,7 @@ from harness_lib.attempts import (
     held_out_check,
     outcome,
     pending_merges,
+    precheck,
     rescue_refs,
     under_way,
 )
@@ -65,10 +66,12 @@ class Evaluation(NamedTuple):
         return outcome.Verdict(category, self.checked.failure(), halt=self.halt)
 
 
-def evaluate(ctx: Context, questions: Questions, task: Task, *, suffix: str = "") -> Evaluation:
+def evaluate(
+    ctx: Context, questions: Questions, task: Task, *, suffix: str = "", known: check.Known | None = None
+) -> Evaluation:
     """Run the check of `task`; an attempt that has changed its own gate has failed without it.
 
-    `suffix` ends the name of the check's log.
+    `suffix` ends the name of the check's log; `known` is what checks have said of which content.
 
     Raises RefusedError (untrusted), ConfigError (no check), EnvSetupError (cannot run here), LeaseLostError.
     """
@@ -100,6 +103,8 @@ def evaluate(ctx: Context, questions: Questions, task: Task, *, suffix: str = ""
             f"Install it or fix harness-init.sh; then type: {typed.harness('finish', task.id)}. "
             f"If the check itself is wrong, give it another: {ownership.give_check(ctx, task)}",
         )
+    if red := precheck.red_before(ctx, task, checked, {} if known is None else known):
+        checked = checked._replace(message=f"{checked.message} {red}")
     if checked.passed and head is None:
         raise _nothing_to_commit_on(ctx, task)
     if checked.passed and task.validation.hidden is not None:

@@ -9,6 +9,7 @@ from harness_lib.core import (
     dependencies,
     git_access,
     init_script,
+    lint_tasks,
     marker,
     nothing_to_do,
     ownership,
@@ -261,7 +262,8 @@ def _reply(ctx: Context, opened: Opened, history: list[str], facts: dict[str, ob
     ]
     lines += [f"{rechecked.RED}{line.strip()}" for line in rechecked.red_lines(questions)]
     lines += _git_lines(facts)
-    doubt = trust_policy.doubt(ctx)
+    doubts = [doubt] if (doubt := trust_policy.doubt(ctx)) else []
+    doubts += lint_tasks.in_common(ctx, questions.search(*lint_tasks.OPEN))
     return Reply(
         "start",
         "\n".join([*lines, *_next_lines(ctx, questions, held, upcoming)]),
@@ -269,7 +271,7 @@ def _reply(ctx: Context, opened: Opened, history: list[str], facts: dict[str, ob
         task=upcoming,
         stop=None if upcoming else questions.no_work(),
         next=_next(ctx, held, upcoming),
-        warnings=(*opened.warnings, *questions.warnings, *([doubt] if doubt else [])),
+        warnings=(*opened.warnings, *questions.warnings, *doubts),
         extra=extra,
     )
 

@@ -5,16 +5,18 @@ Results are kept by command, directory and tree, as long as the worker lives.
 
 from __future__ import annotations
 
-from harness_lib.attempts import baseline, check, commit, outcome, recheck, rescue_refs
+from harness_lib.attempts import baseline, check, commit, committed, outcome, recheck, rescue_refs
 from harness_lib.checks.checked import Checked
-from harness_lib.core import ownership, trust_policy
+from harness_lib.core import ownership, quoting, trust_policy
 from harness_lib.core.context import Context
-from harness_lib.errors import ConfigError, EnvSetupError, HarnessError, LeaseLostError
-from harness_lib.rules import rechecks, transitions
+from harness_lib.errors import ConfigError, EnvSetupError, HarnessError, HeldError, LeaseLostError
+from harness_lib.rules import rechecks, runners, transitions
 from harness_lib.rules.halting import Halt
 from harness_lib.state.api import Questions
+from harness_lib.system.files import printed
 from harness_lib.system.git import snapshot, status
 from harness_lib.task import DoneAs, Task
+from harness_lib.text import counted, some
 
 # A check that takes longer, in seconds, is not repeated to find out whether it is flaky.
 SHORT_SECONDS = 120.0
@@ -22,6 +24,7 @@ PASSED_BEFORE = "had passed its check before any work"
 ALREADY_DONE = "was done already: it had passed its check before any work, and nothing was changed"
 SAID_TO_BE_DONE = "was done already, as its agent says: its check passes, and nothing was changed"
 FLAKY = "is flaky: its check failed and passed on the same content"
+RED_NAMED = 3
 PASSES = "validation.red_first: the check passes before any work, so it proves nothing"
 
 
@@ -65,6 +68,39 @@ def passed_for(questions: Questions, task: Task) -> Task | None:
 def is_worth_repeating(checked: Checked) -> bool:
     """Return whether a failed check, which passed before any work, is short enough to run once more."""
     return checked.verdict == "TEST_FAIL" and not checked.held_out and checked.seconds < SHORT_SECONDS
+
+
+def red_before(ctx: Context, task: Task, failed: Checked, known: check.Known) -> str:
+    """Return a sentence that names which tests of the `failed` check were red before the attempt; "" if none.
+
+    A short check runs for that on a clean checkout of what the attempt began with. Raises LeaseLostError.
+    """
+    base, names = task.started_at_commit, _failing(failed)
+    if base is None or not names or not is_worth_repeating(failed):
+        return ""
+    key = (rechecks.key(task), ctx.git.tree_of(base))
+    try:
+        if key not in known:
+            with committed.beside(ctx, base) as clean:
+                ctx.busy(f"checking {task.id} as it was before the attempt …")
+                known[key] = check.run(clean, task, suffix="-before", holder=task)
+    except (ConfigError, EnvSetupError, HeldError):
+        return ""
+    before = set(_failing(known[key]))
+    red = [name for name in names if name in before]
+    if not red:
+        return ""
+    which = some([quoting.one_line(name, quoting.PATH_LENGTH) for name in red], RED_NAMED)
+    if len(red) == len(names):
+        return f"Every test that fails was red before this attempt: {which}."
+    return f"Of {counted(len(names), 'failing test')}, {len(red)} had been red before this attempt: {which}."
+
+
+def _failing(checked: Checked) -> list[str]:
+    """Return the names of the tests that a failed check names."""
+    if checked.verdict != "TEST_FAIL" or checked.held_out:
+        return []
+    return list(dict.fromkeys(each.name for each in runners.failures(printed.ends_of(checked.log))))
 
 
 def note(ctx: Context, task: Task, done_as: DoneAs) -> Task:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property, partial
 from pathlib import Path
 
@@ -11,23 +11,28 @@ from harness_lib.checks import check_of
 from harness_lib.core import ownership, quoting
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError
-from harness_lib.rules import input_files, vacuous
+from harness_lib.rules import input_files, rechecks, vacuous
 from harness_lib.state.api import Questions
 from harness_lib.system.files import nofollow
 from harness_lib.system.git.repository import Git
 from harness_lib.system.processes import command
-from harness_lib.task import Task
+from harness_lib.task import Status, Task
+from harness_lib.text import some
 
 SHORT = 80
+NAMED = 3
+OPEN: tuple[Status, ...] = ("pending", "in_progress")
 MOST_BYTES = 1_000_000
 
 
 def doubts(ctx: Context, questions: Questions) -> Iterator[str]:
     """Yield one sentence per doubt about the tasks that are still to be done."""
     work_tree = _WorkTree(ctx)
-    for task in questions.search():
+    tasks = questions.search()
+    for task in tasks:
         if not task.is_done:
             yield from _about(ctx, work_tree, task)
+    yield from in_common(ctx, tasks)
 
 
 def _about(ctx: Context, work_tree: _WorkTree, task: Task) -> Iterator[str]:
@@ -54,6 +59,24 @@ def cannot_fail(top: Path, task: Task) -> Iterator[str]:
         reason = vacuous.why(text or "", partial(_holds, top / (directory or "")))
         if reason:
             yield f"{task.id}: its check cannot fail: {quoting.one_line(reason, SHORT)}"
+
+
+def in_common(ctx: Context, tasks: Iterable[Task], added: Collection[str] | None = None) -> Iterator[str]:
+    """Yield a sentence for each check that several open `tasks` have; with `added`, where one of these is."""
+    groups: dict[rechecks.Key, list[Task]] = {}
+    for task in tasks:
+        if task.status in OPEN and task.repairs is None and check_of(task).is_given:
+            groups.setdefault(rechecks.key(task), []).append(task)
+    for (text, _), group in groups.items():
+        ids = sorted(task.id for task in group)
+        if len(ids) == 1 or not (added is None or set(added).intersection(ids)) or vacuous.why(text or ""):
+            continue
+        last = max(group, key=lambda task: task.id)
+        yield (
+            f"{len(ids)} open tasks have the same check ({some(ids, NAMED)}): each fails while the tests of "
+            f"another are red. Give each its own: {ownership.give_check(ctx, last)} "
+            f"(now: {quoting.one_line(text or '', SHORT)})"
+        )
 
 
 def _holds(directory: Path, text: str, name: str) -> bool:

@@ -72,7 +72,7 @@ def run(ctx: Context, session: Session, task: Task, worker: WorkerPort) -> outco
         # Notes, checkpoints and renewals have changed it meanwhile.
         questions = ctx.store.ask()
         task = outcome.still_claimed(questions, task)
-        evaluation = _evaluate(ctx, questions, task, green=green)
+        evaluation = _evaluate(ctx, questions, task, worker.known, green=green)
         if not evaluation.checked.passed:
             # Only now is anybody to blame: the work of an agent that did not come to an end may be done.
             verdict = _blame(agent_exit) or evaluation.verdict()
@@ -97,7 +97,7 @@ def _is_green(ctx: Context, task: Task, worker: WorkerPort) -> bool | None:
 def _without_work(ctx: Context, session: Session, task: Task) -> outcome.Ended:
     """Complete `task`, whose check passes before any work, without an agent."""
     try:
-        evaluation = _evaluate(ctx, ctx.store.ask(), task, green=True)
+        evaluation = _evaluate(ctx, ctx.store.ask(), task, {}, green=True)
         if not evaluation.checked.passed:
             return rollback.roll_back(ctx, session, task, evaluation.verdict())
         return complete.complete(ctx, session, outcome.still_claimed(ctx.store.ask(), task), evaluation)
@@ -105,12 +105,14 @@ def _without_work(ctx: Context, session: Session, task: Task) -> outcome.Ended:
         raise stuck(error) from error
 
 
-def _evaluate(ctx: Context, questions: Questions, task: Task, *, green: bool | None) -> evaluate.Evaluation:
+def _evaluate(
+    ctx: Context, questions: Questions, task: Task, known: check.Known, *, green: bool | None
+) -> evaluate.Evaluation:
     """Run the check on what was done; where it passed before any work, tell how that is to be taken.
 
     A check that passed then, and fails now, runs once more if it is short.
     """
-    evaluation = evaluate.evaluate(ctx, questions, task)
+    evaluation = evaluate.evaluate(ctx, questions, task, known=known)
     if not green:
         return evaluation
     base = task.started_at_commit
@@ -121,7 +123,7 @@ def _evaluate(ctx: Context, questions: Questions, task: Task, *, green: bool | N
         return evaluation._replace(said=(*evaluation.said, precheck.PASSED_BEFORE))
     if not evaluation.tree or not precheck.is_worth_repeating(evaluation.checked):
         return evaluation
-    again = evaluate.evaluate(ctx, questions, task, suffix="-again")
+    again = evaluate.evaluate(ctx, questions, task, suffix="-again", known=known)
     if not again.checked.passed:
         return evaluation
     precheck.note(ctx, task, "flaky")

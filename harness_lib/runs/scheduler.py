@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable
 
 from harness_lib.attempts import open_session, worktree_slots
-from harness_lib.core import git_access, sessions
+from harness_lib.core import git_access, lint_tasks, sessions
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import EnvSetupError, HarnessError, UsageError
@@ -78,6 +78,8 @@ def run(ctx: Context, options: Options, watch: Watch) -> Reply:
         if offer := git_access.offer(ctx.git):
             scheduler.warn(f"{offer} {git_access.CURE}")
         ending.tidy(ctx, scheduler.warn)
+        for doubt in lint_tasks.in_common(ctx, ctx.store.ask().search(*lint_tasks.OPEN)):
+            scheduler.warn(doubt)
         run_snapshot.forget(ctx)
         # What was broken when the last run ended, or has not been looked at, is not done.
         if opened.session is not None or scheduler.something_broke(place):

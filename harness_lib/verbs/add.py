@@ -66,6 +66,7 @@ def run(ctx: Context, draft: Task, *, try_once: bool = False) -> Reply:
     task, is_trusted, then = add_tasks.add(ctx, draft)
     warnings = [] if check_of(task).is_given else [add_tasks.no_check(task.id)]
     warnings += lint_tasks.cannot_fail(ctx.git.top, task)
+    warnings += lint_tasks.in_common(ctx, ctx.store.ask().search(*lint_tasks.OPEN), [task.id])
     if not is_trusted:
         warnings.append(add_tasks.NOT_TRUSTED)
     return Reply(

@@ -23,6 +23,7 @@ from harness_lib.core.context import Context
 from harness_lib.core.import_plan import Plan
 from harness_lib.core.reply import Reply
 from harness_lib.errors import UsageError
+from harness_lib.state.api import Questions
 from harness_lib.task import Task
 from harness_lib.terminal.screen import Screen
 
@@ -82,8 +83,9 @@ def run(ctx: Context, source: Source, *, form: Format | None = None, dry_run: bo
     drafts = held_out.imported(ctx, drafts, again, dry_run=dry_run)
     spent = add_tasks.spent_ids(ctx)
     if dry_run:
-        plan = import_plan.plan(ctx.store.ask(), drafts, spent)
-        return _reply(plan, _doubtful(ctx, plan.tasks), dry_run=True, then=again)
+        questions = ctx.store.ask()
+        plan = import_plan.plan(questions, drafts, spent)
+        return _reply(plan, _doubtful(ctx, questions, plan.tasks), dry_run=True, then=again)
     trust_policy.prepare(ctx)
     with ctx.store.transaction() as tx:
         plan = import_plan.plan(tx, drafts, spent)
@@ -93,15 +95,18 @@ def run(ctx: Context, source: Source, *, form: Format | None = None, dry_run: bo
         if mine:
             tx.on_commit(lambda: trust_policy.note(ctx, tx))
         then = ownership.next_command(ctx, tx)
-    warnings = (*_doubtful(ctx, plan.tasks), *tx.warnings)
+    warnings = (*_doubtful(ctx, ctx.store.ask(), plan.tasks), *tx.warnings)
     return _reply(plan, warnings if mine else (*warnings, add_tasks.NOT_TRUSTED), dry_run=False, then=then)
 
 
-def _doubtful(ctx: Context, tasks: tuple[Task, ...]) -> tuple[str, ...]:
-    """Return a warning for each of the first tasks whose check cannot fail, and how many more there are."""
-    doubts = [doubt for task in tasks for doubt in lint_tasks.cannot_fail(ctx.git.top, task)]
+def _doubtful(ctx: Context, questions: Questions, added: tuple[Task, ...]) -> tuple[str, ...]:
+    """Return the first warnings about checks that cannot fail or are not one task's own."""
+    ids = {task.id for task in added}
+    before = [task for task in questions.search(*lint_tasks.OPEN) if task.id not in ids]
+    doubts = [doubt for task in added for doubt in lint_tasks.cannot_fail(ctx.git.top, task)]
+    doubts += lint_tasks.in_common(ctx, (*before, *added), ids)
     more = len(doubts) - SHOWN
-    return (*doubts[:SHOWN], *([f"… and {more} more checks that cannot fail"] if more > 0 else []))
+    return (*doubts[:SHOWN], *([f"… and {more} more doubts: harness check"] if more > 0 else []))
 
 
 def read_file(ctx: Context, path: str) -> Source:

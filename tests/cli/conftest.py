@@ -63,7 +63,7 @@ def filled(kept: Path) -> Iterator[Project]:
 def filled_project(top: Path) -> Project:
     made = projects.make(top)
     for number in range(3):
-        made.agents[0].ok("add", f"Task {number}", "--validate", "true")
+        made.agents[0].ok("add", f"Task {number}", "--validate", f"test {number}")
     return made
 
 

@@ -68,6 +68,23 @@ def test_a_check_that_fails_only_after_the_merge_goes_back(workshop: Workshop, t
     workshop.all_is_well()
 
 
+def test_one_suite_for_two_tasks_is_named_and_what_was_red_before(workshop: Workshop) -> None:
+    check = (
+        "echo === short test summary info ===; for t in a b; do test -f $t || echo FAILED $t; done; test -f b"
+    )
+    for name in "ab":
+        workshop.add(name, f"{check} -a -f a", "--max-attempts", "1", do=f"write {name} x")
+
+    dry = workshop.run("--dry-run").stderr
+    said = workshop.ends(9)
+
+    assert all("2 open tasks have the same check" in each for each in (dry, said.stdout))
+    assert "harness edit task-002 --validate 'COMMAND'" in said.stdout
+    assert (
+        "Every test that fails was red before this attempt: b." in workshop.task("task-001")["error_log"][0]
+    )
+
+
 def test_a_check_that_others_have_taken_away_sends_the_work_back(workshop: Workshop) -> None:
     put(workshop.top / "check.sh", "#!/bin/sh\ntest -f b\n", executable=True)
     sh(workshop.top, "add", "-A")
@@ -79,7 +96,7 @@ def test_a_check_that_others_have_taken_away_sends_the_work_back(workshop: Works
 
     said = workshop.ends(0, "-j", "2", "--no-final-check")
 
-    assert "with what was merged meanwhile it does not. Command not found" in said.stdout
+    assert "with what was merged meanwhile it does not. The check failed with exit code 127" in said.stdout
     assert set(workshop.statuses().values()) == {"completed"}
     workshop.nothing_is_left_over()
 

@@ -67,6 +67,25 @@ def test_try_runs_the_check_once_and_adds_nothing_that_cannot_run(project: Proje
     agent.fails(2, "add", "None", "--try")
 
 
+def test_a_check_of_several_open_tasks_is_named(project: Project, agent: Agent) -> None:
+    """One suite for all of them fails each for the red tests of the others."""
+    plan = project.put(
+        "plan.md", "- [ ] Three\n  - check: pytest -q\n- [ ] Four\n  - check: pytest -q x.py\n"
+    )
+    agent.ok("add", "One", "--validate", "pytest -q")
+    two = agent.ok("add", "Two", "--validate", "pytest -q")["warnings"]
+    three = agent.ok("import", str(plan))["warnings"]
+    agent.ok("add", "Trivial", "--validate", "true")
+
+    (sentence,) = two
+    assert sentence.startswith("2 open tasks have the same check (task-001, task-002): each fails while")
+    assert sentence.endswith("harness edit task-002 --validate 'COMMAND' (now: pytest -q)")
+    (said,) = three
+    assert said.startswith("3 open tasks have the same check (task-001")
+    assert [said] == agent.ok("start")["warnings"]
+    assert not agent.ok("add", "Five", "--validate", "pytest -q y.py")["warnings"]
+
+
 def test_without_a_check_it_warns(agent: Agent) -> None:
     assert "check" in agent.ok("add", "Something")["warnings"][0]
 

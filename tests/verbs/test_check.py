@@ -95,7 +95,7 @@ def test_nothing_is_doubted_without_reason(project: Project, agent: Agent) -> No
         {"id": "shell", "validation": {"command": "cd tests && for f in *; do test -e $f; done"}},
         {"id": "glob", "validation": {"command": "test -e x", "protect": ["tests/**", "tracked.txt"]}},
         {"id": "deep", "validation": {"command": "test -e x", "cwd": "tests", "protect": ["deep/*.py"]}},
-        {"id": "auto", "validation": {"command": "test -e x", "protect": ["auto"]}},
+        {"id": "auto", "validation": {"command": "test -e y", "protect": ["auto"]}},
     )
     assert agent.ok("check")["doubts"] == []
 

@@ -156,6 +156,24 @@ def test_a_protected_file_that_changed_is_a_failure_that_names_it(project: Proje
     agent.ok("finish")
 
 
+def test_a_failure_says_which_tests_were_red_before(project: Project, agent: Agent) -> None:
+    tests = "".join(f"test -f {name} || echo FAILED tests/{name}.py::test\n" for name in "abc")
+    project.put("check.sh", f"echo === short test summary info ===\n{tests}test -f a -a -f b -a -f c\n")
+    project.put("c")
+    project.commit()
+    begin(agent, "sh check.sh")
+    project.put("a")
+    (project.top / "c").unlink()
+
+    said = agent.fails(1, "finish")
+
+    red = "Of 2 failing tests, 1 had been red before this attempt: tests/b.py::test."
+    assert red in said["message"]
+    assert red in project.task()["error_log"][-1]
+    agent.ok("claim")
+    assert "Every test that fails was red before" in agent.fails(1, "finish")["message"]
+
+
 # -- nobody can say yet whether it passes
 
 

@@ -45,12 +45,12 @@ def start_newer_python():
 def enter(*requirements):
     """Put the packages of this program on the path; make them first if need be."""
     from harness_lib.errors import EnvSetupError
-    from harness_lib.system.install import private_packages
+    from harness_lib.system.install import launcher
     from harness_lib.system.place import data_home
 
     data_home.use_byte_code(os.environ)
     try:
-        private_packages.enter(os.environ, os.path.join(CHECKOUT, "bin", PROGRAM), *requirements)
+        launcher.enter(os.environ, os.path.join(CHECKOUT, "bin", PROGRAM), *requirements)
     except EnvSetupError as error:
         # `harness doctor` examines the machine, and needs no package.
         if PROGRAM != "harness" or "doctor" not in sys.argv[1:]:

@@ -17,7 +17,7 @@ from harness_lib.core import init_script, ownership
 from harness_lib.core.context import Context
 from harness_lib.errors import ConfigError, HeldError, LeaseLostError, StateUnreadableError
 from harness_lib.rules import rechecks, runners, transitions
-from harness_lib.system.files import atomic, listing, printed
+from harness_lib.system.files import atomic, directories, printed
 from harness_lib.task import Task
 
 JUDGING = re.compile(r"\d+(-merged)?\.log")
@@ -85,7 +85,7 @@ def failed_logs(ctx: Context, task: Task) -> list[Path]:
     Logs of a person's `validate`, of cleanups and of agents are not among them.
     """
     logs = []
-    for path in listing.matching(log_directory(ctx, task), "*.log"):
+    for path in directories.matching(log_directory(ctx, task), "*.log"):
         # `.harness/` may be deleted at any time.
         with suppress(FileNotFoundError):
             if JUDGING.fullmatch(path.name):

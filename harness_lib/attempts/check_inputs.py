@@ -15,9 +15,9 @@ from harness_lib.errors import EnvSetupError
 from harness_lib.rules import input_changes, input_files, rechecks
 from harness_lib.rules.input_changes import Asked
 from harness_lib.state.api import Questions
-from harness_lib.system.git import raw_files, snapshot, trees
+from harness_lib.system.git import checkout, snapshot, trees
 from harness_lib.system.git.repository import Git
-from harness_lib.system.processes import command, environment
+from harness_lib.system.processes import environment
 from harness_lib.task import Task
 
 # How deep scripts that call scripts are followed.
@@ -105,7 +105,7 @@ def changed_programs(ctx: Context, task: Task) -> Iterator[str]:
 
 def _identity(ctx: Context, task: Task, name: str) -> str:
     env, _ = environment.cleaned(ctx.env, ctx.git.top)
-    return command.identity(name, cwd=ctx.git.top / (task.validation.cwd or ""), env=env)
+    return environment.program_identity(name, cwd=ctx.git.top / (task.validation.cwd or ""), env=env)
 
 
 def require_none_taken(ctx: Context, questions: Questions, task: Task, tree: str) -> None:
@@ -257,12 +257,12 @@ def _joined(folder: str, name: str) -> str:
 def _parts(ctx: Context, paths: list[str]) -> dict[str, trees.Entry]:
     """Return the entries of `paths`, each with only the part that a check depends on."""
     whole = [path for path in paths if not input_files.is_partial(path)]
-    entries = raw_files.hashed(ctx.git, whole, store=True)
+    entries = checkout.hashed(ctx.git, whole, store=True)
     for path in paths:
         content = None if path in entries else _read(ctx.git.top / path)
         part = None if content is None else input_files.part(path, content)
         if part is not None:
-            entries[path] = ("100644", raw_files.stored(ctx.git, part))
+            entries[path] = ("100644", checkout.stored(ctx.git, part))
     return entries
 
 

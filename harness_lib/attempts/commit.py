@@ -9,7 +9,7 @@ from harness_lib.attempts import outcome, rescue_refs, under_way
 from harness_lib.core import quoting
 from harness_lib.core.context import Context
 from harness_lib.rules import transitions
-from harness_lib.system.git import history, ignoring, locks, restore, snapshot, status, trees
+from harness_lib.system.git import history, locks, restore, snapshot, status, trees
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Session, Task
 
@@ -49,7 +49,7 @@ def commit_object(ctx: Context, head: str, task: Task, tree: str) -> str:
     """
     git, base = ctx.git, task.started_at_commit
     left_out = (
-        (*ctx.excluded_paths, *ignoring.caches_above(git, history.added(git, base, head))) if base else ()
+        (*ctx.excluded_paths, *status.caches_above(git, history.added(git, base, head))) if base else ()
     )
     own = history.without(git, base, head, left_out) if base else head
     content = trees.without(git, tree, rescue_refs.still_untracked(git, head, task))

@@ -25,9 +25,9 @@ from harness_lib.errors import ConfigError, EnvSetupError, HeldError, RefusedErr
 from harness_lib.rules import rechecks, transitions
 from harness_lib.rules.selection import UNPROVEN
 from harness_lib.state.api import Tx
+from harness_lib.system import flock
 from harness_lib.system.files import atomic
 from harness_lib.system.git import clones, snapshot, trees
-from harness_lib.system.locks import flock
 from harness_lib.task import Session, StopReason, Task
 
 SLICE_SECONDS = 90.0

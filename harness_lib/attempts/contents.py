@@ -16,7 +16,7 @@ from harness_lib.core.context import Context
 from harness_lib.errors import RefusedError
 from harness_lib.rules import names_of_secrets
 from harness_lib.system.files import nofollow
-from harness_lib.system.git import history, ignoring, locks, raw_files, trees
+from harness_lib.system.git import checkout, history, locks, status, trees
 from harness_lib.system.git.calls import covers
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Task
@@ -75,7 +75,7 @@ def _keys(git: Git, changed: Changes, put: Iterable[str]) -> Iterator[str]:
 
 
 def _caches(git: Git, committed: Collection[str]) -> Iterator[str]:
-    if caches := ignoring.caches_above(git, committed):
+    if caches := status.caches_above(git, committed):
         yield f"{some(caches, NAMED)} was left out of its commits; a `!` rule in .gitignore takes it in"
 
 
@@ -154,7 +154,7 @@ class Converted(NamedTuple):
 
 def recorded(git: Git) -> str:
     """Return the settings that convert files, as a claim records them."""
-    return json.dumps(raw_files.conversion_settings(git), sort_keys=True)
+    return json.dumps(checkout.conversion_settings(git), sort_keys=True)
 
 
 def find(ctx: Context, task: Task, tree: str) -> Converted:
@@ -163,19 +163,19 @@ def find(ctx: Context, task: Task, tree: str) -> Converted:
     if then is None:
         return Converted()
     wanted = json.loads(then)
-    settings = tuple(raw_files.changed_settings(wanted, raw_files.conversion_settings(git)))
+    settings = tuple(checkout.changed_settings(wanted, checkout.conversion_settings(git)))
     if not settings:
         return Converted()
     # All files: a filter can also hide that one was changed.
     entries = {
         path: entry
         for path, entry in trees.entries(git, tree).items()
-        if entry[0] in FILES and raw_files.mode(git.top, path) in FILES
+        if entry[0] in FILES and checkout.mode(git.top, path) in FILES
     }
     if any("=" in key for key in settings):
         # It cannot be tried as it was at the claim, and nobody adds one for a good reason.
         return Converted(settings, settings)
-    unconverted = raw_files.hashed_by(git, list(entries), wanted, settings)
+    unconverted = checkout.hashed_by(git, list(entries), wanted, settings)
     edits = {path: (entries[path][0], oid) for path, oid in unconverted.items() if oid != entries[path][1]}
     return Converted(settings, tuple(sorted(edits)), _kept(ctx, task, tree, edits) if edits else "")
 

@@ -19,10 +19,10 @@ from harness_lib.core.context import Context
 from harness_lib.errors import HarnessError
 from harness_lib.rules import stats
 from harness_lib.rules.stats import Old
-from harness_lib.system.files import atomic, listing
+from harness_lib.system.files import atomic, directories
 from harness_lib.system.git import locks, rescue_apply
 from harness_lib.system.git.rescue_apply import Rescue
-from harness_lib.system.locks.mkdir_lock import SeedLock
+from harness_lib.system.mkdir_lock import SeedLock
 from harness_lib.system.place import session_notes
 
 # An agent may be left alone over a long week-end and be held no longer than before.
@@ -90,7 +90,7 @@ def logs(ctx: Context) -> Iterator[Old]:
     """Yield every log, except those of tasks in progress."""
     questions = ctx.store.ask()
     busy = {check.safe_name(task.id) for task in questions.in_progress()}
-    for path in listing.below(ctx.root.logs, "*"):
+    for path in directories.below(ctx.root.logs, "*"):
         name = path.relative_to(ctx.root.logs)
         # `.harness/` may be deleted at any time.
         with suppress(FileNotFoundError):

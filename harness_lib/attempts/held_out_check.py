@@ -21,7 +21,7 @@ from harness_lib.core.context import Context
 from harness_lib.core.held_out import Material, Placed
 from harness_lib.errors import EnvSetupError
 from harness_lib.rules import runners
-from harness_lib.system.files import atomic, printed, tree_ops
+from harness_lib.system.files import atomic, directories, printed
 from harness_lib.task import Task
 from harness_lib.text import some
 
@@ -106,7 +106,7 @@ def _placed(top: Path, file: Placed, aside: Path) -> Iterator[None]:
         yield
     finally:
         if target.is_dir() and not target.is_symlink():
-            tree_ops.remove(target)
+            directories.remove_tree(target)
         target.unlink(missing_ok=True)
         if os.path.lexists(aside):
             aside.rename(target)

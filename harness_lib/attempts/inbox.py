@@ -18,7 +18,7 @@ from harness_lib.core.context import Context
 from harness_lib.core.ownership import HeldTask
 from harness_lib.errors import HarnessError, LeaseLostError, UsageError
 from harness_lib.rules import transitions
-from harness_lib.system.files import atomic, listing, nofollow
+from harness_lib.system.files import atomic, directories, nofollow
 from harness_lib.system.git import snapshot
 from harness_lib.task import Checkpoint, Task
 
@@ -64,7 +64,9 @@ def _letters(place: Path | None) -> list[Path]:
     # Letters are removed, and a link may lead to somebody's files.
     if place is None or proposals.is_linked(place):
         return []
-    letters = (path for path in listing.matching(place, "*.json") if path.is_file() and not path.is_symlink())
+    letters = (
+        path for path in directories.matching(place, "*.json") if path.is_file() and not path.is_symlink()
+    )
     return sorted(letters)[:MOST]
 
 

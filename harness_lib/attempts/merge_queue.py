@@ -33,9 +33,9 @@ from harness_lib.checks.checked import Checked
 from harness_lib.core.context import Context
 from harness_lib.errors import ConfigError, HeldError
 from harness_lib.rules import transitions
+from harness_lib.system import flock
 from harness_lib.system.git import clones, locks, restore, snapshot, status, trees, worktrees
 from harness_lib.system.git.repository import Git, GitError
-from harness_lib.system.locks import flock
 from harness_lib.task import Session, Task
 
 # As many other workers may merge between our look and our move; more failures have another cause.

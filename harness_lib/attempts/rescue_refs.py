@@ -12,7 +12,7 @@ from harness_lib.attempts import check
 from harness_lib.core.context import Context
 from harness_lib.rules import recovery
 from harness_lib.system.files import atomic
-from harness_lib.system.git import locks, raw_files, snapshot, trees
+from harness_lib.system.git import checkout, locks, snapshot, trees
 from harness_lib.system.git import submodules as nested
 from harness_lib.system.git.calls import covers
 from harness_lib.system.git.repository import Git
@@ -105,7 +105,7 @@ def changed_before(git: Git, task: Task) -> list[str]:
         return []
     entries = trees.entries(git, copy.tree)
     kept = {path: entries[f"content/{path}"] for path in copy.protected}
-    standing = raw_files.hashed(git, kept, store=False)
+    standing = checkout.hashed(git, kept, store=False)
     changed = {path: entry for path, entry in kept.items() if standing.get(path) != entry}
     if not changed:
         return []

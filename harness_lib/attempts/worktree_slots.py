@@ -20,10 +20,10 @@ from harness_lib.attempts import check, rescue_refs
 from harness_lib.core import init_script
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, HarnessError
-from harness_lib.system.files import atomic, tree_ops
+from harness_lib.system import flock
+from harness_lib.system.files import atomic, directories
 from harness_lib.system.git import clones, locks, snapshot, status, submodules, trees, worktrees
 from harness_lib.system.git.repository import Git, GitError
-from harness_lib.system.locks import flock
 from harness_lib.system.place import data_home, find_root
 from harness_lib.system.processes import reaper
 from harness_lib.task import Task
@@ -265,7 +265,7 @@ def copy_ignored(ctx: Context, git: Git) -> None:
         if not ignored or (git.top / name).exists():
             continue
         (git.top / name).parent.mkdir(parents=True, exist_ok=True)
-        tree_ops.copy(source, git.top / name)
+        directories.copy(source, git.top / name)
 
 
 def _to_copy(top: Path, project: Path) -> Iterator[Path]:
@@ -300,7 +300,7 @@ def teardown(ctx: Context, place: Place, commit: str) -> list[str]:
         kept += [str(aside)] if aside else []
         clones.remove(ctx.git, path)
     if not place.numbers():
-        tree_ops.remove(place.path)
+        directories.remove_tree(place.path)
         # It stays if another run uses it.
         with suppress(OSError), flock.alone(ctx.git.common_dir / worktrees.LOCK):
             place.path.parent.rmdir()
@@ -347,7 +347,7 @@ def drop_checks(ctx: Context, place: Place) -> None:
     """Remove the checkout of a final check: files that checks leave behind are not work."""
     for number in place.numbers():
         clones.remove(ctx.git, place.slot(number))
-    tree_ops.remove(place.path)
+    directories.remove_tree(place.path)
 
 
 def sweep(ctx: Context, commit: str, alive: set[str]) -> list[str]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from harness_lib.errors import EnvSetupError
 from harness_lib.system.git.repository import Git
 from harness_lib.system.install import interpreter
-from harness_lib.system.processes.command import missing_command
+from harness_lib.system.processes.environment import missing_command
 
 COMMAND_NOT_FOUND = 127
 # So many interpreters are asked for the module.

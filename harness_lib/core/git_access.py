@@ -9,7 +9,7 @@ from harness_lib.agents import registry
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError
 from harness_lib.system.files import atomic
-from harness_lib.system.git import ignoring
+from harness_lib.system.git import status
 from harness_lib.system.git.repository import Git
 from harness_lib.system.processes import owner
 
@@ -41,5 +41,5 @@ def cure(ctx: Context, git: Git, place: Path) -> str:
 
 def offer(git: Git) -> str | None:
     """Return which lines are missing, in a sentence; None if none is."""
-    lines = ignoring.offered(git)
+    lines = status.offered_rules(git)
     return f"git does not ignore {', '.join(lines)} here." if lines else None

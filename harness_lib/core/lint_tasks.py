@@ -15,7 +15,7 @@ from harness_lib.rules import input_files, rechecks, vacuous
 from harness_lib.state.api import Questions
 from harness_lib.system.files import nofollow
 from harness_lib.system.git.repository import Git
-from harness_lib.system.processes import command
+from harness_lib.system.processes import environment
 from harness_lib.task import Status, Task
 from harness_lib.text import some
 
@@ -113,7 +113,7 @@ class _WorkTree:
         """Return the first word of `check` if there is no such program."""
         key = (check, cwd)
         if key not in self._missing:
-            self._missing[key] = command.missing_command(check, cwd=self.top / cwd, env=self._ctx.env)
+            self._missing[key] = environment.missing_command(check, cwd=self.top / cwd, env=self._ctx.env)
         return self._missing[key]
 
     def matches(self, glob: str, cwd: str) -> bool:

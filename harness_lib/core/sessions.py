@@ -17,7 +17,7 @@ from harness_lib.rules import leases, rechecks, stats
 from harness_lib.rules.halting import Halt
 from harness_lib.state.api import Questions, Tx
 from harness_lib.system.place import session_notes
-from harness_lib.system.processes import owner, presence
+from harness_lib.system.processes import owner
 from harness_lib.task import Session, StopReason, Task
 
 # What is left to whoever finds the list held by somebody else.
@@ -39,17 +39,17 @@ def is_live(session: Session, ctx: Context) -> bool:
     if _was_cleared(session, ctx):
         return False
     root, caller = os.fspath(ctx.root.path), ctx.owner.agent_session_id or ""
-    return presence.may_live(root, _record(session), caller, ctx.clock.now().timestamp())
+    return owner.may_live(root, _record(session), caller, ctx.clock.now().timestamp())
 
 
-def _record(session: Session) -> presence.Record:
-    return presence.Record(
+def _record(session: Session) -> owner.Record:
+    return owner.Record(
         host=session.host,
         boot_id=session.boot_id or "",
         pid=session.pid or 0,
         pid_started=session.pid_started or "",
         agent_session_id=session.agent_session_id or "",
-        started=presence.moment(session.started_at),
+        started=owner.moment(session.started_at),
     )
 
 
@@ -136,7 +136,7 @@ def go_on(tx: Tx, session: Session, ctx: Context) -> Session:
 def has_ended(session: Session, ctx: Context) -> bool:
     """Return whether the agent session is known to be over, though its process may live on."""
     caller = ctx.owner.agent_session_id or ""
-    noted = presence.has_ended(os.fspath(ctx.root.path), _record(session), caller)
+    noted = owner.has_ended(os.fspath(ctx.root.path), _record(session), caller)
     return noted or _was_cleared(session, ctx)
 
 
@@ -148,7 +148,7 @@ def show(ctx: Context) -> None:
     """Leave a sign of a caller whose process cannot be seen from outside of its sandbox."""
     me = ctx.owner
     if me.agent_session_id and ctx.root.private.is_dir() and owner.is_hidden(me):
-        presence.show(os.fspath(ctx.root.path), me.agent_session_id)
+        owner.show_alive(os.fspath(ctx.root.path), me.agent_session_id)
 
 
 def worker_is_live(worker: str | None, questions: Questions, ctx: Context) -> bool:
@@ -215,7 +215,7 @@ def _whereabouts(session: Session) -> str:
 
 def is_live_run(session: Session) -> bool:
     """Return whether the session is of a `harness run` that provably goes on, on this machine."""
-    return _is_of_run(session) and presence.life_of(_record(session)) == "alive"
+    return _is_of_run(session) and owner.life_of(_record(session)) == "alive"
 
 
 def was_killed_run(session: Session, ctx: Context) -> bool:

@@ -13,11 +13,11 @@ from pathlib import Path
 
 from harness_lib.agents.adapter import Host
 from harness_lib.errors import EnvSetupError, UsageError
-from harness_lib.system.place import checkout
+from harness_lib.system.place import data_home
 
 Entry = dict[str, object]
 
-_HOME = Path(checkout.HOME)
+_HOME = Path(data_home.HOME)
 _SCRIPT = re.compile(r"hooks/(harness-[a-z]+\.py)")
 _NAMED = re.compile(
     r"\bharness-(stop|sessionstart|sessionend|teammateidle|subagentstart|subagentstop|pretooluse|posttooluse)"

@@ -15,7 +15,7 @@ import time
 from harness_lib.hookio import facts, identity, payload, policy
 from harness_lib.hookio.payload import Payload
 from harness_lib.hookio.situation import Answer, Situation
-from harness_lib.system.place import checkout, find_root, session_notes
+from harness_lib.system.place import data_home, find_root, session_notes
 
 TYPE_CHECKING = False  # see entry.py
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class Context:
             workers=identity.workers(own, "" if legacy else self.session_id, self.env),
             trouble=trouble,
             tally=facts.tally(self.root, who) if who else None,
-            program=checkout.LAUNCHER if os.path.isfile(checkout.LAUNCHER) else "harness",
+            program=data_home.LAUNCHER if os.path.isfile(data_home.LAUNCHER) else "harness",
             root=self.root,
         )
 
@@ -157,7 +157,7 @@ def _post_tool_use(hook: Context) -> Answer:
         from harness_lib.system.processes import child  # noqa: PLC0415 (once a minute)
 
         env = {**hook.env, "HARNESS_WORKER_ID": worker, "HARNESS_STATE_ROOT": hook.root}
-        child.start(["/bin/sh", checkout.LAUNCHER, "beat"], env=env, cwd=hook.root)
+        child.start(["/bin/sh", data_home.LAUNCHER, "beat"], env=env, cwd=hook.root)
     return Answer("allow")
 
 
@@ -203,13 +203,12 @@ def _log(situation: Situation, kind: str, text: str) -> None:
 
     from harness_lib.state import journal  # noqa: PLC0415
     from harness_lib.system.clock import SYSTEM  # noqa: PLC0415
-    from harness_lib.system.files import append_log  # noqa: PLC0415
     from harness_lib.system.place import roots  # noqa: PLC0415
 
     latest = situation.digest["session_count"] if situation.digest else 0
     session = situation.mine[0]["number"] if situation.mine else latest
     line = journal.line(kind, text, now=SYSTEM.now(), session=session)  # type: ignore[arg-type]
-    append_log.append(roots.Root(Path(situation.root)).log, line)
+    journal.append(roots.Root(Path(situation.root)).log, line)
 
 
 _ACTS = {

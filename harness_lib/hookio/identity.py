@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 
     from harness_lib.hookio.situation import Situation
     from harness_lib.state.summary_shape import OpenSession
-    from harness_lib.system.processes.owner import Owner
-    from harness_lib.system.processes.presence import Record
+    from harness_lib.system.processes.owner import Owner, Record
 
 
 def from_environment(env: Mapping[str, str]) -> str:
@@ -52,9 +51,9 @@ def show(own: Sequence[OpenSession], root: str, session_id: str) -> None:
     """Note that an agent in a sandbox is alive: its process cannot be seen from outside."""
     if not session_id or not any(map(_is_sandboxed, own)):
         return
-    from harness_lib.system.processes import presence  # noqa: PLC0415 (few agents are)
+    from harness_lib.system.processes import owner  # noqa: PLC0415 (few agents are)
 
-    presence.show(root, session_id)
+    owner.show_alive(root, session_id)
 
 
 def _is_sandboxed(session: OpenSession) -> bool:
@@ -69,23 +68,23 @@ def _is_sandboxed(session: OpenSession) -> bool:
 
 def living(situation: Situation, root: str, session_id: str) -> list[OpenSession]:
     """Return the open sessions of other callers whose agents may still run."""
-    from harness_lib.system.processes import presence  # noqa: PLC0415 (once, when an agent begins)
+    from harness_lib.system.processes import owner  # noqa: PLC0415 (once, when an agent begins)
 
     opened = situation.digest["sessions"] or () if situation.digest else ()
     others = [each for each in opened if each not in situation.mine]
-    return [each for each in others if presence.may_live(root, _record(each), session_id, time.time())]
+    return [each for each in others if owner.may_live(root, _record(each), session_id, time.time())]
 
 
 def _record(session: OpenSession) -> Record:
-    from harness_lib.system.processes import presence  # noqa: PLC0415 (see `living`)
+    from harness_lib.system.processes import owner  # noqa: PLC0415 (see `living`)
 
-    return presence.Record(
+    return owner.Record(
         host=str(session.get("host") or ""),
         boot_id=str(session.get("boot_id") or ""),
         pid=int(session.get("pid") or 0),
         pid_started=str(session.get("pid_started") or ""),
         agent_session_id=str(session.get("agent_session_id") or ""),
-        started=presence.moment(session.get("started_at")),
+        started=owner.moment(session.get("started_at")),
     )
 
 

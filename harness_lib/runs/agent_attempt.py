@@ -38,7 +38,7 @@ from harness_lib.runs import agent_process, agent_retries
 from harness_lib.runs.agent_process import AgentExit, Listener, Rules
 from harness_lib.runs.worker_port import StuckError, WorkerPort, stuck
 from harness_lib.state.api import Questions
-from harness_lib.system.place import checkout
+from harness_lib.system.place import data_home
 from harness_lib.system.processes import environment
 from harness_lib.task import Category, Session, Task
 
@@ -305,4 +305,4 @@ def _minutes(seconds: float) -> str:
 
 def _program() -> str:
     """Return what to type for `harness` in any directory, not quoted."""
-    return checkout.launcher() or environment.find("harness") or "harness"
+    return data_home.launcher() or environment.find("harness") or "harness"

@@ -33,9 +33,8 @@ from harness_lib.runs.ending import Why
 from harness_lib.runs.options import Options, prepare
 from harness_lib.runs.worker_pool import Orphans, WorkerPool
 from harness_lib.state.api import Questions
-from harness_lib.system import os_errors
+from harness_lib.system import flock, os_errors
 from harness_lib.system.files import standard_streams
-from harness_lib.system.locks import flock
 from harness_lib.system.processes import owner, signals
 from harness_lib.task import StopReason
 

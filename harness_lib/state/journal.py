@@ -1,14 +1,25 @@
-"""The grammar of one line in harness-progress.txt.
+"""The log of a project: what its lines look like, and the file, which is appended to and read from its end.
 
-Source: docs/protocol.md, "Standardized Log Format"; the writing itself is `system/files/append_log`.
+One line per call, whole or not at all: `O_APPEND` makes position and write one step, so that the lines of
+several writers never mix. The file may have grown to gigabytes.
+Source: docs/protocol.md, "Standardized Log Format"; docs/design.md, "On disk".
 """
 
 from __future__ import annotations
 
+import os
+import stat
+from collections.abc import Iterator
 from datetime import datetime
+from pathlib import Path
 
 from harness_lib import timestamps
+from harness_lib.errors import EnvSetupError
+from harness_lib.system import flock
+from harness_lib.system.clock import Clock
+from harness_lib.system.files import nofollow
 from harness_lib.task import Category, LogType
+from harness_lib.text import cut, escape
 
 
 def line(
@@ -24,3 +35,115 @@ def line(
     parts = [f"[{timestamps.render(now)}]", f"[SESSION-{session}]", kind]
     parts += [f"[{tag}]" for tag in (task, category) if tag is not None]
     return " ".join([*parts, message]) if message else " ".join(parts)
+
+
+MAX_LINE = 4000
+TAIL_BYTES = 1024 * 1024
+POLL_SECONDS = 0.2
+_BLOCK = 64 * 1024
+
+
+def append(path: Path, line: str) -> None:
+    """Add `line` to the log at `path`, making the file if needed; beyond MAX_LINE characters it is cut.
+
+    Begins a new line if a torn write or an editor left the last one unfinished.
+    Raises OSError; EnvSetupError if `path` is no regular file.
+    """
+    data = cut(escape(line), MAX_LINE).encode("utf-8", "backslashreplace") + b"\n"
+    descriptor = nofollow.descriptor(path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
+    try:
+        _check_regular(descriptor, path)
+        # Linux lets readers see a write page by page: without the lock, a line just being written looks torn.
+        flock.take(descriptor)
+        if _is_torn(descriptor):
+            data = b"\n" + data
+        while data:
+            data = data[os.write(descriptor, data) :]
+    finally:
+        os.close(descriptor)
+
+
+def tail(path: Path, lines: int = TAIL_BYTES) -> list[str]:
+    """Return up to `lines` last lines without their ends, oldest first; [] if there is no file.
+
+    At most TAIL_BYTES are read, and by default all the lines in them returned; what is not UTF-8 comes out as
+    replacement characters.
+    """
+    try:
+        with nofollow.reading(path) as stream:
+            if lines <= 0 or not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+                return []
+            data, whole = _read_back(stream.fileno(), lines)
+    except FileNotFoundError:
+        return []
+    rows = data.decode("utf-8", "replace").split("\n")
+    if rows[-1] == "":
+        rows.pop()
+    # The first one began before the bytes we read.
+    return rows[-lines:] if whole or len(rows) > lines else rows[1:][-lines:]
+
+
+def follow(path: Path, clock: Clock) -> Iterator[str]:
+    """Yield each line added to `path` from the call on, for ever; polls every POLL_SECONDS.
+
+    Survives the file being made anew: then that one is read from its start.
+    """
+    # Not a generator itself: "now" is when it is called, not when the first line is asked for.
+    return _added(path, clock, *_identity(path))
+
+
+def _added(path: Path, clock: Clock, identity: tuple[int, int] | None, offset: int) -> Iterator[str]:
+    pending = b""
+    while True:
+        current, size = _identity(path)
+        if current is not None and (current != identity or size < offset):
+            identity, offset, pending = current, 0, b""
+        chunk = _chunk(path, offset) if current is not None and size > offset else b""
+        offset += len(chunk)
+        *complete, pending = (pending + chunk).split(b"\n")
+        for raw in complete:
+            yield raw.decode("utf-8", "replace")
+        if not chunk:
+            clock.sleep(POLL_SECONDS)
+
+
+def _check_regular(descriptor: int, path: Path) -> None:
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        message = f"The log is no regular file: {path}"
+        raise EnvSetupError(message, "Move it away; the next command makes a new log.")
+
+
+def _is_torn(descriptor: int) -> bool:
+    """Tell whether the last line lacks its end (an `echo >>` under way may look so: then a line is empty)."""
+    size = os.fstat(descriptor).st_size
+    return size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
+
+
+def _read_back(descriptor: int, lines: int) -> tuple[bytes, bool]:
+    """Return bytes that end the file and hold `lines` lines, and whether they are all of it."""
+    start = end = os.fstat(descriptor).st_size
+    blocks: list[bytes] = []
+    newlines = 0
+    while start > 0 and newlines <= lines and end - start < TAIL_BYTES:
+        length = min(_BLOCK, start)
+        start -= length
+        block = os.pread(descriptor, length, start)
+        newlines += block.count(b"\n")
+        blocks.append(block)
+    return b"".join(reversed(blocks)), start == 0
+
+
+def _identity(path: Path) -> tuple[tuple[int, int] | None, int]:
+    try:
+        info = path.stat()
+    except FileNotFoundError:
+        return None, 0
+    return (info.st_dev, info.st_ino), info.st_size
+
+
+def _chunk(path: Path, offset: int) -> bytes:
+    try:
+        with nofollow.reading(path) as stream:
+            return os.pread(stream.fileno(), _BLOCK, offset)
+    except FileNotFoundError:
+        return b""

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Literal
 
-from harness_lib.system.files import atomic, listing
+from harness_lib.system.files import atomic, directories
 from harness_lib.system.place.roots import Root
 
 Kind = Literal["board", "budget"]
@@ -37,7 +37,7 @@ def remove(root: Root, kind: Kind, pid: int) -> None:
 
 def pids(root: Root, kind: Kind) -> Iterator[int]:
     """Yield the processes that have such a file, dead ones perhaps among them, in the order of the names."""
-    for path in sorted(listing.matching(root.private, f"{kind}-*.json")):
+    for path in sorted(directories.matching(root.private, f"{kind}-*.json")):
         number = path.stem.partition("-")[2]
         if number.isdecimal():
             yield int(number)
@@ -46,7 +46,7 @@ def pids(root: Root, kind: Kind) -> Iterator[int]:
 def stamps(root: Root, kind: Kind) -> list[object]:
     """Return what is another value after each change of these files."""
     values: list[object] = []
-    for path in sorted(listing.matching(root.private, f"{kind}-*.json")):
+    for path in sorted(directories.matching(root.private, f"{kind}-*.json")):
         try:
             seen = path.stat()
         except OSError:

@@ -14,7 +14,7 @@ from pathlib import Path
 from harness_lib import sha256
 from harness_lib.state.api import TaskCommands
 from harness_lib.system.files import atomic
-from harness_lib.system.locks.flock import StateLock
+from harness_lib.system.state_lock import StateLock
 
 _PRIVATE = 0o600
 

@@ -8,7 +8,7 @@ from typing import TextIO
 from harness_lib import typed
 from harness_lib.core.reply import Reply
 from harness_lib.errors import Exit, HarnessError
-from harness_lib.system.place import checkout
+from harness_lib.system.place import data_home
 from harness_lib.system.processes import environment
 from harness_lib.terminal.screen import Screen
 
@@ -98,7 +98,7 @@ def _dump(document: object) -> str:
 
 def advice(path: str) -> str | None:
     """Return what to type in the place of `harness`; None where `path` (as in PATH) has one."""
-    launcher = checkout.launcher()
+    launcher = data_home.launcher()
     if launcher is None or environment.find("harness", path):
         return None
     link = f"mkdir -p ~/.local/bin && ln -s {typed.word(launcher)} ~/.local/bin/harness"

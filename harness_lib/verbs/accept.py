@@ -25,9 +25,9 @@ from harness_lib.errors import Exit, HarnessError, UsageError
 from harness_lib.rules import transitions
 from harness_lib.runs import ending
 from harness_lib.state.api import Tx
+from harness_lib.system import flock
 from harness_lib.system.git import calls
 from harness_lib.system.git.calls import covers
-from harness_lib.system.locks import flock
 from harness_lib.system.processes import owner
 from harness_lib.task import Session, Task
 from harness_lib.terminal.screen import Screen

@@ -14,7 +14,7 @@ from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import EnvSetupError, RefusedError, StateUnreadableError, UsageError
 from harness_lib.system.files import atomic
-from harness_lib.system.git import ignoring
+from harness_lib.system.git import status
 from harness_lib.system.git.repository import Git
 from harness_lib.system.place import roots
 from harness_lib.task import MODES, Mode, SessionConfig
@@ -183,7 +183,7 @@ def _ignore(root: roots.Root, git: Git, *, gitignore: bool) -> str:
     if file.is_symlink():
         raise roots.refused(file)
     old = file.read_text(encoding="utf-8", errors="surrogateescape") if file.exists() else ""
-    missing = [name for name in (*names, *ignoring.offered(git)) if name not in old.splitlines()]
+    missing = [name for name in (*names, *status.offered_rules(git)) if name not in old.splitlines()]
     if missing:
         glue = "" if not old or old.endswith("\n") else "\n"
         text = old + glue + "\n".join(missing) + "\n"

@@ -18,7 +18,7 @@ from harness_lib.errors import ConfigError
 from harness_lib.rules import attempts, halting
 from harness_lib.runs import overview, progress, remedies
 from harness_lib.state.api import Questions
-from harness_lib.system.files import listing
+from harness_lib.system.files import directories
 from harness_lib.system.git import trees
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Attempt, Task
@@ -222,7 +222,7 @@ def _last_log(ctx: Context, task: Task) -> Path | None:
 
 def _logs(ctx: Context, task: Task) -> list[Path]:
     directory = ctx.root.logs / check.safe_name(task.id)
-    return [path for path in listing.matching(directory, "*.log") if not NO_CHECK.search(path.name)]
+    return [path for path in directories.matching(directory, "*.log") if not NO_CHECK.search(path.name)]
 
 
 def _next(ctx: Context, questions: Questions, task: Task, *, eligible: bool) -> str | None:

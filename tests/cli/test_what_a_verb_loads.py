@@ -77,7 +77,7 @@ def test_what_only_looks_waits_for_no_lock_and_draws_nothing(name: str, filled: 
 @pytest.mark.parametrize(("name", "more"), [("add", CHECKS), ("note", GIT | CHECKS), ("edit", set())])
 def test_what_changes_the_list_loads_nothing_that_waits(name: str, more: set[str], filled: Project) -> None:
     modules = executed(filled, *EXAMPLES[name])
-    assert "harness_lib.system.locks.flock" in modules
+    assert "harness_lib.system.state_lock" in modules
     assert modules & (DEAR | MERGING | more) == set()
 
 

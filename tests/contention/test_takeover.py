@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from harness_lib.system.locks import mkdir_lock
+from harness_lib.system import mkdir_lock
 from tests.contention import crowd
 from tests.contention.crowd import Crowd
 

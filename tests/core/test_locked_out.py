@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from harness_lib.system.locks import mkdir_lock
+from harness_lib.system import mkdir_lock
 from tests.verbs import project as projects
 from tests.verbs.project import Agent, Project, begin
 

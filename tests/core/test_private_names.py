@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import harness_lib
-from harness_lib.system.files import private_names
-from harness_lib.system.locks import flock
+from harness_lib.system import state_lock
+from harness_lib.system.files import nofollow
 from harness_lib.system.place import find_root, session_notes
 from tests.runs.workshop import Workshop
 from tests.verbs.project import Project
@@ -62,7 +62,7 @@ def test_every_name_in_the_directory_that_the_code_has_is_hidden() -> None:
     assert {"logs", "state.lock", "summary.json"} < named
     patterns = [
         re.compile(re.escape(name).replace(r"\*", ".*").removesuffix("/") + "/?")
-        for name in private_names.PATTERNS
+        for name in nofollow.PATTERNS
     ]
     assert not [name for name in named if not any(pattern.fullmatch(name) for pattern in patterns)]
 
@@ -79,7 +79,7 @@ def test_only_rules_of_ours_are_renewed(project: Project, before: bytes | None, 
 
     project.agent().ok("add", "One", "--validate", "true")
 
-    assert rules.read_bytes() == (private_names.RULES if renewed else before)
+    assert rules.read_bytes() == (nofollow.RULES if renewed else before)
 
 
 def test_rules_that_are_a_link_are_left_alone(tmp_path: Path) -> None:
@@ -88,5 +88,5 @@ def test_rules_that_are_a_link_are_left_alone(tmp_path: Path) -> None:
     elsewhere.write_bytes(b"*\n")
     (private / ".gitignore").symlink_to(elsewhere)
 
-    with flock.StateLock(private / "state.lock"):
+    with state_lock.StateLock(private / "state.lock"):
         assert elsewhere.read_bytes() == b"*\n"

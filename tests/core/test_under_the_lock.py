@@ -13,7 +13,7 @@ import pytest
 PROGRAM = """
 import os, shlex, sys
 from harness_lib.cli.main import main
-from harness_lib.system.locks.flock import StateLock
+from harness_lib.system.state_lock import StateLock
 
 held = []
 enter, leave = StateLock.__enter__, StateLock.__exit__

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from harness_lib.system.locks import mkdir_lock
+from harness_lib.system import mkdir_lock
 
 # How a process ends at a point:
 #   before  the effect has not begun

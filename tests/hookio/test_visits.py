@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from harness_lib.hookio import handler, messages, payload, policy
-from harness_lib.system.place import checkout, session_notes
+from harness_lib.system.place import data_home, session_notes
 from harness_lib.system.place.roots import Root
 from harness_lib.system.processes import child
 from harness_lib.task import Session, Task
@@ -66,7 +66,7 @@ def test_a_session_in_a_sandbox_leaves_a_sign_at_every_visit(root: Root, visit: 
 
 def test_without_its_launcher_it_is_named(root: Root, visit: Visit, monkeypatch: pytest.MonkeyPatch) -> None:
     make(root, Task("a"))
-    monkeypatch.setattr(checkout, "LAUNCHER", "/no/such")
+    monkeypatch.setattr(data_home, "LAUNCHER", "/no/such")
 
     assert "Type: harness claim\n" in visit("Stop").reason
 
@@ -80,7 +80,7 @@ def test_whoever_works_is_held_and_that_is_counted(root: Root, visit: Visit) -> 
     heard = visit("Stop")
 
     assert heard.err == ""
-    assert f'Next is a "Title". Type: {checkout.LAUNCHER} claim\n' in heard.reason
+    assert f'Next is a "Title". Type: {data_home.LAUNCHER} claim\n' in heard.reason
     assert heard.out.endswith("}\n")
     assert (kept(root).progress, kept(root).blocks) == ("3:0 ", 1)
 
@@ -100,7 +100,7 @@ def test_after_enough_blocks_one_is_let_go_and_warned_of_once(root: Root, visit:
 
     heard = [visit("Stop") for _ in range(policy.PATIENCE + 2)]
 
-    warning = messages.released(policy.PATIENCE, checkout.LAUNCHER)
+    warning = messages.released(policy.PATIENCE, data_home.LAUNCHER)
     assert [bool(each.out) for each in heard] == [True] * policy.PATIENCE + [False, False]
     assert [each.err for each in heard[-2:]] == [f"WARN harness: {warning}\n", ""]
     assert log(root) == [f"[SESSION-3] WARN {warning}"]
@@ -200,7 +200,7 @@ def test_an_idle_teammate_is_kept_and_counted_by_its_name(root: Root, visit: Vis
     heard = visit("TeammateIdle", teammate_name="mate")
 
     assert (heard.code, heard.out) == (2, "")
-    assert f"Next is a. Type: {checkout.LAUNCHER} claim" in heard.err
+    assert f"Next is a. Type: {data_home.LAUNCHER} claim" in heard.err
     assert kept(root, f"{ME} {BELL} mate").progress == "waiting a"
     more = [visit("TeammateIdle", teammate_name="mate") for _ in range(policy.PATIENCE)]
     assert [each.code for each in more] == [2] * (policy.PATIENCE - 1) + [0]
@@ -351,7 +351,7 @@ def test_a_command_of_the_holder_renews_its_workers_lease(root: Root, visit: Vis
     assert visit("PostToolUse", env={"A": "b"}) == SILENT
 
     env = {"A": "b", "HARNESS_WORKER_ID": "me", "HARNESS_STATE_ROOT": str(root.path)}
-    assert beats == [(["/bin/sh", checkout.LAUNCHER, "beat"], env, str(root.path))]
+    assert beats == [(["/bin/sh", data_home.LAUNCHER, "beat"], env, str(root.path))]
     assert root.state.read_bytes() == before
 
 

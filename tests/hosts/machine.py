@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness_lib.system.locks import mkdir_lock
-from harness_lib.system.locks.mkdir_lock import SeedLock
+from harness_lib.system import mkdir_lock
+from harness_lib.system.mkdir_lock import SeedLock
 from tests.conftest import CHECKOUT, GIT_CONFIG
 
 # A run takes seconds; a machine that is busy with other tests may take many times that.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness_lib.system.locks import mkdir_lock
+from harness_lib.system import mkdir_lock
 from tests.protocol.clocks import Hurried, Impatient
 from tests.protocol.conftest import ProseIn
 from tests.protocol.prose import ActiveError, Prose, is_alive

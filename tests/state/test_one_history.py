@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from harness_lib import timestamps
+from harness_lib.state import journal
 from harness_lib.state.api import Store, Tx
 from harness_lib.state.filestore.store import Store as FileStore
-from harness_lib.system.files import append_log
 from harness_lib.system.place.roots import Root
 from harness_lib.task import Attempt, Checkpoint, Intent, Session, SessionConfig, State, Task, Validation
 from tests.state.memorystore.rows import RowsAnswers
@@ -238,7 +238,7 @@ def test_the_log_is_written_alike(stores: Stores, root: Root) -> None:
     both(stores, act)
 
     line = f"[{AT}] [SESSION-7] ERROR [a] [TIMEOUT] no"
-    assert append_log.tail(root.log) == [line]
+    assert journal.tail(root.log) == [line]
     assert stores[1].log_tail(9) == [line]
     warnings = ("The change is made, but what follows it could not be written: No such file or directory",)
     assert (stores[0].warnings, stores[1].warnings) == (warnings, warnings)

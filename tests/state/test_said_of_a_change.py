@@ -13,10 +13,11 @@ import pytest
 
 from harness_lib.errors import EnvSetupError, HarnessError
 from harness_lib.rules.selection import UNPROVEN
+from harness_lib.state import journal
 from harness_lib.state.codec import ContractError
 from harness_lib.state.filestore import load
 from harness_lib.state.filestore.store import Store
-from harness_lib.system.files import append_log, atomic
+from harness_lib.system.files import atomic
 from harness_lib.system.place.roots import Root
 from harness_lib.task import Session, State, Task
 from tests.state.clock import NOON, Noon
@@ -224,7 +225,7 @@ def test_a_lost_log_is_put_back_and_told(store: Store, root: Root, monkeypatch: 
         tx.log("WARN", "y", session=1)
 
     assert tx.warnings == ["harness-progress.txt was gone and has been put back."]
-    assert [line[-1] for line in append_log.tail(root.log)] == ["e", "x", "y"]
+    assert [line[-1] for line in journal.tail(root.log)] == ["e", "x", "y"]
 
 
 def test_what_nothing_proves_is_told_once_to_whoever_changes_the_list(store: Store, root: Root) -> None:
@@ -233,7 +234,7 @@ def test_what_nothing_proves_is_told_once_to_whoever_changes_the_list(store: Sto
     root.state.write_text(json.dumps(document), encoding="utf-8")
 
     assert change(store) == [f"b: {UNPROVEN}; only its check can prove it."]
-    assert append_log.tail(root.log) == [f"[{NOON}] [SESSION-4] WARN [b] {UNPROVEN}"]
+    assert journal.tail(root.log) == [f"[{NOON}] [SESSION-4] WARN [b] {UNPROVEN}"]
     with store.transaction() as tx:
         tx.state = tx.state._replace(session_count=5)
     assert tx.warnings == []

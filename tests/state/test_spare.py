@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from harness_lib.errors import StateUnreadableError
+from harness_lib.state import journal
 from harness_lib.state.filestore.store import Store
-from harness_lib.system.files import append_log
 from harness_lib.system.place.roots import Root
 from harness_lib.task import State, Task
 from tests.state.clock import NOON, Noon
@@ -86,7 +86,7 @@ def test_what_was_cleaned_away_comes_back_with_its_log(root: Root, lists: Path) 
             "what was written after that is lost; harness-progress.txt was put back, too"
         )
     ]
-    assert append_log.tail(root.log) == [
+    assert journal.tail(root.log) == [
         f"[{NOON}] [SESSION-1] WARN One",
         f"[{NOON}] [SESSION-1] WARN Two",
         f"[{NOON}] [SESSION-4] WARN {warnings[0]}",
@@ -110,7 +110,7 @@ def test_a_log_that_is_still_there_is_left_as_it_is(root: Root, lists: Path) -> 
         "harness-tasks.json is missing: restored from .harness/generations/0000000002.json (1 tasks); "
         "what was written after that is lost"
     )
-    assert len(append_log.tail(root.log)) == 3
+    assert len(journal.tail(root.log)) == 3
 
 
 def test_outside_of_a_repository_a_log_that_was_lost_begins_anew(root: Root) -> None:
@@ -122,7 +122,7 @@ def test_outside_of_a_repository_a_log_that_was_lost_begins_anew(root: Root) -> 
     (warning,) = change(store, "Newer")
 
     assert warning.endswith("is lost; harness-progress.txt was lost with it and begins anew")
-    assert len(append_log.tail(root.log)) == 2
+    assert len(journal.tail(root.log)) == 2
 
 
 def test_a_log_that_nobody_has_kept_begins_anew(root: Root, lists: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.system.locks.mkdir_lock import SeedLock
+from harness_lib.system.mkdir_lock import SeedLock
 from tests.system.git.gitrepo import World
 
 

@@ -28,8 +28,8 @@ from unittest import mock
 
 from harness_lib.cli import main
 from harness_lib.core.context import Context
+from harness_lib.system import mkdir_lock
 from harness_lib.system.clock import Clock
-from harness_lib.system.locks import mkdir_lock
 from tests.system.git.gitrepo import disk, put, sh
 
 HARNESS_FILES = re.compile(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.system.locks import mkdir_lock
+from harness_lib.system import mkdir_lock
 from tests.verbs.conftest import Make
 from tests.verbs.findings import finding, troubles
 from tests.verbs.project import Agent, Project

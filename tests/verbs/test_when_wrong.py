@@ -7,7 +7,7 @@ import re
 import subprocess
 from pathlib import Path
 
-from harness_lib.system.locks import mkdir_lock
+from harness_lib.system import mkdir_lock
 from tests.verbs.conftest import Make
 from tests.verbs.project import Agent, Project, begin, lose
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.system.locks import mkdir_lock
+from harness_lib.system import mkdir_lock
 from tests.verbs.project import Agent, Project
 from tests.weather.faulty import as_nobody
 

@@ -15,7 +15,7 @@ from harness_lib.loop.failures import HookError
 from harness_lib.loop.piped import Json, as_object
 from harness_lib.loop.providers import keys, models
 from harness_lib.loop.runtime import Runtime
-from harness_lib.system.files import atomic, nofollow, private_names
+from harness_lib.system.files import atomic, nofollow
 
 _USAGE = "hs auth set|login|logout PROVIDER [--local] | list [PROVIDER] | rm PROVIDER INDEX [--local]"
 _SHORT = 8
@@ -125,10 +125,10 @@ def _keep_from_git(source: Path) -> None:
     try:
         rules = nofollow.read(os.fspath(ignore))
     except FileNotFoundError:
-        rules = private_names.RULES
+        rules = nofollow.RULES
     # Behind all that is there: the last rule that fits counts.
     rule = f"\n/{keys.FILE}\n".encode()
-    is_kept = rules == private_names.RULES or (b"\n" + rules).endswith(rule)
+    is_kept = rules == nofollow.RULES or (b"\n" + rules).endswith(rule)
     if not is_kept or not ignore.exists():
         atomic.write(ignore, rules if is_kept else rules.rstrip(b"\n") + rule, durable=False)
 

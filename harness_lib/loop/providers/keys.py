@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 from harness_lib.errors import ConfigError, EnvSetupError
 from harness_lib.loop import trust
 from harness_lib.loop.piped import Json, as_object
-from harness_lib.system.files import advisory, atomic
+from harness_lib.system import flock
+from harness_lib.system.files import atomic
 
 if TYPE_CHECKING:
     from harness_lib.loop.runtime import Runtime
@@ -78,7 +79,7 @@ def held(runtime: Runtime) -> Iterator[None]:
     """Let no other process change credentials as long as the block lasts."""
     try:
         runtime.home.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor = advisory.opened(runtime.home / _LOCK)
+        descriptor = flock.opened(runtime.home / _LOCK)
     except OSError as error:
         message = f"{runtime.home} cannot be written: {error.strerror}."
         raise EnvSetupError(
@@ -86,7 +87,7 @@ def held(runtime: Runtime) -> Iterator[None]:
         ) from error
     try:
         # The kernel lets go of it when its holder dies.
-        advisory.take(descriptor)
+        flock.take(descriptor)
         yield
     finally:
         os.close(descriptor)

@@ -13,7 +13,8 @@ from harness_lib.errors import EnvSetupError, HeldError, RefusedError
 from harness_lib.loop import disk, processes
 from harness_lib.loop.sessions.message import Message, parse, render
 from harness_lib.loop.stream import Stream
-from harness_lib.system.files import advisory, atomic
+from harness_lib.system import flock
+from harness_lib.system.files import atomic
 from harness_lib.text import in_one_line
 
 _PRIVATE = 0o600
@@ -64,8 +65,8 @@ class Session:
             return 0
         self.refuse_links()
         with self.writing():
-            descriptor = advisory.opened(self.directory / ".lock")
-        if not advisory.take_now(descriptor):
+            descriptor = flock.opened(self.directory / ".lock")
+        if not flock.take_now(descriptor):
             holder = os.read(descriptor, 100).decode("ascii", "replace").strip()
             os.close(descriptor)
             message = f"The session {self.id} is held by process {holder or '(unknown)'}."

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 from harness_lib.loop import disk, trust
 from harness_lib.loop.plugins import Result
 from harness_lib.loop.tools.builtin import Builtin, ToolError, text_of
-from harness_lib.system.place import checkout
+from harness_lib.system.place import data_home
 
 if TYPE_CHECKING:
     from harness_lib.loop.piped import Json
     from harness_lib.loop.runtime import Runtime
 
 # Ours, where hs is part of a checkout: the one about the task list.
-_OURS = Path(checkout.HOME, "SKILL.md")
+_OURS = Path(data_home.HOME, "SKILL.md")
 _RESOURCES = ("scripts", "references", "assets")
 
 

@@ -15,7 +15,7 @@ from harness_lib.errors import EnvSetupError, GoneError, StateUnreadableError
 from harness_lib.state import codec, proofs, summary
 from harness_lib.state.codec import ContractError, UnparseableError
 from harness_lib.state.summary import Stamp
-from harness_lib.system.files import atomic, listing, nofollow, second_name
+from harness_lib.system.files import atomic, directories, nofollow, second_name
 from harness_lib.system.place import find_root
 from harness_lib.system.place.roots import Root
 from harness_lib.task import State, Task
@@ -283,7 +283,7 @@ def _newest_first(root: Root) -> list[Path]:
 
 def _present(root: Root) -> Iterator[Path]:
     # A file with another name belongs to the user: it is never read and never removed.
-    for path in listing.matching(root.generations, "*.json"):
+    for path in directories.matching(root.generations, "*.json"):
         if path.stem.isascii() and path.stem.isdigit() and len(path.stem) == _DIGITS:
             yield path
 

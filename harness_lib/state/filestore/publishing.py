@@ -25,7 +25,7 @@ from harness_lib.state.filestore.load import Loaded
 from harness_lib.state.summary import Stamp
 from harness_lib.state.summary_shape import Summary
 from harness_lib.system import os_errors
-from harness_lib.system.files import append_log, atomic
+from harness_lib.system.files import atomic
 from harness_lib.system.place.roots import Root
 from harness_lib.task import State, Task
 
@@ -144,7 +144,7 @@ def append(root: Root, lines: Iterable[str]) -> list[str]:
         for line in lines:
             if not warnings and not os.path.lexists(root.log) and load.give_back_log(root):
                 warnings.append(f"{root.log.name} was gone and has been put back.")
-            append_log.append(root.log, line)
+            journal.append(root.log, line)
     except (OSError, EnvSetupError) as error:
         return [*warnings, f"The change is made, but the log could not be written: {error}"]
     return warnings
@@ -194,7 +194,7 @@ def note_loss(root: Root, now: datetime) -> None:
     text = f"{root.state.name} corrupted and unrecoverable"
     line = journal.line("ERROR", text, now=now, session=0, category="ENV_SETUP")
     with explained(root):
-        append_log.append(root.log, line)
+        journal.append(root.log, line)
 
 
 def _set_aside(root: Root, data: bytes, now: datetime) -> str:

@@ -26,10 +26,10 @@ from harness_lib.state.filestore import load, publishing
 from harness_lib.state.filestore.answers import Answers, Tx
 from harness_lib.state.filestore.load import Loaded
 from harness_lib.state.filestore.upkeep import Upkeep
+from harness_lib.system import state_lock
 from harness_lib.system.clock import SYSTEM, Clock
-from harness_lib.system.files import append_log, atomic
-from harness_lib.system.locks import flock
-from harness_lib.system.locks.mkdir_lock import Grip, Holder, SeedLock, holder_of
+from harness_lib.system.files import atomic
+from harness_lib.system.mkdir_lock import Grip, Holder, SeedLock, holder_of
 from harness_lib.system.place.roots import Root
 from harness_lib.system.processes import process
 from harness_lib.task import SessionConfig, State
@@ -138,7 +138,7 @@ class Store(Upkeep):
         """Make an empty list, its log and the marker of the hooks; return their names, raise as `create`."""
         now = self._clock.now()
         self.create(State(created=timestamps.render(now), session_config=settings, sessions=()))
-        append_log.append(self.root.log, journal.line("INIT", message, now=now, session=0))
+        journal.append(self.root.log, journal.line("INIT", message, now=now, session=0))
         self.switch_hooks(on=True)
         return self.root.state.name, self.root.log.name, self.root.marker.name
 
@@ -174,7 +174,7 @@ class Store(Upkeep):
         return tuple(warnings)
 
     def _enter(self, stack: ExitStack) -> None:
-        lock = flock.StateLock(self.root.lock_file, timeout=self._timeout, clock=self._clock)
+        lock = state_lock.StateLock(self.root.lock_file, timeout=self._timeout, clock=self._clock)
         with publishing.explained(self.root):
             stack.enter_context(lock)
 

@@ -13,15 +13,15 @@ from pathlib import Path
 from harness_lib.errors import StateUnreadableError
 from harness_lib.rules import graph
 from harness_lib.rules.selection import UNPROVEN
-from harness_lib.state import api, codec, proofs, schema, summary
+from harness_lib.state import api, codec, journal, proofs, schema, summary
 from harness_lib.state.api import Examined, Oddity
 from harness_lib.state.codec import ContractError, UnparseableError
 from harness_lib.state.filestore import load
 from harness_lib.state.filestore.answers import Answers
 from harness_lib.state.record.reading import Problem
+from harness_lib.system import mkdir_lock, state_lock
 from harness_lib.system.clock import Clock
-from harness_lib.system.files import append_log, atomic, listing
-from harness_lib.system.locks import flock, mkdir_lock
+from harness_lib.system.files import atomic, directories
 from harness_lib.system.place.roots import Root
 from harness_lib.system.processes import process
 from harness_lib.task import State
@@ -50,16 +50,16 @@ class Upkeep(api.Store):
     def exists(self) -> bool:
         return self.root.state.exists()
 
-    def log_tail(self, lines: int = append_log.TAIL_BYTES) -> list[str]:
-        return append_log.tail(self.root.log, lines)
+    def log_tail(self, lines: int = journal.TAIL_BYTES) -> list[str]:
+        return journal.tail(self.root.log, lines)
 
     def log_follow(self) -> Iterator[str]:
-        return append_log.follow(self.root.log, self._clock)
+        return journal.follow(self.root.log, self._clock)
 
     def log_searched(self) -> int | None:
         path = self.root.log
-        is_whole = not path.is_file() or path.stat().st_size <= append_log.TAIL_BYTES
-        return None if is_whole else append_log.TAIL_BYTES
+        is_whole = not path.is_file() or path.stat().st_size <= journal.TAIL_BYTES
+        return None if is_whole else journal.TAIL_BYTES
 
     def hooks_are_on(self) -> bool:
         return self.root.marker.exists()
@@ -98,7 +98,7 @@ class Upkeep(api.Store):
                 # The writer begins a new line by itself.
                 tx.log("WARN", "the line above was left unfinished", session=tx.session_count)
                 done.append(f"{self.root.log.name}: its unfinished last line is ended")
-            has_generation = bool(listing.matching(self.root.generations, "*.json"))
+            has_generation = bool(directories.matching(self.root.generations, "*.json"))
             if summary.read(self.root) is None or not has_generation:
                 tx.rewrite()
                 done.append(f"{self.root.private.name}/: generation and summary of the list are made anew")
@@ -109,7 +109,7 @@ class Upkeep(api.Store):
         file = self.root.lock_file
         if file.exists() and file.stat().st_size:
             # The text of a holder that died stays behind; the lock itself went with it.
-            holder = flock.holder(file)
+            holder = state_lock.holder(file)
             yield Oddity(
                 "ok", f"last taken and not given back: the state lock, by {holder}; the kernel frees it"
             )
@@ -151,7 +151,7 @@ def _stamp(path: Path) -> tuple[int, int, int] | None:
 
 
 def _temporaries(directory: Path, name: str) -> set[Path]:
-    return set(listing.matching(directory, f".{name}.*.tmp"))
+    return set(directories.matching(directory, f".{name}.*.tmp"))
 
 
 def _is_torn(path: Path) -> bool:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from harness_lib.system.files import listing, private_names
+from harness_lib.system.files import directories, nofollow
 
 STALE_SECONDS = 3600.0
 PRIVATE = 0o600
@@ -101,7 +101,7 @@ def sweep(directory: Path, name: str, *, older_than: float = STALE_SECONDS) -> N
     Only those not touched for `older_than` seconds: a younger one may belong to a writer that is still at it.
     """
     limit = time.time() - older_than
-    for temporary in listing.matching(directory, f".{name}.*.tmp"):
+    for temporary in directories.matching(directory, f".{name}.*.tmp"):
         try:
             if temporary.lstat().st_mtime < limit:
                 temporary.unlink()
@@ -139,9 +139,9 @@ def make_own(directory: Path) -> None:
 def _hide(directory: Path) -> None:
     # One that a clone or an earlier harness has made.
     keep_private(directory)
-    ignore = private_names.ignore_file(os.fspath(directory))
+    ignore = nofollow.ignore_file(os.fspath(directory))
     if ignore is not None:
-        write(Path(ignore), private_names.RULES, durable=False)
+        write(Path(ignore), nofollow.RULES, durable=False)
 
 
 def keep_private(directory: Path) -> None:

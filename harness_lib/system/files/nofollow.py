@@ -11,9 +11,11 @@ import errno
 import os
 
 TYPE_CHECKING = False  # see find_root.py
+
 if TYPE_CHECKING:
     from pathlib import Path
     from typing import BinaryIO
+
 
 # O_NONBLOCK: opening a FIFO that somebody put there must not wait for its other end.
 _FLAGS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -36,3 +38,47 @@ def read(path: str | Path, limit: int = -1) -> bytes:
     """Return the content of `path`, at most `limit` bytes of it. Raises OSError as `descriptor` does."""
     with reading(path) as stream:
         return stream.read(limit)
+
+
+# As git's ignore files want them: temporary files and credentials begin with a dot.
+PATTERNS = (
+    ".*",
+    "*.lock",
+    "*.turn",
+    "beats/",
+    "board-*.json",
+    "budget*.json",
+    "bug-*.txt",
+    "ended/",
+    "final.json",
+    "foreign.json",
+    "gates/",
+    "generations/",
+    "history",
+    "logs/",
+    "mail/",
+    "mcp/",
+    "seen/",
+    "sessions/",
+    "stops/",
+    "summary.json",
+    "trusted.json",
+)
+_HEAD = "# What harness keeps to itself; plugins beside it can be committed."
+RULES = "".join(f"{line}\n" for line in (_HEAD, *(f"/{pattern}" for pattern in PATTERNS))).encode()
+# What an earlier harness wrote: nothing in the directory could be committed.
+_FORMER = b"*\n"
+_FILE = ".gitignore"
+
+
+def ignore_file(private: str) -> str | None:
+    """Return the file of ignore rules in `private` if it is to be written; None where one is to stay."""
+    path = os.path.join(private, _FILE)
+    try:
+        content = read(path, len(_FORMER) + 1)
+    except FileNotFoundError:
+        return path
+    except OSError:
+        # A link, or nothing that we may read: somebody else's.
+        return None
+    return path if content == _FORMER else None

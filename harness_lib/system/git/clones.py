@@ -21,12 +21,12 @@ from typing import NamedTuple
 
 from harness_lib import sha256
 from harness_lib.errors import EnvSetupError
-from harness_lib.system.files import atomic, listing, nofollow
+from harness_lib.system import flock
+from harness_lib.system.files import atomic, directories, nofollow
 from harness_lib.system.git import worktrees
 from harness_lib.system.git.calls import decode, encode
-from harness_lib.system.git.raw_files import mode, quoted
+from harness_lib.system.git.checkout import mode, quoted
 from harness_lib.system.git.repository import Git, GitError
-from harness_lib.system.locks import flock
 from harness_lib.system.place import find_root
 
 # In our git directory of a work tree: what stands for repositories that an agent has in it.
@@ -88,7 +88,7 @@ def add(main: Git, path: Path, commit: str) -> Git:
 
 def _unlock_lost(main: Git) -> None:
     """Let git prune what is left of work trees whose directories somebody has deleted."""
-    for own in listing.matching(main.common_dir / "worktrees", "*"):
+    for own in directories.matching(main.common_dir / "worktrees", "*"):
         top = Path(own, _text(own / "gitdir", -1).rstrip("\n")).parent
         if not top.exists() and _text(own / "locked", _LIMIT).startswith(LOCKED):
             (own / "locked").unlink(missing_ok=True)
@@ -194,7 +194,7 @@ def renew(git: Git) -> None:
     discard(clone)
     make(git, clone, str(git.head()))
     _copy(git.git_dir / "info" / "sparse-checkout", clone / "info" / "sparse-checkout")
-    for index in (git.git_dir / "index", *listing.matching(git.git_dir, "sharedindex.*")):
+    for index in (git.git_dir / "index", *directories.matching(git.git_dir, "sharedindex.*")):
         _copy(index, clone / index.name)
     if not old.is_symlink() and (old / MODULES).is_dir():
         # Submodules that stand as they have to are not fetched again.
@@ -366,7 +366,7 @@ def _refs(clone: Path, *, packed: bool) -> dict[str, str]:
 
 
 def _loose(clone: Path) -> dict[str, str]:
-    paths = listing.below(clone / "refs", "*")
+    paths = directories.below(clone / "refs", "*")
     return {str(path.relative_to(clone)): _text(path, _LIMIT).strip() for path in paths}
 
 
@@ -415,7 +415,7 @@ def _copy_large_files(source: Path, to: Path) -> None:
     # Only here: it loads the whole of OpenSSL.
     import hashlib  # noqa: PLC0415
 
-    for path in listing.below(source, "*"):
+    for path in directories.below(source, "*"):
         own = to / path.relative_to(source)
         if own.exists() or path.is_symlink() or not path.is_file():
             continue

@@ -16,7 +16,7 @@ from pathlib import Path
 from harness_lib.system.files import atomic
 from harness_lib.system.git import checkout, history, restore, status, submodules, trees
 from harness_lib.system.git.calls import encode
-from harness_lib.system.git.raw_files import hashed, obstructed
+from harness_lib.system.git.checkout import hashed, obstructed
 from harness_lib.system.git.repository import Git
 from harness_lib.system.git.trees import GITLINK, Entry
 

@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness_lib.errors import HeldError
-from harness_lib.system.files import advisory, listing
+from harness_lib.system import flock
+from harness_lib.system.files import directories
 from harness_lib.system.git import calls
 from harness_lib.system.processes import process
 
@@ -58,7 +59,7 @@ def hold(git: Git, timeout: float = 30.0) -> Iterator[None]:
     path = git.git_dir / LOCK_NAME
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     try:
-        if not advisory.take_within(fd, timeout):
+        if not flock.take_within(fd, timeout):
             raise HeldError(
                 f"another harness process is moving this work tree ({path} is held)",
                 "wait until it has ended, then try again",
@@ -117,7 +118,7 @@ def remove_dead_locks(
     leftover = leftover_locks(git, refs)
     foreign = [path for path in leftover if not _is_ours(git, path)]
     if everywhere:
-        places = (path for ref in EVERYWHERE for path in listing.below(git.common_dir / ref, "*.lock"))
+        places = (path for ref in EVERYWHERE for path in directories.below(git.common_dir / ref, "*.lock"))
         others = [path for path in places if path not in leftover]
         leftover += others
         foreign += others
@@ -171,18 +172,14 @@ def named(processes: Living) -> str:
 
 def places(git: Git) -> tuple[str, ...]:
     """Return every directory from which a command can reach the locks of all: linked worktrees share some."""
-    directories = {git.top, git.git_dir, git.common_dir}
+    found = {git.top, git.git_dir, git.common_dir}
     if git.common_dir.name == ".git":
-        directories.add(git.common_dir.parent)
-    for linked in listing.matching(git.common_dir / "worktrees", "*"):
+        found.add(git.common_dir.parent)
+    for linked in directories.matching(git.common_dir / "worktrees", "*"):
         # It may be taken away at this moment.
         with suppress(FileNotFoundError, NotADirectoryError):
-            directories.add(Path(os.fsdecode((linked / "gitdir").read_bytes().rstrip(b"\n"))).parent)
-    return _real(directories)
-
-
-def _real(directories: set[Path]) -> tuple[str, ...]:
-    return tuple(os.path.realpath(each) for each in directories)
+            found.add(Path(os.fsdecode((linked / "gitdir").read_bytes().rstrip(b"\n"))).parent)
+    return tuple(os.path.realpath(each) for each in found)
 
 
 def _works_in(entry: Path, directories: Sequence[str]) -> bool:

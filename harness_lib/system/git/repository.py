@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from harness_lib.errors import EnvSetupError
 from harness_lib.system.files import atomic
-from harness_lib.system.git import caches
+from harness_lib.system.git import calls
 from harness_lib.system.git.calls import STDERR_TAIL, GitError, call, clean_env, descriptors, failure
 
 __all__ = ["Commit", "Git", "GitError", "clean_env"]
@@ -89,7 +89,7 @@ class Git(NamedTuple):
     ) -> subprocess.CompletedProcess[bytes]:
         """Run git at the top, with `env` added to the clean one; GitError on failure if `check`."""
         fds = descriptors(self.git_dir)
-        told = (*caches.settings(args, self.top, self.git_dir, self.common_dir), *args)
+        told = (*calls.cache_settings(args, self.top, self.git_dir, self.common_dir), *args)
         own = {} if self.git_dir == self.top / ".git" else self.place()
         result = call(told, self.top, env={**own, **(env or {})}, stdin=stdin, fds=fds)
         if result.returncode and NO_WORK_TREE in result.stderr:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from harness_lib.system.git import locks, snapshot, trees
 from harness_lib.system.git.calls import covers
-from harness_lib.system.git.raw_files import obstructed
+from harness_lib.system.git.checkout import obstructed
 from harness_lib.system.git.trees import GITLINK
 
 if TYPE_CHECKING:

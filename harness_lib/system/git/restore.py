@@ -19,8 +19,8 @@ from harness_lib.errors import HeldError, RefusedError
 from harness_lib.system.files import atomic
 from harness_lib.system.git import checkout, snapshot, status, trees
 from harness_lib.system.git.calls import GitError, covers, decode, encode
+from harness_lib.system.git.checkout import hashed
 from harness_lib.system.git.locks import leftover_locks
-from harness_lib.system.git.raw_files import hashed
 from harness_lib.system.git.repository import Git
 from harness_lib.system.git.snapshot import Before
 from harness_lib.system.git.trees import GITLINK, Entry

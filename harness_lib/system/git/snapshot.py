@@ -13,9 +13,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-from harness_lib.system.git import clones, ignoring, status, submodules
+from harness_lib.system.git import clones, status, submodules
 from harness_lib.system.git.calls import GitError, covers, decode, encode
-from harness_lib.system.git.raw_files import hashed, obstructed
+from harness_lib.system.git.checkout import hashed, obstructed
 from harness_lib.system.git.repository import Git
 from harness_lib.system.git.trees import (
     INDEX,
@@ -134,7 +134,7 @@ def _ignored(
     if before is not None and before.protected:
         missing.update(set(before.protected).difference(entries(git, tree)))
     if base is not None and before is not None:
-        new = ignoring.newly(git, _rules(git, base, before), tree)
+        new = status.newly_ignored(git, _rules(git, base, before), tree)
         missing.update(path for path in new if not covers(before.unprotected, path))
     return sorted(
         path
@@ -147,7 +147,7 @@ def _rules(git: Git, base: str, before: Before) -> str:
     """Return the tree of the rules for ignoring that held at `base`, where `before` was untracked."""
     kept = entries(git, before.tree) if before.protected else {}
     own = {path: entry for name, entry in kept.items() if (path := name.removeprefix("content/")) != name}
-    return write(git, {**ignoring.only_rules(git, base), **ignoring.rules_in(own)})
+    return write(git, {**status.only_rules(git, base), **status.rules_in(own)})
 
 
 def _as_in_head(git: Git, tree: str, excluded_paths: Sequence[str]) -> str:

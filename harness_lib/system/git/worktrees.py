@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from harness_lib.errors import EnvSetupError
+from harness_lib.system import flock
 from harness_lib.system.files import atomic
 from harness_lib.system.git.repository import Git
-from harness_lib.system.locks import flock
 
 # Git prunes what another git is just about to make; so we do one thing after another.
 LOCK = "harness-worktrees.lock"

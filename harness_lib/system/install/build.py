@@ -18,7 +18,7 @@ from pathlib import Path
 
 from harness_lib import typed
 from harness_lib.errors import EnvSetupError
-from harness_lib.system.files import advisory
+from harness_lib.system import flock
 from harness_lib.system.install import private_env
 
 _TIMEOUT_SECONDS = 900
@@ -71,11 +71,11 @@ def _make_private(data: Path) -> None:
 @contextmanager
 def _alone(data: Path) -> Iterator[None]:
     """Hold the lock of `data`; the kernel lets go of it when we die, so the file is never removed."""
-    descriptor = advisory.opened(data / _LOCK)
+    descriptor = flock.opened(data / _LOCK)
     try:
-        if not advisory.take_now(descriptor):
+        if not flock.take_now(descriptor):
             _say("waiting for another process that prepares the Python environment ...")
-            advisory.take(descriptor)
+            flock.take(descriptor)
         yield
     finally:
         os.close(descriptor)

@@ -1,4 +1,4 @@
-"""Start this program again as a child, whether a checkout, a package or the launcher started it.
+"""Start this program: with its private packages, and again as a child.
 
 A child is started as the launcher starts the program, isolated and without `site`: it finds the standard
 library, this package and its dependencies, and nothing else that the machine's Python may have.
@@ -13,9 +13,9 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 
 from harness_lib.system.install import private_env
-from harness_lib.system.place import checkout
+from harness_lib.system.place import data_home
 
-_HOME = Path(checkout.HOME)
+_HOME = Path(data_home.HOME)
 _OF_HS = _HOME / "harness_lib" / "loop" / "requirements.txt"
 # Where one of these is, there is what it needs in turn.
 _DEPENDENCIES = ("filelock", "jsonschema", "rich", "tomlkit")
@@ -72,3 +72,22 @@ def _packages(dependencies: tuple[str, ...]) -> list[str]:
     specs = (PathFinder.find_spec(name, path) for name in dependencies)
     homes = (str(Path(spec.origin).parents[1]) for spec in specs if spec and spec.origin)
     return list(dict.fromkeys((str(_HOME), *homes)))
+
+
+def enter(environ: Mapping[str, str], launcher: str, requirements: Path = private_env.REQUIREMENTS) -> None:
+    """Put the private packages on `sys.path` and byte code into its cache; make the environment if need be.
+
+    `launcher` is the path of the program, to be named in a hint; `requirements` is the file of its pins.
+    Talks on stderr only, and only while making.
+    Raises EnvSetupError, and then nothing is left that looks ready.
+    """
+    data = private_env.data_directory(environ)
+    env = private_env.environment(data, requirements)
+    if not (private_env.is_safe(data) and private_env.is_ready(env, requirements)):
+        # Imported here: it costs every run tens of milliseconds that only the first one needs.
+        from harness_lib.system.install import build  # noqa: PLC0415
+
+        build.make(data, env, launcher, requirements)
+    sys.path.append(str(private_env.packages(env)))
+    sys.pycache_prefix = str(private_env.byte_code(data))
+    sys.dont_write_bytecode = False

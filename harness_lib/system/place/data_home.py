@@ -12,6 +12,7 @@ import stat
 import sys
 
 TYPE_CHECKING = False  # see find_root.py
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -72,3 +73,13 @@ def make(data: str) -> None:
         except OSError:
             # A home that cannot be written: hooks are slower there, nothing else.
             return
+
+
+# Around the package: what stands there is ours in a checkout, and others' where it was installed.
+HOME = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__)))))
+LAUNCHER = os.path.join(HOME, "bin", "harness")
+
+
+def launcher() -> str | None:
+    """Return the absolute path of `bin/harness`; None if there is none beside the package."""
+    return LAUNCHER if os.path.isfile(LAUNCHER) else None

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from harness_lib import typed
 from harness_lib.errors import EnvSetupError, RefusedError
-from harness_lib.system.files import listing, private_names
+from harness_lib.system.files import directories, nofollow
 from harness_lib.system.place import find_root
 from harness_lib.system.place.find_root import (
     BACKUP_FILE,
@@ -133,14 +133,16 @@ class Root:
 
     def private_patterns(self) -> tuple[str, ...]:
         """Return what of the private directory is ours alone, as git's ignore files want it."""
-        return tuple(f"{PRIVATE_DIR}/{pattern}" for pattern in private_names.PATTERNS)
+        return tuple(f"{PRIVATE_DIR}/{pattern}" for pattern in nofollow.PATTERNS)
 
     def private_paths(self) -> tuple[Path, ...]:
         """Return what of the private directory is ours alone, whether it stands or not."""
         paths: list[Path] = []
-        for pattern in private_names.PATTERNS:
+        for pattern in nofollow.PATTERNS:
             name = pattern.rstrip("/")
-            paths += sorted(listing.matching(self.private, name)) if "*" in name else [self.private / name]
+            paths += (
+                sorted(directories.matching(self.private, name)) if "*" in name else [self.private / name]
+            )
         return tuple(paths)
 
     def standing_names(self) -> tuple[str, ...]:

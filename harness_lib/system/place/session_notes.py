@@ -15,7 +15,7 @@ try:
 except ImportError:
     from hashlib import blake2b
 
-from harness_lib.system.files import nofollow, private_names
+from harness_lib.system.files import nofollow
 from harness_lib.system.place.find_root import PRIVATE_DIR
 
 TYPE_CHECKING = False  # see find_root.py
@@ -121,8 +121,8 @@ def _make_directory(directory: str) -> None:
     private = directory if os.path.basename(directory) == PRIVATE_DIR else os.path.dirname(directory)
     if not os.path.isdir(private):
         os.makedirs(private, _PRIVATE, exist_ok=True)
-        ignore = private_names.ignore_file(private)
+        ignore = nofollow.ignore_file(private)
         if ignore is not None:
             with os.fdopen(nofollow.descriptor(ignore, os.O_WRONLY | os.O_CREAT), "wb") as stream:
-                stream.write(private_names.RULES)
+                stream.write(nofollow.RULES)
     os.makedirs(directory, _PRIVATE, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Who we are: the worker, and the process whose life is the session's life.
+"""Who we are, and whether the process of a session still lives.
 
 A verb lives for milliseconds; the session belongs to the agent (or the terminal) that typed it.
 `life` fails closed: it says "dead" only when the recorded process is proven gone.
@@ -9,16 +9,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from harness_lib import sha256
+from harness_lib.system.place import session_notes
 from harness_lib.system.processes import process
 from harness_lib.system.processes.process import Process
 
 if TYPE_CHECKING:
     from harness_lib.agents.adapter import Signs
+
 
 Life = Literal["alive", "dead", "unknown"]
 
@@ -250,3 +253,88 @@ def _token(owner: Process) -> str:
 
 def _clean(text: str) -> str:
     return "".join(char for char in text if char.isprintable()).strip()[:MAX_NAME]
+
+
+# A session of another machine cannot be probed; after this long without an end it counts as gone.
+FOREIGN_SECONDS = 24 * 3600.0
+# Nor can one in a sandbox; but each of its commands, and each hook of its agent, leaves a sign.
+SANDBOX_SECONDS = 30 * 60.0
+
+
+class Record:
+    """What a session's record says of its agent; `started` is in seconds since the epoch, 0 if unknown."""
+
+    def __init__(
+        self,
+        *,
+        host: str,
+        boot_id: str,
+        pid: int,
+        pid_started: str,
+        agent_session_id: str,
+        started: float,
+    ) -> None:
+        self.host, self.boot_id = host, boot_id
+        self.pid, self.pid_started = pid, pid_started
+        self.agent_session_id, self.started = agent_session_id, started
+
+
+def has_ended(root: str, record: Record, caller: str) -> bool:
+    """Return whether a hook has noted that the agent session is over, though its process may live on.
+
+    A note from before the session began is of an earlier one; and `caller`, who asks, has not ended.
+    """
+    if not record.agent_session_id or record.agent_session_id == caller:
+        return False
+    noted = session_notes.written(session_notes.path(root, "ended", record.agent_session_id))
+    return noted is not None and noted >= record.started
+
+
+def may_live(root: str, record: Record, caller: str, now: float) -> bool:
+    """Return whether the agent of `record` may still be there, as the agent session `caller` sees it."""
+    if has_ended(root, record, caller):
+        return False
+    life = life_of(record)
+    if life != "unknown":
+        return life == "alive"
+    if _is_sandboxed(record):
+        return now - _last_sign(root, record) < SANDBOX_SECONDS
+    return not record.started or now - record.started < FOREIGN_SECONDS
+
+
+def life_of(record: Record) -> Life:
+    """Return what is known of the process that stands for the session."""
+    return life(record.host, record.boot_id, record.pid, record.pid_started)
+
+
+def _is_sandboxed(record: Record) -> bool:
+    """Return whether the session belongs to a sandbox of this machine, which alone sees its processes."""
+    from harness_lib.system.processes import process  # noqa: PLC0415 (likewise)
+
+    if not record.agent_session_id or record.host != os.uname().nodename:
+        return False
+    boot, _, namespace = record.boot_id.partition("/")
+    our_boot, _, ours = process.boot_id().partition("/")
+    return bool(boot) and boot == our_boot and (not record.pid or namespace != ours)
+
+
+def show_alive(root: str, agent_session_id: str) -> None:
+    """Leave a sign of the agent session; one that cannot be written is as good as lost, like any note."""
+    with suppress(OSError):
+        session_notes.write(session_notes.path(root, "seen", agent_session_id), b"")
+
+
+def _last_sign(root: str, record: Record) -> float:
+    who = record.agent_session_id
+    signs = (
+        session_notes.written(session_notes.path(root, "seen", who)),
+        session_notes.written(session_notes.path(root, "beats", who)),
+    )
+    return max([record.started, *(sign for sign in signs if sign is not None)])
+
+
+def moment(stamp: str | None) -> float:
+    """Return an ISO stamp in seconds since the epoch, 0 where there is none."""
+    from harness_lib import timestamps  # noqa: PLC0415 (likewise)
+
+    return timestamps.parse(stamp).timestamp() if stamp else 0.0

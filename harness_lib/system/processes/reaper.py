@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Literal
 
 from harness_lib.system.clock import SYSTEM, Clock
-from harness_lib.system.files import atomic, listing, nofollow
+from harness_lib.system.files import atomic, directories, nofollow
 from harness_lib.system.processes import process
 
 _SET_SUBREAPER, _GET_SUBREAPER = 36, 37
@@ -318,7 +318,7 @@ def end_all(directory: Path, end: Callable[[int], None] = _kill) -> int:
     Fail closed: only a group whose leader is provably the process that was noted is ended; the note of one
     that cannot be looked at from here (another boot or pid namespace) is left.
     """
-    return sum(_end(file, end) for file in sorted(listing.matching(directory, f"*{_SUFFIX}")))
+    return sum(_end(file, end) for file in sorted(directories.matching(directory, f"*{_SUFFIX}")))
 
 
 def _end(file: Path, end: Callable[[int], None]) -> bool:

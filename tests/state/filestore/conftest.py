@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from harness_lib.system.locks import mkdir_lock
+from harness_lib.system import mkdir_lock
 from harness_lib.system.place.roots import Root
 
 

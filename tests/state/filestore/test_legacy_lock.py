@@ -16,7 +16,7 @@ import pytest
 
 from harness_lib.errors import HeldError
 from harness_lib.state.filestore.store import Store
-from harness_lib.system.locks import mkdir_lock
+from harness_lib.system import mkdir_lock
 from harness_lib.system.place.roots import Root
 from harness_lib.system.processes import process
 from harness_lib.task import SessionConfig, State

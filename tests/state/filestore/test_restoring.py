@@ -17,11 +17,11 @@ from pathlib import Path
 import pytest
 
 from harness_lib.errors import EnvSetupError, HarnessError, StateUnreadableError
-from harness_lib.state import summary
+from harness_lib.state import journal, summary
 from harness_lib.state.codec import ContractError
 from harness_lib.state.filestore import load, publishing
 from harness_lib.state.filestore.store import Store
-from harness_lib.system.files import append_log, atomic
+from harness_lib.system.files import atomic
 from harness_lib.system.place.roots import Root
 from harness_lib.task import State, Task
 from tests.state.clock import NOON, NOON_IN_NAMES, Noon
@@ -137,7 +137,7 @@ def test_a_broken_list_is_restored_and_the_log_says_the_same(store: Store, root:
     assert [path.name for path in broken_files(root)] == kept
     act(root)
     assert {path.read_bytes() for path in broken_files(root)} == {root.state.read_bytes()}
-    assert append_log.tail(root.log) == [f"[{NOON}] [SESSION-4] WARN {sentence}" for sentence in said]
+    assert journal.tail(root.log) == [f"[{NOON}] [SESSION-4] WARN {sentence}" for sentence in said]
     # All that this store has had to say, in its order.
     assert store.warnings == tuple(said)
 
@@ -185,11 +185,11 @@ def test_with_nothing_good_left_only_the_seed_s_line_is_written(store: Store, ro
     message = f"{root.state} {TORN}, and no good earlier state is left."
     said = (StateUnreadableError, message, "Correct the file by hand, then look at it: harness check")
     assert error(store.read) == said
-    assert append_log.tail(root.log) == []
+    assert journal.tail(root.log) == []
     assert error(store.read_to_change) == said
     assert error(lambda: change(store)) == said
     line = f"[{NOON}] [SESSION-0] ERROR [ENV_SETUP] {NAME} corrupted and unrecoverable"
-    assert append_log.tail(root.log) == [line, line]
+    assert journal.tail(root.log) == [line, line]
     assert [path.read_text("utf-8") for path in (root.state, root.backup)] == ["{", "{}"]
 
 
@@ -232,7 +232,7 @@ def test_a_person_can_give_up_an_edit_and_nothing_of_it_is_lost(store: Store, ro
         f"what only the broken file holds is kept in {NAME}.broken-{NOON_IN_NAMES}"
     )
     assert store.restore() == (said,)
-    assert append_log.tail(root.log) == [f"[{NOON}] [SESSION-4] WARN {said}"]
+    assert journal.tail(root.log) == [f"[{NOON}] [SESSION-4] WARN {said}"]
     assert store.read().state.tasks == TASKS
     assert [path.read_text(encoding="utf-8") for path in broken_files(root)] == [text]
     assert store.restore()[0].startswith(f"{NAME} is not as it must be: restored from ")

@@ -11,11 +11,10 @@ from pathlib import Path
 import pytest
 
 from harness_lib.errors import EnvSetupError
-from harness_lib.state import summary
+from harness_lib.state import journal, summary
 from harness_lib.state.filestore import load
 from harness_lib.state.filestore.store import Store
-from harness_lib.system.files import append_log
-from harness_lib.system.locks import mkdir_lock
+from harness_lib.system import mkdir_lock
 from harness_lib.system.place.roots import Root
 from harness_lib.task import SessionConfig, State
 from tests.state.clock import NOON, NOON_IN_NAMES, Noon
@@ -59,7 +58,7 @@ def test_a_transaction_without_a_change_writes_only_its_log_lines(store: Store, 
         tx.log("WARN", "only said", session=4)
 
     assert summary.stamp(root.state.stat()) == before
-    assert append_log.tail(root.log, 9)[0].endswith("[SESSION-4] WARN only said")
+    assert journal.tail(root.log, 9)[0].endswith("[SESSION-4] WARN only said")
 
 
 def test_a_lock_directory_that_cannot_be_made_is_told_and_nothing_is_changed(
@@ -91,7 +90,7 @@ def test_no_change_is_lost_between_processes_and_readers_see_it_whole(store: Sto
 
     assert [counter.returncode for counter in counters] == [0, 0, 0, 0]
     assert store.read().state.tasks[0].attempts == 48
-    assert len(append_log.tail(root.log, 100)) == 48
+    assert len(journal.tail(root.log, 100)) == 48
 
 
 def test_a_root_that_cannot_be_written_is_the_machine_s_fault(tmp_path: Path) -> None:

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from harness_lib.state import journal
 from harness_lib.state.filestore.store import Store
-from harness_lib.system.files import append_log
-from harness_lib.system.locks import mkdir_lock
+from harness_lib.system import mkdir_lock
 from harness_lib.system.place.roots import Root
 from harness_lib.task import State, Task
 from tests.state.clock import NOON, Noon
@@ -60,7 +60,7 @@ def test_a_line_that_was_left_unfinished_is_ended(store: Store, root: Root) -> N
         assert (done, warnings) == (ended if is_torn else [], [])
         if is_torn:
             line = f"[{NOON}] [SESSION-4] WARN the line above was left unfinished"
-            assert append_log.tail(root.log)[-2:] == [content.decode().splitlines()[-1], line]
+            assert journal.tail(root.log)[-2:] == [content.decode().splitlines()[-1], line]
 
 
 @pytest.mark.parametrize("lost", ["summary", "generations"])
@@ -129,7 +129,7 @@ def test_a_search_of_the_log_says_how_much_of_its_end_it_reads(store: Store, roo
     root.log.unlink(missing_ok=True)
     assert store.log_searched() is None
     root.log.touch()
-    for size, searched in ((append_log.TAIL_BYTES, None), (append_log.TAIL_BYTES + 1, append_log.TAIL_BYTES)):
+    for size, searched in ((journal.TAIL_BYTES, None), (journal.TAIL_BYTES + 1, journal.TAIL_BYTES)):
         os.truncate(root.log, size)
         assert store.log_searched() == searched
 

@@ -207,13 +207,13 @@ def go(name, args):
         shutil.rmtree(directory, ignore_errors=True)
         busy = False
 from harness_lib.system.files import atomic
-from harness_lib.system.files import listing
+from harness_lib.system.files import directories
 from harness_lib.system.place import session_notes as notes
 sys.addaudithook(go)
 if room == "notes":
     notes.write(directory + "/beats/note", b"new")
 elif room == "listing":
-    print(listing.matching(Path(directory), "*"), list(listing.below(Path(directory), "*")))
+    print(directories.matching(Path(directory), "*"), list(directories.below(Path(directory), "*")))
 else:
     atomic.write(Path(directory, "below", "note"), b"new", make=True)
 """

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.system.processes.command import first_word, missing_command
+from harness_lib.system.processes.environment import first_word, missing_command
 
 
 @pytest.mark.parametrize(

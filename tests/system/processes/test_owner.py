@@ -12,7 +12,7 @@ import pytest
 
 import harness_lib
 from harness_lib.system.place import session_notes
-from harness_lib.system.processes import owner, presence, process
+from harness_lib.system.processes import owner, process
 
 WHO = (
     "import json, os; from harness_lib.system.processes import owner;"
@@ -117,7 +117,7 @@ def test_no_proof_no_death() -> None:
 def test_it_needs_the_standard_library_alone() -> None:
     """Hooks run it under an isolated interpreter without site-packages."""
     checkout = Path(harness_lib.__file__).parents[1]
-    modules = "processes.owner, place.roots, processes.process, files.atomic, files.append_log"
+    modules = "processes.owner, place.roots, processes.process, files.atomic, flock"
     imports = ", ".join(f"harness_lib.system.{module}" for module in modules.split(", "))
     program = f"import sys; sys.path.insert(0, {str(checkout)!r}); import {imports}"
 
@@ -131,8 +131,8 @@ NOW = 2_000_000_000.0
 ME, HERE = "an-agent", process.boot_id()
 
 
-def _record(*, boot_id: str = HERE, host: str = "", pid: int = 0, ago: float = 60.0) -> presence.Record:
-    return presence.Record(
+def _record(*, boot_id: str = HERE, host: str = "", pid: int = 0, ago: float = 60.0) -> owner.Record:
+    return owner.Record(
         host=host or os.uname().nodename,
         boot_id=boot_id,
         pid=pid,
@@ -153,20 +153,20 @@ def _record(*, boot_id: str = HERE, host: str = "", pid: int = 0, ago: float = 6
     ],
 )
 def test_silence_decides_only_where_no_process_can_be_seen(
-    tmp_path: Path, record: presence.Record, lives: bool
+    tmp_path: Path, record: owner.Record, lives: bool
 ) -> None:
-    assert presence.may_live(str(tmp_path), record, "", NOW) is lives
+    assert owner.may_live(str(tmp_path), record, "", NOW) is lives
 
 
 def test_a_sign_counts_from_the_moment_it_was_given(tmp_path: Path) -> None:
-    presence.show(str(tmp_path), ME)
+    owner.show_alive(str(tmp_path), ME)
     sign = session_notes.path(str(tmp_path), "seen", ME)
     os.utime(sign, (NOW - 60, NOW - 60))
 
-    assert presence.may_live(str(tmp_path), _record(ago=9 * 3600), "", NOW)
+    assert owner.may_live(str(tmp_path), _record(ago=9 * 3600), "", NOW)
 
 
 def test_a_sign_that_cannot_be_given_stops_nobody(tmp_path: Path) -> None:
     (tmp_path / ".harness").write_text("in the way", encoding="utf-8")
 
-    presence.show(str(tmp_path), ME)
+    owner.show_alive(str(tmp_path), ME)

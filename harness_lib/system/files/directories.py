@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fnmatch
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -28,3 +29,26 @@ def below(directory: Path, pattern: str) -> Iterator[Path]:
     # It passes over what it cannot look into, and follows no link.
     for folder, _, names in os.walk(directory):
         yield from (Path(folder, name) for name in names if fnmatch.fnmatchcase(name, pattern))
+
+
+def copy(source: Path, target: Path) -> None:
+    """Copy a file or a directory with all that is in it, links as links. Raises OSError."""
+    if source.is_dir():
+        shutil.copytree(source, target, symlinks=True)
+    else:
+        shutil.copy2(source, target, follow_symlinks=False)
+
+
+def remove_tree(directory: Path) -> None:
+    """Remove `directory` with all that is in it, as far as that can be done."""
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+def free_bytes(path: Path) -> int:
+    """Return how many bytes can still be written to the disk of `path`. Raises OSError."""
+    return shutil.disk_usage(path).free
+
+
+def is_read_only(path: Path) -> bool:
+    """Say whether the file system of `path` is mounted for reading alone. Raises OSError."""
+    return bool(os.statvfs(path).f_flag & os.ST_RDONLY)

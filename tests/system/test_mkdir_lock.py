@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from harness_lib.errors import HeldError
+from harness_lib.system import mkdir_lock
 from harness_lib.system.clock import Clock
-from harness_lib.system.locks import mkdir_lock
-from harness_lib.system.locks.mkdir_lock import Holder, SeedLock
+from harness_lib.system.mkdir_lock import Holder, SeedLock
 
 NO_PROCESS = 2**22 + 1
 
@@ -115,7 +115,7 @@ read -r _
 COUNT = """
 import os, sys, time
 from pathlib import Path
-from harness_lib.system.locks.mkdir_lock import SeedLock
+from harness_lib.system.mkdir_lock import SeedLock
 lock, counter = SeedLock(Path(sys.argv[1])), Path(sys.argv[2])
 for _ in range(25):
     assert lock.acquire(os.getpid(), deadline=time.monotonic() + 60) == "taken"

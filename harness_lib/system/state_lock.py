@@ -1,14 +1,8 @@
-"""Locks of the kernel on files: each is free again when the last process that holds it has ended.
+"""The lock around one change of the list, held for milliseconds.
 
-`StateLock` is the lock around one state change, held for milliseconds. A lock that is free is taken at once;
-where it is held, filelock waits for it. Both are the same lock of the kernel on the same file, so that they
-exclude each other. To load filelock takes longer than most changes do, and nearly always nobody is there.
-A lock that is polled is a lottery: of thirty waiters most are served soon, a few not within half a minute,
-and all of them burn time with asking. So `turn` lets them stand in line: the kernel wakes those who wait for
-one flock in the order in which they came. Only fairness depends on it.
-`hold`, `attempt` and `alone` hang on the open file, which children inherit: they tell whether anybody of a
-family of processes is left.
-The lock file is never removed: waiters on a removed file would exclude nobody.
+A free lock is taken at once; if it is held, filelock waits for it. Both take the same lock of the kernel on
+the same file, so that they exclude each other: to load filelock takes longer than most changes, and the lock
+is nearly always free.
 Source: docs/design.md, "A state change".
 """
 
@@ -16,130 +10,20 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from types import TracebackType
 
 from harness_lib import timestamps
 from harness_lib.errors import EnvSetupError, GoneError, HeldError
+from harness_lib.system import flock
 from harness_lib.system.clock import SYSTEM, Clock
-from harness_lib.system.files import advisory, atomic
+from harness_lib.system.files import atomic
 
 # Only the first in line asks, so it may ask often.
 POLL_SECONDS = 0.002
 _HOLDER_LIMIT = 512
-
-
-def hold(path: Path, *, make: bool = False) -> int | None:
-    """Return the descriptor of `path`, held from now on; None if others hold it. Children may inherit it.
-
-    Its directory must exist, or is made with `make`. Raises OSError.
-    """
-    descriptor = _opened(path, make=make)
-    try:
-        if advisory.take_now(descriptor):
-            return descriptor
-    except BaseException:
-        os.close(descriptor)
-        raise
-    os.close(descriptor)
-    return None
-
-
-@contextmanager
-def attempt(path: Path, *, make: bool = False) -> Iterator[bool]:
-    """Hold `path` in the body if nobody else does; yields whether that is so. `make` as in `hold`."""
-    descriptor = hold(path, make=make)
-    try:
-        yield descriptor is not None
-    finally:
-        if descriptor is not None:
-            os.close(descriptor)
-
-
-@contextmanager
-def alone(path: Path, *, make: bool = False) -> Iterator[None]:
-    """Hold `path` in the body, after whoever holds it now. `make` as in `hold`."""
-    descriptor = _opened(path, make=make)
-    try:
-        advisory.take(descriptor)
-        yield
-    finally:
-        os.close(descriptor)
-
-
-def is_free(path: Path) -> bool:
-    """Return whether nobody holds `path`, or it is not there."""
-    if not path.exists():
-        return True
-    with attempt(path) as free:
-        return free
-
-
-def _opened(path: Path, *, make: bool) -> int:
-    if make:
-        return atomic.within(path.parent, lambda: _opened(path, make=False))
-    return advisory.opened(path)
-
-
-@contextmanager
-def turn(path: Path, seconds: float, on_wait: Callable[[], None] | None = None) -> Iterator[None]:
-    """Stand in line at the file `path`; the body runs when it is our turn, or after `seconds`.
-
-    With `on_wait` it runs only when it is our turn: that is called each `seconds`; what it raises gives up
-    the place. The next one's turn comes when the body ends, or with our death.
-    """
-    try:
-        descriptor = advisory.opened(path)
-    except FileNotFoundError:
-        # Its directory was deleted this moment; whoever needs it makes it again.
-        yield
-        return
-    place = None if advisory.take_now(descriptor) else _Place(descriptor)
-    try:
-        while place is not None and not place.is_front(seconds) and on_wait is not None:
-            on_wait()
-        yield
-    finally:
-        if place is None:
-            os.close(descriptor)
-        else:
-            place.leave()
-
-
-class _Place:
-    """A place in the line. A flock that waits cannot be given up, so a thread does the waiting."""
-
-    def __init__(self, descriptor: int) -> None:
-        # Nearly everybody is alone, and loads no threads.
-        import threading  # noqa: PLC0415
-
-        self._descriptor = descriptor
-        self._mutex = threading.Lock()
-        self._at_front = threading.Event()
-        self._given_up = False
-        threading.Thread(target=self._wait, daemon=True).start()
-
-    def is_front(self, seconds: float) -> bool:
-        """Return whether it is our turn within `seconds`."""
-        return self._at_front.wait(seconds)
-
-    def leave(self) -> None:
-        """Leave the line, at the front or before; the descriptor is closed then, or when our turn comes."""
-        with self._mutex:
-            self._given_up = True
-            if self._at_front.is_set():
-                os.close(self._descriptor)
-
-    def _wait(self) -> None:
-        advisory.take(self._descriptor)
-        with self._mutex:
-            if self._given_up:
-                os.close(self._descriptor)
-            else:
-                self._at_front.set()
 
 
 class StateLock:
@@ -212,11 +96,11 @@ class StateLock:
 
     def _take_if_free(self) -> bool:
         """Take the lock if nobody has it and nobody stands in line for it; return whether it is ours."""
-        with attempt(self._line) as nobody_waits:
-            descriptor = hold(self.path) if nobody_waits else None
+        with flock.attempt(self._line) as nobody_waits:
+            descriptor = flock.hold(self.path) if nobody_waits else None
         if descriptor is None:
             return False
-        self._remember(descriptor, partial(advisory.let_go, descriptor))
+        self._remember(descriptor, partial(flock.let_go, descriptor))
         return True
 
     def _take_by(self, deadline: float) -> None:
@@ -233,7 +117,7 @@ class StateLock:
             on_acquired=lambda descriptor: self._remember(descriptor, lock.release),
         )
         try:
-            with turn(self._line, (deadline - self._clock.monotonic()) / 2):
+            with flock.turn(self._line, (deadline - self._clock.monotonic()) / 2):
                 lock.acquire(timeout=max(0.0, deadline - self._clock.monotonic()))
         except Timeout:
             raise self._held() from None

@@ -14,11 +14,12 @@ from pathlib import Path
 import pytest
 
 from harness_lib.errors import HeldError
-from harness_lib.system.files import private_names
-from harness_lib.system.locks import flock
-from harness_lib.system.locks.flock import StateLock, holder, turn
+from harness_lib.system import flock
+from harness_lib.system.files import nofollow
+from harness_lib.system.flock import turn
+from harness_lib.system.state_lock import StateLock, holder
 
-OURS = "from harness_lib.system.locks.flock import StateLock as Lock"
+OURS = "from harness_lib.system.state_lock import StateLock as Lock"
 PACKAGE = "from filelock import FileLock as Lock"
 COUNT = """
 import sys
@@ -52,14 +53,14 @@ with Lock(Path(sys.argv[1]), timeout=60):
 TAKE = """
 import sys
 from pathlib import Path
-from harness_lib.system.locks.flock import StateLock
+from harness_lib.system.state_lock import StateLock
 with StateLock(Path(sys.argv[1]), timeout=float(sys.argv[2])):
     print("has waited" if "filelock" in sys.modules else "at once")
 """
 FULL = """
 import resource, sys
 from pathlib import Path
-from harness_lib.system.locks.flock import StateLock
+from harness_lib.system.state_lock import StateLock
 lock = StateLock(Path(sys.argv[1]), timeout=0)
 with lock:
     pass
@@ -117,7 +118,7 @@ def test_no_change_is_lost_between_processes(lock: Path, tmp_path: Path, locks: 
 
 def test_the_folder_is_made_and_hides_from_git_what_is_ours(lock: Path) -> None:
     with StateLock(lock):
-        assert (lock.parent / ".gitignore").read_bytes() == private_names.RULES
+        assert (lock.parent / ".gitignore").read_bytes() == nofollow.RULES
 
 
 def test_whoever_waits_in_vain_is_told_the_holder(lock: Path) -> None:
@@ -239,7 +240,7 @@ LONG = 60.0
 STAND = """
 import sys
 from pathlib import Path
-from harness_lib.system.locks.flock import turn
+from harness_lib.system.flock import turn
 with turn(Path(sys.argv[1]), 60):
     print("in front", flush=True)
     sys.stdin.read()

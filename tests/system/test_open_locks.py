@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.system.files import advisory
+from harness_lib.system import flock
 
 HOLD = """
 import sys
 from pathlib import Path
-from harness_lib.system.files import advisory
-advisory.take(advisory.opened(Path(sys.argv[1])))
+from harness_lib.system import flock
+flock.take(flock.opened(Path(sys.argv[1])))
 print("held", flush=True)
 sys.stdin.read()
 """
@@ -41,24 +41,24 @@ def holder(path: Path) -> Iterator[subprocess.Popen[str]]:
 
 @pytest.fixture
 def ours(path: Path) -> Iterator[int]:
-    descriptor = advisory.opened(path)
+    descriptor = flock.opened(path)
     yield descriptor
     os.close(descriptor)
 
 
 def test_what_nobody_holds_is_taken_at_once(ours: int) -> None:
-    assert advisory.take_now(ours)
+    assert flock.take_now(ours)
 
 
 @pytest.mark.usefixtures("holder")
 def test_what_another_holds_is_not_waited_for(ours: int) -> None:
-    assert not advisory.take_now(ours)
-    assert not advisory.take_within(ours, 0)
+    assert not flock.take_now(ours)
+    assert not flock.take_within(ours, 0)
 
 
 def test_who_waits_a_while_has_it_when_its_holder_dies(holder: subprocess.Popen[str], ours: int) -> None:
     holder.kill()
-    assert advisory.take_within(ours, 60)
+    assert flock.take_within(ours, 60)
 
 
 def test_who_waits_for_ever_has_it_when_its_holder_goes(
@@ -66,9 +66,9 @@ def test_who_waits_for_ever_has_it_when_its_holder_goes(
 ) -> None:
     assert holder.stdin is not None
     holder.stdin.close()
-    advisory.take(ours)
-    another = advisory.opened(path)
-    assert not advisory.take_now(another)
+    flock.take(ours)
+    another = flock.opened(path)
+    assert not flock.take_now(another)
     os.close(another)
 
 
@@ -77,4 +77,4 @@ def test_a_link_is_no_lock_file_and_others_cannot_read_one(path: Path, ours: int
     link = path.with_name("link")
     link.symlink_to(path)
     with pytest.raises(OSError, match="link"):
-        advisory.opened(link)
+        flock.opened(link)

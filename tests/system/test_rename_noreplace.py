@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.system.files import rename_noreplace
+from harness_lib.system import mkdir_lock
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def signed(tmp_path: Path) -> Path:
 
 
 def test_a_directory_comes_with_what_is_in_it(signed: Path, tmp_path: Path) -> None:
-    rename_noreplace.rename(signed, tmp_path / "lock")
+    mkdir_lock.rename(signed, tmp_path / "lock")
 
     assert (tmp_path / "lock" / "pid").read_text("ascii") == "1"
     assert not signed.exists()
@@ -28,7 +28,7 @@ def test_not_even_an_empty_directory_is_replaced(signed: Path, tmp_path: Path) -
     (tmp_path / "lock").mkdir()
 
     with pytest.raises(FileExistsError):
-        rename_noreplace.rename(signed, tmp_path / "lock")
+        mkdir_lock.rename(signed, tmp_path / "lock")
 
     assert list((tmp_path / "lock").iterdir()) == []
     assert (signed / "pid").exists()
@@ -36,4 +36,4 @@ def test_not_even_an_empty_directory_is_replaced(signed: Path, tmp_path: Path) -
 
 def test_what_is_not_there_cannot_be_renamed(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
-        rename_noreplace.rename(tmp_path / "missing", tmp_path / "lock")
+        mkdir_lock.rename(tmp_path / "missing", tmp_path / "lock")

@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness_lib.errors import EnvSetupError
+from harness_lib.state import journal
 from harness_lib.system.clock import Clock
-from harness_lib.system.files import append_log
 
 WRITER = """
 import sys
 from pathlib import Path
-from harness_lib.system.files import append_log as log
+from harness_lib.state import journal as log
 for number in range(100):
     log.append(Path(sys.argv[1]), f"{sys.argv[2]} {number} " + "x" * 300)
 """
@@ -43,8 +43,8 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_lines_are_added_in_order(path: Path) -> None:
-    append_log.append(path, "one")
-    append_log.append(path, "zwei · 三")
+    journal.append(path, "one")
+    journal.append(path, "zwei · 三")
 
     assert path.read_text(encoding="utf-8") == "one\nzwei · 三\n"
 
@@ -64,15 +64,15 @@ def test_lines_are_added_in_order(path: Path) -> None:
 )
 def test_breaks_and_control_characters_are_escaped(path: Path, text: str, escaped: str) -> None:
     """A title must not be able to forge a second log line or to repaint the reader's terminal."""
-    append_log.append(path, text)
+    journal.append(path, text)
 
-    assert append_log.tail(path, 9) == [escaped]
+    assert journal.tail(path, 9) == [escaped]
 
 
 @given(text=st.text())
 def test_any_text_is_one_line(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
     path = tmp_path_factory.mktemp("log") / "log"
-    append_log.append(path, text)
+    journal.append(path, text)
 
     assert len(path.read_bytes().decode().splitlines()) == 1
 
@@ -81,9 +81,9 @@ def test_a_torn_line_is_ended_first(path: Path) -> None:
     """A writer died in the middle, or an editor saves without a last line break."""
     path.write_bytes(b"[2025] torn")
 
-    append_log.append(path, "whole")
+    journal.append(path, "whole")
 
-    assert append_log.tail(path, 9) == ["[2025] torn", "whole"]
+    assert journal.tail(path, 9) == ["[2025] torn", "whole"]
 
 
 def test_writers_never_mix(path: Path) -> None:
@@ -101,16 +101,16 @@ def test_a_pipe_in_its_place_neither_hangs_nor_swallows(path: Path) -> None:
     os.mkfifo(path)
 
     with pytest.raises(EnvSetupError, match="no regular file"):
-        append_log.append(path, "line")
-    assert append_log.tail(path, 5) == []
+        journal.append(path, "line")
+    assert journal.tail(path, 5) == []
 
 
 def test_tail_of_nothing(path: Path) -> None:
-    assert append_log.tail(path, 5) == []
+    assert journal.tail(path, 5) == []
     path.touch()
-    assert append_log.tail(path, 5) == []
-    append_log.append(path, "x")
-    assert append_log.tail(path, 0) == []
+    assert journal.tail(path, 5) == []
+    journal.append(path, "x")
+    assert journal.tail(path, 0) == []
 
 
 @pytest.mark.parametrize("ending", ["", "\n"])
@@ -119,23 +119,23 @@ def test_tail_returns_the_last_lines(path: Path, ending: str, count: int) -> Non
     lines = [f"{number} {'y' * 40}" for number in range(3000)]
     path.write_text("\n".join(lines) + ending, encoding="utf-8")
 
-    assert append_log.tail(path, count) == lines[-count:]
+    assert journal.tail(path, count) == lines[-count:]
 
 
 def test_tail_reads_no_more_than_its_bound(path: Path) -> None:
-    path.write_bytes(b"first\n" + b"z" * (3 * append_log.TAIL_BYTES) + b"\nlast\n")
+    path.write_bytes(b"first\n" + b"z" * (3 * journal.TAIL_BYTES) + b"\nlast\n")
 
-    assert append_log.tail(path, 2) == ["last"]
+    assert journal.tail(path, 2) == ["last"]
 
 
 def test_tail_survives_foreign_bytes(path: Path) -> None:
     path.write_bytes(b"caf\xe9\n")
 
-    assert append_log.tail(path, 1) == ["caf\ufffd"]
+    assert journal.tail(path, 1) == ["caf\ufffd"]
 
 
 def test_follow_yields_what_is_added_and_survives_a_new_file(path: Path) -> None:
-    append_log.append(path, "before")
+    journal.append(path, "before")
 
     def add(data: bytes) -> None:
         with path.open("ab") as stream:
@@ -143,16 +143,16 @@ def test_follow_yields_what_is_added_and_survives_a_new_file(path: Path) -> None
 
     def anew() -> None:
         path.unlink()
-        append_log.append(path, "four")
+        journal.append(path, "four")
 
     clock = ScriptedClock(
-        lambda: append_log.append(path, "one"),
+        lambda: journal.append(path, "one"),
         lambda: add(b"two "),
         lambda: add(b"halves\n"),
         path.unlink,
-        lambda: append_log.append(path, "three"),
+        lambda: journal.append(path, "three"),
         anew,
     )
-    lines = append_log.follow(path, clock)
+    lines = journal.follow(path, clock)
 
     assert [next(lines) for _ in range(4)] == ["one", "two halves", "three", "four"]

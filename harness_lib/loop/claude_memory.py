@@ -7,8 +7,8 @@ nobody has edited it; otherwise a new conversation begins, and is told what has 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from harness_lib.loop.piped import as_object, dumps
 from harness_lib.loop.runtime import Runtime
@@ -28,8 +28,7 @@ _LONGEST = 200_000
 _LONGEST_RESULT = 2_000
 
 
-@dataclass(frozen=True)
-class Conversation:
+class Conversation(NamedTuple):
     """`id` is Claude Code's; `known`: it has been begun before; `prompt` is what is said now.
 
     `cost` is what it has cost so far, in US dollars: Claude Code tells sums.

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from harness_lib.errors import ConfigError
 from harness_lib.loop import disk, gates, plugins, trust
-from harness_lib.loop.claude import scribe as claude
-from harness_lib.loop.claude.provider import PROVIDER as CLAUDE
 from harness_lib.loop.failures import GarbageError, HookError, HookFailedError
 from harness_lib.loop.mcp import tools
 from harness_lib.loop.piped import as_object
@@ -56,18 +54,6 @@ _HOOKS: Hooks = {
     "done": {"90-harness": tasks.hold},
     "error": {"10-display": assemble.display},
     "auth-set": {"10-oauth": setup.log_in, "50-default": setup.ask_key},
-}
-# A provider with a language of its own brings its own hooks, as a pack does; they count while it is in use.
-_PACKS: dict[str, Hooks] = {
-    "claude": {
-        "assemble": {
-            "10-messages": claude.assemble,
-            "20-tools": claude.pass_on,
-            "30-prompts": claude.pass_on,
-            "35-skills": claude.pass_on,
-        },
-        "receive": {"10-save": claude.save},
-    }
 }
 _TOOLS = (
     agent.TOOL,
@@ -117,7 +103,7 @@ def table(runtime: Runtime) -> Table:
     programs = [program for source in trust.usable(runtime) for program in _of_source(source)]
     # Somebody else's provider of a name brings its own hooks.
     theirs = any(kind == "providers" and name == runtime.provider for kind, _, name, _ in programs)
-    pack = [] if theirs else PACKS.get(runtime.provider, [])
+    pack = _claude_hooks() if runtime.provider == "claude" and not theirs else []
     assembled = Table(runtime.allowed_tools)
     for plugin in (*PLUGINS, *pack, *tools.known(runtime)):
         if not (runtime.without_core and plugin.kind == "tools" and plugin.is_ours):
@@ -153,6 +139,24 @@ def _foreign(kind: Kind, path: str) -> object:
     return getattr(foreign, _FOREIGN[kind])(path)
 
 
+class _Claude:
+    """The provider `claude`, imported when it is first asked for something."""
+
+    def __getattr__(self, name: str) -> object:
+        from harness_lib.loop.claude import provider  # noqa: PLC0415 (most turns have another provider)
+
+        return getattr(provider.PROVIDER, name)
+
+
+def _claude_hooks() -> list[Plugin]:
+    """Return its hooks: it has a language of its own, and brings them as a pack does, while it is in use."""
+    from harness_lib.loop.claude import scribe  # noqa: PLC0415 (as above)
+
+    assemble = {"10-messages": scribe.assemble}
+    others = dict.fromkeys(("20-tools", "30-prompts", "35-skills"), scribe.pass_on)
+    return _plugins({"assemble": assemble | others, "receive": {"10-save": scribe.save}})
+
+
 def _plugins(hooks: Hooks) -> list[Plugin]:
     return [
         Plugin("hooks.d", stage, name, BUILT_IN, hook)
@@ -165,8 +169,6 @@ PLUGINS: list[Plugin] = [
     *_plugins(_HOOKS),
     *(Plugin("tools", "", tool.name, BUILT_IN, tool) for tool in _TOOLS),
     Plugin("providers", "", "anthropic", BUILT_IN, hosted.ANTHROPIC),
-    Plugin("providers", "", "claude", BUILT_IN, CLAUDE),
+    Plugin("providers", "", "claude", BUILT_IN, _Claude()),
     Plugin("providers", "", "openai", BUILT_IN, hosted.OPENAI),
 ]
-
-PACKS = {provider: _plugins(hooks) for provider, hooks in _PACKS.items()}

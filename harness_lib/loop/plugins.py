@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, cast
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 from harness_lib.loop.failures import GarbageError, HookError
 from harness_lib.loop.piped import Piped, as_object, as_text
@@ -14,14 +15,13 @@ if TYPE_CHECKING:
     from harness_lib.loop.piped import Json
 
 
-@dataclass(frozen=True)
-class Result:
+class Result(NamedTuple):
     """What a tool said to the model."""
 
     text: str
     error: bool = False
     # What it has cost (tokens_in, tokens_out, cost), as an answer's file says it; nothing for most tools.
-    spent: dict[str, str] = field(default_factory=dict)
+    spent: Mapping[str, str] = MappingProxyType({})
 
 
 class Hook(Protocol):

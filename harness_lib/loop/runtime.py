@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -60,11 +61,11 @@ class Runtime:
     # What plugins keep between two states: schemas of foreign programs, connections, arguments that were cut.
     kept: dict[str, Any] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def home(self) -> Path:
         return Path(self.env["HARNESS_HOME"])
 
-    @property
+    @cached_property
     def root(self) -> Path:
         return Path(self.env["HARNESS_ROOT"])
 

@@ -6,7 +6,7 @@ A source that is more local takes the place of a name that another one has given
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 Kind = Literal["commands", "tools", "hooks.d", "providers"]
 Key = tuple[Kind, str, str]
@@ -14,8 +14,7 @@ Key = tuple[Kind, str, str]
 BUILT_IN = "built-in"
 
 
-@dataclass(frozen=True)
-class Plugin:
+class Plugin(NamedTuple):
     """An entry of the table; `target` is one of the four protocols of plugins.py, by its kind."""
 
     kind: Kind

@@ -6,8 +6,8 @@ No way from one state to another is built in; which states there are, the plugin
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from harness_lib.loop import discovery, plugins
 from harness_lib.loop.failures import HookError
@@ -21,15 +21,14 @@ from harness_lib.loop.tools import skills
 _STATES_WITHOUT_A_REQUEST = 10_000
 
 
-@dataclass(frozen=True)
-class Turn:
+class Turn(NamedTuple):
     """How a turn ended; `stop` says why in a word, and `error` is empty where it was answered."""
 
     output: str = ""
     stop: str = "error"
     error: str = ""
     session: str = ""
-    account: Account = field(default_factory=Account)
+    account: Account = Account()
 
     @property
     def failed(self) -> bool:
@@ -62,7 +61,7 @@ def _report(runtime: Runtime) -> None:
     """Tell whose subagent this is what it has cost, however it ends."""
     if runtime.account_file:
         with suppress(OSError):
-            Path(runtime.account_file).write_text(dumps(vars(spent(runtime))), encoding="utf-8")
+            Path(runtime.account_file).write_text(dumps(spent(runtime)._asdict()), encoding="utf-8")
 
 
 def spent(runtime: Runtime) -> Account:
@@ -70,8 +69,7 @@ def spent(runtime: Runtime) -> Account:
     return context.total(runtime.turn_messages())
 
 
-@dataclass(frozen=True)
-class Ending:
+class Ending(NamedTuple):
     """What is to be printed, and whether the last state was `error`."""
 
     output: str

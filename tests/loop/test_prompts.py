@@ -7,6 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
 from harness_lib.loop import discovery, plugins, runtime, trust
 from harness_lib.loop.piped import Json, as_object
@@ -126,6 +129,29 @@ def test_the_head_of_a_skill_is_read_as_people_write_it(home: Path, project: Pat
 
     assert 'name="deploy"' in catalogue
     assert "\nShip it now\n" in catalogue
+
+
+_VALUE = st.text(alphabet="ab :#\"'\\-\n\t>|&*!%@`{}[],?yesno", max_size=8)
+_LINE = st.one_of(*(_VALUE.map(text.format) for text in ("name: {}", 'name: "{}"', "x: {}", "  {}", "{}")))
+
+
+@given(st.lists(_LINE, max_size=3), _VALUE)
+def test_frontmatter_that_is_read_without_yaml_says_the_same(lines: list[str], value: str) -> None:
+    """It takes as long to load as all the rest, and most skills have two plain lines."""
+    head = "\n".join([*lines, "name: one", f"description: {value}"][-4:])
+    try:
+        values = yaml.safe_load(head)
+    except yaml.YAMLError:
+        values = None
+    if isinstance(values, dict):
+        read = skills._values(head)
+        assert [_as_read(read.get(key)) for key in ("name", "description")] == [
+            _as_read(values.get(key)) for key in ("name", "description")
+        ]
+
+
+def _as_read(value: object) -> object:
+    return " ".join(value.split()) if isinstance(value, str) else None
 
 
 def test_a_skill_is_parsed_once_and_again_when_it_has_changed(

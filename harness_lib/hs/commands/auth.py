@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from harness_lib.errors import EnvSetupError, RefusedError, UsageError
-from harness_lib.hs.commands.look import Builtin
+from harness_lib.hs.commands.look import AUTH_USAGE
 from harness_lib.hs.output import show
 from harness_lib.loop import discovery, plugins
 from harness_lib.loop.disk import is_name
@@ -17,12 +17,12 @@ from harness_lib.loop.providers import keys, models
 from harness_lib.loop.runtime import Runtime
 from harness_lib.system.files import atomic, nofollow
 
-_USAGE = "hs auth set|login|logout PROVIDER [--local] | list [PROVIDER] | rm PROVIDER INDEX [--local]"
 _SHORT = 8
 _SHOWN = 4
 
 
-def _auth(runtime: Runtime, args: list[str]) -> int:
+def run(runtime: Runtime, args: list[str]) -> int:
+    """Keep, list or forget credentials."""
     local = "--local" in args
     words = [word for word in args if word != "--local"]
     if (words or ["list"])[0] == "list" and len(words) <= 2 and not local:  # noqa: PLR2004 (list PROVIDER)
@@ -36,7 +36,7 @@ def _auth(runtime: Runtime, args: list[str]) -> int:
     elif words[:1] == ["rm"] and len(words) == 3 and words[2].isdigit():  # noqa: PLR2004 (rm PROVIDER INDEX)
         _remove(runtime, words[1], int(words[2]), _file(runtime, local=local))
     else:
-        raise UsageError(f"hs auth does not understand: {' '.join(args)}.", f"Usage: {_USAGE}")
+        raise UsageError(f"hs auth does not understand: {' '.join(args)}.", f"Usage: {AUTH_USAGE}")
     # Foreign providers look elsewhere: what is forgotten has to be forgotten there, too.
     discovery.refresh(runtime)
     return 0
@@ -131,6 +131,3 @@ def _keep_from_git(source: Path) -> None:
     is_kept = rules == nofollow.RULES or (b"\n" + rules).endswith(rule)
     if not is_kept or not ignore.exists():
         atomic.write(ignore, rules if is_kept else rules.rstrip(b"\n") + rule, durable=False)
-
-
-COMMAND = Builtin(f"Keep credentials: {_USAGE}", _auth)

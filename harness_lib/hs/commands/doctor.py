@@ -12,7 +12,6 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from harness_lib.errors import EnvSetupError, Exit, UsageError
-from harness_lib.hs.commands.look import Builtin
 from harness_lib.hs.output import show
 from harness_lib.hs.setup.choose_model import resolve
 from harness_lib.loop import approval, discovery, disk, gates, processes, trust
@@ -228,7 +227,8 @@ def _credentials(runtime: Runtime) -> Iterator[Finding]:
             yield Finding("credentials", f"{path} can be read by others", f"chmod 600 {path}")
 
 
-def _doctor(runtime: Runtime, args: list[str]) -> int:
+def run(runtime: Runtime, args: list[str]) -> int:
+    """Print what was found; return 1 where there is something to do."""
     if args not in ([], ["--json"]):
         raise UsageError("hs doctor takes no arguments but --json.")
     # What is broken is said here once, and not as hs would say it in passing.
@@ -240,6 +240,3 @@ def _doctor(runtime: Runtime, args: list[str]) -> int:
         for each in findings:
             show(f"{each.level:<4}  {each.what}{f' -> {each.cure}' if each.cure else ''}")
     return int(Exit.CHECK_FAILED if any(each.cure for each in findings) else Exit.DONE)
-
-
-DOCTOR = Builtin("Say what may be wrong here, and what to do", _doctor)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
-from harness_lib.hs.commands import agent, auth, doctor, look, programs
-from harness_lib.hs.commands.look import Builtin
+from harness_lib.hs.commands import agent, look
+from harness_lib.hs.commands.look import AUTH_USAGE, Builtin
 from harness_lib.hs.output import show
 from harness_lib.loop.providers import models
 from harness_lib.loop.runtime import Runtime
@@ -68,20 +69,43 @@ def _help(runtime: Runtime, args: list[str]) -> int:  # noqa: ARG001 (as every c
     return 0
 
 
+def _auth(runtime: Runtime, args: list[str]) -> int:
+    from harness_lib.hs.commands import auth  # noqa: PLC0415 (most calls of hs do a task, and start sooner)
+
+    return auth.run(runtime, args)
+
+
+def _doctor(runtime: Runtime, args: list[str]) -> int:
+    from harness_lib.hs.commands import doctor  # noqa: PLC0415 (as above)
+
+    return doctor.run(runtime, args)
+
+
+def _program(kind: str, runtime: Runtime, args: list[str]) -> int:
+    from harness_lib.hs.commands import programs  # noqa: PLC0415 (as above)
+
+    return programs.RUN[kind](runtime, args)
+
+
 # A plugin of the same name takes the place of one of them.
 COMMANDS = {
     "acp": agent.ACP,
     "agent": agent.AGENT,
-    "auth": auth.COMMAND,
-    "doctor": doctor.DOCTOR,
+    "auth": Builtin(f"Keep credentials: {AUTH_USAGE}", _auth),
+    "doctor": Builtin("Say what may be wrong here, and what to do", _doctor),
     "help": Builtin("Show this", _help, is_help=True),
-    "hook": programs.HOOK_COMMAND,
+    "hook": Builtin("Run one hook as a program: hs hook STAGE/NAME", partial(_program, "hook")),
     "hooks": look.HOOKS,
-    "provider": programs.PROVIDER_COMMAND,
+    "provider": Builtin(
+        "Run one provider as a program: hs provider NAME [--ready|...]; without NAME: is any ready?",
+        partial(_program, "provider"),
+    ),
     "repl": agent.REPL,
     "resume": agent.RESUME,
     "session": look.SESSION,
-    "tool": programs.TOOL_COMMAND,
+    "tool": Builtin(
+        "Run one tool as a program: hs tool NAME --schema|--describe|--exec", partial(_program, "tool")
+    ),
     "tools": look.TOOLS,
     "trust": look.TRUST,
     "version": look.VERSION,

@@ -10,7 +10,6 @@ import sys
 from pathlib import Path
 
 from harness_lib.errors import UsageError
-from harness_lib.hs.commands.look import Builtin
 from harness_lib.hs.setup.choose_model import resolve
 from harness_lib.loop import credentials, discovery, plugins
 from harness_lib.loop.failures import HookError, ProviderError
@@ -108,8 +107,4 @@ def _enter(runtime: Runtime) -> None:
     credentials.hide(runtime)
 
 
-HOOK_COMMAND = Builtin("Run one hook as a program: hs hook STAGE/NAME", _hook)
-TOOL_COMMAND = Builtin("Run one tool as a program: hs tool NAME --schema|--describe|--exec", _tool)
-PROVIDER_COMMAND = Builtin(
-    "Run one provider as a program: hs provider NAME [--ready|...]; without NAME: is any ready?", _provider
-)
+RUN = {"hook": _hook, "provider": _provider, "tool": _tool}

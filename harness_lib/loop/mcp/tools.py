@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from harness_lib.loop.mcp import servers
 from harness_lib.loop.mcp.servers import Server
@@ -24,8 +23,7 @@ _opening = threading.Lock()
 _OTHER = re.compile(r"[^A-Za-z0-9_-]")
 
 
-@dataclass(frozen=True)
-class McpTool:
+class McpTool(NamedTuple):
     """A tool of a server, under the name by which the model knows it."""
 
     name: str

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from harness_lib.loop import plugins
 from harness_lib.loop.failures import ProviderError
@@ -85,8 +84,7 @@ def _why_not(runtime: Runtime) -> str:
     )
 
 
-@dataclass(frozen=True)
-class Described:
+class Described(NamedTuple):
     """What the `.conf` of `variant` says, as a provider."""
 
     variant: Variant

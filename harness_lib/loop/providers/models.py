@@ -5,9 +5,8 @@ A source's `models.conf` has a line for each beginning of a model's name, becaus
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from harness_lib.loop import disk, plugins, trust
 from harness_lib.loop.disk import is_name
@@ -21,12 +20,11 @@ FILE = "models.conf"
 _MILLION = 1_000_000
 
 
-@dataclass(frozen=True)
-class Variant:
+class Variant(NamedTuple):
     """The file of a variant; what it does not say is empty."""
 
     name: str
-    values: dict[str, str] = field(default_factory=dict)
+    values: dict[str, str]
 
     @property
     def protocol(self) -> str:
@@ -75,8 +73,7 @@ def protocol_of(runtime: Runtime, provider: str) -> str:
     return variant.protocol if variant else provider
 
 
-@dataclass(frozen=True)
-class Model:
+class Model(NamedTuple):
     """A model's limits in tokens, 0 where unknown, and its prices in US dollars per million."""
 
     context: int = 0

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from harness_lib.loop.sessions.message import Call, Message
 
@@ -19,16 +19,14 @@ _CHANGES = frozenset({"edit_file", "replace", "write_file"})
 _SKILL = re.compile(r'<skill name="[^"\n]*">.*?</skill>', re.DOTALL)
 
 
-@dataclass(frozen=True)
-class View:
+class View(NamedTuple):
     """What a model is told: the newest summary, if there is one, and the messages behind it."""
 
     summary: Message | None
     messages: list[Message]
 
 
-@dataclass(frozen=True)
-class Cut:
+class Cut(NamedTuple):
     """The messages that a new summary is to replace, and the number of the first that stays."""
 
     older: list[Message]
@@ -129,8 +127,7 @@ def _number(message: Message, name: str) -> int:
     return int(text) if text.isascii() and text.isdigit() else 0
 
 
-@dataclass(frozen=True)
-class Account:
+class Account(NamedTuple):
     """A sum. `cost` is in US dollars; None: unknown, because an answer in it has no price."""
 
     tokens_in: int = 0

@@ -8,8 +8,8 @@ counts for the same wire, provider and model only, and as long as nobody has edi
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from harness_lib.loop import disk
 from harness_lib.loop.piped import Json, as_object, dumps
@@ -21,23 +21,20 @@ from harness_lib.system.files import atomic
 INTERRUPTED = "interrupted: this call did not finish, and may have done part of its work."
 
 
-@dataclass(frozen=True)
-class User:
+class User(NamedTuple):
     """What a person said."""
 
     text: str
 
 
-@dataclass(frozen=True)
-class Assistant:
+class Assistant(NamedTuple):
     """What the model answered; `native` is the same as its own host wrote it, where that may be replayed."""
 
     blocks: list[Block]
     native: list[Json] | None = None
 
 
-@dataclass(frozen=True)
-class Answered:
+class Answered(NamedTuple):
     """The result of a call."""
 
     call: Call

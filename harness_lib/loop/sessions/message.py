@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 from harness_lib.loop.piped import Json, as_object, dumps
 
@@ -18,15 +19,13 @@ _THINKING = re.compile(r"^thinking(?: signature=(\S*))?$")
 _LONGEST = re.compile(r"^(`{3,})", re.MULTILINE)
 
 
-@dataclass(frozen=True)
-class Text:
+class Text(NamedTuple):
     """What the model said."""
 
     text: str
 
 
-@dataclass(frozen=True)
-class Thinking:
+class Thinking(NamedTuple):
     """What it thought, signed by its host."""
 
     text: str

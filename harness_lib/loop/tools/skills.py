@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from html import escape
+import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harness_lib.loop import disk, trust
 from harness_lib.loop.plugins import Result
@@ -19,10 +18,18 @@ if TYPE_CHECKING:
 # Ours, where hs is part of a checkout: the one about the task list.
 _OURS = Path(data_home.HOME, "SKILL.md")
 _RESOURCES = ("scripts", "references", "assets")
+# A value on one line, in quotes without escapes or without quotes; the next line does not go on with it.
+_PLAIN = re.compile(
+    r'^(name|description):[ \t]+(?:"([A-Za-z](?:[^"\\\n]*[^"\\\s\'])?)"|([A-Za-z](?:[^\n]*[^"\s\'])?))'
+    r"[ \t]*$(?!\n(?:[ \t]*\n)*[ \t])",
+    re.MULTILINE,
+)
+_KEY = re.compile(r"^\W*(?:name|description)\W*:", re.MULTILINE)
+_READ = ("name", "description")
+_WORDS = frozenset(("false", "no", "null", "off", "on", "true", "yes"))
 
 
-@dataclass(frozen=True)
-class Skill:
+class Skill(NamedTuple):
     """A SKILL.md: what its frontmatter says, escaped for the catalogue, and where it is."""
 
     name: str
@@ -110,7 +117,8 @@ def _read(path: Path) -> Skill | None:
         return None
     # What YAML makes of anything else may be endlessly long when it is written out.
     described = description if isinstance(description, str) else ""
-    return Skill(name.strip(), escape(" ".join(described.split()), quote=False), path, body.strip("\n"))
+    escaped = " ".join(described.split()).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return Skill(name.strip(), escaped, path, body.strip("\n"))
 
 
 def _frontmatter(text: str) -> tuple[dict[str, Any], str]:
@@ -126,7 +134,10 @@ def _frontmatter(text: str) -> tuple[dict[str, Any], str]:
 
 def _values(head: str) -> dict[str, Any]:
     """Read YAML, or invalid YAML line by line: many skills have a colon in their description."""
-    import yaml  # noqa: PLC0415 (only where there are skills)
+    plain = {match[1]: match[2] or match[3] for match in _PLAIN.finditer(head)}
+    if len(plain) == len(_KEY.findall(head)) == len(_READ) and not any(map(_is_more, plain.values())):
+        return plain
+    import yaml  # noqa: PLC0415 (takes as long to load as all the rest of hs)
 
     try:
         # The one in C is ten times as fast; not every build of the package has it.
@@ -137,6 +148,11 @@ def _values(head: str) -> dict[str, Any]:
         return values
     pairs = (line.split(":", 1) for line in head.splitlines() if ":" in line and not line.startswith(" "))
     return {key.strip(): value.strip().strip("\"'") for key, value in pairs}
+
+
+def _is_more(value: str) -> bool:
+    """Return whether YAML may read the unquoted `value` as something other than this text."""
+    return ": " in value or " #" in value or value.endswith(":") or value.lower() in _WORDS
 
 
 def _load(runtime: Runtime, tool_input: Json) -> Result:

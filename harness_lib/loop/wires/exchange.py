@@ -11,22 +11,29 @@ from typing import TYPE_CHECKING, cast
 
 from harness_lib.loop.failures import ProviderError, TransientError, UnauthorizedError
 from harness_lib.loop.piped import Json, parse_object, writable
-from harness_lib.loop.wires import anthropic, chat, responses
-from harness_lib.loop.wires.answer import Wire
 
 if TYPE_CHECKING:
     from harness_lib.loop.runtime import Runtime
-    from harness_lib.loop.wires.answer import Answer, Endpoint, Speaker
+    from harness_lib.loop.wires.answer import Answer, Endpoint, Speaker, Wire, WireName
 
 
-_WIRES = {"anthropic": anthropic, "chat": chat, "responses": responses}
 ATTEMPTS = 6
 LONGEST_PAUSE = 60.0
 
 
-def wire(name: str) -> Wire:
-    """Return the wire `name`."""
-    return cast("Wire", _WIRES[name])
+def wire(name: WireName) -> Wire:
+    """Return the API adapter `name`; the others are not loaded."""
+    if name == "anthropic":
+        from harness_lib.loop.wires import anthropic  # noqa: PLC0415 (a run needs one of the three)
+
+        return cast("Wire", anthropic)
+    if name == "chat":
+        from harness_lib.loop.wires import chat  # noqa: PLC0415 (as above)
+
+        return cast("Wire", chat)
+    from harness_lib.loop.wires import responses  # noqa: PLC0415 (as above)
+
+    return cast("Wire", responses)
 
 
 def read(speaker: Speaker, native: Json) -> tuple[Speaker, Answer]:

@@ -136,8 +136,13 @@ def without_agent(env: Mapping[str, str]) -> dict[str, str]:
 
 def without_session(env: Mapping[str, str]) -> dict[str, str]:
     """Return `env` without what an agent says of itself and its session; the worker keeps its name."""
-    dropped = {AGREED}.union(*(signs.all_variables() for signs in _signs()))
+    dropped = _variables_of_agents()
     return {key: value for key, value in env.items() if key not in dropped}
+
+
+@lru_cache(maxsize=1)
+def _variables_of_agents() -> set[str]:
+    return {AGREED}.union(*(signs.all_variables() for signs in _signs()))
 
 
 def in_agent(env: Mapping[str, str]) -> str | None:

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from benchmarks.measuring import Row
 from benchmarks.projects import CHECKOUT
-from harness_lib.core import trust_policy
+from harness_lib.core import trust
 from harness_lib.core.context import Context
 from harness_lib.state import codec
 from harness_lib.task import SessionConfig, State, Task, Validation
@@ -126,7 +126,7 @@ def _project(place: Path) -> Talk:
     config = SessionConfig(max_tasks_per_session=0, max_sessions=0)
     with ctx.store.transaction() as tx:
         tx.state = State(created=tx.state.created, session_config=config, tasks=tuple(tasks), sessions=())
-    trust_policy.note(ctx, ctx.store.ask())
+    trust.note(ctx, ctx.store.ask())
     return Talk(place.resolve())
 
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from harness_lib import sha256, typed
 from harness_lib.attempts import check, check_inputs, contents, rescue_refs, target_branch, under_way
 from harness_lib.checks import fingerprint
-from harness_lib.core import git_access, rights
+from harness_lib.core import project, rights
 from harness_lib.core.context import Context
 from harness_lib.errors import RefusedError
 from harness_lib.rules import gates, input_files, recovery
@@ -56,7 +56,7 @@ def survey(ctx: Context) -> Baseline:
     Untracked files never refuse.
     """
     git = ctx.git
-    git_access.require(ctx, git)
+    project.require_writable_git(ctx, git)
     base = git.head()
     if base is None:
         raise target_branch.error(git, git.branch())

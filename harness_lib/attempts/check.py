@@ -13,7 +13,7 @@ from harness_lib.checks import check_of
 from harness_lib.checks.checked import Checked
 from harness_lib.checks.protocol import Worktree
 from harness_lib.checks.shell_run import DID_NOT, FAILED, PRINTED
-from harness_lib.core import init_script, ownership
+from harness_lib.core import ownership, project
 from harness_lib.core.context import Context
 from harness_lib.errors import ConfigError, HeldError, LeaseLostError, StateUnreadableError
 from harness_lib.rules import rechecks, runners, transitions
@@ -58,8 +58,8 @@ def run_check(
     The full output goes to `.harness/logs/<task>/<log_name>.log`.
     """
     checked = run_once(ctx, task, log_name, on_tick, tick)
-    if checked.verdict == "ENV_SETUP" and init_script.exists(ctx):
-        init_script.run_once(ctx)
+    if checked.verdict == "ENV_SETUP" and project.has_init_script(ctx):
+        project.run_init_script(ctx)
         checked = run_once(ctx, task, log_name, on_tick, tick)
     return checked
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from harness_lib import typed
 from harness_lib.attempts import baseline, check_inputs, precheck
 from harness_lib.attempts.baseline import Baseline
-from harness_lib.core import dependencies, halts, held_out, marker, ownership, quoting, sessions
+from harness_lib.core import held_out, ownership, quoting, sessions
 from harness_lib.core.context import Context
 from harness_lib.errors import HeldError, UsageError
 from harness_lib.rules import leases, transitions
@@ -46,7 +46,7 @@ def take(ctx: Context, session: Session, task_id: str | None = None) -> Taken:
     chosen = choose(questions, task_id)
     if chosen is None:
         return _settle_nothing(ctx, session)
-    with halts.halting_on_error(ctx, session, chosen.id):
+    with sessions.halting_on_error(ctx, session, chosen.id):
         surveyed = baseline.survey(ctx)
         baseline.require_dependencies(ctx, questions, chosen)
         held_out.load(ctx, chosen)
@@ -55,7 +55,7 @@ def take(ctx: Context, session: Session, task_id: str | None = None) -> Taken:
     taken = _claim(ctx, task_id, chosen, surveyed, gate)
     if taken.task is None:
         return taken
-    with halts.halting_on_error(ctx, session, taken.task.id):
+    with sessions.halting_on_error(ctx, session, taken.task.id):
         return taken._replace(task=precheck.prove(ctx, taken.task))
 
 
@@ -63,7 +63,7 @@ def _claim(ctx: Context, task_id: str | None, chosen: Task, surveyed: Baseline, 
     """Claim `chosen`, which `gate` belongs to, or a task that now comes first, if its gate needs no git."""
     with ctx.store.transaction() as tx:
         current = sessions.mine(tx, ctx)
-        dependencies.record_blocked(tx, current.number if current else tx.session_count)
+        sessions.record_blocked(tx, current.number if current else tx.session_count)
         _require_own_work_tree(tx, ctx)
         spent = tx.session_spent(current) if current else None
         if current is None or spent:
@@ -135,7 +135,7 @@ def choose(questions: Questions, task_id: str | None) -> Task | None:
 
 def _settle_nothing(ctx: Context, session: Session) -> Taken:
     with ctx.store.transaction() as tx:
-        dependencies.record_blocked(tx, session.number)
+        sessions.record_blocked(tx, session.number)
         return _nothing(tx, ctx, sessions.mine(tx, ctx) or session)
 
 
@@ -144,10 +144,10 @@ def _nothing(tx: Tx, ctx: Context, session: Session) -> Taken:
     stop = tx.no_work()
     if stop in sessions.ALL_TAKEN:
         stop = sessions.end(tx, session, stop, of_run=ctx.target is not None)
-        marker.lower_when_finished(tx, ctx.store)
+        sessions.disable_hooks_when_finished(tx, ctx.store)
     elif tx.awaits_person():
         sessions.close(tx, session)
-        marker.lower_when_finished(tx, ctx.store)
+        sessions.disable_hooks_when_finished(tx, ctx.store)
     return Taken(stop=stop)
 
 

@@ -18,7 +18,7 @@ from harness_lib.attempts import check, held_out_check, recheck, worktree_slots
 from harness_lib.attempts.recheck import Found
 from harness_lib.checks import check_of
 from harness_lib.checks.checked import Checked
-from harness_lib.core import halts, marker, quoting, sessions, trust_policy
+from harness_lib.core import quoting, sessions, trust
 from harness_lib.core.context import Context
 from harness_lib.core.rechecked import COMMAND
 from harness_lib.errors import ConfigError, EnvSetupError, HeldError, RefusedError, UsageError
@@ -125,7 +125,7 @@ def settle(ctx: Context) -> StopReason | None:
         session = session._replace(final_check=False)
         sessions.update(tx, session)
         reason = sessions.end(tx, session, reason, of_run=False)
-        marker.lower_when_finished(tx, ctx.store)
+        sessions.disable_hooks_when_finished(tx, ctx.store)
         return reason
 
 
@@ -135,7 +135,7 @@ def _checkout(ctx: Context, commit: str) -> Iterator[Context]:
 
     It is removed when no task is left to be checked on the commit.
     """
-    trust_policy.require(ctx, ctx.store.ask())
+    trust.require(ctx, ctx.store.ask())
     with _place(ctx) as place:
         yield _set_up(ctx, place, commit)
         if not recheck.unknown(ctx, commit):
@@ -192,8 +192,8 @@ def _prove(ctx: Context, session: Session, tasks: Sequence[Task]) -> list[str]:
         if task is None or task not in questions.provable():
             # Another worker has verified it meanwhile.
             continue
-        with halts.halting_on_error(ctx, session, task.id):
-            trust_policy.require(ctx, questions)
+        with sessions.halting_on_error(ctx, session, task.id):
+            trust.require(ctx, questions)
         passed, why = _check(ctx, task)
         head = ctx.git.head()
         with ctx.store.transaction() as tx:

@@ -24,7 +24,7 @@ from harness_lib.attempts import (
     under_way,
 )
 from harness_lib.checks.checked import Checked
-from harness_lib.core import ownership, trust_policy
+from harness_lib.core import ownership, trust
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, RefusedError
 from harness_lib.rules.halting import Halt
@@ -75,7 +75,7 @@ def evaluate(
 
     Raises RefusedError (untrusted), ConfigError (no check), EnvSetupError (cannot run here), LeaseLostError.
     """
-    trust_policy.require(ctx, questions)
+    trust.require(ctx, questions)
     under_way.require_none_of_a_person(ctx.git, task)
     files = check_inputs.touched(ctx, task)
     touched = (*baseline.touched(ctx, task), *files.forbidden)

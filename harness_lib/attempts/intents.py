@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness_lib.attempts import commit, merge_queue, outcome, rescue_refs, rollback, under_way
-from harness_lib.core import trust_policy
+from harness_lib.core import trust
 from harness_lib.core.context import Context
 from harness_lib.errors import ConfigError
 from harness_lib.rules import recovery, transitions
@@ -36,7 +36,7 @@ def resume(ctx: Context, session: Session, task: Task) -> outcome.Ended:
 def require_ours(ctx: Context, task: Task) -> None:
     """Raise RefusedError or ConfigError unless harness could have written the intent of `task`."""
     questions = ctx.store.ask()
-    trust_policy.require(ctx, questions)
+    trust.require(ctx, questions)
     wrong = recovery.problem(task) or _wrong_base(ctx, task)
     if wrong is not None:
         place = questions.position(task.id)

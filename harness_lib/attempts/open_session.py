@@ -5,19 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from harness_lib.attempts import committed, garbage_collect, reconcile, task_brief, worktree_slots
-from harness_lib.core import (
-    dependencies,
-    git_access,
-    init_script,
-    lint_tasks,
-    marker,
-    nothing_to_do,
-    ownership,
-    quoting,
-    rechecked,
-    sessions,
-    trust_policy,
-)
+from harness_lib.core import nothing_to_do, ownership, project, quoting, rechecked, sessions, trust
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import EnvSetupError
@@ -114,7 +102,7 @@ def open_session(ctx: Context) -> Opened:
 
     A conversation that comes back continues its own session, and nothing in it is recovered.
     """
-    git_access.require(ctx, ctx.git)
+    project.require_writable_git(ctx, ctx.git)
     if _comes_back(ctx):
         return go_on(ctx)
     again = _is_no_new_agent(ctx)
@@ -158,7 +146,7 @@ def _end_when_done(tx: Tx, ctx: Context) -> StopReason | None:
     current = sessions.mine(tx, ctx)
     if current is None or ownership.held_by_me(tx, ctx) is not None:
         return None
-    dependencies.record_blocked(tx, current.number)
+    sessions.record_blocked(tx, current.number)
     stop = _nothing_to_do(tx)
     if stop is None:
         return None
@@ -166,7 +154,7 @@ def _end_when_done(tx: Tx, ctx: Context) -> StopReason | None:
         stop = sessions.end(tx, current, stop, of_run=ctx.target is not None)
     else:
         sessions.close(tx, current)
-    marker.lower_when_finished(tx, ctx.store)
+    sessions.disable_hooks_when_finished(tx, ctx.store)
     return stop
 
 
@@ -195,13 +183,13 @@ def _take(ctx: Context) -> tuple[Session | None, StopReason | None, tuple[str, .
         if halted is not None and (halted.halt or not is_open(halted, tx, ctx)):
             sessions.close(tx, halted)
         sessions.fold_dead(tx, ctx)
-        dependencies.record_blocked(tx, tx.session_count)
+        sessions.record_blocked(tx, tx.session_count)
         stop = _nothing_to_do(tx) or tx.sessions_spent()
         if stop == "waiting" and not tx.concurrent:
             sessions.refuse_other(tx, ctx)
         if stop is not None:
             tx.log("STATS", stats.render(tx.counts()), session=tx.session_count)
-            marker.lower_when_finished(tx, ctx.store)
+            sessions.disable_hooks_when_finished(tx, ctx.store)
             return None, stop, tuple(tx.warnings)
         sessions.refuse_other(tx, ctx)
         session = sessions.open_one(tx, ctx)
@@ -217,13 +205,13 @@ def _nothing_to_do(tx: Tx) -> StopReason | None:
 
 
 def _check_environment(ctx: Context, session: Session) -> None:
-    if not init_script.exists(ctx):
+    if not project.has_init_script(ctx):
         return
     questions = ctx.store.ask()
-    if not trust_policy.is_trusted(ctx, questions):
+    if not trust.is_trusted(ctx, questions):
         _end(ctx, session)
-        trust_policy.require(ctx, questions)
-    finished = init_script.prepare(ctx)
+        trust.require(ctx, questions)
+    finished = project.prepare(ctx)
     if finished is None or finished.ok:
         with ctx.store.transaction() as tx:
             tx.log("INIT", "Environment health check: PASS", session=session.number)
@@ -262,8 +250,8 @@ def _reply(ctx: Context, opened: Opened, history: list[str], facts: dict[str, ob
     ]
     lines += [f"{rechecked.RED}{line.strip()}" for line in rechecked.red_lines(questions)]
     lines += _git_lines(facts)
-    doubts = [doubt] if (doubt := trust_policy.doubt(ctx)) else []
-    doubts += lint_tasks.in_common(ctx, questions.search(*lint_tasks.OPEN))
+    doubts = [doubt] if (doubt := trust.doubt(ctx)) else []
+    doubts += project.in_common(ctx, questions.search(*project.OPEN))
     return Reply(
         "start",
         "\n".join([*lines, *_next_lines(ctx, questions, held, upcoming)]),

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from harness_lib import timestamps, typed
-from harness_lib.core import marker, ownership, sessions
+from harness_lib.core import ownership, sessions
 from harness_lib.core.context import Context
 from harness_lib.errors import LeaseLostError
 from harness_lib.rules import leases, rechecks, transitions
@@ -166,5 +166,5 @@ def count_attempt(tx: Tx, ctx: Context, session: Session) -> StopReason | None:
     current = mine or sessions.mine(tx, ctx) or session
     counted = sessions.attempt_finished(tx, current._replace(halt=None, halt_kind=None))
     stop = sessions.after_attempt(tx, counted, of_run=ctx.target is not None)
-    marker.lower_when_finished(tx, ctx.store)
+    sessions.disable_hooks_when_finished(tx, ctx.store)
     return stop

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from harness_lib.attempts import baseline, check, commit, committed, outcome, recheck, rescue_refs
 from harness_lib.checks.checked import Checked
-from harness_lib.core import ownership, quoting, trust_policy
+from harness_lib.core import ownership, quoting, trust
 from harness_lib.core.context import Context
 from harness_lib.errors import ConfigError, EnvSetupError, HarnessError, HeldError, LeaseLostError
 from harness_lib.rules import rechecks, runners, transitions
@@ -121,7 +121,7 @@ def prove(ctx: Context, task: Task) -> Task:
         return task
     questions = ctx.store.ask()
     try:
-        trust_policy.require(ctx, questions)
+        trust.require(ctx, questions)
         check.require_check(task, questions.position(task.id), ownership.give_check(ctx, task))
         checked = check.run(ctx, task, suffix="-red-first")
     except LeaseLostError:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from harness_lib import timestamps
 from harness_lib.attempts import check, held_out_check, worktree_slots
 from harness_lib.checks.checked import Checked
-from harness_lib.core import marker, quoting, trust_policy
+from harness_lib.core import quoting, sessions, trust
 from harness_lib.core.context import Context
 from harness_lib.errors import ConfigError, EnvSetupError
 from harness_lib.rules import rechecks, transitions
@@ -77,7 +77,7 @@ def clean_checkout(ctx: Context, path: Path, commit: str) -> Iterator[Context]:
 
     Raises RefusedError (untrusted commands), EnvSetupError (`harness-init.sh` fails there).
     """
-    trust_policy.require(ctx, ctx.store.ask())
+    trust.require(ctx, ctx.store.ask())
     clones.remove(ctx.git, path)
     try:
         view = ctx.at(worktree_slots.checkout_clean(ctx, path, commit)[0])
@@ -249,7 +249,7 @@ def _keep(ctx: Context, task: Task, found: Recheck, gist: str | None = None) -> 
         if tx.holds_agents() and not held:
             # The active flag is gone because all was done; if work remained, somebody has paused the list.
             tx.on_commit(lambda: ctx.store.switch_hooks(on=True))
-        marker.lower_when_finished(tx, ctx.store)
+        sessions.disable_hooks_when_finished(tx, ctx.store)
     return checked
 
 

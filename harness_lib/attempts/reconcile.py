@@ -29,7 +29,7 @@ from harness_lib.attempts import (
 )
 from harness_lib.attempts.intents import resume
 from harness_lib.checks import fingerprint
-from harness_lib.core import halts, ownership, sessions
+from harness_lib.core import ownership, sessions
 from harness_lib.core.context import Context
 from harness_lib.errors import HarnessError, HeldError, LeaseLostError
 from harness_lib.rules import leases, recovery, transitions
@@ -238,16 +238,16 @@ def _recover_one(
     """
     if not leases.works_for(task.claimed_by, session.worker):
         return _leave_files_to_the_living(ctx, session, task)
-    with halts.halting_on_error(ctx, session, task.id):
+    with sessions.halting_on_error(ctx, session, task.id):
         under_way.require_none_of_a_person(ctx.git, task, "harness recover")
     if task.intent is not None:
         action = f"finish the interrupted {task.intent.action}"
-        with halts.halting_on_error(ctx, session, task.id):
+        with sessions.halting_on_error(ctx, session, task.id):
             ended = resume(ctx, session, task)
         return interrupted.log(ctx, session, task, action, "a command was killed in the middle"), ended
     plan = recovery.plan(interrupted.facts(ctx, task))
     if plan.action == "resume" or interrupted.awaits_its_work(ctx, task):
-        with halts.halting_on_error(ctx, session, task.id):
+        with sessions.halting_on_error(ctx, session, task.id):
             rollback.require_trust(ctx, task)
     if plan.action == "resume":
         return interrupted.go_on(ctx, session, task, plan.words, plan.reason, stays=stays)
@@ -291,7 +291,7 @@ def _validate(
 ) -> tuple[str, outcome.Ended | None]:
     """Let the check decide whether it is done, with everything as the interrupted attempt left it."""
     left = interrupted.standing(ctx)
-    with halts.halting_on_error(ctx, session, task.id):
+    with sessions.halting_on_error(ctx, session, task.id):
         questions = ctx.store.ask()
         evaluation = evaluate.evaluate(ctx, questions, ownership.require_task(questions, task.id))
     if evaluation.checked.passed:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness_lib import typed
 from harness_lib.attempts import check, outcome, rescue_refs, under_way
-from harness_lib.core import quoting, trust_policy
+from harness_lib.core import quoting, trust
 from harness_lib.core.context import Context
 from harness_lib.rules import attempts, transitions
 from harness_lib.state.api import Tx
@@ -57,7 +57,7 @@ def roll_back(ctx: Context, session: Session, task: Task, verdict: outcome.Verdi
 def require_trust(ctx: Context, task: Task) -> None:
     """Raise RefusedError if going back would move a branch as an untrusted list says."""
     if task.started_at_commit != ctx.git.head():
-        trust_policy.require(ctx, ctx.store.ask())
+        trust.require(ctx, ctx.store.ask())
 
 
 def go_back(ctx: Context, session: Session, task: Task, *, again: bool = False) -> outcome.Ended:
@@ -160,7 +160,7 @@ def _clean_up(ctx: Context, task: Task) -> list[str]:
     command = task.on_failure.cleanup
     if not command:
         return []
-    if not trust_policy.is_trusted(ctx, ctx.store.ask()):
+    if not trust.is_trusted(ctx, ctx.store.ask()):
         return [f"The cleanup of {task.id} was not run: this list has not been trusted (harness trust)."]
     log = ctx.root.logs / check.safe_name(task.id) / f"{task.attempts}-cleanup.log"
     finished = runner.run(

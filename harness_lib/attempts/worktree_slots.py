@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from harness_lib.attempts import check, rescue_refs
-from harness_lib.core import init_script
+from harness_lib.core import project
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, HarnessError
 from harness_lib.system import flock
@@ -194,7 +194,7 @@ def _make_way(ctx: Context, path: Path, git: Git | None, commit: str) -> Path | 
 
 def set_up(ctx: Context) -> None:
     """Run the project's `harness-init.sh` in a new work tree. Raises EnvSetupError if it fails twice."""
-    finished = init_script.prepare(ctx)
+    finished = project.prepare(ctx)
     if finished is not None and not finished.ok:
         raise EnvSetupError(
             f"{ctx.root.init_script.name} failed twice in {ctx.git.top}: {finished.tail[-300:]}",

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from harness_lib import typed
-from harness_lib.core import ownership, trust_policy
+from harness_lib.core import ownership, trust
 from harness_lib.core.context import Context
 from harness_lib.errors import UsageError
 from harness_lib.rules import recovery
@@ -29,7 +29,7 @@ class Added(NamedTuple):
 
 def add(ctx: Context, draft: Task) -> Added:
     """Append `draft` under an id of its own; UsageError if it depends on nothing that exists."""
-    trust_policy.prepare(ctx)
+    trust.prepare(ctx)
     spent = spent_ids(ctx)
     with ctx.store.transaction() as tx:
         mine = may_trust(ctx, tx)
@@ -37,7 +37,7 @@ def add(ctx: Context, draft: Task) -> Added:
         task = draft._replace(id=next_id(tx, spent), depends_on=waits)
         append(tx, ctx, (task,))
         if mine:
-            tx.on_commit(lambda: trust_policy.note(ctx, tx))
+            tx.on_commit(lambda: trust.note(ctx, tx))
         then = ownership.next_command(ctx, tx)
     return Added(task, mine, then)
 
@@ -49,7 +49,7 @@ def no_check(task_id: str) -> str:
 
 def may_trust(ctx: Context, questions: Questions) -> bool:
     """Return whether adding to the list may take its commands for this person's: never a clone's."""
-    return trust_policy.runs_nothing(ctx, questions) or trust_policy.is_trusted(ctx, questions)
+    return trust.runs_nothing(ctx, questions) or trust.is_trusted(ctx, questions)
 
 
 def spent_ids(ctx: Context) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from harness_lib import typed
 from harness_lib.errors import EnvSetupError, UsageError
 from harness_lib.rules import leases
 from harness_lib.state import api
-from harness_lib.state.filestore.store import Store
+from harness_lib.state.store import Store
 from harness_lib.system.clock import SYSTEM, Clock
 from harness_lib.system.place import data_home, find_root, roots
 from harness_lib.system.processes import owner

@@ -12,9 +12,8 @@ from harness_lib.records import fields, given
 from harness_lib.records.given import Given
 from harness_lib.rules import checklist
 from harness_lib.rules.checklist import Item
-from harness_lib.state import codec
+from harness_lib.state import codec, reading
 from harness_lib.state.codec import ContractError, UnparseableError
-from harness_lib.state.record import reading
 from harness_lib.task import Task
 from harness_lib.text import some
 

@@ -13,10 +13,9 @@ from harness_lib.core.import_parse import Draft, Drafts, Wait
 from harness_lib.errors import UsageError
 from harness_lib.records.fields import NEW_ID_PATTERN
 from harness_lib.rules import graph
-from harness_lib.state import codec
+from harness_lib.state import codec, reading
 from harness_lib.state.api import Questions
 from harness_lib.state.codec import ContractError
-from harness_lib.state.record import reading
 from harness_lib.task import Task
 from harness_lib.text import folded, some
 

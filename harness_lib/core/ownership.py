@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from harness_lib import typed
 from harness_lib.checks import check_of
-from harness_lib.core import sessions, trust_policy
+from harness_lib.core import sessions, trust
 from harness_lib.core.context import Context
 from harness_lib.errors import HeldError, LeaseLostError, UsageError
 from harness_lib.rules import halting, leases
@@ -43,7 +43,7 @@ def finish_command(ctx: Context, task: Task, session: Session | None = None) -> 
     # A claim without a lease is the worker's only one, for as long as it likes: the name would tell nothing.
     finish = typed.harness("finish", *([task.id] if task.lease_expires_at else []))
     if check_of(task).is_given:
-        return "harness check" if trust_policy.doubt(ctx) else finish
+        return "harness check" if trust.doubt(ctx) else finish
     # It halts the session, so that an agent may stop until a person has acted; a second time it does no more.
     return "harness stop" if session.halt else finish
 

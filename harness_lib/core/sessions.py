@@ -7,18 +7,20 @@ owner says so or is provably gone.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from harness_lib import timestamps, typed
 from harness_lib.agents import registry
-from harness_lib.core import dependencies, quoting
+from harness_lib.core import quoting
 from harness_lib.core.context import Context
-from harness_lib.errors import HeldError
-from harness_lib.rules import leases, rechecks, stats
+from harness_lib.errors import ConfigError, EnvSetupError, HarnessError, HeldError, RefusedError
+from harness_lib.rules import halting, leases, rechecks, stats
 from harness_lib.rules.halting import Halt
-from harness_lib.state.api import Questions, Tx
+from harness_lib.state.api import Questions, Store, Tx
 from harness_lib.system.place import session_notes
 from harness_lib.system.processes import owner
-from harness_lib.task import Session, StopReason, Task
+from harness_lib.task import Category, Session, StopReason, Task
 
 # What is left to whoever finds the list held by somebody else.
 WATCH = "harness status --watch"
@@ -350,7 +352,7 @@ def must_check(questions: Questions, ctx: Context) -> bool:
 
 def after_attempt(tx: Tx, session: Session, *, of_run: bool = False) -> StopReason | None:
     """End or halt the session if it has nothing to go on with; return the stop reason."""
-    dependencies.record_blocked(tx, session.number)
+    record_blocked(tx, session.number)
     spent = tx.session_spent(session)
     reason = tx.no_work()
     if reason in ALL_TAKEN:
@@ -361,3 +363,40 @@ def after_attempt(tx: Tx, session: Session, *, of_run: bool = False) -> StopReas
         halt(tx, session, Halt("SPENT", tx.sessions_spent() or spent))
         return spent
     return reason
+
+
+def record_blocked(tx: Tx, session: int) -> None:
+    """Mark the tasks in a cycle and those behind a permanent failure as failed, and log each."""
+    for finding in tx.validate_dependencies():
+        tx.log("ERROR", finding.message, session=session, task=finding.task_id, category="DEPENDENCY")
+
+
+def disable_hooks_when_finished(tx: Tx, store: Store) -> None:
+    """Switch the hooks off with this transaction if it leaves nothing to hold an agent for."""
+    if not tx.holds_agents():
+        tx.on_commit(lambda: store.switch_hooks(on=False))
+
+
+STUCK = (ConfigError, EnvSetupError, RefusedError)
+
+
+@contextmanager
+def halting_on_error(ctx: Context, session: Session, task_id: str | None = None) -> Iterator[None]:
+    """Pass every error on; for one that a person must see to, log it and halt this worker's session first."""
+    try:
+        yield
+    except STUCK as error:
+        with ctx.store.transaction() as tx:
+            _log_stuck(tx, error, session, task_id)
+            current = mine(tx, ctx)
+            if current:
+                halt(tx, current, Halt(halting.of_error(error), f"{error.kind}: {error.message}"))
+        raise
+
+
+def _log_stuck(tx: Tx, error: HarnessError, session: Session, task_id: str | None) -> None:
+    if isinstance(error, RefusedError):
+        tx.log("WARN", f"refused: {error.message}", session=session.number, task=task_id)
+        return
+    category: Category = "CONFIG" if isinstance(error, ConfigError) else "ENV_SETUP"
+    tx.log("ERROR", error.message, session=session.number, task=task_id, category=category)

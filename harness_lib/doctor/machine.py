@@ -8,7 +8,7 @@ import platform
 import sys
 from pathlib import Path
 
-from harness_lib.core import git_access
+from harness_lib.core import project
 from harness_lib.core.context import Context
 from harness_lib.doctor import Diagnoses, Diagnosis, bad, failed, has_root, ok, warn
 from harness_lib.errors import EnvSetupError, UsageError
@@ -57,8 +57,8 @@ def _version(package: str) -> str | None:
 
 def ignored(ctx: Context) -> Diagnoses:
     """Say which lines the rules for ignoring lack."""
-    if ctx.git_at_cwd is not None and (offer := git_access.offer(ctx.git_at_cwd)):
-        yield warn(offer, git_access.CURE)
+    if ctx.git_at_cwd is not None and (offer := project.offer_ignored(ctx.git_at_cwd)):
+        yield warn(offer, project.CURE_IGNORED)
 
 
 def git(ctx: Context) -> Diagnoses:
@@ -187,10 +187,10 @@ def sandbox(ctx: Context) -> Diagnoses:
         git = ctx.git if has_root(ctx) else Git.open(ctx.cwd)
     except EnvSetupError:
         return
-    place = git_access.closed(git)
+    place = project.closed_git(git)
     if place is not None:
         problem = f"nothing can be committed: {place} cannot be written from here"
-        yield bad(problem, git_access.cure(ctx, git, place))
+        yield bad(problem, project.cure_closed_git(ctx, git, place))
 
 
 _HS_SECONDS = 60.0

@@ -10,7 +10,7 @@ from pathlib import Path
 from harness_lib import typed
 from harness_lib.agents.adapter import Host
 from harness_lib.agents.registry import HOSTS, WITHOUT_HOOKS
-from harness_lib.core import init_script, sessions, trust_policy
+from harness_lib.core import project, sessions, trust
 from harness_lib.core.context import Context
 from harness_lib.doctor import Diagnoses, Diagnosis, bad, failed, has_root, ok, warn
 from harness_lib.errors import EnvSetupError, HarnessError
@@ -109,7 +109,7 @@ def task_list(ctx: Context) -> Diagnoses:
 
 def _trust(ctx: Context, questions: Questions) -> Diagnoses:
     try:
-        if not trust_policy.runs_nothing(ctx, questions) and not trust_policy.is_trusted(ctx, questions):
+        if not trust.runs_nothing(ctx, questions) and not trust.is_trusted(ctx, questions):
             yield warn(
                 "the commands of this list have not been trusted on this machine",
                 "look at them: harness check; then: harness trust",
@@ -169,7 +169,7 @@ def _unproven(_ctx: Context, questions: Questions) -> Diagnoses:
 def files(ctx: Context) -> Diagnoses:
     """Say what is unusual about the files beside the list."""
     script = ctx.root.init_script
-    if init_script.exists(ctx) and not os.access(script, os.X_OK):
+    if project.has_init_script(ctx) and not os.access(script, os.X_OK):
         yield warn(f"{script.name} is not executable, so `sh` runs it", f"chmod +x {script}")
 
 

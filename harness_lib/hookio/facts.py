@@ -55,7 +55,7 @@ def _decoded(root: str) -> tuple[Summary | None, str]:
     from pathlib import Path  # noqa: PLC0415 (all of this takes longer than the whole hook otherwise)
 
     from harness_lib.errors import HarnessError  # noqa: PLC0415
-    from harness_lib.state.filestore import load  # noqa: PLC0415
+    from harness_lib.state import load  # noqa: PLC0415
     from harness_lib.system.clock import SYSTEM  # noqa: PLC0415
     from harness_lib.system.place.roots import Root  # noqa: PLC0415
 

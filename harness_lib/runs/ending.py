@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TypedDict
 
 from harness_lib.attempts import garbage_collect, pending_merges, target_branch, worktree_slots
-from harness_lib.core import marker, nothing_to_do, quoting, rechecked, sessions
+from harness_lib.core import nothing_to_do, quoting, rechecked, sessions
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import ConfigError, EnvSetupError, Exit, HarnessError
@@ -71,7 +71,7 @@ def _close(ctx: Context, *, recorded: bool) -> None:
         mine = sessions.mine(tx, ctx)
         if mine is not None:
             sessions.close(tx, mine, stats_logged=recorded)
-        marker.lower_when_finished(tx, ctx.store)
+        sessions.disable_hooks_when_finished(tx, ctx.store)
 
 
 def _outcome(ctx: Context, why: Why) -> Why:

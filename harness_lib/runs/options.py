@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from harness_lib import typed
 from harness_lib.agents import registry
 from harness_lib.attempts import target_branch
-from harness_lib.core import trust_policy
+from harness_lib.core import trust
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, UsageError
 from harness_lib.rules import budget, leases, rechecks
@@ -85,7 +85,7 @@ def prepare(ctx: Context, options: Options) -> tuple[Context, Options]:
         )
     questions = ctx.store.ask_to_change()
     existing = Context(env=owner.without_agent(ctx.env), cwd=ctx.root.path, clock=ctx.clock, say=ctx.say)
-    trust_policy.require(existing, questions)
+    trust.require(existing, questions)
     calls.require_for_runs(existing.cwd)
     existing.target = _target(existing.git, options.target)
     target_branch.require_room(existing.git, existing.target)

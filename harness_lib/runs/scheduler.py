@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable
 
 from harness_lib.attempts import open_session, worktree_slots
-from harness_lib.core import git_access, lint_tasks, sessions
+from harness_lib.core import project, sessions
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import EnvSetupError, HarnessError, UsageError
@@ -74,10 +74,10 @@ def run(ctx: Context, options: Options, watch: Watch) -> Reply:
     assert lock is not None, f"BUG: somebody holds {place.lock}"
     try:
         scheduler.orphans.of_earlier_sessions()
-        if offer := git_access.offer(ctx.git):
-            scheduler.warn(f"{offer} {git_access.CURE}")
+        if offer := project.offer_ignored(ctx.git):
+            scheduler.warn(f"{offer} {project.CURE_IGNORED}")
         ending.tidy(ctx, scheduler.warn)
-        for doubt in lint_tasks.in_common(ctx, ctx.store.ask().search(*lint_tasks.OPEN)):
+        for doubt in project.in_common(ctx, ctx.store.ask().search(*project.OPEN)):
             scheduler.warn(doubt)
         run_snapshot.forget(ctx)
         # What was broken when the last run ended, or has not been looked at, is not done.

@@ -14,9 +14,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from harness_lib.errors import ConfigError
-from harness_lib.state.record import reading
-from harness_lib.state.record.reading import SHOWN, Problem, Problems, shape, trusted
-from harness_lib.state.record.writing import (
+from harness_lib.state import reading
+from harness_lib.state.reading import SHOWN, Problem, Problems, shape, trusted
+from harness_lib.state.writing import (
     NO_BLOCKS,
     cut,
     encode,

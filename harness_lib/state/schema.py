@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness_lib.errors import EnvSetupError
-from harness_lib.state.record.reading import Problem, is_moment
+from harness_lib.state.reading import Problem, is_moment
 from harness_lib.task import Task
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from harness_lib.attempts import (
     target_branch,
     worktree_slots,
 )
-from harness_lib.core import ownership, quoting, rights, sessions, trust_policy
+from harness_lib.core import ownership, quoting, rights, sessions, trust
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import Exit, HarnessError, UsageError
@@ -150,7 +150,7 @@ def _complete(ctx: Context, task_id: str) -> outcome.Ended | None:
     own = Context(env=owner.without_agent(ctx.env), cwd=ctx.root.path, clock=ctx.clock, say=ctx.say)
     own.__dict__["owner"] = owner.ourselves("accept")
     own.busy = ctx.busy
-    trust_policy.require(own, own.store.ask())
+    trust.require(own, own.store.ask())
     calls.require_for_runs(own.cwd)
     own.target = target_branch.current(own.git)
     sessions.refuse_other(own.store.ask(), own)

@@ -7,7 +7,7 @@ from argparse import ArgumentParser, Namespace
 from harness_lib import typed
 from harness_lib.attempts import check
 from harness_lib.checks import check_of
-from harness_lib.core import add_tasks, held_out, lint_tasks, ownership, proposals, quoting
+from harness_lib.core import add_tasks, held_out, ownership, project, proposals, quoting
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import EnvSetupError, UsageError
@@ -65,8 +65,8 @@ def run(ctx: Context, draft: Task, *, try_once: bool = False) -> Reply:
     tried = f"\n{_try(ctx, draft)}" if try_once else ""
     task, is_trusted, then = add_tasks.add(ctx, draft)
     warnings = [] if check_of(task).is_given else [add_tasks.no_check(task.id)]
-    warnings += lint_tasks.cannot_fail(ctx.git.top, task)
-    warnings += lint_tasks.in_common(ctx, ctx.store.ask().search(*lint_tasks.OPEN), [task.id])
+    warnings += project.cannot_fail(ctx.git.top, task)
+    warnings += project.in_common(ctx, ctx.store.ask().search(*project.OPEN), [task.id])
     if not is_trusted:
         warnings.append(add_tasks.NOT_TRUSTED)
     return Reply(

@@ -10,7 +10,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 
 from harness_lib import typed
-from harness_lib.core import lint_tasks, ownership, rechecked, rights, trust_policy
+from harness_lib.core import ownership, project, rechecked, rights, trust
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import EnvSetupError, Exit, RefusedError
@@ -58,7 +58,7 @@ def run(ctx: Context, *, everything: bool = False) -> Reply:
     """
     examined = ctx.store.examine()
     questions = examined.questions
-    doubts = list(lint_tasks.doubts(ctx, questions)) if questions else []
+    doubts = list(project.doubts(ctx, questions)) if questions else []
     commands = list(_commands(questions)) if questions else []
     trusted = questions is not None and _is_trusted(ctx, questions)
     red = rechecked.red(ctx, questions.search("completed")) if questions else []
@@ -142,7 +142,7 @@ def _next(ctx: Context, examined: Examined, *, trusted: bool) -> str | None:
 def _is_trusted(ctx: Context, questions: Questions) -> bool:
     """Say whether the commands may run; where there is no repository, none may."""
     try:
-        return trust_policy.is_trusted(ctx, questions)
+        return trust.is_trusted(ctx, questions)
     except EnvSetupError:
         return False
 

@@ -7,7 +7,7 @@ from argparse import ArgumentParser, Namespace
 from harness_lib import typed
 from harness_lib.attempts import claim, open_session, precheck, reconcile, requeue, task_brief
 from harness_lib.attempts.claim import Taken
-from harness_lib.core import nothing_to_do, ownership, sessions, trust_policy
+from harness_lib.core import nothing_to_do, ownership, sessions, trust
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.rules.selection import UNPROVEN
@@ -114,7 +114,7 @@ def _reply(ctx: Context, session: Session, taken: Taken, task: Task, opened: ope
     if not taken.resumed and task.handback is not None:
         brief = "\n".join(filter(None, (brief, requeue.apply(ctx, task))))
     lines = [*opened.recovered, ("you hold this one already:\n" if taken.resumed else "") + brief]
-    doubts = [doubt] if (doubt := trust_policy.doubt(ctx)) else []
+    doubts = [doubt] if (doubt := trust.doubt(ctx)) else []
     if not taken.resumed and (passes := _passes_already(ctx, task)):
         doubts.append(passes)
     return Reply(

@@ -14,7 +14,7 @@ from typing import Any
 from harness_lib import typed
 from harness_lib.attempts import baseline, worktree_slots
 from harness_lib.checks import check_of
-from harness_lib.core import add_tasks, edit_settings, held_out, ownership, quoting, rights
+from harness_lib.core import add_tasks, held_out, ownership, quoting, rights
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import RefusedError, UsageError
@@ -68,7 +68,7 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
         return run(
             ctx, args.id, held_out.typed_with(ctx, changes, old, typed.harness("edit", old.id, rest="…"))
         )
-    return edit_settings.run(
+    return rights.edit_settings(
         ctx,
         mode=args.mode,
         max_tasks_per_session=args.max_tasks_per_session,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from harness_lib.attempts import outcome, rescue_refs, rollback
-from harness_lib.core import halts, nothing_to_do, ownership, quoting, sessions
+from harness_lib.core import nothing_to_do, ownership, quoting, sessions
 from harness_lib.core.context import Context
 from harness_lib.core.ownership import HeldTask
 from harness_lib.core.reply import Reply
@@ -47,7 +47,7 @@ def run(ctx: Context, task_id: str | None, category: Category, message: str) -> 
     held = ownership.require_settled(ctx.store.ask_to_change(), task_id, ctx)
     strategy = failures.strategy(category)
     verdict = outcome.Verdict(category, quoting.one_line(message, quoting.FAILURE_LENGTH), strategy.ending)
-    with halts.halting_on_error(ctx, held.session, held.task.id):
+    with sessions.halting_on_error(ctx, held.session, held.task.id):
         rollback.require_trust(ctx, held.task)
         ended = rollback.roll_back(ctx, held.session, held.task, verdict)
     if strategy.stops:

@@ -18,7 +18,7 @@ from harness_lib.attempts import (
     rollback,
 )
 from harness_lib.checks.checked import Checked
-from harness_lib.core import halts, nothing_to_do, ownership, quoting
+from harness_lib.core import nothing_to_do, ownership, quoting, sessions
 from harness_lib.core.context import Context
 from harness_lib.core.ownership import HeldTask
 from harness_lib.core.reply import Reply
@@ -62,7 +62,7 @@ def run(ctx: Context, task_id: str | None = None, *, already_done: bool = False)
     held = ownership.require(questions, task_id, ctx)
     if already_done:
         _require_unchanged(ctx, held.task)
-    with halts.halting_on_error(ctx, held.session, held.task.id):
+    with sessions.halting_on_error(ctx, held.session, held.task.id):
         if held.task.intent is not None:
             return _reply(ctx, held, intents.resume(ctx, held.session, held.task), None)
         evaluation = evaluate.evaluate(ctx, questions, held.task)

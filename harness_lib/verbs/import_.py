@@ -14,10 +14,10 @@ from harness_lib.core import (
     held_out,
     import_parse,
     import_plan,
-    lint_tasks,
     ownership,
+    project,
     quoting,
-    trust_policy,
+    trust,
 )
 from harness_lib.core.context import Context
 from harness_lib.core.import_plan import Plan
@@ -86,14 +86,14 @@ def run(ctx: Context, source: Source, *, form: Format | None = None, dry_run: bo
         questions = ctx.store.ask()
         plan = import_plan.plan(questions, drafts, spent)
         return _reply(plan, _doubtful(ctx, questions, plan.tasks), dry_run=True, then=again)
-    trust_policy.prepare(ctx)
+    trust.prepare(ctx)
     with ctx.store.transaction() as tx:
         plan = import_plan.plan(tx, drafts, spent)
         mine = add_tasks.may_trust(ctx, tx)
         if plan.tasks:
             add_tasks.append(tx, ctx, plan.tasks)
         if mine:
-            tx.on_commit(lambda: trust_policy.note(ctx, tx))
+            tx.on_commit(lambda: trust.note(ctx, tx))
         then = ownership.next_command(ctx, tx)
     warnings = (*_doubtful(ctx, ctx.store.ask(), plan.tasks), *tx.warnings)
     return _reply(plan, warnings if mine else (*warnings, add_tasks.NOT_TRUSTED), dry_run=False, then=then)
@@ -102,9 +102,9 @@ def run(ctx: Context, source: Source, *, form: Format | None = None, dry_run: bo
 def _doubtful(ctx: Context, questions: Questions, added: tuple[Task, ...]) -> tuple[str, ...]:
     """Return the first warnings about checks that cannot fail or are not one task's own."""
     ids = {task.id for task in added}
-    before = [task for task in questions.search(*lint_tasks.OPEN) if task.id not in ids]
-    doubts = [doubt for task in added for doubt in lint_tasks.cannot_fail(ctx.git.top, task)]
-    doubts += lint_tasks.in_common(ctx, (*before, *added), ids)
+    before = [task for task in questions.search(*project.OPEN) if task.id not in ids]
+    doubts = [doubt for task in added for doubt in project.cannot_fail(ctx.git.top, task)]
+    doubts += project.in_common(ctx, (*before, *added), ids)
     more = len(doubts) - SHOWN
     return (*doubts[:SHOWN], *([f"… and {more} more doubts: harness check"] if more > 0 else []))
 

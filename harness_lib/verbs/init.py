@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from harness_lib import typed
-from harness_lib.core import edit_settings, git_access, nothing_to_do, rights, sessions, trust_policy
+from harness_lib.core import nothing_to_do, project, rights, sessions, trust
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import EnvSetupError, RefusedError, StateUnreadableError, UsageError
@@ -102,13 +102,13 @@ def run(
         _refuse_second(ctx, root, git)
     env = {**ctx.env, "HARNESS_STATE_ROOT": str(place)}
     list_ctx = Context(env=env, cwd=place, clock=ctx.clock, say=ctx.say, busy=ctx.busy)
-    git_access.require(list_ctx, git)
+    project.require_writable_git(list_ctx, git)
     restored = restore(list_ctx)
     kept = begin_anew(list_ctx) if start_over and list_ctx.store.exists() else ""
     settings = SessionConfig(concurrency_mode=mode or "exclusive", final_check=final_check)
     made = _make_files(list_ctx, git, settings)
     if not final_check and list_ctx.store.ask().settings().final_check:
-        edit_settings.run(list_ctx, final_check=False)
+        rights.edit_settings(list_ctx, final_check=False)
     if init_script and not root.init_script.exists():
         atomic.write(root.init_script, INIT_SCRIPT.encode(), mode=0o755)
         made.append(root.init_script.name)
@@ -168,7 +168,7 @@ def _make_files(ctx: Context, git: Git, settings: SessionConfig) -> list[str]:
         return []
     message = f"Harness initialized for project {git.top}"
     made = ctx.store.begin(settings, message)
-    trust_policy.note(ctx, ctx.store.ask())
+    trust.note(ctx, ctx.store.ask())
     return [*made]
 
 
@@ -218,8 +218,8 @@ def _reply(root: roots.Root, made: list[str], ignored_in: str, mode: Mode | None
             "This repository has no commit yet, and a task begins at one: commit what there is, or let "
             "harness make a first commit: harness init --git"
         )
-    if offer := git_access.offer(ctx.git):
-        warnings.append(f"{offer} {git_access.CURE}")
+    if offer := project.offer_ignored(ctx.git):
+        warnings.append(f"{offer} {project.CURE_IGNORED}")
     return Reply(
         "init",
         message,
@@ -263,6 +263,6 @@ def begin_anew(ctx: Context) -> str:
             sessions.close(tx, mine)
         kept = tx.start_over()
         rights.log(tx, ctx, f"emptied the old list is kept in {kept}")
-        tx.on_commit(lambda: trust_policy.note(ctx, tx))
+        tx.on_commit(lambda: trust.note(ctx, tx))
         tx.on_commit(lambda: ctx.store.switch_hooks(on=True))
     return kept

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from harness_lib.attempts import outcome, rescue_refs, rollback
-from harness_lib.core import halts, ownership
+from harness_lib.core import ownership, sessions
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.rules.attempts import Ending
@@ -30,7 +30,7 @@ def run(ctx: Context, task_id: str | None = None) -> Reply:
     """Give the held task back as pending and go back to its base; what was done is kept in a rescue ref."""
     held = ownership.require_settled(ctx.store.ask_to_change(), task_id, ctx)
     verdict = outcome.Verdict("TASK_EXEC", "released", Ending.RELEASED)
-    with halts.halting_on_error(ctx, held.session, held.task.id):
+    with sessions.halting_on_error(ctx, held.session, held.task.id):
         rollback.require_trust(ctx, held.task)
         ended = rollback.roll_back(ctx, held.session, held.task, verdict)
     lines = [f"{ended.task.id} is pending again; no attempt was counted."]

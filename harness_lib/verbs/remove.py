@@ -6,7 +6,7 @@ import json
 from argparse import ArgumentParser, Namespace
 
 from harness_lib import typed
-from harness_lib.core import marker, ownership, quoting, rights
+from harness_lib.core import ownership, quoting, rights, sessions
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import RefusedError
@@ -45,7 +45,7 @@ def run(ctx: Context, task_id: str) -> Reply:
         tx.remove(task.id)
         title = json.dumps(quoting.title(task), ensure_ascii=False)
         rights.log(tx, ctx, f"removed {title} ({task.status})", task.id)
-        marker.lower_when_finished(tx, ctx.store)
+        sessions.disable_hooks_when_finished(tx, ctx.store)
     return Reply(
         "remove",
         f"removed {task.id}: {quoting.title(task)}\n"

@@ -9,7 +9,7 @@ from argparse import ArgumentParser, Namespace
 
 from harness_lib.agents import registry
 from harness_lib.attempts import open_session, target_branch
-from harness_lib.core import lint_tasks
+from harness_lib.core import project
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import HarnessError
@@ -159,7 +159,7 @@ def _dry_run(ctx: Context, chosen: Options) -> Reply:
         "run",
         "\n".join(lines),
         next="harness run" if ready else "harness show",
-        warnings=(*questions.warnings, *lint_tasks.in_common(ctx, questions.search())),
+        warnings=(*questions.warnings, *project.in_common(ctx, questions.search())),
         extra={"dry_run": True, "ready": [task.id for task in ready]},
     )
 

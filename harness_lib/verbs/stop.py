@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from harness_lib import timestamps
 from harness_lib.attempts import interrupted, reconcile
-from harness_lib.core import marker, ownership, sessions
+from harness_lib.core import ownership, sessions
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import HarnessError, HeldError, UsageError
@@ -45,7 +45,7 @@ def run(ctx: Context, number: int | None = None) -> Reply:
         held = ownership.held_by_me(tx, ctx) if number is None else None
         _record(tx, ctx, session, trees)
         sessions.close(tx, session)
-        marker.lower_when_finished(tx, ctx.store)
+        sessions.disable_hooks_when_finished(tx, ctx.store)
         line = stats.render(tx.counts())
         then = sessions.START if not sessions.are_used_up(tx, ctx) else sessions.STATUS
     lines = [f"session {session.number} has ended; {line}"]

@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 from typing import NamedTuple
 
-from harness_lib.core import quoting, rights, sessions, trust_policy
+from harness_lib.core import quoting, rights, sessions, trust
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import Exit, HeldError, RefusedError
@@ -73,7 +73,7 @@ def run(
         "commands": [_facts(each) for each in (commands if everything else commands[:SHOWN])],
         "count": len(commands),
     }
-    if trust_policy.is_trusted(ctx, questions):
+    if trust.is_trusted(ctx, questions):
         return Reply(
             "trust",
             f"{listing}\nThese are trusted already.",
@@ -108,9 +108,9 @@ def run(
 def _note(ctx: Context, shown: Questions) -> None:
     """Note what the person has seen, and nothing that came in while they read."""
     questions = ctx.store.ask()
-    if trust_policy.fingerprint(ctx, questions) != trust_policy.fingerprint(ctx, shown):
+    if trust.fingerprint(ctx, questions) != trust.fingerprint(ctx, shown):
         raise HeldError("The commands have changed while you read them.", "Read them again: harness trust")
-    trust_policy.note(ctx, questions)
+    trust.note(ctx, questions)
 
 
 def _commands(ctx: Context, questions: Questions) -> list[Command]:

@@ -14,7 +14,7 @@ from harness_lib import typed
 from harness_lib.attempts import check, committed
 from harness_lib.checks import check_of
 from harness_lib.checks.checked import Checked
-from harness_lib.core import nothing_to_do, ownership, quoting, rechecked, sessions, trust_policy
+from harness_lib.core import nothing_to_do, ownership, quoting, rechecked, sessions, trust
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import ConfigError, EnvSetupError, Exit, UsageError
@@ -91,7 +91,7 @@ def run(ctx: Context, task_id: str | None = None, *, everything: bool = False) -
     if (task_id is None) is not everything:
         raise UsageError("Which check?", "Name one task, or take all: harness validate --all")
     tasks = questions.search() if task_id is None else (ownership.require_task(questions, task_id),)
-    trust_policy.require(ctx, questions)
+    trust.require(ctx, questions)
     before = snapshot.capture(ctx.git, ctx.excluded_paths)
     if task_id is not None:
         check.require_check(tasks[0], questions.position(tasks[0].id), ownership.give_check(ctx, tasks[0]))

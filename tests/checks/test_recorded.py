@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from harness_lib.checks import check_of
-from harness_lib.state import proofs, trust
+from harness_lib.core import trust
+from harness_lib.state import proofs
 from harness_lib.state.api import TaskCommands
 from harness_lib.task import OnFailure, State, Task, Validation
 
@@ -60,4 +61,4 @@ def test_a_proof_on_disk_fits_its_task(task: Task, recorded: str) -> None:
 def test_a_note_of_trust_on_disk_covers_the_commands_that_it_was_made_for() -> None:
     commands = [row for task in TASKS for row in TaskCommands.of(task)]
 
-    assert trust.fingerprint(commands, None) == TRUSTED
+    assert trust.fingerprint_of(commands, None) == TRUSTED

@@ -15,9 +15,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness_lib.core import trust_policy
+from harness_lib.core import trust
 from harness_lib.core.context import Context
-from harness_lib.state.filestore.store import Store
+from harness_lib.state.store import Store
 from harness_lib.task import Mode, State, Task, Validation
 from harness_lib.verbs import init
 
@@ -142,4 +142,4 @@ def fill(ctx: Context, tasks: int) -> None:
         listed = tuple([known[task.id] if known.get(task.id) == task else task for task in made])
         config = tx.state.session_config._replace(max_tasks_per_session=0, max_sessions=0)
         tx.state = tx.state._replace(session_config=config, tasks=listed)
-    trust_policy.note(ctx, ctx.store.ask())
+    trust.note(ctx, ctx.store.ask())

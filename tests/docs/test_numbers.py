@@ -8,7 +8,7 @@ from harness_lib.attempts import garbage_collect, requeue
 from harness_lib.cli.parser import parse
 from harness_lib.hookio import policy
 from harness_lib.rules import leases
-from harness_lib.state.filestore import store
+from harness_lib.state import store
 from harness_lib.system.files import printed
 from tests.conftest import CHECKOUT
 

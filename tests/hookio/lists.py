@@ -16,7 +16,7 @@ from harness_lib.hookio import facts, handler, policy
 from harness_lib.hookio.payload import Payload
 from harness_lib.hookio.situation import Answer, Situation, Tally
 from harness_lib.state import summary
-from harness_lib.state.filestore.store import Store
+from harness_lib.state.store import Store
 from harness_lib.system.place import session_notes
 from harness_lib.system.place.roots import Root
 from harness_lib.task import Checkpoint, Recheck, Session, SessionConfig, State, Task

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from harness_lib.hookio import facts
-from harness_lib.state import summary
-from harness_lib.state.filestore import load
-from harness_lib.state.filestore.store import Store
+from harness_lib.state import load, summary
+from harness_lib.state.store import Store
 from harness_lib.system.clock import SYSTEM
 from harness_lib.system.place.roots import Root
 from harness_lib.task import State, Task

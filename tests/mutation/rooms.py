@@ -13,7 +13,6 @@ _ELSEWHERE = [
     "state/filestore/test_publishing.py::test_a_process_that_dies_anywhere_leaves_the_old_list_or_the_new_one",
     "state/filestore/test_publishing.py::test_no_temporary_files_stay_after_a_full_disk",
     "state/filestore/test_store.py::test_no_change_is_lost_between_processes_and_readers_see_it_whole",
-    "state/test_trust.py::test_notes_that_several_lists_make_at_once_are_all_kept",
     "records/test_record.py::test_a_new_field_is_one_line_and_what_is_written_of_it",
 ]
 _MERGING = [

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from harness_lib.state.filestore.store import Store
+from harness_lib.state.store import Store
 from harness_lib.system.place.roots import Root
 from harness_lib.task import State, Task
 

@@ -9,16 +9,15 @@ from typing import Any
 
 import pytest
 
-from harness_lib.state import codec
-from harness_lib.state.filestore import load
-from harness_lib.state.filestore.store import Store
+from harness_lib.state import codec, load
+from harness_lib.state.store import Store
 from harness_lib.system.place.roots import Root
 from harness_lib.task import State, Task
 
 CHANGE = """
 import sys
 from pathlib import Path
-from harness_lib.state.filestore.store import Store
+from harness_lib.state.store import Store
 from harness_lib.system.place.roots import Root
 with Store(Root(Path(sys.argv[1]))).transaction() as tx:
     tx.replace(tx.state.tasks[0]._replace(title=sys.argv[2]))

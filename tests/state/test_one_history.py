@@ -13,7 +13,7 @@ import pytest
 from harness_lib import timestamps
 from harness_lib.state import journal
 from harness_lib.state.api import Store, Tx
-from harness_lib.state.filestore.store import Store as FileStore
+from harness_lib.state.store import Store as FileStore
 from harness_lib.system.place.roots import Root
 from harness_lib.task import Attempt, Checkpoint, Intent, Session, SessionConfig, State, Task, Validation
 from tests.state.memorystore.rows import RowsAnswers

@@ -18,7 +18,7 @@ from harness_lib.rules.attempts import Ending
 from harness_lib.rules.halting import Halt
 from harness_lib.state.api import Store, Tx
 from harness_lib.state.codec import ContractError
-from harness_lib.state.filestore.store import Store as FileStore
+from harness_lib.state.store import Store as FileStore
 from harness_lib.system.place.roots import Root
 from harness_lib.task import MODES, PRIORITIES, Checkpoint, Session, SessionConfig, State, Task, Validation
 from tests.state.memorystore.store import MemoryStore

@@ -13,10 +13,9 @@ import pytest
 
 from harness_lib.errors import EnvSetupError, HarnessError
 from harness_lib.rules.selection import UNPROVEN
-from harness_lib.state import journal
+from harness_lib.state import journal, load
 from harness_lib.state.codec import ContractError
-from harness_lib.state.filestore import load
-from harness_lib.state.filestore.store import Store
+from harness_lib.state.store import Store
 from harness_lib.system.files import atomic
 from harness_lib.system.place.roots import Root
 from harness_lib.task import Session, State, Task

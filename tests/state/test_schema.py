@@ -10,9 +10,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from harness_lib.errors import EnvSetupError
-from harness_lib.state import schema
-from harness_lib.state.record import reading
-from harness_lib.state.record.reading import Problem
+from harness_lib.state import reading, schema
+from harness_lib.state.reading import Problem
 
 GOOD_REPLY: dict[str, Any] = {
     "ok": True,

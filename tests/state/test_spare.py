@@ -11,7 +11,7 @@ import pytest
 
 from harness_lib.errors import StateUnreadableError
 from harness_lib.state import journal
-from harness_lib.state.filestore.store import Store
+from harness_lib.state.store import Store
 from harness_lib.system.place.roots import Root
 from harness_lib.task import State, Task
 from tests.state.clock import NOON, Noon

@@ -19,7 +19,7 @@ def modules(name: str) -> set[str]:
     return set(done.stdout.split())
 
 
-@pytest.mark.parametrize("name", ["codec", "filestore.load", "journal", "summary"])
+@pytest.mark.parametrize("name", ["codec", "load", "journal", "summary"])
 def test_reading_needs_the_standard_library_only(name: str) -> None:
     ours = {module for module in modules(name) if module.partition(".")[0] == "harness_lib"}
 

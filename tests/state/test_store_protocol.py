@@ -11,7 +11,7 @@ import pytest
 from harness_lib.errors import RefusedError
 from harness_lib.state import api
 from harness_lib.state.codec import ContractError
-from harness_lib.state.filestore.store import Store as FileStore
+from harness_lib.state.store import Store as FileStore
 from harness_lib.system.place.roots import Root
 from harness_lib.task import OnFailure, Session, SessionConfig, Task
 from tests.state.memorystore.store import MemoryStore

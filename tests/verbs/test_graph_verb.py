@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness_lib.state.filestore.answers import Answers
+from harness_lib.state.answers import Answers
 from harness_lib.task import State, Task
 from harness_lib.verbs import graph
 from tests.verbs.project import Agent, Project

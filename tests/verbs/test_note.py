@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timezone
 
 from harness_lib.core import quoting
-from harness_lib.state.filestore.answers import Answers
+from harness_lib.state.answers import Answers
 from harness_lib.task import State, Task
 from tests.verbs.project import Agent, Project
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from harness_lib.state.filestore.store import Store
+from harness_lib.state.store import Store
 from harness_lib.system import mkdir_lock
 from harness_lib.system.clock import Clock
 from harness_lib.system.place.roots import Root

@@ -12,8 +12,8 @@ import pytest
 from harness_lib.errors import HeldError
 from harness_lib.state import schema
 from harness_lib.state.codec import ContractError
-from harness_lib.state.filestore.store import Store
-from harness_lib.state.record.reading import Problem
+from harness_lib.state.reading import Problem
+from harness_lib.state.store import Store
 from harness_lib.system.place.roots import Root
 from harness_lib.task import Checkpoint
 from tests.state.filestore.changes import document, rename

@@ -10,8 +10,8 @@ import pytest
 from harness_lib.rules.selection import UNPROVEN
 from harness_lib.state import schema
 from harness_lib.state.api import Examined
-from harness_lib.state.filestore.store import Store
-from harness_lib.state.record.reading import Problem
+from harness_lib.state.reading import Problem
+from harness_lib.state.store import Store
 from harness_lib.system.place.roots import Root
 from harness_lib.task import State, Task
 from tests.state.clock import Noon

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from harness_lib.errors import HeldError
-from harness_lib.state.filestore.store import Store
+from harness_lib.state.store import Store
 from harness_lib.system import mkdir_lock
 from harness_lib.system.place.roots import Root
 from harness_lib.system.processes import process

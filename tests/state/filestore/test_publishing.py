@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.state.filestore.store import Store
+from harness_lib.state.store import Store
 from harness_lib.system.place.roots import Root
 
 REPOSITORY = Path(__file__).parents[3]
@@ -22,7 +22,7 @@ import errno, json, os, sys
 from pathlib import Path
 from harness_lib.errors import EnvSetupError
 from harness_lib.state import schema
-from harness_lib.state.filestore.store import Store
+from harness_lib.state.store import Store
 from harness_lib.system.place.roots import Root
 
 way, root = sys.argv[1], Root(Path(sys.argv[2]))

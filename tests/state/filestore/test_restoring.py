@@ -17,10 +17,9 @@ from pathlib import Path
 import pytest
 
 from harness_lib.errors import EnvSetupError, HarnessError, StateUnreadableError
-from harness_lib.state import journal, summary
+from harness_lib.state import journal, load, publishing, summary
 from harness_lib.state.codec import ContractError
-from harness_lib.state.filestore import load, publishing
-from harness_lib.state.filestore.store import Store
+from harness_lib.state.store import Store
 from harness_lib.system.files import atomic
 from harness_lib.system.place.roots import Root
 from harness_lib.task import State, Task

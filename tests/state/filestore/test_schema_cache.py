@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from harness_lib.state import codec, schema
-from harness_lib.state.filestore import load
-from harness_lib.state.filestore.store import Store
+from harness_lib.state import codec, load, schema
+from harness_lib.state.store import Store
 from harness_lib.system.place.roots import Root
 from harness_lib.task import Session, State, Task
 

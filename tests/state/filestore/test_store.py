@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from harness_lib.errors import EnvSetupError
-from harness_lib.state import journal, summary
-from harness_lib.state.filestore import load
-from harness_lib.state.filestore.store import Store
+from harness_lib.state import journal, load, summary
+from harness_lib.state.store import Store
 from harness_lib.system import mkdir_lock
 from harness_lib.system.place.roots import Root
 from harness_lib.task import SessionConfig, State
@@ -25,7 +24,7 @@ REPOSITORY = Path(__file__).parents[3]
 COUNT_UP = """
 import sys
 from pathlib import Path
-from harness_lib.state.filestore.store import Store
+from harness_lib.state.store import Store
 from harness_lib.system.place.roots import Root
 
 store = Store(Root(Path(sys.argv[1])))

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from harness_lib.state import journal
-from harness_lib.state.filestore.store import Store
+from harness_lib.state.store import Store
 from harness_lib.system import mkdir_lock
 from harness_lib.system.place.roots import Root
 from harness_lib.task import State, Task

@@ -15,8 +15,7 @@ from harness_lib import timestamps
 from harness_lib.errors import RefusedError
 from harness_lib.rules import transitions
 from harness_lib.rules.failures import Finding
-from harness_lib.state import api, journal, proofs
-from harness_lib.state.filestore import publishing
+from harness_lib.state import api, journal, proofs, publishing
 from harness_lib.system.clock import SYSTEM, Clock
 from harness_lib.task import Category, LogType, Session, SessionConfig, Task
 from tests.state.memorystore.rows import Rows, RowsAnswers

@@ -13,12 +13,11 @@ from pathlib import Path
 from harness_lib.errors import StateUnreadableError
 from harness_lib.rules import graph
 from harness_lib.rules.selection import UNPROVEN
-from harness_lib.state import api, codec, journal, proofs, schema, summary
+from harness_lib.state import api, codec, journal, load, proofs, schema, summary
+from harness_lib.state.answers import Answers
 from harness_lib.state.api import Examined, Oddity
 from harness_lib.state.codec import ContractError, UnparseableError
-from harness_lib.state.filestore import load
-from harness_lib.state.filestore.answers import Answers
-from harness_lib.state.record.reading import Problem
+from harness_lib.state.reading import Problem
 from harness_lib.system import mkdir_lock, state_lock
 from harness_lib.system.clock import Clock
 from harness_lib.system.files import atomic, directories

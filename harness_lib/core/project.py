@@ -1,4 +1,4 @@
-"""Warn of what is allowed but may stop work: no check, a missing command, a glob that matches nothing."""
+"""Look at the project around the list: can work be committed, are its checks sound; run its init script."""
 
 from __future__ import annotations
 
@@ -7,17 +7,88 @@ from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property, partial
 from pathlib import Path
 
+from harness_lib import typed
+from harness_lib.agents import registry
 from harness_lib.checks import check_of
 from harness_lib.core import ownership, quoting
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError
 from harness_lib.rules import input_files, rechecks, vacuous
 from harness_lib.state.api import Questions
-from harness_lib.system.files import nofollow
+from harness_lib.system.files import atomic, nofollow
+from harness_lib.system.git import status
 from harness_lib.system.git.repository import Git
-from harness_lib.system.processes import environment
+from harness_lib.system.processes import environment, owner, runner
 from harness_lib.task import Status, Task
 from harness_lib.text import some
+
+CURE_IGNORED = "Add them to .gitignore, or type: harness init --gitignore"
+
+
+def closed_git(git: Git) -> Path | None:
+    """Return the git directory that cannot be written from here, if there is one."""
+    places = dict.fromkeys((git.common_dir, git.git_dir))
+    return next((place for place in places if place.is_dir() and not atomic.can_write(place)), None)
+
+
+def require_writable_git(ctx: Context, git: Git) -> None:
+    """Raise EnvSetupError, with what a person types, if no commit can be made from here."""
+    place = closed_git(git)
+    if place is not None:
+        message = f"{place} is not writable from here, so no work could be kept. Nothing was changed."
+        raise EnvSetupError(message, cure_closed_git(ctx, git, place))
+
+
+def cure_closed_git(ctx: Context, git: Git, place: Path) -> str:
+    """Return what to do about the closed `place`."""
+    writable = registry.WRITABLE.get(owner.in_agent(ctx.env) or "")
+    if writable is None:
+        command = f"ls -ld {typed.word(place)}"
+        return f"Make it writable, or start the agent so that its sandbox allows it ({command})."
+    return writable(str(git.common_dir), is_linked=git.git_dir != git.common_dir)
+
+
+def offer_ignored(git: Git) -> str | None:
+    """Return which lines are missing, in a sentence; None if none is."""
+    lines = status.offered_rules(git)
+    return f"git does not ignore {', '.join(lines)} here." if lines else None
+
+
+TIMEOUT_SECONDS = 600.0
+
+
+def has_init_script(ctx: Context) -> bool:
+    """Return whether the project has the script."""
+    return ctx.root.init_script.is_file()
+
+
+def run_init_script(ctx: Context) -> runner.Finished:
+    """Run the script in the caller's work tree; the list must be trusted."""
+    import shlex  # noqa: PLC0415 (every start loads this file, and few projects have a script)
+
+    script = ctx.root.init_script
+    quoted = shlex.quote(str(script))
+    return runner.run(
+        quoted if os.access(script, os.X_OK) else f"sh {quoted}",
+        cwd=ctx.git.top,
+        log=ctx.root.logs / "harness-init.log",
+        timeout=TIMEOUT_SECONDS,
+        env=ctx.env,
+        clock=ctx.clock,
+    )
+
+
+def prepare(ctx: Context) -> runner.Finished | None:
+    """Run the script, and once more if it fails; None where there is none.
+
+    Source: docs/protocol.md, "Error Handling".
+    """
+    if not has_init_script(ctx):
+        return None
+    ctx.busy(f"running {ctx.root.init_script.name} …")
+    first = run_init_script(ctx)
+    return first if first.ok else run_init_script(ctx)
+
 
 SHORT = 80
 NAMED = 3

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from harness_lib import timestamps
 from harness_lib.records.fields import LARGEST, MOMENT_PATTERN, About, Kind, Record, columns
-from harness_lib.state.record.writing import written
+from harness_lib.state.writing import written
 from harness_lib.task import NO_EXTRA, VERSION, SessionConfig
 
 SHOWN = 60

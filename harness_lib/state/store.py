@@ -20,12 +20,11 @@ from typing import NamedTuple
 from harness_lib import timestamps
 from harness_lib.errors import HeldError, RefusedError, StateUnreadableError
 from harness_lib.rules import selection
-from harness_lib.state import api, journal, proofs, schema
+from harness_lib.state import api, journal, load, proofs, publishing, schema
+from harness_lib.state.answers import Answers, Tx
 from harness_lib.state.codec import ContractError
-from harness_lib.state.filestore import load, publishing
-from harness_lib.state.filestore.answers import Answers, Tx
-from harness_lib.state.filestore.load import Loaded
-from harness_lib.state.filestore.upkeep import Upkeep
+from harness_lib.state.load import Loaded
+from harness_lib.state.upkeep import Upkeep
 from harness_lib.system import state_lock
 from harness_lib.system.clock import SYSTEM, Clock
 from harness_lib.system.files import atomic
@@ -102,7 +101,7 @@ class Store(Upkeep):
 
     def examine(self) -> api.Examined:
         """Return what is wrong with the file of the list, and what can be asked of it if it can be read."""
-        from harness_lib.state.filestore import upkeep  # noqa: PLC0415 (the schema comes with it)
+        from harness_lib.state import upkeep  # noqa: PLC0415 (the schema comes with it)
 
         return upkeep.examine(self.root, self._clock.now())
 

@@ -18,10 +18,9 @@ from datetime import datetime
 from pathlib import Path
 
 from harness_lib.errors import EnvSetupError
-from harness_lib.state import codec, journal, summary
+from harness_lib.state import codec, journal, load, summary
 from harness_lib.state.codec import ContractError
-from harness_lib.state.filestore import load
-from harness_lib.state.filestore.load import Loaded
+from harness_lib.state.load import Loaded
 from harness_lib.state.summary import Stamp
 from harness_lib.state.summary_shape import Summary
 from harness_lib.system import os_errors

@@ -5,8 +5,10 @@ Source: docs/design.md, "Lost or broken".
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
+import stat
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,7 +17,7 @@ from harness_lib.errors import EnvSetupError, GoneError, StateUnreadableError
 from harness_lib.state import codec, proofs, summary
 from harness_lib.state.codec import ContractError, UnparseableError
 from harness_lib.state.summary import Stamp
-from harness_lib.system.files import atomic, directories, nofollow, second_name
+from harness_lib.system.files import atomic, directories, nofollow
 from harness_lib.system.place import find_root
 from harness_lib.system.place.roots import Root
 from harness_lib.task import State, Task
@@ -232,13 +234,13 @@ def keep_log(root: Root) -> None:
     """Let a name in the git directory keep the log, too, which only grows."""
     place = find_root.spare(os.path.realpath(root.path))
     if place is not None:
-        second_name.keep(root.log, _log_beside(place))
+        _keep_second_name(root.log, _log_beside(place))
 
 
 def give_back_log(root: Root) -> bool:
     """Put the log back where it was lost; return whether there was one to put back."""
     place = find_root.spare(os.path.realpath(root.path))
-    return place is not None and second_name.give_back(_log_beside(place), root.log)
+    return place is not None and _give_second_name_back(_log_beside(place), root.log)
 
 
 def _log_beside(place: str) -> Path:
@@ -298,3 +300,36 @@ def _prune(newest_first: list[Path]) -> None:
             continue
         if place and (place >= KEPT or size > KEPT_BYTES):
             atomic.remove(path)
+
+
+def _keep_second_name(file: Path, second: Path) -> None:
+    """Let `second`, whose directory must exist, name `file`, if that is there and no symbolic link."""
+    # What a file system, or a sandbox, does not allow is no reason to stop anybody's work.
+    with contextlib.suppress(OSError):
+        info = os.lstat(file)
+        if not stat.S_ISREG(info.st_mode) or _is(second, info):
+            return
+        # Whoever died here has left it; two at once the lock of the list keeps apart.
+        beside = second.with_name(f".{second.name}.tmp")
+        atomic.remove(beside)
+        os.link(file, beside, follow_symlinks=False)
+        beside.replace(second)
+
+
+def _give_second_name_back(second: Path, file: Path) -> bool:
+    """Let `file`, which is gone, name again what `second` names; return whether it does."""
+    try:
+        if not stat.S_ISREG(os.lstat(second).st_mode):
+            return False
+        os.link(second, file, follow_symlinks=False)
+    except OSError:
+        # Nothing was kept, or it stands again: somebody else was faster.
+        return False
+    return True
+
+
+def _is(path: Path, info: os.stat_result) -> bool:
+    try:
+        return os.path.samestat(os.lstat(path), info)
+    except FileNotFoundError:
+        return False

@@ -1,0 +1,192 @@
+"""Whose list this is: the commands of a list that came with a clone run only once a user trusts them.
+
+The note of that is in the git directory, where no clone can bring one. Without it no check, no init script
+and no cleanup of the list runs.
+Source: docs/design.md, "Trust".
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from harness_lib import sha256
+from harness_lib.core.context import Context
+from harness_lib.errors import EnvSetupError, RefusedError
+from harness_lib.state.api import Questions, TaskCommands
+from harness_lib.system.files import atomic
+from harness_lib.system.processes import owner
+from harness_lib.system.state_lock import StateLock
+
+_PRIVATE = 0o600
+
+Note = Mapping[str, object]
+"""What is noted on one list: of which commands."""
+
+
+def fingerprint_of(commands: Sequence[TaskCommands], init_script: bytes | None) -> str:
+    """Return the SHA-256 of everything that would be run: checks, where they run, cleanups, init script."""
+    rows = sorted(commands)
+    return sha256.digest(json.dumps([rows, _digest(init_script)]).encode())
+
+
+def note_at(
+    git_common_dir: Path, root: Path, commands: Sequence[TaskCommands], init_script: bytes | None
+) -> None:
+    """Note that the list in the directory `root` is this person's, with the commands it has now.
+
+    Raises HeldError if another process keeps noting, OSError if the git directory cannot be written.
+    """
+    whole = {"fingerprint": fingerprint_of(commands, init_script)}
+    file = _file(git_common_dir)
+    # Several lists may share one git directory, each with a lock of its own: this file needs its own too.
+    with StateLock(file.with_suffix(".lock")):
+        notes = {**_notes(file), os.fspath(root): {**whole, **_parts(commands, init_script)}}
+        text = json.dumps(notes, indent=2, sort_keys=True) + "\n"
+        atomic.write(file, text.encode(), mode=_PRIVATE)
+
+
+def _noted(git_common_dir: Path, root: Path) -> Note | None:
+    entry = _notes(_file(git_common_dir)).get(os.fspath(root))
+    return entry if isinstance(entry, Mapping) else None
+
+
+def is_noted_at(git_common_dir: Path, root: Path) -> bool:
+    """Tell whether the list at `root` has been this person's, whatever its commands are by now."""
+    return _noted(git_common_dir, root) is not None
+
+
+def trusted_at(git_common_dir: Path, root: Path, commands: str, *, is_tracked: Callable[[], bool]) -> bool:
+    """Tell whether the list at `root` may run its commands, which have the fingerprint `commands`.
+
+    A list that git does not track can only be changed by who may write here, so the note is enough;
+    a tracked one changes with every pull, so the note covers only the commands it was made for.
+    `is_tracked`, which takes a process of git, is asked only where the answer depends on it.
+    """
+    entry = _noted(git_common_dir, root)
+    if entry is None:
+        return False
+    return entry.get("fingerprint") == commands or not is_tracked()
+
+
+def changed_since(
+    git_common_dir: Path, root: Path, commands: Sequence[TaskCommands], init_script: bytes | None
+) -> frozenset[str]:
+    """Return which of "commands" and "init_script" are others than the note covers.
+
+    Empty if that is not known: there is no note, or one of before, which says less.
+    """
+    entry = _noted(git_common_dir, root)
+    parts = _parts(commands, init_script)
+    if entry is None:
+        return frozenset()
+    if entry.get("fingerprint") == parts["commands"]:
+        # There was no script then.
+        return frozenset(["init_script"])
+    return frozenset(name for name, value in parts.items() if name in entry and entry[name] != value)
+
+
+def _parts(commands: Sequence[TaskCommands], init_script: bytes | None) -> dict[str, str | None]:
+    return {"commands": fingerprint_of(commands, None), "init_script": _digest(init_script)}
+
+
+def _digest(init_script: bytes | None) -> str | None:
+    return None if init_script is None else sha256.digest(init_script)
+
+
+def _file(git_common_dir: Path) -> Path:
+    return git_common_dir / "harness" / "trust.json"
+
+
+def _notes(file: Path) -> dict[str, object]:
+    """Return the notes of this user; a file that is not theirs (a shared machine) says nothing."""
+    try:
+        with file.open("rb") as stream:
+            if os.fstat(stream.fileno()).st_uid != os.geteuid():
+                return {}
+            notes = json.loads(stream.read())
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        # Torn or edited by hand: asking again is the safe answer.
+        return {}
+    return notes if isinstance(notes, dict) else {}
+
+
+_HINT = "See them: harness check. If you trust them, type: harness trust"
+_AGENTS_HINT = "Ask the user to look at them and, if they are theirs, to type in a terminal: harness trust"
+
+
+def _init_script(ctx: Context) -> bytes | None:
+    script = ctx.root.init_script
+    return script.read_bytes() if script.is_file() else None
+
+
+def prepare(ctx: Context) -> None:
+    """Ask git now what `is_trusted` will want to know: no git runs while the list is locked."""
+    _ = ctx.git, ctx.list_is_tracked
+
+
+def is_trusted(ctx: Context, questions: Questions) -> bool:
+    """Return whether this person has taken the list's commands for their own."""
+    return trusted_at(
+        ctx.git.common_dir,
+        ctx.root.path,
+        fingerprint(ctx, questions),
+        is_tracked=lambda: ctx.list_is_tracked,
+    )
+
+
+def fingerprint(ctx: Context, questions: Questions) -> str:
+    """Return the fingerprint of everything that this list would run, its init script included."""
+    return fingerprint_of(questions.commands(), _init_script(ctx))
+
+
+def note(ctx: Context, questions: Questions) -> None:
+    """Remember that this list, with the commands it has now, is this person's."""
+    note_at(ctx.git.common_dir, ctx.root.path, questions.commands(), _init_script(ctx))
+
+
+def require(ctx: Context, questions: Questions) -> None:
+    """Raise RefusedError unless the list's commands may run."""
+    if not is_trusted(ctx, questions):
+        raise RefusedError(
+            f"{_untrusted(ctx, questions)} on this machine, so nothing of this list runs.",
+            _AGENTS_HINT if owner.in_agent(ctx.env) else _HINT,
+        )
+
+
+def doubt(ctx: Context) -> str | None:
+    """Return why nothing of this list will run and who can change that; None if this person has trusted it.
+
+    It is asked at each step, so it does not look whether a pull has changed commands since: `require` does.
+    """
+    try:
+        if is_noted_at(ctx.git.common_dir, ctx.root.path):
+            return None
+    except EnvSetupError:
+        # No repository any more: what asks for one says so.
+        return None
+    hint = _AGENTS_HINT if owner.in_agent(ctx.env) else _HINT
+    return (
+        f"The commands in {ctx.store.list_file} have not been trusted on this machine, so harness finish "
+        f"will be refused. {hint}"
+    )
+
+
+def _untrusted(ctx: Context, questions: Questions) -> str:
+    """Return what of the list is not trusted, as far as the note of this person tells."""
+    script = ctx.root.init_script
+    new = changed_since(ctx.git.common_dir, ctx.root.path, questions.commands(), _init_script(ctx))
+    if new == {"init_script"}:
+        change = "is new or has changed" if script.is_file() else "is gone"
+        return f"The script {script} {change} since this list was trusted"
+    also = f" and the script {script}" if script.is_file() and (not new or "init_script" in new) else ""
+    if new:
+        return f"Commands in {ctx.store.list_file}{also} are new or have changed since this list was trusted"
+    return f"The commands in {ctx.store.list_file}{also} have not been trusted"
+
+
+def runs_nothing(ctx: Context, questions: Questions) -> bool:
+    """Return whether there is nothing yet that a clone could have brought to be run."""
+    return _init_script(ctx) is None and not any(task.check or task.cleanup for task in questions.commands())

@@ -1,1 +1,0 @@
-"""How the records of `harness_lib/records` are read and written."""

@@ -104,7 +104,7 @@ def _failing(checked: Checked) -> list[str]:
 
 
 def note(ctx: Context, task: Task, done_as: DoneAs) -> Task:
-    """Record how (`done_as`) the task counts as completed if its check passes. Raises LeaseLostError."""
+    """Record how (`done_as`) a passed check will complete the task. Raises LeaseLostError."""
     with ctx.store.transaction() as tx:
         noted = outcome.require_claim(tx, task)._replace(outcome=done_as)
         tx.replace(noted)

@@ -21,7 +21,7 @@ KEPT = 10
 
 
 def spend(task: Task, cost_usd: float, tokens: int) -> Task:
-    """Return the task with what an agent has used up added to the attempt under way."""
+    """Return the task with what an agent has used up added to its present attempt."""
     attempt = _current(task, task.attempts + 1)
     return _with(
         task, attempt._replace(cost_usd=round(attempt.cost_usd + cost_usd, 6), tokens=attempt.tokens + tokens)
@@ -31,7 +31,7 @@ def spend(task: Task, cost_usd: float, tokens: int) -> Task:
 def ended(task: Task, now: datetime, outcome: Outcome) -> Task:
     """Return the task with its attempt recorded as over; a failed one is counted already.
 
-    A claim that was handed back and has cost nothing leaves no trace.
+    A claim that was requeued and has cost nothing leaves no record.
     """
     if outcome == "pending" and _open(task) is None:
         return task
@@ -47,7 +47,7 @@ def since(task: Task, began: datetime) -> tuple[Attempt, ...]:
 
 
 def seconds(attempt: Attempt) -> float:
-    """Return how long it took, 0 if that is not known."""
+    """Return how many seconds the attempt took, 0 if that is not known."""
     if attempt.started_at is None or attempt.ended_at is None:
         return 0.0
     took = timestamps.parse(attempt.ended_at) - timestamps.parse(attempt.started_at)
@@ -55,12 +55,12 @@ def seconds(attempt: Attempt) -> float:
 
 
 def _current(task: Task, number: int) -> Attempt:
-    """Return what is recorded of this claim's attempt, or the beginning of it."""
+    """Return the record of this claim's attempt, or a new one."""
     return _open(task) or Attempt(number, fence=task.fence, started_at=task.claimed_at)
 
 
 def _open(task: Task) -> Attempt | None:
-    """Return what has been recorded of this claim's attempt."""
+    """Return the record of this claim's attempt, if there is one."""
     last = task.attempt_log[-1] if task.attempt_log else None
     return last if last is not None and last.outcome is None and last.fence == task.fence else None
 
@@ -71,7 +71,7 @@ def _with(task: Task, attempt: Attempt) -> Task:
 
 
 class Ending(Enum):
-    """How an attempt ends that was not completed."""
+    """The ways in which an attempt ends that was not completed."""
 
     FAILED = "it has failed, and is tried again while attempts are left"
     FAILED_FOR_GOOD = "it has failed, and no further attempt can be made"
@@ -83,7 +83,7 @@ class Ending(Enum):
 class Cost(NamedTuple):
     """What an ending means for the task.
 
-    `counts`: an attempt is used up. `uses_up`: so are all that were left. `outcome`: what the task becomes.
+    `counts`: the attempt counts. `uses_up`: no attempt is left. `outcome`: the next status of the task.
     """
 
     counts: bool
@@ -105,11 +105,11 @@ def cost(ending: Ending) -> Cost:
 
 
 def without_base(ending: Ending) -> Ending:
-    """Return how an attempt ends whose base is gone: what has failed cannot be rolled back for a retry."""
+    """Return the ending of an attempt whose base is gone: a failure cannot be rolled back for a retry."""
     return ending if cost(ending).outcome == "pending" else Ending.FAILED_FOR_GOOD
 
 
-LIMIT = 500  # characters of an entry, its category included
+LIMIT = 500  # Characters of an entry, including its category.
 _CUT = " … "
 _CATEGORY = re.compile(r"\[(" + "|".join(CATEGORIES) + r")\]")
 
@@ -145,7 +145,7 @@ def category_of(text: str) -> Category | None:
 
 
 def _rows(message: str) -> list[str]:
-    # The output of a check may be megabytes; all but its ends would be cut anyway.
+    # The output of a check may be megabytes; only its ends are kept anyway.
     reach = LIMIT * 20
     if len(message) > 2 * reach:
         message = message[:reach] + "\n" + message[-reach:]
@@ -153,7 +153,7 @@ def _rows(message: str) -> list[str]:
 
 
 def concerning(tasks: Iterable[Task], task_id: str) -> list[Task]:
-    """Return the tasks with notes for `task_id`: itself, then what it depends on, then those done last."""
+    """Return the tasks with notes for `task_id`: itself, its dependencies, then those completed last."""
     listed = tuple(tasks)
     needs = next((task.depends_on for task in listed if task.id == task_id), ())
     noted = [other for other in listed if other.notes and (other.is_done or other.id == task_id)]

@@ -13,12 +13,12 @@ from harness_lib.errors import UsageError
 
 SECONDS_PER_HOUR = 3600.0
 NO_LIMIT = "no limit"
-# Nothing is no limit to an agent that is told one.
+# An agent would take a limit of zero for no limit.
 LEAST_COST = 0.01
 
 
 class Spent(NamedTuple):
-    """What was used up: US dollars (as far as agents tell), tokens, seconds, and finished attempts."""
+    """What was used up: US dollars (if agents report them), tokens, seconds, and finished attempts."""
 
     cost: float = 0.0
     tokens: int = 0
@@ -27,7 +27,7 @@ class Spent(NamedTuple):
 
 
 class Budget(NamedTuple):
-    """The limits of a run, and (`task_…`) of all that is spent on one attempt at a task."""
+    """The limits of a run, and (`task_…`) of one attempt at a task."""
 
     max_cost: float = 0.0
     max_tokens: int = 0
@@ -39,7 +39,7 @@ class Budget(NamedTuple):
 
 
 def over(budget: Budget, spent: Spent) -> str | None:
-    """Return which limit of the run is reached, in words; None if none is."""
+    """Return the limit of the run that is reached, in words; None if none is."""
     return _first(
         ("cost", spent.cost, budget.max_cost, "${:.2f}"),
         ("tokens", spent.tokens, budget.max_tokens, "{:,}"),
@@ -49,7 +49,7 @@ def over(budget: Budget, spent: Spent) -> str | None:
 
 
 def task_over(budget: Budget, spent: Spent) -> str | None:
-    """Return which limit of a single task is reached, in words; None if none is."""
+    """Return the limit of a single task that is reached, in words; None if none is."""
     return _first(
         ("cost", spent.cost, budget.task_cost, "${:.2f}"),
         ("tokens", spent.tokens, budget.task_tokens, "{:,}"),
@@ -58,12 +58,12 @@ def task_over(budget: Budget, spent: Spent) -> str | None:
 
 
 def cost_left(budget: Budget, spent: Spent) -> float | None:
-    """Return how many US dollars an attempt may still cost that has `spent` some; None is no limit."""
+    """Return how many US dollars an attempt that has `spent` some may still cost; None is no limit."""
     return max(LEAST_COST, budget.task_cost - spent.cost) if budget.task_cost else None
 
 
 def usage(budget: Budget, spent: Spent) -> tuple[str, ...]:
-    """Return what the run has used up of each limit, in words; `no limit` where there is none."""
+    """Return how much of each limit the run has used, in words; `no limit` if there is none."""
     return (
         _used("cost", spent.cost, budget.max_cost, "${:.2f}"),
         _used("tokens", spent.tokens, budget.max_tokens, "{:,}"),
@@ -100,12 +100,12 @@ def read(document: object) -> Budget:
 
 
 def changed(budget: Budget, changes: Mapping[str, float]) -> Budget:
-    """Return `budget` with those limits that `changes` names; 0 lifts one. Raises UsageError as `read`."""
+    """Return `budget` with the limits in `changes`; 0 removes one. Raises UsageError as `read` does."""
     return read({**write(budget), **changes})
 
 
 def write(budget: Budget) -> dict[str, float | int]:
-    """Return `budget` as a JSON object, without what has no limit."""
+    """Return the limits in `budget` as a JSON object."""
     return {name: getattr(budget, name) for name in Budget._fields if getattr(budget, name)}
 
 
@@ -121,7 +121,7 @@ def _first(*limits: tuple[str, float, float, str]) -> str | None:
     return None
 
 
-# So many within this time, with no task finished between them, and starting another one is pointless.
+# After this many deaths within this time, with no task finished in between, no worker is started again.
 MOST = 3
 WITHIN_SECONDS = 600.0
 KILLED = 9
@@ -134,12 +134,12 @@ class Deaths(NamedTuple):
     times: tuple[float, ...] = ()
 
     def another(self, at: float) -> Deaths:
-        """Return them with the one of this moment, and without those of long ago."""
+        """Return the deaths with one at this moment, without old ones."""
         return Deaths((*(time for time in self.times if abs(at - time) < WITHIN_SECONDS), at))
 
     @property
     def too_many(self) -> bool:
-        """Whether another worker would die, too."""
+        """Return whether another worker would probably die, too."""
         return len(self.times) > MOST
 
 

@@ -1,4 +1,4 @@
-"""A Markdown check list as the tasks it means.
+"""Read a Markdown check list as tasks.
 
     - [ ] Add rate limiting
       - check: `pytest -q tests/test_rate.py`
@@ -11,9 +11,9 @@
     - [x] Write the design
 
 An item with items below it groups them: without a check it is no task, and what it says holds for them.
-Every other line of the document (headings, prose, code) is passed over.
+Every other line of the document (headings, text, code) is ignored.
 
-It is read by its indentation and not by CommonMark, whose parsers take `  - check: …` below `1. [ ] …` for a
+It is read by indentation, not as CommonMark, whose parsers take `  - check: …` below `1. [ ] …` for a
 list of its own (three blanks make it a part of the item): plans are written so, and the check would be lost.
 """
 
@@ -25,20 +25,20 @@ from dataclasses import dataclass, field
 
 from harness_lib.records import given
 
-# The names that people write, and the one field each of them means; `-` and `_` count as a space.
+# The names that people write, and the field that each means; `-` and `_` count as a space.
 KEYS = {word.replace("_", " "): known.typed.words[0] for known in given.FIELDS for word in known.typed.words}
 REPEATABLE = frozenset(
     known.typed.words[0]
     for known in given.FIELDS
     if known.typed.words and (known.typed.repeats or known.kind.form in {"list", "record"})
 )
-# What names one item; all else that is said of a group holds for what is below it.
+# Fields that name one item; all others of a group count for the items below it.
 OWN = frozenset({"id", "check", "hidden"})
 
 _TAB = 4
-# How far an item is indented to be below another, and not beside it.
+# The least further indentation of an item below another.
 _BELOW = 2
-# Longer than this it is the beginning of a sentence and no misspelt field.
+# Longer words before a colon begin a sentence, and are no misspelt field.
 _WORDS = 3
 _ITEM = re.compile(r"^( *)(?:[-*+]|\d+[.)]) +\[([ xX])\](?: +(.*))?$")
 _BULLET = re.compile(r"^ *(?:[-*+]|\d+[.)]) +(.*)$")
@@ -53,9 +53,9 @@ def field_of(word: str) -> str | None:
 
 @dataclass
 class Item:
-    """A task or a group of the list: where it stands, and each field's values with their lines.
+    """A task or a group of the list: its place, and the values of each field with their lines.
 
-    `parent` is the item that it is below; `unknown` has words before a colon that name no field.
+    `parent` is the item above it; `unknown` has words before a colon that name no field.
     """
 
     line: int
@@ -69,37 +69,37 @@ class Item:
 
     @property
     def is_group(self) -> bool:
-        """Say whether this only holds others together."""
+        """Return whether this item only groups others."""
         return self.has_items and "check" not in self.fields
 
     def ancestors(self) -> Iterator[Item]:
-        """Yield what this is below, the nearest first."""
+        """Yield the items above this one, the nearest first."""
         item = self.parent
         while item is not None:
             yield item
             item = item.parent
 
     def first(self, name: str) -> str | None:
-        """Return the value of a field that stands there once."""
+        """Return the first value of a field."""
         values = self.fields.get(name)
         return values[0][1] if values else None
 
     def line_of(self, name: str) -> int:
-        """Return the line to blame for what is wrong with a field."""
+        """Return the line of a field, for an error message."""
         values = self.fields.get(name)
         return values[0][0] if values else self.line
 
 
 @dataclass(frozen=True)
 class Problem:
-    """What is wrong in a line."""
+    """An error in a line."""
 
     line: int
     message: str
 
 
 def parse(text: str) -> tuple[list[Item], list[Problem]]:
-    """Return the tasks of a Markdown document, in its order, and what is wrong with them."""
+    """Return the tasks of a Markdown document, in its order, and its errors."""
     items: list[Item] = []
     current: Item | None = None
     for line, row, is_code in _rows(text):
@@ -126,11 +126,11 @@ def _around(item: Item | None, indent: int, by: int = _BELOW) -> Item | None:
 
 
 def _group(items: list[Item]) -> None:
-    """Let what a group says hold for the items below it, where these say nothing themselves."""
+    """Copy the fields of each group to the items below it that do not have them."""
     for item in items:
         if item.parent is not None:
             item.parent.has_items = True
-    # Parents stand before their children, so what holds for a group has arrived there when it is its turn.
+    # Parents come before their children, so a group has its own inherited fields when it is its turn.
     for item in items:
         if item.parent is not None and item.parent.is_group:
             _inherit(item, item.parent)
@@ -151,7 +151,7 @@ def _inherit(item: Item, group: Item) -> None:
 
 
 def _rows(text: str) -> Iterator[tuple[int, str, bool]]:
-    """Yield (line number, line without what trails, whether it is code in a fence)."""
+    """Yield (line number, line without trailing blanks, whether it is code in a fence)."""
     fence = ""
     for number, raw in enumerate(text.splitlines(), 1):
         row = raw.expandtabs(_TAB).rstrip()

@@ -1,4 +1,4 @@
-"""What is told while a run goes on: by a worker of its task, and by the run of itself.
+"""The events of a run: a worker reports its task, and the run reports itself.
 
 On a pipe and with `--json` an event is an object: `event` says which kind it is, `worker` who tells it (null:
 the run), `at` when (seconds since the epoch), and the fields of its kind stand beside them.
@@ -23,12 +23,12 @@ class Started:
 
 @dataclass(frozen=True)
 class Ready:
-    """A worker has no task, and waits for leave to take one."""
+    """A worker has no task, and waits until it is admitted to one."""
 
 
 @dataclass(frozen=True)
 class Claimed:
-    """A worker has taken a task, whose attempt this is."""
+    """A worker has claimed a task for this attempt."""
 
     task: str
     title: str
@@ -37,7 +37,7 @@ class Claimed:
 
 @dataclass(frozen=True)
 class Stepped:
-    """A worker is at another step of its task; `until` (seconds since the epoch): when it goes on."""
+    """A worker has reached a step of its task; `until` (seconds since the epoch): when it continues."""
 
     step: Step
     until: float | None = None
@@ -62,7 +62,7 @@ class Idle:
 
 @dataclass(frozen=True)
 class Ended:
-    """An attempt is over; `pending`: the task goes back at no cost. `rescue` is a ref, `commit` an id.
+    """An attempt has ended; `pending`: the task is requeued, uncounted. `rescue` is a ref, `commit` an id.
 
     `files`: how many files the commit changes.
     """
@@ -78,7 +78,7 @@ class Ended:
 
 @dataclass(frozen=True)
 class Stuck:
-    """A person must act before anybody can go on; `kind` is that of an error."""
+    """A person must act before work can go on; `kind` is that of an error."""
 
     task: str | None
     kind: str
@@ -88,7 +88,7 @@ class Stuck:
 
 @dataclass(frozen=True)
 class Gone:
-    """The process of a worker has ended with this exit code, below zero: by a signal."""
+    """The process of a worker has ended with this exit code; a negative one is a signal."""
 
     code: int
     message: str
@@ -101,7 +101,7 @@ class Unstarted(Gone):
 
 @dataclass(frozen=True)
 class Notice:
-    """Something that a person may want to know, or with `tick` that time has passed."""
+    """A message for a person, or with `tick` only the passing of time."""
 
     kind: NoticeKind
     message: str = ""
@@ -112,7 +112,7 @@ News = Started | Ready | Claimed | Stepped | Said | Idle | Ended | Stuck | Gone 
 
 @dataclass(frozen=True)
 class Event:
-    """Who tells it (None: the run itself), when (seconds since the epoch), and what."""
+    """The sender (None: the run itself), the time (seconds since the epoch), and the news."""
 
     worker: int | None
     at: float
@@ -144,7 +144,7 @@ def write(event: Event) -> dict[str, Any]:
 
 
 def read(written: Mapping[str, Any]) -> Event:
-    """Return what `write` has written. Raises KeyError, TypeError: it is no event."""
+    """Return the event that `write` has written. Raises KeyError or TypeError for anything else."""
     fields = dict(written)
     if "warnings" in fields:
         fields["warnings"] = tuple(fields["warnings"])

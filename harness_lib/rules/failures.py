@@ -1,4 +1,4 @@
-"""Decide what a failure means for the attempt, for the task, and for the tasks that wait for it.
+"""Decide what a failure means for the attempt, the task, and the tasks that depend on it.
 
 Source: docs/protocol.md, "Error Handling" and "Task Selection Algorithm" (dependency validation);
 docs/design.md, "Choosing".
@@ -30,9 +30,9 @@ __all__ = [
 
 
 class Strategy(NamedTuple):
-    """What follows from a failure of one category.
+    """The consequences of a failure of one category.
 
-    `ending`: how the attempt ends; `stops`: the session halts until a person has acted.
+    `ending`: how the attempt ends; `stops`: whether the session halts until a person has acted.
     """
 
     ending: Ending
@@ -80,19 +80,19 @@ STRATEGIES: dict[Category, Strategy] = {
 
 
 class Finding(NamedTuple):
-    """A task that can never run, and why; `message` has no category in front."""
+    """A task that can never run, and why; `message` has no category."""
 
     task_id: str
     message: str
 
 
 def strategy(category: Category) -> Strategy:
-    """Return what follows from a failure of this category."""
+    """Return the consequences of a failure of this category."""
     return STRATEGIES[category]
 
 
 def is_permanent(task: Task) -> bool:
-    """Return True if the task has failed and is never retried by itself.
+    """Return whether the task has failed and is never retried automatically.
 
     Its attempts are used up, or one of its errors is a [DEPENDENCY].
     """
@@ -100,9 +100,9 @@ def is_permanent(task: Task) -> bool:
 
 
 def validate_dependencies(state: State, now: datetime) -> tuple[State, tuple[Finding, ...]]:
-    """Return the state with every task that can never run marked `failed`, and what was found, in that order.
+    """Return the state with every task that can never run marked `failed`, and the findings.
 
-    First the members of rings, then, to the fixed point, whatever waits for a task that failed for good.
+    First the members of cycles, then, to the fixed point, all tasks that depend on a permanently failed one.
     Left alone are: completed tasks; tasks that have failed for good already; and tasks in progress, because
     somebody works on them and may complete them.
     Tasks that do not change stay the same objects; without a finding the same state is returned.
@@ -119,19 +119,19 @@ def validate_dependencies(state: State, now: datetime) -> tuple[State, tuple[Fin
 
 
 def hopeless(state: State) -> set[str]:
-    """Return the tasks that nobody can ever complete as things stand.
+    """Return the tasks that cannot be completed any more.
 
-    They have failed for good, wait for themselves, or wait, directly or not, for such a task.
+    They have failed for good, or depend, directly or not, on themselves or on such a task.
     """
     lost = {task.id for task in state.tasks if is_permanent(task)}
-    rings = _cyclic(state)
-    return lost.union(rings, _blocked(state, rings))
+    cycles = _cyclic(state)
+    return lost.union(cycles, _blocked(state, cycles))
 
 
 def blocked_through(state: State, task_id: str) -> tuple[str, ...]:
-    """Return the failed tasks that a [DEPENDENCY] blocks and that wait, directly or not, for `task_id`.
+    """Return the failed tasks that a [DEPENDENCY] blocks and that depend, directly or not, on `task_id`.
 
-    They are what a person who retries `task_id` will want back as well; in the order of the chain.
+    A person who retries `task_id` will want these back as well; in the order of the chain.
     """
     waiting = _dependents(task for task in state.tasks if task.status == "failed" and _names_dependency(task))
     blocked: dict[str, None] = {}
@@ -149,13 +149,13 @@ def _names_dependency(task: Task) -> bool:
 
 
 def _cyclic(state: State) -> dict[str, str]:
-    rings = graph.cycle_members(state.tasks)
-    if not rings:
+    cycles = graph.cycle_members(state.tasks)
+    if not cycles:
         return {}
     return {
-        task.id: f"Circular dependency detected: {rings[task.id]}"
+        task.id: f"Circular dependency detected: {cycles[task.id]}"
         for task in state.tasks
-        if task.id in rings and _may_be_unreachable(task)
+        if task.id in cycles and _may_be_unreachable(task)
     }
 
 
@@ -183,7 +183,7 @@ def _may_be_unreachable(task: Task) -> bool:
 
 
 def _dependents(tasks: Iterable[Task]) -> dict[str, list[Task]]:
-    """Return, for each id that is waited for, the tasks that wait for it."""
+    """Return, for each id, the tasks that depend on it."""
     waiting: dict[str, list[Task]] = {}
     for task in tasks:
         for other in task.depends_on:

@@ -1,6 +1,6 @@
-"""The dependency graph of the tasks that are not completed: its rings, and the order of ids.
+"""Find cycles in the dependency graph of the tasks that are not completed, and order ids.
 
-A completed task waits for nothing, so it closes no ring.
+A completed task waits for nothing, so it closes no cycle.
 All searches are loops and linear in tasks and dependencies: chains may be longer than Python's stack is deep.
 Source: docs/protocol.md, "Task Selection Algorithm"; docs/design.md, "Choosing".
 """
@@ -20,7 +20,7 @@ Edges = Mapping[str, list[str]]
 ARROW = " -> "
 _SHOWN_AT_START = 8
 _SHOWN_AT_END = 2
-# Text, then a number without its leading zeros.
+# Text, then a number without leading zeros.
 _CHUNK = re.compile(r"([^0-9]*)0*([0-9]*)")
 
 IdKey = tuple[tuple[tuple[str, int, str], ...], str]
@@ -32,40 +32,40 @@ def id_key(task_id: str) -> IdKey:
 
     The order is total: ids that differ only in leading zeros fall back to their text.
     """
-    # A number of equal length compares as its digits do; int() would refuse one of 5,000 digits.
+    # Numbers of equal length compare like text; int() refuses one of 5,000 digits.
     chunks = _CHUNK.findall(task_id)
     return tuple((text, len(digits), digits) for text, digits in chunks), task_id
 
 
 def cycles(tasks: Iterable[Task]) -> tuple[tuple[str, ...], ...]:
-    """Return each ring of dependencies once: `("a", "b", "a")`, or `("a", "a")` for one waiting for itself.
+    """Return each cycle of dependencies once: `("a", "b", "a")`, or `("a", "a")` for a self-dependency.
 
-    Rings that share a task are one knot; it is named by the shortest ring through its lowest id.
-    A ring begins at its lowest id, and the rings are in the order of their first ids.
+    Cycles that share a task are one component; it is named by the shortest cycle through its lowest id.
+    A cycle begins at its lowest id, and the cycles are in the order of their first ids.
     """
-    return tuple(ring(knot[0]) for knot, ring in _knots(_edges(tasks)))
+    return tuple(cycle(component[0]) for component, cycle in _cyclic_components(_edges(tasks)))
 
 
 def cycle_members(tasks: Iterable[Task]) -> dict[str, str]:
-    """Return every task that waits for itself, directly or not, with the text of a ring through it.
+    """Return every task that depends on itself, directly or not, with the text of a cycle through it.
 
     The text is `a -> b -> a` as in `cycles`; the middle of a long one is left out.
     """
-    rings: dict[str, str] = {}
-    for knot, ring in _knots(_edges(tasks)):
-        for task_id in knot:
-            if task_id not in rings:
-                members = ring(task_id)
+    texts: dict[str, str] = {}
+    for component, cycle in _cyclic_components(_edges(tasks)):
+        for task_id in component:
+            if task_id not in texts:
+                members = cycle(task_id)
                 text = describe(members)
                 for member in members:
-                    rings.setdefault(member, text)
-    return rings
+                    texts.setdefault(member, text)
+    return texts
 
 
 def longest_chain(tasks: Iterable[Task]) -> int:
-    """Return how many of `tasks` stand in the longest line in which each waits for the one before it.
+    """Return the length of the longest chain of `tasks` in which each depends on the one before it.
 
-    A ring, which somebody who works on one of its tasks may still break, counts as if it were cut once.
+    A cycle, which a task in progress may still break, counts as if it were cut once.
     """
     known = {task.id: task.depends_on for task in tasks}
     edges = {task_id: [other for other in others if other in known] for task_id, others in known.items()}
@@ -75,48 +75,48 @@ def longest_chain(tasks: Iterable[Task]) -> int:
     return max(length.values(), default=0)
 
 
-def describe(ring: tuple[str, ...]) -> str:
-    """Return `a -> b -> a`; of a long ring the beginning, the end and how many are not shown."""
-    hidden = len(ring) - _SHOWN_AT_START - _SHOWN_AT_END
+def describe(cycle: tuple[str, ...]) -> str:
+    """Return `a -> b -> a`; of a long cycle the beginning, the end and how many are left out."""
+    hidden = len(cycle) - _SHOWN_AT_START - _SHOWN_AT_END
     if hidden <= 1:
-        return ARROW.join(ring)
-    return ARROW.join((*ring[:_SHOWN_AT_START], f"({hidden} more)", *ring[-_SHOWN_AT_END:]))
+        return ARROW.join(cycle)
+    return ARROW.join((*cycle[:_SHOWN_AT_START], f"({hidden} more)", *cycle[-_SHOWN_AT_END:]))
 
 
 def _edges(tasks: Iterable[Task]) -> Edges:
-    """Return, for each task that waits and is not completed, the ones of these that it waits for.
+    """Return, for each task with dependencies that is not completed, the dependencies among these tasks.
 
-    A task that waits for nothing is in no ring, and many lists have hardly any other.
+    A task without dependencies is in no cycle, and many lists have hardly any other.
     """
     waiting = {task.id: task.depends_on for task in tasks if task.depends_on and task.status != "completed"}
     return {task_id: [other for other in others if other in waiting] for task_id, others in waiting.items()}
 
 
-def _knots(edges: Edges) -> Iterator[tuple[list[str], _Rings]]:
-    """Yield each strongly connected component that holds a ring, lowest id first, and the rings in it."""
+def _cyclic_components(edges: Edges) -> Iterator[tuple[list[str], _Cycles]]:
+    """Yield each strongly connected component that has a cycle, lowest id first, and its cycles."""
     try:
         TopologicalSorter(edges).prepare()
     except CycleError:
-        # graphlib names one ring of all; the members of every ring are what must be marked.
-        knots = (sorted(group, key=id_key) for group in _components(edges))
-        rings = (knot for knot in knots if len(knot) > 1 or knot[0] in edges[knot[0]])
-        for knot in sorted(rings, key=lambda knot: id_key(knot[0])):
-            yield knot, _Rings(knot, edges)
+        # graphlib names only one cycle; the members of every cycle must be marked.
+        groups = (sorted(group, key=id_key) for group in _components(edges))
+        cyclic = (group for group in groups if len(group) > 1 or group[0] in edges[group[0]])
+        for component in sorted(cyclic, key=lambda group: id_key(group[0])):
+            yield component, _Cycles(component, edges)
 
 
-class _Rings:
-    """Finds a ring through any member of one knot, from two trees of shortest ways through its lowest id."""
+class _Cycles:
+    """Finds a cycle through any member of a component, by two trees of shortest paths from its lowest id."""
 
-    def __init__(self, knot: list[str], edges: Edges) -> None:
-        self._lead = knot[0]
-        members = frozenset(knot)
-        # In the order of the ids: the list's own must not decide which of two equally short ways is named.
-        inside = {node: [other for other in edges[node] if other in members] for node in knot}
+    def __init__(self, component: list[str], edges: Edges) -> None:
+        self._lead = component[0]
+        members = frozenset(component)
+        # In the order of ids, so that the list's order does not decide between equally short paths.
+        inside = {node: [other for other in edges[node] if other in members] for node in component}
         self._from_lead = _tree(self._lead, inside)
         self._to_lead = _tree(self._lead, _reversed(inside))
 
     def __call__(self, member: str) -> tuple[str, ...]:
-        """Return a ring through `member` that meets no task twice, beginning at its lowest id.
+        """Return a cycle through `member` that meets no task twice, beginning at its lowest id.
 
         The way out leads from `member` towards the lead; where it first meets the way from the lead to
         `member` it turns into that one.
@@ -128,14 +128,14 @@ class _Rings:
         out = [member]
         while (step := self._to_lead[out[-1]]) not in meeting:
             out.append(step)
-        # For the lead itself the way home is empty and the way out has closed the ring.
-        ring = out + home[meeting[step] : 0 : -1]
-        first = ring.index(min(ring, key=id_key))
-        return (*ring[first:], *ring[:first], ring[first])
+        # For the lead itself the path back is empty, and the path out has closed the cycle.
+        cycle = out + home[meeting[step] : 0 : -1]
+        first = cycle.index(min(cycle, key=id_key))
+        return (*cycle[first:], *cycle[:first], cycle[first])
 
 
 def _tree(root: str, edges: Edges) -> dict[str, str]:
-    """Return the node by which the shortest way from `root` reaches each other, and `root` again."""
+    """Return for each node its predecessor on the shortest path from `root`, and for `root` as well."""
     reached_by: dict[str, str] = {}
     queue = deque([root])
     while queue:

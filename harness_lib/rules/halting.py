@@ -1,6 +1,6 @@
-"""Why a task or a session stands still until somebody has acted, and what follows from each kind of halt.
+"""Decide what follows from each kind of halt: a task or session that waits until somebody has acted.
 
-What is decided, is decided by the kind; the words are for people.
+Decisions depend on the kind only; the words are for people.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class Halt(NamedTuple):
 
 
 def of_error(error: HarnessError) -> HaltKind:
-    """Return the kind of halt for an error that a person must see to."""
+    """Return the kind of halt for an error that needs a person."""
     if isinstance(error, ConfigError):
         return "CONFIG"
     return "ENV_SETUP" if error.kind == "ENV_SETUP" else "REFUSED"
@@ -33,7 +33,7 @@ def of_category(category: Category) -> HaltKind:
 def is_for_a_person(task: Task) -> bool:
     """Return whether only a person may lift the halt of `task`: never an agent.
 
-    So is one that does not say its kind, as nobody knows what it is about.
+    This includes a halt without a kind, as nobody knows what it is about.
     """
     if task.halt is None:
         return False
@@ -45,7 +45,7 @@ def is_for_a_person(task: Task) -> bool:
 
 
 def is_lifted_by_an_edit(kind: HaltKind | None) -> bool:
-    """Return whether a session goes on once the task has been edited that it was halted for."""
+    """Return whether a session continues once the task for which it was halted has been edited."""
     match kind:
         case "CONFIG" | "CHECK_CHANGED":
             return True
@@ -54,7 +54,7 @@ def is_lifted_by_an_edit(kind: HaltKind | None) -> bool:
 
 
 def takes_an_answer(kind: HaltKind | None) -> bool:
-    """Return whether work was kept that a person can accept as it is, or return to an agent."""
+    """Return whether work was kept that a person can accept or return."""
     match kind:
         case "SECRET" | "JUDGES":
             return True

@@ -1,7 +1,7 @@
 """Find the check inputs among the files that an attempt has changed.
 
 Check inputs are what a check names, its runner's settings, tests and what stands beside them.
-Neither a product that a check only runs is one, nor a file that the task names for change.
+They do not include products that a check only runs, and files that the task asks to change.
 Source: docs/design.md, "The second check".
 """
 
@@ -22,9 +22,9 @@ def _words(text: str) -> frozenset[str]:
 
 _SHELL = _words("sh bash zsh bats mk make")
 _MAKEFILES = _words("Makefile makefile GNUmakefile justfile Justfile")
-# Programs in these languages are products, unless their name says that they check something.
+# Programs in these languages are products, unless their names say that they check something.
 _CODE = _words("py js mjs cjs ts tsx jsx rb pl php lua go rs java kt c h cc cpp cs swift")
-# What may be changed beside new tests without being what these are about.
+# Files that may change beside new tests without being their subject.
 _DOCUMENTS = _words("md rst txt adoc lock")
 _CHECKING = re.compile(
     r"(?:^|[^a-z])(?:check|test|spec|verif|validat|lint|smoke|assert|ci|e2e|golden|expect|accept|judge)",
@@ -54,12 +54,12 @@ _PASS = re.compile(r"\b(?:pass(?:es|ing)?|green|succeeds?)\b", re.IGNORECASE)
 _SENTENCES = re.compile(r"(?<=[.!?;])\s+|\n")
 CONFTEST = "conftest.py"
 
-# Mode and object before and after; None where the file is not there.
+# Mode and object before and after; None if there is no file.
 Change = tuple["tuple[str, str] | None", "tuple[str, str] | None"]
 
 
 class Asked(NamedTuple):
-    """What a check goes by, and the directory that it runs in ("" is the top)."""
+    """The inputs of a check, and the directory in which it runs ("" is the top)."""
 
     inputs: input_files.InputFiles
     cwd: str = ""
@@ -83,7 +83,7 @@ class Found(NamedTuple):
 
     @property
     def all(self) -> tuple[str, ...]:
-        """Return the files that stand as they were at the base in the second check."""
+        """Return the files that the second check restores from the base."""
         return (*self.old, *self.new, *self.beside)
 
 
@@ -207,7 +207,7 @@ def named_inputs(changed: Mapping[str, Change], asked: Asked, words: str) -> tup
 
 
 def is_named_for_change(path: str, words: str) -> bool:
-    """Return whether `words`, a task's title and description, ask for a change of the file at `path`.
+    """Return whether `words`, a task's title and description, ask to change the file at `path`.
 
     "Make tests/test_a.py pass" does not.
     """
@@ -222,7 +222,7 @@ def is_named_for_change(path: str, words: str) -> bool:
 
 
 def lost_lines(old: Iterable[str], new: Iterable[str]) -> int:
-    """Return how many lines of a check input went or changed, and how many new ones skip a test."""
+    """Return how many lines of a check input were removed or changed, plus how many new ones skip a test."""
     left: dict[str, int] = {}
     for line in new:
         left[line] = left.get(line, 0) + 1
@@ -246,7 +246,7 @@ def _helps_tests(path: str) -> bool:
 
 
 def _asks_for_change_of_tests(path: str, words: str) -> bool:
-    """Return whether the file at `path` belongs to the tests, and `words` ask to change these in general."""
+    """Return whether the file at `path` belongs to the tests, and `words` ask to change tests in general."""
     if not _helps_tests(path) and not _TEST_NAME.search(posixpath.basename(path)):
         return False
     sentences = _SENTENCES.split(words)
@@ -263,7 +263,7 @@ def _is_document(path: str) -> bool:
 
 
 def _is_input_by_name(path: str) -> bool:
-    """Return whether a file that a check names decides something, or is only the product that it runs."""
+    """Return whether a file that a check names is a check input, not only the product that it runs."""
     name = path.rpartition("/")[2]
     stem, dot, ending = name.rpartition(".")
     if input_files.is_among_tests(path) or _CHECKING.search(name):
@@ -279,7 +279,7 @@ def joined(folder: str, name: str) -> str:
 
 
 def is_script(path: str) -> bool:
-    """Return whether the file at `path` calls other programs, as far as its name says."""
+    """Return whether the file at `path` is a script, by its name."""
     name = path.rpartition("/")[2]
     return (
         name in {"package.json", *_MAKEFILES} or name.rpartition(".")[2].lower() in _SHELL or "." not in name
@@ -292,7 +292,7 @@ def fits(path: str, globs: Iterable[str]) -> bool:
 
 
 def _pattern(globs: Iterable[str], library: Collection[str] = frozenset()) -> re.Pattern[str]:
-    """Return the expression that matches the paths which git's `globs` do."""
+    """Return a regular expression that matches the same paths as git's `globs`."""
     parts = [_expression(glob) for glob in globs]
     if parts and library:
         parts.append(rf"(?:{'|'.join(map(re.escape, sorted(library)))})(?:\.py|/__init__\.py)")

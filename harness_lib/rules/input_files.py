@@ -1,6 +1,6 @@
 """Find the inputs of a check beside its command: the files that it names, settings of its runner, tests.
 
-An attempt that changes one of them has set its own exam, which is sometimes the task and sometimes a cheat.
+An attempt that changes one of them changes its own check, which is sometimes the task and sometimes a cheat.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ AUTO = "auto"
 NONE = "none"
 WORDS = frozenset((AUTO, NONE))
 _OPERATORS = frozenset("();<>|&\n")
-# How a Makefile or a script takes another one in.
+# How a Makefile or a script includes another one.
 _INCLUDE = re.compile(r"^(?:-?include|source|\.)\s+")
 _PYTHON = "pyproject.toml setup.cfg tox.ini sitecustomize.py usercustomize.py"
 _NODE = "package.json .npmrc"
@@ -33,7 +33,7 @@ def _words(text: str) -> tuple[str, ...]:
     return tuple(text.split())
 
 
-# They look at what was made or translate it: a file that one of them is given is the work, not a check input.
+# Programs that inspect or compile files: their arguments are the work, not check inputs.
 _LOOKERS = frozenset(
     _words(
         "grep egrep fgrep rg ag test [ [[ cat head tail wc diff cmp ls stat file find sed awk jq tee touch "
@@ -52,7 +52,7 @@ _TEST_DIRECTORIES = frozenset(
 
 
 class Runner(NamedTuple):
-    """Where a test runner takes its orders from, and what its tests are called; git's globs."""
+    """The settings files of a test runner, and the names of its tests; git's globs."""
 
     config: tuple[str, ...]
     tests: tuple[str, ...] = ()
@@ -118,10 +118,10 @@ RUNNERS: Mapping[str, Runner] = MappingProxyType(
 
 
 class InputFiles(NamedTuple):
-    """What a check goes by, relative to where it runs: names as they are written, and globs.
+    """The inputs of a check, relative to where it runs: names as they are written, and globs.
 
-    A file of `config` counts from the moment it appears; those of `named` and `tests` as they were at first.
-    `programs` are those that the shell looks for.
+    A file of `config` counts from the moment it appears; files of `named` and `tests` only if the base had
+    them. `programs` are those that the shell looks up.
     """
 
     named: tuple[str, ...] = ()
@@ -131,7 +131,7 @@ class InputFiles(NamedTuple):
 
     @property
     def are_files(self) -> bool:
-        """Whether there is any file among them."""
+        """Return whether the inputs include any file."""
         return bool(self.named or self.config or self.tests)
 
 
@@ -147,7 +147,7 @@ def of(command: str) -> InputFiles:
         programs |= dict.fromkeys(word for word in words if _is_program(word, words))
         piped = ended_by == "|" and n + 1 < len(commands) and _looks(commands[n + 1][0])
         if not _looks(words) and not piped:
-            # A program without a slash is looked for elsewhere.
+            # A program without a slash is looked up on the PATH.
             own = words if "/" in words[0] else words[1:]
             named |= dict.fromkeys(path for word in own if (path := _path(word)))
         for runner in (RUNNERS[name] for word in words if (name := _base(word)) in RUNNERS):
@@ -157,19 +157,19 @@ def of(command: str) -> InputFiles:
 
 
 def _is_program(word: str, words: list[str]) -> bool:
-    """Return whether `word` is a program that is looked for outside of the project, a runner at any place."""
+    """Return whether `word` is a program outside the project, or a runner at any place."""
     if "/" in word:
         return word is words[0] and word.startswith("/")
     return word is words[0] or word in RUNNERS
 
 
 def is_among_tests(path: str) -> bool:
-    """Return whether a directory on the way to `path` is called as one of tests is."""
+    """Return whether a directory of `path` has a name for tests."""
     return tests_above(path) is not None
 
 
 def tests_above(path: str) -> str | None:
-    """Return the first directory on the way to `path` that is called as one of tests is."""
+    """Return the first directory of `path` that has a name for tests."""
     folders = path.split("/")[:-1]
     ends = (end for end, name in enumerate(folders, 1) if name.lower() in _TEST_DIRECTORIES)
     return next(("/".join(folders[:end]) for end in ends), None)
@@ -185,7 +185,7 @@ def _simple_commands(command: str) -> Iterator[tuple[list[str], str]]:
     lexer.whitespace_split = True
     lexer.commenters = ""
     words: list[str] = []
-    with suppress(ValueError):  # A quote that does not close: the shell will say so.
+    with suppress(ValueError):  # An unclosed quote: the shell will report it.
         for word in lexer:
             if word and set(word) <= _OPERATORS:
                 if bare_words := _without_settings(words):
@@ -198,7 +198,7 @@ def _simple_commands(command: str) -> Iterator[tuple[list[str], str]]:
 
 
 def _without_settings(words: list[str]) -> list[str]:
-    """Return `words` less the leading `NAME=value`, and less the variable of a `for`."""
+    """Return `words` without leading `NAME=value`, and without the variable of a `for`."""
     if words[:1] == ["for"] and "in" in words:
         words = ["for", *words[words.index("in") + 1 :]]
     while words and re.match(r"[A-Za-z_]\w*=", words[0]):
@@ -254,12 +254,12 @@ def _node_scripts(text: str) -> list[str]:
 
 
 def is_partial(name: str) -> bool:
-    """Return whether only a part of the file called `name` counts."""
+    """Return whether only a part of the file called `name` is a check input."""
     return name.rpartition("/")[2] in _PARTS
 
 
 def part(name: str, content: bytes) -> bytes | None:
-    """Return what of the file called `name` decides what a check says; None if nothing of it does."""
+    """Return the part of the file called `name` that a check depends on; None if none does."""
     reader = _PARTS.get(name.rpartition("/")[2])
     if reader is None:
         return content
@@ -294,7 +294,7 @@ def _node(text: str) -> str:
 
 
 def _go(text: str) -> str:
-    """Leave out what the module requires: most work may add to that."""
+    """Return a go.mod without its requirements, which most work may change."""
     without_blocks = re.sub(r"(?ms)^require\s*\(.*?^\)", "", text)
     lines = (line.split("//")[0].strip() for line in without_blocks.splitlines())
     return "\n".join(line for line in lines if line and not line.startswith("require "))

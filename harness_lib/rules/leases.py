@@ -1,10 +1,10 @@
-"""Leases: how long a claim stands when its worker is silent.
+"""Compute leases: how long a claim is valid while its worker is silent.
 
 A lease is permission to try, and it trades mutual exclusion for progress.
 It does not say that its holder is alive, nor that nobody else works on the task: a holder that slept past the
 end does not know it, and clocks of two machines differ.
-So nothing is recorded on the strength of a lease: every outcome re-checks the claim's fence under the state
-lock, and whoever comes back late changes nothing.
+So a lease alone allows no write: every outcome checks the claim's fencing token under the state
+lock, and a worker that comes back late changes nothing.
 Source: docs/design.md, "Leases and fences"; docs/protocol.md, "Concurrency Control".
 """
 
@@ -24,7 +24,7 @@ SLOT = "#"
 
 
 def seconds(env_value: str | None) -> int:
-    """Return how long a lease lasts, in seconds: what the variable says, or the default if it is empty.
+    """Return how long a lease lasts, in seconds: the value of the variable, or the default if it is empty.
 
     Raises UsageError unless it is a whole number from 1 to `LONGEST_SECONDS`.
     """
@@ -39,24 +39,25 @@ def seconds(env_value: str | None) -> int:
 
 
 def expires(now: datetime, lease_seconds: int) -> str:
-    """Return the stamp at which a lease taken or renewed `now` ends."""
+    """Return the time at which a lease taken or renewed `now` ends."""
     return timestamps.later(now, lease_seconds)
 
 
 def end(now: datetime, lease_seconds: int | None) -> str | None:
-    """Return what `lease_expires_at` becomes; None (exclusive mode) is a claim without a lease."""
+    """Return the new `lease_expires_at`; None (exclusive mode) is a claim without a lease."""
     return None if lease_seconds is None else expires(now, lease_seconds)
 
 
 def expired(task: Task, now: datetime) -> bool:
-    """Return True if the claim's lease has ended; a claim without a lease time is never stale."""
+    """Return whether the claim's lease has ended; a claim without a lease never expires."""
     return task.lease_expires_at is not None and timestamps.parse(task.lease_expires_at) <= now
 
 
 def is_same(current: Task | None, then: Task) -> bool:
-    """Return True if `current` is in progress under the very claim that `then` shows.
+    """Return whether `current` is in progress under the same claim as `then`.
 
-    The fence tells claims of ours apart; who follows the prose raises none, but leaves another name.
+    The fencing token distinguishes claims of harness; agents of the legacy protocol raise none, but write a
+    name.
     """
     return (
         current is not None
@@ -66,12 +67,12 @@ def is_same(current: Task | None, then: Task) -> bool:
 
 
 def is_mine(task: Task, worker: str) -> bool:
-    """Return True if `worker` holds the claim; a task in progress that names nobody belongs to nobody."""
+    """Return whether `worker` holds the claim; a task in progress without a name belongs to nobody."""
     return task.status == "in_progress" and bool(worker) and task.claimed_by == worker
 
 
 def works_for(worker: str | None, session_worker: str) -> bool:
-    """Return True if `worker` is the one that opened a session, or one of its slots (`name#2`)."""
+    """Return whether `worker` opened the session, or is one of its slots (`name#2`)."""
     return worker is not None and (worker == session_worker or worker.startswith(session_worker + SLOT))
 
 

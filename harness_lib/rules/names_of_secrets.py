@@ -1,10 +1,10 @@
-"""Tell files that are named as secrets are, and texts that look like keys."""
+"""Recognise files that are named like secrets, and texts that look like keys."""
 
 from __future__ import annotations
 
 import re
 
-# In a name it says that the values are made up.
+# In a file name these words say that the values are made up.
 _EXAMPLES = frozenset(
     ("example", "examples", "sample", "template", "tmpl", "tpl", "dist", "default", "defaults", "schema")
 )
@@ -33,9 +33,9 @@ _KEYS = {
 
 
 def secret(path: str, *, executable: bool = False) -> str | None:
-    """Return `path` if it is named as secrets are, or the directory `.env` that it lies in; else None.
+    """Return `path` if it is named like a secret, or the directory `.env` that it is in; else None.
 
-    Of an `.npmrc` the content decides, see `has_npm_token`.
+    The content of an `.npmrc` decides, see `has_npm_token`.
     """
     *above, name = path.split("/")
     if ".env" in above:
@@ -52,5 +52,5 @@ def has_npm_token(content: bytes) -> bool:
 
 
 def key_in(content: bytes) -> str | None:
-    """Return what kind of key `content` seems to hold; None if it seems to hold none."""
+    """Return the kind of key that `content` seems to have; None for none."""
     return next((kind for kind, pattern in _KEYS.items() if pattern.search(content)), None)

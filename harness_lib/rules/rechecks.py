@@ -1,4 +1,4 @@
-"""What a re-check says: the check of a completed task, run on a clean checkout of what is committed.
+"""Decide about re-checks: checks of completed tasks, run again on a clean checkout of a commit.
 
 A task is red where its check failed there and nothing excuses it. It stays red until its check has run again,
 or until it is done again: later commits alone prove nothing.
@@ -16,26 +16,26 @@ from harness_lib.rules import input_files
 from harness_lib.task import Task
 
 SHORT = 12
-# Of more completed tasks only those are checked again whose files have changed.
+# With more completed tasks, only those whose files have changed are checked again.
 MOST = 200
 Scope = Literal["all", "changed", "none"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
-# A check and the directory that it runs in.
+# A check and the directory in which it runs.
 Key = tuple[str | None, str | None]
-# Says of a commit whether it has the content that is to be checked.
+# Tells whether a commit has the content to be checked.
 IsThere = Callable[[str], bool]
-# Commits of one task that are looked at.
+# How many commits of one task are examined.
 OWN = 50
 _WORDS = re.compile(r"[^\s;&|()<>$`'\"={}\[\]*?!]+")
 
 
 def key(task: Task) -> Key:
-    """Return what is run for `task`: tasks with the same key share one run on the same content."""
+    """Return the check of `task`: tasks with the same key share one run on the same content."""
     return task.validation.command, task.validation.cwd
 
 
 def whole_key(task: Task) -> tuple[Key, str]:
-    """Return what `key` does, and which held-out check belongs to it."""
+    """Return `key` with the held-out check of the task."""
     return key(task), task.validation.hidden.sha256 if task.validation.hidden else ""
 
 
@@ -51,20 +51,20 @@ def is_red(task: Task) -> bool:
 
 
 def red(tasks: Iterable[Task]) -> list[Task]:
-    """Return those of `tasks` that are red."""
+    """Return the red ones of `tasks`."""
     return [task for task in tasks if task.recheck is not None and is_red(task)]
 
 
 def unknown(tasks: Iterable[Task], is_there: IsThere) -> list[Task]:
-    """Return the tasks whose check has not run on the content that `is_there` knows."""
+    """Return the tasks whose check has not run on the content for which `is_there` is true."""
     asked = (task for task in tasks if can_be_rechecked(task))
     return [task for task in asked if task.recheck is None or not is_there(task.recheck.commit)]
 
 
 def due(tasks: Sequence[Task], is_there: IsThere) -> list[Task]:
-    """Return the tasks whose check has not run on the content that `is_there` knows.
+    """Return the tasks whose check has not run on the content for which `is_there` is true.
 
-    Where it has run for all of them, return those that failed there, the oldest run first: the reason may lie
+    If all have run, return those that failed there, the oldest run first: the reason may be
     outside of what is committed, and be gone by now.
     """
     failed = [task for task in tasks if can_be_rechecked(task) and task.recheck and not task.recheck.passed]
@@ -82,7 +82,7 @@ def are_awaited(tasks: Iterable[Task], since: str | None) -> bool:
 
 
 def words(task: Task) -> str:
-    """Return what is known of the completed `task` beside that it is completed, in a few words."""
+    """Return a few words about the completed `task`: red, flaky, not reproducible, and the like."""
     found = task.recheck
     if found is None:
         return "not re-checked"
@@ -101,7 +101,7 @@ def words(task: Task) -> str:
 
 
 def needed(tasks: Sequence[Task]) -> list[str]:
-    """Return the files that git does not keep and that checks of `tasks` need, each once."""
+    """Return the files outside git that checks of `tasks` need, each once."""
     found = (task.recheck for task in tasks)
     return list(dict.fromkeys(path for each in found if each is not None for path in each.missing))
 
@@ -114,12 +114,12 @@ class Commit(NamedTuple):
 
 
 class History:
-    """A branch as far as it was looked at: its commits, the last one first, and the files of the last one."""
+    """The examined part of a branch: its commits, the last one first, and the files of the last one."""
 
     def __init__(self, commits: Sequence[Commit], files: Iterable[str]) -> None:
         self.commits = commits
         self.places = {commit.oid: place for place, commit in enumerate(commits)}
-        # Of each file the place of the last commit that has changed it.
+        # For each file the place of the last commit that changed it.
         self.changes: dict[str, int] = {}
         for place, commit in enumerate(commits):
             for path in commit.files:
@@ -138,10 +138,10 @@ def _with_directories(path: str) -> Iterator[str]:
 
 
 def of(tasks: Iterable[Task], done: Iterable[Task], history: History) -> list[Task]:
-    """Return those of `tasks` whose check may say something else than when it ran last.
+    """Return the `tasks` whose check may have another result than in its last run.
 
     A check goes by the files that its task has changed (`done` are all completed tasks), by those that it
-    names, and by the settings of its test runner; one that names no file goes by all of them.
+    names, and on the settings of its test runner; one that names no file depends on all of them.
     """
     owners = {task.completed_commit: task.id for task in done}
     return [task for task in tasks if _may_differ(task, owners, history)]
@@ -157,7 +157,7 @@ def _may_differ(task: Task, owners: Mapping[str | None, str], history: History) 
 
 
 def _own_files(task: Task, owners: Mapping[str | None, str], history: History) -> set[str]:
-    """Return the files that the commits of `task` have changed, as far as they are in `history`."""
+    """Return the files that the commits of `task` in `history` have changed."""
     first = history.places.get(task.completed_commit or "")
     files: set[str] = set()
     for commit in history.commits[first : first + OWN] if first is not None else ():
@@ -168,7 +168,7 @@ def _own_files(task: Task, owners: Mapping[str | None, str], history: History) -
 
 
 def _is_input(task: Task, history: History) -> Callable[[str], bool]:
-    """Return what says of a file whether the check of `task` goes by it, as far as its command tells."""
+    """Return a function that tells whether a file is an input of the check of `task`, by its command."""
     command = task.validation.command or ""
     words = (
         posixpath.normpath(posixpath.join(task.validation.cwd or "", word))

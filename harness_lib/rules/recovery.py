@@ -18,7 +18,7 @@ from harness_lib.rules.attempts import Ending
 from harness_lib.task import Category, Interruption, Task
 
 Action = Literal["fail", "resume", "validate"]
-# So often in a row an attempt may be interrupted where it stood the time before.
+# How often in a row an attempt may be interrupted without progress.
 STANDSTILLS = 3
 RESCUES = "refs/harness/rescue/"
 HEADS = "refs/heads/"
@@ -130,12 +130,12 @@ def interrupted(task: Task, tree: str) -> Interruption:
 
 
 def stands_still(interruption: Interruption) -> bool:
-    """Return whether going on once more would be in vain, as often as nothing has moved."""
+    """Return whether the attempt was interrupted too often without progress to continue."""
     return interruption.times >= STANDSTILLS
 
 
 def recoverable(task: Task, *, concurrent: bool, worker: str, now: datetime, live_owner_holds: bool) -> bool:
-    """Return True if `worker` may recover the task.
+    """Return whether `worker` may recover the task.
 
     Exclusive mode: whatever was left in progress, unless the session that holds it has a live owner.
     Concurrent mode: what this worker itself left behind, or a claim whose lease has ended. An ended lease
@@ -167,7 +167,7 @@ def _priced(plan: Plan, facts: Facts) -> Plan:
 
 
 def problem(task: Task) -> str | None:
-    """Return the field of `task` that no write of ours can have filled so, and why; None if there is none."""
+    """Return a field of `task` with a value that harness never writes, and why; None if there is none."""
     return next(_problems(task), None) if task.intent else None
 
 
@@ -185,7 +185,7 @@ def _problems(task: Task) -> Iterator[str]:
     branches = (gate.branch, gate.target) if gate else ()
     if any(branch is not None and not branch.startswith(HEADS) for branch in branches):
         yield f"gate names a branch that is not below {HEADS}"
-    # Work that is moved together with others': none of them says from where.
+    # Work that is moved together with others: none of their intents names the old commit.
     alone = intent.action == "commit" and not (is_for_a_branch(task) and intent.ref)
     if (alone and intent.head is None) or (intent.action == "commit" and intent.commit is None):
         yield "intent does not say which commit goes where"
@@ -195,12 +195,12 @@ def _problems(task: Task) -> Iterator[str]:
 
 
 def is_for_a_branch(task: Task) -> bool:
-    """Return whether the work is merged: then it may go on top of others' work, wherever it began."""
+    """Return whether the work is merged: then it may be put on top of others' work."""
     return task.gate is not None and task.gate.target is not None
 
 
 def is_object(name: str) -> bool:
-    """Return whether `name` is the full id of a git object, as we write it."""
+    """Return whether `name` is the full id of a git object."""
     return _OBJECT.match(name) is not None
 
 

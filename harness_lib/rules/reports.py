@@ -1,6 +1,6 @@
-"""Tell whether a test runner that has ended with 0 has also printed the report that it closes with.
+"""Check that a test runner that ended with 0 has also printed its closing report.
 
-What is tested can end the process of its tests with 0 (`os._exit(0)`). The report is asked for only where the
+Code under test can end the test process with 0 (`os._exit(0)`). The report is required only if the
 command surely is that runner and would surely print it: all else may be quiet for good reasons.
 """
 
@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-# More than this a log is cut in its middle, where the reports of earlier runners may have stood.
+# A longer log is cut in its middle, where the reports of earlier runners may have been.
 WHOLE = 400_000
 
 
 class Runner(NamedTuple):
-    """What a runner prints at its end; `options` that it may be given, and `settings` that may silence it."""
+    """What a runner prints at its end; known `options`, and `settings` that may silence it."""
 
     name: str
     report: re.Pattern[str]
@@ -83,9 +83,9 @@ _OPERATORS = frozenset("();<>|&\n")
 
 
 def missing(command: str, lines: Sequence[str], settings: str) -> str | None:
-    """Return the runner whose closing report is not among `lines`; None where none is surely missing.
+    """Return the runner whose closing report is missing in `lines`; None if that is not certain.
 
-    `settings` are the texts of the files that set it up.
+    `settings` are the texts of its settings files.
     """
     runners = _runners(command)
     for runner in set(runners):
@@ -97,12 +97,12 @@ def missing(command: str, lines: Sequence[str], settings: str) -> str | None:
 
 
 def is_expected(command: str) -> bool:
-    """Return whether `command` surely runs a known runner."""
+    """Return whether `command` certainly runs a known runner."""
     return bool(_runners(command))
 
 
 def _runners(command: str) -> list[Runner]:
-    """Return the runner of each simple command that is one; none where the shell decides what is run."""
+    """Return the runner of each simple command that is one; none if the shell decides what runs."""
     plain = re.sub(r"\s2>&1(?=\s|$)", " ", command.strip())
     if "`" in plain or "$" in plain:
         return []
@@ -118,13 +118,13 @@ def _runners(command: str) -> list[Runner]:
             else:
                 commands[-1].append(word)
     except ValueError:
-        # A quote that does not close: the shell will say so.
+        # An unclosed quote: the shell will report it.
         return []
     return [runner for words in commands if (runner := _of(words)) is not None]
 
 
 def _of(words: list[str]) -> Runner | None:
-    """Return the runner that `words` start, unless they ask for something out of the ordinary."""
+    """Return the runner that `words` start, unless they have unusual options."""
     runner, rest = _named(_unwrapped(words))
     options = [word for word in rest if word.startswith("-")]
     quiet = sum(word == "--quiet" or bool(re.fullmatch(r"-[vsxl]*q[vsxl]*", word)) for word in options)
@@ -138,7 +138,7 @@ def _of(words: list[str]) -> Runner | None:
 
 
 def _unwrapped(words: list[str]) -> list[str]:
-    """Return `words` without leading settings and without a program that only runs another one."""
+    """Return `words` without leading settings and without a program that only wraps another one."""
     while words and re.match(r"[A-Za-z_]\w*=", words[0]):
         words = words[1:]
     wrapper = next((each for each in _WRAPPERS if tuple(words[: len(each)]) == each), ())
@@ -146,7 +146,7 @@ def _unwrapped(words: list[str]) -> list[str]:
 
 
 def _named(words: list[str]) -> tuple[Runner | None, list[str]]:
-    """Return the runner that `words` name, and what it is given."""
+    """Return the runner that `words` name, and its arguments."""
     program, rest = (words or [""])[0], words[1:]
     if re.fullmatch(r"(?:.*/)?python(?:3(?:\.\d+)?)?", program):
         return (_MODULES.get(rest[1]), rest[2:]) if rest[:1] == ["-m"] and rest[1:] else (None, [])
@@ -159,7 +159,7 @@ def _named(words: list[str]) -> tuple[Runner | None, list[str]]:
 
 
 def _has_gap(runner: Runner, lines: Sequence[str]) -> bool:
-    """Return whether a crate's own tests were begun and did not report before the next program began."""
+    """Return whether a crate's own tests began and did not report before the next program began."""
     if runner is not _CARGO:
         return False
     open_one = False

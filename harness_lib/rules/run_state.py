@@ -1,4 +1,4 @@
-"""What a run looks like while it goes on: one row per worker, and what was spent; a fold over its events."""
+"""Fold the events of a run into its state: one row per worker, and what was spent."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from harness_lib.rules.stats import Ahead
 
 
 class Row(NamedTuple):
-    """One worker: its task and step, since when (epoch seconds), what it spent on it, its agent's last line.
+    """One worker: its task and step, since when (epoch seconds), its costs, its agent's last line.
 
-    `until`: when what it waits for is over, None if it waits for nothing. `idle`: why it has nothing to do.
+    `until`: the end of its waiting, None if it does not wait. `idle`: why it has nothing to do.
     """
 
     worker: int
@@ -34,7 +34,7 @@ NO_ROWS: Mapping[int, Row] = MappingProxyType({})
 
 
 class RunState(NamedTuple):
-    """The whole run; `before` is what attempts that have ended have spent, `limits` its own."""
+    """The whole run; `before` is what ended attempts have spent, `limits` are those of the run."""
 
     began: float = 0.0
     rows: Mapping[int, Row] = NO_ROWS
@@ -43,7 +43,7 @@ class RunState(NamedTuple):
     limits: Budget = Budget()
 
     def spent(self, now: float) -> Spent:
-        """Return what the run has used up until `now` (epoch seconds)."""
+        """Return what the run has used up by `now` (epoch seconds)."""
         return Spent(
             self.before.cost + sum(row.cost for row in self.rows.values()),
             self.before.tokens + sum(row.tokens for row in self.rows.values()),
@@ -53,7 +53,7 @@ class RunState(NamedTuple):
 
 
 def fold(state: RunState, event: events.Event) -> RunState:
-    """Return the state after `event`; what is no news of a worker's place changes nothing."""
+    """Return the state after `event`; events that do not concern a worker's row change nothing."""
     number, news = event.worker, event.news
     if number is None:
         return state
@@ -61,7 +61,7 @@ def fold(state: RunState, event: events.Event) -> RunState:
     if isinstance(news, events.Ended):
         return _ended(state, row, event.at, news)
     if isinstance(news, (events.Claimed, events.Idle, events.Gone)):
-        # What a worker was killed in, or could not end, was paid for all the same.
+        # An attempt that was killed, or could not be ended, has cost money all the same.
         state = _paid(state, row)
     if isinstance(news, events.Gone):
         return state._replace(rows={each: kept for each, kept in state.rows.items() if each != number})
@@ -94,7 +94,7 @@ def _ended(state: RunState, row: Row, at: float, news: events.Ended) -> RunState
 
 
 def _paid(state: RunState, row: Row) -> RunState:
-    """Return the state with what `row` has spent among what is paid; its row is about to go."""
+    """Return the state with the costs of `row`, which is about to be removed, added to the past ones."""
     before = state.before
     return state._replace(
         before=before._replace(cost=before.cost + row.cost, tokens=before.tokens + row.tokens)
@@ -102,7 +102,7 @@ def _paid(state: RunState, row: Row) -> RunState:
 
 
 def estimate(state: RunState, ahead: Ahead, workers: int) -> float | None:
-    """Return how many seconds it takes at least to do what is `ahead`; None before the first task was done.
+    """Return the least seconds needed for what is `ahead`; None before the first task was completed.
 
     An honest guess: the median of what was completed so far (one that had to wait for hours must not count),
     in as many rounds as the workers and the dependencies need. Failures make it longer.

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from harness_lib.text import cut
 
 MESSAGE_LINES = 8
-# More of them nobody reads, and longer lines are no runner's.
+# More failures nobody reads, and no runner prints longer lines.
 MOST = 200
 LINE_LENGTH = 2000
 
@@ -18,7 +18,7 @@ Lines = Sequence[str]
 
 
 class Failed(NamedTuple):
-    """One thing that has failed: its name as its runner writes it, what is said of it, and where it was."""
+    """One failure: its name as its runner writes it, its message, and its place."""
 
     name: str
     message: tuple[str, ...] = ()
@@ -26,21 +26,21 @@ class Failed(NamedTuple):
 
 
 def failures(lines: Lines) -> list[Failed]:
-    """Return what any known runner says in `lines` (plain text) has failed, each once, MOST at most."""
+    """Return the failures that any known runner reports in `lines` (plain text), each once, at most MOST."""
     bounded = [line[:LINE_LENGTH] for line in lines]
     reported = islice((failed for read in READERS for failed in read(bounded)), MOST)
     return list(dict.fromkeys(each._replace(message=_short(each.message)) for each in reported))
 
 
 def _short(message: Lines) -> tuple[str, ...]:
-    """Return the first lines of `message`, without what all of them are indented by."""
+    """Return the first lines of `message`, without their common indentation."""
     rows = [row.rstrip() for row in message if row.strip()]
     indent = min((len(row) - len(row.lstrip()) for row in rows), default=0)
     return tuple(row[indent:] for row in rows[:MESSAGE_LINES])
 
 
 def _find(pattern: str, lines: Iterable[str]) -> str:
-    """Return the first group of the first of `lines` that `pattern` is found in, "" if it is in none."""
+    """Return the first group of `pattern` in the first of `lines` that has it, "" if none has."""
     return next((match[1] for line in lines if (match := re.search(pattern, line))), "")
 
 
@@ -53,7 +53,7 @@ _BANNER = re.compile(r"([=!])\1{2,} .* \1{3,}")
 
 
 def pytest(lines: Lines) -> Iterator[Failed]:
-    """Yield what pytest lists in its short summary, with the `E` lines of its reports."""
+    """Yield the failures in pytest's short summary, with the `E` lines of its reports."""
     reports = _pytest_reports(lines)
     start = next((at for at, line in enumerate(lines) if "short test summary info ===" in line), None)
     if start is None:
@@ -68,7 +68,7 @@ def pytest(lines: Lines) -> Iterator[Failed]:
 
 
 def _pytest_reports(lines: Lines) -> dict[str, list[Failed]]:
-    """Return, for each title of a report, the reports with it."""
+    """Return the reports by their titles."""
     reports: dict[str, list[Failed]] = {}
     title, rows = "", list[str]()
     for line in (*lines, "=== end ==="):
@@ -83,7 +83,7 @@ def _pytest_reports(lines: Lines) -> dict[str, list[Failed]]:
 
 
 def unittest(lines: Lines) -> Iterator[Failed]:
-    """Yield what unittest reports, with the last place of each traceback and what was raised there."""
+    """Yield the failures that unittest reports, with the last place of each traceback and the exception."""
     double, single = "=" * 70, "-" * 70
     for at, line in enumerate(lines[:-1]):
         kind, _, name = lines[at + 1].partition(": ")
@@ -104,7 +104,7 @@ _TSC = re.compile(r"(\S.*?)(?:\((\d+),(\d+)\): |:(\d+):(\d+) - )error (TS\d+: .*
 
 
 def jest(lines: Lines) -> Iterator[Failed]:
-    """Yield what jest marks with `●`, each with the file that it stands in."""
+    """Yield the failures that jest marks with `●`, each with its file."""
     file = ""
     for at, line in enumerate(lines):
         if line.startswith(("FAIL ", "PASS ")):
@@ -118,7 +118,7 @@ def jest(lines: Lines) -> Iterator[Failed]:
 
 
 def vitest(lines: Lines) -> Iterator[Failed]:
-    """Yield what vitest marks with ` FAIL `."""
+    """Yield the failures that vitest marks with ` FAIL `."""
     for at, line in enumerate(lines):
         if line.startswith(" FAIL  "):
             body = list(takewhile(lambda row: not row.startswith(("⎯⎯", " FAIL  ")), lines[at + 1 :]))
@@ -146,7 +146,7 @@ _RUST_PANIC = re.compile(r"^thread '.*' (?:\(\d+\) )?panicked at (.*?):?$")
 
 
 def go_test(lines: Lines) -> Iterator[Failed]:
-    """Yield what `go test` marks with `--- FAIL`, with or without `-v`, and what did not compile."""
+    """Yield the failures that `go test` marks with `--- FAIL`, and packages that did not compile."""
     package = False
     for at, line in enumerate(lines):
         broken, failed = _GO_ERROR.fullmatch(line), _GO_FAIL.fullmatch(line)
@@ -155,7 +155,7 @@ def go_test(lines: Lines) -> Iterator[Failed]:
             yield Failed(broken[1], (broken[2],))
         elif failed:
             message = _go_message(lines, at, failed[1])
-            # A test whose parts have failed mostly says nothing of its own.
+            # A test whose subtests have failed mostly has no message of its own.
             if message or not any(f"--- FAIL: {failed[1]}/" in row for row in lines):
                 panicked = message[:1] and message[0].startswith("panic: ")
                 place = _find(r"(\S+_test\.go:\d+)", lines[at:]) if panicked else ""
@@ -163,7 +163,7 @@ def go_test(lines: Lines) -> Iterator[Failed]:
 
 
 def _go_message(lines: Lines, at: int, name: str) -> tuple[str, ...]:
-    """Return what is said below the failure at `at`, or with `-v` below the lines that name it as running."""
+    """Return the message below the failure at `at`, or with `-v` below the lines that name it as running."""
     if lines[at + 1 : at + 2] and lines[at + 1].startswith("panic: "):
         return (lines[at + 1],)
     starts = [n for n, row in enumerate(lines) if _GO_RUNS.fullmatch(row) and row.split()[2] == name]
@@ -189,7 +189,7 @@ def cargo(lines: Lines) -> Iterator[Failed]:
 
 
 def _underlined(frame: Lines) -> list[str]:
-    """Return what the compiler writes below the marked place."""
+    """Return the compiler's message below the marked place."""
     rows = takewhile(lambda row: "|" in row or not row.strip(), frame[:20])
     return [row.partition("^")[2].lstrip("^ ") for row in rows if "^" in row]
 
@@ -205,9 +205,9 @@ CUT = "…"
 
 
 def of(lines: Sequence[str], limit: int = LIMIT) -> str:
-    """Return what is worth reading of `lines` (the plain text of a log) in at most `limit` characters.
+    """Return the useful part of `lines` (the plain text of a log) in at most `limit` characters.
 
-    Names come first: where there are too many failures for all of their messages, messages are cut.
+    Names come first: with too many failures, messages are cut.
     """
     failed = failures(lines)
     if not failed:
@@ -220,7 +220,7 @@ def of(lines: Sequence[str], limit: int = LIMIT) -> str:
 
 
 def in_a_line(lines: Sequence[str]) -> str:
-    """Return what is most worth reading of `lines`, without a line break."""
+    """Return the most useful part of `lines`, without a line break."""
     failed = failures(lines)
     if failed:
         return _counted([": ".join((each.name, *each.message[:1])) for each in failed], ONE_LINE, " / ")
@@ -237,7 +237,7 @@ def _failed_lines(failed: Iterable[Failed], rows: int) -> list[str]:
 
 
 def _counted(rows: Sequence[str], limit: int, between: str) -> str:
-    """Return as many of `rows` as there is room for, and how many there are besides."""
+    """Return as many of `rows` as fit, and how many more there are."""
     kept: list[str] = []
     room = limit - len(f"{CUT} and {len(rows)} more")
     for row in rows:
@@ -249,7 +249,7 @@ def _counted(rows: Sequence[str], limit: int, between: str) -> str:
 
 
 def _ends(lines: Sequence[str], limit: int) -> str:
-    """Return the first and, more of them, the last lines."""
+    """Return the first lines and, more of them, the last ones."""
     rows = [cut(line, ROW_LENGTH) for line in lines if line.strip()]
     text = "\n".join(rows)
     if len(text) <= limit:

@@ -1,8 +1,7 @@
-"""Choose the task that comes next, and say why another does not.
+"""Choose the next task, and say why another one does not come next.
 
-Validate dependencies first (`failures.validate_dependencies`): what can never run is then marked, not just
-passed over.
-Source: docs/protocol.md, "Task Selection Algorithm"; docs/design.md, "Choosing".
+Validate dependencies first (`failures.validate_dependencies`): tasks that can never run are then marked, not
+just passed over. Source: docs/protocol.md, "Task Selection Algorithm"; docs/design.md, "Choosing".
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ Rank = tuple[int, str, float, graph.IdKey]
 
 
 class Why(NamedTuple):
-    """Whether a task may be claimed, and what speaks for or against it, one sentence each."""
+    """Whether a task may be claimed, and the reasons, one sentence each."""
 
     eligible: bool
     reasons: tuple[str, ...]
@@ -45,7 +44,7 @@ def ranked(state: State) -> list[Task]:
     """Return the tasks that may be claimed, the next one first.
 
     Pending ones by priority, then id; after them failed ones with attempts left by priority, then the oldest
-    failure, then id. A failure without a time (made by the prose) is the oldest.
+    failure, then id. A failure without a time (of the legacy protocol) is the oldest.
     """
     return sorted(eligible(state), key=_rank)
 
@@ -60,7 +59,7 @@ def pick(state: State) -> Task | None:
 
 
 def interesting(state: State) -> list[Task]:
-    """Return the tasks with those first that a person would look for: at work, halted, failed, next, done."""
+    """Return the tasks ordered by interest: in progress, halted, failed, next, completed."""
     turn = {task.id: place for place, task in enumerate(ranked(state))}
     order = {"in_progress": 0, "failed": 2, "pending": 3, "completed": 4}
 
@@ -73,7 +72,7 @@ def interesting(state: State) -> list[Task]:
 
 
 def unproven(state: State) -> list[Task]:
-    """Return the tasks whose check must say whether they are completed."""
+    """Return the tasks whose check must verify that they are completed."""
     return [task for task in state.tasks if task.unproven and transitions.may("confirm", task)]
 
 
@@ -122,9 +121,9 @@ def _against(state: State, task: Task) -> Iterator[str]:
     if task.status == "failed":
         blame = (text for text in task.error_log if category_of(text) == "DEPENDENCY")
         yield from (f"failed for good: {text}" for text in blame)
-    ring = graph.cycle_members(state.tasks).get(task.id)
-    if ring is not None:
-        yield f"in a cycle: {ring}"
+    cycle = graph.cycle_members(state.tasks).get(task.id)
+    if cycle is not None:
+        yield f"in a cycle: {cycle}"
     known = {other.id: other for other in state.tasks}
     for other in dict.fromkeys(task.depends_on):
         if other != task.id:

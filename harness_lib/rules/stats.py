@@ -18,7 +18,7 @@ SECONDS_PER_DAY = 86_400.0
 
 
 class Counts(NamedTuple):
-    """How many tasks are how far.
+    """The counts of tasks by status.
 
     `pending` are also those of which only somebody else's write says that they are completed.
     `blocked` are those of `pending` that depend directly on a task failed for good: computed, never stored.
@@ -42,7 +42,7 @@ class Counts(NamedTuple):
 
 def count(state: State) -> Counts:
     """Return the numbers of `state`."""
-    # Every change counts the whole list: only tasks for which it matters are asked more than one field.
+    # Every change counts the whole list, so most tasks are asked for one field only.
     tasks = state.tasks
     by_status = Counter([task.status for task in tasks])
     doubted = sum([task.unproven and task.status == "completed" for task in tasks])
@@ -68,16 +68,16 @@ def _status(task: Task) -> Status:
 
 
 def line(state: State) -> str:
-    """Return what stands behind `STATS` in the log.
+    """Return the text behind `STATS` in the log.
 
     The protocol's fields in its order; `in_progress`, for which it has none, stands last and only if
-    there are some, so that an old reader finds everything where it was.
+    there are some, so that old readers find everything in its place.
     """
     return render(count(state))
 
 
 def render(counts: Counts) -> str:
-    """Return `line` of numbers that were counted before."""
+    """Return the text of `line` for given counts."""
     text = (
         f"tasks_total={counts.total} completed={counts.completed} failed={counts.failed} "
         f"pending={counts.pending} blocked={counts.blocked} "
@@ -87,25 +87,25 @@ def render(counts: Counts) -> str:
 
 
 class Ahead(NamedTuple):
-    """How many tasks may still be done, and how many of them can only be done one after another."""
+    """How many tasks are left, and how many of them can only be done one after another."""
 
     tasks: int = 0
     chain: int = 0
 
     def rounds(self, workers: int) -> int:
-        """Return how many tasks the busiest of `workers` has to do at least."""
+        """Return the least number of tasks for the busiest of `workers`."""
         return max(-(-self.tasks // workers), self.chain)
 
 
 def of(state: State) -> Ahead:
-    """Return what is left of `state`."""
+    """Return how many tasks of `state` are left."""
     lost = failures.hopeless(state)
     left = [task for task in state.tasks if not task.is_done and task.id not in lost]
     return Ahead(len(left), graph.longest_chain(left))
 
 
 class Old(NamedTuple):
-    """A file: its name, when it was last written (seconds since the epoch), and its size in bytes."""
+    """A file: its name, its time of change (seconds since the epoch), and its size in bytes."""
 
     name: str
     at: float
@@ -113,7 +113,7 @@ class Old(NamedTuple):
 
 
 def outdated(files: Iterable[Old], now: float, days: float, most_bytes: int) -> tuple[Old, ...]:
-    """Return what goes, the oldest first: older than `days`, and what is beyond `most_bytes` in all."""
+    """Return the files to delete, the oldest first: older than `days`, or beyond `most_bytes` in all."""
     newest = sorted(files, key=lambda each: each.at, reverse=True)
     gone, kept = [], 0
     for each in newest:
@@ -125,7 +125,7 @@ def outdated(files: Iterable[Old], now: float, days: float, most_bytes: int) -> 
 
 
 def no_work(state: State) -> StopReason | None:
-    """Return why no task can be claimed, or None if one can, or one that is unproven can be proven.
+    """Return why no task can be claimed; None if one can, or an unverified one can be verified.
 
     `done`: all are completed (an empty list too); `waiting`: others work on what is left, or a person must
     act on a halted task first; `blocked`: what is left has failed for good or depends on such a task;
@@ -141,7 +141,7 @@ def no_work(state: State) -> StopReason | None:
 
 
 def awaits_person(state: State) -> bool:
-    """Return whether only a person can free what is left: waiting for other workers would be in vain."""
+    """Return whether only a person can free the remaining tasks, so that waiting is useless."""
     return no_work(state) == "waiting" and all(task.status != "in_progress" for task in state.tasks)
 
 

@@ -1,4 +1,4 @@
-"""How a task changes: one table, and for each arrow the one function that performs it.
+"""Change tasks: one table of status changes, and for each arrow the one function that performs it.
 
     pending, failed ──A claim──▶ in_progress ──F complete──▶ completed
                                   │  B resume, C checkpoint, D renew, E begin_commit, I drop_intent,
@@ -61,12 +61,12 @@ ArrowName = Literal[
 ]
 Underway = Literal["commit", "rollback", "merge"] | None
 
-# Workers whose claims of a task are remembered.
+# How many workers with claims of a task are remembered.
 REMEMBERED = 8
 
 
 class Arrow(NamedTuple):
-    """From which statuses, with which intent under way, to which statuses."""
+    """One arrow: the statuses and the intent before, and the statuses after."""
 
     start: tuple[Status, ...]
     underway: tuple[Underway, ...]
@@ -79,20 +79,20 @@ _ANYTHING: tuple[Underway, ...] = (None, "commit", "rollback", "merge")
 
 ARROWS: dict[ArrowName, Arrow] = {
     "claim": Arrow(_IDLE, (None,), _WORKING),
-    # Whoever takes over also takes over what its predecessor had under way.
+    # A new holder also takes over the intent of its predecessor.
     "resume": Arrow(_WORKING, _ANYTHING, _WORKING),
     "checkpoint": Arrow(_WORKING, (None, "commit"), _WORKING),
-    # A beat comes at any moment.
+    # A heartbeat may come at any moment.
     "renew": Arrow(_WORKING, _ANYTHING, _WORKING),
     "begin_merge": Arrow(_WORKING, (None, "merge"), _WORKING),
     "begin_commit": Arrow(_WORKING, (None, "merge"), _WORKING),
-    # Without an intent: the agent has committed everything itself.
+    # Without an intent if the agent has committed everything itself.
     "complete": Arrow(_WORKING, (None, "commit"), ("completed",)),
     "begin_rollback": Arrow(_WORKING, (None, "merge"), _WORKING),
     "hand_back": Arrow(_WORKING, ("rollback",), _WORKING),
     "interrupt": Arrow(_WORKING, (None,), _WORKING),
     "fail": Arrow(_WORKING, ("rollback",), _IDLE),
-    # A rollback is never dropped: its attempt has been counted, and its work may be half taken back.
+    # A rollback is never dropped: its attempt is counted, and its work may be half removed.
     "drop_intent": Arrow(_WORKING, ("commit",), _WORKING),
     "reset": Arrow(("pending", "failed", "completed"), (None,), ("pending",)),
     "halt": Arrow(("pending", "failed", "in_progress"), _ANYTHING, (*_IDLE, *_WORKING)),
@@ -104,7 +104,7 @@ ARROWS: dict[ArrowName, Arrow] = {
 
 
 def may(arrow: ArrowName, task: Task) -> bool:
-    """Return True if the table allows this arrow for the task as it is."""
+    """Return whether the table allows this arrow for the task as it is."""
     rule = ARROWS[arrow]
     if arrow in ("confirm", "doubt") and not task.unproven:
         return False
@@ -159,9 +159,9 @@ def claim(
 def resume(
     task: Task, *, worker: str, now: datetime, worktree: str | None, lease_seconds: int | None
 ) -> Task:
-    """Return the task with the same attempt gone on by `worker`: base, gate, checkpoints and intent stay.
+    """Return the task with `worker` as the new holder of its attempt; base, gate and intent stay.
 
-    The fence grows, so whoever held it before can record nothing any more.
+    The fencing token grows, so the previous holder can record nothing any more.
     """
     _check("resume", task)
     return task._replace(
@@ -275,7 +275,7 @@ def begin_rollback(
 
 
 def release(task: Task, *, now: datetime, message: str | None, rescue: str | None, head: str | None) -> Task:
-    """Return the task with a rollback begun that hands it back: no attempt counted, nobody blamed."""
+    """Return the task with a rollback begun that requeues it: no attempt is counted."""
     return begin_rollback(
         task,
         now=now,
@@ -289,9 +289,9 @@ def release(task: Task, *, now: datetime, message: str | None, rescue: str | Non
 
 # H
 def fail(task: Task, *, now: datetime) -> Task:
-    """Return the task rolled back: `failed`, or `pending` where the intent says that it was handed back.
+    """Return the task rolled back: `failed`, or `pending` if its intent says that it was requeued.
 
-    The claim is gone; base, checkpoints and errors stay for whoever looks at the attempt.
+    The claim is removed; base, checkpoints and errors stay for a look at the attempt.
     """
     _check("fail", task)
     assert task.intent is not None
@@ -299,7 +299,7 @@ def fail(task: Task, *, now: datetime) -> Task:
     return _unclaimed(attempts.ended(task, now, outcome))._replace(
         status=outcome,
         failed_at=timestamps.render(now) if outcome == "failed" else None,
-        # Set while the rollback began, for whoever would try next.
+        # Set when the rollback began, for the next attempt.
         halt=task.halt,
         halt_kind=task.halt_kind,
         handback=task.handback if outcome == "pending" else None,
@@ -316,7 +316,7 @@ def drop_intent(task: Task) -> Task:
 
 # J
 def reset(task: Task) -> Task:
-    """Return the task as good as new, for a person who wants it tried again.
+    """Return the task reset for a new try, as a person wants.
 
     The errors stay, because the next attempt learns from them; those that say [DEPENDENCY] go, because with
     one of them a task is never retried.
@@ -340,14 +340,14 @@ def reset(task: Task) -> Task:
 
 # K
 def halt(task: Task, why: Halt | None) -> Task:
-    """Return the task halted until a person has acted on `why`; None lifts it."""
+    """Return the task halted until a person has acted on `why`; None lifts the halt."""
     _check("halt", task)
     return task._replace(halt=why and why.words, halt_kind=why and why.kind)
 
 
 # L
 def doom(task: Task, *, now: datetime, message: str) -> Task:
-    """Return the task failed for good because of what it depends on; no attempt is counted."""
+    """Return the task failed for good because of a dependency; no attempt is counted."""
     _check("doom", task)
     return task._replace(
         status="failed",
@@ -369,13 +369,13 @@ def begin_merge(task: Task, *, now: datetime, commit: str, base: str | None = No
 
 # N
 def hand_back(task: Task, handback: Handback) -> Task:
-    """Return the task, whose rollback has begun, with what an agent must know to go on with its work."""
+    """Return the task, whose rollback has begun, with what the next agent must know to continue its work."""
     _check("hand_back", task)
     return send_back(task, handback.cause)._replace(handback=handback)
 
 
 def send_back(task: Task, cause: SentBack | None) -> Task:
-    """Return the task with the reason why its work goes on in spite of a passed check, kept once."""
+    """Return the task with the reason why its work was sent back after a passed check, recorded once."""
     if cause is None or cause in task.sent_back:
         return task
     return task._replace(sent_back=(*task.sent_back, cause))
@@ -383,13 +383,13 @@ def send_back(task: Task, cause: SentBack | None) -> Task:
 
 # O
 def interrupt(task: Task, interruption: Interruption) -> Task:
-    """Return the task with one more interruption of its attempt, which left what `interruption` says."""
+    """Return the task with one more `interruption` of its attempt."""
     _check("interrupt", task)
     return task._replace(interruptions=task.interruptions + 1, interrupted=interruption)
 
 
 def _carried(task: Task) -> dict[str, Any]:
-    """Return what is known of interruptions where the next attempt goes on with the same work."""
+    """Return the interruptions that count for the next attempt, which continues the same work."""
     if task.handback is None:
         return {"interruptions": 0, "interrupted": None}
     # A claim begins without checkpoints.
@@ -399,7 +399,7 @@ def _carried(task: Task) -> dict[str, Any]:
 
 # P
 def confirm(task: Task, *, now: datetime, commit: str | None) -> Task:
-    """Return the task as completed, as somebody else has said it is: its check passes on `commit`."""
+    """Return the task as completed, as an external edit says: its check passes on `commit`."""
     _check("confirm", task)
     done = _unclaimed(task)._replace(
         status="completed",
@@ -413,9 +413,9 @@ def confirm(task: Task, *, now: datetime, commit: str | None) -> Task:
 
 # Q
 def doubt(task: Task) -> Task:
-    """Return the task, which somebody else has said to be completed, pending: its check does not pass.
+    """Return the task, which an external edit has completed, as pending: its check does not pass.
 
-    What it had used up and learned before stays.
+    Its earlier attempts and errors stay.
     """
     _check("doubt", task)
     return _unclaimed(task)._replace(
@@ -425,7 +425,7 @@ def doubt(task: Task) -> Task:
 
 # R
 def recheck(task: Task, found: Recheck | None) -> Task:
-    """Return the task with what its check has said on a clean checkout; None: that says nothing any more."""
+    """Return the task with the result of its check on a clean checkout; None removes an old result."""
     _check("recheck", task)
     return task._replace(recheck=found)
 
@@ -454,7 +454,7 @@ def _blame(task: Task, category: Category | None, text: str) -> str:
 
 
 def _underway(task: Task) -> Underway:
-    """Return what is under way; once the prose has ended an attempt, the intent it let stand says nothing."""
+    """Return the intent; one left by the legacy protocol in a task that is not in progress does not count."""
     return task.intent.action if task.intent and task.status == "in_progress" else None
 
 

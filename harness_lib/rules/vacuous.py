@@ -1,11 +1,11 @@
-"""Tell checks that cannot fail, as far as their words show it: they pass before any work, and after none."""
+"""Recognise checks that cannot fail, by their command: they pass before any work, and prove nothing."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Callable
 
-# Programs that end with 0 whatever they are given to show.
+# Programs that end with 0 whatever their arguments are.
 _ALWAYS = frozenset(["true", ":", "echo", "printf"])
 _PAGERS = frozenset(["cat", "tee", "tail", "head", "sed", "tr", "cut", "sort", "uniq", "wc", "column"])
 _OPERATORS = frozenset("();<>|&\n")
@@ -13,14 +13,14 @@ _GREP = 3
 
 
 def why(command: str, has: Callable[[str, str], bool] = lambda _word, _file: False) -> str | None:
-    """Return why `command` cannot fail, part of a sentence; None where that is not plain.
+    """Return why `command` cannot fail, as a phrase; None if that is not certain.
 
-    `has` says whether a file of the project holds a text already.
+    `has` tells whether a file of the project contains a text already.
     """
     try:
         words = _words(command)
     except ValueError:
-        # A quote that does not close: the shell will say so.
+        # An unclosed quote: the shell will report it.
         return None
     last, operator = _last(words)
     if not last:
@@ -46,9 +46,9 @@ def _words(command: str) -> list[str]:
 
 
 def _last(words: list[str]) -> tuple[list[str], str | None]:
-    """Return the last simple command, and the operator before it unless its failure still counts there.
+    """Return the last simple command, and the operator before it unless a failure before it still counts.
 
-    What follows `&&` decides nothing alone: what stands before may fail.
+    A command after `&&` does not decide alone: the one before may fail.
     """
     while words and set(words[-1]) <= frozenset(";\n"):
         words = words[:-1]

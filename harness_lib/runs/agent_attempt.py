@@ -52,9 +52,9 @@ BLAME: dict[str, Category] = {
 
 
 def run(ctx: Context, session: Session, task: Task, worker: WorkerPort) -> outcome.Ended:
-    """Take the claimed `task` to its end and return it.
+    """Take the claimed `task` to its end, and return it.
 
-    Raises StuckError (a person must act: the claim still stands), LeaseLostError.
+    Raises StuckError (a person must act; the claim stays), LeaseLostError.
     """
     _require_check(ctx, task)
     if for_person.is_accepted(task):
@@ -69,12 +69,12 @@ def run(ctx: Context, session: Session, task: Task, worker: WorkerPort) -> outco
         return rollback.fail_without_git(ctx, session, task, outcome.Verdict("TASK_EXEC", reason))
     worker.tell(Stepped("checks"))
     try:
-        # Notes, checkpoints and renewals have changed it meanwhile.
+        # Notes, checkpoints and renewals may have changed the task meanwhile.
         questions = ctx.store.ask()
         task = outcome.still_claimed(questions, task)
         evaluation = _evaluate(ctx, questions, task, worker.known, green=green)
         if not evaluation.checked.passed:
-            # Only now is anybody to blame: the work of an agent that did not come to an end may be done.
+            # Only now is the agent's end a failure: the work of an agent that was stopped may be done.
             verdict = _blame(agent_exit) or evaluation.verdict()
             return rollback.roll_back(ctx, session, task, verdict)
         contents.refuse(ctx, task, evaluation.tree, worker.config.max_file)
@@ -86,7 +86,7 @@ def run(ctx: Context, session: Session, task: Task, worker: WorkerPort) -> outco
 
 
 def _is_green(ctx: Context, task: Task, worker: WorkerPort) -> bool | None:
-    """Return whether the check passes before any work; None where that is not asked, or not known."""
+    """Return whether the check passes before any work; None if that is not asked, or unknown."""
     is_first = task.attempts == 0 and task.handback is None and not task.validation.red_first
     if not is_first or not worker.config.precheck:
         return None
@@ -108,9 +108,9 @@ def _without_work(ctx: Context, session: Session, task: Task) -> outcome.Ended:
 def _evaluate(
     ctx: Context, questions: Questions, task: Task, known: check.Known, *, green: bool | None
 ) -> evaluate.Evaluation:
-    """Run the check on what was done; where it passed before any work, tell how that is to be taken.
+    """Run the check on the work; if it passed before any work, record what that means.
 
-    A check that passed then, and fails now, runs once more if it is short.
+    A check that passed before and fails now runs once more if it is short.
     """
     evaluation = evaluate.evaluate(ctx, questions, task, known=known)
     if not green:
@@ -151,7 +151,7 @@ def _require_check(ctx: Context, task: Task) -> None:
 
 
 def _work(ctx: Context, task: Task, worker: WorkerPort, handback: str) -> AgentExit:
-    """Let agents work until one has ended by itself, or for a reason that ends the attempt."""
+    """Let agents work until one ends by itself, or for a reason that ends the attempt."""
     tries, interrupted = agent_retries.Tries(), ""
     while True:
         tries.agents += 1
@@ -170,7 +170,7 @@ def _work(ctx: Context, task: Task, worker: WorkerPort, handback: str) -> AgentE
 
 
 def _keep_spent(ctx: Context, task: Task, agent_exit: AgentExit) -> None:
-    """Write down what an agent has used up; what nobody can write now is told by the run all the same."""
+    """Record what an agent has used up; if that fails, the run still reports it."""
     cost, tokens = agent_exit.report.cost_usd or 0.0, agent_exit.report.tokens
     if not cost and not tokens:
         return
@@ -227,7 +227,7 @@ def _add(before: budget.Spent, agent_exit: AgentExit) -> budget.Spent:
 
 
 def _renew(ctx: Context, task: Task, listener: Listener) -> None:
-    """Renew the lease three times in its life."""
+    """Renew the lease when a third of it is over."""
     due = math.floor(listener.seconds() / (ctx.lease_seconds / 3))
     if due > listener.renewals:
         listener.renewals = due
@@ -236,7 +236,7 @@ def _renew(ctx: Context, task: Task, listener: Listener) -> None:
 
 NOTES = 20
 NOTES_LENGTH = 4000
-# Shorter limits are told in seconds.
+# Shorter limits are shown in seconds.
 LONG_MINUTES = 2
 
 FRAME = """\
@@ -262,9 +262,9 @@ How to work:
 
 
 def of(ctx: Context, task: Task, rules: Rules, handback: str, interrupted: str = "") -> str:
-    """Return the brief; `handback` is what was handed back, `interrupted` why the agent before ended."""
+    """Return the brief; `handback` is the requeued work, `interrupted` why the previous agent ended."""
     questions = ctx.store.ask()
-    # An agent before this one may have written checkpoints.
+    # The previous agent may have written checkpoints.
     task = questions.task(task.id) or task
     parts = [task_brief.render(task, ctx, program=_program())]
     if handback:
@@ -289,7 +289,7 @@ def of(ctx: Context, task: Task, rules: Rules, handback: str, interrupted: str =
 
 
 def _limits(rules: Rules) -> str:
-    """Return what ends the agent, so that it can plan for it."""
+    """Return the limits that end the agent, so that it can plan for them."""
     limits = (
         f"You are stopped after {_minutes(rules.longest)}, and after {_minutes(rules.silence)} without "
         "a word: let long commands print."

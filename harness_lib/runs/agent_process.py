@@ -1,6 +1,6 @@
-"""One agent process at work on one task: started, listened to, and stopped when there is a reason.
+"""Start one agent process for a task, listen to it, and stop it when there is a reason.
 
-The agent has a process group, a log and an environment of its own; what it says is read from its log by its
+The agent has a process group, a log and an environment of its own; its adapter reads its output from the
 adapter. It ends by itself, or because of a limit, silence, or going round in circles.
 """
 
@@ -33,22 +33,22 @@ How = Literal["ended", "crashed", "limit", "transient", "login", "silent", "circ
 LIMIT_REACHED = "the limit of one task is reached"
 POLL_SECONDS = 0.3
 READ_BYTES = 256 * 1024
-# Nobody reads so much, and no agent means it: only the end is looked at.
+# Longer output is not read: only its end is.
 FLOOD_BYTES = 8 * 1024 * 1024
-# The agent that comes with us.
+# The agent that belongs to harness.
 OURS = "hs"
 READY_SECONDS = 120.0
 PROVIDED = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENAI_API_URL", "HARNESS_PROVIDER")
 WAITS_SECONDS = 5.0
 MAX_LOG_BYTES = 256 * 1024 * 1024
-# An agent that polls may do the same thing again and again; this often, with nothing changed, it is lost.
+# An agent that polls may repeat itself; after this many repetitions with nothing changed, it is stuck.
 CIRCLES = 25
 LONGEST_CIRCLE = 3
 
 
 @dataclass(frozen=True)
 class Rules:
-    """What an agent may take: seconds in silence and in all, and the budget of a task."""
+    """The limits of an agent: seconds of silence, seconds in all, and the budget of a task."""
 
     silence: float = 900.0
     longest: float = 4 * 3600.0
@@ -57,9 +57,9 @@ class Rules:
 
 @dataclass(frozen=True)
 class AgentExit:
-    """How an agent ended, in one sentence where it was not by itself, and what it had said until then.
+    """How an agent ended: a sentence if it did not end by itself, and what it had reported until then.
 
-    `code`: what its process ended with, None if it was stopped.
+    `code`: the exit code of its process, None if it was stopped.
     """
 
     how: How
@@ -76,12 +76,12 @@ def is_here(adapter: Adapter, ctx: Context) -> bool:
 
 
 def is_ready(adapter: Adapter, ctx: Context) -> bool:
-    """Return whether the adapter's program is here and, where that is ours, has a provider to ask."""
+    """Return whether the adapter's program is here and, if it is `hs`, has a provider."""
     place = _program_path(adapter, ctx)
     if place is None or adapter.program != OURS:
         return place is not None
     if place == launcher.beside(OURS) and not (_names_a_provider(ctx.env) or launcher.has_packages(ctx.env)):
-        # Its first call would fetch its packages, only to say so.
+        # Its first call would fetch packages only to report that.
         return False
     try:
         command = [place, "provider", "--ready"]
@@ -91,12 +91,12 @@ def is_ready(adapter: Adapter, ctx: Context) -> bool:
 
 
 def _names_a_provider(env: Mapping[str, str]) -> bool:
-    """Return whether a key, an address or a provider of its own stands in the environment of ours."""
+    """Return whether the environment has a key, an address or a provider for `hs`."""
     return any(env.get(name) for name in PROVIDED)
 
 
 def _program_path(adapter: Adapter, ctx: Context) -> str | None:
-    """Return the path of the adapter's program; ours need not be on the PATH."""
+    """Return the path of the adapter's program; `hs` need not be on the PATH."""
     path = environment.find(adapter.program, ctx.env.get("PATH", os.defpath))
     return launcher.beside(OURS) if path is None and adapter.program == OURS else path
 
@@ -111,7 +111,7 @@ def require(adapter: Adapter, ctx: Context) -> None:
 
 
 class Listener:
-    """Reads what an agent adds to its log, and says whether it may go on."""
+    """Reads the new output of an agent, and decides whether the agent may go on."""
 
     def __init__(self, ctx: Context, adapter: Adapter, rules: Rules, before: budget.Spent) -> None:
         self.report = Report()
@@ -127,7 +127,7 @@ class Listener:
         self._tree = ""
 
     def listen_to(self, log: int) -> None:
-        """Read from the descriptor `log`: whoever removes the file does not make the agent silent."""
+        """Read from the descriptor `log`: removing the file does not silence the agent."""
         self._log = log
 
     def poll(self) -> bool:
@@ -138,7 +138,7 @@ class Listener:
         return self.ending is None
 
     def hold_to(self, rules: Rules) -> None:
-        """Hold the agent to other rules from now on: a person has changed the limits."""
+        """Give the agent new limits, which a person has changed."""
         self._rules = rules
 
     def seconds(self) -> float:
@@ -146,7 +146,7 @@ class Listener:
         return self._ctx.clock.monotonic() - self._began
 
     def spent(self) -> budget.Spent:
-        """Return what this attempt has used up, earlier agents of it included."""
+        """Return what this attempt has used up, including its earlier agents."""
         return budget.Spent(
             self._before.cost + (self.report.cost_usd or 0.0),
             self._before.tokens + self.report.tokens,
@@ -154,7 +154,7 @@ class Listener:
         )
 
     def hear_all(self, usage: Path) -> None:
-        """Read all that is left of what an agent that has ended had to say, and what it left in `usage`."""
+        """Read the remaining output of an agent that has ended, and its file `usage`."""
         while self.hear():
             continue
         with suppress(OSError):
@@ -172,7 +172,7 @@ class Listener:
         new = os.pread(self._log, READ_BYTES, self._at)
         self._at += len(new)
         *lines, self._rest = (self._rest + new).split(b"\n")
-        # A line without an end is no line; one of a megabyte is cut.
+        # An unfinished line waits for its end; one of a megabyte is cut.
         self._rest = self._rest[-READ_BYTES:]
         for line in lines:
             self._take(line.decode("utf-8", "replace"))
@@ -191,7 +191,7 @@ class Listener:
         quiet = self._ctx.clock.monotonic() - self._heard
         trouble = self.report.trouble
         if trouble is not None and trouble.kind != "transient" and quiet > WAITS_SECONDS:
-            # Some agents wait for the end of a limit by themselves: without a word, for hours.
+            # Some agents wait silently for the end of a usage limit, for hours.
             return trouble.kind, trouble.message
         if quiet > self._rules.silence and trouble is not None:
             return trouble.kind, trouble.message
@@ -239,7 +239,7 @@ def run(
     launch = adapter.launch(brief, model=model, extra=extra)
     listener = Listener(ctx, adapter, rules, before)
     usage = directory / f"{name}.usage.json"
-    # A task that is retried has attempts of the same number again.
+    # After `retry` the numbers of attempts begin again.
     atomic.remove(usage)
     command = launch.command(budget.cost_left(rules.budget, before), str(usage))
     if adapter.program == OURS:
@@ -271,7 +271,7 @@ def run(
 
 
 def _at_its_limit(finished: runner.Finished, listener: Listener, rules: Rules) -> tuple[How, str] | None:
-    """Return that the agent has stopped by itself at the limit of its task, which it was told."""
+    """Return the end of an agent that stopped by itself at the limit of its task."""
     over = budget.task_over(rules.budget, listener.spent())
     return ("over", f"{LIMIT_REACHED} ({over})") if over and finished.returncode else None
 
@@ -293,6 +293,6 @@ def _how(finished: runner.Finished, report: Report) -> tuple[How, str]:
 
 
 def _last_words(tail: str) -> str:
-    """Return what was printed last for people: what is for the adapter (JSON) tells them nothing."""
+    """Return the last lines that were printed for people, not JSON for the adapter."""
     lines = list(takewhile(lambda line: not line.endswith("}"), reversed(tail.splitlines())))
     return " / ".join(reversed(lines[:2]))

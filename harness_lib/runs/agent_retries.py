@@ -1,4 +1,4 @@
-"""Whether another agent goes on with an attempt, and the waiting before it does.
+"""Decide whether another agent continues an attempt, and wait before it starts.
 
 Only failed work counts as an attempt: a usage limit is waited out, trouble of the provider's is
 tried again after growing pauses, and a crashed agent is followed by a fresh one in the same work tree.
@@ -19,19 +19,19 @@ from harness_lib.system.git import checkout, locks, snapshot, trees
 from harness_lib.task import Task
 
 CRASHES = 2
-# An agent that ends at once and has done nothing cannot start; another try tells nothing new.
+# An agent that ends at once without doing anything cannot start; another try is useless.
 AT_ONCE_SECONDS = 10.0
 PAUSES = (5.0, 15.0, 45.0, 120.0, 300.0, 600.0, 600.0, 600.0)
 UNKNOWN_LIMIT_SECONDS = 900.0
-# A provider's clock and ours differ.
+# Seconds by which a provider's clock may differ from ours.
 AFTER_RESET_SECONDS = 5.0
 SLICE_SECONDS = 1.0
-# A shell ends with 128 and the number of the signal that has killed its command.
+# A shell's exit code is 128 plus the number of the signal that killed its command.
 BY_SIGNAL = 128
 
 
 class Tries:
-    """The agents of one attempt so far: how many, what they have spent, and what was nobody's fault."""
+    """The agents of one attempt so far: how many, what they have spent, and excused failures."""
 
     def __init__(self) -> None:
         self.crashes = 0
@@ -41,7 +41,7 @@ class Tries:
 
 
 def goes_on(ctx: Context, task: Task, worker: WorkerPort, agent_exit: AgentExit, tries: Tries) -> bool:
-    """Return whether another agent goes on with this attempt, once what stands in its way is over.
+    """Return whether another agent continues this attempt, after waiting for what blocks it.
 
     Raises StuckError (a person must act), HeldBackError (the run starts no further agent).
     """
@@ -79,7 +79,7 @@ def goes_on(ctx: Context, task: Task, worker: WorkerPort, agent_exit: AgentExit,
 
 
 def _has_finished(ctx: Context, task: Task, worker: WorkerPort, agent_exit: AgentExit) -> bool:
-    """Return whether the check passes after an agent whose exit code says little."""
+    """Return whether the check passes after an agent whose exit code is not conclusive."""
     if worker.adapter.exit_tells or not 0 < (agent_exit.code or 0) < BY_SIGNAL or not _has_changed(ctx, task):
         return False
     worker.tell(Stepped("checks"))
@@ -96,14 +96,14 @@ def _has_finished(ctx: Context, task: Task, worker: WorkerPort, agent_exit: Agen
 
 
 def _undo_check(ctx: Context, tree: str) -> None:
-    """Give the work tree the content of `tree` again: what differs was made by a check of it."""
+    """Restore the content `tree` of the work tree: a check has changed it."""
     git = ctx.git
     with locks.hold(git):
         checkout.apply(git, trees.changed(git, snapshot.capture(git, ctx.excluded_paths), tree))
 
 
 def _until_reset(ctx: Context, agent_exit: AgentExit) -> float:
-    """Return in how many seconds the agent may go on, as far as its provider has said; 0 where it has not."""
+    """Return the seconds until the provider's limit ends, as far as it has told; else 0."""
     resets = agent_exit.report.trouble.resets_at if agent_exit.report.trouble else None
     if resets is None:
         return 0.0
@@ -111,12 +111,12 @@ def _until_reset(ctx: Context, agent_exit: AgentExit) -> float:
 
 
 def _has_lived(ctx: Context, task: Task, tries: Tries) -> bool:
-    """Return whether an agent of this attempt has done anything: used tokens or money, or changed a file."""
+    """Return whether an agent of this attempt has used tokens or money, or changed a file."""
     return bool(tries.spent.tokens or tries.spent.cost) or _has_changed(ctx, task)
 
 
 def _has_changed(ctx: Context, task: Task) -> bool:
-    """Return whether the work tree is not as the attempt began; what was committed since counts, too."""
+    """Return whether the attempt has changed or committed anything in the work tree."""
     git, head = ctx.git, ctx.git.head()
     if head is None or head != task.started_at_commit:
         return True
@@ -124,12 +124,12 @@ def _has_changed(ctx: Context, task: Task) -> bool:
 
 
 def _pause(ctx: Context, task: Task, worker: WorkerPort, step: Step, seconds: float, why: str) -> None:
-    """Wait, with the claim kept alive; the run shows until when.
+    """Wait, renewing the claim; the run shows until when.
 
     Raises HeldBackError as soon as the run starts no further agent.
     """
     until = ctx.clock.now() + timedelta(seconds=max(0.0, seconds))
-    # The monotonic clock stands still while a laptop sleeps, the other one may be set back.
+    # The monotonic clock stops while a laptop sleeps; the wall clock may be set back.
     worker.tell(Stepped(step, until.timestamp(), why))
     end = ctx.clock.monotonic() + max(0.0, seconds)
     renewed = ctx.clock.monotonic()

@@ -1,6 +1,6 @@
-"""The scripted agent of `harness demo`: under `harness run` it works as a real one does.
+"""Work as the scripted agent of `harness demo`, which `harness run` starts like a real one.
 
-What it does wrong is written in `WORK`: a kill in the middle, two that write to the same place, a wrong
+Its mistakes are in `WORK`: a kill in the middle, two tasks that write to the same place, a wrong
 answer first, a task it cannot do.
 """
 
@@ -21,7 +21,7 @@ SUBTRACT = "\n\ndef sub(a, b):\n    return a - b\n"
 CODE = Path("calc.py")
 PAGE = Path("README.md")
 MARKS = ("<<<<<<<", "=======", ">>>>>>>")
-# The two that shall get into each other's way wait for each other, but not for ever.
+# Seconds that the two conflicting agents wait for each other.
 PATIENCE_SECONDS = 20.0
 
 KILLED = "task-001"
@@ -29,7 +29,7 @@ TOGETHER = ("task-002", "task-003")
 
 
 def main() -> None:
-    """Do the task that the brief on standard input is about."""
+    """Do the task of the brief on standard input."""
     WORK[os.environ["HARNESS_TASK_ID"]](sys.stdin.read())
 
 
@@ -68,7 +68,7 @@ def _append(text: str) -> Callable[[str], None]:
 
 
 def _meet() -> None:
-    """Wait until the other one has begun as well: both then work on the same content."""
+    """Wait until the other agent has begun, too: both then work on the same content."""
     place = Path(os.environ["HARNESS_DEMO"])
     (place / os.environ["HARNESS_TASK_ID"]).touch()
     end = time.monotonic() + PATIENCE_SECONDS

@@ -1,4 +1,4 @@
-"""The end of an unattended run: what is tidied up, and what it answers."""
+"""End an unattended run: clean up, and make its reply."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from harness_lib.runs import report
 from harness_lib.task import RunStop, StopReason
 
 Why = StopReason | RunStop
-# What runs of earlier versions noted of branches.
+# Notes about branches from runs of earlier versions.
 SEEN = "refs/harness/seen/"
 
 
@@ -27,7 +27,7 @@ def target_of(ctx: Context) -> str:
 
 
 def tidy(ctx: Context, warn: Callable[[str], None]) -> None:
-    """Take away what runs that were killed have left, and bring over what waits for the person's checkout."""
+    """Remove what killed runs have left, and merge what waits for the person's checkout."""
     alive = sessions.living(ctx.store.ask(), ctx)
     for ref, _ in ctx.git.refs(SEEN):
         ctx.git.delete_ref(ref)
@@ -45,10 +45,11 @@ def leave(
     *,
     recorded: bool = False,
 ) -> None:
-    """Take away the work trees of this run, bring over what waits, and end the session.
+    """Remove the work trees of this run, merge what waits, and end the session.
 
     `checked`: the commit on which every check has passed; `recorded`: its numbers stand in the log already.
-    The machine may be what has ended the run (a full disk): what cannot be done is said and left to the next.
+    The machine may have ended the run (a full disk): what cannot be done is reported and left to the next
+    run.
     """
     try:
         for where in worktree_slots.teardown(ctx, place, target_branch.tip(ctx.git, target_of(ctx))):
@@ -62,7 +63,7 @@ def leave(
     try:
         _close(ctx, recorded=recorded)
     except (HarnessError, OSError) as error:
-        # Its owner ends now, and so the session does.
+        # Its owner process ends now, and the session with it.
         warn(f"The session could not be closed: {error}")
 
 
@@ -75,9 +76,9 @@ def _close(ctx: Context, *, recorded: bool) -> None:
 
 
 def _outcome(ctx: Context, why: Why) -> Why:
-    """Return what a run has come to that ended because of `why`: a red task counts more, whatever ended it.
+    """Return the outcome of a run that ended because of `why`; a red task counts more than any other reason.
 
-    But a person who has stopped it, or must help it first, knows that already.
+    Not so if a person stopped it, or must help first: they know.
     """
     if why in ("interrupted", "stuck"):
         return why
@@ -91,7 +92,7 @@ def _outcome(ctx: Context, why: Why) -> Why:
 
 
 def record(ctx: Context, why: Why, kind: str, message: str, spent: Spent) -> None:
-    """Add to the log how a run ended because of `why` (`message` says more, `kind` is that of a trouble)."""
+    """Log that a run ended because of `why` (`message` has details, `kind` is that of an error)."""
     why = _outcome(ctx, why)
     if why == "recheck_failed":
         message = nothing_to_do.answer(why).words
@@ -108,7 +109,7 @@ def record(ctx: Context, why: Why, kind: str, message: str, spent: Spent) -> Non
 
 
 def without_work(ctx: Context, why: StopReason | None, recovered: tuple[str, ...]) -> Reply:
-    """Return the answer of a run that had nothing to do; `recovered` is what recovery did."""
+    """Return the reply of a run that had nothing to do; `recovered` is what recovery did."""
     answer = nothing_to_do.reply("run", ctx.store.ask(), why)
     waits = pending_merges.describe(ctx, target_of(ctx))
     first = [*recovered, nothing_to_do.words(ctx.store.ask(), why or "done")]
@@ -120,7 +121,7 @@ def without_work(ctx: Context, why: StopReason | None, recovered: tuple[str, ...
 
 
 def _words(ctx: Context, why: Why, message: str) -> str:
-    """Return why the run has ended; what to type stands at the end, so that nothing seems part of it."""
+    """Return why the run has ended; put the command last so that it can be copied."""
     match why:
         case "interrupted":
             if message:
@@ -131,19 +132,19 @@ def _words(ctx: Context, why: Why, message: str) -> str:
         case "stuck":
             return f"A person must act first. {message}".strip()
         case _:
-            # One of the list itself: another of ours would not be taken there.
+            # A session of the list itself is open: a second one is not possible.
             return f"{nothing_to_do.words(ctx.store.ask(), why)} {message}".strip()
 
 
 class _Stopped(TypedDict):
-    """How a reply says whether the run has come to its end."""
+    """What a reply says about whether the run is finished."""
 
     exit: Exit
     stop: Why | None
 
 
 def _stopped(why: Why | None, waits: str | None) -> _Stopped:
-    """Return how a run that ended because of `why` says so: it is done when its work is on its branch."""
+    """Return what the reply says of a run that ended because of `why`: it is done when its work is merged."""
     if why == "done" and not waits:
         return {"exit": Exit.DONE, "stop": None}
     return {"exit": Exit.STOP, "stop": "waiting" if why == "done" else why}
@@ -152,7 +153,7 @@ def _stopped(why: Why | None, waits: str | None) -> _Stopped:
 def reply(
     ctx: Context, why: Why, message: str, began: report.Beginning, spent: Spent, left_out: str = ""
 ) -> Reply:
-    """Return the answer of a run that ended because of `why`; `message` says more about it.
+    """Return the reply of a run that ended because of `why`; `message` has details.
 
     `left_out` says which checks the final check did not run.
     """
@@ -182,7 +183,7 @@ def _next(ctx: Context, stop: Why) -> str:
 
 
 def problem(kind: str, outcome: Reply, hint: str) -> HarnessError:
-    """Return the error of a run that a person must help first; `outcome` is how it has ended."""
+    """Return the error of a run that needs a person; `outcome` is how it has ended."""
     error = (ConfigError if kind == ConfigError.kind else EnvSetupError)(
         outcome.message, hint or "See: harness status"
     )

@@ -1,8 +1,8 @@
-"""Run the checks of completed tasks again when a run ends; what a later task broke becomes a new task.
+"""Run the checks of completed tasks again when a run ends; each broken one becomes a new task.
 
 A later task may break what an earlier one had finished: its own check does not look there.
 What passes only in place is not reproducible, and what was finished on another branch is only not here:
-neither is broken. What is broken still after its repair is left to a person.
+neither is broken. What is still broken after its repair is left to a person.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Tell = Callable[[str], None]
 
 
 class Passed(NamedTuple):
-    """What came of it; `goes_on`: new tasks are to be done.
+    """The result of a final check; `goes_on`: it has added tasks.
 
     `tip` is the commit that was looked at, None where the check of a task did not run on it, or failed.
     `left` says which checks did not run.
@@ -38,7 +38,7 @@ class Passed(NamedTuple):
 
 
 def is_due(ctx: Context) -> bool:
-    """Return whether there is a completed task whose check has not passed on the target as it is now."""
+    """Return whether the check of a completed task has not passed on the target's present commit."""
     return bool(recheck.due(ctx, _tip(ctx)))
 
 
@@ -51,7 +51,7 @@ def run(
     *,
     repairs: bool = True,
 ) -> Passed:
-    """Run the checks of `scope` on a clean checkout of the target, and add tasks for what is broken there.
+    """Run the checks of `scope` on a clean checkout of the target, and add tasks for the broken ones.
 
     `goes_on` is asked all the time: a person may not want to wait for all of them.
     Raises EnvSetupError if `harness-init.sh` fails in a fresh work tree.
@@ -115,7 +115,7 @@ def _counted(count: int) -> str:
 
 
 def _said(ctx: Context, found: recheck.Found) -> str:
-    """Return what a person is told at once of a check that failed."""
+    """Return the message about a failed check."""
     task = found.task
     if found.recheck.excuse == "elsewhere":
         commit, branch = (task.completed_commit or "")[:12], target_branch.short(ctx.target or "")
@@ -130,7 +130,7 @@ def _said(ctx: Context, found: recheck.Found) -> str:
 
 
 def _repair(ctx: Context) -> bool:
-    """Add a task for each check that is red and was not repaired just now; return whether there was one."""
+    """Add a repair for each red task that was not repaired just now; return whether there was one."""
     questions = ctx.store.ask()
     red: dict[tuple[rechecks.Key, str], Task] = {}
     for task in rechecks.red(questions.search("completed")):
@@ -142,9 +142,9 @@ def _repair(ctx: Context) -> bool:
 
 
 def _is_repaired(questions: Questions, key: tuple[rechecks.Key, str]) -> bool:
-    """Return whether a repair of this very check was the last that was done, but for other repairs.
+    """Return whether the last completed task, repairs of other checks aside, was a repair of this check.
 
-    One that has failed, or is not done yet, is there already.
+    A repair that has failed, or is not completed yet, exists already.
     """
     repairs = [task for task in questions.search() if task.repairs and rechecks.whole_key(task) == key]
     if not all(task.is_done for task in repairs):
@@ -160,7 +160,7 @@ def _when(task: Task) -> str:
 
 
 def _add_repair(ctx: Context, task: Task) -> None:
-    """Add the task to put right what `task` had finished, with the check that has caught it."""
+    """Add a task that repairs the work of `task`, with the check that failed."""
     why = task.recheck.tail.partition("\n")[0] if task.recheck else ""
     repair = Task(
         "",
@@ -179,7 +179,7 @@ def _add_repair(ctx: Context, task: Task) -> None:
 
 
 def _session_is_open(ctx: Context) -> bool:
-    """Return whether this run has a session; the last one ended when the list was done."""
+    """Return whether this run has a session; the last one may have ended with the list."""
     if sessions.mine(ctx.store.ask(), ctx) is not None:
         return True
     return open_session.open_session(ctx).session is not None

@@ -1,6 +1,6 @@
-"""`harness run --notify CMD`: a command of the person's own, told when a run needs them or is over.
+"""Call the command of `harness run --notify CMD` when a run needs a person or is over.
 
-It never holds up the run: it goes on beside it, for a minute at most. That it failed is a warning.
+It never delays the run: it runs beside it, for a minute at most. A failure is a warning.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from harness_lib.system.processes.runner import TIMED_OUT, start_timed
 Kind = Literal["done", "stopped", "failed", "stuck", "limit"]
 
 SECONDS = 60.0
-# When the run is over nothing is held up any more: long enough for a command that cannot even start.
+# Seconds to wait after the run, enough to learn that a command cannot start.
 LAST_SECONDS = 2.0
-# Of a line: of one piece of news, and of the report at the end.
+# Lengths of one message, and of the report at the end, in characters.
 MESSAGE_LENGTH = 500
 REPORT_LENGTH = 400
 LOG = "notify.log"
 
 
 class Notifier:
-    """Watches a run in place of `watch`, which is told all the same, and calls `command` when it matters."""
+    """Passes the events of a run on to `watch`, and calls `command` when a person should know."""
 
     def __init__(self, ctx: Context, command: str, watch: Watch) -> None:
         self._ctx, self._command, self._watch = ctx, command, watch
@@ -51,12 +51,12 @@ class Notifier:
         self._warn()
 
     def over(self, reply: Reply) -> None:
-        """Tell how the run has ended."""
+        """Report how the run has ended."""
         self._tell("done" if reply.exit is Exit.DONE else "stopped", reply.message, REPORT_LENGTH)
         self._wait()
 
     def broke(self, problem: HarnessError) -> None:
-        """Tell that the run cannot go on; one that never began has told the person who typed it."""
+        """Report that the run cannot go on, unless it never began: then its caller has seen the error."""
         if self._began:
             self._tell("stopped" if self._stuck else "stuck", problem.message, REPORT_LENGTH)
         self._wait()
@@ -64,14 +64,14 @@ class Notifier:
     def _news(self, event: Event) -> tuple[Kind, str] | None:
         news = event.news
         if isinstance(news, Stuck):
-            # Where nobody else is at work the end comes at once, and says more.
+            # If no other worker has a task, the end follows at once, with more details.
             rows = self._board.rows.values()
             self._stuck = any(row.task and row.worker != event.worker for row in rows)
             return ("stuck", news.message) if self._stuck else None
         if isinstance(news, Notice) and news.kind == "limit":
             return "limit", news.message
         if isinstance(news, Stepped) and news.step == "limit" and event.at >= self._limited_until:
-            # All workers meet the same limit within seconds of each other: that is one piece of news.
+            # All workers meet the same limit within seconds: that is one message.
             self._limited_until = news.until or event.at
             return "limit", news.message
         if isinstance(news, Ended) and news.status == "failed" and self._is_lost(news.task):
@@ -82,7 +82,7 @@ class Notifier:
         try:
             task = self._ctx.store.ask().task(name)
         except HarnessError:
-            # A person is editing the list; what has failed is told at the end of the run.
+            # A person is editing the list; failures are reported at the end of the run.
             return False
         return task is not None and failures.is_permanent(task)
 
@@ -94,7 +94,7 @@ class Notifier:
         }
         log, where = self._ctx.root.logs / LOG, self._ctx.root.path
         if not where.is_dir():
-            # That it was moved away is news, too.
+            # The command may have been moved away.
             log, where = Path(os.devnull), Path("/")
         try:
             self._running.append(start_timed(self._command, env=env, cwd=where, log=log, seconds=SECONDS))

@@ -1,4 +1,4 @@
-"""What a person asks of an unattended run, and what must be there before one begins."""
+"""Collect the options of an unattended run, and check its preconditions."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from harness_lib.text import some
 
 FIRST_PORT = 20000
 MOST_WORKERS = 64
-# Of the branches there are, to one who has mistyped one.
+# How many branches are suggested for a mistyped one.
 NAMED = 5
 
 
 @dataclass(frozen=True)
 class Options:
-    """What a person asks of a run.
+    """The options of a run.
 
     `agent_command` is for a shell, `silence` and `longest` are seconds, `max_file` is megabytes.
     `final_check` None: by the number of tasks. `precheck`: run each check before its first agent works;
@@ -50,7 +50,7 @@ class Options:
     skip_green: bool = False
 
     def worker_config(self, run: str, number: int, place: str, branch: str, limits: Budget) -> WorkerConfig:
-        """Return what worker `number` of the session `run` is told when it is started."""
+        """Return the configuration of worker `number` of the session `run`."""
         return WorkerConfig(
             worker=leases.slot(run, number),
             number=number,
@@ -71,9 +71,9 @@ class Options:
 
 
 def prepare(ctx: Context, options: Options) -> tuple[Context, Options]:
-    """Return the context of the run and its options, the agent chosen.
+    """Return the context of the run, and its options with the agent chosen.
 
-    Raises what would stop the run, before anything has begun: UsageError, RefusedError, EnvSetupError.
+    Raises UsageError, RefusedError or EnvSetupError for what would stop the run, before anything begins.
     """
     if not 1 <= options.workers <= MOST_WORKERS:
         raise UsageError(
@@ -94,7 +94,7 @@ def prepare(ctx: Context, options: Options) -> tuple[Context, Options]:
 
 
 def _require_submodules(ctx: Context) -> None:
-    """Raise EnvSetupError where the person has a submodule, but not at the commit that workers need."""
+    """Raise EnvSetupError if a submodule of the person lacks the commit that workers need."""
     assert ctx.target is not None
     lacking = submodules.lacking(ctx.git, target_branch.tip(ctx.git, ctx.target))
     if lacking and not ctx.root.init_script.is_file():
@@ -106,12 +106,12 @@ def _require_submodules(ctx: Context) -> None:
 
 
 def _target(git: Git, asked: str | None) -> str:
-    """Return the full name of the branch to merge into: the one asked for, or the one that is here."""
+    """Return the full name of the branch to merge into: the given one, or the current one."""
     if asked is None:
         branch = target_branch.current(git)
     else:
         branch = asked if asked.startswith(target_branch.HEADS) else target_branch.HEADS + asked
-    # By name: `git.ref` would take main~1 for a branch as well.
+    # By name: `git.ref` would accept main~1, too.
     existing = [name for name, _ in git.refs(target_branch.HEADS)]
     if branch in existing or target_branch.waiting(branch) in existing:
         return branch
@@ -131,7 +131,7 @@ def _no_branch(name: str, existing: list[str]) -> UsageError:
 
 
 def _agent(ctx: Context, options: Options) -> str | None:
-    """Return the agent that was asked for, or the first of those we know that this machine has."""
+    """Return the given agent, or the first known one that this machine has."""
     if options.agent_command is not None:
         return None
     if options.agent is not None:

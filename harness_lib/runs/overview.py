@@ -1,4 +1,4 @@
-"""Where the list stands, gathered without a lock: for `harness status`, its live view, and other replies."""
+"""Gather the state of the list without a lock, for `harness status`, its live view, and other replies."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _BOOKKEEPING = re.compile(r"^\[[^]]*\] \[SESSION-\d+\] (LOCK|STATS)\b")
 
 
 class Progress:
-    """What of a `task` is worth a line when it has changed; equal where nothing of that has."""
+    """The fields of a `task` that are worth a line when they change."""
 
     def __init__(self, task: Task) -> None:
         self.task = task
@@ -45,7 +45,7 @@ class Progress:
 
 
 class View(NamedTuple):
-    """All that is shown of a list at one moment; two equal views look the same.
+    """Everything that is shown of a list at one moment; equal views look the same.
 
     `shown` are the tasks that get a line, and `beside` says of some who works on them, why they failed, or
     that they are unproven; `people` are the open sessions, `halts` what a person must do and `look_at` what
@@ -78,12 +78,12 @@ def _log_lines(ctx: Context) -> list[str]:
     try:
         return ctx.store.log_tail(LOG_READ)
     except PermissionError:
-        # Somebody who may only read the list: its log is its owner's.
+        # A user who may only read the list cannot read its log.
         return []
 
 
 def gather(ctx: Context, limit: int | None) -> View:
-    """Return the list as it is now, with every task in its order, or the `limit` most interesting ones."""
+    """Return the view of the list now, with every task in its order, or the `limit` most interesting ones."""
     questions = ctx.store.ask()
     shown = questions.search() if limit is None else questions.interesting(limit)
     runs = tuple(run_snapshot.runs(ctx))
@@ -121,9 +121,9 @@ def _acts(ctx: Context, questions: Questions, log: Sequence[str]) -> list[str]:
 
 
 def _look_at(questions: Questions, limit: int | None) -> tuple[str, ...]:
-    """Return what to look at in completed work, the newest first; with a `limit` only the first lines.
+    """Return what to review in completed work, the newest first; with a `limit` only the first lines.
 
-    Of what was completed within one second, the last of the list counts as the newest.
+    Of tasks completed within one second, the last in the list counts as the newest.
     """
     tasks = sorted(questions.search("completed"), key=lambda task: task.completed_at or "")
     lines = [line for task in reversed(tasks) for line in quoting.look_at(task)]
@@ -134,21 +134,21 @@ def _look_at(questions: Questions, limit: int | None) -> tuple[str, ...]:
 
 
 def _waiting(ctx: Context) -> list[str]:
-    """Return what is told of each branch where finished work waits; nothing where there is no repository."""
+    """Return a sentence for each branch where finished work waits; none without a repository."""
     try:
         refs = ctx.git.refs(recovery.WAITING)
     except EnvSetupError:
         return []
     if not refs:
         return []
-    from harness_lib.attempts import pending_merges  # noqa: PLC0415 (all of merging comes with it)
+    from harness_lib.attempts import pending_merges  # noqa: PLC0415 (loads all of merging)
 
     targets = [recovery.HEADS + ref.removeprefix(recovery.WAITING) for ref, _ in refs]
     return [waits for each in targets if (waits := pending_merges.describe(ctx, each))]
 
 
 class Line(NamedTuple):
-    """A line of the status, and how a terminal shows it; one that is `whole` is never cut at the edge."""
+    """A line of the status, and its style in a terminal; a `whole` line is never cut."""
 
     text: str
     style: str = ""
@@ -182,7 +182,7 @@ def lines(view: View, now: float) -> Iterator[Line]:
 
 
 def _news(lines: list[str]) -> list[str]:
-    """Return the last lines that tell a person something: not which process locked, nor the counts above."""
+    """Return the last log lines for people: no locks, and no counts that are shown already."""
     message = [line for line in lines if not _BOOKKEEPING.search(line)]
     return message[-LOG_LINES:]
 
@@ -200,7 +200,7 @@ def bar(counts: Counts) -> str:
 
 
 def headline(counts: Counts) -> str:
-    """Return the protocol's numbers as a sentence; what there is none of is left out."""
+    """Return the protocol's counts as a sentence without zeros."""
     if not counts.total:
         return "no tasks yet"
     parts = [
@@ -218,7 +218,7 @@ def _of(number: int, state: str) -> str:
 
 
 def _counted_sessions(questions: Questions) -> str:
-    """Return how many sessions there were, of how many, and when the last one ended."""
+    """Return how many sessions there were, their limit, and when the last one ended."""
     limit = questions.settings().max_sessions
     most = f" of at most {limit}" if limit else ""
     counted = f"sessions: {questions.session_count}{most}, last {questions.last_session or 'none'}"
@@ -228,7 +228,7 @@ def _counted_sessions(questions: Questions) -> str:
 
 
 def upcoming(ctx: Context, questions: Questions, runs: Sequence[Seen] = ()) -> str | None:
-    """Return the command that goes on with the list, or that watches the `runs` which do."""
+    """Return the command that continues the list, or that watches the `runs` in progress."""
     if sessions.must_check(questions, ctx):
         return rechecked.COMMAND
     command = _onward(ctx, questions, runs)
@@ -257,7 +257,7 @@ def _onward(ctx: Context, questions: Questions, runs: Sequence[Seen]) -> str | N
 
 
 def _nothing_to_take(ctx: Context, questions: Questions) -> str | None:
-    """Return what a person would look at: the first task that failed for good, else what is waited for."""
+    """Return the command that shows the first permanently failed task, else what is waited for."""
     if questions.no_work() == "recheck_failed":
         return rechecked.next_command(ctx, questions)
     stuck = next((t for t in questions.interesting() if t.status == "failed" or t.halt), None)
@@ -272,7 +272,7 @@ def one_line(task: Task) -> str:
 
 
 def word(task: Task) -> str:
-    """Return the status of `task` as it is shown: what only somebody else's write says is not it."""
+    """Return the status of `task` as shown: `unproven` if only an external edit completed it."""
     return "unproven" if task.status == "completed" and task.unproven else task.status
 
 
@@ -281,7 +281,7 @@ def _unproven(shown: tuple[Task, ...]) -> dict[str, str]:
 
 
 def holder(ctx: Context, task: Task) -> str:
-    """Return who works on `task`, since when, under which lease, and how far it has come."""
+    """Return who works on `task`, since when, until when by lease, and the last checkpoint."""
     parts = [f"by {_name(task.claimed_by)} since {task.claimed_at or 'an unknown time'}"]
     if task.lease_expires_at:
         ended = leases.expired(task, ctx.clock.now())
@@ -310,7 +310,7 @@ def _session(ctx: Context, questions: Questions, session: Session) -> str:
     if not sessions.is_live(session, ctx):
         return f"{opened}; its owner is gone, harness start ends it"
     if session != sessions.holder(questions, ctx) or sessions.is_live_run(session):
-        # What a run does, its own lines tell.
+        # The lines of a run say what it does.
         return opened
     end = f"a person can end it: {sessions.how_to_end(session)}"
     return f"{opened}; it holds the list: others can look, and add and edit tasks ({end})"

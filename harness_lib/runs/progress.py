@@ -1,4 +1,4 @@
-"""A run that goes on, in words: for `harness status` in a pipe, and for the table of a terminal."""
+"""Describe a run in progress, for `harness status` in a pipe and for the table of a terminal."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ IDLE = {"waiting": "for what others do", "closed": "for the end", "done": "for t
 
 
 class Cells(NamedTuple):
-    """One worker as a person sees it; what there is nothing to say of is empty."""
+    """One worker as shown to a person; unknown values are empty."""
 
     worker: str
     task: str
@@ -52,7 +52,7 @@ def cells(row: Row, now: float) -> Cells:
 
 
 def span(seconds: float) -> str:
-    """Return a length of time as `m:ss` or `h:mm:ss`; one that is over is `0:00`."""
+    """Return a length of time as `m:ss` or `h:mm:ss`; a negative one is `0:00`."""
     whole = max(0, round(seconds))
     minutes = f"{whole // MINUTE % MINUTE}"
     if whole < HOUR:
@@ -61,7 +61,7 @@ def span(seconds: float) -> str:
 
 
 def summary(now_board: RunState, ahead: Ahead, now: float) -> str:
-    """Return what the run has used up of its limits, and how long it will go on at least."""
+    """Return what the run has used of its limits, and the least time that it still needs."""
     used = ", ".join(budget.usage(now_board.limits, now_board.spent(now))).replace(" (no limit)", "")
     seconds = run_state.estimate(now_board, ahead, len(now_board.rows))
     return used if not seconds else f"{used}; at least {span(seconds)} more"

@@ -1,4 +1,4 @@
-"""What would bring a task a step nearer to being done: the command to type, and the cause at the root."""
+"""Name the command that brings a task nearer to being completed, and the root cause of what blocks it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LACKED = re.compile(r"\[SESSION-(\d+)\] ERROR \[(?:ENV_SETUP|CONFIG)\] the run 
 
 
 def remedy(ctx: Context, questions: Questions, task: Task) -> str | None:
-    """Return the command that brings `task` a step nearer to being done; None for a completed one."""
+    """Return the command that brings `task` nearer to being completed; None if it is completed."""
     if task.is_done:
         return None
     if task.status == "completed":
@@ -42,7 +42,7 @@ def _waiting(ctx: Context, questions: Questions, task: Task) -> str | None:
 
 
 def take(ctx: Context, questions: Questions, task: Task) -> str | None:
-    """Return how the caller comes to work on `task`, which may be claimed: who holds one ends that first."""
+    """Return how the caller can claim `task`; a caller that holds another task ends that first."""
     held = ownership.held_by_me(questions, ctx)
     if held is not None:
         return ownership.finish_command(ctx, held, sessions.mine(questions, ctx))
@@ -68,9 +68,9 @@ def _halted(ctx: Context, task: Task) -> str:
 
 
 def root_cause(questions: Questions, task: Task) -> str | None:
-    """Return the task whose failure for good keeps `task` from running: itself, or one it waits for.
+    """Return the permanently failed task that keeps `task` from running: itself, or one it depends on.
 
-    A task that is blocked is passed over for what blocks it: retrying that one helps them both.
+    For a blocked task it is the one that blocks it: retrying that one helps both.
     """
     seen: set[str] = set()
     waiting = [task.id]
@@ -82,7 +82,7 @@ def root_cause(questions: Questions, task: Task) -> str | None:
         seen.add(current.id)
         if failures.is_permanent(current):
             cause = current.id
-            # Whatever failed for good below this one came first.
+            # Its dependencies that failed for good come before it.
             waiting = []
         waiting += [other.id for other in questions.tasks(current.depends_on) if not other.is_done]
     return cause
@@ -93,9 +93,9 @@ def _awaited(questions: Questions, task: Task) -> str | None:
 
 
 def lacked(questions: Questions, log: Sequence[str]) -> list[str]:
-    """Return what a person must see to before a run goes on, as the end of the `log` says.
+    """Return what a person must do before a run can go on, from the end of the `log`.
 
-    Nothing if another session was opened since, or no work is left.
+    "" if another session was opened since, or no work is left.
     """
     matches = [match for line in log if (match := _LACKED.search(line))]
     if not matches or int(matches[-1][1]) != questions.session_count or not questions.work_remains():
@@ -104,6 +104,6 @@ def lacked(questions: Questions, log: Sequence[str]) -> list[str]:
 
 
 def goes_on(ctx: Context, questions: Questions, log: Sequence[str]) -> bool:
-    """Return whether another run goes on with what the last one has left."""
+    """Return whether another run would continue what the last one has left."""
     killed = any(sessions.was_killed_run(each, ctx) for each in questions.sessions())
     return killed or bool(lacked(questions, log))

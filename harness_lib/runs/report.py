@@ -1,4 +1,4 @@
-"""Write what a person reads when a run has ended: twenty lines at most, what asks for something first."""
+"""Write the report of a run that has ended: at most twenty lines, those that need a person first."""
 
 from __future__ import annotations
 
@@ -32,9 +32,10 @@ Work = list[tuple[Task, tuple[Attempt, ...]]]
 
 
 class Beginning(NamedTuple):
-    """Where a run set out: when, the commit its branch was at, and which attempts were over by then.
+    """The beginning of a run: when, the commit of its branch, and which attempts had ended by then.
 
-    `moment` has no fractions, as none on disk has; `over` are (task, fence) of that second.
+    `moment` has whole seconds, like all times on disk; `over` are (task, fence) of attempts ended in that
+    second.
     """
 
     moment: datetime
@@ -43,7 +44,7 @@ class Beginning(NamedTuple):
 
 
 def beginning(ctx: Context) -> Beginning:
-    """Return where a run sets out that begins now."""
+    """Return the beginning of a run that starts now."""
     assert ctx.target is not None, "BUG: a run without a target."
     moment = ctx.clock.now().replace(microsecond=0)
     tasks = ctx.store.ask().worked_on_since(moment)
@@ -52,7 +53,7 @@ def beginning(ctx: Context) -> Beginning:
 
 
 def lines(ctx: Context, began: Beginning, first: list[str], spent: Spent) -> list[str]:
-    """Return the report of a run that set out at `began` and has used up `spent`; it begins with `first`."""
+    """Return the report, after the line `first`, of a run that started at `began` and used up `spent`."""
     questions = ctx.store.ask()
     work = _work(questions, began)
     report = [*first, _counted(questions, work), *rechecked.lines(ctx, questions)]
@@ -65,12 +66,12 @@ def lines(ctx: Context, began: Beginning, first: list[str], spent: Spent) -> lis
         report.append(f"spent: ${spent.cost:.2f}, {spent.tokens:,} tokens, {progress.span(spent.seconds)}")
     where = _where(ctx, work, began.tip)
     told = [quoting.one_line(line, LINE_LENGTH) for line in report if line]
-    # Bounded in itself, and what to type stands at its end.
+    # Its length is bounded already, and it ends with a command.
     return [*told[: MOST_LINES - 1], where] if where else told[:MOST_LINES]
 
 
 def tasks(ctx: Context, began: Beginning) -> list[dict[str, object]]:
-    """Return what a run that set out at `began` has done at each task that it worked on, for JSON."""
+    """Return what a run that started at `began` did for each of its tasks, for JSON."""
     return [_told(task, own) for task, own in _work(ctx.store.ask(), began)]
 
 
@@ -88,7 +89,7 @@ def _told(task: Task, own: tuple[Attempt, ...]) -> dict[str, object]:
 
 
 def _work(questions: Questions, began: Beginning) -> Work:
-    """Return what the run has worked on."""
+    """Return the tasks that the run has worked on."""
     work = []
     for task in questions.worked_on_since(began.moment):
         own = attempts.since(task, began.moment)
@@ -114,7 +115,7 @@ def _counted(questions: Questions, work: Work) -> str:
 
 
 def has_completed(questions: Questions, began: Beginning) -> bool:
-    """Return whether a task was completed in a run that set out at `began`."""
+    """Return whether a run that started at `began` has completed a task."""
     return any(_is_done(own[-1]) for _, own in _work(questions, began))
 
 
@@ -140,7 +141,7 @@ def _halted(task: Task) -> str:
     answered = halting.takes_an_answer(task.halt_kind)
     retry = typed.harness("retry", task.id) if check_of(task).is_given else typed.give_check(task.id)
     halt = task.halt or ""
-    # It names the commands that answer it.
+    # The halt names the commands that answer it.
     shown = quoting.one_line(halt, ANSWERS_LENGTH if answered else REASON_LENGTH)
     if not answered and retry not in halt:
         then = f"; then: {retry}"
@@ -170,7 +171,7 @@ def _look_at(work: Work) -> list[str]:
 
 
 def _dearest(work: Work) -> list[str]:
-    """Return a line with the tasks on which most was spent: money where agents tell, else tokens or time."""
+    """Return a line with the most expensive tasks: by money if agents report it, else by tokens or time."""
     used = [(_total(own), task) for task, own in work]
     ranked = sorted(used, key=lambda pair: pair[0], reverse=True)
     rows = [f"{task.id} ({_used(total)})" for total, task in ranked[:DEAREST] if any(total)]
@@ -192,7 +193,7 @@ def _used(total: tuple[float, int, float]) -> str:
 
 
 def _where(ctx: Context, work: Work, tip: str | None) -> str:
-    """Return where a person finds the work; `tip` is where the branch was before."""
+    """Return where the work is; `tip` is the commit of the branch before the run."""
     assert ctx.target is not None, "BUG: a run without a target."
     waits = pending_merges.describe(ctx, ctx.target)
     if waits:

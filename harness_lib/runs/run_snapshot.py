@@ -18,19 +18,19 @@ from harness_lib.rules.run_state import RunState
 from harness_lib.state import run_files
 from harness_lib.system.processes import process
 
-# For a run of another machine on a shared disk, of which we cannot ask whether it lives.
+# For a run on another machine with a shared disk, whose process we cannot look for.
 STALE_SECONDS = 10.0
 
 
 class Seen(NamedTuple):
-    """A run that goes on: its process, and how it stood a second ago."""
+    """A run in progress: its process, and its state about a second ago."""
 
     pid: int
     state: RunState
 
 
 def write(ctx: Context, state: RunState) -> None:
-    """Show `state` as what this process's run looks like."""
+    """Write `state` for other terminals, as the state of this process's run."""
     me = process.find(os.getpid())
     document = {
         "pid": os.getpid(),
@@ -43,7 +43,7 @@ def write(ctx: Context, state: RunState) -> None:
 
 
 def remove(ctx: Context) -> None:
-    """Say that this process's run is over, and forget those that have died without saying so."""
+    """Remove the state of this process's run, and of runs that died without removing theirs."""
     run_files.remove(ctx.root, "board", os.getpid())
     for pid, document in _documents(ctx):
         if not _lives(ctx, document):
@@ -51,14 +51,14 @@ def remove(ctx: Context) -> None:
 
 
 def runs(ctx: Context) -> list[Seen]:
-    """Return the runs of this list that go on now, the oldest first; takes no lock."""
+    """Return the runs of this list that are in progress, the oldest first; takes no lock."""
     known = []
     for _pid, document in _documents(ctx):
         if _lives(ctx, document):
             try:
                 known.append(Seen(document["pid"], run_state.read(document["board"])))
             except (KeyError, TypeError, UsageError):
-                # Another version of us wrote it; what it shows there is its own affair.
+                # Another version of harness wrote it, in its own format.
                 continue
     return sorted(known, key=lambda seen: (seen.state.began, seen.pid))
 
@@ -68,14 +68,14 @@ def _documents(ctx: Context) -> Iterator[tuple[int, dict[str, Any]]]:
         try:
             document = json.loads(run_files.read(ctx.root, "board", pid) or b"null")
         except (OSError, ValueError):
-            # It has ended this moment.
+            # The run has ended at this moment.
             continue
         if isinstance(document, dict):
             yield pid, document
 
 
 def _lives(ctx: Context, document: dict[str, Any]) -> bool:
-    """Whether the run's process lives; one that is busy with the final pass is silent for long."""
+    """Return whether the run's process lives; during the final check a run may be silent for long."""
     pid, at = document.get("pid"), document.get("at")
     if not isinstance(pid, int) or not isinstance(at, int | float):
         return False
@@ -86,16 +86,16 @@ def _lives(ctx: Context, document: dict[str, Any]) -> bool:
 
 
 def ask(ctx: Context, runs: list[Seen], changes: Mapping[str, float]) -> None:
-    """Ask every run for other limits."""
+    """Ask every run to change its limits."""
     for seen in runs:
-        # What was asked a moment before, and is not taken yet, is still wanted.
+        # An earlier request that was not taken yet still counts.
         raw = run_files.read(ctx.root, "budget", seen.pid)
         known = None if raw is None else _changes(raw)
         run_files.write(ctx.root, "budget", seen.pid, {**(known or {}), **changes})
 
 
 def asked(ctx: Context) -> Mapping[str, float] | None:
-    """Return which limits this process is asked to change, once; None if there is nothing.
+    """Return the limits that this process is asked to change, once; None if there are none.
 
     Raises UsageError for a file that nobody can read.
     """
@@ -111,7 +111,7 @@ def asked(ctx: Context) -> Mapping[str, float] | None:
 
 
 def forget(ctx: Context) -> None:
-    """Take away what this process was asked, or one before it that had its number."""
+    """Remove requests to this process, or to an earlier one with the same number."""
     run_files.remove(ctx.root, "budget", os.getpid())
 
 

@@ -1,7 +1,7 @@
-"""`harness run` in a shell: workers that go on until every task is done or has honestly failed.
+"""Run workers (`harness run`) until every task is completed or has failed for good.
 
-The run holds one session; each worker is a slot of it, in a process and a work tree of its own. Here is only
-what concerns them all: who may take a task, limits, Ctrl-C, the final pass, and when it is over.
+The run holds one session; each worker has a process and a work tree of its own. Here is only
+what concerns all of them: who may claim a task, limits, Ctrl-C, the final check, and the end.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ Watch = Callable[[Event, RunState], None]
 
 POLL_SECONDS = 0.25
 SHOW_SECONDS = 1.0
-# How long the final check may take after a limit was reached.
+# Seconds that the final check may take after a limit was reached.
 FINAL_SECONDS = 15 * 60.0
-# No task can be taken any more, but for one that repairs another; of the first two all are completed.
+# Reasons after which no task is left, except repairs; with the first two all tasks are completed.
 ALL_DONE = ("done", "recheck_failed")
 NO_TASK = (*ALL_DONE, "blocked")
 ONCE = "finishing what runs, starting nothing new; Ctrl-C again stops now and keeps what was done"
@@ -80,7 +80,7 @@ def run(ctx: Context, options: Options, watch: Watch) -> Reply:
         for doubt in project.in_common(ctx, ctx.store.ask().search(*project.OPEN)):
             scheduler.warn(doubt)
         run_snapshot.forget(ctx)
-        # What was broken when the last run ended, or has not been looked at, is not done.
+        # What was broken, or not checked, when the last run ended is not done.
         if opened.session is not None or scheduler.something_broke(place):
             scheduler.run_workers(WorkerPool(ctx, lock), place)
         scheduler.check_at_the_end(place)
@@ -94,7 +94,7 @@ def run(ctx: Context, options: Options, watch: Watch) -> Reply:
 
 
 class Scheduler:
-    """One run: what it has come to, and the one loop in which everything is decided.
+    """One run: its state, and the loop in which everything is decided.
 
     `why` is what ends it, once no worker has a task any more. `checked` is the commit on which every check
     has passed at the end, `left_out` says which checks did not run there.
@@ -118,16 +118,16 @@ class Scheduler:
         self._ready: list[int] = []
 
     def tell(self, kind: NoticeKind, message: str = "") -> None:
-        """Show the watcher something that concerns no single worker."""
+        """Show the watcher an event that concerns no single worker."""
         at = self._ctx.clock.now().timestamp()
         self._watch(Event(None, at, Notice(kind, message)), self.state)
 
     def warn(self, message: str) -> None:
-        """Tell what did not go as it should, and stops nothing."""
+        """Report a problem that stops nothing."""
         self.tell("warning", message)
 
     def run_workers(self, pool: WorkerPool, place: worktree_slots.Place) -> None:
-        """Start the workers, and see them through to the end."""
+        """Start the workers, and serve them until the run ends."""
         count = min(self._options.workers, max(1, self._ctx.store.ask().counts().total))
         with signals.noted(self._signals.append):
             try:
@@ -150,7 +150,7 @@ class Scheduler:
                     self._handle(pool, place, event)
 
     def _show(self) -> None:
-        """Show other terminals how the run stands; where that cannot be written it is said once."""
+        """Write the state of the run for other terminals; a failure is reported once."""
         try:
             run_snapshot.write(self._ctx, self.state)
         except OSError as error:
@@ -159,7 +159,7 @@ class Scheduler:
             self._is_unseen = True
 
     def record(self) -> None:
-        """Write into the log how the run has ended, and what it has used up."""
+        """Log how the run has ended, and what it has used up."""
         try:
             ending.record(self._ctx, self._how(), self._kind, self._message, self._spent())
             self.recorded = True
@@ -167,7 +167,7 @@ class Scheduler:
             self.warn(f"How the run ended could not be written down: {error}")
 
     def reply(self) -> Reply:
-        """Return what the run answers; raises ConfigError or EnvSetupError where a person must help first."""
+        """Return the reply of the run. Raises ConfigError or EnvSetupError if a person must help first."""
         why = self._how()
         answer = ending.reply(self._ctx, why, self._message, self._began, self._spent(), self.left_out)
         if why == "stuck":
@@ -190,7 +190,7 @@ class Scheduler:
         self.state = run_state.fold(self.state, event)
         number, news = event.worker, event.news
         if isinstance(news, Ready) and number is not None:
-            # It has no task, also where it was let take one and another worker was faster.
+            # It has no task; perhaps it was admitted, and another worker was faster.
             self._ready.append(number)
             return
         self._watch(event, self.state)
@@ -205,12 +205,12 @@ class Scheduler:
     def _replace_dead(
         self, pool: WorkerPool, place: worktree_slots.Place, number: int, news: Gone, at: float
     ) -> None:
-        """Hand back what a worker that has ended had in progress, and start another one if it was killed."""
+        """Requeue the task of a worker that has ended, and start another worker if it was killed."""
         self.orphans.of(leases.slot(self._ctx.owner.worker, number))
         if self._draining or news.code == 0:
             return
         if isinstance(news, Unstarted):
-            # The next one would not start either.
+            # The next worker would not start either.
             self._kind = EnvSetupError.kind
             message = f"A worker cannot start: {news.message}"
             self._drain(pool, "stuck", message, "See: harness doctor")
@@ -224,7 +224,7 @@ class Scheduler:
         self._start(pool, place, number)
 
     def _handle_signals(self, pool: WorkerPool) -> None:
-        """Ctrl-C once: finish what runs, start nothing new. Twice, or a request to end: stop now."""
+        """Handle signals: start nothing new after the first Ctrl-C, stop after the second or SIGTERM."""
         while self._signals:
             number = self._signals.pop(0)
             self._interrupts += 1
@@ -238,7 +238,7 @@ class Scheduler:
                 pool.stop()
 
     def _take_limits(self, pool: WorkerPool) -> bool:
-        """Take other limits that a person has asked for; return whether there were any."""
+        """Take over the limits that a person has asked for; return whether there were any."""
         try:
             changes = run_snapshot.asked(self._ctx)
             if changes is None:
@@ -252,7 +252,7 @@ class Scheduler:
         return True
 
     def _decide(self, pool: WorkerPool, place: worktree_slots.Place) -> None:
-        """Let workers take tasks, and end the run when there is a reason to."""
+        """Admit workers to tasks, and end the run when there is a reason to."""
         if self._draining:
             return
         reached = budget.over(self.state.limits, self._spent())
@@ -273,9 +273,10 @@ class Scheduler:
             self._drain(pool, why)
 
     def _goes_on(self, place: worktree_slots.Place, why: StopReason) -> bool:
-        """Return whether there is more to do after all.
+        """Return whether there is still something to do.
 
-        The final check has made new tasks, a person has ended it, or somebody has changed the list meanwhile.
+        The final check may have added tasks, a person may have ended it, or the list may have changed
+        meanwhile.
         """
         is_due = self._has_completed() or (why in ALL_DONE and not self._is_checked)
         if is_due and self.something_broke(place):
@@ -283,11 +284,11 @@ class Scheduler:
         return bool(self._signals) or self._ctx.store.ask().no_work() not in NO_TASK
 
     def _has_completed(self) -> bool:
-        """Return whether a task was completed in this run since the last final check."""
+        """Return whether this run has completed a task since the last final check."""
         return report.has_completed(self._ctx.store.ask(), self._since)
 
     def _hold_back(self, pool: WorkerPool, reached: str) -> None:
-        """Start nothing new; when nobody is at work any more the run ends. Until then it can be raised."""
+        """Start nothing new, and end the run once no worker has a task; a limit may be raised until then."""
         if not self._limited:
             self.tell("limit", f"a limit is reached ({reached}); finishing what runs, starting nothing new")
             pool.hold_back(limited=True)
@@ -296,11 +297,11 @@ class Scheduler:
             self._drain(pool, "limit", reached)
 
     def _at_work(self) -> int:
-        """Return how many workers have a task, or leave to take one."""
+        """Return how many workers have a task or are admitted to one."""
         return sum(row.task is not None or row.step == "takes" for row in self.state.rows.values())
 
     def _admit(self, pool: WorkerPool, allowed: budget.Budget) -> None:
-        """Let those who are ready take a task, as many as the limit of attempts still allows."""
+        """Admit ready workers to a task, as many as the limit of attempts still allows."""
         while self._ready:
             if 0 < allowed.max_tasks <= self.state.before.attempts + self._at_work():
                 return
@@ -310,9 +311,9 @@ class Scheduler:
             pool.admit(number)
 
     def _why_idle(self, questions: Questions, said: set[str]) -> StopReason | None:
-        """Return why no worker has anything to do; None if one will have, or waits for others to finish.
+        """Return why no worker has anything to do; None if one will have, or others must finish first.
 
-        What is in progress though all are idle is seen to.
+        Tasks that are in progress although all workers are idle are requeued.
         """
         if "max_sessions" in said:
             return "max_sessions"
@@ -326,13 +327,13 @@ class Scheduler:
         return why
 
     def must_check(self) -> bool:
-        """Return whether the final check is wanted for a list that was done before the run began."""
+        """Return whether a list that was done before the run began needs the final check."""
         return self._options.final_check != "none" and final_check.is_due(self._ctx)
 
     def something_broke(self, place: worktree_slots.Place, seconds: float | None = None) -> bool:
-        """Run the final check; return whether that has made new tasks.
+        """Run the final check; return whether it has added tasks.
 
-        With `seconds` it ends after so long, and makes none.
+        With `seconds` it ends after that time, and adds none.
         """
         if self._options.final_check == "none":
             return False
@@ -351,7 +352,7 @@ class Scheduler:
         return passed.goes_on
 
     def check_at_the_end(self, place: worktree_slots.Place) -> None:
-        """Run the final check where a limit, or what a person must see to, has ended the run."""
+        """Run the final check after a limit, or a problem for a person, has ended the run."""
         if self._signals or self.why == "interrupted" or not self._has_completed():
             return
         try:

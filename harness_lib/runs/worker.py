@@ -1,4 +1,4 @@
-"""One worker of an unattended run: it takes one task after another to its end.
+"""Run one worker of an unattended run, which takes one task after another to its end.
 
 It claims, lets an agent work, runs the check, merges or rolls back; the agent only works.
 """
@@ -50,7 +50,7 @@ LOOK_ANYWAY_SECONDS = 5.0
 
 
 class Worker:
-    """What a worker knows, and its two lines to the run."""
+    """One worker: its configuration, its state, and how it talks to the run."""
 
     def __init__(self, ctx: Context, config: WorkerConfig, say: Callable[[Event], None]) -> None:
         self.ctx, self.config, self._say = ctx, config, say
@@ -68,7 +68,7 @@ class Worker:
         self._told = 0
 
     def tell(self, news: News) -> None:
-        """Send an event to the run; why there is nothing to do is told once."""
+        """Send an event to the run; the reason for idling is sent once."""
         why = news.why if isinstance(news, Idle) else ""
         if why and why == self._idle:
             return
@@ -76,23 +76,23 @@ class Worker:
         self._say(Event(self.config.number, self.ctx.clock.now().timestamp(), news))
 
     def rules(self) -> Rules:
-        """Return what an agent may take, the limits as they are now."""
+        """Return the limits of an agent as they are now."""
         return Rules(self.config.silence, self.config.longest, self.limits)
 
     def held_back(self) -> str:
-        """Return why the run starts no further agent; "" if it does."""
+        """Return why no further agent may start; "" if one may."""
         if self.draining.is_set():
             return "the run was stopped"
         return "a limit of the run was reached" if self.limited else ""
 
     def work(self) -> None:
-        """Take tasks until the run says that it is enough."""
+        """Take tasks until the run ends the worker."""
         while not self.draining.is_set():
             seen = self.ctx.store.stamp()
             try:
                 goes_on = self._one()
             except HeldError as error:
-                # Somebody keeps the list or git for longer than usual; what is in progress stays ours.
+                # Another process locks the list or git for longer than usual; our task stays ours.
                 self.tell(Idle(f"{error.kind}: {error.message}"))
                 goes_on = False
             except OSError as error:
@@ -108,13 +108,13 @@ class Worker:
                 self._wait(seen)
 
     def _tell_of_list(self) -> None:
-        """Tell what was wrong with the list when it was changed: that it was gone and was restored, say."""
+        """Report what was wrong with the list when it was changed, for instance that it was restored."""
         for message in self.ctx.store.warnings[self._told :]:
             self.tell(Notice("warning", message))
         self._told = len(self.ctx.store.warnings)
 
     def _one(self) -> bool:
-        """Take one task to its end; return False if there is none to take."""
+        """Take one task to its end; return False if there is none."""
         questions = self.ctx.store.ask()
         session = sessions.mine(questions, self.ctx)
         if session is None:
@@ -136,7 +136,7 @@ class Worker:
         return not self._is_admitted() or self._take(session, questions, task)
 
     def _hand_back(self, session: Session, held: Task) -> bool:
-        """Hand back what the worker before us had, if the run could not when it was killed."""
+        """Requeue the task of the previous worker, if the run could not do that when it was killed."""
         tried = self._reclaims.reclaim(session, held)
         if tried.how == "handed back":
             self.tell(Notice("recovered", tried.message))
@@ -147,17 +147,17 @@ class Worker:
         return tried.how in ("handed back", "given up")
 
     def _take(self, session: Session, questions: Questions, task: Task) -> bool:
-        """Claim a task and see it through; return False if none can be taken now.
+        """Claim a task and take it to its end; return False if none can be claimed now.
 
-        What stands against `task`, the first in order, must not keep the others waiting.
+        A problem with `task`, the first in order, must not keep the others waiting.
         """
         context = self._clean_context()
         try:
-            # Without a check it can never be done: no agent is started for it.
+            # Without a check it can never be completed: no agent is started for it.
             check.require_check(task, questions.position(task.id))
             taken = claim.take(context, session, task.id)
         except UsageError:
-            # Somebody else was faster.
+            # Another worker was faster.
             return True
         except (ConfigError, RefusedError) as error:
             has_check = check_of(task).is_given
@@ -175,13 +175,13 @@ class Worker:
         return True
 
     def _is_admitted(self) -> bool:
-        """Ask the run for leave to take a task: only it knows what all of them have spent."""
+        """Ask the run to admit us to a task: only the run knows what all workers have spent."""
         self.tell(Ready())
         self.allowed.acquire()
         return not self.draining.is_set()
 
     def _clean_context(self) -> Context:
-        """Return the context of a clean work tree that has all that was merged so far."""
+        """Return the context of a clean work tree with everything that was merged so far."""
         commit = target_branch.tip(self.ctx.git, self.config.target)
         path = worktree_slots.free(
             self.ctx, worktree_slots.Place(Path(self.config.place)), self.config.number
@@ -219,16 +219,16 @@ class Worker:
             self._tell_ended(ended, _why(ended.task))
 
     def _tell_ended(self, ended: outcome.Ended, message: str) -> None:
-        """Tell how an attempt ended; that finished work waits for a person is told once, by the run."""
+        """Report how an attempt ended; the run reports, once, that finished work waits for a person."""
         task = ended.task
         warnings = task.look_at if task.status == "completed" else ended.warnings
         commit = task.completed_commit
         self.tell(Ended(task.id, task.status, message, commit, ended.rescue, warnings, ended.files))
 
     def _leave(self, context: Context, session: Session, task: Task, error: GitError | OSError) -> None:
-        """Hand back a task that something of its own stands against, its agent's doing perhaps: others go on.
+        """Requeue a task that cannot go on for a reason of its own, perhaps its agent's doing; others go on.
 
-        It is tried again, and after some tries halted. Raises `error` where it is the machine's.
+        It is tried again, and halted after some tries. Raises `error` if the machine is the cause.
         """
         cause = os_errors.describe(error) if isinstance(error, OSError) else error.message
         if isinstance(error, OSError) and os_errors.is_of_the_machine(error):
@@ -239,7 +239,7 @@ class Worker:
             self._halt(task, StuckError(EnvSetupError.kind, f"{cause} Then type: {again}"))
 
     def _is_given_back(self, context: Context, session: Session, task: Task, why: str) -> bool:
-        """Return whether the task could be handed back; if not it is held still, for the next look."""
+        """Return whether the task could be requeued; otherwise keep the claim and retry on the next poll."""
         try:
             self._give_back(context, session, task, why)
         except (GitError, OSError):
@@ -247,7 +247,7 @@ class Worker:
         return True
 
     def _give_back(self, context: Context, session: Session, task: Task, why: str) -> None:
-        """Keep what was done, and leave the task to whoever goes on."""
+        """Keep the work, and release the task."""
         current = self.ctx.store.ask().task(task.id)
         if current is None or current.status != "in_progress" or current.claimed_by != self.ctx.owner.worker:
             return
@@ -263,9 +263,9 @@ class Worker:
         self._tell_ended(ended, why)
 
     def _halt(self, task: Task, stuck: StuckError) -> None:
-        """Leave the task alone until a person has acted; what concerns every task ends the run."""
+        """Halt the task until a person has acted; a problem that concerns every task ends the run."""
         if stuck.unstarted and self.draining.is_set():
-            # Another worker may have found out that it is the agent's doing; if not, the next run will.
+            # Another worker may have found that the agent is the cause; if not, the next run will.
             return
         with self.ctx.store.transaction() as tx:
             everywhere = stuck.everywhere or (stuck.unstarted and self._is_the_agents(tx, task))
@@ -283,9 +283,9 @@ class Worker:
             self.draining.set()
 
     def _is_the_agents(self, questions: Questions, task: Task) -> bool:
-        """Return whether it is not the task's doing that no agent starts: none did for another one, either.
+        """Return whether the agent, not the task, is why none starts: none started for another task either.
 
-        Where no other task is left to be tried, nobody can tell.
+        If no other task is left to try, this cannot be known.
         """
         halted = any(_is_unstarted(each) for each in questions.halted() if each.id != task.id)
         others = {each.id for each in questions.claimable()}
@@ -293,7 +293,7 @@ class Worker:
         return (halted and not self._has_worked) or not others - {task.id}
 
     def _next_session(self) -> bool:
-        """Begin the next session in place of one that has finished as many tasks as it may."""
+        """Begin the next session after one that has reached its limit of tasks."""
         with self.ctx.store.transaction() as tx:
             current = sessions.mine(tx, self.ctx)
             if current is None or not tx.session_spent(current):
@@ -305,7 +305,7 @@ class Worker:
         return True
 
     def _wait(self, seen: object) -> None:
-        """Return when the list has changed, or after a while."""
+        """Wait until the list has changed, or for a while."""
         until = self.ctx.clock.monotonic() + LOOK_ANYWAY_SECONDS
         while not self.draining.wait(POLL_SECONDS):
             if self.ctx.store.stamp() != seen or self.ctx.clock.monotonic() > until:
@@ -313,14 +313,14 @@ class Worker:
 
 
 def _why(task: Task) -> str:
-    """Return why an attempt at `task` has ended as it did; "" for a completed one."""
+    """Return why an attempt at `task` has failed; "" if it is completed."""
     if task.status == "pending" and task.handback:
         return task.halt or task.handback.reason
     return task.error_log[-1] if task.status == "failed" and task.error_log else ""
 
 
 def _lift_halts(tx: Tx) -> None:
-    """Let those tasks be tried again that were halted because of an agent that starts for none."""
+    """Lift the halt of tasks that were halted because the agent starts for no task."""
     for task in tx.halted():
         if _is_unstarted(task) and transitions.may("halt", task):
             tx.replace(transitions.halt(task, None))

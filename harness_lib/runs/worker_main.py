@@ -1,4 +1,4 @@
-"""The process of a worker, and its two pipes to the run.
+"""Start a worker in a process of its own, with two pipes to the run.
 
 It speaks in JSON lines on standard output (`rules.events` says which), and hears the run on standard input:
 its configuration first; then `go` lets it take a task, `limits` gives it others, `limited` means to start no
@@ -25,7 +25,7 @@ from harness_lib.system.processes import reaper, signals
 
 
 def main() -> None:
-    """Work as the first line of standard input, a WorkerConfig, says; without any there is nothing to do."""
+    """Work by the WorkerConfig in the first line of standard input; do nothing if there is none."""
     line = sys.stdin.readline()
     if not line:
         return
@@ -73,7 +73,7 @@ def _listen(worker: Worker) -> None:
         if word == "drain":
             worker.draining.set()
         worker.allowed.release()
-    # The run is dead, or wants no more of us.
+    # The run is dead, or has ended us.
     worker.draining.set()
     worker.allowed.release()
     signals.end_ourselves()

@@ -1,4 +1,4 @@
-"""The worker processes of a run: started, listened to, told to drain, ended."""
+"""Start the worker processes of a run, listen to them, drain and end them."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ RETRY_SECONDS = 5.0
 
 @dataclass
 class WorkerHandle:
-    """One worker process, and what it has said without an end of the line yet.
+    """One worker process, and its output that is not a whole line yet.
 
     `errors` is where it complains, after the `skip` bytes of those that had its number before. `started`: it
-    has said a word, so its process can run our code.
+    has sent an event, so its process can run our code.
     """
 
     config: WorkerConfig
@@ -46,7 +46,7 @@ class WorkerHandle:
 
 
 def rehearse(ctx: Context) -> str | None:
-    """Start a worker as a run does, with nothing to do; return why it cannot start, None if it can."""
+    """Start a worker with nothing to do; return why it cannot start, None if it can."""
     try:
         answer = child.ask(_command(), env=ctx.env, cwd=ctx.cwd, seconds=REHEARSAL_SECONDS)
     except OSError as error:
@@ -60,12 +60,12 @@ def _command() -> list[str]:
 
 
 def _cause(complaint: str) -> str:
-    """Return the line of a traceback that says what went wrong: its last."""
+    """Return the last line of a traceback, which says what went wrong."""
     return complaint.rpartition("\n")[2]
 
 
 class WorkerPool:
-    """All of them. `lock` is a descriptor that each inherits and none ever reads."""
+    """The workers of a run. `lock` is a descriptor that each inherits and none reads."""
 
     def __init__(self, ctx: Context, lock: int) -> None:
         self._ctx, self._lock = ctx, lock
@@ -113,19 +113,19 @@ class WorkerPool:
         code = handle.process.wait()
         assert handle.process.stdin is not None
         with suppress(BrokenPipeError):
-            # What could not be told to a dead one needs no telling.
+            # A message that a dead worker cannot get is not needed.
             handle.process.stdin.close()
         del self._handles[handle.config.number]
         complaint = handle.errors.read_bytes()[handle.skip :][-2000:]
         words = complaint.decode("utf-8", "replace").strip()
-        # One that was killed could have started.
+        # A worker that was killed could have started.
         unstarted = code > 0 and not handle.started
         news = Unstarted(code, _cause(words)) if unstarted else Gone(code, budget.describe(code, words))
         return Event(handle.config.number, self._ctx.clock.now().timestamp(), news)
 
     @property
     def numbers(self) -> list[int]:
-        """Return which workers are there."""
+        """Return the numbers of the workers."""
         return sorted(self._handles)
 
     def admit(self, number: int) -> None:
@@ -134,7 +134,7 @@ class WorkerPool:
             self._say(self._handles[number], "go")
 
     def limit(self, limits: Budget) -> None:
-        """Hold every worker to these limits of a task from now on."""
+        """Give every worker new limits of a task."""
         for handle in self._handles.values():
             self._say(handle, worker_port.limits(limits))
 
@@ -144,17 +144,17 @@ class WorkerPool:
             self._say(handle, worker_port.LIMITED if limited else worker_port.UNLIMITED)
 
     def drain(self) -> None:
-        """Let every worker finish what it has and take no more."""
+        """Let every worker finish its task and take no other."""
         for handle in self._handles.values():
             self._say(handle, "drain")
 
     def stop(self) -> None:
-        """Let every worker stop now, and keep what was done."""
+        """Let every worker stop now, and keep its work."""
         for handle in self._handles.values():
             handle.process.terminate()
 
     def end(self) -> Iterator[Event]:
-        """End all that are left, yielding what they still say; those that do not end are killed."""
+        """End the workers that are left, yielding their last events; those that do not end are killed."""
         self.stop()
         until = self._ctx.clock.monotonic() + ENDING_SECONDS
         while self._handles and self._ctx.clock.monotonic() < until:
@@ -174,7 +174,7 @@ class WorkerPool:
 
 
 class Orphans:
-    """Those of one run; `tell` shows the watcher an event and its message."""
+    """The tasks of dead workers of one run; `tell` shows the watcher an event and its message."""
 
     def __init__(self, ctx: Context, tell: Callable[[NoticeKind, str], None]) -> None:
         self._ctx, self._tell = ctx, tell
@@ -182,7 +182,7 @@ class Orphans:
         self._reclaims = reconcile.Reclaims(ctx)
 
     def of_earlier_sessions(self) -> None:
-        """Hand back what recovery has left to this run: a worker takes it up in a work tree of its own."""
+        """Requeue what recovery has left to this run: a worker continues it in a work tree of its own."""
         ctx, questions = self._ctx, self._ctx.store.ask()
         session = sessions.mine(questions, ctx)
         for task in questions.in_progress() if session else ():
@@ -193,7 +193,7 @@ class Orphans:
                 requeue.interrupted(ctx.at(worktree), session, task, "an earlier session ended")
 
     def of(self, worker: str) -> None:
-        """Hand back what `worker`, whose process is dead, had in progress."""
+        """Requeue the task of `worker`, whose process is dead."""
         questions = self._ctx.store.ask()
         session = sessions.mine(questions, self._ctx)
         held = questions.held_by(worker)
@@ -206,7 +206,7 @@ class Orphans:
             self._tell("warning", tried.message)
 
     def left(self, questions: Questions) -> None:
-        """Try again what could not be handed back when its worker died; every worker is idle now."""
+        """Requeue tasks that could not be requeued when their workers died; every worker is idle now."""
         me, now = self._ctx.owner.worker, self._ctx.clock.monotonic()
         if now < self._next_try:
             return
@@ -216,7 +216,7 @@ class Orphans:
                 self.of(task.claimed_by)
 
     def of_others(self, questions: Questions) -> None:
-        """Recover what others (concurrent mode) have left in progress and let the lease of run out."""
+        """Recover tasks that others (concurrent mode) have left in progress with expired leases."""
         session = sessions.mine(questions, self._ctx)
         if session and any(not leases.works_for(t.claimed_by, session.worker) for t in questions.expired()):
             reconcile.reclaim_interrupted(self._ctx, session, fresh=False)

@@ -1,4 +1,4 @@
-"""What an attempt needs of the worker that makes it, and what it tells the worker when a person must act."""
+"""The interface between an attempt and its worker, and what the worker reports when a person must act."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from harness_lib.runs.agent_process import Rules
 from harness_lib.task import HaltKind
 
 PORTS = 100
-# How a line begins that gives a worker other limits.
+# Prefix of a line that gives a worker new limits.
 LIMITS = "limits "
-# Whether a limit of the run is reached.
+# Lines that say whether a limit of the run is reached.
 LIMITED, UNLIMITED = "limited", "unlimited"
 
 
 class WorkerPort(Protocol):
-    """What an attempt needs of the worker that makes it."""
+    """What an attempt needs of its worker."""
 
     adapter: Adapter
     known: check.Known
 
     @property
     def config(self) -> AgentOptions:
-        """Return what the run wants of agents."""
+        """Return how agents are to be started."""
         ...
 
     def tell(self, news: News) -> None:
@@ -39,16 +39,16 @@ class WorkerPort(Protocol):
         ...
 
     def rules(self) -> Rules:
-        """Return what an agent may take now."""
+        """Return the limits of an agent now."""
         ...
 
     def held_back(self) -> str:
-        """Return why the run starts no further agent; "" if it does."""
+        """Return why no further agent may start; "" if one may."""
         ...
 
 
 class AgentOptions(Protocol):
-    """How agents are to be started."""
+    """How agents are started."""
 
     @property
     def model(self) -> str | None: ...  # noqa: D102 - a word of the agent's own
@@ -67,12 +67,12 @@ class AgentOptions(Protocol):
 
 
 class HeldBackError(Exception):
-    """The run starts no further agent, and the attempt needs one: the task goes back, uncounted."""
+    """The run starts no further agent, but the attempt needs one: the task is requeued, uncounted."""
 
 
 @dataclass
 class StuckError(Exception):
-    """A person must act; `everywhere`: for this task and for every other one.
+    """A person must act; `everywhere`: for this task and every other one.
 
     `unstarted`: the agent ended before it did anything, which may be the task's doing or the agent's.
     `halts_as`: what halts the task, if it is not that.
@@ -87,13 +87,13 @@ class StuckError(Exception):
 
 
 def stuck(error: HarnessError) -> StuckError:
-    """Return that a person must act because of `error`."""
+    """Return the error which says that a person must act because of `error`."""
     return StuckError(error.kind, error.message, error.hint or "", halts_as=halting.of_error(error))
 
 
 @dataclass(frozen=True)
 class WorkerConfig:
-    """Who a worker is, where it works, and which agent it lets work; `silence` and `longest` are seconds."""
+    """The name of a worker, its work tree, and its agent; `silence` and `longest` are seconds."""
 
     worker: str
     number: int
@@ -112,32 +112,32 @@ class WorkerConfig:
     limits: dict[str, float] = field(default_factory=dict)
 
     def adapter(self) -> Adapter:
-        """Return how to drive the agent that was asked for."""
+        """Return the adapter of the agent that was asked for."""
         if self.agent_command is not None:
             return command.adapter(self.agent_command)
         assert self.agent is not None
         return registry.named(self.agent)
 
     def env(self) -> dict[str, str]:
-        """Return what tells this worker's processes from those of the others."""
+        """Return the variables that mark this worker's processes."""
         first = self.first_port + (self.number - 1) * PORTS
         return {
             "HARNESS_WORKER_ID": self.worker,
             "HARNESS_WORKER_NUMBER": str(self.number),
             "HARNESS_PORT_FIRST": str(first),
             "HARNESS_PORT_LAST": str(first + PORTS - 1),
-            # Without its `.git` a work tree would be part of whatever repository lies around it.
+            # Without its `.git` a work tree would be part of a repository around it.
             "GIT_CEILING_DIRECTORIES": self.place,
         }
 
 
 def limits(allowed: Budget) -> str:
-    """Return other limits of a task as a line without its end."""
+    """Return new limits of a task as a line without its line break."""
     return LIMITS + json.dumps(budget.write(allowed))
 
 
 def write(config: WorkerConfig) -> str:
-    """Return `config` as a line without its end."""
+    """Return `config` as a line without its line break."""
     return json.dumps(asdict(config))
 
 

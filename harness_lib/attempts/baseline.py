@@ -18,7 +18,7 @@ from harness_lib.checks import fingerprint
 from harness_lib.core import project, rights
 from harness_lib.core.context import Context
 from harness_lib.errors import RefusedError
-from harness_lib.rules import gates, input_files, recovery
+from harness_lib.rules import gates, input_files, rechecks, recovery
 from harness_lib.state.api import Questions
 from harness_lib.system.files import atomic
 from harness_lib.system.git import clones, locks, snapshot, status, trees
@@ -171,12 +171,16 @@ def touched(ctx: Context, task: Task) -> tuple[str, ...]:
 
 
 def require_dependencies(ctx: Context, questions: Questions, task: Task) -> None:
-    """Raise RefusedError if a dependency's commit is not in this work tree's history (concurrent mode)."""
-    if not questions.concurrent and ctx.target is None:
-        return
-    for name in task.depends_on:
-        dependency = questions.task(name)
-        commit = dependency.completed_commit if dependency else None
+    """Raise RefusedError if a dependency's commit is not in this work tree's history.
+
+    In exclusive mode that is asked only of what was completed on another branch.
+    """
+    is_asked = questions.concurrent or ctx.target is not None
+    for dependency in questions.tasks(task.depends_on):
+        if not is_asked and not rechecks.was_completed_elsewhere(dependency):
+            continue
+        name = dependency.id
+        commit = dependency.completed_commit
         if commit is None or ctx.git.is_ancestor(commit, "HEAD"):
             continue
         fetch = "" if ctx.git.exists(commit) else f" (fetch it first: {typed.git('fetch', ctx.root.path)})"
@@ -245,7 +249,7 @@ def left(ctx: Context, task_id: str) -> list[str]:
         _words(ctx.git, kind, name, before[kind].get(name))
         for kind, present in _present(ctx.git).items()
         for name, value in present.items()
-        if before[kind].get(name) != value
+        if before[kind].get(name) != value and name != ctx.git.branch()
     ]
     return [f"{task_id} left in this repository, beside its commits: {some(new, SHOWN)}"] if new else []
 

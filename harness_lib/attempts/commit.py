@@ -8,7 +8,7 @@ from harness_lib import typed
 from harness_lib.attempts import outcome, rescue_refs, under_way
 from harness_lib.core import quoting
 from harness_lib.core.context import Context
-from harness_lib.rules import transitions
+from harness_lib.rules import rechecks, transitions
 from harness_lib.system.git import history, locks, restore, snapshot, status, trees
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Session, Task
@@ -108,7 +108,11 @@ def _moved_branch(git: Git, task: Task) -> list[str]:
     claimed_on, current = (
         ref.removeprefix("refs/heads/") if ref else "no branch" for ref in (task.gate.branch, branch)
     )
-    return [f"{task.id} was claimed on {claimed_on}, and HEAD is on {current} now: its commit is there."]
+    steps = [typed.git("merge", current if branch else (git.head() or "")[: outcome.SHORT])]
+    if task.gate.branch:
+        steps.insert(0, typed.git("checkout", claimed_on))
+    where = f"{task.id} {rechecks.CLAIMED_ON} {claimed_on} and completed on {current}"
+    return [f"{where}, so {claimed_on} does not have it. Bring it over: {' && '.join(steps)}"]
 
 
 def undo_check(ctx: Context, task: Task, commit_oid: str, changed: Sequence[str]) -> list[str]:

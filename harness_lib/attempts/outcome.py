@@ -72,8 +72,9 @@ def words_of_completed(ended: Ended) -> str:
     task = ended.task
     if task.completed_commit == task.started_at_commit:
         return f"{task.id} is completed; nothing was committed."
+    here = " on this branch only" if rechecks.was_completed_elsewhere(task) else ""
     files = f", {counted(ended.files, 'file')}" if ended.files is not None else ""
-    return f"{task.id} is completed (commit {(task.completed_commit or '')[:12]}{files})."
+    return f"{task.id} is completed{here} (commit {(task.completed_commit or '')[:12]}{files})."
 
 
 def require_claim(tx: Tx, task: Task) -> Task:

@@ -63,6 +63,7 @@ def require_trust(ctx: Context, task: Task) -> None:
 def go_back(ctx: Context, session: Session, task: Task, *, again: bool = False) -> outcome.Ended:
     """Carry out the rollback that the task's intent names, and record it; `again`: one was killed."""
     git, intent = ctx.git, outcome.intent_of(task)
+    was_on = git.branch()
     with locks.hold(git):
         warnings = outcome.clear_dead_locks(git, intent) if again else []
         tree, rescue = _rescue(ctx, task, intent)
@@ -79,6 +80,7 @@ def go_back(ctx: Context, session: Session, task: Task, *, again: bool = False) 
                 excluded_paths=ctx.excluded_paths,
             )
             warnings += _taken_off(git, task, intent, tip)
+            warnings += _switched(ctx, task, was_on)
             result = f"to {intent.base[:12]}"
         else:
             gone = f"base commit {intent.base or '(none)'} is gone"
@@ -120,6 +122,16 @@ def _taken_off(git: Git, task: Task, intent: Intent, tip: str | None) -> list[st
             f"{_bring_back(git, intent, tip)}"
         )
     return warnings
+
+
+def _switched(ctx: Context, task: Task, was_on: str | None) -> list[str]:
+    """Return a sentence if the rollback has switched branches in a person's work tree."""
+    now = ctx.git.branch()
+    if now == was_on or ctx.target is not None:
+        return []
+    before, after = (ref.removeprefix("refs/heads/") if ref else "no branch" for ref in (was_on, now))
+    back = f"; to go back: {typed.git('checkout', before)}" if was_on else ""
+    return [f"HEAD was on {before} and is on {after} again, where {task.id} was claimed{back}."]
 
 
 def _bring_back(git: Git, intent: Intent, tip: str | None) -> str:

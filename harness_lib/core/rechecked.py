@@ -32,6 +32,15 @@ def red(ctx: Context, tasks: Iterable[Task]) -> list[Task]:
         return found
 
 
+def lacking(git: Git, tasks: Iterable[Task]) -> list[Task]:
+    """Return those of `tasks` that were completed on another branch, and that HEAD does not have."""
+    return [
+        task
+        for task in filter(rechecks.was_completed_elsewhere, tasks)
+        if task.completed_commit and not git.is_ancestor(task.completed_commit, "HEAD")
+    ]
+
+
 def next_command(ctx: Context, questions: Questions) -> str:
     """Return what to type where a task is red: a new start, or another look if there are later commits."""
     current = red(ctx, questions.search("completed"))

@@ -44,6 +44,14 @@ def can_be_rechecked(task: Task) -> bool:
     return task.is_done and bool(task.validation.command and task.validation.command.strip())
 
 
+CLAIMED_ON = "was claimed on"
+
+
+def was_completed_elsewhere(task: Task) -> bool:
+    """Return whether `task` was completed on another branch than the one that it was claimed on."""
+    return task.is_done and any(f"{task.id} {CLAIMED_ON} " in sentence for sentence in task.look_at)
+
+
 def is_red(task: Task) -> bool:
     """Return whether the check of the completed `task` failed on a clean checkout, and nothing excuses it."""
     found = task.recheck

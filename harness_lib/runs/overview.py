@@ -11,6 +11,7 @@ from harness_lib.core import nothing_to_do, ownership, proposals, quoting, reche
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError
 from harness_lib.rules import leases, recovery
+from harness_lib.rules import rechecks as rules
 from harness_lib.rules.selection import UNPROVEN
 from harness_lib.rules.stats import Ahead, Counts
 from harness_lib.runs import progress, remedies, run_snapshot
@@ -72,6 +73,8 @@ class View(NamedTuple):
     runs: tuple[Seen, ...] = ()
     ahead: Ahead = Ahead()
     rechecks: tuple[str, ...] = ()
+    # Completed on another branch only.
+    lacking: frozenset[str] = frozenset()
 
 
 def _log_lines(ctx: Context) -> list[str]:
@@ -100,6 +103,7 @@ def gather(ctx: Context, limit: int | None) -> View:
         halts=tuple(_bounded([*_acts(ctx, questions, log), *proposals.lines(questions)])),
         look_at=_look_at(questions, limit),
         rechecks=tuple(rechecked.lines(ctx, questions)),
+        lacking=_lacking(ctx, questions),
         hooks=_hooks(ctx, questions),
         log=tuple(_news(log)),
         people=tuple(_bounded([_session(ctx, questions, session) for session in questions.sessions()])),
@@ -133,6 +137,15 @@ def _look_at(questions: Questions, limit: int | None) -> tuple[str, ...]:
     return (*lines[:LOOK_AT], f"look at: {rest} more, see: {SHOW_ALL}")
 
 
+def _lacking(ctx: Context, questions: Questions) -> frozenset[str]:
+    """Return the ids of tasks that were completed on a branch that HEAD does not have."""
+    moved = [*filter(rules.was_completed_elsewhere, questions.search("completed"))]
+    try:
+        return frozenset(task.id for task in rechecked.lacking(ctx.git, moved)) if moved else frozenset()
+    except EnvSetupError:
+        return frozenset()
+
+
 def _waiting(ctx: Context) -> list[str]:
     """Return a sentence for each branch where finished work waits; none without a repository."""
     try:
@@ -160,7 +173,8 @@ def lines(view: View, now: float) -> Iterator[Line]:
 
     Lines that end with what a person must type are whole, however long.
     """
-    yield Line(f"[{bar(view.counts)}] {headline(view.counts)}", "bold")
+    elsewhere = f", {len(view.lacking)} of them on another branch only" if view.lacking else ""
+    yield Line(f"[{bar(view.counts)}] {headline(view.counts)}{elsewhere}", "bold")
     for text in view.rechecks:
         yield Line(text, "bold red" if text.startswith(rechecked.RED) else "yellow", whole=True)
     yield Line(view.hooks, "dim", whole=True)
@@ -169,7 +183,10 @@ def lines(view: View, now: float) -> Iterator[Line]:
         yield Line(first, "bold")
         yield from map(Line, rest)
     for task in view.shown:
-        yield Line(one_line(task))
+        shown = one_line(task)
+        if task.id in view.lacking:
+            shown = shown.replace("[completed]", "[completed on another branch]", 1)
+        yield Line(shown)
         if task.id in view.beside:
             yield Line(f"    {view.beside[task.id]}", "red" if task.status == "failed" else "cyan")
     if len(view.shown) < view.counts.total:

@@ -135,6 +135,37 @@ def test_a_change_in_the_work_tree_is_no_proof_that_it_passes_in_place(
     assert found(ctx)[0].recheck.excuse is None
 
 
+def test_what_was_completed_on_another_branch_is_not_completed_on_this_one(
+    project: Project, agent: Agent
+) -> None:
+    """It says how to bring the work over, and nothing that builds on it begins without it."""
+    begin(agent, "grep -q work f")
+    project.git("checkout", "-q", "-b", "feature")
+    project.put("f", "work\n")
+
+    said = agent.ok("finish")
+
+    (sentence,) = said["warnings"]
+    assert said["message"].startswith("task-001 is completed on this branch only (commit ")
+    assert sentence.endswith(
+        "so main does not have it. Bring it over: git checkout main && git merge feature"
+    )
+    assert "another branch" not in agent("status").out
+    project.git("checkout", "-q", "main")
+    assert "1 of 1 completed, 1 of them on another branch only" in agent("status").out
+    assert "[completed on another branch] task-001: One" in agent("status").out
+    agent.ok("add", "Two", "--validate", "test -f f", "--depends-on", "task-001")
+    assert "builds on task-001" in agent.fails(8, "claim")["error"]["message"]
+    project.git("merge", "-q", "feature")
+    assert "another branch" not in agent("status").out.splitlines()[0]
+    agent.ok("claim")
+
+    project.git("checkout", "-q", "-b", "other")
+    warnings = agent.ok("fail", "task-002", "--message", "no")["warnings"]
+    assert "HEAD was on other and is on main again, where task-002 was claimed; " in warnings[0]
+    assert "git checkout other" in warnings[0]
+
+
 def test_what_was_finished_on_another_branch_is_not_red_here(
     project: Project, agent: Agent, ctx: Context
 ) -> None:

@@ -65,9 +65,9 @@ HOOKS = adapter.Host(
     # Copilot and others read its settings, and are recognised by what they send.
     is_named=False,
     trust={
-        "user": "none is needed. /hooks in Claude Code shows them; a session that is open reads them when it "
+        "user": "nothing. /hooks in Claude Code shows them; a session that is open reads them when it "
         "starts anew.",
-        "project": "none beyond the trust in this folder that Claude Code asks for when it is opened.",
+        "project": "nothing beyond the trust in this folder that Claude Code asks for when it is opened.",
     },
 )
 

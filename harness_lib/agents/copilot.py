@@ -46,7 +46,7 @@ HOOKS = adapter.Host(
         "deny": {"permissionDecision": "deny", "permissionDecisionReason": adapter.TEXT},
     },
     trust={
-        "user": "none is needed.",
+        "user": "nothing.",
         "project": "without trust in the folder its hooks are skipped silently: say yes when Copilot asks, "
         "or start it with --trust-folder.",
     },

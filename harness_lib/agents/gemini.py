@@ -45,7 +45,7 @@ HOOKS = adapter.Host(
     has_names=True,
     answers={"deny": {"decision": "deny", "reason": adapter.TEXT}},
     trust={
-        "user": "none is needed. /hooks in Gemini CLI shows them.",
+        "user": "nothing. /hooks in Gemini CLI shows them.",
         "project": "the folder must be a trusted one, and Gemini CLI warns of new hooks of a project once.",
     },
 )

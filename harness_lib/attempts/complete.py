@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from harness_lib import typed
 from harness_lib.attempts import (
     check,
     commit,
@@ -20,6 +21,7 @@ from harness_lib.attempts.evaluate import Evaluation
 from harness_lib.core import quoting
 from harness_lib.core.context import Context
 from harness_lib.rules import input_files, transitions
+from harness_lib.system.git import repository
 from harness_lib.task import SentBack, Session, Task
 
 
@@ -50,7 +52,7 @@ def complete(
     if brought.secrets:
         why = for_person.secrets(task, brought.secrets)
         return for_person.hold(ctx, session, task, oid, why, brought.secrets)
-    sentences = look_at(task, evaluation, verdict, brought)
+    sentences = [*look_at(task, evaluation, verdict, brought), *_by_nobody(ctx, task, oid)]
     if task.gate is not None and task.gate.target is not None:
         ended = merge_queue.merge(ctx, session, task, oid, sentences)
     else:
@@ -83,6 +85,19 @@ def _send_back(ctx: Context, session: Session, task: Task, reason: str, cause: S
         tx.replace(current)
         tx.log("WARN", reason, session=session.number, task=task.id)
     return outcome.Ended(current, None, warnings=(reason,))
+
+
+def _by_nobody(ctx: Context, task: Task, oid: str) -> list[str]:
+    """Return a sentence if git did not know who commits `oid`; once for a list."""
+    if oid not in repository.by_nobody:
+        return []
+    known = (sentence for each in ctx.store.ask().search("completed") for sentence in each.look_at)
+    if any(repository.NOBODY in sentence for sentence in known):
+        return []
+    name, email = (
+        typed.git("config", "--global", f"user.{key}", rest=key.upper()) for key in ("name", "email")
+    )
+    return [f"{task.id} was committed by {repository.NOBODY}, as git does not know you: {name} && {email}"]
 
 
 def look_at(

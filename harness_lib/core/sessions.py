@@ -212,7 +212,12 @@ def are_used_up(questions: Questions, ctx: Context) -> bool:
 
 
 def _whereabouts(session: Session) -> str:
-    return f"pid {session.pid} on {session.host}" if session.pid else f"in a sandbox on {session.host}"
+    if not session.pid:
+        return f"in a sandbox on {session.host}"
+    program = owner.program_of(
+        session.host or "", session.boot_id or "", session.pid, session.pid_started or ""
+    )
+    return f"{f'{program}, ' if program else ''}pid {session.pid} on {session.host}"
 
 
 def is_live_run(session: Session) -> bool:

@@ -19,6 +19,7 @@ from harness_lib.state.api import Questions, TaskCommands
 from harness_lib.system.files import atomic
 from harness_lib.system.processes import owner
 from harness_lib.system.state_lock import StateLock
+from harness_lib.text import escape
 
 _PRIVATE = 0o600
 
@@ -150,8 +151,9 @@ def note(ctx: Context, questions: Questions) -> None:
 def require(ctx: Context, questions: Questions) -> None:
     """Raise RefusedError unless the list's commands may run."""
     if not is_trusted(ctx, questions):
+        said = _moved(ctx) or f"{_untrusted(ctx, questions)} on this machine"
         raise RefusedError(
-            f"{_untrusted(ctx, questions)} on this machine, so nothing of this list runs.",
+            f"{said}, so nothing of this list runs.",
             _AGENTS_HINT if owner.in_agent(ctx.env) else _HINT,
         )
 
@@ -168,10 +170,22 @@ def doubt(ctx: Context) -> str | None:
         # No repository any more: what asks for one says so.
         return None
     hint = _AGENTS_HINT if owner.in_agent(ctx.env) else _HINT
-    return (
-        f"The commands in {ctx.store.list_file} have not been trusted on this machine, so harness finish "
-        f"will be refused. {hint}"
-    )
+    said = _moved(ctx) or f"The commands in {ctx.store.list_file} have not been trusted on this machine"
+    return f"{said}, so harness finish will be refused. {hint}"
+
+
+def _moved(ctx: Context) -> str:
+    """Return that the project was moved, if the place where it was trusted is gone; "" if not.
+
+    It is no trust: whoever packs a project may pack this note, too.
+    """
+    notes = _notes(_file(ctx.git.common_dir))
+    gone = (place for place in notes if not os.path.lexists(place))
+    place = None if os.fspath(ctx.root.path) in notes else next(gone, None)
+    if place is None:
+        return ""
+    moved = f"This project has moved from {escape(place)} to {ctx.root.path}"
+    return f"{moved}: its commands were trusted there, and not yet in the new place"
 
 
 def _untrusted(ctx: Context, questions: Questions) -> str:

@@ -185,6 +185,17 @@ def holders(ctx: Context) -> list[str]:
     ]
 
 
+def untrusted(ctx: Context) -> list[str]:
+    """Return the titles of the hosts that skip our hooks here until the user has trusted them."""
+    routes_by_host = ((host, readable(ctx, host)) for host in HOSTS.values())
+    return [
+        host.title
+        for host, routes in routes_by_host
+        if not isinstance(routes, HarnessError)
+        and any(not route.missing and lacks_trust(ctx, host, route) for route in routes)
+    ]
+
+
 def _loaded(data: bytes | None) -> Mapping[str, object]:
     """Return a settings file as far as we can read it; its host decides whether it is valid."""
     try:

@@ -26,6 +26,7 @@ LINE_LENGTH = 300
 SHOWN = 15
 PEOPLE = 5
 LOOK_AT = 3
+SKIPS = "skips them until you trust them: codex, /hooks"
 BAR_WIDTH = 20
 SHOW_ALL = "harness status --all"
 _BOOKKEEPING = re.compile(r"^\[[^]]*\] \[SESSION-\d+\] (LOCK|STATS)\b")
@@ -359,10 +360,14 @@ def _hooks(ctx: Context, questions: Questions) -> str:
         from harness_lib.hookinstall import routes  # noqa: PLC0415 (reads the settings of every agent)
 
         held = routes.holders(ctx)
+        skips = "; ".join(f"{title} {SKIPS}" for title in routes.untrusted(ctx) if title not in held)
+        if skips and not held:
+            return f"hooks: on, but {skips}"
         if not held:
             return f"hooks: on, but no agent here loads them ({typed.harness('hooks', 'install', '--help')})"
         until = "held until the list is finished (harness pause switches them off)"
-        return f"hooks: on; {' and '.join(held)} {'are' if len(held) > 1 else 'is'} {until}"
+        line = f"hooks: on; {' and '.join(held)} {'are' if len(held) > 1 else 'is'} {until}"
+        return f"{line}; {skips}" if skips else line
     if questions.holds_agents():
         return "hooks: off; paused, or not started yet (harness start switches them on)"
     return "hooks: off; nothing is left to do"

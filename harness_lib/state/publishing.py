@@ -172,7 +172,8 @@ def restore(root: Root, loaded: Loaded, now: datetime) -> list[str]:
         text += "; what was written after that is lost"
         text += _log_too(root)
     else:
-        text += f"; what only the broken file holds is kept in {_set_aside(root, loaded.data, now)}"
+        kept = _set_aside(root, loaded.data, now)
+        text += f"; what only the broken file holds is kept in {kept} (diff -u {root.state.name} {kept})"
     # .bak stays as it is: it may be what we restore from, and the broken bytes are no backup.
     warnings = [text, *publish(root, loaded.state, now, old=None)]
     line = journal.line("WARN", text, now=now, session=loaded.state.session_count)

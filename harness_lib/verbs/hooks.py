@@ -84,10 +84,9 @@ def install(
         warnings.append(NOT_MEASURED.format(host.title))
     if {"cache", ".cache"} & set(entries.folder().parts):
         warnings.append(f"{entries.folder()} lies in a cache; the hooks fall silent when that is emptied")
-    trust = f"Trust: {host.trust[scope]}"
-    return _carry_out(
-        ctx, file, changed, f"The hooks are in {file.path}.\n{trust}", warnings, dry_run=dry_run, ask=ask
-    )
+    done = f"The hooks are in {file.path}."
+    then = f"What to do in {host.title}: {host.trust[scope]}"
+    return _carry_out(ctx, file, changed, done, warnings, dry_run=dry_run, ask=ask, then=then)
 
 
 def uninstall(
@@ -167,16 +166,19 @@ def _carry_out(
     *,
     dry_run: bool,
     ask: Ask | None,
+    then: str = "",
 ) -> Reply:
     extra: dict[str, object] = {"agent": file.host.name, "file": str(file.path), "written": False}
     if changed == file.data:
-        return _reply(f"Nothing had to be changed. {done}", warnings=warnings, extra=extra)
+        lines = [f"Nothing had to be changed. {done}", *filter(None, [then])]
+        return _reply("\n".join(lines), warnings=warnings, extra=extra)
     shown = diff.lines(file.path, file.shown(), changed)
     extra["diff"] = shown
-    text = "\n".join(shown)
     if dry_run:
-        return _reply(f"{text}\nNothing was written: --dry-run.", warnings=warnings, extra=extra)
-    if ask and not ask(f"{text}\nWrite this? [y/N] "):
+        lines = [*shown, "Nothing was written: --dry-run."]
+        return _reply("\n".join(lines), warnings=warnings, extra=extra)
+    text = "\n".join(_summary(file, changed))
+    if ask and not ask(f"{text}\nWrite this? (--dry-run shows it line by line) [y/N] "):
         return _reply("Nothing was written.", warnings=warnings, exit_code=Exit.REFUSED, extra=extra)
     made = files.missing_directories(file.path)
     files.write(file, changed)
@@ -186,14 +188,25 @@ def _carry_out(
         files.note_directories(ctx.env, file.path, made)
     if file.backup.exists():
         done += f"\nThe file as it was before: {file.backup}"
+    done = "\n".join(filter(None, [done, then]))
     return _reply(f"{text}\n{done}" if not ask else done, warnings=warnings, extra={**extra, "written": True})
+
+
+def _summary(file: HostFile, changed: bytes | None) -> list[str]:
+    """Return what changes in `file`, in about ten lines: which events get a hook or lose one."""
+    before, after = file.ours(), HostFile(file.host, file.path, changed).ours()
+    rows = [("-", hook) for hook in before if hook not in after]
+    rows += [("+", hook) for hook in after if hook not in before]
+    rows = rows or [("~", hook) for hook in after]
+    kind = "a new file" if file.data is None else "nothing else in it changes"
+    return [f"{file.path} ({kind}):", *(f"  {sign} {event}: {script}" for sign, (event, script) in rows)]
 
 
 def _already_loaded(host: Host, route: Route) -> Reply:
     doubt = f" But {route.doubt}." if route.doubt else ""
     return _reply(
         f"{host.title} gets the hooks already, through the {route.title}; twice would double each answer. "
-        f"Nothing was written.{doubt}\nTrust: {host.trust['user']}",
+        f"Nothing was written.{doubt}\nWhat to do in {host.title}: {host.trust['user']}",
         extra={"agent": host.name, "file": str(route.path), "written": False},
     )
 

@@ -241,6 +241,6 @@ def test_on_a_terminal_a_person_is_asked_first(agent: Agent, home: Path) -> None
     for answer in ("n", "", "y"):
         code, said = answered(agent.cwd, f"{answer}\n", "hooks", "install", "--agent", "codex")
         assert code == (0 if answer == "y" else 8)
-        assert "Write this? [y/N]" in said
+        assert "Write this? (--dry-run shows it line by line) [y/N]" in said
         assert "harness-stop.py" in said
         assert place(home, "codex").exists() == (answer == "y")

@@ -82,9 +82,20 @@ def test_opencode_is_told_the_truth(agent: Agent, home: Path) -> None:
 
 def test_the_trust_that_the_host_asks_for_is_named(agent: Agent) -> None:
     for name in HOSTS:
-        message = agent.ok("hooks", "install", "--agent", name)["message"]
-        assert "Trust: " in message
-        assert name != "codex" or "/hooks" in message
+        *change, last = agent.ok("hooks", "install", "--agent", name)["message"].splitlines()
+        assert last.startswith("What to do in ")
+        assert name != "codex" or "/hooks" in last
+        assert len(change) <= 10, change
+
+
+def test_status_says_that_codex_skips_hooks_which_nobody_has_trusted(agent: Agent) -> None:
+    agent.ok("init", "--git")
+    agent.ok("add", "One", "--validate", "test 1")
+    agent.ok("hooks", "install", "--agent", "codex")
+
+    assert "hooks: on, but Codex skips them until you trust them: codex, /hooks\n" in agent("status").out
+    agent.ok("hooks", "install", "--agent", "claude")
+    assert "; Codex skips them until you trust them: codex, /hooks\n" in agent("status").out
 
 
 def test_no_trust_is_forged(agent: Agent, home: Path) -> None:

@@ -43,7 +43,7 @@ def test_installed_hooks_speak_at_the_start_and_hold_to_the_end(
     one_task(machine)
     env = client.env if name == "codex" else {}
     said = machine.harness("hooks", "install", "--agent", name, "--scope", scope, env=env).check()
-    assert "Trust: " in said.out
+    assert "What to do in " in said.out
     model.play(would_rather_stop)
 
     # Copilot asks before a command outside of the project is run, and nobody is there to answer.

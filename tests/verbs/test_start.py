@@ -40,7 +40,7 @@ def test_a_second_owner_gets_exit_5_and_hears_who_has_it(project: Project, one: 
     error = other.fails(5, "start")["error"]
 
     assert error["kind"] == "HELD"
-    assert f"Session 1 of agent (pid {one.process.pid}" in error["message"]
+    assert f"Session 1 of agent (sleep, pid {one.process.pid}" in error["message"]
     assert project.state["sessions"][0]["started_at"] in error["message"]
     assert "harness stop --session 1" in error["hint"]
     for verb in (("claim",), ("finish",), ("recover",), ("checkpoint", "task-001", "1/2", "x"), ("release",)):

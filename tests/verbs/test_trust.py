@@ -147,8 +147,8 @@ def test_a_list_in_another_place_is_asked_about_again(project: Project, agent: A
     moved = Project(project.top.rename(project.top.with_name("renamed")))
     person = moved.agent("person")
 
-    person.ok("claim")
-    assert "have not been trusted" in person.fails(8, "finish")["error"]["message"]
+    for said in (person.ok("claim")["warnings"][-1], person.fails(8, "finish")["error"]["message"]):
+        assert said.startswith(f"This project has moved from {project.top} to {moved.top}: ")
     person.ok(*YES, HARNESS_TRUST="1")
     person.ok("finish")
     moved.close()

@@ -157,3 +157,8 @@ def test_a_machine_without_an_identity_gets_one(project: Project, agent: Agent, 
     agent.ok("finish")
 
     assert project.git("log", "-1", "--format=%an <%ae>") == "harness <harness@localhost>"
+    (named,) = project.task()["look_at"]
+    assert (
+        "was committed by harness@localhost, as git does not know you: git config --global user.name NAME"
+        in named
+    )

@@ -29,6 +29,9 @@ NO_WORK_TREE = b"must be run in a work tree"
 NO_IDENTITY = (b"Please tell me who you are", b"empty ident name", b"auto-detect", b"no email was given")
 
 
+# Who commits where git knows nobody, and the commits of this process that are so.
+NOBODY = "harness@localhost"
+by_nobody: set[str] = set()
 HEADS = "refs/heads/"
 # What stands in HEAD where the refs are in no files.
 ELSEWHERE = "refs/heads/.invalid"
@@ -315,14 +318,17 @@ class Git(NamedTuple):
         body = message.encode("utf-8", "surrogateescape")
         result = self.run(*args, stdin=body, env=env, check=False)
         if result.returncode and any(words in result.stderr for words in NO_IDENTITY):
-            result = self.run(*args, stdin=body, env={**self._identity(), **env}, check=False)
+            identity = {**self._identity(), **env}
+            result = self.run(*args, stdin=body, env=identity, check=False)
+            if identity["GIT_AUTHOR_EMAIL"] == NOBODY:
+                by_nobody.add(os.fsdecode(result.stdout).strip())
         if result.returncode:
             raise GitError(args, result.returncode, result.stderr)
         return os.fsdecode(result.stdout).strip()
 
     def _identity(self) -> dict[str, str]:
         name = self._answer("config", "user.name") or "harness"
-        email = self._answer("config", "user.email") or os.environ.get("EMAIL") or "harness@localhost"
+        email = self._answer("config", "user.email") or os.environ.get("EMAIL") or NOBODY
         identity = {
             f"GIT_{role}_{part}": value
             for role in ("AUTHOR", "COMMITTER")

@@ -165,6 +165,12 @@ def program_above(host: str, boot_id: str, pid: int, pid_started: str) -> str | 
     return None
 
 
+def program_of(host: str, boot_id: str, pid: int, pid_started: str) -> str | None:
+    """Return the name of the program that the recorded process runs, if it lives on this machine."""
+    found = process.find(pid) if life(host, boot_id, pid, pid_started) == "alive" else None
+    return _name(found) if found else None
+
+
 def _is_terminal(ancestor: Process) -> bool:
     """Return whether a person types below `ancestor`: it is a shell, or what shows one to a person."""
     name = _name(ancestor)

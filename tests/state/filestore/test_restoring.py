@@ -126,7 +126,7 @@ def test_a_broken_list_is_restored_and_the_log_says_the_same(store: Store, root:
     kept = [f"{NAME}.broken-{NOON_IN_NAMES}{more}" for more in ("", "-1", "-2")]
     said = [
         f"{NAME} {why}: restored from .harness/generations/{n:010}.json (3 tasks); "
-        f"what only the broken file holds is kept in {name}"
+        f"what only the broken file holds is kept in {name} (diff -u {NAME} {name})"
         for n, name in zip((1, 3, 5), kept, strict=True)
     ]
     for sentence in said:
@@ -228,7 +228,8 @@ def test_a_person_can_give_up_an_edit_and_nothing_of_it_is_lost(store: Store, ro
 
     said = (
         f"{NAME} is not as it must be: restored from {NEWEST} (3 tasks); "
-        f"what only the broken file holds is kept in {NAME}.broken-{NOON_IN_NAMES}"
+        f"what only the broken file holds is kept in {NAME}.broken-{NOON_IN_NAMES} "
+        f"(diff -u {NAME} {NAME}.broken-{NOON_IN_NAMES})"
     )
     assert store.restore() == (said,)
     assert journal.tail(root.log) == [f"[{NOON}] [SESSION-4] WARN {said}"]

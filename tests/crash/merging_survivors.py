@@ -42,7 +42,7 @@ def _typed(world: Merging, *argv: str) -> Agent:
     return survivor
 
 
-def bereaved(world: Merging, agent: Agent) -> Agent:
+def orphaned(world: Merging, agent: Agent) -> Agent:
     """Let the run live: only its worker has died."""
     ctx = world.context(RUN)
     questions = ctx.store.ask()
@@ -74,7 +74,7 @@ def next_run(world: Merging, agent: Agent) -> Agent:
 
 
 Survivor = Callable[[Merging, Agent], Agent]
-SURVIVORS: tuple[Survivor, ...] = (started, bereaved, next_run, recovered)
+SURVIVORS: tuple[Survivor, ...] = (started, orphaned, next_run, recovered)
 
 
 def survive(scenario: Scenario, world: Merging, template: Path, point: Point, survivor: Survivor) -> None:
@@ -92,7 +92,7 @@ def survive(scenario: Scenario, world: Merging, template: Path, point: Point, su
         committed = _a_person_commits(scenario, world)
         torn = point.how == "half" and point.name.endswith("harness-progress.txt")
         agent = survivor(world, agent)
-        invariants.check_always(world, torn=torn, started=survivor is not bereaved)
+        invariants.check_always(world, torn=torn, started=survivor is not orphaned)
         it_ended_well(scenario, world, at_the_end=survivor is next_run)
         if committed:
             invariants.holds(world, dict(scenario.committed))

@@ -1,4 +1,4 @@
-"""`harness run` lets the real clients work, two at once, through bad weather to the end of the list.
+"""`harness run` lets the real clients work, two at once, through faults to the end of the list.
 
 One agent is killed, one does its task wrong at first, one meets its usage limit: nobody has to see to it.
 """
@@ -208,7 +208,7 @@ def run(machine: Machine, model: Model, limit: Limit, *words: str, env: Mapping[
     ran = machine.harness("run", "-j", "2", "--json", *words, env=env)
 
     *events, reply = ran.check().events
-    assert_weathered(events)
+    assert_survived(events)
     assert limit.refused == 1, "asked again before the limit was over"
     assert (reply["ok"], machine.statuses) == (True, ["completed"] * 3)
     assert [task["attempts"] for task in machine.state["tasks"]] == [0, 1, 0]
@@ -216,7 +216,7 @@ def run(machine: Machine, model: Model, limit: Limit, *words: str, env: Mapping[
     return dict(reply["spent"])
 
 
-def assert_weathered(events: list[Event]) -> None:
+def assert_survived(events: list[Event]) -> None:
     """Fail unless nothing was told but what was meant to happen."""
     ended = [(event["task"], event["status"]) for event in events if event["event"] == "ended"]
     done = [(f"task-00{number}", "completed") for number in (1, 2, 3)]

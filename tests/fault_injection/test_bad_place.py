@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.fault_injection.faulty import in_python
 from tests.verbs.conftest import Make
 from tests.verbs.project import Agent, Project
-from tests.weather.faulty import in_python
 
 
 @pytest.mark.parametrize(

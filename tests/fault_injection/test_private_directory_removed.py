@@ -6,16 +6,23 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.fault_injection import faulty
 from tests.runs.conftest import make_workshop, workshop
 from tests.runs.workshop import COMMAND, Workshop
 from tests.verbs.project import Agent, Project, Said
-from tests.weather import faulty
 
 __all__ = ["make_workshop", "workshop"]
 
 
 def _vanishing(top: Path, moments: Path, *argv: str) -> list[str]:
-    return [sys.executable, "-m", "tests.weather.vanishing", str(top / ".harness"), str(moments), *argv]
+    return [
+        sys.executable,
+        "-m",
+        "tests.fault_injection.vanishing",
+        str(top / ".harness"),
+        str(moments),
+        *argv,
+    ]
 
 
 def _type(agent: Agent, moments: Path, *argv: str) -> Said:

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from harness_lib.system import mkdir_lock
+from tests.fault_injection.faulty import as_nobody
 from tests.verbs.project import Agent, Project
-from tests.weather.faulty import as_nobody
 
 root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.fault_injection.faulty import with_fault
 from tests.verbs.project import Agent, Project, begin
-from tests.weather.faulty import with_fault
 
 ROOT_FILES = r"/repo/(\.harness|harness-|\.harness-)"
 STATE = r"/repo/\.harness-tasks\.json\."

@@ -1,7 +1,8 @@
 """A process of harness in which `.harness/` is gone before each thing that it does there, once each.
 
-`python -m tests.weather.vanishing PRIVATE MOMENTS WHAT …`: WHAT is `harness` with its arguments, or `worker`,
-a worker of a run. PRIVATE is the directory that an agent keeps removing; the file MOMENTS tells when it went.
+`python -m tests.fault_injection.vanishing PRIVATE MOMENTS WHAT …`: WHAT is `harness` with its arguments, or
+`worker`, a worker of a run. PRIVATE is the directory that an agent keeps removing; the file MOMENTS tells
+when it went.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ def main(argv: list[str]) -> int:
     from harness_lib.cli.main import main as harness  # noqa: PLC0415 (loaded before the directory goes)
     from harness_lib.runs import worker_main, worker_pool  # noqa: PLC0415
 
-    worker = [sys.executable, "-m", "tests.weather.vanishing", private, moments, "worker"]
+    worker = [sys.executable, "-m", "tests.fault_injection.vanishing", private, moments, "worker"]
     worker_pool._command = lambda: worker
     sys.addaudithook(Remover(private, moments))
     if role == "worker":

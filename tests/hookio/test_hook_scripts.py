@@ -158,7 +158,9 @@ def run(command: str, root: Path, data: bytes, cwd: Path) -> subprocess.Complete
     )
 
 
-def test_hooks_json_rings_every_doorbell_also_in_a_folder_with_odd_characters(root: Root, home: Path) -> None:
+def test_hooks_json_starts_every_hook_script_also_in_a_folder_with_odd_characters(
+    root: Root, home: Path
+) -> None:
     assert sorted(commands()) == sorted(EVENTS.values())
     make(root, LEFT)
     for event, command in commands().items():

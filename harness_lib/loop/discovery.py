@@ -1,10 +1,12 @@
 """Find plugins: the sources of the moment, and the table made of them; our own plugins, by name.
 
-This is done before every request and behind every tool, so that a plugin which is added during a run takes
-part in it. The commands of `hs` are not among ours: they stand above the loop.
+This is done before every request and behind every tool, unless nothing has run since, so that a plugin which
+is added during a run takes part in it. The commands of `hs` are not among ours: they stand above the loop.
 """
 
 from __future__ import annotations
+
+import os
 
 from harness_lib.errors import ConfigError
 from harness_lib.loop import disk, gates, plugins, trust
@@ -12,14 +14,11 @@ from harness_lib.loop.failures import GarbageError, HookError, HookFailedError
 from harness_lib.loop.mcp import tools
 from harness_lib.loop.piped import as_object
 from harness_lib.loop.providers import hosted
-from harness_lib.loop.runtime import Runtime
+from harness_lib.loop.runtime import BUILT_IN, Kind, Plugin, Runtime, Table
 from harness_lib.loop.stages import assemble, receive, send, setup, tasks, tool_calls
-from harness_lib.loop.table import BUILT_IN, Kind, Plugin, Table
 from harness_lib.loop.tools import agent, bash, edit_file, files
 from harness_lib.loop.tools import skills as skill
 
-# Kind, stage, name and path of an executable file.
-Program = tuple[Kind, str, str, str]
 _FOREIGN = {
     "commands": "ForeignCommand",
     "tools": "ForeignTool",
@@ -73,7 +72,8 @@ def refresh(runtime: Runtime) -> None:
     runtime.sources = disk.directories(str(runtime.root / "plugins"))
     if runtime.home.is_dir():
         runtime.sources.append(str(runtime.home))
-    use(runtime, runtime.sources)
+    runtime.table = Table()
+    _add(runtime, PLUGINS, "sources")
     stage = runtime.stage
     try:
         result = as_object(plugins.call(runtime, "sources", {}))
@@ -87,7 +87,7 @@ def refresh(runtime: Runtime) -> None:
     if not isinstance(sources, list):
         raise ConfigError('The stage `sources` ended without {"sources": [...]}.', "See hs hooks sources.")
     use(runtime, [str(source) for source in sources])
-    runtime.stage = stage
+    runtime.stage, runtime.is_fresh = stage, True
 
 
 def use(runtime: Runtime, sources: list[str]) -> None:
@@ -95,22 +95,22 @@ def use(runtime: Runtime, sources: list[str]) -> None:
     core = str(runtime.root / "plugins" / "core")
     runtime.sources = sources
     runtime.without_core = core not in sources and disk.is_directory(core)
-    runtime.table = table(runtime)
+    runtime.table = Table(runtime.allowed_tools)
+    _add(runtime, [*PLUGINS, *_brought(runtime), *tools.known(runtime)])
 
 
-def table(runtime: Runtime) -> Table:
-    """Return the plugins of the run's sources, ours below them."""
-    programs = [program for source in trust.usable(runtime) for program in _of_source(source)]
-    # Somebody else's provider of a name brings its own hooks.
-    theirs = any(kind == "providers" and name == runtime.provider for kind, _, name, _ in programs)
-    pack = _claude_hooks() if runtime.provider == "claude" and not theirs else []
-    assembled = Table(runtime.allowed_tools)
-    for plugin in (*PLUGINS, *pack, *tools.known(runtime)):
+def _add(runtime: Runtime, ours: list[Plugin], stage: str = "") -> None:
+    """Add our plugins, then those of the sources; with a `stage`, only its hooks and providers."""
+    for plugin in ours:
         if not (runtime.without_core and plugin.kind == "tools" and plugin.is_ours):
-            assembled.add(plugin)
-    for kind, stage, name, path in programs:
-        assembled.add(Plugin(kind, stage, name, path, _foreign(kind, path)))
-    return assembled
+            runtime.table.add(plugin)
+    for source in trust.usable(runtime):
+        for kind, of, directory in _places(source, stage):
+            for name in disk.programs(directory):
+                # A provider's settings are no program.
+                if not (kind == "providers" and name.endswith(".conf")):
+                    path = f"{directory}/{name}"
+                    runtime.table.add(Plugin(kind, of, name, path, _foreign(kind, path)))
 
 
 def stages() -> list[str]:
@@ -118,18 +118,13 @@ def stages() -> list[str]:
     return list(_HOOKS)
 
 
-def _of_source(source: str) -> list[Program]:
-    kinds: list[Kind] = ["commands", "tools", "providers"]
-    places: list[tuple[Kind, str, str]] = [(kind, "", f"{source}/{kind}") for kind in kinds]
+def _places(source: str, stage: str) -> list[tuple[Kind, str, str]]:
+    """Return the directories of plugins in `source`: kind, stage and path."""
     hooks = f"{source}/hooks.d"
-    places += [("hooks.d", stage, f"{hooks}/{stage}") for stage in disk.visible_names(hooks)]
-    return [
-        (kind, stage, name, f"{directory}/{name}")
-        for kind, stage, directory in places
-        for name in disk.programs(directory)
-        # A variant is no program.
-        if not (kind == "providers" and name.endswith(".conf"))
-    ]
+    kinds: list[Kind] = ["providers"] if stage else ["commands", "tools", "providers"]
+    places: list[tuple[Kind, str, str]] = [(kind, "", f"{source}/{kind}") for kind in kinds]
+    stages = [stage] if stage else disk.visible_names(hooks)
+    return places + [("hooks.d", name, f"{hooks}/{name}") for name in stages]
 
 
 def _foreign(kind: Kind, path: str) -> object:
@@ -148,8 +143,11 @@ class _Claude:
         return getattr(provider.PROVIDER, name)
 
 
-def _claude_hooks() -> list[Plugin]:
-    """Return its hooks: it has a language of its own, and brings them as a pack does, while it is in use."""
+def _brought(runtime: Runtime) -> list[Plugin]:
+    """Return the hooks of the provider `claude` while it is in use: it has a language of its own."""
+    own = (f"{source}/providers/claude" for source in trust.usable(runtime))
+    if runtime.provider != "claude" or any(os.access(path, os.X_OK) for path in own):
+        return []
     from harness_lib.loop.claude import scribe  # noqa: PLC0415 (as above)
 
     assemble = {"10-messages": scribe.assemble}

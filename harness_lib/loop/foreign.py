@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness_lib.loop import credentials, disk, processes
+from harness_lib.loop import disk, processes
 from harness_lib.loop.failures import HookError, ProviderError
 from harness_lib.loop.piped import Json, Piped, as_object, as_text, dumps
 from harness_lib.loop.plugins import Result
+from harness_lib.loop.providers import keys
 from harness_lib.loop.tools import builtin
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ class ForeignTool(Program):
         return Result(builtin.read_clipped(runtime, done.output).rstrip("\n"), error=done.code != 0)
 
     def _variables(self, runtime: Runtime) -> dict[str, str]:
-        return credentials.without(runtime, runtime.variables())
+        return keys.without(runtime, runtime.variables())
 
 
 class ForeignProvider(Program):

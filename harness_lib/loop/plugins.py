@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 from harness_lib.loop.failures import GarbageError, HookError
 from harness_lib.loop.piped import Piped, as_object, as_text
-from harness_lib.loop.runtime import Runtime
-from harness_lib.loop.table import Plugin
+from harness_lib.loop.runtime import Plugin, Runtime
 
 if TYPE_CHECKING:
     from harness_lib.loop.piped import Json

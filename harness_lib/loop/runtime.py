@@ -1,4 +1,8 @@
-"""What a run of hs knows: its environment, its directory, its session, and the plugins of the moment."""
+"""What a run of hs knows: its environment, its directory, its session, and the table of its plugins.
+
+The table is (kind, stage, name) -> plugin, built-in or a program alike. A more local source takes the place
+of a name that another one has given, ours included.
+"""
 
 from __future__ import annotations
 
@@ -8,19 +12,80 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import harness_lib
 from harness_lib.loop import disk
 from harness_lib.loop.sessions.message import Message
-from harness_lib.loop.sessions.session import Session
-from harness_lib.loop.stream import Stream
-from harness_lib.loop.table import Table
+from harness_lib.loop.sessions.session import Session, Stream
 from harness_lib.system.files import atomic
 from harness_lib.text import harmless
 
 if TYPE_CHECKING:
     from harness_lib.loop.asking import Asker
+
+Kind = Literal["commands", "tools", "hooks.d", "providers"]
+Key = tuple[Kind, str, str]
+# Where a plugin comes from that is no file.
+BUILT_IN = "built-in"
+
+
+class Plugin(NamedTuple):
+    """An entry of the table; `target` is a Hook, Tool, Provider or Command, by its kind."""
+
+    kind: Kind
+    stage: str
+    name: str
+    origin: str
+    target: Any
+
+    @property
+    def key(self) -> Key:
+        return self.kind, self.stage, self.name
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether it is a function of this package."""
+        return self.origin == BUILT_IN
+
+
+@dataclass
+class Table:
+    """All plugins of a moment. `all` also holds those whose place was taken, in the order of sources."""
+
+    # The only tools that there are to be; None: all.
+    allowed: list[str] | None = None
+    entries: dict[Key, Plugin] = field(default_factory=dict)
+    all: list[Plugin] = field(default_factory=list)
+    # One table holds for many states, and each asks for its hooks in their order.
+    _ordered: dict[tuple[Kind, str], list[Plugin]] = field(default_factory=dict, repr=False, compare=False)
+
+    def add(self, plugin: Plugin) -> None:
+        """Put `plugin` in; what had its name before is only listed from now on."""
+        self.all.append(plugin)
+        if plugin.kind != "tools" or self.allowed is None or plugin.name in self.allowed:
+            self.entries[plugin.key] = plugin
+            self._ordered.clear()
+
+    def of(self, kind: Kind, stage: str = "") -> list[Plugin]:
+        """Return the plugins of a kind (and stage) in the order of their names as text."""
+        if (kind, stage) not in self._ordered:
+            plugins = [plugin for key, plugin in self.entries.items() if key[:2] == (kind, stage)]
+            self._ordered[kind, stage] = sorted(plugins, key=lambda plugin: plugin.name)
+        return self._ordered[kind, stage]
+
+    def has_only_ours(self, stage: str) -> bool:
+        """Return whether no hook of `stage` is a program."""
+        return all(plugin.is_ours for plugin in self.of("hooks.d", stage))
+
+    def find(self, kind: Kind, name: str) -> Plugin | None:
+        """Return the plugin `name` of a kind that has no stages."""
+        return self.entries.get((kind, "", name))
+
+    def stages(self) -> set[str]:
+        """Return the stages that have a hook."""
+        return {stage for kind, stage, _ in self.entries if kind == "hooks.d"}
+
 
 BUNDLED = Path(__file__).with_name("bundled")
 ACCOUNT_FILE = "HARNESS_ACCOUNT_FILE"
@@ -56,6 +121,8 @@ class Runtime:
     # What a person has typed while a turn is under way and that turn is to hear; who is told what we notice.
     typed_meanwhile: Callable[[], list[str]] | None = None
     notices: list[Callable[[str], None]] = field(default_factory=list)
+    # Nothing has run since the plugins were looked for.
+    is_fresh: bool = False
     # Nobody has named the home of plugins, so it is where it is by default.
     home_assumed: bool = False
     # What plugins keep between two states: schemas of foreign programs, connections, arguments that were cut.

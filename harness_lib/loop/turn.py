@@ -35,9 +35,13 @@ class Turn(NamedTuple):
         return bool(self.error)
 
 
-def take(runtime: Runtime, message: str) -> Turn:
-    """Say `message` in the run's session and return how the turn ended."""
+def take(runtime: Runtime, message: str, *, at_once: bool = False) -> Turn:
+    """Say `message` in the run's session and return how the turn ended.
+
+    `at_once`: nothing was waited for since the plugins were looked for, so that is not done again.
+    """
     assert runtime.session is not None
+    runtime.is_fresh &= at_once
     messages = runtime.session.messages()
     runtime.first = messages[-1].seq + 1 if messages else 1
     runtime.requests, runtime.stop = 0, ""
@@ -82,9 +86,10 @@ def follow(runtime: Runtime, state: str = "start") -> Ending:
     last, idle, asked = "", 0, 0
     while state and idle < _STATES_WITHOUT_A_REQUEST:
         # Before the turn, before each request, and behind each tool, which may have written plugins.
-        if last in {"", "tool_done"} or state == "assemble":
+        if not runtime.is_fresh and (last in {"", "tool_done"} or state == "assemble"):
             discovery.refresh(runtime)
         last = state
+        runtime.is_fresh &= state in {"start", "assemble"} and runtime.table.has_only_ours(state)
         try:
             result = as_object(plugins.call(runtime, state, context)) or {}
         except HookError as failure:

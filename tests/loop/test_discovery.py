@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness_lib.loop import discovery, runtime
-from harness_lib.loop.runtime import Runtime
-from harness_lib.loop.table import Key
+from harness_lib.loop.runtime import Key, Runtime
 from tests.loop.conftest import CHAT, Follow
 from tests.loop.in_process import results_of
 from tests.loop.servers.script import Step, Use, say, use
@@ -84,5 +83,5 @@ def test_a_turn_looks_for_plugins_before_it_begins_and_before_each_request(
 
     follow(CHAT, use("bash", command="echo hello"), say("Done."))
 
-    # By the fixture, before the turn, and before each of its two requests.
-    assert len(looked) == 4
+    # By the fixture, and behind the tool: nothing has run before the first request.
+    assert len(looked) == 2

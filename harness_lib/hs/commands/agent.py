@@ -13,8 +13,9 @@ from harness_lib.hs.commands.look import Builtin
 from harness_lib.hs.output import complain
 from harness_lib.hs.setup import open_session, session_store
 from harness_lib.hs.setup.open_session import Options
-from harness_lib.loop import credentials, discovery, turn
+from harness_lib.loop import discovery, turn
 from harness_lib.loop.failures import Interrupted
+from harness_lib.loop.providers import keys
 from harness_lib.loop.runtime import Runtime, start
 from harness_lib.loop.sessions.session import Session
 from harness_lib.loop.turn import Turn
@@ -62,7 +63,7 @@ def _do(runtime: Runtime, asked: Options, shown: output.Output) -> Turn | None:
         _announce(runtime)
     runtime.asker = terminal.asker()
     shown.begin(runtime)
-    done = turn.take(runtime, message)
+    done = turn.take(runtime, message, at_once=True)
     if runtime.env.get("HARNESS_MAX_COST") and done.account.cost is None:
         runtime.log(f"hs: the cost is unknown: no price is known for {runtime.model}.")
     return done
@@ -194,7 +195,7 @@ def _acp(runtime: Runtime, args: list[str]) -> int:
             "hs acp needs a client on standard input and output.", "Let an editor start it: hs acp"
         )
     # The processes of its sessions, and their tools, can look at this one.
-    credentials.hide(runtime)
+    keys.hide(runtime)
     from harness_lib.hs.acp import agent  # noqa: PLC0415 (the protocol's package is imported here only)
 
     return agent.serve()

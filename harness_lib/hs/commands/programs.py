@@ -11,10 +11,10 @@ from pathlib import Path
 
 from harness_lib.errors import UsageError
 from harness_lib.hs.setup.choose_model import resolve
-from harness_lib.loop import credentials, discovery, plugins
+from harness_lib.loop import discovery, plugins
 from harness_lib.loop.failures import HookError, ProviderError
 from harness_lib.loop.piped import as_object, as_text, dumps
-from harness_lib.loop.providers import endpoints
+from harness_lib.loop.providers import endpoints, keys
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions.session import Session
 
@@ -104,7 +104,7 @@ def _enter(runtime: Runtime) -> None:
         runtime.session = Session(Path(directory))
     if os.environ.get("HARNESS_SOURCES"):
         discovery.use(runtime, os.environ["HARNESS_SOURCES"].split(":"))
-    credentials.hide(runtime)
+    keys.hide(runtime)
 
 
 RUN = {"hook": _hook, "provider": _provider, "tool": _tool}

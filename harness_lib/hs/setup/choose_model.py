@@ -10,9 +10,8 @@ from harness_lib.loop import discovery, plugins, trust
 from harness_lib.loop.failures import GarbageError, HookError, HookFailedError, ProviderError
 from harness_lib.loop.piped import as_object
 from harness_lib.loop.providers import endpoints, models
-from harness_lib.loop.runtime import Runtime
+from harness_lib.loop.runtime import Runtime, Table
 from harness_lib.loop.stages.setup import candidates, is_ready
-from harness_lib.loop.table import Table
 
 
 def resolve(runtime: Runtime) -> None:

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 from harness_lib.errors import UsageError
 from harness_lib.hs.setup import session_store
 from harness_lib.hs.setup.choose_model import resolve
-from harness_lib.loop import approval, credentials, plugins
+from harness_lib.loop import approval, plugins
 from harness_lib.loop.mcp.tools import PREFIX
+from harness_lib.loop.providers import keys
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions.session import Session
 
@@ -33,7 +34,7 @@ _VARIABLES = {
     "max-cost": "HARNESS_MAX_COST",
     "tools": "HARNESS_TOOLS",
     "approve": "HARNESS_APPROVE",
-    "keep-env": credentials.KEPT,
+    "keep-env": keys.KEPT,
 }
 
 
@@ -152,7 +153,7 @@ def enter(runtime: Runtime, existing: Session | None, asked: Options) -> None:
         hold(runtime, existing)
         _restore(runtime, existing.conf)
     resolve(runtime)
-    credentials.hide(runtime)
+    keys.hide(runtime)
     _check_tools(runtime)
     runtime.session = existing or session_store.create(runtime)
     if existing is None:

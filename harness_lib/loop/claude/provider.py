@@ -10,11 +10,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from harness_lib.loop import approval, claude_memory, credentials, processes
+from harness_lib.loop import approval, claude_memory, processes
 from harness_lib.loop.claude.scribe import Scribe
 from harness_lib.loop.claude_memory import Conversation
 from harness_lib.loop.failures import ProviderError
 from harness_lib.loop.piped import Json, as_object, dumps
+from harness_lib.loop.providers import keys
 from harness_lib.loop.providers.hosted import effort
 from harness_lib.loop.sessions import context
 from harness_lib.loop.stages import send, tool_calls
@@ -160,7 +161,7 @@ def _command(runtime: Runtime, payload: Json, conversation: Conversation) -> lis
 
 def _environment(runtime: Runtime) -> dict[str, str]:
     env = runtime.harness_environment()
-    return {**credentials.without(runtime, env), **{key: env[key] for key in _ITS_KEYS if key in env}}
+    return {**keys.without(runtime, env), **{key: env[key] for key in _ITS_KEYS if key in env}}
 
 
 def _decide(runtime: Runtime, request: Json) -> Json:

@@ -10,7 +10,7 @@ from harness_lib.loop.mcp import servers
 from harness_lib.loop.mcp.servers import Server
 from harness_lib.loop.piped import Json
 from harness_lib.loop.plugins import Result
-from harness_lib.loop.table import Plugin
+from harness_lib.loop.runtime import Plugin
 
 if TYPE_CHECKING:
     from harness_lib.loop.mcp.client import Connections

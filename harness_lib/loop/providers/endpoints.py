@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from harness_lib.loop.piped import Json
     from harness_lib.loop.plugins import Provider
     from harness_lib.loop.providers.hosted import Hosted
-    from harness_lib.loop.runtime import Runtime
-    from harness_lib.loop.table import Plugin
+    from harness_lib.loop.runtime import Plugin, Runtime
     from harness_lib.loop.wires.answer import Endpoint, Speaker
 
 

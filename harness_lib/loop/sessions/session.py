@@ -1,18 +1,18 @@
-"""A session: a directory that may change hands between engines, and that only one of ours works in."""
+"""A session: a directory that engines share, in which one process of hs works at a time, and its events."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from functools import cached_property, lru_cache
 from pathlib import Path
 
 from harness_lib.errors import EnvSetupError, HeldError, RefusedError
 from harness_lib.loop import disk, processes
+from harness_lib.loop.piped import Json, dumps
 from harness_lib.loop.sessions.message import Message, parse, render
-from harness_lib.loop.stream import Stream
 from harness_lib.system import flock
 from harness_lib.system.files import atomic
 from harness_lib.text import in_one_line
@@ -207,3 +207,45 @@ def _size(path: str) -> int:
 def _number(name: str) -> int | None:
     head, separator, _ = name.partition("-")
     return int(head) if separator and head.isascii() and head.isdigit() and name.endswith(".md") else None
+
+
+Listener = Callable[[Json], None]
+
+
+class Stream:
+    """Appends events; foreign programs append to the same file."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._descriptor: int | None = None
+        self.listeners: list[Listener] = []
+
+    def emit(self, kind: str, **values: object) -> None:
+        """Append the event `kind` and tell the listeners."""
+        event = {"type": kind, **values}
+        # What cannot be written here is not lost: it stands in the messages.
+        with suppress(OSError):
+            descriptor = self._open()
+            if descriptor is not None:
+                os.write(descriptor, f"{dumps(event)}\n".encode())
+        for listener in self.listeners:
+            listener(event)
+
+    def empty(self) -> None:
+        """Begin anew, as before every request."""
+        with suppress(OSError):
+            descriptor = self._open()
+            if descriptor is not None:
+                os.ftruncate(descriptor, 0)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def _open(self) -> int | None:
+        if self._descriptor is None and self._path is not None:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+            self._descriptor = os.open(self._path, flags, 0o600)
+        return self._descriptor

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness_lib.loop import claude_memory, plugins, processes
+from harness_lib.loop import plugins, processes
 from harness_lib.loop.piped import Json, Piped, as_object, dumps
 from harness_lib.system.install import launcher
 from harness_lib.system.place import find_root
@@ -102,9 +102,11 @@ def _root(runtime: Runtime) -> str | None:
 
 
 def _ring(runtime: Runtime, event: str, more: Json) -> Json | None:
-    """Return what the hook of `event` answers, {} for nothing; None where it fails, or nobody is at home."""
+    """Return what the hook of `event` answers, {} for nothing; None where it fails or there is no list."""
     if _root(runtime) is None or runtime.session is None:
         return None
+    from harness_lib.loop import claude_memory  # noqa: PLC0415 (most sessions have no list)
+
     env = runtime.harness_environment()
     cwd = str(runtime.work_directory)
     payload = {"session_id": claude_memory.known_as(runtime), "cwd": cwd, "hook_event_name": event, **more}

@@ -163,7 +163,7 @@ def show(runtime: Runtime, name: str, tool_input: Json, result: Result) -> None:
 def at_once(runtime: Runtime, queue: list[Any]) -> list[Json]:
     """Return the calls at the beginning of `queue` that may run at the same time; at least one."""
     kind = _kind(runtime, queue[0])
-    if not kind or any(not plugin.is_ours for plugin in runtime.table.of("hooks.d", "tool_exec")):
+    if not kind or not runtime.table.has_only_ours("tool_exec"):
         return queue[:1]
     return list(takewhile(lambda call: isinstance(call, dict) and _kind(runtime, call) == kind, queue))
 

@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from harness_lib.loop import credentials, processes
+from harness_lib.loop import processes
 from harness_lib.loop.plugins import Result
+from harness_lib.loop.providers import keys
 from harness_lib.loop.tools import builtin
 from harness_lib.loop.tools.builtin import Builtin, ToolError, number_of, text_of
 
@@ -26,7 +27,7 @@ _DEFAULT_SECONDS = 120
 def _execute(runtime: Runtime, tool_input: Json) -> Result:
     seconds = number_of(tool_input, "timeout") or usual_seconds(runtime.env)
     inherited = {**runtime.harness_environment(), "HARNESS_CWD": str(runtime.work_directory)}
-    env = credentials.without(runtime, inherited)
+    env = keys.without(runtime, inherited)
     with _command(text_of(tool_input, "command")) as command:
         done = processes.run(
             command,

@@ -108,8 +108,8 @@ def test_sources_are_looked_for_before_a_turn_and_each_request(go: Go, home: Pat
 
     go(say("Done."))
 
-    # At the start of hs, when the provider is known, and before start and assemble.
-    assert (home / "count").read_text(encoding="utf-8").count("x") == 4
+    # At the start of hs and when the provider is known: nothing has run since.
+    assert (home / "count").read_text(encoding="utf-8").count("x") == 2
 
 
 def test_a_turn_with_an_error_of_the_provider_ends_with_its_words(go: Go, home: Path) -> None:

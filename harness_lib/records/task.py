@@ -1,8 +1,7 @@
-"""A task of the list and its check: each field once, with all that is to be said of it.
+"""A task of the list and its check: each field once, with its type, default, bounds and meaning.
 
-A new field is a line here; `python -m docs.fields` then writes the schema and the page of all
-fields.
-The fields stand in the order in which they are written into the file.
+A new field is a line here; `python -m docs.fields` then writes the schema and the page of all fields.
+The fields are in the order in which they are written into the file.
 """
 
 from typing import Annotated, Literal, NamedTuple, get_args
@@ -48,7 +47,7 @@ Status = Literal["pending", "in_progress", "completed", "failed"]
 Priority = Literal["P0", "P1", "P2"]
 STATUSES: tuple[Status, ...] = get_args(Status)
 PRIORITIES: tuple[Priority, ...] = get_args(Priority)
-# What must be seen to before it can go on; `rules/halting.py` says what follows from each.
+# What a human must do before it can continue; `rules/halting.py` has the consequences of each.
 HaltKind = Literal[
     "CONFIG", "ENV_SETUP", "REFUSED", "CHECK_CHANGED", "SECRET", "JUDGES", "UNSTARTED", "SPENT"
 ]
@@ -302,10 +301,10 @@ class Task(NamedTuple):
     ] = None
     worktree: Annotated[str | None, About(PATH, "The git worktree that the attempt works in.")] = None
     failed_at: Annotated[str | None, About(MOMENT, "When the last attempt failed.")] = None
-    halt: Annotated[str | None, About(STRING, "Why the task stands still until a person has acted.")] = None
+    halt: Annotated[str | None, About(STRING, "Reason the task is blocked on a human.")] = None
     halt_kind: Annotated[
         HaltKind | None,
-        About(choice(*HALT_KINDS), "What must be seen to before it goes on; absent, whatever the halt says."),
+        About(choice(*HALT_KINDS), "What a human must do before it continues; absent: what the halt says."),
     ] = None
     proof: Annotated[
         str | None,
@@ -332,7 +331,7 @@ class Task(NamedTuple):
         bool,
         About(
             FLAG,
-            "Somebody else's write says that the task is completed; its check is still to be run.",
+            "Marked completed by an external edit; not yet verified.",
             null=False,
         ),
     ] = False
@@ -343,7 +342,7 @@ class Task(NamedTuple):
     ] = ()
     look_at: Annotated[
         tuple[str, ...],
-        About(listed(STRING), "What a person should look at in the work that completed it, a sentence each."),
+        About(listed(STRING), "What a user should look at in the work that completed it, a sentence each."),
     ] = ()
     outcome: Annotated[
         DoneAs | None,
@@ -355,7 +354,9 @@ class Task(NamedTuple):
     ] = None
     accepted: Annotated[
         tuple[str, ...],
-        About(listed(SHORT_PATH), "What a person has accepted that would else stop its commit."),
+        About(
+            listed(SHORT_PATH), "Files whose changes a user has accepted; else they would stop its commit."
+        ),
     ] = ()
     sent_back: Annotated[
         tuple[SentBack, ...],
@@ -371,7 +372,8 @@ class Task(NamedTuple):
     intent: Annotated[
         Intent | None,
         About(
-            record(Intent, "intent"), "What is under way in git; `harness recover` finishes it after a crash."
+            record(Intent, "intent"),
+            "The step in git that is in progress; `harness recover` finishes it after a crash.",
         ),
     ] = None
     handback: Annotated[

@@ -1,6 +1,6 @@
-"""The answers to all questions about a list that is in memory as one `State`, by the rules.
+"""Answer all questions about a list that is in memory as one `State`, by the rules.
 
-Base of what the file store reads and of what its transactions change.
+The base of what the file store reads and of what its transactions change.
 """
 
 from __future__ import annotations
@@ -27,8 +27,7 @@ class Answers(Questions):
     """What `Questions` promises, of one `state` at the moment `now`."""
 
     _indexes: ClassVar[_Indexes | None] = None
-    # The commands of each task of the last list asked for, by `id(task)`; the task is kept, so that no other
-    # gets its id.
+    # The commands of each task of the last list, by `id(task)`; the task is kept, so that no other has it.
     _commands: ClassVar[dict[int, tuple[Task, tuple[TaskCommands, ...]]]] = {}
 
     def __init__(self, state: State, now: datetime, warnings: Sequence[str] = ()) -> None:
@@ -148,7 +147,7 @@ class Answers(Questions):
         return failures.validate_dependencies(self._state, self.now)[1]
 
     def commands(self) -> tuple[TaskCommands, ...]:
-        # A worker asks before each attempt, and only a few tasks are others by then.
+        # A worker asks before each attempt, and only a few tasks have changed since.
         known = Answers._commands
         fresh = {id(task): known.get(id(task)) or (task, TaskCommands.of(task)) for task in self._state.tasks}
         Answers._commands = fresh
@@ -182,7 +181,7 @@ class Answers(Questions):
         return stats.sessions_spent(self._state)
 
     def _index(self) -> _Indexes:
-        # One for the whole process: questions between two changes are about the same list.
+        # One for the process: between two changes all questions are about the same list.
         if Answers._indexes is None or Answers._indexes.state is not self._state:
             Answers._indexes = _Indexes(self._state)
         return Answers._indexes
@@ -219,8 +218,8 @@ class _Indexes:
 class Tx(Answers, api.Tx):
     """One state change in the making; only alive inside `with store.transaction() as tx:`.
 
-    `state` is what was read and, once assigned, what will be published; only `harness_lib.state` touches it.
-    `warnings` are sentences for the caller to pass on, also those found while opening and publishing.
+    `state` is what was read or, once assigned, what will be published; only `harness_lib.state` assigns it.
+    `warnings` are sentences for the user, also about opening and publishing.
     """
 
     warnings: list[str]
@@ -231,7 +230,7 @@ class Tx(Answers, api.Tx):
         self.callbacks: list[Callable[[], None]] = []
         self.held: int | None = None
         self.dropped: set[int] = set()
-        # Under which name the file as it was read is kept beside the new one.
+        # The name under which the file as it was read is kept beside the new one.
         self.keeps_old = ""
         self._name = name
         self._read = state
@@ -346,7 +345,7 @@ class Tx(Answers, api.Tx):
         self.callbacks.append(act)
 
     def close(self) -> None:
-        """From now on every change is a bug: it would never be published."""
+        """Refuse changes from now on: they would never be published."""
         self._open = False
 
     def _assert_open(self) -> None:

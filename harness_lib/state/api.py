@@ -1,13 +1,13 @@
-"""What a store of tasks must be able to do, whatever keeps them: the only way to the list from above.
+"""The interface of a store of tasks: the only way to the list for all layers above.
 
-It is asked questions, not for the list: what needs one task asks for one task. Nothing says how a list is
-kept, so another kind of store is another class with these methods and no change above it.
+Callers ask questions and do not get the list: who needs one task asks for one task. Nothing here says how a
+list is kept, so another kind of store is another class with these methods, and no change above it.
 
-    questions = ctx.store.ask()                     # one moment, no lock, nothing is written
+    questions = ctx.store.ask()                     # a snapshot; no lock, nothing is written
     with ctx.store.transaction() as tx:             # the same questions, and nobody else changes the list
         tx.replace(transitions.renew(tx.task(...), ...))
 
-`rules/` decides what becomes of a task, here it is only found and put in its place.
+`rules/` decides how a task changes; the store only finds it and replaces it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from harness_lib.task import Category, LogType, Session, SessionConfig, Status, 
 
 
 class TaskCommands(NamedTuple):
-    """What a shell would be given for the task called `task`: its check, where that runs, its cleanup."""
+    """The commands of the task called `task` for a shell: its check, the directory of that, its cleanup."""
 
     task: str
     check: str | None
@@ -36,13 +36,13 @@ class TaskCommands(NamedTuple):
 
     @classmethod
     def of(cls, task: Task) -> tuple[TaskCommands, ...]:
-        """Return one for each command of its check; one also where that has none."""
+        """Return one for each command of its check; one also if it has no check."""
         first, *more = check_of(task).commands() or ((None, None),)
         return (cls(task.id, *first, task.on_failure.cleanup), *(cls(task.id, *each, None) for each in more))
 
 
 class Oddity(NamedTuple):
-    """Something that is unusual: `bad` keeps harness from working, `warn` may do so; and what helps."""
+    """Something unusual, and its cure: `bad` keeps harness from working, `warn` may do so."""
 
     level: Literal["ok", "warn", "bad"]
     what: str
@@ -50,10 +50,10 @@ class Oddity(NamedTuple):
 
 
 class Examined(NamedTuple):
-    """What is wrong with a list, the nearest to its top first; what can be asked of it, if it can be read.
+    """The problems of a list, the least nested first, and the answers about it if it can be read.
 
-    `is_lost`: it is missing, no JSON or without tasks, the cases that a repair can mend. `is_only_unproven`:
-    the only problem is that an external edit says of tasks that they are completed.
+    `is_lost`: it is missing, not JSON or without tasks, which a repair can mend. `is_only_unproven`: the only
+    problem is that an external edit marks tasks as completed.
     """
 
     problems: tuple[Problem, ...]
@@ -63,33 +63,33 @@ class Examined(NamedTuple):
 
 
 class Questions(Protocol):
-    """What can be asked of the list as it is at one moment, `now`.
+    """The questions about the list as it is at one moment, `now`.
 
-    Tasks and sessions come in the order of the list unless another one is named. What is not there is None or
-    empty; nothing here raises.
-    `warnings` are sentences about what was wrong with the list when it was read, for whoever asks.
+    Tasks and sessions come in the order of the list unless another order is named. A missing one is None or
+    left out; no question raises.
+    `warnings` are sentences about problems of the list when it was read.
     """
 
     warnings: Sequence[str]
 
     @property
     def now(self) -> datetime:
-        """The moment of which the answers are; what has expired had done so by then."""
+        """The moment that the answers are about; leases that ended before it have expired."""
 
     # The list as a whole.
 
     @property
     def concurrent(self) -> bool:
-        """Whether many workers share this list; else one session at a time holds it."""
+        """Whether many workers share this list; otherwise one session at a time holds it."""
 
     def settings(self) -> SessionConfig:
         """Return the mode and the limits of the list."""
 
     def counts(self) -> Counts:
-        """Return how many tasks are how far."""
+        """Return how many tasks have which status."""
 
     def ahead(self) -> Ahead:
-        """Return how many tasks may still be done, and how many of them only one after another."""
+        """Return how many tasks are left, and the length of their longest chain of dependencies."""
 
     def work_remains(self) -> bool:
         """Return whether a task is pending, in progress or to be tried again."""
@@ -101,7 +101,7 @@ class Questions(Protocol):
         """Return why no task can be claimed; None if one can, or if one must be proven first."""
 
     def awaits_person(self) -> bool:
-        """Return whether only a person can free what is left: waiting for other workers would be in vain."""
+        """Return whether all tasks that are left are blocked on a human: waiting will not help."""
 
     # One task.
 
@@ -109,38 +109,38 @@ class Questions(Protocol):
         """Return the task called `task_id`."""
 
     def tasks(self, task_ids: Iterable[str]) -> tuple[Task, ...]:
-        """Return those of the tasks called `task_ids` that there are, in the order of `task_ids`."""
+        """Return the tasks called `task_ids` that exist, in that order."""
 
     def position(self, task_id: str) -> int:
-        """Return how many tasks stand before `task_id`, which is there; errors name a field by it."""
+        """Return how many tasks precede `task_id`, which exists; errors name a field by this index."""
 
     def why(self, task_id: str) -> Why:
-        """Return whether `task_id`, which is there, may be claimed, and what speaks for or against it."""
+        """Return whether `task_id`, which exists, may be claimed, and the reasons."""
 
     def dependents(self, task_id: str) -> tuple[str, ...]:
         """Return the ids of the other tasks that name `task_id` as a dependency."""
 
     def blocked_through(self, task_id: str) -> tuple[str, ...]:
-        """Return the ids of the failed tasks that wait, directly or not, for `task_id` and only failed so."""
+        """Return the ids of the tasks that failed only because they depend on `task_id`, directly or not."""
 
     # Some tasks.
 
     def search(
         self, *statuses: Status, after: str | None = None, limit: int | None = None
     ) -> tuple[Task, ...]:
-        """Return the tasks with one of `statuses` (none: any), at most `limit`, from the one behind `after`.
+        """Return at most `limit` tasks with one of `statuses` (default: any) that follow the task `after`.
 
-        Raises nothing: behind a task that is not there any more is nothing.
+        Nothing follows a task that no longer exists.
         """
 
     def interesting(self, limit: int | None = None) -> tuple[Task, ...]:
-        """Return the tasks that a person would look for first: at work, halted, failed, next, done."""
+        """Return the tasks in the order of interest for a user: in progress, halted, failed, next, done."""
 
     def claimable(self) -> tuple[Task, ...]:
         """Return the tasks that may be claimed."""
 
     def next_ready(self) -> Task | None:
-        """Return the task that is to be claimed next."""
+        """Return the task to claim next."""
 
     def held_by(self, worker: str) -> Task | None:
         """Return the task that `worker` has in progress under this very name."""
@@ -152,7 +152,7 @@ class Questions(Protocol):
         """Return the tasks in progress whose lease had ended by `now`."""
 
     def halted(self) -> tuple[Task, ...]:
-        """Return the tasks that a person must act on before anybody takes them."""
+        """Return the tasks that are blocked on a human."""
 
     def unproven(self) -> tuple[Task, ...]:
         """Return the tasks that only an external edit says are completed.
@@ -161,37 +161,37 @@ class Questions(Protocol):
         """
 
     def provable(self) -> tuple[Task, ...]:
-        """Return those of `unproven` whose check may say at once whether they are completed."""
+        """Return the tasks of `unproven` whose check can run now."""
 
     def noted(self, task_id: str, limit: int) -> tuple[Task, ...]:
-        """Return at most `limit` tasks whose notes concern `task_id`: its own, what it needs, the newest."""
+        """Return at most `limit` tasks with notes for `task_id`: itself, its dependencies, the newest."""
 
     def made(self, commit: str) -> tuple[str, ...]:
-        """Return the ids of the tasks that say `commit` holds, or is about to hold, their finished work."""
+        """Return the ids of the tasks whose finished work is, or is about to be, in `commit`."""
 
     def worked_on_since(self, moment: datetime) -> tuple[Task, ...]:
-        """Return the tasks of which an attempt has ended since `moment`."""
+        """Return the tasks with an attempt that has ended since `moment`."""
 
     def titled(self, title: str) -> tuple[str, ...]:
-        """Return the ids of the tasks that have this title, blanks and capitals aside."""
+        """Return the ids of the tasks with this title; blanks and case do not count."""
 
     def highest_number(self) -> int:
         """Return the highest N of all ids of the form `task-N`; 0 if there is none."""
 
     def rings(self) -> Mapping[str, str]:
-        """Return, for each task that waits for itself, the text of a cycle through it: `a -> b -> a`."""
+        """Return a cycle through each task that depends on itself, as text: `a -> b -> a`."""
 
     def cycles(self) -> tuple[tuple[str, ...], ...]:
-        """Return each ring of dependencies once, as the ids in it, the first one again at its end."""
+        """Return each cycle of dependencies once, as its ids, with the first one again at the end."""
 
     def unreachable(self) -> tuple[Finding, ...]:
-        """Return which tasks can never run and are not marked so yet, and why."""
+        """Return the tasks that can never run and are not marked as failed yet, with the reason."""
 
     def commands(self) -> tuple[TaskCommands, ...]:
-        """Return what each task would run, one row per task, also of those that run nothing."""
+        """Return the commands of each task, also of tasks without commands."""
 
     def proposals(self) -> tuple[Task, ...]:
-        """Return the tasks that agents would add; nothing of them runs before a person accepts them."""
+        """Return the tasks that agents propose; nothing of them runs before a user accepts them."""
 
     # Sessions.
 
@@ -201,7 +201,7 @@ class Questions(Protocol):
 
     @property
     def last_session(self) -> str | None:
-        """The stamp of when a session began or ended last."""
+        """When a session last began or ended, as a timestamp."""
 
     @property
     def has_had_sessions(self) -> bool:
@@ -211,7 +211,7 @@ class Questions(Protocol):
         """Return the open sessions."""
 
     def session(self, worker: str) -> Session | None:
-        """Return the open session that `worker`, or the worker whose slot this is, works in."""
+        """Return the open session of `worker`, or of the worker whose slot `worker` is."""
 
     def session_spent(self, session: Session) -> StopReason | None:
         """Return `max_tasks_per_session` if `session` has finished as many attempts as it may."""
@@ -221,68 +221,68 @@ class Questions(Protocol):
 
 
 class Tx(Questions, Protocol):
-    """One change of the list in the making: all questions, answered as it will be, and the ways to change it.
+    """One change of the list: all questions, answered with the changes so far, and the ways to change it.
 
-    Only alive inside `with store.transaction() as tx:`; leaving it publishes all of it or, if that raises or
-    an error passes, nothing.
+    Only valid inside `with store.transaction() as tx:`. Leaving that publishes all of the change; after an
+    error nothing is published.
     """
 
     warnings: list[str]
 
     @property
     def changed(self) -> bool:
-        """Whether anything of the list is different from what was read."""
+        """Whether the list differs from what was read."""
 
     def replace(self, task: Task) -> None:
-        """Put `task` in the place of the one with its id."""
+        """Replace the task that has the id of `task`."""
 
     def add(self, tasks: Iterable[Task]) -> None:
-        """Put `tasks` at the end of the list."""
+        """Append `tasks` to the list."""
 
     def remove(self, task_id: str) -> None:
-        """Take a task off the list; its attempts stay counted."""
+        """Remove a task; its attempts stay counted."""
 
     def forget_attempts(self, count: int) -> None:
-        """Count `count` attempts of a task that begins anew among those of the list."""
+        """Add `count` attempts of a task that starts again to those of the list."""
 
     def validate_dependencies(self) -> tuple[Finding, ...]:
-        """Mark the tasks that can never run as failed; return which, and why."""
+        """Mark the tasks that can never run as failed; return them, with the reason."""
 
     def propose(self, task: Task) -> None:
-        """Put `task` at the end of the proposals."""
+        """Append `task` to the proposals."""
 
     def drop_proposal(self, task_id: str) -> None:
-        """Forget the proposal called `task_id`."""
+        """Remove the proposal called `task_id`."""
 
     def configure(self, settings: SessionConfig) -> None:
         """Set the mode and the limits of the list."""
 
     def start_over(self) -> str:
-        """Make it an empty list with the same settings, counted anew; return where the old one is kept."""
+        """Empty the list, keep its settings, reset its counts; return where the old list is kept."""
 
     def rewrite(self) -> None:
-        """Publish the list though nothing of it has changed, with all that is kept beside it."""
+        """Publish the list and the files beside it although nothing has changed."""
 
     def add_session(self, session: Session) -> None:
         """Open `session`, which is not counted yet."""
 
     def replace_session(self, session: Session, number: int | None = None) -> None:
-        """Put `session` in the place of the one called `number`, its own if None."""
+        """Replace the session `number` (default: that of `session`) by `session`."""
 
     def remove_session(self, number: int) -> None:
-        """Close the session called `number`, and do what `note_session` does."""
+        """Close the session `number`, and call `note_session`."""
 
     def count_session(self, number: int) -> None:
-        """Note that sessions up to `number` have been opened."""
+        """Record that sessions up to `number` have been opened."""
 
     def note_session(self) -> None:
-        """Note that a session has begun or ended now."""
+        """Record that a session has begun or ended now."""
 
     def hold_session(self, pid: int | None) -> None:
         """Lock agents of the legacy protocol out for `pid`, the owner of an exclusive session."""
 
     def drop_session(self, pid: int | None) -> None:
-        """Do that no longer for `pid`, whose session ends."""
+        """End that for `pid`, whose session ends."""
 
     def log(
         self,
@@ -293,91 +293,90 @@ class Tx(Questions, Protocol):
         task: str | None = None,
         category: Category | None = None,
     ) -> None:
-        """Add a line to the log once the change is published; none is written if it is not."""
+        """Add a line to the log once the change is published."""
 
     def on_commit(self, act: Callable[[], None]) -> None:
-        """Call `act` after publishing and before anybody else may change the list; warn of an OSError."""
+        """Call `act` after publishing, still under the lock; an OSError becomes a warning."""
 
 
 class Store(Protocol):
-    """The one way to a list."""
+    """Access to one list."""
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What the transactions so far had to say beside their result, each sentence once."""
+        """The warnings of the transactions so far, each sentence once."""
 
     def ask(self) -> Questions:
-        """Return what can be asked of the list as it is now; takes no lock and writes nothing.
+        """Return the questions about the list as it is now; takes no lock and writes nothing.
 
-        Raises ContractError (it cannot be a list), StateUnreadableError (nothing is left of it),
-        EnvSetupError.
+        Raises ContractError (it is invalid), StateUnreadableError (no good copy is left), EnvSetupError.
         """
 
     def ask_to_change(self) -> Questions:
-        """Return what `ask` does; that nothing is left is logged, as every change would log it."""
+        """Return what `ask` does, and log it if no good copy is left, as every change would."""
 
     def examine(self) -> Examined:
-        """Return what is wrong with the list as it lies there; takes no lock and writes nothing."""
+        """Return the problems of the list; takes no lock and writes nothing."""
 
     def exists(self) -> bool:
-        """Return whether there is a list, whatever is wrong with it."""
+        """Return whether there is a list, valid or not."""
 
     def begin(self, settings: SessionConfig, message: str) -> tuple[str, ...]:
-        """Make an empty list, whose log begins with `message`, switch the hooks on; return what was made.
+        """Make an empty list and its log, which begins with `message`; enable the hooks; return the names.
 
         Raises RefusedError if there is a list already.
         """
 
     def restore(self) -> tuple[str, ...]:
-        """Put the newest good list in the place of the one there, as a person wants; return warnings."""
+        """Replace the list by its newest good copy, at a user's request; return warnings."""
 
     def repair(self) -> tuple[list[str], list[str]]:
-        """Mend what can be mended without asking anybody; return what was done, and warnings.
+        """Repair what needs no decision of a user; return what was done, and warnings.
 
         Raises as `transaction` does.
         """
 
     def sweep(self) -> list[str]:
-        """Take away what writers that have died left behind, once it is old; return what was taken away."""
+        """Remove the old leftovers of dead writers; return what was removed."""
 
     def oddities(self) -> Iterator[Oddity]:
-        """Yield what is unusual about how the list is kept and locked, for `harness doctor`."""
+        """Yield what is unusual about the files and locks of the list, for `harness doctor`."""
 
     def transaction(self) -> AbstractContextManager[Tx]:
-        """Hold the list for one change.
+        """Lock the list for one change.
 
-        Raises HeldError (somebody else has it for longer than one waits), ContractError (of the list as read,
-        or as changed), EnvSetupError, StateUnreadableError: then nothing was changed.
+        Raises HeldError (another process holds it for too long), ContractError (of the list as read, or as
+        changed), EnvSetupError, StateUnreadableError: then nothing was changed.
         """
 
     def stamp(self) -> object:
-        """Return what is another value after each change of the list, its log or the switch of the hooks."""
+        """Return a value that differs after each change of the list, its log or the active flag."""
 
     # Beside the list.
 
     @property
     def list_file(self) -> Path:
-        """The file of the list, to be named to a person; only the store opens it."""
+        """The file of the list, to be shown to a user; only the store opens it."""
 
     @property
     def backup_file(self) -> Path:
-        """The file of the list as it was before the last change, to be named to a person."""
+        """The file of the list as it was before the last change, to be shown to a user."""
 
     @property
     def log_file(self) -> Path:
-        """The file of the log, to be named to a person."""
+        """The file of the log, to be shown to a user."""
 
     def log_tail(self, lines: int = ...) -> list[str]:
-        """Return the last `lines` lines of the log, of as much of it as is looked through."""
+        """Return the last `lines` lines of the part of the log that is searched."""
 
     def log_follow(self) -> Iterator[str]:
         """Yield the lines that are added to the log from the call on, for ever."""
 
     def log_searched(self) -> int | None:
-        """Return how many bytes of the log are looked through; None if that is all of it."""
+        """Return how many bytes of the log are searched; None if that is the whole log."""
 
     def hooks_are_on(self) -> bool:
         """Return whether hooks hold agents while work remains."""
 
     def switch_hooks(self, *, on: bool) -> None:
-        """Let hooks hold agents from now on, or not."""
+        """Let hooks hold agents from now on, or let them go."""

@@ -1,4 +1,4 @@
-"""harness-tasks.json as values, and back: strict reading that says where, and quick writing.
+"""Decode harness-tasks.json strictly, naming the place of each mistake, and encode it quickly.
 
 Standard library only: hooks decode with it.
 Source: docs/protocol.md, "Progress Persistence"; docs/design.md, "Reading is strict".
@@ -49,12 +49,12 @@ __all__ = [
     "task_texts",
 ]
 LISTED = 20
-# The most characters of a path that are shown: a file may nest deeper than any person would.
+# The most characters of a path that are shown: a file may be nested without limit.
 DEEP = 1000
 
 
 class ContractError(ConfigError):
-    """A document that parses but is no task list.
+    """A document that parses but is not a valid task list.
 
     `problems` holds every problem, the message the first 20 of them.
     """
@@ -67,19 +67,19 @@ class ContractError(ConfigError):
         super().__init__(
             "\n".join(lines),
             "correct the named fields in the file, then look again: harness check"
-            " (a person can put the last good list in its place: harness check --restore)",
+            " (a person can restore the last good list: harness check --restore)",
         )
 
 
 class UnparseableError(ValueError):
-    """Bytes that are not JSON at all: a list is restored from an older one then."""
+    """Bytes that are not JSON: the list is restored from a copy then."""
 
 
 def parse(data: bytes) -> object:
     """Return the JSON document in `data` (UTF-8, with or without a byte order mark).
 
-    Raises UnparseableError if it is not JSON, and ContractError for JSON that says no one thing (a key stands
-    twice in one object) or cannot be held: nested too deep, or a number of thousands of digits.
+    Raises UnparseableError if it is not JSON, and ContractError for JSON that is ambiguous (a key is repeated
+    in one object) or cannot be held: nested too deep, or a number of thousands of digits.
     """
     watch = Watch()
     document = _loaded(data, watch)
@@ -103,7 +103,7 @@ def _loaded(data: bytes, watch: Watch) -> object:
 
 
 def _refuse_constant(name: str) -> object:
-    # Python's reader takes NaN and Infinity, no other does: written back they would break the file.
+    # Only Python reads NaN and Infinity: written back they would break the file for others.
     raise json.JSONDecodeError(f"{name} is not JSON", name, 0)
 
 
@@ -113,7 +113,7 @@ def _finite(digits: str) -> float:
 
 
 def is_emptied(document: object) -> bool:
-    """Return whether it is an object without `tasks`, as is left where a program has overwritten the list."""
+    """Return whether it is an object without `tasks`, as programs leave it that overwrite the list."""
     return type(document) is dict and "tasks" not in document
 
 
@@ -136,7 +136,7 @@ def decode(document: object, source: str = "harness-tasks.json") -> State:
 
 
 def decode_tasks(documents: Sequence[object]) -> tuple[Task, ...]:
-    """Return tasks that are to be added together, read as a list of their own; raises as `decode` does."""
+    """Return tasks that are added together, read as a list of their own; raises as `decode` does."""
     return decode({"tasks": list(documents)}).tasks
 
 
@@ -151,21 +151,21 @@ def decode_task(document: object) -> Task:
 
 
 def task_problems(document: object, index: int) -> Problems:
-    """Return what is wrong with one task, which stands at `index` in its list."""
+    """Return the problems of one task, at `index` in its list."""
     problems: Problems = []
     shape(Task)(document, f"tasks[{index}]", problems)
     return problems
 
 
 def session_problems(document: object, index: int) -> Problems:
-    """Return what is wrong with one open session, which stands at `index` in its list."""
+    """Return the problems of one open session, at `index` in its list."""
     problems: Problems = []
     shape(Session)(document, f"sessions[{index}]", problems)
     return problems
 
 
 def shell_problems(document: Mapping[str, Any]) -> Problems:
-    """Return what is wrong with a list beside its tasks and sessions; these are not looked at."""
+    """Return the problems of a list, without those of its tasks and sessions."""
     problems: Problems = []
     shape(State)({**document, "tasks": [], "sessions": None}, "", problems)
     return problems
@@ -177,10 +177,7 @@ def _ends(task: Mapping[str, Any]) -> tuple[object, Sequence[object]]:
 
 
 def links(ends: Iterable[tuple[object, Sequence[object]]]) -> Problems:
-    """Return what is wrong between tasks, given (id, depends_on) of each.
-
-    That is an id that stands twice, and a dependency on a task that is not there.
-    """
+    """Return the repeated ids and the unknown dependencies of tasks, given (id, depends_on) of each."""
     ends = list(ends)
     problems: Problems = []
     seen: set[object] = set()
@@ -203,9 +200,9 @@ def links(ends: Iterable[tuple[object, Sequence[object]]]) -> Problems:
 
 
 def decode_rendered(text: str, known: Mapping[str, Task]) -> tuple[State, list[str]]:
-    """Return the State that `render` made `text` of, and the text of each task; nothing is checked.
+    """Return the State that `render` wrote as `text`, and the text of each task; nothing is checked.
 
-    `known` gives the tasks that the caller has decoded before, by their text: usually all but one or two.
+    `known` maps texts to the tasks that the caller decoded before: usually all but one or two.
     """
     shell, texts = cut(text)
     fresh = [each for each in texts if each not in known]
@@ -218,17 +215,17 @@ def decode_rendered(text: str, known: Mapping[str, Task]) -> tuple[State, list[s
 def decode_trusted(document: Mapping[str, Any]) -> State:
     """Return the State of a document that `encode` made and that is unchanged since, without checking it.
 
-    Only for a file whose stat stamp proves that; anything else goes through `decode`.
+    Only for a file whose stamp proves that; all others go through `decode`.
     """
     state: State = trusted(State)(document)
     return state
 
 
 class Watch:
-    """Makes the objects of one text, and remembers those in which a key was repeated."""
+    """Makes the objects of one text, and remembers those with a repeated key."""
 
     def __init__(self) -> None:
-        # The objects are kept, so that no other gets the id of one.
+        # The objects are kept, so that their ids are not reused.
         self._repeated: dict[int, tuple[object, list[tuple[str, int]]]] = {}
 
     def make(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -243,7 +240,7 @@ class Watch:
         return mapping
 
     def problems(self, document: object) -> Problems:
-        """Return each repeated key of `document`, in its order; it is gone through only if there is one."""
+        """Return each repeated key of `document`, in order; the document is searched only if there is one."""
         problems: Problems = []
         # No recursion: some Pythons read documents that are nested deeper than their functions may be.
         rest: list[tuple[str, object]] = [("", document)] if self._repeated else []
@@ -257,7 +254,7 @@ class Watch:
 
 
 def _parts(value: object) -> Iterable[tuple[str | int, object]]:
-    """Return what `value` holds and could itself hold something, with its key or index."""
+    """Return the objects and lists in `value`, each with its key or index."""
     inside: Iterable[tuple[str | int, object]] = ()
     if isinstance(value, dict):
         inside = value.items()

@@ -31,7 +31,7 @@ def line(
     task: str | None = None,
     category: Category | None = None,
 ) -> str:
-    """Return `[stamp] [SESSION-N] TYPE [task]? [category]? message`; the writer escapes line breaks."""
+    """Return `[stamp] [SESSION-N] TYPE [task]? [category]? message`; `append` escapes line breaks."""
     parts = [f"[{timestamps.render(now)}]", f"[SESSION-{session}]", kind]
     parts += [f"[{tag}]" for tag in (task, category) if tag is not None]
     return " ".join([*parts, message]) if message else " ".join(parts)
@@ -44,16 +44,16 @@ _BLOCK = 64 * 1024
 
 
 def append(path: Path, line: str) -> None:
-    """Add `line` to the log at `path`, making the file if needed; beyond MAX_LINE characters it is cut.
+    """Add `line`, cut to MAX_LINE characters, to the log at `path`; make the file if needed.
 
-    Begins a new line if a torn write or an editor left the last one unfinished.
-    Raises OSError; EnvSetupError if `path` is no regular file.
+    Begins a new line if the last one is unfinished (a torn write, an editor).
+    Raises OSError; EnvSetupError if `path` is not a regular file.
     """
     data = cut(escape(line), MAX_LINE).encode("utf-8", "backslashreplace") + b"\n"
     descriptor = nofollow.descriptor(path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
     try:
         _check_regular(descriptor, path)
-        # Linux lets readers see a write page by page: without the lock, a line just being written looks torn.
+        # On Linux readers see a write page by page: without the lock, a line being written looks torn.
         flock.take(descriptor)
         if _is_torn(descriptor):
             data = b"\n" + data
@@ -66,8 +66,8 @@ def append(path: Path, line: str) -> None:
 def tail(path: Path, lines: int = TAIL_BYTES) -> list[str]:
     """Return up to `lines` last lines without their ends, oldest first; [] if there is no file.
 
-    At most TAIL_BYTES are read, and by default all the lines in them returned; what is not UTF-8 comes out as
-    replacement characters.
+    At most TAIL_BYTES are read, and by default all lines in them are returned. Bytes that are not UTF-8
+    become replacement characters.
     """
     try:
         with nofollow.reading(path) as stream:
@@ -79,16 +79,16 @@ def tail(path: Path, lines: int = TAIL_BYTES) -> list[str]:
     rows = data.decode("utf-8", "replace").split("\n")
     if rows[-1] == "":
         rows.pop()
-    # The first one began before the bytes we read.
+    # The first row began before the bytes that were read.
     return rows[-lines:] if whole or len(rows) > lines else rows[1:][-lines:]
 
 
 def follow(path: Path, clock: Clock) -> Iterator[str]:
-    """Yield each line added to `path` from the call on, for ever; polls every POLL_SECONDS.
+    """Yield each line added to `path` after the call, forever; polls every POLL_SECONDS.
 
-    Survives the file being made anew: then that one is read from its start.
+    A file that replaces it is read from its start.
     """
-    # Not a generator itself: "now" is when it is called, not when the first line is asked for.
+    # Not a generator itself, so that lines count from the call and not from the first `next`.
     return _added(path, clock, *_identity(path))
 
 
@@ -109,18 +109,18 @@ def _added(path: Path, clock: Clock, identity: tuple[int, int] | None, offset: i
 
 def _check_regular(descriptor: int, path: Path) -> None:
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        message = f"The log is no regular file: {path}"
+        message = f"The log is not a regular file: {path}"
         raise EnvSetupError(message, "Move it away; the next command makes a new log.")
 
 
 def _is_torn(descriptor: int) -> bool:
-    """Tell whether the last line lacks its end (an `echo >>` under way may look so: then a line is empty)."""
+    """Return whether the last line is unfinished; after an `echo >>` in progress an empty line remains."""
     size = os.fstat(descriptor).st_size
     return size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
 
 
 def _read_back(descriptor: int, lines: int) -> tuple[bytes, bool]:
-    """Return bytes that end the file and hold `lines` lines, and whether they are all of it."""
+    """Return the end of the file with `lines` lines, and whether that is the whole file."""
     start = end = os.fstat(descriptor).st_size
     blocks: list[bytes] = []
     newlines = 0

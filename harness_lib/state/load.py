@@ -1,4 +1,4 @@
-"""The list as it can be read right now, from its file or from a copy, and the copies that are kept of it.
+"""Read the list from its file or from a copy, and keep the copies.
 
 Source: docs/design.md, "Lost or broken".
 """
@@ -25,16 +25,16 @@ from harness_lib.task import State, Task
 KEPT = 20
 KEPT_BYTES = 64 * 1024 * 1024
 _DIGITS = 10
-# A sandbox that keeps agents from the git directory, or something else in its place.
+# The git directory is closed by a sandbox, or something else is in its place.
 CLOSED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST)
 
 
 class Loaded(NamedTuple):
-    """A readable list, and how it was come by.
+    """A list that was read, and where it was read from.
 
-    `data` and `stamp` are of the file as it is now, None if it is missing; `ours`: it is unchanged since
-    harness wrote it; `source`: the name of the copy in its place, None if it is whole; `why`: its problem.
-    `document` is None, and `texts` has the text of each task, where it is `ours`.
+    `data` and `stamp` are of the file as it is now, None if it is missing. `ours`: it is unchanged since
+    harness wrote it; then `document` is None, and `texts` has the text of each task. `source` is the name of
+    the copy that was read instead, None if the file is whole; `why` is the problem of the file.
     """
 
     state: State
@@ -52,10 +52,10 @@ class Loaded(NamedTuple):
 
 
 def find(root: Root) -> Loaded:
-    """Return the list at `root`, or the newest good one that can stand in for a broken or missing file.
+    """Return the list at `root`, or the newest good copy if the file is broken or missing.
 
-    Raises ContractError if the file holds tasks but is no list (a person edited it, so no older one takes its
-    place), StateUnreadableError if nothing good is left, EnvSetupError if it may not be read.
+    Raises ContractError if the file holds tasks but is invalid (a user edited it, so no copy replaces it),
+    StateUnreadableError if no good copy is left, EnvSetupError if it may not be read.
     """
     remembered = _memory.unchanged(root)
     if remembered is not None:
@@ -78,10 +78,7 @@ def find(root: Root) -> Loaded:
 
 
 def find_instead(root: Root) -> Loaded:
-    """Return the newest good list that can take the place of one that a person's edit has broken.
-
-    Raises as `find` does where the file cannot be read or nothing good is left.
-    """
+    """Return the newest good copy of a list that a user's edit has broken. Raises as `find` does."""
     content = _content(root.state)
     if content is None:
         return _substitute(root, "is missing", None, None)
@@ -91,8 +88,8 @@ def find_instead(root: Root) -> Loaded:
 class _Memory:
     """The last list written by harness that this process has read or written.
 
-    A verb reads the list several times, a worker for hours. What this process has written is not decoded
-    again, and of what another process has written only the tasks that changed are.
+    A verb reads the list several times, a worker for hours. A list that this process has written is not
+    decoded again; of a list that another process has written only the changed tasks are.
     """
 
     def __init__(self) -> None:
@@ -105,11 +102,11 @@ class _Memory:
         return last if last is not None and last.stamp == stamp_now(root) else None
 
     def last(self, root: Root) -> Loaded | None:
-        """Return the list at `root` that this process read or wrote last, whatever has become of its file."""
+        """Return the list at `root` that this process read or wrote last, whether or not it still exists."""
         return self._last if self._root == root else None
 
     def recall(self, root: Root, data: bytes, stamp: Stamp) -> Loaded:
-        """Return the list that we wrote as `data` to the file that has this `stamp`."""
+        """Return the list that harness wrote as `data` to the file that has this `stamp`."""
         last = self.last(root)
         known = {} if last is None else dict(zip(last.texts, last.state.tasks, strict=True))
         state, texts = codec.decode_rendered(data.decode(), known)
@@ -141,7 +138,7 @@ def _content(path: Path) -> tuple[bytes, os.stat_result] | None:
     """Return the bytes of `path` and its stat, None if it is missing."""
     try:
         with nofollow.reading(path) as stream:
-            # The stat comes last: a change while we read then makes the file a stranger's.
+            # The stat comes last: after a change while we read, the stamp does not match the cache.
             return stream.read(), os.fstat(stream.fileno())
     except FileNotFoundError:
         return None
@@ -169,31 +166,31 @@ def _good(root: Root) -> Iterator[tuple[str, object]]:
     candidates: list[tuple[Path, object]] = []
     if newest is not None:
         candidates.append((root.generations / newest[0], newest[1]))
-    copy = find_root.spare(os.path.realpath(root.path))
+    copy = find_root.backup_copy(os.path.realpath(root.path))
     for path in (root.backup, *([Path(copy)] if copy else [])):
         document = good_document(path)
-        # The copy in the git directory is made last: of two that say the same the first one is named.
+        # The copy in the git directory is made last: of two equal ones the first is named.
         if document is not None and all(document != other for _, other in candidates):
             candidates.append((path, document))
     # The legacy protocol writes .bak and no generations: then .bak is the newer one.
-    for path, document in sorted(candidates, key=lambda each: _moment(each[0]), reverse=True):
+    for path, document in sorted(candidates, key=lambda each: _written_at(each[0]), reverse=True):
         inside = path.is_relative_to(root.path) and path != Path(copy or "")
         yield os.fspath(path.relative_to(root.path)) if inside else os.fspath(path), document
 
 
-def _moment(path: Path) -> int:
+def _written_at(path: Path) -> int:
     try:
         return path.stat().st_mtime_ns
     except FileNotFoundError:
         return 0
 
 
-def spare(root: Root, data: bytes) -> Iterator[Path]:
-    """Keep `data` in the git directory, where no `git clean` comes, and yield the file.
+def keep_backup_copy(root: Root, data: bytes) -> Iterator[Path]:
+    """Keep `data` in the git directory, which `git clean` does not touch, and yield the file.
 
-    If that directory is closed to us, there is none. Raises OSError.
+    Yields nothing if that directory cannot be written. Raises OSError.
     """
-    place = find_root.spare(os.path.realpath(root.path))
+    place = find_root.backup_copy(os.path.realpath(root.path))
     if place is None:
         return
     try:
@@ -206,17 +203,16 @@ def spare(root: Root, data: bytes) -> Iterator[Path]:
 
 
 def save(root: Root, data: bytes, twin: Path | None = None) -> None:
-    """Keep `data` as the newest generation and remove those beyond 20 files or 64 MB, never the newest.
+    """Keep `data` as the newest generation, and remove those beyond 20 files or 64 MB, never the newest.
 
-    `twin`, where there is one, holds the same already: it gets a second name, so nothing is written twice.
-    Only inside a transaction: the number of the next file is found by looking.
-    Raises OSError.
+    If there is a `twin`, it has the same content: it gets a second name, so that nothing is written twice.
+    Only inside a transaction, because the next number is that of the newest file plus one. Raises OSError.
     """
     present = _newest_first(root)
     number = int(present[0].stem) + 1 if present else 1
     path = root.generations / f"{number:0{_DIGITS}}.json"
     if twin is None or not _linked(twin, path):
-        # Not durable: the state itself is, and behind this one stand its predecessors.
+        # Not durable: the list itself is, and older generations are behind this one.
         atomic.write(path, data, durable=False, make=True)
     _prune([path, *present])
 
@@ -231,15 +227,18 @@ def _linked(file: Path, second: Path) -> bool:
 
 
 def keep_log(root: Root) -> None:
-    """Let a name in the git directory keep the log, too, which only grows."""
-    place = find_root.spare(os.path.realpath(root.path))
+    """Give the log a second name in the git directory: it only grows, so nothing is written twice.
+
+    To remove the first name then loses nothing. A file system without such names has none.
+    """
+    place = find_root.backup_copy(os.path.realpath(root.path))
     if place is not None:
         _keep_second_name(root.log, _log_beside(place))
 
 
 def give_back_log(root: Root) -> bool:
-    """Put the log back where it was lost; return whether there was one to put back."""
-    place = find_root.spare(os.path.realpath(root.path))
+    """Restore a lost log; return whether there was one to restore."""
+    place = find_root.backup_copy(os.path.realpath(root.path))
     return place is not None and _give_second_name_back(_log_beside(place), root.log)
 
 
@@ -257,7 +256,7 @@ def newest_good(root: Root) -> tuple[str, object] | None:
 
 
 def newest_tasks(root: Root) -> tuple[Task, ...]:
-    """Return the tasks of the list as we wrote it last, as far as is known; none if that cannot be read."""
+    """Return the tasks of the list as harness wrote it last; none if that is not known."""
     last = _memory.last(root)
     if last is not None:
         return last.state.tasks

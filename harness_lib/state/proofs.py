@@ -1,9 +1,9 @@
-"""Write a proof into each task whose check has passed, and find the tasks that were completed without one.
+"""Record the verification of each completed task, and find tasks that were completed without it.
 
-Agents declare victory too early, and a list is a file that they can write. So `completed` is believed where
-the proof fits the task: this check, in this attempt, in this commit. It is kept in the task, because harness
-rewrites the whole file with each change, also what was edited externally before.
-It is a plain checksum: it stops carelessness and laziness, not a program that means to forge it.
+Agents declare victory too early, and can write the list. So `completed` is believed if the record (`proof`)
+fits the task: this check, in this attempt, in this commit. It is kept in the task, because each change of
+harness rewrites the whole file, external edits included.
+It is a plain checksum: it stops carelessness, not a program that forges it.
 Standard library only: hooks read the list with it.
 """
 
@@ -17,9 +17,9 @@ from harness_lib.task import State, Task
 
 
 def sealed(state: State, old: State) -> State:
-    """Return `state`, which is about to be written in the place of `old`, with its completed tasks proven.
+    """Return `state`, which is about to replace `old`, with a record in each completed task.
 
-    What an older harness, or the legacy protocol before the first session, has completed is believed.
+    Tasks that an older harness, or the legacy protocol before the first session, completed are believed.
     """
     if state.is_legacy and not state.proofs:
         return state
@@ -30,10 +30,10 @@ def sealed(state: State, old: State) -> State:
 
 
 def examined(state: State) -> State:
-    """Return `state`, which may have been edited externally, with its unproven completed tasks marked.
+    """Return `state`, which may have been edited externally, with its unverified completed tasks marked.
 
-    A task that harness has claimed stays in progress, whatever was written: its worker, or whoever recovers
-    it, runs its check.
+    A task that harness has claimed stays in progress despite such an edit: its worker, or its recovery, runs
+    the check.
     """
     if not state.proofs:
         return state
@@ -41,7 +41,7 @@ def examined(state: State) -> State:
 
 
 def unproven(state: State) -> list[Task]:
-    """Return the tasks that an external edit says are completed, claimed ones too."""
+    """Return the tasks that an external edit marks as completed, claimed ones too."""
     return [task for task in state.tasks if task.unproven]
 
 
@@ -73,6 +73,6 @@ def _proof(task: Task) -> str:
     check = check_of(task)
     parts = [task.id, task.fence, check.text, check.cwd, task.completed_commit]
     if hidden := held_out(task):
-        # Proofs of an earlier harness are without.
+        # Records of an earlier harness do not have it.
         parts.append(hidden)
     return "sha256:" + sha256.digest(json.dumps(parts).encode())

@@ -1,10 +1,10 @@
-"""Put a changed list onto the disk, one step after another in an order that survives a death.
+"""Write a changed list to the disk, in an order that survives a crash at every step.
 
-1. The contract is checked; what breaks it is never written.
+1. The contract is checked; a list that breaks it is never written.
 2. `.bak`: the old bytes.
 3. The list: atomic and durable. From here on the change has happened.
-4. A generation, then the summary. If the process dies or the disk fills before them, the next reader decodes
-   the list instead of the summary, and the next writer adds a generation: nothing is lost but time.
+4. A generation, then the status cache. If the process dies or the disk fills before them, the next reader
+   decodes the list instead, and the next writer adds a generation: nothing is lost but time.
 
 Source: docs/design.md, "On disk".
 """
@@ -30,10 +30,10 @@ from harness_lib.task import State, Task
 
 
 def check(state: State, old: State) -> None:
-    """Raise ContractError if `state` breaks the contract; what is in `old` too is known to keep it.
+    """Raise ContractError if `state` breaks the contract; what `old` has too is known to be valid.
 
-    By our own tables, which say what the published schema says: to import what reads that takes longer than
-    the whole change.
+    It is checked by the tables of `records`, which say what the published schema says: to import jsonschema
+    takes longer than the whole change.
     """
     shell = codec.encode_shell(state)
     problems = codec.shell_problems(shell)
@@ -48,7 +48,7 @@ def check(state: State, old: State) -> None:
 
 
 def _same_links(tasks: tuple[Task, ...], old: tuple[Task, ...]) -> bool:
-    """Return whether the same ids stand in the same order and wait for the same ones."""
+    """Return whether both have the same ids in the same order, with the same dependencies."""
     if len(tasks) != len(old):
         return False
     changed = ((new, was) for new, was in zip(tasks, old, strict=True) if new is not was)
@@ -65,24 +65,25 @@ def publish(
 ) -> list[str]:
     """Make `state` the list at `root` and return warnings about what failed after that.
 
-    `old`: the list that it replaces, which becomes the backup. `last_look` is called right before the list
-    is replaced, and may raise.
+    `old` is the list that it replaces, and becomes the backup. `last_look` is called right before the list is
+    replaced, and may raise.
     Raises EnvSetupError (disk full, not writable) if the old list still stands.
     """
     texts = codec.task_texts(state.tasks, old.reuse() if old is not None else codec.NO_BLOCKS)
     data = codec.render(state, texts).encode()
-    # Made before anything is written: a mistake in the rules must not surface after the change has happened.
-    digest = summary.build(state, now, [])
+    # Built before anything is written: an error in the rules must not appear after the change has happened.
+    cache = summary.build(state, now, [])
     with explained(root):
         if old is not None and old.data is not None:
             atomic.write(root.backup, old.data, durable=False, mode=_bits(root))
     warnings = _replace(root, data, last_look)
     copies: list[Path] = []
-    warnings += attempt("the copy in the git directory", lambda: copies.extend(load.spare(root, data)))
+    in_git = "the copy in the git directory"
+    warnings += attempt(in_git, lambda: copies.extend(load.keep_backup_copy(root, data)))
     warnings += attempt("the generation for a later repair", lambda: load.save(root, data, *copies))
     load.keep_log(root)
     stamps: list[Stamp] = []
-    warnings += attempt("the summary for hooks", lambda: stamps.extend(_summarize(root, digest, len(data))))
+    warnings += attempt("the summary for hooks", lambda: stamps.extend(_write_cache(root, cache, len(data))))
     for stamp in stamps:
         load.remember(root, state, texts, data, stamp)
     return warnings
@@ -107,13 +108,13 @@ def _stands(root: Root, data: bytes) -> bool:
         return False
 
 
-def _summarize(root: Root, digest: Summary, size: int) -> Iterator[Stamp]:
+def _write_cache(root: Root, cache: Summary, size: int) -> Iterator[Stamp]:
     info = root.state.stat()
     # Another size: the list was edited externally since, and a stamp of that file would hide it.
     if info.st_size == size:
-        digest["stamp"] = summary.stamp(info)
-        summary.write(root, digest)
-        yield digest["stamp"]
+        cache["stamp"] = summary.stamp(info)
+        summary.write(root, cache)
+        yield cache["stamp"]
 
 
 def _bits(root: Root) -> int | None:
@@ -125,7 +126,7 @@ def _bits(root: Root) -> int | None:
 
 
 def attempt(name: str, act: Callable[[], None]) -> list[str]:
-    """Do what may fail after the change has happened, and return the warning about it, if any."""
+    """Call `act`, which may fail after the change has happened, and return the warning about it, if any."""
     try:
         act()
     except OSError as error:
@@ -134,9 +135,9 @@ def attempt(name: str, act: Callable[[], None]) -> list[str]:
 
 
 def append(root: Root, lines: Iterable[str]) -> list[str]:
-    """Add `lines` to the log; what fails is a warning, as the change they tell of has happened.
+    """Add `lines` to the log; a failure is a warning, as the change has happened already.
 
-    A log that went alone, as `git clean` takes it where git tracks the list, is put back first.
+    A log that was removed without the list (`git clean`, if git tracks the list) is restored first.
     """
     warnings: list[str] = []
     try:
@@ -163,16 +164,16 @@ def explained(root: Root) -> Iterator[None]:
 
 
 def restore(root: Root, loaded: Loaded, now: datetime) -> list[str]:
-    """Make `loaded`, which stands in for the file, the list again; return what to tell people.
+    """Write the copy `loaded` in the place of the file; return warnings that say so.
 
-    Raises EnvSetupError if the disk does not take it; then the broken file still stands.
+    Raises EnvSetupError if it cannot be written; then the broken file is still there.
     """
     text = f"{root.state.name} {loaded.why}: restored from {loaded.source} ({len(loaded.state.tasks)} tasks)"
     if loaded.data is None:
         text += "; what was written after that is lost"
         text += _log_too(root)
     else:
-        kept = _set_aside(root, loaded.data, now)
+        kept = _quarantine(root, loaded.data, now)
         text += f"; what only the broken file holds is kept in {kept} (diff -u {root.state.name} {kept})"
     # .bak stays as it is: it may be what we restore from, and the broken bytes are no backup.
     warnings = [text, *publish(root, loaded.state, now, old=None)]
@@ -181,7 +182,7 @@ def restore(root: Root, loaded: Loaded, now: datetime) -> list[str]:
 
 
 def _log_too(root: Root) -> str:
-    """Put the log back if it went with the list, and return what to say of it."""
+    """Restore the log if it was lost with the list, and return what to add to the warning."""
     if os.path.lexists(root.log):
         return ""
     if load.give_back_log(root):
@@ -190,15 +191,15 @@ def _log_too(root: Root) -> str:
 
 
 def note_loss(root: Root, now: datetime) -> None:
-    """Log, in the protocol's words, that the list is beyond repair. Raises EnvSetupError if that fails."""
+    """Log that the list cannot be restored, as the protocol words it. Raises EnvSetupError if that fails."""
     text = f"{root.state.name} corrupted and unrecoverable"
     line = journal.line("ERROR", text, now=now, session=0, category="ENV_SETUP")
     with explained(root):
         journal.append(root.log, line)
 
 
-def _set_aside(root: Root, data: bytes, now: datetime) -> str:
-    """Keep `data` under a name that is free, and return the name."""
+def _quarantine(root: Root, data: bytes, now: datetime) -> str:
+    """Keep `data` under a name that is not in use, and return the name."""
     base = f"{root.state.name}.broken-{now:%Y%m%dT%H%M%SZ}"
     name, number = base, 0
     while os.path.lexists(root.path / name):

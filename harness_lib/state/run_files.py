@@ -1,7 +1,7 @@
-"""Small files beside the list by which runs and other terminals tell each other something.
+"""Read and write the small files by which runs and other terminals exchange messages.
 
-`board`: how a run looks, written by itself every second; `budget`: other limits that it is asked to take.
-Each run has its own, by the number of its process; like all below `.harness/` they may be lost at any time.
+`board`: the state of a run, which it writes every second; `budget`: new limits for it.
+Each run has its own, named by its pid; like all files below `.harness/` they may be lost at any time.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ Kind = Literal["board", "budget"]
 
 
 def write(root: Root, kind: Kind, pid: int, document: Mapping[str, object]) -> None:
-    """Leave `document` for, or of, the run of process `pid`; what was there before is gone."""
+    """Replace the file of the run of process `pid` by `document`."""
     path = root.private / name(kind, pid)
     atomic.write(path, json.dumps(document).encode(), durable=False, make=True)
 
 
 def read(root: Root, kind: Kind, pid: int) -> bytes | None:
-    """Return what was left, as it lies there; None if there is nothing."""
+    """Return the content of the file; None if it is missing."""
     try:
         return (root.private / name(kind, pid)).read_bytes()
     except FileNotFoundError:
@@ -31,12 +31,12 @@ def read(root: Root, kind: Kind, pid: int) -> bytes | None:
 
 
 def remove(root: Root, kind: Kind, pid: int) -> None:
-    """Take it away, if it is there."""
+    """Remove the file if it exists."""
     atomic.remove(root.private / name(kind, pid))
 
 
 def pids(root: Root, kind: Kind) -> Iterator[int]:
-    """Yield the processes that have such a file, dead ones perhaps among them, in the order of the names."""
+    """Yield the pids that have such a file, dead ones too, in the order of the names."""
     for path in sorted(directories.matching(root.private, f"{kind}-*.json")):
         number = path.stem.partition("-")[2]
         if number.isdecimal():
@@ -44,7 +44,7 @@ def pids(root: Root, kind: Kind) -> Iterator[int]:
 
 
 def stamps(root: Root, kind: Kind) -> list[object]:
-    """Return what is another value after each change of these files."""
+    """Return a value that differs after each change of these files."""
     values: list[object] = []
     for path in sorted(directories.matching(root.private, f"{kind}-*.json")):
         try:
@@ -57,5 +57,5 @@ def stamps(root: Root, kind: Kind) -> list[object]:
 
 
 def name(kind: Kind, pid: int) -> str:
-    """Return what the file is called."""
+    """Return the name of the file."""
     return f"{kind}-{pid}.json"

@@ -1,7 +1,7 @@
 """Check documents against the published contract in `schemas/`.
 
-Asked before a list is written and after `codec`, which says the same in better words. The only user of
-jsonschema, which takes longer to import than a whole hook may run.
+It decides about a list that was edited externally, after `codec`, whose messages are better. Only this module
+uses jsonschema, whose import takes longer than a whole hook may run.
 Source: docs/design.md, "Reading is strict".
 """
 
@@ -29,30 +29,30 @@ _PLACES = (Path(__file__).parents[2] / "schemas", Path(__file__).parents[1] / "s
 
 
 def problems(document: object) -> list[Problem]:
-    """Return what is wrong with a whole list, the most telling first; [] if it keeps the contract.
+    """Return the problems of a whole list, the most relevant first; [] if it is valid.
 
-    Not checked, because no schema can say it: unique ids and existing dependencies (`codec.links`).
+    No schema can express unique ids and existing dependencies: `codec.links` checks those.
     """
     return _check(_validator("list"), document, "")
 
 
 def task_problems(document: object, index: int) -> list[Problem]:
-    """Return what is wrong with one task, which stands at `index` in its list."""
+    """Return the problems of one task, at `index` in its list."""
     return _check(_validator("task"), document, f"tasks[{index}]")
 
 
 def session_problems(document: object, index: int) -> list[Problem]:
-    """Return what is wrong with one open session, which stands at `index` in its list."""
+    """Return the problems of one open session, at `index` in its list."""
     return _check(_validator("session"), document, f"sessions[{index}]")
 
 
 def shell_problems(document: Mapping[str, object]) -> list[Problem]:
-    """Return what is wrong with a list beside its tasks and sessions; these are not looked at."""
+    """Return the problems of a list, without those of its tasks and sessions."""
     return _check(_validator("shell"), document, "")
 
 
 def reply_problems(document: object) -> list[Problem]:
-    """Return what is wrong with the object that a verb prints with `--json`."""
+    """Return the problems of the object that a verb prints with `--json`."""
     return _check(_validator("reply"), document, "")
 
 
@@ -113,10 +113,10 @@ def _message(error: ValidationError) -> str:
 def problems_of_new(
     document: Mapping[str, Any], tasks: Sequence[Task], passed: Iterable[Task]
 ) -> list[Problem]:
-    """Return what is wrong with `document`, which was decoded to `tasks`; as `problems` does.
+    """Return the problems of `document`, which was decoded to `tasks`, as `problems` does.
 
-    Not asked about are the tasks that are among `passed`, those of the list that we wrote last: to ask about
-    thousands takes longer than all else that is done under the lock.
+    Tasks that are among `passed`, the list that harness wrote last, are not checked: to check thousands takes
+    longer than everything else under the lock.
     """
     known = {task.id: task for task in passed}
     new = [index for index, task in enumerate(tasks) if known.get(task.id) != task]

@@ -1,7 +1,8 @@
-"""The one door to harness-tasks.json.
+"""Open, read and change harness-tasks.json: all access goes through here.
 
-Reading takes no lock and never writes. Changing is a `with` block: inside it no other process changes the
-list, neither of harness nor of the legacy protocol; leaving it publishes, an error publishes nothing.
+Reading takes no lock and never writes. A change is a `with` block: inside it no other process changes the
+list, neither of harness nor of the legacy protocol. Leaving it publishes the change; after an error nothing
+is published.
 
     with store.transaction() as tx:
         tx.replace(transitions.claim(task, ...))
@@ -45,9 +46,9 @@ class Snapshot(NamedTuple):
 
 
 class Store(Upkeep):
-    """The list of one state root. `timeout`: seconds that both locks together may be waited for.
+    """The list of one state root. `timeout`: seconds to wait for both locks together.
 
-    `caller` tells the process that stands for the caller, to whom no lock of its own is an obstacle.
+    `caller` returns the process that stands for the caller: its own lock is no obstacle to it.
     """
 
     def __init__(
@@ -66,30 +67,30 @@ class Store(Upkeep):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What the transactions so far had to say beside their result, each sentence once."""
+        """The warnings of the transactions so far, each sentence once."""
         return tuple(dict.fromkeys(text for each in self._warnings for text in each))
 
     def ask(self) -> Answers:
-        """Return what can be asked of the list as it is now; raises as `read` does."""
+        """Return the answers about the list as it is now; raises as `read` does."""
         state, warnings = self.read()
         return Answers(state, self._clock.now(), warnings)
 
     def ask_to_change(self) -> Answers:
-        """Return what `ask` does, of what `read_to_change` returns."""
+        """Return what `ask` does, for the list that `read_to_change` returns."""
         state, warnings = self.read_to_change()
         return Answers(state, self._clock.now(), warnings)
 
     def read(self) -> Snapshot:
-        """Return the list as it is now; a broken file is shown as the newest good state, with a warning.
+        """Return the list as it is now; of a broken file the newest good copy, with a warning.
 
-        Raises ContractError, StateUnreadableError (nothing good is left), EnvSetupError.
+        Raises ContractError, StateUnreadableError (no good copy is left), EnvSetupError.
         """
         return self._shown(load.find(self.root))
 
     def read_to_change(self) -> Snapshot:
-        """Return what `read` does; that nothing good is left is logged, as every change would log it.
+        """Return what `read` does, and log it if no good copy is left, as every change would.
 
-        For verbs that look before they change: reading to show must not write.
+        For verbs that read before they change the list: a verb that only shows it must not write.
         """
         return self._shown(self._find())
 
@@ -100,7 +101,7 @@ class Store(Upkeep):
         return Snapshot(loaded.state, (f"{message} Restore it with: harness check --repair",))
 
     def examine(self) -> api.Examined:
-        """Return what is wrong with the file of the list, and what can be asked of it if it can be read."""
+        """Return the problems of the file of the list, and the answers about it if it can be read."""
         from harness_lib.state import upkeep  # noqa: PLC0415 (the schema comes with it)
 
         return upkeep.examine(self.root, self._clock.now())
@@ -110,31 +111,32 @@ class Store(Upkeep):
         """Hold both locks around one change of the list.
 
         A broken or missing list is restored first; `tx.warnings` says so.
-        Raises HeldError (somebody else has it for longer than `timeout`, or saved it just now), ContractError
-        (of the list as read, or as changed), EnvSetupError, StateUnreadableError: then nothing was changed.
+        Raises HeldError (another process has it for longer than `timeout`, or saved it just now),
+        ContractError (of the list as read, or as changed), EnvSetupError, StateUnreadableError: then nothing
+        was changed.
         """
         with ExitStack() as stack:
             deadline = self._clock.monotonic() + self._timeout
             self._enter(stack)
             loaded = self._find()
             outer, warnings = self._keep_out(stack, loaded.state, deadline)
-            # An agent of the legacy protocol may have written after we read and before it gave up the lock.
+            # An agent of the legacy protocol may have written between our read and its release of the lock.
             if load.stamp_now(self.root) != loaded.stamp:
                 loaded = self._find()
             loaded = self._settled(loaded, warnings)
-            outer.carrier = carrier_of(loaded.state)
+            outer.owner = lock_owner(loaded.state)
             tx = Tx(loaded.state, self._clock.now(), warnings, name=self.root.state.name)
-            # The list alone: a run makes thousands of transactions, and each has a whole list of tasks.
+            # Only their warnings: a run makes thousands of transactions, each with a whole list of tasks.
             self._warnings = [*filter(None, self._warnings), tx.warnings]
             try:
                 yield tx
             finally:
                 tx.close()
             self._publish(tx, loaded)
-            outer.carrier = tx.held or carrier_of(tx.state, without=tx.dropped)
+            outer.owner = tx.held or lock_owner(tx.state, without=tx.dropped)
 
     def begin(self, settings: SessionConfig, message: str) -> tuple[str, ...]:
-        """Make an empty list, its log and the marker of the hooks; return their names, raise as `create`."""
+        """Make an empty list, its log and the active flag; return their names. Raises as `create` does."""
         now = self._clock.now()
         self.create(State(created=timestamps.render(now), session_config=settings, sessions=()))
         journal.append(self.root.log, journal.line("INIT", message, now=now, session=0))
@@ -158,9 +160,9 @@ class Store(Upkeep):
         return tuple(warnings)
 
     def restore(self) -> tuple[str, ...]:
-        """Put the newest good list in the place of the one there, which is kept beside it; return warnings.
+        """Replace the list by its newest good copy, and keep the old one beside it; return warnings.
 
-        For a person who says so: a list that can be parsed is otherwise never replaced.
+        Only at a user's request: a list that can be parsed is otherwise never replaced.
         Raises as `transaction` does.
         """
         with ExitStack() as stack:
@@ -193,7 +195,7 @@ class Store(Upkeep):
             raise
 
     def _settled(self, loaded: Loaded, warnings: list[str]) -> Loaded:
-        """Return `loaded`, restored to its file if it was read from a copy; raise if it is invalid."""
+        """Return `loaded`, written back if it was read from a copy. Raises ContractError if it is invalid."""
         if loaded.source is not None:
             self._assert_untouched(loaded)
             warnings += publishing.restore(self.root, loaded, self._clock.now())
@@ -214,7 +216,7 @@ class Store(Upkeep):
                 with publishing.explained(self.root):
                     atomic.write(self.root.path / tx.keeps_old, loaded.data)
             state = proofs.sealed(tx.state, loaded.state)
-            # Once more at the last moment: to reach the disk takes longer than all the rest.
+            # Checked once more at the last moment: writing takes longer than all the rest.
             tx.warnings += publishing.publish(
                 self.root,
                 state,
@@ -231,8 +233,8 @@ class Store(Upkeep):
     def _assert_untouched(self, loaded: Loaded) -> None:
         """Raise HeldError if the file is no longer the one we read.
 
-        An editor takes no lock, and what a person has saved since must not be written over; nor what another
-        process of ours has, which took a lock in a `.harness/` that was made anew meanwhile.
+        An editor takes no lock, and its save must not be overwritten. Nor must the change of another process
+        of harness that took its lock in a `.harness/` that was made again meanwhile.
         """
         if load.stamp_now(self.root) != loaded.stamp:
             message = f"{self.root.state} was saved by somebody else just now, so nothing was changed."
@@ -249,48 +251,48 @@ def _tell_unproven(tx: Tx, state: State) -> None:
 
 
 class OuterLock:
-    """The lock directory of one state root; `carrier` is the pid that owns it after `leave`, if any.
+    """The lock directory of one state root; `owner` is the pid that it is handed to by `leave`, if any.
 
-    `caller` tells the process for which a session of the caller's would stand.
+    `caller` returns the process that a session of the caller would stand for.
     """
 
     def __init__(self, root: Root, clock: Clock, state: State, caller: Callable[[], int | None]) -> None:
-        self.carrier = carrier_of(state)
+        self.owner = lock_owner(state)
         self._state, self._caller = state, caller
         self._lock = SeedLock(root.path, clock)
         self._ours = _local_pids(state)
         self._grip: Grip = "foreign"
 
     def enter(self, deadline: float) -> list[str]:
-        """Lock agents of the legacy protocol out; wait until the monotonic `deadline`; return warnings.
+        """Lock agents of the legacy protocol out, waiting until the monotonic `deadline`; return warnings.
 
         Raises HeldError when it has passed.
         """
         self._grip = self._lock.acquire(os.getpid(), deadline=deadline, ours=self._ours, over=self._is_over)
         if self._grip != "foreign":
             return []
-        return [f"{self._lock.path} is not ours to take; who follows the prose is not kept out"]
+        return [f"{self._lock.path} cannot be used: agents of the legacy protocol are not locked out"]
 
     def _is_over(self, holder: Holder) -> bool:
-        """Return whether a living holder, whose session is not open, holds nothing: its `stop` was killed.
+        """Return whether a living holder without an open session holds nothing: its `stop` was killed.
 
-        It is the caller itself, or we have handed it the directory for a session that the list knows no more.
+        It is the caller itself, or was handed the directory for a session that is closed by now.
         """
         return holder.pid == self._caller() or (holder.handed and not self._state.is_legacy)
 
     def leave(self) -> list[str]:
-        """Hand the directory to `carrier`, or free it if there is none; return warnings."""
+        """Hand the directory to `owner`, or free it if there is none; return warnings."""
         holder = self._holder()
         try:
-            if holder is None or holder == self.carrier:
+            if holder is None or holder == self.owner:
                 return []
-            if self.carrier is not None:
-                self._lock.hand_over(holder, self.carrier)
+            if self.owner is not None:
+                self._lock.hand_over(holder, self.owner)
             else:
                 self._lock.release(holder)
         except OSError as error:
-            # The change is made; a directory that still names us is taken over when we are dead.
-            return [f"{self._lock.path} could not be let go: {error.strerror or error}"]
+            # The change is made; a directory that still names this process is taken over once it has ended.
+            return [f"{self._lock.path} could not be released: {error.strerror or error}"]
         return []
 
     def _holder(self) -> int | None:
@@ -300,11 +302,11 @@ class OuterLock:
         return None if holder is None else holder.pid
 
 
-def carrier_of(state: State, without: Collection[int] = ()) -> int | None:
+def lock_owner(state: State, without: Collection[int] = ()) -> int | None:
     """Return the owner of the exclusive session that is open on this machine, but none of `without`.
 
-    Asked after every transaction, not only when the session begins: a crash, or whoever cleans /tmp, may have
-    removed its directory since.
+    Called after every transaction, not only when the session begins: the directory may have been removed
+    since, by a crash or by a cleanup of /tmp.
     """
     if state.concurrent:
         return None
@@ -312,7 +314,7 @@ def carrier_of(state: State, without: Collection[int] = ()) -> int | None:
 
 
 def _local_pids(state: State) -> frozenset[int]:
-    # Inside of a sandbox and out of it the same number is another process.
+    # Inside and outside of a sandbox the same number is another process.
     machine = (os.uname().nodename, process.boot_id())
     return frozenset(
         s.pid

@@ -1,7 +1,7 @@
-"""What a hook needs to know of the list, in a file that stays small however long the list is.
+"""The status cache: what hooks need to know of the list, in a file that stays small.
 
-It carries the stat stamp of the state it was made from; while that holds, nobody has touched the state since
-we wrote it, and it need not be parsed. Standard library only.
+It has the stat stamp of the list it was made from. While that is the stamp of the list, the list is unchanged
+since harness wrote it, and need not be parsed. Standard library only.
 Source: docs/design.md, "The summary".
 """
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from harness_lib.system.place.roots import Root
     from harness_lib.task import State, Task
 
-# Raised with every change of this file's shape or of what `encoding` writes: the stamp of another harness
-# then proves nothing to us.
+# Raised with every change of the shape of this file or of what `writing` writes: then the stamp of another
+# version proves nothing.
 FORMAT = 7
 LISTED = 100
 SHORT = 300
@@ -36,7 +36,7 @@ def stamp(info: os.stat_result) -> Stamp:
 
 
 def build(state: State, now: datetime, made_from: Stamp) -> Summary:
-    """Return the summary of `state`, which was published as the file stamped `made_from`."""
+    """Return the status cache of `state`, which was published as the file stamped `made_from`."""
     from harness_lib.rules import failures, rechecks, selection, stats  # noqa: PLC0415 (see above)
     from harness_lib.state import codec  # noqa: PLC0415
 
@@ -80,7 +80,7 @@ def build(state: State, now: datetime, made_from: Stamp) -> Summary:
 
 
 def _rechecks(state: State) -> str:
-    """Return what changes with every re-check that is recorded."""
+    """Return a text that changes with every recorded re-check."""
     found = [task.recheck for task in state.tasks if task.recheck is not None]
     return f"{len(found)} {max((each.at or '' for each in found), default='')}".strip()
 
@@ -117,18 +117,18 @@ def _short(text: str | None) -> str | None:
 
 
 def read(root: Root) -> Summary | None:
-    """Return the summary if it was made from the state file as that lies there now, else None."""
+    """Return the status cache if it was made from the list as it is now, else None."""
     return read_at(os.fspath(root.state), os.fspath(root.summary))
 
 
 def read_at(state: str, summary: str) -> Summary | None:
-    """Return what `read` does, given the two files in plain strings (for hooks)."""
+    """Return what `read` does, given the two paths as plain strings (for hooks)."""
     kept: Summary | None = read_stamped(state, summary)
     return kept
 
 
 def read_stamped(state: str, path: str) -> Any:
-    """Return the document at `path` if it was made from the file `state` as that lies there, else None."""
+    """Return the document at `path` if it was made from the file `state` as it is now, else None."""
     try:
         info = os.stat(state)  # noqa: PTH116 (importing pathlib takes longer than all the rest of a hook)
     except OSError:
@@ -137,13 +137,13 @@ def read_stamped(state: str, path: str) -> Any:
 
 
 def read_for(root: Root, info: os.stat_result) -> Summary | None:
-    """Return the summary if it was made from the file that `info` describes, else None."""
+    """Return the status cache if it was made from the file that `info` describes, else None."""
     kept: Summary | None = _fitting(_last(os.fspath(root.summary)), info)
     return kept
 
 
 def last(summary: str) -> Summary | None:
-    """Return the summary of the last list that we wrote, whatever has become of that, or None."""
+    """Return the status cache of the list that harness wrote last, whether or not it changed since."""
     kept: Summary | None = _last(summary)
     return kept
 
@@ -152,7 +152,7 @@ def _last(path: str) -> Any:
     try:
         data = json.loads(nofollow.read(path))
     except (OSError, ValueError, RecursionError):
-        # It is only a shortcut, and may be deleted or torn at any time.
+        # It is only a cache, and may be deleted or torn at any time.
         return None
     return data if isinstance(data, dict) and data.get("format") == FORMAT else None
 
@@ -162,7 +162,7 @@ def _fitting(data: Any, info: os.stat_result) -> Any:
 
 
 def write(root: Root, data: Summary) -> None:
-    """Replace the summary; not durable, because after a power cut it merely no longer fits the state."""
+    """Replace the status cache; not durable, because after a power cut it merely no longer fits the list."""
     from harness_lib.system.files import atomic  # noqa: PLC0415
 
     text = json.dumps(data, separators=(",", ":"), check_circular=False)

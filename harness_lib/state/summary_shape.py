@@ -1,7 +1,6 @@
-"""The shape of the summary that every change leaves for hooks: which keys there are, and what each holds.
+"""The type of the status cache: its keys, and what each holds.
 
-It is there so that mypy finds a misspelt key before a hook lets an agent go for it: at run time a summary is
-a plain dict, and hooks do not load this file.
+With it mypy finds a misspelt key. At run time the cache is a plain dict, and hooks do not load this file.
 Source: docs/design.md, "The summary".
 """
 
@@ -13,14 +12,14 @@ from harness_lib.task import Mode, StopReason
 
 
 class TaskName(TypedDict):
-    """A task as it is spoken of."""
+    """A task in a message."""
 
     id: str
     title: str
 
 
 class WorkingTask(TaskName):
-    """A task in progress: whose it is, how far it has come, and where."""
+    """A task in progress: its worker, its progress, its work tree."""
 
     attempts: int
     checkpoints: int
@@ -32,7 +31,7 @@ class WorkingTask(TaskName):
 
 
 class Failure(TypedDict):
-    """What went wrong last, and in which task."""
+    """The last failure, and its task."""
 
     id: str
     text: str | None
@@ -54,7 +53,7 @@ class Counts(TypedDict):
 
 
 class OpenSession(TypedDict):
-    """A session as it stands in the list; other keys than these may be there, too."""
+    """A session as in the list, which may have more keys."""
 
     number: int
     worker: str
@@ -70,7 +69,7 @@ class OpenSession(TypedDict):
 
 
 class Summary(TypedDict):
-    """All that a hook needs of the list; lists of tasks are cut after 100, texts after 300 characters.
+    """The status cache; lists of tasks are cut after 100, texts after 300 characters.
 
     `stamp` is [size in bytes, inode, mtime in ns, ctime in ns] of the list that it was made from.
     """

@@ -1,7 +1,4 @@
-"""What lies beside the list in its files: the log, the marker of the hooks, what dead writers have left.
-
-One half of the file store; the other reads and changes the list itself.
-"""
+"""Keep the files beside the list: the log, the active flag, what dead writers have left; examine the list."""
 
 from __future__ import annotations
 
@@ -94,20 +91,20 @@ class Upkeep(api.Store):
             if is_lost:
                 done, tx.warnings = tx.warnings, []
             if _is_torn(self.root.log):
-                # The writer begins a new line by itself.
+                # `append` begins a new line by itself.
                 tx.log("WARN", "the line above was left unfinished", session=tx.session_count)
                 done.append(f"{self.root.log.name}: its unfinished last line is ended")
             has_generation = bool(directories.matching(self.root.generations, "*.json"))
             if summary.read(self.root) is None or not has_generation:
                 tx.rewrite()
-                done.append(f"{self.root.private.name}/: generation and summary of the list are made anew")
+                done.append(f"{self.root.private.name}/: generation and summary of the list are made again")
         return [*done, *self.sweep()], tx.warnings
 
     def oddities(self) -> Iterator[Oddity]:
         yield from _of_log(self.root.log)
         file = self.root.lock_file
         if file.exists() and file.stat().st_size:
-            # The text of a holder that died stays behind; the lock itself went with it.
+            # The text of a dead holder remains; its lock does not.
             holder = state_lock.holder(file)
             yield Oddity(
                 "ok", f"last taken and not given back: the state lock, by {holder}; the kernel frees it"
@@ -129,8 +126,8 @@ def _of_directory_lock(path: Path) -> Iterator[Oddity]:
     if holder.foreign:
         yield Oddity(
             "warn",
-            f"{path} belongs to another user or is a symlink: agents that follow the prose are not kept out",
-            "let whoever made it remove it",
+            f"{path} belongs to another user or is a symlink: the legacy protocol is not locked out",
+            "let its owner remove it",
         )
     elif holder.pid is None:
         yield Oddity("warn", f"{path} names no process", "after ten seconds the next command takes it over")
@@ -154,7 +151,7 @@ def _temporaries(directory: Path, name: str) -> set[Path]:
 
 
 def _is_torn(path: Path) -> bool:
-    """Say whether the last line of the log lacks its end."""
+    """Return whether the last line of the log is unfinished."""
     try:
         with path.open("rb") as stream:
             if stream.seek(0, os.SEEK_END) == 0:
@@ -166,7 +163,7 @@ def _is_torn(path: Path) -> bool:
 
 
 def examine(root: Root, now: datetime) -> Examined:
-    """Read the file strictly: by the codec, which says it best, by the schema, and for cycles."""
+    """Read the file strictly: by the codec, whose messages are best, by the schema, and for cycles."""
     name = root.state.name
     try:
         document = codec.parse(root.state.read_bytes())
@@ -189,7 +186,7 @@ def examine(root: Root, now: datetime) -> Examined:
 
 
 def _by_schema(root: Root, document: object) -> list[Problem]:
-    """Return what the schema says; nothing where the list lies as harness has left it, who had it checked."""
+    """Return what the schema says; nothing if the list is unchanged since harness, which checks, wrote it."""
     untouched = summary.read_for(root, root.state.stat()) is not None
     return [] if untouched else schema.problems(document)
 
@@ -201,7 +198,7 @@ def _unproven(state: State) -> Iterator[Problem]:
 
 
 def _more(document: object, error: ContractError) -> list[Problem]:
-    """Return what only the schema sees, or sees somewhere else."""
+    """Return the problems that only the schema finds, or finds in another place."""
     named = {problem.path for problem in error.problems}
     return [problem for problem in schema.problems(document) if problem.path not in named]
 
@@ -211,7 +208,7 @@ def _sorted(problems: list[Problem]) -> tuple[Problem, ...]:
 
 
 def _rest(root: Root) -> str:
-    """Say what a repair would put in its place."""
+    """Return what a repair would put in its place, in words."""
     try:
         loaded = load.find(root)
     except StateUnreadableError:

@@ -1,4 +1,4 @@
-"""A list as the text of harness-tasks.json: the protocol's fields, then ours where they say something.
+"""Encode a list as the text of harness-tasks.json: the protocol's fields, then others that are not default.
 
 Standard library only.
 Source: docs/protocol.md, "Progress Persistence"; docs/design.md, "On disk".
@@ -42,7 +42,7 @@ def encode_task(task: Task) -> dict[str, Any]:
 
 
 def written(record: Any) -> dict[str, Any]:
-    """Return a record as a JSON object: what is always written, then what says more than its default."""
+    """Return a record as a JSON object: fields that are always written, then others that are not default."""
     build: Record = type(record)
     always, quiet = _plan(build)
     document: dict[str, Any] = {}
@@ -64,7 +64,7 @@ Part = Callable[[Any], Any]
 def _plan(
     record: Record,
 ) -> tuple[tuple[tuple[str, Part | None], ...], tuple[tuple[str, Part | None, Any], ...]]:
-    """Return how each field of `record` is written: those that always are, and those with a default."""
+    """Return how each field of `record` is written: first those that always are, then the others."""
     table = columns(record)
     return (
         tuple((each.name, _part(each.kind)) for each in table if each.always),
@@ -73,7 +73,7 @@ def _plan(
 
 
 def _part(kind: Kind) -> Part | None:
-    """Return what makes JSON of a value of this kind; None where it is JSON already."""
+    """Return the encoder of a value of this kind; None if the value is JSON already."""
     if kind.form == "record":
         return written
     if kind.form != "list":
@@ -92,15 +92,15 @@ _CLOSING = "\n  ]"
 def task_texts(tasks: Sequence[Task], reuse: Mapping[int, str] = NO_BLOCKS) -> list[str]:
     """Return the text of each task: each field on a line of its own, its value inline.
 
-    `reuse` maps `id(task)` to the text it had in the file it was read from (see `cut`), so that what did
-    not change is not written anew. The caller keeps those tasks alive, else others may get their id.
+    `reuse` maps `id(task)` to its text in the file that it was read from (see `cut`), so that unchanged tasks
+    are not encoded again. The caller keeps those tasks alive, as their ids could be reused.
     """
     known = map(reuse.get, map(id, tasks))
     return [text or _object(encode_task(task), "      ") for text, task in zip(known, tasks, strict=True)]
 
 
 def render(state: State, texts: Sequence[str] | None = None) -> str:
-    """Return `state` as the text of the file; `texts` are those of its tasks, where they are known."""
+    """Return `state` as the text of the file; `texts` are the texts of its tasks if they are known."""
     texts = task_texts(state.tasks) if texts is None else texts
     shell = _object(encode_shell(state), "  ") + "\n"
     if not texts:
@@ -114,8 +114,8 @@ def render(state: State, texts: Sequence[str] | None = None) -> str:
 
 
 def cut(text: str) -> tuple[str, list[str]]:
-    """Return what `render` made in two parts: the document without its tasks, and the text of each task."""
-    # What `render` writes has no raw line break inside a string, so these marks are only around tasks.
+    """Split a text of `render` into the document without its tasks, and the text of each task."""
+    # `render` writes no raw line break inside a string, so these separators are only around tasks.
     before, opening, rest = text.partition(_OPENING)
     if not opening:
         return text, []
@@ -128,12 +128,12 @@ def cut(text: str) -> tuple[str, list[str]]:
 def _object(document: Mapping[str, Any], indent: str) -> str:
     lines = [f"{encode_basestring(key)}: {_value(item)}" for key, item in document.items()]
     text = f"{{\n{indent}" + f",\n{indent}".join(lines) + f"\n{indent[2:]}}}"
-    # Half of a surrogate pair is a legal JSON string, but only when escaped: UTF-8 cannot hold it.
+    # Half of a surrogate pair is legal in JSON, but only escaped: UTF-8 cannot encode it.
     return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _value(value: Any) -> str:
-    # The common kinds are answered without setting up an encoder, which costs ten times as much.
+    # The common types need no encoder, which would take ten times as long.
     if type(value) is str:
         return encode_basestring(value)
     if value is None:

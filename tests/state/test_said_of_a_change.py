@@ -186,7 +186,7 @@ def a_file(path: Path) -> None:
         ),
         (
             lambda root: os.mkfifo(root.log),
-            "the log could not be written: The log is no regular file: {root}/harness-progress.txt",
+            "the log could not be written: The log is not a regular file: {root}/harness-progress.txt",
         ),
     ],
     ids=["generation", "summary", "log", "log that is none"],

@@ -1,7 +1,7 @@
-"""The search for a state root, in plain strings.
+"""Search for the state root of a project, in plain strings.
 
-Hooks ask this on every event of every agent on the machine, nearly always to hear "nowhere": importing
-`pathlib` alone would take longer than all of the answer. Everybody else asks `roots`.
+Hooks search on every event of every agent on the machine, and nearly always find nothing: importing `pathlib`
+alone would take longer than the whole search. All others use `roots`.
 Source: docs/design.md, "On disk".
 """
 
@@ -23,8 +23,9 @@ MARKER = ".harness-active"
 PRIVATE_DIR = ".harness"
 GENERATIONS = "generations"
 NOTE = "harness/root"
-SPARES = "harness/lists"
-# In the directory of our own files: the work trees of runs, each at `<project>/<run>/<worker>`.
+# In a git directory: the backup copies of lists.
+COPIES = "harness/lists"
+# In the data directory: the work trees of runs, each at `<project>/<run>/<worker>`.
 WORKERS = "worktrees"
 
 _POINTER_LIMIT = 8192
@@ -33,34 +34,34 @@ _NAME_LIMIT = 200
 
 
 def switched_off(env: Mapping[str, str]) -> bool:
-    """Return whether HARNESS_DISABLED silences every hook: anything but nothing and 0 does."""
+    """Return whether HARNESS_DISABLED switches all hooks off: any value but "" and 0 does."""
     return env.get("HARNESS_DISABLED", "") not in ("", "0")
 
 
 def pinned(env: Mapping[str, str]) -> str | None:
-    """Return what HARNESS_STATE_ROOT names, resolved; None if it is unset. It need not be there."""
+    """Return the path in HARNESS_STATE_ROOT, resolved; None if it is unset. It need not exist."""
     text = env.get("HARNESS_STATE_ROOT")
     return os.path.realpath(os.path.expanduser(text)) if text else None
 
 
 def search(env: Mapping[str, str], cwd: str) -> str | None:
-    """Return the state root that `env` and `cwd` stand in, HARNESS_STATE_ROOT aside, or None.
+    """Return the state root for `env` and `cwd`, without HARNESS_STATE_ROOT; None if there is none.
 
     In this order: upwards from CLAUDE_PROJECT_DIR; upwards from `cwd`; the main worktree that
-    `roots.remember` noted in the common git directory of either; where a list was that only the git directory
-    still has a copy of. Another user's is passed over.
+    `roots.remember` noted in the common git directory of either; a directory whose list is lost, if the git
+    directory has a backup copy of it. A root of another user is skipped.
     """
     project = env.get("CLAUDE_PROJECT_DIR")
     starts = (project, cwd) if project and os.path.isdir(project) else (cwd,)
     data = data_home.directory(env)
     root = _above(starts) or next(filter(None, (_remembered(start, data) for start in starts)), None)
-    return root or _spared(starts)
+    return root or _with_backup_copy(starts)
 
 
 def linked(root: str, *, thorough: bool = False) -> str | None:
-    """Return the path of the first of our files in `root` that is a symbolic link, None if none is.
+    """Return the path of the first file of harness in `root` that is a symbolic link, None if none is.
 
-    A clone could bring it, and what is written through it would be written into somebody's own file.
+    A clone could bring the link, and a write through it would change a file elsewhere.
     `thorough`: two levels of the private directory instead of one.
     """
     private = os.path.join(root, PRIVATE_DIR)
@@ -76,7 +77,7 @@ def _linked_in(directory: str, deeper: int) -> str | None:
         with os.scandir(directory) as entries:
             listed = list(entries)
     except OSError:
-        # Not there, or not for us to look into: nothing is opened in it either.
+        # Missing, or not readable: then nothing is opened in it either.
         return None
     for entry in listed:
         if entry.is_symlink():
@@ -93,67 +94,69 @@ def _above(starts: Iterable[str]) -> str | None:
     return None
 
 
-def _spared(starts: Iterable[str]) -> str | None:
-    """Return the directory whose list was lost, and of which the git directory above it has a copy."""
+def _with_backup_copy(starts: Iterable[str]) -> str | None:
+    """Return the directory whose list was lost, and of which the git directory above it has a backup copy."""
     for start in starts:
-        inside = []
+        found = _repository(start)
+        if found is None or not os.path.isdir(os.path.join(found[1], COPIES)):
+            continue
         for directory in upwards(start):
-            inside.append(directory)
-            git_directory = git_dir(directory)
-            if git_directory is None:
-                continue
-            if os.path.isdir(os.path.join(git_directory, SPARES)):
-                copies = ((each, _spare_in(git_directory, directory, each)) for each in inside)
-                root = next((each for each, copy in copies if copy and os.path.isfile(copy)), None)
-                if root is not None and _is_ours(root):
-                    return root
-            break
+            copy = _copy_in(found[1], found[0], directory)
+            if copy and os.path.isfile(copy):
+                if _is_ours(directory):
+                    return directory
+                break
+            if directory == found[0]:
+                break
     return None
 
 
-def spare(root: str) -> str | None:
-    """Return where the copy of the list in the directory `root`, resolved, is; None outside of a repository.
-
-    `git clean -fdx` takes everything else that there is of a list. In a linked work tree the place is in its
-    own part of the common git directory.
-    """
-    for directory in upwards(root):
+def _repository(start: str) -> tuple[str, str] | None:
+    """Return the top and the git directory of the work tree that `start` is in."""
+    for directory in upwards(start):
         git_directory = git_dir(directory)
         if git_directory is not None:
-            return _spare_in(git_directory, directory, root)
+            return directory, git_directory
     return None
+
+
+def backup_copy(root: str) -> str | None:
+    """Return the path of the backup copy of the list in `root` (resolved); None outside of a repository.
+
+    `git clean -fdx` removes everything else that is known of a list. In a linked work tree the path is in its
+    own part of the common git directory.
+    """
+    found = _repository(root)
+    return _copy_in(found[1], found[0], root) if found else None
 
 
 def elsewhere(start: str) -> list[str]:
-    """Return the directories of this work tree, `start` aside, that the git directory has a list's copy of.
+    """Return the other directories of this work tree whose lists have a backup copy in the git directory.
 
-    Nothing is searched for in the work tree; a directory that is gone by now is left out.
+    The work tree is not searched; directories that no longer exist are left out.
     """
     resolved = os.path.realpath(start)
-    for directory in upwards(resolved):
-        git_directory = git_dir(directory)
-        if git_directory is None:
-            continue
-        try:
-            copies = sorted(os.listdir(os.path.join(git_directory, SPARES)))
-        except OSError:
-            return []
-        ways = (name[: -len(".json")] for name in copies if name.endswith(".json"))
-        roots = (os.path.normpath(os.path.join(directory, _way_of(way))) for way in ways)
-        return [root for root in roots if root != resolved and os.path.isdir(root) and _is_ours(root)]
-    return []
+    found = _repository(resolved)
+    if found is None:
+        return []
+    try:
+        copies = sorted(os.listdir(os.path.join(found[1], COPIES)))
+    except OSError:
+        return []
+    ways = (name[: -len(".json")] for name in copies if name.endswith(".json"))
+    roots = (os.path.normpath(os.path.join(found[0], _way_of(way))) for way in ways)
+    return [root for root in roots if root != resolved and os.path.isdir(root) and _is_ours(root)]
 
 
 def _way_of(name: str) -> str:
     return os.curdir if name == "%" else name.replace("%2F", os.sep).replace("%25", "%")
 
 
-def _spare_in(git_directory: str, top: str, root: str) -> str | None:
+def _copy_in(git_directory: str, top: str, root: str) -> str | None:
     way = os.path.relpath(root, top)
     name = "%" if way == os.curdir else way.replace("%", "%25").replace(os.sep, "%2F")
-    return (
-        os.path.join(git_directory, SPARES, f"{name}.json") if len(os.fsencode(name)) <= _NAME_LIMIT else None
-    )
+    is_too_long = len(os.fsencode(name)) > _NAME_LIMIT
+    return None if is_too_long else os.path.join(git_directory, COPIES, f"{name}.json")
 
 
 def upwards(start: str) -> Iterator[str]:
@@ -165,21 +168,21 @@ def upwards(start: str) -> Iterator[str]:
 
 
 def _holds_state(directory: str) -> bool:
-    """Tell whether the list, or (it was lost) a generation to restore it from, lies in `directory`."""
+    """Return whether `directory` has the list or, if it was lost, a generation to restore it from."""
     state = os.path.join(directory, STATE_FILE)
     if os.path.isfile(state) or os.path.islink(state):
-        # A link is refused by whoever would open it, and never passed over.
+        # A link is not skipped: whoever opens the list refuses it.
         return True
     try:
         with os.scandir(os.path.join(directory, PRIVATE_DIR, GENERATIONS)) as entries:
             return any(entry.is_file(follow_symlinks=False) for entry in entries)
     except OSError:
-        # Missing is the usual case; what we may not look into is not ours.
+        # Usually missing; a directory that cannot be read belongs to another user.
         return False
 
 
 def _is_ours(directory: str) -> bool:
-    """Somebody else's list would run somebody else's commands (`/tmp/harness-tasks.json`)."""
+    """Return whether this user owns it: the list of another one (in `/tmp`) would run foreign commands."""
     user = os.geteuid()
     try:
         return user in (0, os.stat(directory).st_uid)
@@ -188,7 +191,7 @@ def _is_ours(directory: str) -> bool:
 
 
 def worker(data: str, start: str) -> str | None:
-    """Return the work tree of a run's worker that `start` is in; `data` is the directory of our own files."""
+    """Return the work tree of a worker of a run that `start` is in; `data` is the data directory."""
     home, place = os.path.join(os.path.realpath(data), WORKERS, ""), os.path.realpath(start)
     parts = place[len(home) :].split(os.sep) if place.startswith(home) else []
     return os.path.join(home, *parts[:_WORKER_DEPTH]) if len(parts) >= _WORKER_DEPTH else None
@@ -196,22 +199,19 @@ def worker(data: str, start: str) -> str | None:
 
 def _remembered(start: str, data: str) -> str | None:
     top = worker(data, start)
-    # The `.git` of a worker is a repository of its own; ours is named beside it.
-    git_dir = _linked_git_dir(start) if top is None else pointed(f"{top}.git", "gitdir: ", top)
-    common = None if git_dir is None else pointed(os.path.join(git_dir, "commondir"), "", git_dir)
-    noted = None if common is None else pointed(os.path.join(common, NOTE), "", common)
-    if common is None or noted is None or not _is_ours(common):
+    # The `.git` of a worker is a repository of its own; the project's is named beside it.
+    if top is not None:
+        git_directory = pointed(f"{top}.git", "gitdir: ", top)
+    else:
+        found = _repository(start)
+        # Only of a linked work tree: there `.git` is a file, which git never checks out.
+        is_linked = found is not None and found[1] != os.path.join(found[0], ".git")
+        git_directory = found[1] if found and is_linked else None
+    common = git_directory and pointed(os.path.join(git_directory, "commondir"), "", git_directory)
+    noted = common and pointed(os.path.join(common, NOTE), "", common)
+    if not common or not noted or not _is_ours(common):
         return None
     return noted if _holds_state(noted) and _is_ours(noted) else None
-
-
-def _linked_git_dir(start: str) -> str | None:
-    """Return what the nearest `.git` above `start` points to, if it is a file (git never checks one out)."""
-    for directory in upwards(start):
-        git_directory = git_dir(directory)
-        if git_directory is not None:
-            return None if git_directory == os.path.join(directory, ".git") else git_directory
-    return None
 
 
 def git_dir(directory: str) -> str | None:
@@ -223,7 +223,7 @@ def git_dir(directory: str) -> str | None:
 
 
 def pointed(file: str, prefix: str, base: str) -> str | None:
-    """Return the path in the one line of `file`, relative to `base`, resolved; None if there is none."""
+    """Return the path in the only line of `file`, resolved against `base`; None if there is none."""
     try:
         with open(file, "rb") as stream:
             text = os.fsdecode(stream.read(_POINTER_LIMIT)).rstrip("\r\n")

@@ -83,7 +83,7 @@ def test_what_is_not_ours_is_named(store: Store, root: Root) -> None:
     path = mkdir_lock.path_for(root.path)
     path.symlink_to(root.path)
     try:
-        warning = f"{path} is not ours to take; who follows the prose is not kept out"
+        warning = f"{path} cannot be used: agents of the legacy protocol are not locked out"
         with store.transaction() as tx:
             assert tx.warnings == [warning]
         assert store.restore()[0] == warning
@@ -101,7 +101,7 @@ def test_a_directory_that_cannot_be_handed_over_is_a_warning(store: Store, root:
         (path / "harness-session").mkdir()
     (path / "harness-session").rmdir()
 
-    assert tx.warnings == [f"{path} could not be let go: Is a directory"]
+    assert tx.warnings == [f"{path} could not be released: Is a directory"]
     assert store.read().state.sessions == (session(owner.pid),)
 
 

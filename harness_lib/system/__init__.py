@@ -1,1 +1,1 @@
-"""One facility of the machine per file; nothing here knows what the work is about."""
+"""The machine: files, locks, processes and git; nothing here knows what a task is."""

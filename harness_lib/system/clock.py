@@ -1,4 +1,4 @@
-"""The only place that knows what time it is; tests hand over a subclass."""
+"""Tell the time; tests pass a subclass."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from datetime import datetime, timezone
 
 
 class Clock:
-    """Wall clock for what stands on disk, monotonic clock for how long something took."""
+    """The wall clock for timestamps on disk, the monotonic clock for durations."""
 
     def now(self) -> datetime:
         """Return this moment as an aware UTC datetime."""
         return datetime.now(timezone.utc)
 
     def monotonic(self) -> float:
-        """Return seconds that only grow; comparable inside this process alone."""
+        """Return seconds that only grow; comparable inside this process only."""
         return time.monotonic()
 
     def sleep(self, seconds: float) -> None:

@@ -32,38 +32,38 @@ def take_now(descriptor: int) -> bool:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except (BlockingIOError, PermissionError):
-        # Some file systems say EACCES of what another has.
+        # Some file systems raise EACCES for a held lock.
         return False
     return True
 
 
 def let_go(descriptor: int) -> None:
-    """Let go of the lock and close `descriptor`."""
+    """Release the lock and close `descriptor`."""
     try:
-        # A process that is just being started may have a copy, and would hold the lock for that moment.
+        # A process that is being started may have a copy, and would hold the lock for a moment.
         fcntl.flock(descriptor, fcntl.LOCK_UN)
     finally:
         os.close(descriptor)
 
 
 def take_within(descriptor: int, seconds: float) -> bool:
-    """Take the lock, asking again for as long as `seconds`; return whether it is ours."""
+    """Take the lock, trying for at most `seconds`; return whether it is ours."""
     end = time.monotonic() + seconds
     while not take_now(descriptor):
         if time.monotonic() >= end:
             return False
-        # A flock that waits cannot be given up.
+        # A waiting flock cannot be cancelled.
         time.sleep(_RETRY_SECONDS)
     return True
 
 
 def take(descriptor: int) -> None:
-    """Take the lock, after everybody who came before us, however long that is."""
+    """Take the lock after all that came before, without a time limit."""
     fcntl.flock(descriptor, fcntl.LOCK_EX)
 
 
 def hold(path: Path, *, make: bool = False) -> int | None:
-    """Return the descriptor of `path`, held from now on; None if others hold it. Children may inherit it.
+    """Return a descriptor of `path` with its lock; None if another process holds it. Children may inherit it.
 
     Its directory must exist, or is made with `make`. Raises OSError.
     """
@@ -80,7 +80,7 @@ def hold(path: Path, *, make: bool = False) -> int | None:
 
 @contextmanager
 def attempt(path: Path, *, make: bool = False) -> Iterator[bool]:
-    """Hold `path` in the body if nobody else does; yields whether that is so. `make` as in `hold`."""
+    """Hold `path` inside the block if it is free; yield whether it was. `make` as in `hold`."""
     descriptor = hold(path, make=make)
     try:
         yield descriptor is not None
@@ -91,7 +91,7 @@ def attempt(path: Path, *, make: bool = False) -> Iterator[bool]:
 
 @contextmanager
 def alone(path: Path, *, make: bool = False) -> Iterator[None]:
-    """Hold `path` in the body, after whoever holds it now. `make` as in `hold`."""
+    """Hold `path` inside the block, waiting for its present holder. `make` as in `hold`."""
     descriptor = _opened(path, make=make)
     try:
         take(descriptor)
@@ -101,7 +101,7 @@ def alone(path: Path, *, make: bool = False) -> Iterator[None]:
 
 
 def is_free(path: Path) -> bool:
-    """Return whether nobody holds `path`, or it is not there."""
+    """Return whether `path` is not held, or does not exist."""
     if not path.exists():
         return True
     with attempt(path) as free:
@@ -116,15 +116,15 @@ def _opened(path: Path, *, make: bool) -> int:
 
 @contextmanager
 def turn(path: Path, seconds: float, on_wait: Callable[[], None] | None = None) -> Iterator[None]:
-    """Stand in line at the file `path`; the body runs when it is our turn, or after `seconds`.
+    """Queue at the file `path`; the block runs when it is our turn, or after `seconds`.
 
-    With `on_wait` it runs only when it is our turn: that is called each `seconds`; what it raises gives up
-    the place. The next one's turn comes when the body ends, or with our death.
+    With `on_wait` it runs only when it is our turn: `on_wait` is called every `seconds`, and leaves the queue
+    if it raises. The next turn comes when the block or this process ends.
     """
     try:
         descriptor = opened(path)
     except FileNotFoundError:
-        # Its directory was deleted this moment; whoever needs it makes it again.
+        # Its directory was just deleted; the lock makes it again.
         yield
         return
     place = None if take_now(descriptor) else _Place(descriptor)
@@ -140,10 +140,10 @@ def turn(path: Path, seconds: float, on_wait: Callable[[], None] | None = None) 
 
 
 class _Place:
-    """A place in the line. A flock that waits cannot be given up, so a thread does the waiting."""
+    """A place in the queue. A waiting flock cannot be cancelled, so a thread waits."""
 
     def __init__(self, descriptor: int) -> None:
-        # Nearly everybody is alone, and loads no threads.
+        # The queue is nearly always empty, and then no threads are loaded.
         import threading  # noqa: PLC0415
 
         self._descriptor = descriptor
@@ -157,7 +157,7 @@ class _Place:
         return self._at_front.wait(seconds)
 
     def leave(self) -> None:
-        """Leave the line, at the front or before; the descriptor is closed then, or when our turn comes."""
+        """Leave the queue; the descriptor is closed now if it is our turn, else when it comes."""
         with self._mutex:
             self._given_up = True
             if self._at_front.is_set():

@@ -1,11 +1,10 @@
-"""The lock directory of the prose, so that agents which follow it and we exclude each other.
+"""The lock directory of the legacy protocol, so that its agents and harness exclude each other.
 
 It is `mkdir` on a name that everybody can compute, with the holder's `pid` in it.
-Its weak moments are not ours to mend: a peer that follows the prose at once takes over a directory that has
-no `pid` yet. So ours never shows without one: it is signed under another name, and taking it and giving it up
-are renames.
-What it does not promise: anything against a peer that was stopped between two of its shell commands.
-Source: docs/protocol.md, "Concurrency Control"; docs/design.md, "A stale lock directory".
+An agent of the legacy protocol takes over a directory without a `pid` at once. So the directory of harness
+never appears without one: it is made under another name, and taken and released by renames. It does not
+protect against an agent that was stopped between two of its shell commands. Source: docs/protocol.md,
+"Concurrency Control"; docs/design.md, "A stale lock directory".
 """
 
 from __future__ import annotations
@@ -33,19 +32,19 @@ if TYPE_CHECKING:
 Grip = Literal["taken", "shared", "foreign"]
 
 NO_PID_SECONDS = 10.0
-# Of ours only one asks at a time: the others wait for the state lock.
+# Only one process of harness polls at a time: the others wait for the state lock.
 POLL_SECONDS = 0.002
 _PID = "pid"
-# Says that the directory was handed to the owner of a session of ours: that session can be looked up.
+# Says that the directory was handed to the owner of a session of harness, which can be looked up.
 _MARK = "harness-session"
 _PID_LIMIT = 64
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 
 
 class Holder(NamedTuple):
-    """Who has the directory: `pid` None if none is written (yet); `foreign`: a symlink, or another user's.
+    """The holder of the directory; `pid` is None if none is written (yet).
 
-    `handed`: we have handed it to `pid`, the owner of a session.
+    `foreign`: a symlink, or another user's. `handed`: harness handed it to `pid`, the owner of a session.
     """
 
     pid: int | None
@@ -55,7 +54,7 @@ class Holder(NamedTuple):
 
 
 class _Seen(NamedTuple):
-    """A holder, with what tells this directory from the next one of the same name."""
+    """A holder, and the identity of its directory: a later one has the same name."""
 
     holder: Holder
     identity: tuple[int, int]
@@ -70,7 +69,7 @@ def _never(_holder: Holder) -> bool:
 
 
 def path_for(root: Path) -> Path:
-    """Return the lock directory of the root `root`, the same that the protocol's shell computes for it."""
+    """Return the lock directory of the state root `root`, as the protocol's shell commands compute it."""
     digest = sha256.digest(os.fsencode(os.path.realpath(root)))
     return Path(f"/tmp/harness-{digest[:16]}.lock")  # noqa: S108 (the name is the protocol's)
 
@@ -91,11 +90,11 @@ class SeedLock:
     def acquire(
         self, pid: int, *, deadline: float, ours: Collection[int] = (), over: OverRule = _never
     ) -> Grip:
-        """Take the directory in the name of `pid`, waiting until the monotonic moment `deadline`.
+        """Take the directory for `pid`, waiting until the monotonic `deadline`.
 
-        "taken": it is ours to release. "shared": it stands for a living process in `ours`, a session of ours.
-        "foreign": a symlink, another user's, or no place we may write to; left alone.
-        `over`: whether a living holder, not in `ours`, is known to hold nothing any more.
+        "taken": the caller must release it. "shared": it belongs to a living process in `ours`, a session of
+        harness. "foreign": a symlink, another user's, or not writable; it is left alone.
+        `over` returns whether a living holder that is not in `ours` is known to hold nothing any more.
         Raises HeldError naming the holder when `deadline` has passed.
         """
         while True:
@@ -107,21 +106,21 @@ class SeedLock:
             self._clock.sleep(POLL_SECONDS)
 
     def release(self, pid: int) -> None:
-        """Free the directory if it stands for `pid`; what others have put into it is never removed."""
+        """Release the directory if it belongs to `pid`; files of others in it are never removed."""
         seen = _inspect(self.path)
         if seen is not None and not seen.holder.foreign and seen.holder.pid == pid:
             self._retire(seen)
 
     def hand_over(self, pid: int, to: int) -> None:
-        """Let the directory that stands for `pid` stand for the process `to`, whose session outlives us."""
+        """Hand the directory of `pid` to the process `to`, whose session outlives this process."""
         seen = _inspect(self.path)
         if seen is not None and not seen.holder.foreign and seen.holder.pid == pid:
-            # By rename: a peer that read half a number would take the lock over.
+            # By rename: an agent that reads half a number would take the lock over.
             atomic.write(self.path / _MARK, b"", durable=False)
             atomic.write(self.path / _PID, b"%d\n" % to, durable=False)
 
     def sweep(self) -> None:
-        """Remove what processes that died while they retired a directory have left under its private name."""
+        """Remove directories under private names that processes left when they died in `_retire`."""
         limit = self._clock.now().timestamp() - atomic.STALE_SECONDS
         for private in self.path.parent.glob(f"{self.path.name}.*"):
             seen = _inspect(private)
@@ -142,7 +141,7 @@ class SeedLock:
         return "taken" if taken else None
 
     def _make(self, pid: int) -> bool:
-        """Make the directory with `pid` in it; False if a peer took it over.
+        """Make the directory with `pid` in it; return False if an agent took it over.
 
         Raises FileExistsError if there is one, or another OSError.
         """
@@ -163,7 +162,7 @@ class SeedLock:
         return self.path.with_name(f"{self.path.name}.{os.urandom(8).hex()}")
 
     def _join(self, pid: int, ours: Collection[int], over: OverRule) -> Grip | None:
-        """Answer for a directory that stands already; None: look again, it is held or it has just gone."""
+        """Return the grip on an existing directory; None: look again, it is held or has just disappeared."""
         seen = _inspect(self.path)
         if seen is None:
             return None
@@ -177,11 +176,11 @@ class SeedLock:
         if seen.holder.pid not in (None, pid) and over(seen.holder):
             self._retire(seen)
             return None
-        # Our own pid, though we hold nothing: left by a dead process whose pid has come round to us.
+        # Our own pid, though this process holds nothing: left by a dead process with the same pid.
         return "taken" if seen.holder.pid == pid else None
 
     def _sign(self, pid: int) -> bool:
-        """Write `pid` into the directory just made; False if a peer took it over before we could."""
+        """Write `pid` into the directory just made; return False if an agent took it over before."""
         try:
             _write_pid(self.path, pid)
         except (FileExistsError, FileNotFoundError):
@@ -190,16 +189,16 @@ class SeedLock:
         return seen is not None and seen.holder.pid == pid
 
     def _is_stale(self, seen: _Seen) -> bool:
-        """Only proof counts: a dead process, or a directory that has had no pid for too long."""
+        """Return whether it is provably stale: its process is dead, or it has had no pid for too long."""
         if seen.holder.pid is not None:
             return not process.alive(seen.holder.pid)
         return self._clock.now().timestamp() - seen.changed > NO_PID_SECONDS
 
     def _retire(self, seen: _Seen) -> None:
-        """Move the directory that was `seen` out of the way and remove it; put it back if it is another one.
+        """Move the directory that was `seen` away and remove it; put it back if it is another one.
 
-        Between our look and our rename a peer may have freed the place and taken it again: then what we moved
-        is its living lock.
+        Between our look and our rename an agent may have released and taken it again: then the moved
+        directory is its living lock.
         """
         private = self._private()
         try:
@@ -221,7 +220,7 @@ class SeedLock:
             except OSError as error:
                 if error.errno not in UNSUPPORTED:
                     raise
-                # rename() would replace an empty directory that a peer has just made.
+                # rename() would replace an empty directory that an agent has just made.
                 self.path.mkdir()
                 private.rename(self.path)
         except OSError as error:
@@ -258,11 +257,11 @@ def _write_pid(directory: Path, pid: int) -> None:
 
 
 def _read_pid(file: Path) -> tuple[int | None, datetime | None]:
-    """Return what is written in `file` and since when; what is no number (yet) is no pid."""
+    """Return the pid in `file` and when it was written; None for a text that is not a number (yet)."""
     try:
         descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
-        # Missing, or something that nobody who keeps to the protocol puts there.
+        # Missing, or something that the protocol does not put there.
         return None, None
     try:
         text = os.read(descriptor, _PID_LIMIT).strip()
@@ -275,10 +274,10 @@ def _read_pid(file: Path) -> tuple[int | None, datetime | None]:
 
 
 def _remove(private: Path) -> None:
-    """Remove what the protocol put there; anything else is somebody's and stays, under the private name."""
+    """Remove the files of the protocol; other files stay, under the private name."""
     for name in (_PID, _MARK):
         (private / name).unlink(missing_ok=True)
-        # Who died handing it over left what is new in a file of its own.
+        # A process that died in `hand_over` left a temporary file.
         atomic.sweep(private, name, older_than=0.0)
     try:
         private.rmdir()
@@ -309,12 +308,13 @@ _EXCLUSIVE = 4  # RENAME_EXCL
 
 
 def rename(source: Path, target: Path) -> None:
-    """Give `source` the name `target`, in the same file system.
+    """Rename `source` to `target` without replacing, in the same file system.
 
-    Raises FileExistsError if anything stands at `target`, an OSError of `UNSUPPORTED` where this cannot be
-    done in one step, or another OSError.
+    `rename()` replaces an empty directory, and `mkdir()` makes one that is empty for a moment; the system
+    call that does neither is not in Python. Raises FileExistsError if `target` exists, an OSError of
+    `UNSUPPORTED` if this cannot be done in one step, or another OSError.
     """
-    # Whoever listens to the effects of this process (the tests do) hears what Python's own rename says.
+    # For audit hooks (of the tests), as Python's own rename raises it.
     sys.audit("os.rename", os.fspath(source), os.fspath(target), -1, -1)
     libc = _libc()
     old, new = os.fsencode(source), os.fsencode(target)

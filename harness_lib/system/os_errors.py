@@ -1,4 +1,4 @@
-"""What an error of the operating system means for whoever can help."""
+"""Explain errors of the operating system to users."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ _FREE = "Free some space"
 _ALLOW = "Give yourself the right to read and write there"
 _CLOSE = "Close some programs, or raise the limit of open files (ulimit -n)"
 _END = "End some programs: there is too little memory, or there are too many processes"
-_LOOK = "Something takes files away there while harness works: see what it is"
-# Whatever is tried next would meet these, too.
+_LOOK = "Another program removes files there while harness works: find out which"
+# Any other operation would meet these, too.
 _OF_THE_MACHINE = {
     errno.ENOSPC: _FREE,
     errno.EDQUOT: _FREE,
@@ -26,17 +26,17 @@ _CURES = {**_OF_THE_MACHINE, **_OF_ONE_PLACE}
 
 
 def describe(error: OSError) -> str:
-    """Return what the system said, and of which file, as a sentence."""
+    """Return the message of the system and the file that it is about, as a sentence."""
     name = error.filename
     where = f" ({os.fsdecode(name)})" if isinstance(name, (str, bytes)) and name else ""
     return f"The system said: {error.strerror or error}{where}."
 
 
 def cure(error: OSError) -> str:
-    """Return what a person can do about it, as the beginning of a sentence: "Free some space"."""
-    return _CURES.get(error.errno or 0, "See what stands there")
+    """Return what a user can do about it, as the beginning of a sentence: "Free some space"."""
+    return _CURES.get(error.errno or 0, "Look at that place")
 
 
 def is_of_the_machine(error: OSError) -> bool:
-    """Return whether whatever is tried next would meet it, too."""
+    """Return whether any other operation would meet it, too."""
     return error.errno in _OF_THE_MACHINE

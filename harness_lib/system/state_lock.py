@@ -53,7 +53,7 @@ class StateLock:
         try:
             self._record_holder()
         except BaseException:
-            # On a full disk, say: nobody will leave what was not entered.
+            # On a full disk, for example: `__exit__` is not called then.
             self._let_go()
             raise
         return self
@@ -61,7 +61,7 @@ class StateLock:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # Emptied while still ours: whoever waits next must not be told of a holder that has left.
+        # Emptied while it is held: the next one must not be told of a holder that has left.
         try:
             os.ftruncate(self._descriptor, 0)
         finally:
@@ -105,10 +105,10 @@ class StateLock:
 
     def _take_by(self, deadline: float) -> None:
         """Wait for the lock until `deadline`."""
-        # Before we stand in line: those behind us need not wait for this import.
+        # Before joining the queue: others need not wait for this import.
         from filelock import FileLock, Timeout  # noqa: PLC0415
 
-        # filelock's fallback without flock() is a marker file that survives its holder: rather none at all.
+        # The fallback of filelock without flock() is a file that survives its holder: an error is better.
         lock = FileLock(
             self.path,
             poll_interval=POLL_SECONDS,
@@ -130,7 +130,7 @@ class StateLock:
         self._descriptor, self._release = descriptor, release
 
     def _is_in_place(self) -> bool:
-        """`.harness/` may have been deleted and made anew while we waited: a lock on the old file is void."""
+        """Return whether the lock is on the file at our path: `.harness/` may have been made again since."""
         try:
             info = self.path.stat()
         except FileNotFoundError:
@@ -171,5 +171,5 @@ def holder(path: Path) -> str:
             text = stream.read(_HOLDER_LIMIT).decode("utf-8", "replace").strip()
     except FileNotFoundError:
         text = ""
-    # Empty: it has the lock since this very moment.
+    # Empty: it has just taken the lock.
     return text or "another process"

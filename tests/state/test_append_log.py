@@ -100,7 +100,7 @@ def test_writers_never_mix(path: Path) -> None:
 def test_a_pipe_in_its_place_neither_hangs_nor_swallows(path: Path) -> None:
     os.mkfifo(path)
 
-    with pytest.raises(EnvSetupError, match="no regular file"):
+    with pytest.raises(EnvSetupError, match="not a regular file"):
         journal.append(path, "line")
     assert journal.tail(path, 5) == []
 

@@ -108,7 +108,7 @@ def test_it_says_how_the_state_root_was_found(project: Project, agent: Agent, tm
 @pytest.mark.parametrize(
     ("name", "value", "words"),
     [
-        ("HARNESS_STATE_ROOT", "/no/where", "HARNESS_STATE_ROOT is no directory"),
+        ("HARNESS_STATE_ROOT", "/no/where", "HARNESS_STATE_ROOT is not a directory"),
         ("HARNESS_LEASE_SECONDS", "soon", "HARNESS_LEASE_SECONDS is 'soon'"),
     ],
 )

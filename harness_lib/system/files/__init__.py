@@ -1,1 +1,1 @@
-"""Files: written so that a reader sees old or new, appended to, and read without following links."""
+"""Files: replaced atomically, opened without following links, and directories of them."""

@@ -1,7 +1,7 @@
-"""Files that a reader sees old or new, never half, also after a power cut.
+"""Replace files so that a reader sees the old or the new content, also after a power cut.
 
-Crash model: a process may die, and the disk may fill, at any line below.
-What is left then is the old file, and perhaps a temporary file beside it that `sweep` removes later.
+Crash model: a process may die, and the disk may fill, at any line below. Then the old file is still there,
+and perhaps a temporary file beside it that `sweep` removes later.
 Source: docs/design.md, "On disk".
 """
 
@@ -19,11 +19,11 @@ from harness_lib.system.files import directories, nofollow
 
 STALE_SECONDS = 3600.0
 PRIVATE = 0o600
-# So often a directory is made anew that somebody takes away again before anything is in it.
+# How often a directory is made again that another process removes before anything is in it.
 TRIES = 20
 
 _GIT = ".git"
-# Below a project.
+# In a project.
 _OURS = frozenset({".harness", _GIT})
 
 _Made = TypeVar("_Made")
@@ -40,11 +40,11 @@ def write(
 ) -> None:
     """Replace the content of `path` by `data` in one step; its directory must exist, or is made with `make`.
 
-    A symbolic link is replaced like a file, and what it leads to stays as it is.
-    `mode`: permission bits; None keeps those of the existing file, and makes a new one for us alone.
+    A symbolic link is replaced like a file, and its target is not changed.
+    `mode`: permission bits; None keeps those of the existing file, and makes a new one for its owner alone.
     `durable`: return only when content and name have reached the disk.
-    `last_look` is called when nothing but the renaming is left; what it raises leaves the old content.
-    Raises OSError; the old content then still stands and the temporary file is gone.
+    `last_look` is called right before the renaming; if it raises, the old content remains.
+    Raises OSError; then the old content remains, and the temporary file is gone.
     """
     if make:
         within(path.parent, lambda: write(path, data, durable=durable, mode=mode, last_look=last_look))
@@ -70,7 +70,7 @@ def write(
 
 
 def within(directory: Path, act: Callable[[], _Made]) -> _Made:
-    """Make `directory` and return what `act` does in it; both again where it is taken away in between.
+    """Make `directory` and return what `act` returns; again if the directory is removed in between.
 
     An agent may remove `.harness/` at any moment. Raises OSError.
     """
@@ -85,7 +85,7 @@ def within(directory: Path, act: Callable[[], _Made]) -> _Made:
 
 
 def can_write(directory: Path) -> bool:
-    """Return whether a file can be made in `directory`; tried, as no question to a sandbox tells."""
+    """Return whether a file can be made in `directory`; only trying tells, in a sandbox."""
     try:
         temporary, descriptor = _create(directory / "harness-probe", PRIVATE)
     except OSError:
@@ -96,9 +96,9 @@ def can_write(directory: Path) -> bool:
 
 
 def sweep(directory: Path, name: str, *, older_than: float = STALE_SECONDS) -> None:
-    """Remove temporary files that writers of `name` left in `directory` when they died.
+    """Remove temporary files that dead writers of `name` left in `directory`.
 
-    Only those not touched for `older_than` seconds: a younger one may belong to a writer that is still at it.
+    Only files that are `older_than` so many seconds: a younger one may belong to a living writer.
     """
     limit = time.time() - older_than
     for temporary in directories.matching(directory, f".{name}.*.tmp"):
@@ -111,13 +111,13 @@ def sweep(directory: Path, name: str, *, older_than: float = STALE_SECONDS) -> N
 
 
 def make_directory(path: Path, mode: int = 0o700) -> None:
-    """Make the directory `path` and those above it that are missing, each with `mode`: for us alone.
+    """Make the directory `path` and missing ones above it, each with `mode`: for its owner alone.
 
-    What checks and agents print may be anybody's secret.
-    Neither a project nor its git directory is made: one that is gone may have been moved, and would be in the
-    way when it is moved back.
-    Raises FileNotFoundError if one of these is gone, or if a directory is taken away meanwhile;
-    FileExistsError if something else stands there.
+    The output of checks and agents may have secrets in it.
+    A project or its git directory is never made: a missing one may have been moved, and a new one would be in
+    the way when it is moved back.
+    Raises FileNotFoundError if one of these is missing, or if a directory is removed meanwhile;
+    FileExistsError if something else is there.
     """
     for each in reversed((path, *path.parents)):
         if not each.is_dir():
@@ -126,33 +126,33 @@ def make_directory(path: Path, mode: int = 0o700) -> None:
             try:
                 each.mkdir(mode)
             except FileExistsError:
-                # Somebody else was faster; and may have taken it away again.
+                # Another process was faster, and may have removed it again.
                 if not stat.S_ISDIR(each.lstat().st_mode):
                     raise
 
 
 def make_own(directory: Path) -> None:
-    """Make `directory` with a .gitignore that hides harness's files, without touching one of a person's."""
-    within(directory, lambda: _hide(directory))
+    """Make `directory` with a .gitignore that hides harness's files; one of a user is not changed."""
 
+    def hide() -> None:
+        # A clone or an earlier harness may have made the directory.
+        keep_private(directory)
+        ignore = nofollow.ignore_file(os.fspath(directory))
+        if ignore is not None:
+            write(Path(ignore), nofollow.RULES, durable=False)
 
-def _hide(directory: Path) -> None:
-    # One that a clone or an earlier harness has made.
-    keep_private(directory)
-    ignore = nofollow.ignore_file(os.fspath(directory))
-    if ignore is not None:
-        write(Path(ignore), nofollow.RULES, durable=False)
+    within(directory, hide)
 
 
 def keep_private(directory: Path) -> None:
-    """Take from others what they may do in `directory`, if it is ours."""
+    """Remove the permissions of other users for `directory`, if this user owns it."""
     info = directory.stat()
     if info.st_uid == os.geteuid() and info.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
         directory.chmod(stat.S_IMODE(info.st_mode) & stat.S_IRWXU)
 
 
 def touch(path: Path) -> None:
-    """Make `path` an empty file; the content of one that exists stays."""
+    """Make `path` an empty file; an existing one keeps its content."""
     path.touch(PRIVATE)
 
 
@@ -179,7 +179,7 @@ def _permissions(target: Path) -> int:
         info = target.lstat()
     except FileNotFoundError:
         return PRIVATE
-    # Those of a link say nothing.
+    # A link has none of its own.
     return PRIVATE if stat.S_ISLNK(info.st_mode) else stat.S_IMODE(info.st_mode)
 
 
@@ -197,8 +197,8 @@ def _write_all(descriptor: int, data: bytes) -> None:
 
 
 def _sync(descriptor: int) -> None:
-    """Reach the platter: on macOS fsync() stops at the drive's cache, and not every volume can do better."""
-    import fcntl  # noqa: PLC0415 (hooks read through this package and never sync)
+    """Flush to the disk: on macOS fsync() stops at the drive's cache, and not every volume can do better."""
+    import fcntl  # noqa: PLC0415 (hooks load this file and never sync)
 
     full = getattr(fcntl, "F_FULLFSYNC", None)
     if full is not None:

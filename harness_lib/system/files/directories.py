@@ -1,7 +1,7 @@
-"""What is in a directory from which others take things away at the same time: what has gone is left out.
+"""List, copy and remove directories, although other processes may remove things in them at the same time.
 
-`Path.glob` fails where a directory goes while it looks (before Python 3.13), and `.harness/`, work trees and
-directories of refs may go at any moment.
+`Path.glob` fails if a directory disappears meanwhile (before Python 3.13), and `.harness/`, work trees and
+directories of refs may disappear at any moment.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from pathlib import Path
 
 
 def matching(directory: Path, pattern: str) -> list[Path]:
-    """Return what is in `directory` and matches `pattern`, a name with `*`.
+    """Return the entries of `directory` that match `pattern`, a name with `*`.
 
-    Nothing if it is no directory, or one that may not be read.
+    None if it is not a directory, or cannot be read.
     """
     try:
         return [path for path in directory.iterdir() if fnmatch.fnmatchcase(path.name, pattern)]
@@ -25,14 +25,14 @@ def matching(directory: Path, pattern: str) -> list[Path]:
 
 
 def below(directory: Path, pattern: str) -> Iterator[Path]:
-    """Yield the files in `directory`, and in all below it, whose names match `pattern`."""
-    # It passes over what it cannot look into, and follows no link.
+    """Yield the files in and below `directory` whose names match `pattern`."""
+    # `os.walk` skips directories that it cannot read, and follows no link.
     for folder, _, names in os.walk(directory):
         yield from (Path(folder, name) for name in names if fnmatch.fnmatchcase(name, pattern))
 
 
 def copy(source: Path, target: Path) -> None:
-    """Copy a file or a directory with all that is in it, links as links. Raises OSError."""
+    """Copy a file or a whole directory, links as links. Raises OSError."""
     if source.is_dir():
         shutil.copytree(source, target, symlinks=True)
     else:
@@ -40,7 +40,7 @@ def copy(source: Path, target: Path) -> None:
 
 
 def remove_tree(directory: Path) -> None:
-    """Remove `directory` with all that is in it, as far as that can be done."""
+    """Remove the whole `directory`, as far as possible."""
     shutil.rmtree(directory, ignore_errors=True)
 
 
@@ -50,5 +50,5 @@ def free_bytes(path: Path) -> int:
 
 
 def is_read_only(path: Path) -> bool:
-    """Say whether the file system of `path` is mounted for reading alone. Raises OSError."""
+    """Return whether the file system of `path` is mounted read-only. Raises OSError."""
     return bool(os.statvfs(path).f_flag & os.ST_RDONLY)

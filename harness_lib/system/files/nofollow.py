@@ -1,7 +1,7 @@
-"""Files that are opened themselves, and never what a symbolic link in their place leads to.
+"""Open the files of harness without following symbolic links, and name those that are private.
 
-A clone can bring any of our files as a link to somebody's own: what we append to the log would be appended
-there. `find_root.linked` finds such links before anything is opened; this is for whatever it has not seen.
+A clone can bring any of these files as a link to another file of the user, and a line for the log would be
+appended there. `find_root.linked` finds such links before anything is opened; this is the second guard.
 In plain strings and the standard library, for hooks.
 """
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
 
-# O_NONBLOCK: opening a FIFO that somebody put there must not wait for its other end.
+# O_NONBLOCK: opening a FIFO must not wait for its other end.
 _FLAGS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def descriptor(path: str | Path, flags: int, mode: int = 0o600) -> int:
-    """Open `path` as `os.open` does. Raises OSError, also where it, or its directory, is a symbolic link."""
+    """Open `path` as `os.open` does. Raises OSError, also if it or its directory is a symbolic link."""
     directory = os.path.dirname(path)
     if os.path.islink(directory):
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), directory)
@@ -30,7 +30,7 @@ def descriptor(path: str | Path, flags: int, mode: int = 0o600) -> int:
 
 
 def reading(path: str | Path) -> BinaryIO:
-    """Return `path`, open to be read. Raises OSError as `descriptor` does."""
+    """Return `path`, opened for reading. Raises OSError as `descriptor` does."""
     return os.fdopen(descriptor(path, os.O_RDONLY), "rb")
 
 
@@ -40,7 +40,8 @@ def read(path: str | Path, limit: int = -1) -> bytes:
         return stream.read(limit)
 
 
-# As git's ignore files want them: temporary files and credentials begin with a dot.
+# What of `.harness/` is private, as patterns of git's ignore files; the rest may be plugins for hs, which a
+# project can commit. Temporary files and credentials begin with a dot.
 PATTERNS = (
     ".*",
     "*.lock",
@@ -66,19 +67,19 @@ PATTERNS = (
 )
 _HEAD = "# What harness keeps to itself; plugins beside it can be committed."
 RULES = "".join(f"{line}\n" for line in (_HEAD, *(f"/{pattern}" for pattern in PATTERNS))).encode()
-# What an earlier harness wrote: nothing in the directory could be committed.
+# The rules of an earlier harness: nothing in the directory could be committed.
 _FORMER = b"*\n"
 _FILE = ".gitignore"
 
 
 def ignore_file(private: str) -> str | None:
-    """Return the file of ignore rules in `private` if it is to be written; None where one is to stay."""
+    """Return the path of the ignore rules in `private` if they must be written; None to keep those there."""
     path = os.path.join(private, _FILE)
     try:
         content = read(path, len(_FORMER) + 1)
     except FileNotFoundError:
         return path
     except OSError:
-        # A link, or nothing that we may read: somebody else's.
+        # A link, or unreadable: not a file of harness.
         return None
     return path if content == _FORMER else None

@@ -1,4 +1,4 @@
-"""Read what a command has printed into its log as plain text, up to a bound."""
+"""Read the log of a command as plain text, and bound its size."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from harness_lib.text import harmless
 TAIL_LINES = 20
 TAIL_CHARS = 2000
 TAIL_BYTES = 64 * 1024
-# What compilers say stands at the beginning, what test runners say at the end.
+# Compilers print what matters at the beginning, test runners at the end.
 END_BYTES = 256 * 1024
-# Colours, cursor movements and titles; what is left of a broken one goes with the control characters.
+# Colours, cursor movements and titles; the rest of a broken one goes with the control characters.
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 KEPT_BYTES = 4 * 1024 * 1024
 
 
 def tail_of(log: Path) -> str:
-    """Return the end of `log` (TAIL_LINES, TAIL_CHARS) as plain text; "" if it is not there."""
+    """Return the end of `log` (TAIL_LINES, TAIL_CHARS) as plain text; "" if it is missing."""
     lines = plain(_read(log, 0, TAIL_BYTES).rstrip())
     return "\n".join(lines[-TAIL_LINES:])[-TAIL_CHARS:].strip("\n")
 
 
 def ends_of(log: Path) -> list[str]:
-    """Return the lines of `log`, of one larger than both ends only these; [] if it is not there."""
+    """Return the lines of `log`, or of both its ends if it is larger; [] if it is missing."""
     return plain(_read(log, END_BYTES, END_BYTES).rstrip())
 
 
 def plain(raw: bytes) -> list[str]:
-    """Return the lines of `raw` as a terminal would show them in the end."""
+    """Return the lines of `raw` as a terminal would show them finally."""
     return [_plain(line) for line in _ESCAPES.sub("", raw.decode("utf-8", "replace")).split("\n")]
 
 
@@ -50,7 +50,7 @@ def _read(log: Path, first: int, last: int) -> bytes:
 
 
 def _plain(line: str) -> str:
-    """Return `line` as a terminal would show it: after the last return to its beginning."""
+    """Return `line` as a terminal would show it: only the part after the last carriage return."""
     shown = line.rstrip("\r").rpartition("\r")[2].expandtabs(4)
     return harmless(shown, instead="").rstrip()
 
@@ -58,9 +58,9 @@ def _plain(line: str) -> str:
 def finish(log: Path, descriptor: int) -> None:
     """Keep the first and the last KEPT_BYTES of `log`, open as `descriptor`; write it again if it is gone.
 
-    What stands in its place by now, a link perhaps, is no log of ours.
+    Another file in its place, or a link, is replaced.
     """
-    # On a disk that is full it stays as it is: it is old one day.
+    # On a full disk it stays as it is, and is removed when it is old.
     with suppress(OSError):
         size = os.fstat(descriptor).st_size
         if size > 2 * KEPT_BYTES or not _is_at(log, descriptor):
@@ -86,7 +86,7 @@ def _both_ends(descriptor: int, size: int) -> bytes:
 
 
 def _read_at(descriptor: int, at: int, length: int) -> bytes:
-    """Return so many bytes from there on; one call may return fewer."""
+    """Return `length` bytes from `at` on; one call of pread may return fewer."""
     parts = []
     while length and (part := os.pread(descriptor, length, at)):
         parts.append(part)

@@ -1,7 +1,7 @@
-"""Streams that a process was started without, that are full, or that nobody reads any more.
+"""Repair the standard streams of a process: closed, full, or no longer read.
 
-Python sets `sys.stdout` to None where a process begins with it closed, and exits with 120 where at its end
-something could not be written.
+Python sets `sys.stdout` to None if a process starts with it closed, and exits with 120 if the buffer cannot
+be written at the end.
 """
 
 from __future__ import annotations
@@ -14,27 +14,27 @@ import sys
 
 
 def open_closed() -> None:
-    """Open the null device in the place of each standard stream that is closed.
+    """Open the null device for each standard stream that is closed.
 
-    Otherwise the next file that is opened gets its number, and what a child process prints lands in it.
+    Otherwise the next file that is opened gets its number, and child processes print into it.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
-            # The lowest number that is free: that of this stream, as those before it are open by now.
+            # It gets the lowest free number, which is that of this stream: those before it are open by now.
             number = os.open(os.devnull, os.O_RDWR)
             os.set_inheritable(number, True)  # noqa: FBT003 (it takes no names)
             setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115 (for good)
 
 
 def take_any_character() -> None:
-    """Let stdout and stderr put a question mark for what the encoding of the terminal has not."""
+    """Let stdout and stderr print `?` for characters that the encoding of the terminal lacks."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
 
 
 def drop_unwritten() -> None:
-    """Let what still waits to be written to stdout and stderr go nowhere, where it cannot be written."""
+    """Discard what stdout and stderr still have to write, if it cannot be written."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

@@ -1,1 +1,1 @@
-"""Where things are: the state root of a project, the notes of a session, our own data on this machine."""
+"""Places: the state root of a project, the notes of a session, the data directory of this user."""

@@ -1,7 +1,7 @@
-"""Where our own files live on this machine, and whether others could put code there; in plain strings.
+"""Find the data directory of harness and its launcher, and tell whether others could put code there.
 
-Every hook and the launchers ask this before they import anything that may be cached there; everybody else
-asks `private_env`.
+In plain strings: every hook and the launchers load this before anything that may be cached there. All others
+use `private_env`.
 Source: docs/design.md, "On the user's machine".
 """
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 def directory(environ: Mapping[str, str]) -> str:
-    """Return HARNESS_HOME, else `harness` in the user's data directory; not absolute if there is no home.
+    """Return HARNESS_HOME, else `harness` in the user's data directory; not absolute without a home.
 
-    A relative XDG_DATA_HOME is ignored, as its standard demands.
+    A relative XDG_DATA_HOME is ignored, as its standard requires.
     """
     chosen = environ.get("HARNESS_HOME")
     if chosen:
@@ -32,7 +32,7 @@ def directory(environ: Mapping[str, str]) -> str:
 
 
 def problem(info: os.stat_result) -> str | None:
-    """Return why nothing may be executed from the place that `info` (of lstat) describes, or None."""
+    """Return why no code may be run from the place that `info` (of lstat) describes, or None."""
     if stat.S_ISLNK(info.st_mode):
         return "is a symbolic link"
     if not stat.S_ISDIR(info.st_mode):
@@ -50,7 +50,7 @@ def byte_code(data: str) -> str:
 
 
 def is_safe(data: str) -> bool:
-    """Return whether `data` is there, named absolutely, and nobody else can put code into it."""
+    """Return whether `data` is an absolute path of a directory that only this user can write."""
     try:
         return os.path.isabs(data) and problem(os.lstat(data)) is None
     except OSError:
@@ -58,7 +58,7 @@ def is_safe(data: str) -> bool:
 
 
 def use_byte_code(environ: Mapping[str, str]) -> None:
-    """Read and write compiled modules in our own place, if nobody else can put code there."""
+    """Read and write compiled modules in the data directory, if only this user can write it."""
     data = directory(environ)
     if is_safe(data):
         sys.pycache_prefix = byte_code(data)
@@ -66,20 +66,20 @@ def use_byte_code(environ: Mapping[str, str]) -> None:
 
 
 def make(data: str) -> None:
-    """Make `data` for us alone if nothing lies there; where that cannot be done there will be none."""
+    """Make `data` for this user alone unless something is there; a failure is ignored."""
     if os.path.isabs(data) and not os.path.lexists(data):
         try:
             os.makedirs(data, 0o700)
         except OSError:
-            # A home that cannot be written: hooks are slower there, nothing else.
+            # A home that cannot be written only makes hooks slower.
             return
 
 
-# Around the package: what stands there is ours in a checkout, and others' where it was installed.
+# The directory around the package: harness's own in a checkout, `site-packages` if it was installed.
 HOME = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__)))))
 LAUNCHER = os.path.join(HOME, "bin", "harness")
 
 
 def launcher() -> str | None:
-    """Return the absolute path of `bin/harness`; None if there is none beside the package."""
+    """Return the absolute path of `bin/harness`; None for an installed package, which has none beside it."""
     return LAUNCHER if os.path.isfile(LAUNCHER) else None

@@ -1,4 +1,4 @@
-"""Where the state of a project lives, and what the files there are called.
+"""Find the state root of a project, and name its files.
 
 Standard library only. Source: docs/design.md, "On disk".
 """
@@ -38,9 +38,9 @@ __all__ = [
 
 
 class Root:
-    """A state root: `path` is the resolved directory, the other properties are what may lie in it.
+    """A state root: `path` is the resolved directory, the other properties are files that may be in it.
 
-    A value, written out: importing `dataclasses` alone costs a hook more than all the rest of this file.
+    Not a dataclass: importing `dataclasses` alone takes a hook longer than the rest of this file.
     """
 
     __slots__ = ("_path",)
@@ -69,7 +69,7 @@ class Root:
 
     @property
     def backup(self) -> Path:
-        """The generation before, as the protocol keeps it."""
+        """The list before the last change, as the protocol keeps it."""
         return self.path / BACKUP_FILE
 
     @property
@@ -79,7 +79,7 @@ class Root:
 
     @property
     def marker(self) -> Path:
-        """Without it every hook is a silent no-op."""
+        """The active flag; without it every hook does nothing."""
         return self.path / MARKER
 
     @property
@@ -89,34 +89,34 @@ class Root:
 
     @property
     def private(self) -> Path:
-        """Ours; may be deleted at any time."""
+        """The directory `.harness/`; may be deleted at any time."""
         return self.path / PRIVATE_DIR
 
     @property
     def lock_file(self) -> Path:
-        """What a state change locks; never removed."""
+        """The file that a state change locks; never removed."""
         return self.private / "state.lock"
 
     @property
     def summary(self) -> Path:
-        """What hooks read instead of the list."""
+        """The status cache, which hooks read instead of the list."""
         return self.private / "summary.json"
 
     @property
     def generations(self) -> Path:
-        """The last generations of the list, each a file."""
+        """The directory of the last generations of the list, each a file."""
         return self.private / find_root.GENERATIONS
 
     @property
     def logs(self) -> Path:
-        """The output of checks."""
+        """The directory of the output of checks."""
         return self.private / "logs"
 
     def harness_names(self) -> tuple[str, ...]:
-        """Return the names in the root that are ours and never enter a commit.
+        """Return the names of harness's own files in the root, which never enter a commit.
 
-        A `*` in a name stands for anything, as in a glob: temporary files carry a random part.
-        The init script is not among them: a project may well commit it.
+        A `*` matches anything, as in a glob: temporary files have a random part.
+        The init script is not among them: a project may commit it.
         """
         return (
             STATE_FILE,
@@ -132,11 +132,11 @@ class Root:
         )
 
     def private_patterns(self) -> tuple[str, ...]:
-        """Return what of the private directory is ours alone, as git's ignore files want it."""
+        """Return patterns of git's ignore files for what is private in `.harness/`."""
         return tuple(f"{PRIVATE_DIR}/{pattern}" for pattern in nofollow.PATTERNS)
 
     def private_paths(self) -> tuple[Path, ...]:
-        """Return what of the private directory is ours alone, whether it stands or not."""
+        """Return the paths of what is private in `.harness/`, whether they exist or not."""
         paths: list[Path] = []
         for pattern in nofollow.PATTERNS:
             name = pattern.rstrip("/")
@@ -146,7 +146,7 @@ class Root:
         return tuple(paths)
 
     def standing_names(self) -> tuple[str, ...]:
-        """Return `harness_names` with what now lies in the root in the place of each that has a `*`."""
+        """Return `harness_names` with the present matches in the place of each name with a `*`."""
         names: list[str] = []
         for name in self.harness_names():
             names += [path.name for path in sorted(self.path.glob(name))] if "*" in name else [name]
@@ -154,11 +154,9 @@ class Root:
 
 
 def find(env: Mapping[str, str], cwd: Path) -> Root | None:
-    """Return the state root that `env` and `cwd` stand in, or None.
+    """Return the state root for `env` and `cwd`: HARNESS_STATE_ROOT, else what `find_root.search` finds.
 
-    In this order: HARNESS_STATE_ROOT; upwards from CLAUDE_PROJECT_DIR; upwards from `cwd`; the main worktree
-    that `remember` noted in the common git directory of `cwd`. Another user's is passed over.
-    Raises EnvSetupError if HARNESS_STATE_ROOT is set but is no directory.
+    Raises EnvSetupError if HARNESS_STATE_ROOT is set but is not a directory.
     """
     pinned = find_root.pinned(env)
     if pinned is None:
@@ -166,29 +164,29 @@ def find(env: Mapping[str, str], cwd: Path) -> Root | None:
         return None if root is None else Root(Path(root))
     if os.path.isdir(pinned):  # noqa: PTH112 (Path.is_dir() raises where we may not look)
         return Root(Path(pinned))
-    message = f"HARNESS_STATE_ROOT is no directory: {env['HARNESS_STATE_ROOT']}"
+    message = f"HARNESS_STATE_ROOT is not a directory: {env['HARNESS_STATE_ROOT']}"
     raise EnvSetupError(message, "Make that directory, or unset HARNESS_STATE_ROOT.")
 
 
 def elsewhere(cwd: Path) -> list[Path]:
-    """Return where else in this work tree lists are, as its git directory knows."""
+    """Return the other directories of this work tree whose lists its git directory knows."""
     return [Path(directory) for directory in find_root.elsewhere(os.fspath(cwd))]
 
 
 def has_list(directory: Path) -> bool:
-    """Return whether a list lies in `directory`."""
+    """Return whether `directory` has a list."""
     return (directory / STATE_FILE).exists()
 
 
 def require_direct(root: Root) -> None:
-    """Raise RefusedError if one of our files in `root` is a symbolic link: a clone could bring it."""
+    """Raise RefusedError if one of harness's files in `root` is a symbolic link: a clone could bring it."""
     path = find_root.linked(os.fspath(root.path), thorough=True)
     if path is not None:
         raise refused(path)
 
 
 def refused(path: str | Path) -> RefusedError:
-    """Return the error about a symbolic link where a file of ours would be opened."""
+    """Return the error about the symbolic link `path` in the place of a file of harness."""
     return RefusedError(
         f"{path} is a symbolic link; harness opens none of its files through one, as a clone could bring it.",
         f"See where it leads: ls -l {typed.word(path)}. Nothing was changed. "

@@ -1,7 +1,7 @@
-"""Small notes in `.harness/` about one agent session each; all of them may be lost at any time.
+"""Read and write small notes in `.harness/`, each about one agent session; they may be lost at any time.
 
 In plain strings, for hooks (see find_root.py).
-A note is called by a hash of the session's id, because ids come from hosts and could be anything, a path too.
+A note is named by a hash of the session id, because ids come from hosts and could be anything, even a path.
 Source: docs/design.md, "The Stop hook".
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 
 try:
-    # What hashlib hands out, without loading the whole of OpenSSL first.
+    # As from hashlib, without loading OpenSSL.
     from _blake2 import blake2b
 except ImportError:
     from hashlib import blake2b
@@ -27,20 +27,20 @@ if TYPE_CHECKING:
 KINDS: tuple[Kind, ...] = ("stops", "beats", "ended", "seen")
 _LIMIT = 64 * 1024
 _PRIVATE = 0o700
-# As in `atomic`: an agent may take the directory away between our making it and our writing there.
+# As in `atomic`: an agent may remove the directory between its making and the write.
 _TRIES = 20
 
 
 def path(root: str, kind: Kind, session_id: str) -> str:
-    """Return where the note of `kind` about `session_id` lies."""
+    """Return the path of the note of `kind` about `session_id`."""
     name = blake2b(session_id.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
     return os.path.join(root, PRIVATE_DIR, kind, name)
 
 
 def keep_bug(root: str, report: str) -> str | None:
-    """Write the `report` of a bug of ours to a file of this process; return its path, None if that cannot be.
+    """Write the `report` of a bug in harness to a file of this process; return its path, None on failure.
 
-    For the outermost counters: whatever else is broken, they still have to say what they were asked.
+    For the outermost error handlers, so with as few dependencies as possible.
     """
     file = os.path.join(root, PRIVATE_DIR, f"bug-{os.getpid()}.txt")
     try:
@@ -51,11 +51,11 @@ def keep_bug(root: str, report: str) -> str | None:
 
 
 def read(note: str) -> bytes:
-    """Return what stands in `note`; b"" if it is not there."""
+    """Return the content of `note`; b"" if it is missing."""
     try:
         return nofollow.read(note, _LIMIT)
     except OSError:
-        # Not only a missing one: what cannot be read is as good as lost.
+        # Also an unreadable one: it counts as lost.
         return b""
 
 
@@ -65,7 +65,7 @@ def write(note: str, data: bytes) -> None:
         try:
             return _write(note, data)
         except (FileNotFoundError, FileExistsError):
-            # makedirs() says that it exists of a directory, too, which is gone when it looks.
+            # makedirs() raises FileExistsError also if the directory is removed meanwhile.
             continue
     return _write(note, data)
 
@@ -73,7 +73,7 @@ def write(note: str, data: bytes) -> None:
 def _write(note: str, data: bytes) -> None:
     directory, name = os.path.split(note)
     _make_directory(directory)
-    # Called as `atomic` calls its own, so that one that is left behind is swept like them.
+    # Named as by `atomic`, so that a leftover is swept in the same way.
     temporary = os.path.join(directory, f".{name}.{os.getpid()}.tmp")
     with os.fdopen(nofollow.descriptor(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "wb") as stream:
         stream.write(data)
@@ -81,7 +81,7 @@ def _write(note: str, data: bytes) -> None:
 
 
 def written(note: str) -> float | None:
-    """Return when `note` was written, in seconds since the epoch; None if it is not there."""
+    """Return when `note` was written, in seconds since the epoch; None if it is missing."""
     try:
         return os.lstat(note).st_mtime
     except OSError:
@@ -89,7 +89,7 @@ def written(note: str) -> float | None:
 
 
 def remove(note: str) -> None:
-    """Remove `note`; one that is not there is fine."""
+    """Remove `note` if it exists."""
     try:
         os.unlink(note)
     except FileNotFoundError:
@@ -99,7 +99,7 @@ def remove(note: str) -> None:
 def sweep(root: str, before: float) -> None:
     """Remove the notes that were written `before` that second since the epoch. Raises OSError.
 
-    A session that has crashed, or whose host tells no end, takes none of its own away.
+    A session that has crashed, or whose host sends no event at its end, removes none of its own.
     """
     for kind in KINDS:
         directory = os.path.join(root, PRIVATE_DIR, kind)

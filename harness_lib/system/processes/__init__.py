@@ -1,1 +1,1 @@
-"""Processes: started, watched, told apart and ended, with everything that they started."""
+"""Processes: started, watched, identified, and ended with everything that they started."""

@@ -1,8 +1,8 @@
-"""Environments: our PATH, what others can read of ours, and the one that a check runs in.
+"""Handle environments (our PATH, secrets, the environment of a check) and read command lines.
 
-With `.`, an empty or another relative entry in PATH, we would run the project's own `git` and `python3`.
-`/proc/PID/environ` shows the memory that the kernel has filled at the start, whatever has become of a
-variable since; our own copies of the variables lie elsewhere, and stay.
+With `.`, an empty or another relative entry in PATH, harness would run the project's own `git` and `python3`.
+`/proc/PID/environ` shows the memory that the kernel filled at the start, even if a variable has changed
+since; Python's copies of the variables are elsewhere, and stay.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from harness_lib import sha256
 _STAT, _MEMORY = Path("/proc/self/stat"), Path("/proc/self/mem")
 # Fields of /proc/PID/stat behind the name, counted from 0: proc(5) numbers them 3, 50 and 51.
 _ENV_START, _ENV_END = 47, 48
-# Orders for a runner or an interpreter that stand in no file and on no command line.
+# Options for a test runner or an interpreter that are in no file and on no command line.
 _ORDERS = frozenset(
     (
         *(
@@ -34,11 +34,11 @@ _ORDERS = frozenset(
     )
 )
 _ORDERS_LIKE = re.compile(r"CARGO_TARGET_\w+_RUNNER|BASH_FUNC_.*")
-# Where things are looked for: what lies in the work tree is the attempt's to write.
+# Search paths: entries in the work tree are under control of the attempt.
 _PLACES = frozenset(
     ("PATH", "PYTHONPATH", "NODE_PATH", "RUBYLIB", "PERL5LIB", "LD_PRELOAD", "LD_LIBRARY_PATH")
 )
-# Of these variables only such words go; the rest is memory, modules and the like.
+# Of these variables only such words are removed; the rest is memory, modules and the like.
 _FLAGS = {
     "GOFLAGS": re.compile(r"-{1,2}(run|skip|exec|overlay|toolexec|vet|list)\b"),
     **dict.fromkeys(
@@ -49,25 +49,25 @@ _FLAGS = {
 
 
 def absolute(path: str) -> str:
-    """Return `path` (as in PATH) less its relative entries; the system's own where nothing is left."""
+    """Return `path` (as in PATH) without relative entries; the system's default if nothing is left."""
     return os.pathsep.join(filter(os.path.isabs, path.split(os.pathsep))) or os.defpath.lstrip(os.pathsep)
 
 
 def find(program: str, path: str | None = None) -> str | None:
-    """Return where `program` lies on `path`, by default on ours; None if nowhere."""
+    """Return the path of `program` on `path` (default: PATH); None if it is not there."""
     import shutil  # noqa: PLC0415 (every verb loads this file, and few look for a program)
 
     return shutil.which(program, path=path)
 
 
 def drop_relative(env: MutableMapping[str, str]) -> None:
-    """Take relative entries out of the PATH in `env`, for us and for all that we start."""
+    """Remove relative entries from the PATH in `env`."""
     if "PATH" in env:
         env["PATH"] = absolute(env["PATH"])
 
 
 def blank(names: Collection[str]) -> bool:
-    """Overwrite the values of the variables `names` there; return whether this system lets us."""
+    """Overwrite the values of the variables `names` in /proc; return whether the system allows it."""
     try:
         fields = _STAT.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
         at, end = int(fields[_ENV_START]), int(fields[_ENV_END])
@@ -85,7 +85,7 @@ def blank(names: Collection[str]) -> bool:
 
 
 def cleaned(env: Mapping[str, str], top: Path) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Return `env` for a check in the work tree `top`, and the names of what is missing or shorter in it."""
+    """Return `env` for a check in the work tree `top`, and the names of removed or shortened variables."""
     clean = {}
     for name, value in env.items():
         if name in _ORDERS or _ORDERS_LIKE.fullmatch(name):
@@ -110,7 +110,7 @@ def _value(name: str, value: str, top: Path) -> str:
 
 
 def _is_inside(entry: str, top: Path) -> bool:
-    """Return whether `entry` is in the work tree, or relative to wherever a program happens to be."""
+    """Return whether `entry` is in the work tree, or relative."""
     if not entry.startswith("/"):
         return True
     real = Path(os.path.realpath(entry))
@@ -118,7 +118,7 @@ def _is_inside(entry: str, top: Path) -> bool:
 
 
 def _is_installed(name: str, entry: str) -> bool:
-    """Return whether programs were installed there by a package manager: checks cannot do without these."""
+    """Return whether a package manager installed programs there: checks need these."""
     place = Path(entry)
     if name != "PATH" or not place.is_absolute():
         return False
@@ -142,8 +142,8 @@ _SHELL_WORDS = frozenset(f"{_KEYWORDS} {_BUILTINS}".split())
 def first_word(command: str) -> str | None:
     """Return the program that the simple command `command` starts, after leading `NAME=value`.
 
-    None if that cannot be told by reading: operators, substitutions, quotes that do not close, a keyword or
-    builtin of the shell, a pattern, or an assignment to PATH.
+    None if reading does not tell: operators, substitutions, unclosed quotes, a keyword or builtin of the
+    shell, a pattern, or an assignment to PATH.
     """
     text = command.strip()
     if _EXPANSIONS & set(text):
@@ -165,9 +165,9 @@ def missing_command(command: str, *, cwd: Path, env: Mapping[str, str]) -> str |
 
 
 def program_identity(word: str, *, cwd: Path, env: Mapping[str, str]) -> str:
-    """Return the file that a shell in `cwd` starts for `word`, `#` and what tells its content from another's.
+    """Return `FILE#CONTENT`: the file that a shell in `cwd` starts for `word`, and a hash of its content.
 
-    "" if there is none: then it is one of the shell's own words, or not installed.
+    "" if there is none: a word of the shell itself, or a program that is not installed.
     """
     found = None if word in _SHELL_WORDS else _find_from(word, cwd, env)
     if found is None:
@@ -175,7 +175,7 @@ def program_identity(word: str, *, cwd: Path, env: Mapping[str, str]) -> str:
     place = Path(os.path.realpath(found))
     try:
         size = place.stat().st_size
-        # Large programs are not read at each claim; what takes their place is hardly of the same size.
+        # Large programs are not read at each claim; another one hardly has the same size.
         content = sha256.digest(place.read_bytes()) if size <= LARGEST_READ else ""
     except OSError:
         return str(place)
@@ -183,7 +183,7 @@ def program_identity(word: str, *, cwd: Path, env: Mapping[str, str]) -> str:
 
 
 def _find_from(word: str, cwd: Path, env: Mapping[str, str]) -> str | None:
-    # An empty or relative entry of PATH counts from where the command runs, not from where we do.
+    # An empty or relative entry of PATH counts from the directory of the command, not from ours.
     entries = (str(cwd / entry) for entry in env.get("PATH", os.defpath).split(os.pathsep))
     return find(word, os.pathsep.join(entries))
 

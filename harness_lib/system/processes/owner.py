@@ -1,7 +1,7 @@
-"""Who we are, and whether the process of a session still lives.
+"""Identify the caller (the worker and the process that owns its session), and tell whether an owner lives.
 
-A verb lives for milliseconds; the session belongs to the agent (or the terminal) that typed it.
-`life` fails closed: it says "dead" only when the recorded process is proven gone.
+A verb lives for milliseconds; its session belongs to the agent or the terminal that typed it.
+`life` fails closed: it returns "dead" only for a process that is proven gone.
 Source: docs/design.md, "Sessions and owners".
 """
 
@@ -27,7 +27,7 @@ Life = Literal["alive", "dead", "unknown"]
 
 MAX_NAME = 200
 
-# They come and go with one command, so their life says nothing about the session's.
+# These live for one command, so they cannot own a session.
 _SHELLS = "sh bash zsh dash fish ksh mksh tcsh csh ash busybox"
 _WRAPPERS = "env timeout gtimeout nohup nice uv uvx sudo time xargs stdbuf gstdbuf setsid harness"
 # Sandboxes that an agent makes for one command; the kernel cuts names at 15 characters.
@@ -36,7 +36,7 @@ _TRANSIENT = frozenset(f"{_SHELLS} {_WRAPPERS} {_SANDBOXES}".split())
 
 _NOBODY = Process(0, 0, "", "")
 
-# What may own a session and is no agent: a person types there. The kernel cuts these names, too.
+# Programs that may own a session and are not agents: a user types there. The kernel cuts these names, too.
 _TERMINALS = frozenset(
     (
         *("sshd", "sshd-session", "sshd-auth", "dropbear", "mosh-server", "login", "su", "runuser"),
@@ -48,23 +48,23 @@ _TERMINALS = frozenset(
         *("alacritty", "kitty", "wezterm-gui", "wezterm-mux-ser", "foot", "footclient", "ghostty", "warp"),
         *("code", "code-insiders", "codium", "cursor", "windsurf", "zed", "zed-editor", "java", "idea"),
         *("Terminal", "iTerm2", "Alacritty", "Ghostty", "Hyper", "Electron", "Tabby", "tabby", "Code Helper"),
-        # Shells that are not taken for one because they last.
+        # Shells that are not transient.
         *("nu", "elvish", "xonsh", "pwsh", "emacs", "vim", "nvim"),
     )
 )
-# Windows starts each terminal of WSL below a process of this name, with a number behind it.
+# Windows starts each terminal of WSL below a process of this name, followed by a number.
 _WSL = "Relay("
-# The editor's server on another machine, which is called `node` like many an agent.
+# The server of an editor on another machine has the name of many an agent.
 _EDITOR_SERVER = "node"
 
-# What some agents set, by agreement, to a name of their own.
+# Some agents set this variable, by agreement, to their name.
 AGREED = "AI_AGENT"
 
 
 class Owner(NamedTuple):
-    """`worker` is the name that claims carry; the rest proves later whether the owner process still lives.
+    """`worker` is the name in claims; the rest proves later whether the owner process still lives.
 
-    `pid` is 0 where no lasting process can be seen from here: in a sandbox that lives for one command.
+    `pid` is 0 if no lasting process is visible: in a sandbox that lives for one command.
     """
 
     worker: str
@@ -76,7 +76,7 @@ class Owner(NamedTuple):
 
 
 def current(env: Mapping[str, str]) -> Owner:
-    """Return who runs us, from the environment `env` and our ancestors."""
+    """Return the owner of this command, from the environment `env` and the ancestors of this process."""
     host = _clean(os.uname().nodename)
     session = agent_session(env)
     owner = _owner_process(env, nameless=session is None)
@@ -85,12 +85,12 @@ def current(env: Mapping[str, str]) -> Owner:
 
 
 def is_named(env: Mapping[str, str]) -> bool:
-    """Return whether a person has named the worker: then another agent may bear the same name later."""
+    """Return whether a user has named the worker: then another agent may have the same name later."""
     return bool(_clean(env.get("HARNESS_WORKER_ID", "")))
 
 
 def ourselves(prefix: str) -> Owner:
-    """Return this very process as an owner, with a name that no other process ever had."""
+    """Return this process as an owner, with a unique name."""
     host = _clean(os.uname().nodename)
     me = _ourselves()
     worker = f"{_beginning(prefix, me.pid)}{_token(me)}"
@@ -107,15 +107,15 @@ def _beginning(prefix: str, pid: int) -> str:
 
 
 def agent_session(env: Mapping[str, str]) -> str | None:
-    """Return the id that the agent's host gives its session, the same as in the payloads of its hooks."""
+    """Return the session id of the agent's host, the same as in the payloads of its hooks."""
     keys = (signs.session for signs in _signs())
     return next((name for key in keys if (name := _clean(env.get(key, "")))), None)
 
 
 def life(host: str, boot_id: str, pid: int, pid_started: str) -> Life:
-    """Tell whether the recorded process still lives, seen from this machine.
+    """Return whether the recorded process still lives, as seen from this machine.
 
-    "unknown": another host, another pid namespace of this one, or a record that lacks what a proof needs.
+    "unknown": another host, another pid namespace of this host, or an incomplete record.
     """
     our_boot_id = process.boot_id()
     if not host or host != _clean(os.uname().nodename) or not boot_id or not our_boot_id:
@@ -130,12 +130,12 @@ def life(host: str, boot_id: str, pid: int, pid_started: str) -> Life:
 
 
 def without_agent(env: Mapping[str, str]) -> dict[str, str]:
-    """Return `env` without what says that an agent runs us: an agent of our own is another one."""
+    """Return `env` without all signs of the agent that runs this command, for another agent."""
     return {key: value for key, value in without_session(env).items() if key != "HARNESS_WORKER_ID"}
 
 
 def without_session(env: Mapping[str, str]) -> dict[str, str]:
-    """Return `env` without what an agent says of itself and its session; the worker keeps its name."""
+    """Return `env` without the signs of an agent and its session; the worker keeps its name."""
     dropped = _variables_of_agents()
     return {key: value for key, value in env.items() if key not in dropped}
 
@@ -146,7 +146,7 @@ def _variables_of_agents() -> set[str]:
 
 
 def in_agent(env: Mapping[str, str]) -> str | None:
-    """Return the name of the agent that runs us and gives a sign of it, or None."""
+    """Return the name of the agent that runs this command, if it shows a sign of itself; else None."""
     for signs in _signs():
         if any(env.get(key) for key in signs.variables):
             return signs.name
@@ -156,7 +156,7 @@ def in_agent(env: Mapping[str, str]) -> str | None:
 
 
 def program_above(host: str, boot_id: str, pid: int, pid_started: str) -> str | None:
-    """Return the name of the recorded process if it runs us and may be an agent: it is no terminal."""
+    """Return the name of the recorded process if it is an ancestor and may be an agent: not a terminal."""
     if (host, boot_id) != (_clean(os.uname().nodename), process.boot_id()):
         return None
     for ancestor in _ancestors():
@@ -172,7 +172,7 @@ def program_of(host: str, boot_id: str, pid: int, pid_started: str) -> str | Non
 
 
 def _is_terminal(ancestor: Process) -> bool:
-    """Return whether a person types below `ancestor`: it is a shell, or what shows one to a person."""
+    """Return whether a user types below `ancestor`: it is a shell, or a program that shows one."""
     name = _name(ancestor)
     if name == _EDITOR_SERVER:
         return os.environ.get("TERM_PROGRAM") == "vscode"
@@ -184,7 +184,7 @@ def _life_here(pid: int, pid_started: str) -> Life:
         return "dead"
     running = process.find(pid)
     if running is None:
-        # It answers to signals but may not be looked at (hidepid), or it ended between the two questions.
+        # It takes signals but is hidden (hidepid), or it ended between the two questions.
         return "alive" if process.alive(pid) else "dead"
     if not pid_started:
         return "unknown"
@@ -192,7 +192,7 @@ def _life_here(pid: int, pid_started: str) -> Life:
 
 
 def is_hidden(me: Owner) -> bool:
-    """Return whether nobody outside can see our owner process: we are in a pid namespace of our own."""
+    """Return whether the owner process is invisible outside: it is in a pid namespace of its own."""
     return not me.pid or process.in_own_namespace()
 
 
@@ -206,12 +206,12 @@ def _owner_process(env: Mapping[str, str], *, nameless: bool) -> Process:
     nearest = next(lasting, None)
     if nearest is None and not nameless and process.in_own_namespace():
         return _NOBODY
-    # Nothing but shells up to the top: a container whose first process is one.
+    # Only shells up to the top: a container whose first process is one.
     return nearest or (line[-1] if line else _ourselves())
 
 
 def _named_process(text: str, line: Sequence[Process]) -> Process | None:
-    """Return the process that a variable names if it can be meant: an ancestor, or one we may signal."""
+    """Return the process that a variable names, if it is an ancestor or may be signalled; else None."""
     if not (text.isascii() and text.isdigit()):
         return None
     pid = int(text)
@@ -230,7 +230,7 @@ def _may_signal(pid: int) -> bool:
 
 
 def _is_transient(ancestor: Process) -> bool:
-    """Names come as `bash`, as `-bash` (a login shell), or as a path (`ps` on macOS)."""
+    """Return whether it lives for one command; names are `bash`, `-bash` (login) or a path (macOS)."""
     return _name(ancestor).lstrip("-") in _TRANSIENT
 
 
@@ -250,7 +250,7 @@ def _ancestors() -> tuple[Process, ...]:
 
 @lru_cache(maxsize=1)
 def _ancestors_of(_pid: int, _parent: int) -> tuple[Process, ...]:
-    """Return our ancestors, nearest first, as they were when first asked for; a fork asks anew."""
+    """Return the ancestors of this process, nearest first, as they were at the first call; per process."""
     return tuple(process.ancestors())
 
 
@@ -268,12 +268,12 @@ def _clean(text: str) -> str:
 
 # A session of another machine cannot be probed; after this long without an end it counts as gone.
 FOREIGN_SECONDS = 24 * 3600.0
-# Nor can one in a sandbox; but each of its commands, and each hook of its agent, leaves a sign.
+# Nor can one in a sandbox; but each of its commands, and each hook of its agent, leaves a note.
 SANDBOX_SECONDS = 30 * 60.0
 
 
 class Record:
-    """What a session's record says of its agent; `started` is in seconds since the epoch, 0 if unknown."""
+    """The agent of a session as recorded; `started` is in seconds since the epoch, 0 if unknown."""
 
     def __init__(
         self,
@@ -291,9 +291,9 @@ class Record:
 
 
 def has_ended(root: str, record: Record, caller: str) -> bool:
-    """Return whether a hook has noted that the agent session is over, though its process may live on.
+    """Return whether a hook has noted that the agent session is over, though its process may still live.
 
-    A note from before the session began is of an earlier one; and `caller`, who asks, has not ended.
+    A note from before the session began is of an earlier one; the session of `caller` has not ended.
     """
     if not record.agent_session_id or record.agent_session_id == caller:
         return False
@@ -302,7 +302,7 @@ def has_ended(root: str, record: Record, caller: str) -> bool:
 
 
 def may_live(root: str, record: Record, caller: str, now: float) -> bool:
-    """Return whether the agent of `record` may still be there, as the agent session `caller` sees it."""
+    """Return whether the agent of `record` may still live, as seen by the agent session `caller`."""
     if has_ended(root, record, caller):
         return False
     life = life_of(record)
@@ -314,12 +314,12 @@ def may_live(root: str, record: Record, caller: str, now: float) -> bool:
 
 
 def life_of(record: Record) -> Life:
-    """Return what is known of the process that stands for the session."""
+    """Return whether the owner process of the session lives."""
     return life(record.host, record.boot_id, record.pid, record.pid_started)
 
 
 def _is_sandboxed(record: Record) -> bool:
-    """Return whether the session belongs to a sandbox of this machine, which alone sees its processes."""
+    """Return whether the session belongs to a sandbox of this machine: its processes are invisible here."""
     from harness_lib.system.processes import process  # noqa: PLC0415 (likewise)
 
     if not record.agent_session_id or record.host != os.uname().nodename:
@@ -330,7 +330,7 @@ def _is_sandboxed(record: Record) -> bool:
 
 
 def show_alive(root: str, agent_session_id: str) -> None:
-    """Leave a sign of the agent session; one that cannot be written is as good as lost, like any note."""
+    """Note that the agent session is alive; a failure is ignored, as any note may be lost."""
     with suppress(OSError):
         session_notes.write(session_notes.path(root, "seen", agent_session_id), b"")
 
@@ -345,7 +345,7 @@ def _last_sign(root: str, record: Record) -> float:
 
 
 def moment(stamp: str | None) -> float:
-    """Return an ISO stamp in seconds since the epoch, 0 where there is none."""
+    """Return an ISO timestamp in seconds since the epoch, 0 for None."""
     from harness_lib import timestamps  # noqa: PLC0415 (likewise)
 
     return timestamps.parse(stamp).timestamp() if stamp else 0.0

@@ -1,7 +1,7 @@
-"""What this machine knows about a process: who started it, when, and whether it still lives.
+"""Read what the system knows about a process: its parent, its start, and whether it lives.
 
-Linux answers from /proc, without a child process; elsewhere `ps` is asked.
-A zombie counts as gone: it holds nothing and does nothing, it only waits to be read.
+On Linux from /proc, without a child process; elsewhere from `ps`.
+A zombie counts as gone: it holds nothing and does nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FIRST_NAMESPACE = "pid:[4026531836]"
 
 
 class Process(NamedTuple):
-    """`started` is an opaque token: pids come round again, pid, boot id and start together never do."""
+    """`started` is an opaque token: pids are reused; pid, boot id and start together are unique."""
 
     pid: int
     parent: int
@@ -42,7 +42,7 @@ def find(pid: int) -> Process | None:
 
 
 def alive(pid: int) -> bool:
-    """Tell whether process `pid` lives; one that we may not signal does (EPERM)."""
+    """Return whether process `pid` lives; one that may not be signalled does (EPERM)."""
     if pid <= 0:
         return False
     try:
@@ -52,12 +52,12 @@ def alive(pid: int) -> bool:
     except PermissionError:
         return True
     fields = _proc_fields(pid) if has_proc() else _ps_fields(pid)
-    # No answer although it took the signal: hidden (hidepid), or gone this instant. That proves nothing.
+    # It took the signal and has no entry: hidden (hidepid), or just ended. That proves nothing.
     return fields is None or not fields[0].startswith(("Z", "X"))
 
 
 def ancestors(pid: int | None = None) -> Iterator[Process]:
-    """Yield the ancestors of `pid` (default: of ourselves), nearest first, as far as we may see."""
+    """Yield the ancestors of `pid` (default: of this process), nearest first, as far as visible."""
     start = find(pid) if pid is not None else None
     above = os.getppid() if pid is None else (start.parent if start else 0)
     seen: set[int] = set()
@@ -71,14 +71,14 @@ def ancestors(pid: int | None = None) -> Iterator[Process]:
 
 
 def children(pid: int) -> list[int]:
-    """Return the pids of the children of `pid`, zombies too (their parent has yet to reap them)."""
+    """Return the pids of the children of `pid`, zombies included."""
     if pid == os.getpid() and not _has_children():
         return []
     return [child for child, parent in _parents() if parent == pid]
 
 
 def _has_children() -> bool:
-    # Mostly there is none, and to look at everybody takes long.
+    # Usually there is none, and to look at all processes takes long.
     if not hasattr(os, "waitid"):
         return True
     try:
@@ -89,7 +89,7 @@ def _has_children() -> bool:
 
 
 def group(pid: int) -> int | None:
-    """Return the process group of `pid`; None if it is gone or hidden from us."""
+    """Return the process group of `pid`; None if it is gone or hidden."""
     try:
         return os.getpgid(pid)
     except (ProcessLookupError, PermissionError):
@@ -97,7 +97,7 @@ def group(pid: int) -> int | None:
 
 
 def everybody() -> Iterator[Process]:
-    """Yield all living processes that we may see; their names without a directory."""
+    """Yield all visible living processes; their names without a directory."""
     if has_proc():
         yield from filter(None, (find(pid) for pid, _ in _parents()))
         return
@@ -110,18 +110,18 @@ def everybody() -> Iterator[Process]:
 
 @lru_cache(maxsize=1)
 def boot_id() -> str:
-    """Return a name for this boot and, on Linux, this pid namespace: `BOOT/NAMESPACE`; "" if unknown.
+    """Return the id of this boot and, on Linux, of this pid namespace: `BOOT/NAMESPACE`; "" if unknown.
 
-    A pid means something only together with it.
+    A pid is meaningless without it.
     """
     if has_proc():
         return _linux_boot_id()
-    # Not kern.boottime: that moves when the clock is set, and another boot counts as proof of death.
+    # Not kern.boottime: that changes when the clock is set, and another boot counts as proof of death.
     return _run("sysctl", "-n", "kern.bootsessionuuid").strip()
 
 
 def in_own_namespace() -> bool:
-    """Return whether we are in a container or a sandbox whose pids mean nothing outside."""
+    """Return whether this process is in a container or sandbox whose pids are meaningless outside."""
     namespace = boot_id().partition("/")[2]
     return bool(namespace) and namespace != FIRST_NAMESPACE
 
@@ -137,12 +137,12 @@ def _linux_boot_id() -> str:
 
 @lru_cache(maxsize=1)
 def has_proc() -> bool:
-    """Return whether this system tells of its processes in /proc."""
+    """Return whether this system has its processes in /proc."""
     return sys.platform.startswith("linux") and (_PROC / "self/stat").exists()
 
 
 def _proc_fields(pid: int) -> tuple[str, str, str, str] | None:
-    """Return state, parent, start and name; the name stands in brackets and may hold brackets and spaces."""
+    """Return state, parent, start and name; the name is in brackets and may have brackets and spaces."""
     line = _stat(str(pid))
     if line is None:
         return None
@@ -176,7 +176,7 @@ def _parents() -> Iterator[tuple[int, int]]:
 
 
 def _stat(pid: str) -> bytes | None:
-    """Return what the kernel says of a process, in one read: attempts ask it of every one there is."""
+    """Return the line of /proc/PID/stat in one read: attempts read it of every process."""
     try:
         handle = os.open(os.path.join(_PROC, pid, "stat"), os.O_RDONLY)  # noqa: PTH118 (see `_parents`)
     except OSError:
@@ -184,15 +184,15 @@ def _stat(pid: str) -> bytes | None:
     try:
         return os.read(handle, _STAT_BYTES) or None
     except OSError:
-        # It has ended since.
+        # It has just ended.
         return None
     finally:
         os.close(handle)
 
 
 def _run(*command: str) -> str:
-    """Return what `command` prints, "" if it fails; in UTC, as `lstart` follows the local time."""
-    import subprocess  # noqa: PLC0415 (hooks on Linux never need it, and it is the dearest import here)
+    """Return what `command` prints, "" if it fails; in UTC, as `lstart` depends on the time zone."""
+    import subprocess  # noqa: PLC0415 (hooks on Linux never need it, and it is the slowest import here)
 
     env = {**os.environ, "LC_ALL": "C", "TZ": "UTC"}
     try:

@@ -169,7 +169,7 @@ def end(child: subprocess.Popen[bytes]) -> None:
 
 @contextmanager
 def adopting() -> Iterator[frozenset[int]]:
-    """Become the parent of orphans for a while; yields the children that we had before.
+    """Become the parent of orphans inside the block; yield the children that existed before.
 
     The flag belongs to the whole process: one run at a time.
     """
@@ -189,19 +189,20 @@ def adopting() -> Iterator[frozenset[int]]:
 
 
 def signal_group(group: int, number: int) -> bool:
-    """Send signal `number` to the process group `group`; return whether anybody is in it."""
+    """Send signal `number` to the process group `group`; return whether it has a member."""
     try:
         os.killpg(group, number)
     except ProcessLookupError:
         return False
     except PermissionError:
-        # macOS says so of zombies; elsewhere somebody who became another user, whom we cannot end anyway.
+        # On macOS also for zombies; elsewhere a process that became another user's and cannot be ended
+        # anyway.
         return False
     return True
 
 
 def reap(group: int) -> None:
-    """Collect the dead of `group` that became our children, so that they stop counting as its members."""
+    """Collect the dead children of this process in `group`, so that they no longer count as members."""
     try:
         while os.waitpid(-group, os.WNOHANG)[0]:
             pass
@@ -212,21 +213,21 @@ def reap(group: int) -> None:
 def collect(child: subprocess.Popen[bytes]) -> None:
     """Wait for the end of `child`, also after an interrupt.
 
-    One that comes between two steps of `wait(timeout)` or `poll()` leaves their lock taken: `wait()` would
+    An interrupt between two steps of `wait(timeout)` or `poll()` leaves their lock taken, and `wait()` would
     never return.
     """
     if child.returncode is None:
         try:
             child.returncode = os.waitstatus_to_exitcode(os.waitpid(child.pid, 0)[1])
         except ChildProcessError:
-            # It was collected in the step before the interrupt, and how it ended is lost.
+            # It was collected right before the interrupt; its exit code is lost.
             child.returncode = -signal.SIGKILL
 
 
 def end_orphans(known: frozenset[int], clock: Clock) -> None:
-    """Kill and collect the children that came to us since `known`, and theirs, until no new one appears.
+    """Kill and collect the children that this process got since `known`, until no new one appears.
 
-    A child in our own session was started by ourselves: what a command started can never come into ours.
+    A child in this process's session was started by harness: what a command starts cannot join the session.
     """
     if not sys.platform.startswith("linux"):
         return
@@ -256,18 +257,18 @@ def _kill_and_collect(pid: int) -> None:
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, os.WNOHANG)
     except (ProcessLookupError, PermissionError, ChildProcessError):
-        # It ended by itself, or became another user's: then it is not ours to end.
+        # It has ended, or belongs to another user and cannot be ended.
         return
 
 
 def note(log: Path, pid: int) -> None:
-    """Note that the process group `pid` writes `log`."""
+    """Write the note that the process group `pid` writes `log`."""
     text = _described(pid)
     if text:
         try:
             atomic.write(log.with_suffix(_SUFFIX), text, durable=False)
         except FileNotFoundError:
-            # The command was quicker, and has removed the directory: nobody would find the note.
+            # The command has removed the directory already: nobody would find the note.
             return
 
 
@@ -278,10 +279,10 @@ def _described(pid: int) -> bytes:
 
 @contextmanager
 def noting(directory: Path | None) -> Iterator[Callable[[int], None]]:
-    """Yield what notes a process group in `directory` until the block ends; nothing without a directory.
+    """Yield a function that notes a process group in `directory` (None: nothing) until the block ends.
 
-    The file is there before the command is started: one that removes the directory is not in our way, nor we
-    in its. What cannot be noted outlives us if we are killed, and that is all.
+    The file is made before the command is started, so that a command that removes the directory does no harm.
+    A group that cannot be noted outlives harness if that is killed.
     """
     path = directory / f"{os.urandom(8).hex()}{_SUFFIX}" if directory else None
     try:
@@ -304,7 +305,7 @@ def noting(directory: Path | None) -> Iterator[Callable[[int], None]]:
 
 
 def forget(log: Path) -> None:
-    """Remove the note: the command has ended."""
+    """Remove the note beside `log`."""
     atomic.remove(log.with_suffix(_SUFFIX))
 
 
@@ -315,8 +316,8 @@ def _kill(group: int) -> None:
 def end_all(directory: Path, end: Callable[[int], None] = _kill) -> int:
     """`end` the groups that still run according to the notes in `directory`; return how many there were.
 
-    Fail closed: only a group whose leader is provably the process that was noted is ended; the note of one
-    that cannot be looked at from here (another boot or pid namespace) is left.
+    Fails closed: only a group whose leader is provably the noted process is ended. A note of another boot or
+    pid namespace is kept.
     """
     return sum(_end(file, end) for file in sorted(directories.matching(directory, f"*{_SUFFIX}")))
 
@@ -324,7 +325,7 @@ def end_all(directory: Path, end: Callable[[int], None] = _kill) -> int:
 def _end(file: Path, end: Callable[[int], None]) -> bool:
     words = file.read_text(encoding="utf-8", errors="replace").split(maxsplit=2)
     if len(words) != _WORDS or not words[0].isdigit():
-        # Not durable: after a power cut it may be empty, and what it told of is gone with the power.
+        # Not durable: after a power cut it may be empty, and its process is gone.
         atomic.remove(file)
         return False
     pid, started, boot = words

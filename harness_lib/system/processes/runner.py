@@ -1,6 +1,6 @@
 """Run one shell command to its end, within a deadline, and leave nothing of it running.
 
-Its output goes straight into a file: it may be larger than memory, and it is there after a crash of ours.
+Its output goes straight into a file: it may be larger than memory, and it survives a crash of harness.
 Source: docs/design.md, "At the finish", step 3.
 """
 
@@ -30,8 +30,8 @@ TIMED_OUT = 124
 class Finished(NamedTuple):
     """How a command ended.
 
-    `returncode`: its own, negative for a signal as in `subprocess`; None if we ended it, because of the
-    deadline (`timed_out`), of too much output (`too_loud`), or because `on_tick` said so (neither).
+    `returncode`: its own, negative for a signal as in `subprocess`; None if harness ended it: at the deadline
+    (`timed_out`), for too much output (`too_loud`), or because `on_tick` returned False (neither).
     """
 
     returncode: int | None
@@ -42,7 +42,7 @@ class Finished(NamedTuple):
 
     @property
     def ok(self) -> bool:
-        """Whether it ended by itself and found nothing wrong."""
+        """Whether it ended by itself with exit code 0."""
         return self.returncode == 0
 
 
@@ -67,14 +67,13 @@ def run(
     `timeout`, `tick`, `grace` (default GRACE_SECONDS) in seconds. After `timeout`, or more than `max_log`
     bytes (default 1 GiB, or HARNESS_LOG_LIMIT_BYTES in `env`), its processes get TERM, `grace` seconds later
     KILL.
-    `at_start` gets a descriptor that reads the log, also once somebody has removed the file; it is good until
+    `at_start` gets a descriptor that reads the log, even after its file is removed; it is valid until
     `at_end` has returned. `on_tick` is called about every `tick` seconds; False ends the command in the same
-    way. `at_end` is called once nothing of it is left, while all of its output is still there: then a long
-    log is cut to both ends, and one that was removed is written again.
-    Whatever it started is gone on return, also when it passed, also when an exception passes through. Daemons
-    that left the process group are found on Linux only; one run at a time in a process, and what `on_tick`
-    starts in a session of its own counts as the command's.
-    Raises FileNotFoundError or NotADirectoryError naming `cwd` if that is no directory.
+    way. `at_end` is called once no process of it is left, while all of its output is still there; then a long
+    log is cut to both ends, and a removed one is written again. On return, and after an exception, no process
+    that it started is left. Daemons that left the process group are found on Linux only. One run at a time in
+    a process; what `on_tick` starts in a session of its own counts as the command's. Raises FileNotFoundError
+    or NotADirectoryError naming `cwd` if that is not a directory.
     """
     limit = _log_limit(env) if max_log is None else max_log
     watch = reaper.Watch(
@@ -122,7 +121,7 @@ def _opened(log: Path) -> Iterator[int]:
 
 @contextmanager
 def _holding(content: bytes, directory: Path) -> Iterator[int]:
-    """Yield what a command reads `content` from: a file without a name, which nobody can take away."""
+    """Yield the input of a command with `content`: a file without a name, which nobody can remove."""
     if not content:
         yield child.NOTHING
         return
@@ -141,7 +140,7 @@ def _has_ended(process: Child) -> bool:
 
 
 def _end(process: Child | None, known: frozenset[int], clock: Clock) -> None:
-    # None: an interrupt came while it was being started. Then it is among the orphans.
+    # None: an interrupt during its start. Then it is among the orphans.
     if process is not None:
         reaper.signal_group(process.pid, signal.SIGKILL)
         reaper.collect(process)
@@ -153,7 +152,7 @@ def _log_limit(env: Mapping[str, str]) -> int:
     text = env.get("HARNESS_LOG_LIMIT_BYTES") or str(MAX_LOG_BYTES)
     if text.isascii() and text.isdigit():
         return int(text)
-    message = f"HARNESS_LOG_LIMIT_BYTES is no number of bytes: {text}"
+    message = f"Invalid number of bytes in HARNESS_LOG_LIMIT_BYTES: {text}"
     raise EnvSetupError(message, "Set it to a whole number, or unset it.")
 
 

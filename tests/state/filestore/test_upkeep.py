@@ -68,7 +68,7 @@ def test_what_hooks_and_repairs_read_is_made_anew(store: Store, root: Root, lost
     before = store.read().state
     shutil.rmtree(root.generations) if lost == "generations" else root.summary.unlink()
 
-    assert store.repair() == ([".harness/: generation and summary of the list are made anew"], [])
+    assert store.repair() == ([".harness/: generation and summary of the list are made again"], [])
 
     assert store.repair() == ([], [])
     assert store.read().state == before
@@ -143,10 +143,8 @@ def test_whoever_took_the_lock_and_died_is_named(store: Store, root: Root) -> No
 
 def test_the_directory_of_the_prose_is_told_by_whom_it_stands_for(store: Store, directory: Path) -> None:
     directory.symlink_to("/")
-    foreign = (
-        f"{directory} belongs to another user or is a symlink: agents that follow the prose are not kept out"
-    )
-    assert oddities(store) == [("warn", foreign, "let whoever made it remove it")]
+    foreign = f"{directory} belongs to another user or is a symlink: the legacy protocol is not locked out"
+    assert oddities(store) == [("warn", foreign, "let its owner remove it")]
     directory.unlink()
     directory.mkdir()
     nobody = f"{directory} names no process"

@@ -70,7 +70,7 @@ def test_a_pinned_root_that_is_no_directory_is_an_error(tmp_path: Path) -> None:
     """A misspelt one must not silently work on another list."""
     make_root(tmp_path)
 
-    with pytest.raises(EnvSetupError, match="HARNESS_STATE_ROOT is no directory"):
+    with pytest.raises(EnvSetupError, match="HARNESS_STATE_ROOT is not a directory"):
         root_of(tmp_path, HARNESS_STATE_ROOT=str(tmp_path / "gone"))
 
 

@@ -293,7 +293,7 @@ class TestLoud:
         assert run("head -c 5000 /dev/zero", log, max_log=5000).ok
 
     def test_a_limit_that_is_no_number_is_named(self, log: Path) -> None:
-        with pytest.raises(EnvSetupError, match="HARNESS_LOG_LIMIT_BYTES is no number of bytes: 1 GB"):
+        with pytest.raises(EnvSetupError, match="Invalid number of bytes in HARNESS_LOG_LIMIT_BYTES: 1 GB"):
             run("true", log, env={**os.environ, "HARNESS_LOG_LIMIT_BYTES": "1 GB"})
 
     @pytest.mark.parametrize("away", ["rm {}", "rm -r $(dirname {})", "rm {0}; echo else > {0}"])

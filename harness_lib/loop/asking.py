@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness_lib.loop.piped import Json, as_object, dumps
+from harness_lib.loop.shell_words import RUN_OTHERS, program_name, words_of
 
 VARIABLE = "HARNESS_ASK"
 _LONGEST = 16 * 1024 * 1024
@@ -24,14 +25,14 @@ _LONGEST = 16 * 1024 * 1024
 _SHELL = frozenset(";|&`$()<>\n\\")
 # A word that the shell takes as it stands: no quotes, no assignment, no pattern, no braces.
 _PLAIN = re.compile(r"[\w./+:@-]+", re.ASCII)
-_VERSION = re.compile(r"[\d.-]+$")
 
 
 @dataclass(frozen=True)
 class Question:
     """A call that a person decides about; `who` is the subagent that wants it, "" for the session itself.
 
-    `place` names the directories outside of the project that it is about, "" for none.
+    `place` names the directories outside of the project that it is about, "" for none; `difference` is what
+    an edit changes, line by line.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Question:
     who: str = ""
     id: str = ""
     place: str = ""
+    difference: str = ""
 
 
 @dataclass(frozen=True)
@@ -96,6 +98,7 @@ def _as_json(question: Question) -> Json:
         "who": question.who,
         "id": question.id,
         "place": question.place,
+        "difference": question.difference,
     }
 
 
@@ -113,6 +116,7 @@ def _serve(server: socket.socket, asker: Asker, ended: threading.Event) -> None:
                     str(request.get("reason") or ""),
                     str(request.get("who") or ""),
                     place=str(request.get("place") or ""),
+                    difference=str(request.get("difference") or ""),
                 )
                 client.sendall(f"{json.dumps(vars(asker(question)))}\n".encode())
         except OSError:
@@ -125,30 +129,11 @@ def _line(peer: socket.socket) -> str:
         return stream.readline(_LONGEST).decode("utf-8", "replace")
 
 
-def _words(table: str) -> frozenset[str]:
-    return frozenset(table.split())
-
-
-# They run what their arguments say: whoever allows one of them for good would allow everything.
-_RUN_OTHERS = _words("""
-    ash bash busybox csh dash elvish fish ksh nu pwsh rbash sh tcsh toybox xonsh zsh
-    . alias builtin command coproc eval exec source trap
-    awk bun clojure deno elixir erl expect gawk gdb ghc groovy guile ipython irb java jshell julia kotlin
-    lua luajit mawk nawk node nodejs ocaml octave osascript perl php pypy python pythonw r rscript ruby
-    runghc runhaskell scala sed swift tclsh ts-node tsx wish
-    ed emacs ex less man more mysql nano nvim psql sqlite vi vim
-    bundle bunx claude codex hs nix-shell npx pipx pnpx uvx
-    at batch bwrap caffeinate chroot chrt cpulimit crontab direnv doas entr env faketime fakeroot find
-    firejail flock hyperfine ionice ltrace mosh nice nohup nsenter parallel perf pkexec proot rlwrap rsync
-    runuser screen script setarch setpriv setsid sg ssh stdbuf strace su sudo systemd-run tar taskset time
-    timeout tmux torsocks unbuffer unshare valgrind watch winpty xargs xvfb-run
-""")
-
 # Any of their words may be something else to do, so "always" is about exactly these words.
-_TARGETS = _words("gmake gradle gradlew invoke just make mvn mvnw ninja nox rake task tox")
+_TARGETS = words_of("gmake gradle gradlew invoke just make mvn mvnw ninja nox rake task tox")
 
 # Programs whose first word is a verb.
-_VERBS = _words("""
+_VERBS = words_of("""
     apk apt apt-get aws az bazel brew cargo composer conda dart dnf docker docker-compose dotnet flutter
     flyctl gcloud gem gh git glab go harness hatch helm heroku hg jj kubectl launchctl mamba meson mix nerdctl
     npm pacman pdm pip pixi pnpm podman poetry rails rustup rye service snap svn systemctl terraform uv yarn
@@ -156,10 +141,10 @@ _VERBS = _words("""
 """)
 
 # All verbs of these have verbs in turn,
-_GROUPING = _words("aws az flyctl gcloud gh glab heroku")
+_GROUPING = words_of("aws az flyctl gcloud gh glab heroku")
 
 # and some of the others'.
-_GROUPS = _words("""
+_GROUPS = words_of("""
     access auth bisect builder buildx bundle cache certificate component compose config container context
     dependency dist-tag env flow image lfs machine manifest mod network new notes nuget org override owner
     pip pkg plugin pod profile providers python reflog registry remote repo rollout secret self service set
@@ -168,7 +153,7 @@ _GROUPS = _words("""
 """)
 
 # Verbs that run what their arguments say, whosever they are.
-_VERBS_THAT_RUN = _words("""
+_VERBS_THAT_RUN = words_of("""
     debug develop difftool dlx eval exec filter-branch foreach mergetool repl run run-script runner shell x
 """)
 
@@ -186,8 +171,8 @@ def always_about(question: Question) -> str:
 def _named(words: list[str]) -> list[str]:
     """Return the words that say what a command does; none where they do not."""
     left = [word for word in words if word]
-    name = _VERSION.sub("", left[0].rpartition("/")[2].lower()) or left[0] if left else ""
-    if not name or not _PLAIN.fullmatch(left[0]) or name in _RUN_OTHERS:
+    name = program_name(left[0]) if left else ""
+    if not name or not _PLAIN.fullmatch(left[0]) or name in RUN_OTHERS:
         return []
     if name in _TARGETS:
         return left

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness_lib.loop import approval, plugins, trust
+from harness_lib.loop import approval, permissions, plugins, trust
 from harness_lib.loop.failures import HookError
+from harness_lib.loop.permissions import Ruling
 from harness_lib.loop.piped import Json, Piped, as_object
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.tools import skills
@@ -77,19 +78,31 @@ def approve(runtime: Runtime, piped: Piped) -> Piped:
     reads = name == "agent" or plugins.only_reads(runtime, name)
     if reads and (secret := secret_paths(runtime, call.get("input") or {})):
         return {**call, "decision": "deny", "reason": f"{secret[0]} {REFUSED}"}
-    try:
-        mode = approval.mode(runtime)
-    except approval.UnknownModeError as error:
-        raise HookError(str(error), {"error": str(error)}) from error
-    if mode == "auto" or (reads and not (away := outside_project(runtime, call.get("input") or {}))):
-        return call
     if call.get("decision") == "deny":
         return call
-    if reads:
-        return {**call, "decision": "ask", "reason": f"It reads outside of the project: {away}"}
-    if mode == "ask":
-        return {**call, "decision": "ask"}
-    return {**call, "decision": "deny", "reason": "approve=read-only: nothing may be changed here"}
+    try:
+        ruling = _ruling(runtime, call, reads=reads)
+    except (approval.UnknownModeError, permissions.RulesError) as error:
+        raise HookError(str(error), {"error": str(error)}) from error
+    if not ruling.decision:
+        return call
+    return {**call, "decision": ruling.decision, "reason": ruling.reason or call.get("reason") or ""}
+
+
+def _ruling(runtime: Runtime, call: Json, *, reads: bool) -> Ruling:
+    """Return what rules and the mode say to `call`; no decision where it may run."""
+    mode = approval.mode(runtime)
+    ruling = permissions.decide(runtime, call)
+    if mode == "read-only" and not reads and ruling.decision != "deny":
+        return Ruling("deny", "approve=read-only: nothing may be changed here")
+    if ruling.decision in {"ask", "deny"}:
+        return ruling
+    if ruling.decision == "allow" or mode == "auto":
+        return Ruling()
+    away = outside_project(runtime, call.get("input") or {}) if reads else ""
+    if reads and not away:
+        return Ruling()
+    return Ruling("ask", f"It reads outside of the project: {away}" if away else "")
 
 
 def _named(runtime: Runtime, text: str) -> Path:

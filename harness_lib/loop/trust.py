@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 FILE = "trusted.json"
 _DIRECTORIES = ("commands", "hooks.d", "lib", "providers", "tools")
-_FILES = (".auth.json", "mcp.json", "models.conf", "settings.conf")
+_FILES = (".auth.json", "mcp.json", "models.conf", "settings.conf", "settings.json")
 REFUSED = "holds credentials or shows a process: no tool reads it. Ask the user for what you need of it."
 # In whichever source they are.
 _OURS = frozenset((".auth.json", ".auth-cache.json"))

@@ -19,7 +19,7 @@ _HOME = Path(data_home.HOME)
 _OF_HS = _HOME / "harness_lib" / "loop" / "requirements.txt"
 # Where one of these is, there is what it needs in turn.
 _DEPENDENCIES = ("filelock", "jsonschema", "rich", "tomlkit")
-DEPENDENCIES_OF_HS = ("acp", "httpx2", "mcp", "prompt_toolkit", "rich", "stamina", "yaml")
+DEPENDENCIES_OF_HS = ("acp", "httpx2", "mcp", "pathspec", "prompt_toolkit", "rich", "stamina", "yaml")
 
 
 def python(code: str, dependencies: tuple[str, ...] = _DEPENDENCIES) -> list[str]:

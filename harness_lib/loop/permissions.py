@@ -1,0 +1,389 @@
+"""Rules that last: what may run unasked, what is asked about, and what never runs.
+
+They stand in the `settings.json` of a source, as in Claude Code: `{"permissions": {"allow": [...], "ask":
+[...], "deny": [...]}}`, each a tool with an optional part in brackets: `Bash(git status:*)`, `Edit(src/**)`.
+A rule that denies counts before one that asks, and that before one that allows. Where it cannot be told
+whether a rule covers a command, one that allows does not, and one that asks or denies asks.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import glob
+import json
+import os
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness_lib.loop import disk, shell_words, trust
+from harness_lib.loop.shell_words import HIDDEN, Simple
+
+if TYPE_CHECKING:
+    from harness_lib.loop.piped import Json
+    from harness_lib.loop.runtime import Runtime
+
+FILE = "settings.json"
+DECISIONS = ("deny", "ask", "allow")
+_RULE = re.compile(r"\s*([\w.*:-]+)\s*(?:\((.*)\))?\s*", re.DOTALL)
+_EDITS = ("edit_file", "replace", "write_file", "Edit", "MultiEdit", "NotebookEdit", "Write")
+_READS = ("read_file", "grep", "glob", "Read", "Grep", "Glob", "LS", "NotebookRead")
+# The tools that a name of Claude Code covers: ours, and its own where it does the work.
+_COVERS = {
+    "Bash": ("bash", "Bash"),
+    "bash": ("bash", "Bash"),
+    "Edit": _EDITS,
+    "Write": ("write_file", "Write"),
+    "Read": _READS,
+    "Grep": ("grep", "Grep"),
+    "Glob": ("glob", "Glob"),
+    "Skill": ("skill", "Skill"),
+    "Agent": ("agent", "Agent", "Task"),
+    "Task": ("agent", "Agent", "Task"),
+}
+# Files that a pattern in a command may mean.
+_MOST_FOUND = 1000
+_PATHS = ("path", "file_path", "notebook_path")
+# Programs that write the files that they name, always or with an option.
+_WRITE = shell_words.words_of("""
+    chmod chown cp dd install ln mkdir mv patch rm rmdir rsync shred tee touch truncate unlink
+""")
+_EDIT_IN_PLACE = frozenset(("gsed", "perl", "ruby", "sed"))
+_IN_PLACE = re.compile(r"--in-place|-[A-Za-z]*i")
+_SEARCHES = frozenset(("grep", "glob", "Grep", "Glob", "LS"))
+
+
+class RulesError(Exception):
+    """A `settings.json` cannot be understood, so nothing runs: it may forbid what was about to."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A line of a `settings.json`; `home` is the project that the file belongs to, None for the person's."""
+
+    decision: str
+    tool: str
+    what: str
+    text: str
+    file: Path
+    home: Path | None
+
+    def __str__(self) -> str:
+        return f"{self.decision} {self.text} ({self.file})"
+
+    def is_for(self, name: str) -> bool:
+        """Return whether it is about the tool `name`."""
+        if self.tool.startswith("mcp__") and name.startswith(f"{self.tool}__"):
+            return True
+        return name in _COVERS.get(self.tool, ()) or fnmatch.fnmatchcase(name, self.tool)
+
+
+@dataclass(frozen=True)
+class Ruling:
+    """What the rules say to a call, and which of them; "" where none does."""
+
+    decision: str = ""
+    reason: str = ""
+
+
+def rules(runtime: Runtime) -> list[Rule]:
+    """Return the rules of all sources that may be used. Raises RulesError."""
+    found: list[Rule] = []
+    for source in dict.fromkeys([str(runtime.home), *trust.usable(runtime)]):
+        read = disk.remembered(runtime.kept, Path(source, FILE), _read)
+        if isinstance(read, RulesError):
+            raise read
+        project = trust.project_of_source(runtime, source)
+        found += [Rule(*parts, Path(source, FILE), project) for parts in read or ()]
+    return found
+
+
+def decide(runtime: Runtime, call: Json) -> Ruling:
+    """Return what the rules say to `call`. Raises RulesError."""
+    name, tool_input = str(call.get("name") or ""), call.get("input") or {}
+    every = rules(runtime)
+    hidden: Rule | None = None
+    for decision in ("deny", "ask"):
+        for rule in every:
+            covers = rule.decision == decision and _restricts(runtime, rule, name, tool_input)
+            if covers:
+                return Ruling(decision, f"the rule {rule}")
+            if covers is None:
+                hidden = hidden or rule
+    if hidden is not None:
+        return Ruling("ask", f"it cannot be told whether the rule {hidden} covers it")
+    allowing = [rule for rule in every if rule.decision == "allow" and rule.is_for(name)]
+    return Ruling("allow" if allowing and _allows(runtime, allowing, name, tool_input) else "")
+
+
+def may_read(runtime: Runtime, path: str) -> bool:
+    """Return whether no rule forbids to read the file `path`. Raises RulesError."""
+    denying = [rule for rule in rules(runtime) if rule.decision != "allow" and rule.is_for("read_file")]
+    return not any(not rule.what or _is_at(runtime, rule, path) for rule in denying)
+
+
+def _read(path: Path) -> list[tuple[str, str, str, str]] | RulesError:
+    """Return decision, tool, part in brackets and text of each rule in `path`, or what is wrong with it."""
+    try:
+        settings = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        return RulesError(f"{path} is not readable JSON: {error}")
+    permissions = settings.get("permissions", {}) if isinstance(settings, dict) else None
+    if not isinstance(permissions, dict):
+        return RulesError(f'{path}: "permissions" must be an object of allow, ask and deny')
+    found = []
+    for decision in DECISIONS:
+        texts = permissions.get(decision, [])
+        if not isinstance(texts, list):
+            return RulesError(f"{path}: permissions.{decision} must be a list of rules")
+        for text in texts:
+            parsed = _RULE.fullmatch(text) if isinstance(text, str) else None
+            what = ((parsed and parsed[2]) or "").strip()
+            if parsed is None or what.startswith("!"):
+                return RulesError(
+                    f"{path}: permissions.{decision}: {text!r} is no rule, such as Bash(git status:*)"
+                )
+            found.append((decision, parsed[1], "" if what in {"*", ":*"} else what, text.strip()))
+    return found
+
+
+def _restricts(runtime: Runtime, rule: Rule, name: str, tool_input: Json) -> bool | None:
+    """Return whether a rule that asks or denies covers the call; None where that cannot be told."""
+    command = str(tool_input.get("command") or "") if name in _COVERS["Bash"] else ""
+    if command and rule.what and (rule.is_for("read_file") or rule.is_for("write_file")):
+        return _opens(runtime, rule, command)
+    if not (rule.is_for(name) and rule.what):
+        return rule.is_for(name)
+    if name in _COVERS["Bash"]:
+        answers = [_names(rule.what, simple) for simple in shell_words.every(command)]
+        return command.strip() == rule.what or True in answers or (None if None in answers else False)
+    if name in _EDITS + _READS:
+        return any(_is_at(runtime, rule, path) for path in _paths(runtime, name, tool_input))
+    # What else may stand in brackets says nothing to us; the careful way is that it covers the call.
+    return name not in _COVERS["Skill"] or fnmatch.fnmatchcase(_skill(tool_input), rule.what)
+
+
+def _opens(runtime: Runtime, rule: Rule, command: str) -> bool | None:
+    """Return whether `command` names a file that a rule about files covers, to read or to write it."""
+    places = [""]
+    for simple in shell_words.every(command):
+        files = list(simple.targets)
+        if rule.is_for("read_file"):
+            files += [*simple.sources, *simple.words]
+        elif simple.program in _WRITE or (
+            simple.program in _EDIT_IN_PLACE and any(_IN_PLACE.match(word) for word in simple.words)
+        ):
+            files += simple.words
+        for file in files:
+            for part in {file, file.rpartition("=")[2]} - {""}:
+                if any(_is_at(runtime, rule, os.path.join(place, part)) for place in places):  # noqa: PTH118
+                    return True
+        if any(HIDDEN in target for target in simple.targets):
+            return None
+        if simple.program in {"cd", "pushd"} and len(simple.words) > 1:
+            places.append(os.path.join(places[-1], simple.words[1]))  # noqa: PTH118 (as the shell does)
+    return False
+
+
+def _names(what: str, command: Simple) -> bool | None:
+    """Return whether the command is what a rule that asks or denies names; None where that is hidden."""
+    words, rest = _parsed(what)
+    if not command.words or not words:
+        return False
+    if HIDDEN in command.program:
+        return None
+    if "*" in "".join(words):
+        shown = [" ".join([program, *command.words[1:]]) for program in (command.words[0], command.program)]
+        joined = [*shown, *(" ".join(map(_plain_path, text.split(" "))) for text in shown)]
+        found = any(_glob(_pattern(what), text) for text in joined)
+        return True if found else None if HIDDEN in " ".join(command.words) else False
+    if not (command.program == words[0].casefold() or _plain_path(command.words[0]) == _plain_path(words[0])):
+        return False
+    follows = _follow(words[1:], command.words[1:])
+    if follows and not rest and len(words) > 1:
+        return list(map(_plain_path, command.words[1:])) == list(map(_plain_path, words[1:]))
+    return follows
+
+
+def _follow(wanted: list[str], given: list[str]) -> bool | None:
+    """Return whether `given` begins with `wanted`, options and their values aside; None if that is hidden."""
+    left, before = list(wanted), ""
+    for word in given:
+        if not left:
+            break
+        if HIDDEN in word or any(c in word for c in "*?["):
+            return None
+        if _plain_path(word) == _plain_path(left[0]):
+            left.pop(0)
+        elif not (word.startswith("-") or before.startswith("-")):
+            return False
+        before = word
+    return not left
+
+
+def _plain_path(word: str) -> str:
+    return os.path.normpath(word) if "/" in word else word
+
+
+def _parsed(what: str) -> tuple[list[str], bool]:
+    """Return the words of a rule, and whether others may follow them."""
+    text = what.removesuffix(":*") if what.endswith(":*") else what.removesuffix(" *")
+    commands = shell_words.written(text)
+    return (commands[0].words if len(commands) == 1 else [text]), text != what
+
+
+def _glob(pattern: str, text: str) -> bool:
+    parts = map(re.escape, pattern.split("*"))
+    return re.fullmatch(".*".join(parts), text, re.DOTALL) is not None
+
+
+def _allows(runtime: Runtime, allowing: list[Rule], name: str, tool_input: Json) -> bool:
+    if name in _COVERS["Bash"]:
+        command = str(tool_input.get("command") or "")
+        if any(rule.what in {"", command.strip()} for rule in allowing):
+            return True
+        simple = shell_words.written(command)
+        return bool(simple) and all(
+            each.plain
+            and not _decides(runtime, each.words)
+            and any(_covers(rule.what, each) for rule in allowing)
+            for each in simple
+        )
+    if name in _EDITS + _READS:
+        paths = _paths(runtime, name, tool_input)
+        if not paths or (name in _EDITS and _decides(runtime, paths)):
+            return False
+        return all(any(_allows_path(runtime, rule, name, path) for rule in allowing) for path in paths)
+    skill = _skill(tool_input) if name in _COVERS["Skill"] else ""
+    return any(not rule.what or (skill and fnmatch.fnmatchcase(skill, rule.what)) for rule in allowing)
+
+
+def _skill(tool_input: Json) -> str:
+    return str(tool_input.get("name") or tool_input.get("skill") or "")
+
+
+def _covers(what: str, command: Simple) -> bool:
+    """Return whether a rule that allows covers the command: word for word as it is written."""
+    words, rest = _parsed(what)
+    if not words or not command.words:
+        return False
+    if "*" in "".join(words):
+        steps_up = any(".." in word.split("/") for word in command.words)
+        return not steps_up and _glob(_pattern(what), " ".join(command.words))
+    return command.words[: len(words)] == words and (rest or len(command.words) == len(words))
+
+
+def _pattern(what: str) -> str:
+    return f"{what[:-2]} *" if what.endswith(":*") else what
+
+
+def _decides(runtime: Runtime, paths: list[str]) -> bool:
+    """Return whether one of `paths` is where git, or we, look for what is run and what is allowed."""
+    places = [os.path.realpath(source) for source in {*runtime.sources, str(runtime.home)}]
+    real = [_real(runtime, path) for path in paths]
+    return any(
+        {".git", ".harness"} & set(Path(path).parts)
+        or any(_below(place, path) is not None for place in places)
+        for path in real
+    )
+
+
+def _paths(runtime: Runtime, name: str, tool_input: Json) -> list[str]:
+    named = [tool_input[key] for key in _PATHS if isinstance(tool_input.get(key), str)]
+    return named or ([str(runtime.work_directory)] if name in _SEARCHES else [])
+
+
+def _real(runtime: Runtime, path: str) -> str:
+    return os.path.realpath(runtime.work_directory / os.path.expanduser(path.replace("\0", "")))  # noqa: PTH111
+
+
+def _is_at(runtime: Runtime, rule: Rule, path: str) -> bool:
+    """Return whether a rule that asks or denies covers `path`: as it is named, or where it leads."""
+    full = str(runtime.work_directory / os.path.expanduser(path.replace("\0", "")))  # noqa: PTH111
+    # A pattern of the shell is what it finds.
+    is_pattern = any(c in path for c in "*?[")
+    found = list(islice(glob.iglob(full), _MOST_FOUND)) if is_pattern else []  # noqa: PTH207 (an absolute one)
+    for each in (full, *found):
+        paths = {os.path.normpath(each), os.path.realpath(each)}
+        if rule.what.endswith("/**") and not is_pattern:
+            # In a directory whose files are meant, all are.
+            paths |= {f"{path}/x" for path in paths}
+        if any(_is_below(base, pattern, paths) for base, pattern in _anchored(runtime, rule, strict=True)):
+            return True
+    return False
+
+
+def _is_below(base: str, pattern: str, paths: set[str]) -> bool:
+    """Return whether one of `paths` is what `pattern` means in `base`, whatever the case of its letters."""
+    below = [part for path in paths if (part := _below(base, path))]
+    # Where the disk knows no case, another spelling is the same file.
+    return any(_matches(pattern, part) or _matches(pattern.casefold(), part.casefold()) for part in below)
+
+
+def _allows_path(runtime: Runtime, rule: Rule, name: str, path: str) -> bool:
+    """Return whether a rule that allows covers where `path` leads."""
+    if not rule.what:
+        return True
+    real = _real(runtime, path)
+    for base, pattern in _anchored(runtime, rule, strict=False):
+        below = _below(os.path.realpath(base), real)
+        if below is None:
+            continue
+        if below and _matches(pattern, below):
+            return True
+        # All that is in a directory is searched.
+        if name in _SEARCHES and pattern.endswith("/**") and _matches(pattern, f"{below}/x".lstrip("/")):
+            return True
+    return False
+
+
+def _anchored(runtime: Runtime, rule: Rule, *, strict: bool) -> Iterator[tuple[str, str]]:
+    """Yield the directories that a rule may be about, each with its pattern; a `strict` one means all."""
+    here = str(runtime.work_directory)
+    root = str(rule.home or trust.project_root(runtime, runtime.work_directory))
+    what = rule.what
+    if what.startswith("//"):
+        yield "/", what[1:]
+    elif what == "~" or what.startswith("~/"):
+        yield os.path.expanduser("~"), what[1:] or "/"  # noqa: PTH111
+    elif what.startswith("/"):
+        yield root, what
+        if strict:
+            yield "/", what
+    else:
+        pattern = f"/{what[2:]}" if what.startswith("./") else what
+        for base in dict.fromkeys([here, root] if strict else [here]):
+            yield base, pattern
+        if strict and "/" not in what.rstrip("/"):
+            # A bare name is about every file of that name.
+            yield "/", pattern
+
+
+def _below(base: str, path: str) -> str | None:
+    """Return `path` as seen from the directory `base`, "" for itself; None where it is not below."""
+    if path == base:
+        return ""
+    head = base.rstrip("/") + "/"
+    return path[len(head) :] if path.startswith(head) else None
+
+
+def _matches(pattern: str, path: str) -> bool:
+    return matcher([pattern])(path)
+
+
+def matcher(patterns: list[str]) -> Callable[[str], bool]:
+    """Return whether a path is what one of `patterns` means, as git reads them in a .gitignore."""
+    return _matcher(tuple(patterns))
+
+
+@lru_cache(maxsize=256)
+def _matcher(patterns: tuple[str, ...]) -> Callable[[str], bool]:
+    import pathspec  # noqa: PLC0415 (only where there are rules about files)
+
+    # It is a pattern whatever it begins with.
+    lines = [f"\\{each}" if each.startswith(("#", "!")) else each for each in patterns]
+    return pathspec.GitIgnoreSpec.from_lines(lines).match_file

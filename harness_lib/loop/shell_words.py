@@ -1,0 +1,315 @@
+"""Read a command of bash as far as rules need it: its simple commands, and what of them cannot be told.
+
+Nothing is run and nothing is expanded. What cannot be told counts against whoever hides it: a rule that
+allows covers it never, one that forbids may. It is read too widely rather than too narrowly: the body of a
+here-document, say, is read as commands.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+
+def words_of(table: str) -> frozenset[str]:
+    """Return the words of a table."""
+    return frozenset(table.split())
+
+
+# Stands for what the shell would put there. No command can hold it.
+HIDDEN = "\0"
+_DEPTH = 6
+_LONGEST = 100_000
+_ENDS = frozenset(";&|\n()")
+_PATTERN = frozenset("*?[{}")
+# Of the words with characters of patterns, those that are none.
+_LITERAL = frozenset(["[", "[[", "{", "}", "{}"])
+_ASSIGNS = re.compile(r"[A-Za-z_]\w*(\[[^]]*\])?\+?=")
+_SHELLS = words_of("ash bash busybox csh dash fish ksh rbash sh tcsh zsh")
+_PARAMETER = re.compile(r"[A-Za-z_]\w*|[\w@*#?$!-]")
+_OPERATOR = re.compile(r"[<>|&-]*")
+_VERSION = re.compile(r"[\d.-]+$")
+
+
+_KEYWORDS = words_of("""
+    ! { } [[ ]] case coproc do done elif else esac fi for function if in select then until while
+""")
+
+# They run what their arguments say.
+RUN_OTHERS = words_of("""
+    ash bash busybox csh dash elvish fish ksh nu pwsh rbash sh tcsh toybox xonsh zsh
+    . alias builtin command coproc eval exec source trap
+    awk bun clojure deno elixir erl expect gawk gdb ghc groovy guile ipython irb java jshell julia kotlin
+    lua luajit mawk nawk node nodejs ocaml octave osascript perl php pypy python pythonw r rscript ruby
+    runghc runhaskell scala sed swift tclsh ts-node tsx wish
+    ed emacs ex less man more mysql nano nvim psql sqlite vi vim
+    bundle bunx claude codex hs nix-shell npx pipx pnpx uvx
+    at batch bwrap caffeinate chroot chrt cpulimit crontab direnv doas entr env faketime fakeroot find
+    firejail flock hyperfine ionice ltrace mosh nice nohup nsenter parallel perf pkexec proot rlwrap rsync
+    runuser screen script setarch setpriv setsid sg ssh stdbuf strace su sudo systemd-run tar taskset time
+    timeout tmux torsocks unbuffer unshare valgrind watch winpty xargs xvfb-run
+""")
+
+
+@dataclass
+class Simple:
+    """A simple command, the files that it is redirected from (`sources`) and to (`targets`).
+
+    `plain`: its words are all that it is: no keyword, expansion, redirection or assignment.
+    """
+
+    words: list[str] = field(default_factory=list)
+    plain: bool = True
+    sources: list[str] = field(default_factory=list)
+    targets: list[str] = field(default_factory=list)
+
+    @property
+    def is_empty(self) -> bool:
+        return self.plain and not (self.words or self.sources or self.targets)
+
+    @property
+    def program(self) -> str:
+        """The name of the program without its directory; with HIDDEN in it where that cannot be told."""
+        return self.words[0].rpartition("/")[2].casefold() if self.words else ""
+
+
+def program_name(word: str) -> str:
+    """Return the name of a program without its directory and version: "python" for /usr/bin/python3.11."""
+    name = word.rpartition("/")[2].casefold()
+    return _VERSION.sub("", name) or name
+
+
+def written(text: str) -> list[Simple]:
+    """Return the simple commands of `text` as they are written."""
+    try:
+        # A backslash joins two lines.
+        read = _Reader(text.replace("\\\n", "")).read()
+    except RecursionError:
+        return [Simple([HIDDEN], plain=False)]
+    return [command for command in read if not command.is_empty]
+
+
+def every(text: str, depth: int = 0) -> Iterator[Simple]:
+    """Yield each simple command that `text` may run: also what shells, `env` and their like are given."""
+    if depth > _DEPTH or len(text) > _LONGEST:
+        yield Simple([HIDDEN], plain=False)
+        return
+    for command in written(text):
+        words = _without_prefix(command.words)
+        before = command.words[: len(command.words) - len(words)]
+        values = [word.partition("=")[2] for word in before if _ASSIGNS.match(word)]
+        yield replace(command, words=words, sources=[*command.sources, *values])
+        yield from _given(words, depth)
+        if words and program_name(words[0]) in _SHELLS:
+            for source in command.sources:
+                yield from every(source, depth + 1)
+
+
+def _without_prefix(words: list[str]) -> list[str]:
+    at = 0
+    while at < len(words) and (words[at] in _KEYWORDS or _ASSIGNS.match(words[at])):
+        # Behind this one stands a name.
+        at += 2 if words[at] == "function" else 1
+    return words[at:]
+
+
+def _given(words: list[str], depth: int) -> Iterator[Simple]:
+    """Yield what a program that runs others is given: its further words, and those that hold a command."""
+    if not words or (len(words) == 1 and not any(c in words[0] for c in " \t\n;&|")):
+        if words and program_name(words[0]) in _SHELLS:
+            # It reads commands from somewhere.
+            yield Simple([HIDDEN], plain=False)
+        return
+    name = program_name(words[0])
+    if any(c.isspace() for c in words[0]):
+        yield from every(words[0], depth + 1)
+    if name not in RUN_OTHERS:
+        return
+    if name in _SHELLS and all(word.startswith("-") for word in words[1:]):
+        yield Simple([HIDDEN], plain=False)
+    for at, word in enumerate(words[1:], 1):
+        filled = word == "{}" and words[at - 1].startswith("-")
+        yield Simple([HIDDEN] if filled else _without_prefix(words[at:]), plain=False)
+        value = word.partition("=")[2]
+        for part in {word, value} - {""}:
+            if any(c.isspace() or c in ";&|(`$" for c in part) or part == value:
+                yield from every(part, depth + 1)
+
+
+class _Reader:
+    """Reads commands from `at` on, up to the end or the bracket `closing` that nothing in them has opened."""
+
+    def __init__(self, text: str, at: int = 0, closing: str = "") -> None:
+        self._text = text
+        self.at = at
+        self._closing = closing
+        self._open = 0
+        self._command = Simple()
+        self._read: list[Simple] = []
+        # Those in expansions.
+        self.nested: list[Simple] = []
+        self._word: list[str] | None = None
+        self._quoted = False
+        self._patterns: frozenset[str] = frozenset()
+        # The operator before the next word, where that is the name of a file.
+        self._operator = ""
+
+    def read(self) -> list[Simple]:
+        """Read all of it; return the commands, those in expansions first."""
+        while self.at < len(self._text):
+            char = self._text[self.at]
+            if char == self._closing and not self._open:
+                break
+            self._step(char)
+        self._end_command()
+        return [*self.nested, *self._read]
+
+    def _step(self, char: str) -> None:  # noqa: C901 (each character that means something)
+        self.at += 1
+        if char == "\\":
+            self._quoted = True
+            self._put(self._peek())
+            self.at += 1
+        elif char == "'":
+            self._quoted = True
+            self._put(self._until("'"))
+        elif char == '"':
+            self._quoted = True
+            self._double()
+        elif char == "$":
+            self._expand()
+        elif char == "`":
+            self._backticks()
+        elif char in "<>":
+            self._redirect(char)
+        elif char == "&" and self._peek() == ">":
+            self._end_word()
+            self.at += 1
+            self._redirect(">")
+        elif char in _ENDS:
+            self._open += {"(": 1, ")": -1}.get(char, 0)
+            self._command.plain &= char not in "()"
+            self._end_command()
+        elif char in " \t":
+            self._end_word()
+        elif char == "#" and self._word is None:
+            self._command.plain = False
+            self._until("\n")
+            self._end_command()
+        else:
+            self._put(char)
+            self._patterns |= {char} & _PATTERN
+
+    def _peek(self) -> str:
+        return self._text[self.at : self.at + 1]
+
+    def _put(self, text: str) -> None:
+        if self._word is None:
+            self._word = []
+        self._word.append(text)
+
+    def _until(self, end: str) -> str:
+        at = self._text.find(end, self.at)
+        if at < 0:
+            at = len(self._text)
+            if end != "\n":
+                self._unfinished()
+        text, self.at = self._text[self.at : at], at + 1
+        return text
+
+    def _unfinished(self) -> None:
+        """Note that a quote has no end, or that we have read it otherwise than bash would."""
+        self.nested.append(Simple([HIDDEN], plain=False))
+        self._command.plain = False
+
+    def _double(self) -> None:
+        self._put("")
+        while self.at < len(self._text):
+            char = self._text[self.at]
+            self.at += 1
+            if char == '"':
+                return
+            if char == "\\" and self._peek() in set('"$`\\'):
+                self._put(self._peek())
+                self.at += 1
+            elif char == "$":
+                self._expand(quoted=True)
+            elif char == "`":
+                self._backticks()
+            else:
+                self._put(char)
+        self._unfinished()
+
+    def _expand(self, *, quoted: bool = False) -> None:
+        """Read what stands behind a `$`."""
+        following = self._peek()
+        if following in {"(", "{"}:
+            inner = _Reader(self._text, self.at + 1, {"(": ")", "{": "}"}[following])
+            commands = inner.read()
+            if inner.at >= len(self._text):
+                self._unfinished()
+            self.at = inner.at + 1
+            self._hide(commands if following == "(" else inner.nested)
+        elif following in {"'", '"'} and not quoted:
+            # $'…' has escapes of its own.
+            self.at += 1
+            while (text := self._until(following)).endswith("\\") and not text.endswith("\\\\"):
+                pass
+            self._hide([])
+        elif match := _PARAMETER.match(self._text, self.at):
+            self.at = match.end()
+            self._hide([])
+        else:
+            self._put("$")
+
+    def _backticks(self) -> None:
+        text = self._until("`")
+        while text.endswith("\\"):
+            # A further pair in it.
+            text = f"{text[:-1]}`{self._until('`')}"
+        self._hide(written(text))
+
+    def _hide(self, commands: list[Simple]) -> None:
+        """Put HIDDEN where a value comes; `commands` make it."""
+        self._command.plain = False
+        self._put(HIDDEN)
+        self.nested += commands
+
+    def _redirect(self, char: str) -> None:
+        if self._word is not None and "".join(self._word).isdigit():
+            self._word = None
+        self._end_word()
+        if self._peek() == "(":
+            # <(…) and >(…) are commands; the bracket begins them.
+            self._hide([])
+            return
+        match = _OPERATOR.match(self._text, self.at)
+        self._operator = char + (match[0] if match else "")
+        self.at += len(self._operator) - 1
+        self._command.plain &= not self._operator.startswith("<<")
+
+    def _end_word(self) -> None:
+        if self._word is None:
+            return
+        word, self._word = "".join(self._word), None
+        operator, self._operator = self._operator, ""
+        patterns, self._patterns = self._patterns, frozenset()
+        first, quoted, self._quoted = not (self._command.words or operator), self._quoted, False
+        # A pattern in the place of a program, or braces anywhere, may become other words.
+        braces = "{" in patterns and ("," in word or ".." in word)
+        if braces or (patterns and first and word not in _LITERAL):
+            word = HIDDEN
+        if not operator:
+            special = first and not quoted and (word in _KEYWORDS or _ASSIGNS.match(word))
+            self._command.plain &= HIDDEN not in word and not special
+            self._command.words.append(word)
+        elif not (word == "/dev/null" or (operator.endswith("&") and word.isdigit())):
+            self._command.plain = False
+            (self._command.targets if ">" in operator else self._command.sources).append(word)
+
+    def _end_command(self) -> None:
+        self._end_word()
+        self._operator = ""
+        self._read.append(self._command)
+        self._command = Simple()

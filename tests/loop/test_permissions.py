@@ -1,0 +1,319 @@
+"""Rules that last: what they cover, and the ways to pass one that denies, or to stretch one that allows."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from harness_lib.loop import permissions, runtime
+from harness_lib.loop.runtime import Runtime
+from tests.loop.conftest import CHAT, Conversation, Done, Go, Hs, bodies, session_of
+from tests.loop.servers.script import Json, say, use
+from tests.loop.source_files import write, write_program
+
+
+def allow_ask_deny(source: Path, **lists: list[str]) -> None:
+    write(source / "settings.json", json.dumps({"permissions": lists}))
+
+
+@pytest.fixture
+def ruled(home: Path, project: Path) -> Runtime:
+    """Return a run whose person has rules about everything that is tried below."""
+    allow_ask_deny(
+        home / ".harness",
+        allow=["Bash(git status:*)", "Bash(git diff *)", "Bash(npm run build)", "Bash(cat src/*)",
+               "Edit(src/**)", "Bash(./do:*)", "Read(~/notes/**)", "mcp__ours", "Skill(tell*)"],
+        ask=["Bash(git push:*)", "mcp__ours__delete"],
+        deny=["Bash(rm:*)", "Bash(git reset --hard)", "Bash(curl)", "Read(secrets/**)", "Read(.env)",
+              "Edit(*.lock)", "Edit(/tests/**)", "WebFetch(domain:x)"],
+    )  # fmt: skip
+    (project / "src").mkdir()
+    (project / "secrets").mkdir()
+    run = runtime.start({**os.environ, "HOME": str(home)}, project)
+    run.sources = [str(home / ".harness")]
+    return run
+
+
+def decided(run: Runtime, name: str, /, **tool_input: object) -> str:
+    return permissions.decide(run, {"id": "1", "name": name, "input": tool_input}).decision
+
+
+PASSED = [
+    "rm x", "rm -rf x", "/bin/rm x", "../../bin/rm x", "./rm x", "RM x", "r''m x", '"rm" x', "r\\m x",
+    "\\rm x", "  rm x", "\trm x", "X=1 rm x", "X+=1 rm x", "cd / && rm x", "true; rm x", "true\nrm x",
+    "true | rm x", "true & rm x", "true || rm x", "(rm x)", "{ rm x; }", "! rm x",
+    "if true; then rm x; fi", "while :; do rm x; done", "for i in a; do rm $i; done",
+    "case x in x) rm x;; esac", "f() { rm x; }; f", "function f { rm x; }", "echo $(rm x)",
+    'echo "$(rm x)"', "echo `rm x`", 'echo "`rm x`"', "echo <(rm x)", "echo ${x:-$(rm x)}", "x=$(rm x)",
+    "bash -c 'rm x'", 'bash -c "rm x"', "bash -lc 'cd /; rm x'", "sh -c rm", "eval 'rm x'", "eval rm x",
+    "env rm x", "env X=1 rm x", "env -S 'rm x'", "sudo rm x", "sudo -u me rm x", "sudo bash -c 'rm x'",
+    "nohup rm x", "timeout 5 rm x", "xargs rm", "echo x | xargs rm", "find . -exec rm {} ;",
+    "find . -exec sh -c 'rm $1' _ {} \\;", "command rm x", "builtin command rm x", "exec rm x",
+    "time rm x", "ssh me@there 'rm x'", "watch 'rm x'", "bash <<< 'rm x'", "bash <<EOF\nrm x\nEOF",
+    "trap 'rm x' EXIT", "coproc rm x", ">out rm x", "2>&1 rm x", "rm>out x", "&>out rm x",
+    "python3 -c 'import os; os.system(\"rm x\")'", "bash -c \"bash -c 'bash -c \\\"rm x\\\"'\"",
+    "echo a\\\n;rm x", "r\\\nm x", "busybox rm x", "'rm x'", "true;rm x", "true&&rm x",
+    "[[ -f x ]] && rm x", "# no\nrm x", "xargs -I{} rm {}", "parallel rm ::: x", "git status; rm x",
+    "git diff && rm x", "curl http://x", "curl", "git reset --hard", "git  reset   --hard",
+    "cat secrets/key", "cat ./secrets/key", "cat src/../secrets/key", "cat secrets//key",
+    "cat < secrets/key", "cat <secrets/key", "cp -r secrets /tmp", "cd secrets && cat key",
+    "cd src; cat ../secrets/key", "cat SECRETS/key", "f=secrets/key; cat $f", "dd if=secrets/key",
+    "cat .env", "cat src/.env", "cat ~/.env", "cat */../.env", "cat s*s/key", "cat way", "tail -f way",
+    "echo x > yarn.lock", "echo x >> src/a.lock", "echo x >| yarn.lock", "tee yarn.lock", "cp x yarn.lock",
+    "mv x yarn.lock", "sed -i s/a/b/ yarn.lock", "touch tests/x", "rm_=1; rm x", 'echo $(echo ")"; rm x)',
+    """echo $(echo ")"; rm x; echo '"' "'" )""", "echo ${x:-`rm x`}", "echo $((1 + $(rm x)))",
+    "echo `echo \\`rm x\\``", "echo $(echo $(rm x))", 'echo "${x:+$(rm x)}"',
+    "case x in x) echo $(rm x);; esac", "echo $'it\\'s'; rm x", "echo 'a'\\''b'; rm x",
+    'echo "a\\""; rm x', "select x in a; do rm $x; done",
+]  # fmt: skip
+UNSURE = [
+    "$x y", "$(echo rm) x", "`echo rm` x", "r? x", "{rm,x}", "/bin/r*", "$'\\x72m' x", '"$x" y', "r$x y",
+    "x=rm; $x y", "echo rm x | sh", "base64 -d x | bash", "bash -s", "xargs -I{} {} x", "echo x > $f",
+    "git push", "git -C . push", "echo 'no end; ls", "git $x", "git {push,x}", "git pus?", "git reset $x",
+    "git -c a=b push",
+]  # fmt: skip
+FREE = [
+    "ls", "echo rm", "git rm --help", "git commit -m 'rm x; rm y'", "grep -r rm src", "git stash",
+    "npm run test", "cat src/x", "pytest tests/", "cat tests/test_x.py", "cat yarn.lock",
+    "sed s/a/b/ yarn.lock", "git reset --soft", "python script.py", '"$VENV/bin/python" x', "echo $HOME",
+    "for i in *; do echo $i; done", "find . -name x", "git log --grep=push", "printf '%s' \"$x\" > out",
+    "cat environment", "echo curl", "[ -f x ] && ls", "a=1", "",
+]  # fmt: skip
+ALLOWED = [
+    "git status", "git status --short", "git status && git diff HEAD", "git status; git status",
+    "git diff a..b", "git status 2>/dev/null", "git status 2>&1", "git status\ngit diff x",
+    "npm run build", "cat src/a", "git status | cat src/a", "git status 'a b'", "./do it",
+]  # fmt: skip
+STRETCHED = [
+    "git status > out", "git status $(id)", "git status `id`", "git status $X", "git status; id",
+    "git status && id", "git status\nid", "git status | sh -x y", "git status & id", "git status || id",
+    "GIT_PAGER=id git status", "./git status", "/tmp/git status", "git -c alias.status=!id status",
+    "git statusx", "git", "git 'status --x'", "npm run build --x", "npm run build; id", "npm run buildx",
+    "cat src/../x", "cat src/a/../../x", "cat src", "cat srcx/y", "(git status)", "{ git status; }",
+    "git status #x", "if git status; then git status; fi", "git status <x", "git status <<EOF\nx\nEOF",
+    "git status {a,b}", "git status 'x", 'git status "x', "do it", "./do it; id", "time git status",
+    "sudo git status", "bash -c 'git status'", "git\\ status", "git status ~/.harness/settings.json",
+    "git diff .git/config", "git status >&x", "eval git status", "! git status",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("command", PASSED)
+def test_what_is_denied_is_denied_however_it_is_written(ruled: Runtime, project: Path, command: str) -> None:
+    (project / "way").symlink_to(project / "secrets" / "key")
+    write(project / "secrets" / "key", "")
+    assert decided(ruled, "bash", command=command) == "deny"
+
+
+@pytest.mark.parametrize("command", UNSURE)
+def test_what_hides_what_it_runs_is_asked_about(ruled: Runtime, command: str) -> None:
+    assert decided(ruled, "bash", command=command) == "ask"
+
+
+@pytest.mark.parametrize("command", FREE)
+def test_what_no_rule_is_about_is_left_to_the_mode(ruled: Runtime, command: str) -> None:
+    assert decided(ruled, "bash", command=command) in {"", "allow"}
+
+
+@pytest.mark.parametrize("command", ALLOWED)
+def test_what_is_allowed_runs(ruled: Runtime, command: str) -> None:
+    assert decided(ruled, "bash", command=command) == "allow"
+    # Claude Code's own tool, where it does the work.
+    assert decided(ruled, "Bash", command=command) == "allow"
+
+
+@pytest.mark.parametrize("command", STRETCHED)
+def test_what_is_allowed_is_not_more_than_was_written(ruled: Runtime, command: str) -> None:
+    assert decided(ruled, "bash", command=command) != "allow"
+
+
+@pytest.mark.parametrize("text", ["$(" * 3000, "`" * 3001, "a " * 60_000, "${x:-" * 3000, '"' * 5001])
+def test_a_command_that_is_made_to_be_hard_to_read_is_never_allowed(ruled: Runtime, text: str) -> None:
+    assert decided(ruled, "bash", command=f"git status {text}") != "allow"
+
+
+@given(
+    st.text(alphabet="rm x;&|$(){}<>`'\"\\\n#=", max_size=30), st.sampled_from(("\n", "; ", " && ", " | "))
+)
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+def test_what_follows_a_command_that_bash_takes_is_seen(ruled: Runtime, before: str, joint: str) -> None:
+    command = f"{before}{joint}rm x"
+    reads = subprocess.run(["bash", "-n", "-c", command], capture_output=True, check=False).returncode == 0
+    decision = decided(ruled, "bash", command=command)
+    # In quotes or a here-document it is no command; bash is asked what it would run. Without a PATH, and
+    # without slashes and patterns in the text, it can run nothing but what is its own.
+    shown = subprocess.run(
+        ["bash", "--norc", "-c", f"rm() {{ echo RAN; }}\nPATH=\n{command}"],
+        capture_output=True, text=True, check=False, cwd=ruled.cwd, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    runs = reads and "RAN" in shown.stdout
+    assert decision in {"deny", "ask"} or not runs
+
+
+PLACES = [
+    ("write_file", "src/a", "allow"),
+    ("edit_file", "src/deep/a", "allow"),
+    ("replace", "./src/../src/a", "allow"),
+    ("Write", "src/a", "allow"),
+    ("write_file", "src/../a", ""),
+    ("write_file", "srcs/a", ""),
+    ("write_file", "out/a", ""),
+    ("write_file", "src/out/a", ""),
+    ("write_file", "into/a", "allow"),
+    ("write_file", "src/.git/hooks/pre-commit", ""),
+    ("write_file", "src/.harness/settings.json", ""),
+    ("write_file", "src/plugins/settings.json", ""),
+    ("write_file", "src/yarn.lock", "deny"),
+    ("write_file", "src/YARN.LOCK", "deny"),
+    ("write_file", "tests/a", "deny"),
+    ("write_file", "src/../tests/a", "deny"),
+    ("write_file", "src/tests", "allow"),
+    ("write_file", "/tests/a", "deny"),
+    ("read_file", "secrets/key", "deny"),
+    ("read_file", "src/../secrets/key", "deny"),
+    ("read_file", "secretly/key", "deny"),
+    ("read_file", ".env", "deny"),
+    ("read_file", "/somewhere/.env", "deny"),
+    ("read_file", "~/notes/a", "allow"),
+    ("read_file", "~/notes/../other", ""),
+    ("read_file", "~/other", ""),
+    ("grep", "~/notes", "allow"),
+    ("grep", "~", ""),
+    ("grep", "secrets", "deny"),
+    ("Read", "secrets/key", "deny"),
+]
+
+
+@pytest.mark.parametrize(("tool", "path", "decision"), PLACES)
+def test_a_rule_about_files_follows_links_and_steps(
+    ruled: Runtime, project: Path, home: Path, tool: str, path: str, decision: str
+) -> None:
+    (project / "src" / "out").symlink_to(home)
+    (project / "out").symlink_to(home)
+    (project / "into").symlink_to(project / "src")
+    (project / "secretly").symlink_to(project / "secrets")
+    (project / "src" / "plugins").symlink_to(home / ".harness")
+    key = "path" if tool.islower() else "file_path"
+    assert decided(ruled, tool, **{key: path}) == decision
+
+
+@pytest.mark.parametrize(
+    ("tool", "tool_input", "decision"),
+    [
+        ("mcp__ours__read", {}, "allow"),
+        ("mcp__ours__delete", {}, "ask"),
+        ("mcp__oursother__read", {}, ""),
+        ("skill", {"name": "tell-all"}, "allow"),
+        ("skill", {"name": "other"}, ""),
+        ("WebFetch", {"url": "http://y"}, "deny"),
+        ("WebSearch", {}, ""),
+    ],
+)
+def test_a_rule_may_be_about_any_tool(ruled: Runtime, tool: str, tool_input: Json, decision: str) -> None:
+    assert decided(ruled, tool, **tool_input) == decision
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "no JSON", "[]", '{"permissions": []}', '{"permissions": {"deny": "Bash"}}',
+        '{"permissions": {"deny": [1]}}', '{"permissions": {"deny": ["Bash(rm"]}}',
+        '{"permissions": {"allow": ["Edit(!x)"]}}', '{"permissions": {"ask": [""]}}',
+    ],
+)  # fmt: skip
+def test_rules_that_cannot_be_understood_let_nothing_run(
+    done: Done, home: Path, project: Path, text: str
+) -> None:
+    write(home / ".harness" / "settings.json", text)
+    done(use("bash", command="touch made"), say("Done."))
+    assert not (project / "made").exists()
+    assert "settings.json" in bodies(session_of(home))[2][1]
+
+
+def test_what_else_stands_in_the_settings_of_claude_code_is_left_alone(
+    go: Go, home: Path, project: Path
+) -> None:
+    more = {
+        "permissions": {"defaultMode": "plan", "allow": ["Bash"], "additionalDirectories": ["x"]},
+        "model": "m",
+    }
+    write(home / ".harness" / "settings.json", json.dumps(more))
+    go(use("bash", command="touch made"), say("Done."), words=("--approve", "ask", "go"))
+    assert (project / "made").exists()
+
+
+@pytest.mark.parametrize(
+    ("mode", "lists", "runs", "said"),
+    [
+        ("ask", {"allow": ["Bash(touch:*)"]}, True, ""),
+        ("auto", {"deny": ["Bash(touch:*)"]}, False, "denied: the rule deny Bash(touch:*)"),
+        ("auto", {"ask": ["Bash(touch:*)"]}, False, "a person has to be asked"),
+        ("auto", {"deny": ["Bash(touch:*)"], "allow": ["Bash"]}, False, "the rule deny"),
+        ("ask", {"ask": ["Bash(touch:*)"], "allow": ["Bash"]}, False, "the rule ask"),
+        ("read-only", {"allow": ["Bash"]}, False, "nothing may be changed here"),
+        ("ask", {"allow": ["Edit"]}, False, "a person has to be asked"),
+    ],
+)
+def test_rules_and_the_mode_decide_together(
+    done: Done, home: Path, project: Path, mode: str, lists: Mapping[str, list[str]], *, runs: bool, said: str
+) -> None:
+    allow_ask_deny(home / ".harness", **lists)
+    done(use("bash", command="touch made"), say("Done."), words=("--approve", mode, "go"))
+    assert (project / "made").exists() is runs
+    assert said in bodies(session_of(home))[2][1]
+
+
+def test_a_gate_that_denies_is_not_overruled_by_a_rule_that_allows(
+    done: Done, home: Path, project: Path
+) -> None:
+    allow_ask_deny(home / ".harness", allow=["Bash"])
+    gate = '#!/bin/sh\nsed \'s/^{/{"decision":"deny",/\'\n'
+    write_program(home / ".harness" / "hooks.d" / "tool_gate" / "10-no", gate)
+    done(use("bash", command="touch made"), say("Done."), words=("--approve", "ask", "go"))
+    assert not (project / "made").exists()
+
+
+def test_the_rules_of_a_project_count_after_trust_only(go: Go, hs: Hs, project: Path) -> None:
+    allow_ask_deny(project / ".harness", allow=["Bash(touch:*)"])
+    asks = ("--approve", "ask", "go")
+    server, answer = go(
+        use("bash", command="touch before"),
+        say("Done."),
+        use("bash", command="touch after"),
+        say("Done."),
+        words=asks,
+    )
+    assert "hs trust" in answer.err
+    trusted = hs("trust")
+    assert "settings.json" in trusted.out
+    hs(*asks, env=CHAT.environment(server))
+    assert {path.name for path in project.iterdir()} - {".harness"} == {"after"}
+    # What an edit has made of them is not what was trusted.
+    allow_ask_deny(project / ".harness", allow=["Bash"])
+    server.steps += [use("bash", command="mkdir made"), say("Done.")]
+    hs(*asks, env=CHAT.environment(server))
+    assert not (project / "made").exists()
+
+
+def test_a_person_is_asked_with_the_rule_that_wants_it(
+    conversation: Conversation, home: Path, project: Path
+) -> None:
+    allow_ask_deny(home / ".harness", allow=["Bash(mkdir:*)"], ask=["Bash(touch:*)"])
+    with conversation(use("bash", command="mkdir one"), use("bash", command="touch two"), say("Done.")) as (
+        someone,
+        _,
+    ):
+        someone.types("go\r")
+        someone.has_on_screen("may bash run? the rule ask Bash(touch:*)")
+        assert (project / "one").exists()
+        someone.types("y\r")
+        someone.has_on_screen("Done.")
+
+    assert someone.raw.count("may bash run?") == 1
+    assert (project / "two").exists()

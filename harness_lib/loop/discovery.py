@@ -16,7 +16,7 @@ from harness_lib.loop.piped import as_object
 from harness_lib.loop.providers import hosted
 from harness_lib.loop.runtime import BUILT_IN, Kind, Plugin, Runtime, Table
 from harness_lib.loop.stages import assemble, receive, send, setup, tasks, tool_calls
-from harness_lib.loop.tools import agent, bash, edit_file, files
+from harness_lib.loop.tools import agent, bash, edit_file, files, search
 from harness_lib.loop.tools import skills as skill
 
 _FOREIGN = {
@@ -59,6 +59,8 @@ _TOOLS = (
     bash.TOOL,
     edit_file.TOOL,
     files.READ_FILE,
+    search.GLOB,
+    search.GREP,
     files.REPLACE,
     skill.TOOL,
     files.WRITE_FILE,

@@ -1,0 +1,64 @@
+"""Search files for the tool `grep`, as a process of its own that can be ended: a pattern may take for ever.
+
+Reads one JSON object on standard input, and prints what it finds as `grep -n` does. Imports the standard
+library only, since it is started for every search.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+
+_LARGEST = 10 * 1024 * 1024
+_LONGEST_LINE = 500
+_LOOKED_AT = 8192
+
+
+def main() -> int:
+    """Search; return 0, or 2 for a pattern that is none."""
+    asked = json.load(sys.stdin)
+    try:
+        pattern = re.compile(asked["pattern"], re.IGNORECASE if asked["ignore_case"] else 0)
+    except (re.error, RecursionError, OverflowError) as error:
+        sys.stdout.write(f"error: invalid regular expression: {error}\n")
+        return 2
+    left = asked["limit"]
+    for name in asked["files"]:
+        lines = _lines(name)
+        hits = [number for number, line in enumerate(lines) if pattern.search(line)][: left + 1]
+        if hits and asked["files_only"]:
+            sys.stdout.write(f"{name}\n")
+            left -= 1
+        elif hits:
+            _show(name, lines, hits[:left], asked["context"])
+            left -= len(hits)
+        if left < 0 or (left == 0 and asked["files_only"]):
+            sys.stdout.write(f"... (more than {asked['limit']}; narrow the search, or set limit)\n")
+            break
+    return 0
+
+
+def _lines(name: str) -> list[str]:
+    """Return the lines of a text file; none of another one, or one that cannot be read."""
+    try:
+        with open(name, "rb") as stream:  # noqa: PTH123 (pathlib is slow to import)
+            data = stream.read(_LARGEST + 1)
+    except OSError:
+        return []
+    if len(data) > _LARGEST or b"\0" in data[:_LOOKED_AT]:
+        return []
+    lines = data.decode("utf-8", "replace").split("\n")
+    return lines[:-1] if lines[-1] == "" else lines
+
+
+def _show(name: str, lines: list[str], hits: list[int], context: int) -> None:
+    matched, last = set(hits), -1
+    around = {at for hit in hits for at in range(hit - context, hit + context + 1)}
+    for at in sorted(around & set(range(len(lines)))):
+        if context and last >= 0 and at > last + 1:
+            sys.stdout.write("--\n")
+        sign, last = ":" if at in matched else "-", at
+        line = lines[at].rstrip("\r")
+        shown = line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]}…"
+        sys.stdout.write(f"{name}{sign}{at + 1}{sign}{shown}\n")

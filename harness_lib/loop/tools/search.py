@@ -1,0 +1,166 @@
+"""The tools `grep` and `glob`: find text in files, and files by their names.
+
+Files that git ignores are left out, and so are those that no tool may read. No link is followed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness_lib.errors import EnvSetupError
+from harness_lib.loop import credentials, permissions
+from harness_lib.loop.piped import dumps
+from harness_lib.loop.plugins import Result
+from harness_lib.loop.tools import bash, builtin
+from harness_lib.loop.tools.builtin import Builtin, ToolError, number_of, path_of, text_of
+from harness_lib.loop.trust import is_secret
+from harness_lib.system.git import calls
+from harness_lib.system.install import launcher
+from harness_lib.text import escape
+
+if TYPE_CHECKING:
+    from harness_lib.loop.piped import Json
+    from harness_lib.loop.runtime import Runtime
+
+_MOST = 250
+_MOST_FILES = 200_000
+# Where there is no git to say what is ignored.
+_LEFT_OUT = frozenset(("__pycache__", "node_modules", "venv"))
+_BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
+_MOST_PATTERNS = 100
+
+
+def _grep(runtime: Runtime, tool_input: Json) -> Result:
+    pattern = text_of(tool_input, "pattern")
+    asked = {
+        "pattern": pattern,
+        "ignore_case": tool_input.get("ignore_case") is True,
+        "files_only": tool_input.get("files_only") is True,
+        "context": number_of(tool_input, "context") or 0,
+        "limit": number_of(tool_input, "limit") or _MOST,
+        "files": list(_files(runtime, tool_input, str(tool_input.get("glob") or ""))),
+    }
+    seconds = bash.usual_seconds(runtime.env)
+    code = "from harness_lib.loop.tools.matching import main; sys.exit(main())"
+    text, done = builtin.run_program(
+        runtime,
+        launcher.python(code, ()),
+        credentials.without(runtime, runtime.harness_environment()),
+        stdin=dumps(asked).encode("utf-8", "surrogateescape"),
+        timeout=seconds,
+    )
+    if done.reason == "timeout":
+        raise ToolError(f"the search took more than {seconds} seconds; narrow it, or take a simpler pattern")
+    return Result(text or "nothing was found", error=done.code != 0)
+
+
+def _glob(runtime: Runtime, tool_input: Json) -> Result:
+    limit = number_of(tool_input, "limit") or _MOST
+    found = list(_files(runtime, tool_input, text_of(tool_input, "pattern")))
+    more = (
+        [f"... ({len(found) - limit} more; narrow the pattern, or set limit)"] if len(found) > limit else []
+    )
+    return Result(builtin.clipped(runtime, "\n".join([*found[:limit], *more])) or "nothing was found")
+
+
+def _files(runtime: Runtime, tool_input: Json, pattern: str) -> Iterator[str]:
+    """Yield the files that may be looked at, as other tools take their names. Raises ToolError."""
+    directory = path_of(runtime, tool_input if tool_input.get("path") else {"path": "."})
+    if directory.is_file():
+        names, directory = [directory.name], directory.parent
+    elif directory.is_dir():
+        names = sorted(_below(directory))
+    else:
+        raise ToolError(f"{directory} does not exist")
+    if pattern.startswith(("/", "~")) or ".." in pattern.split("/"):
+        raise ToolError("a pattern names no directory above; use path for another directory")
+    matches = permissions.matcher(_without_braces(pattern)) if pattern else None
+    here = f"{os.path.normpath(runtime.work_directory)}/"
+    for name in names:
+        path = os.path.normpath(directory / name)
+        if (matches is None or matches(name)) and _may_be_shown(runtime, path):
+            yield escape(path.removeprefix(here))
+
+
+def _may_be_shown(runtime: Runtime, path: str) -> bool:
+    is_file = os.path.isfile(path) and not os.path.islink(path)  # noqa: PTH113, PTH114 (there may be many)
+    return is_file and not is_secret(Path(path)) and permissions.may_read(runtime, path)
+
+
+def _below(directory: Path) -> list[str]:
+    """Return the names of the files below `directory`, without those that git ignores."""
+    try:
+        listed = calls.call(["ls-files", "-z", "-co", "--exclude-standard"], directory)
+    except EnvSetupError:
+        listed = None
+    if listed is not None and listed.returncode == 0:
+        return list(dict.fromkeys(calls.decode(listed.stdout)))[:_MOST_FILES]
+    found: list[str] = []
+    for place, directories, names in os.walk(directory):
+        directories[:] = [name for name in directories if name not in _LEFT_OUT and not name.startswith(".")]
+        found += [os.path.relpath(os.path.join(place, name), directory) for name in names]  # noqa: PTH118
+        if len(found) > _MOST_FILES:
+            break
+    return found
+
+
+def _without_braces(pattern: str) -> list[str]:
+    """Return the patterns that `*.{a,b}` stands for. Raises ToolError for too many."""
+    patterns = [pattern]
+    while any(_BRACES.search(each) for each in patterns):
+        patterns = [
+            f"{each[: match.start()]}{part}{each[match.end() :]}" if match else each
+            for each in patterns
+            for match in [_BRACES.search(each)]
+            for part in (match[1].split(",") if match else [""])
+        ]
+        if len(patterns) > _MOST_PATTERNS:
+            raise ToolError("the pattern stands for too many others")
+    return patterns
+
+
+_PATH = {"type": "string", "description": "The directory or file to search, by default the working directory"}
+_LIMIT = {"type": "integer", "description": f"How many to show at most ({_MOST})"}
+
+GREP = Builtin(
+    name="grep",
+    description=(
+        "Search the text of files for a regular expression (Python's syntax), line by line. Shows "
+        "file:line:text. Files that git ignores are left out."
+    ),
+    properties={
+        "pattern": {"type": "string", "description": "The regular expression"},
+        "path": _PATH,
+        "glob": {
+            "type": "string",
+            "description": "Only files whose names match, such as *.py or src/**/*.{ts,tsx}",
+        },
+        "ignore_case": {"type": "boolean", "description": "Whether upper and lower case are the same"},
+        "context": {"type": "integer", "description": "How many lines to show before and after each"},
+        "files_only": {"type": "boolean", "description": "Show the names of the files only"},
+        "limit": _LIMIT,
+    },
+    required=["pattern"],
+    function=_grep,
+    reads=True,
+)
+
+GLOB = Builtin(
+    name="glob",
+    description=(
+        "Find files by name. A pattern without a slash is looked for in all directories (*.py), another one "
+        "from `path` on (src/**/test_*.py). Files that git ignores are left out."
+    ),
+    properties={
+        "pattern": {"type": "string", "description": "The pattern: *, ?, [a-z], ** and {a,b}"},
+        "path": _PATH,
+        "limit": _LIMIT,
+    },
+    required=["pattern"],
+    function=_glob,
+    reads=True,
+)

@@ -1,0 +1,142 @@
+"""The tools `grep` and `glob`: what they find, and what they never show."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from harness_lib.loop.runtime import Runtime
+from tests.loop.conftest import Done, bodies, session_of
+from tests.loop.servers.script import say, use
+from tests.loop.source_files import write
+from tests.loop.tools.conftest import Do
+
+
+@pytest.fixture
+def tree(project: Path) -> Path:
+    write(
+        project / "src" / "calc.py",
+        "def add(a, b):\n    return a + b\n\n\ndef sub(a, b):\n    return a - b\n",
+    )
+    write(project / "src" / "page.ts", "export const add = 1;\n")
+    write(project / "src" / "page.tsx", "// nothing\n")
+    write(project / "README.md", "How to ADD.\n")
+    write(project / "out" / "made.py", "add\n")
+    write(project / ".gitignore", "/out/\n")
+    (project / "data").write_bytes(b"add\0")
+    return project
+
+
+@pytest.fixture(params=["git", "no git"])
+def place(request: pytest.FixtureRequest, tree: Path) -> Path:
+    if request.param == "git":
+        subprocess.run(["git", "init", "-q"], cwd=tree, check=True)
+    else:
+        (tree / "out" / "made.py").unlink()
+    return tree
+
+
+@pytest.mark.usefixtures("place")
+def test_grep_shows_lines_as_every_grep(do: Do) -> None:
+    assert (
+        do("grep", pattern=r"\badd\b").text
+        == "src/calc.py:1:def add(a, b):\nsrc/page.ts:1:export const add = 1;"
+    )
+    assert do("grep", pattern="add", ignore_case=True, files_only=True).text.split() == [
+        "README.md", "src/calc.py", "src/page.ts",
+    ]  # fmt: skip
+    assert do("grep", pattern="def", glob="*.{py,ts}", path="src", context=1).text == (
+        "src/calc.py:1:def add(a, b):\nsrc/calc.py-2-    return a + b\n--\n"
+        "src/calc.py-4-\nsrc/calc.py:5:def sub(a, b):\nsrc/calc.py-6-    return a - b"
+    )
+    assert do("grep", pattern="def", path="src/calc.py", limit=1).text == (
+        "src/calc.py:1:def add(a, b):\n... (more than 1; narrow the search, or set limit)"
+    )
+    assert do("grep", pattern="no such").text == "nothing was found"
+
+
+@pytest.mark.usefixtures("place")
+def test_glob_finds_names(do: Do) -> None:
+    assert do("glob", pattern="*.py").text == "src/calc.py"
+    assert do("glob", pattern="src/*.{ts,tsx}").text == "src/page.ts\nsrc/page.tsx"
+    assert do("glob", pattern="**/*.md").text == "README.md"
+    assert do("glob", pattern="*", path="src", limit=1).text.startswith("src/calc.py\n... (2 more")
+    assert do("glob", pattern="!x").text == "nothing was found"
+
+
+@pytest.mark.usefixtures("tree")
+def test_what_cannot_be_searched_is_said(do: Do) -> None:
+    for tool, arguments in (
+        ("grep", {"pattern": "("}),
+        ("grep", {"pattern": "a{99999999999999}"}),
+        ("grep", {"pattern": "x", "path": "no-such"}),
+        ("grep", {"pattern": "x", "glob": "../*"}),
+        ("glob", {"pattern": "/etc/*"}),
+        ("glob", {"pattern": "~/*"}),
+        ("glob", {"pattern": "a/../../*"}),
+        ("glob", {"pattern": "{a,b}" * 20}),
+        ("glob", {}),
+    ):
+        assert do(tool, **arguments).error, arguments
+
+
+def test_a_pattern_that_takes_for_ever_is_ended(run: Runtime, do: Do, project: Path) -> None:
+    write(project / "long", "a" * 5000 + "\n")
+    run.env["HARNESS_TOOL_TIMEOUT"] = "1"
+    assert "took more than 1 seconds" in do("grep", pattern="(a*)*b").text
+
+
+def test_no_secret_is_found_and_no_link_followed(do: Do, home: Path, tree: Path) -> None:
+    write(home / ".harness" / "settings.json", json.dumps({"permissions": {"deny": ["Read(secrets/**)"]}}))
+    write(tree / ".harness" / ".auth.json", "add\n")
+    write(tree / "secrets" / "key", "add\n")
+    write(home / "other", "add\n")
+    (tree / "link").symlink_to(home / "other")
+    (tree / "way").symlink_to(home)
+    subprocess.run(["git", "init", "-q"], cwd=tree, check=True)
+
+    for shown in (do("grep", pattern="add", files_only=True).text, do("glob", pattern="*").text):
+        assert not {".harness/.auth.json", "secrets/key", "link", "way/other"} & set(shown.split())
+    assert "nothing was found" in do("grep", pattern="add", path="secrets").text
+    assert do("grep", pattern="x", path="~/.ssh").error
+
+
+def test_what_a_repository_says_to_git_runs_nothing(do: Do, tree: Path) -> None:
+    subprocess.run(["git", "init", "-q"], cwd=tree, check=True)
+    for key in ("core.fsmonitor", "core.pager", "diff.external", "core.sshCommand"):
+        subprocess.run(["git", "config", key, "touch ran; false"], cwd=tree, check=True)
+
+    assert "src/calc.py" in do("glob", pattern="*.py").text
+    assert not (tree / "ran").exists()
+
+
+def test_a_name_is_one_line(do: Do, project: Path) -> None:
+    (project / "a\nsrc.py:1:x\x1b[2J").write_text("add\n", encoding="utf-8")
+
+    assert len(do("glob", pattern="*").text.splitlines()) == 1
+    assert "\x1b" not in do("glob", pattern="*").text
+
+
+def test_outside_of_the_project_a_search_is_asked_about(done: Done, home: Path) -> None:
+    write(home / "notes" / "a", "add\n")
+    done(
+        use("grep", pattern="add", path="~/notes"), use("glob", pattern="*"), say("Done."),
+        words=("--approve", "ask", "go"),
+    )  # fmt: skip
+    said = [body for name, body in bodies(session_of(home)) if "result" in name]
+    assert "It reads outside of the project" in said[0]
+    assert "denied" not in said[1]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
+def test_what_cannot_be_read_is_passed_by(do: Do, tree: Path) -> None:
+    (tree / "README.md").chmod(0)
+    assert do("grep", pattern="add", files_only=True).text.split() == [
+        "out/made.py",
+        "src/calc.py",
+        "src/page.ts",
+    ]

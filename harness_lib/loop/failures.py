@@ -51,7 +51,12 @@ class ContextError(ProviderError):
 
 
 class Interrupted(BaseException):
-    """The person or the system wants this process to end."""
+    """The person or the system wants this process to end.
+
+    `printed` is what the tool that was running had printed until then.
+    """
+
+    printed = ""
 
 
 def one_line(error: HarnessError) -> str:

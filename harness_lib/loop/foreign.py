@@ -78,17 +78,15 @@ class ForeignTool(Program):
     def execute(self, runtime: Runtime, tool_input: Json) -> Result:
         """Run it in the session's directory, without the credentials of providers."""
         try:
-            done = processes.run(
+            text, done = builtin.run_program(
+                runtime,
                 [self.path, "--exec"],
-                env={**self._variables(runtime), "HARNESS_CWD": str(runtime.work_directory)},
-                cwd=runtime.work_directory,
+                {**self._variables(runtime), "HARNESS_CWD": str(runtime.work_directory)},
                 stdin=dumps(tool_input).encode(),
-                merge=True,
-                notes=runtime.notes,
             )
         except OSError as error:
             return Result(f"error: the tool cannot be started: {error.strerror}", error=True)
-        return Result(builtin.read_clipped(runtime, done.output).rstrip("\n"), error=done.code != 0)
+        return Result(text, error=done.code != 0)
 
     def _variables(self, runtime: Runtime) -> dict[str, str]:
         return keys.without(runtime, runtime.variables())

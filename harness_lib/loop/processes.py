@@ -6,7 +6,7 @@ import os
 import signal
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +18,8 @@ from harness_lib.system.processes import reaper
 from harness_lib.system.processes.child import NOTHING, OUTPUT, PIPE, Child, start
 
 OUTPUT_LIMIT = 64 * 1024 * 1024
+# Of what a program prints between two looks, whoever listens hears the end.
+_HEARD_BYTES = 8192
 # A flag is answered at once or not at all.
 FLAG_SECONDS = 10.0
 # The groups of this moment: what Ctrl-C has to end.
@@ -134,30 +136,51 @@ def run(
     timeout: float = float("inf"),
     limit: int = OUTPUT_LIMIT,
     notes: Path | None = None,
+    output: IO[bytes] | None = None,
+    heard: Callable[[bytes], None] | None = None,
 ) -> Finished:
     """Run `command` to its end, or until `timeout` seconds or `limit` bytes of output have passed.
 
     `stdin`: None gives it nothing to read. Standard error goes to the output (`merge`), the file `log`, or is
-    ours. `notes`: a directory that says that it runs, for `end_noted` where we are killed. Raises OSError
-    where it cannot be started.
+    ours. `notes`: a directory that says that it runs, for `end_noted` where we are killed. `output`: the file
+    for its output, which stays open when this is interrupted. `heard` is called with the newest output while
+    it runs. Raises OSError where it cannot be started.
     """
+    written = output or tempfile.TemporaryFile()  # noqa: SIM115 (handed to the caller)
     with reaper.noting(notes) as note:
-        child, output = _start(command, env, cwd, stdin, _errors(merge=merge, log=log))
+        child = _start(command, env, cwd, stdin, _errors(merge=merge, log=log), written)
         try:
             note(child.pid)
             _raise_pending()
-            watch = reaper.Watch(timeout=timeout, limit=limit, on_tick=_raise_if_told)
-            reason = watch.until_it_ends(child, output.fileno())
+            watch = reaper.Watch(timeout=timeout, limit=limit, on_tick=_look(written, heard))
+            reason = watch.until_it_ends(child, written.fileno())
             if reason != "ended":
                 reaper.end(child)
         except BaseException:
             reaper.end(child)
-            output.close()
+            if output is None:
+                written.close()
             raise
         finally:
             _running.discard(child.pid)
-    output.seek(0)
-    return Finished(child.returncode, reason, output)
+    written.seek(0)
+    return Finished(child.returncode, reason, written)
+
+
+def _look(output: IO[bytes], heard: Callable[[bytes], None] | None) -> Callable[[], bool]:
+    """Return what is done now and then while a program runs: tell its newest output, and see whether to end."""
+    at = 0
+
+    def look() -> bool:
+        nonlocal at
+        size = os.fstat(output.fileno()).st_size
+        if heard is not None and size > at:
+            # Not by seeking: the program writes where this file's position is.
+            begin, at = max(at, size - _HEARD_BYTES), size
+            heard(os.pread(output.fileno(), size - begin, begin))
+        return _raise_if_told()
+
+    return look
 
 
 def answer_to_flag(path: str, flag: str, env: Mapping[str, str], cwd: Path) -> str | None:
@@ -176,13 +199,13 @@ def _start(
     cwd: Path,
     stdin: bytes | None,
     errors_file: AbstractContextManager[int | IO[bytes] | None],
-) -> tuple[Child, IO[bytes]]:
-    """Start it; return it with the file of its output, which the caller closes."""
+    output: IO[bytes],
+) -> Child:
+    """Start it; its output goes to the file `output`, which is closed if it cannot be started."""
     # Files, not pipes: nobody waits for a reader, and what is large stays out of memory.
     with tempfile.TemporaryFile() as fed:
         fed.write(stdin or b"")
         fed.seek(0)
-        output = tempfile.TemporaryFile()  # noqa: SIM115 (handed to the caller)
         with _starting, errors_file as errors:
             try:
                 stream = NOTHING if stdin is None else fed
@@ -191,7 +214,7 @@ def _start(
                 output.close()
                 raise
             _running.add(child.pid)
-    return child, output
+    return child
 
 
 def end_noted(directory: Path) -> int:
@@ -224,3 +247,77 @@ def _errors(*, merge: bool, log: str) -> Iterator[int | IO[bytes] | None]:
     else:
         with disk.appending(log) as stream:
             yield stream
+<<<<<<< HEAD
+=======
+
+
+def _wait(
+    child: subprocess.Popen[bytes],
+    output: IO[bytes],
+    timeout: float | None,
+    limit: int,
+    heard: Callable[[bytes], None] | None,
+) -> Reason:
+    at = 0
+    deadline = None if timeout is None else time.monotonic() + timeout
+    try:
+        # What can be waited for at once; where the system has no such thing, we have to look.
+        ended = os.pidfd_open(child.pid)  # type: ignore[attr-defined,unused-ignore]
+    except (AttributeError, OSError):
+        ended = None
+    try:
+        while True:
+            left = _POLL_SECONDS if deadline is None else min(_POLL_SECONDS, deadline - time.monotonic())
+            if _ends_within(child, ended, max(0.0, left)):
+                return "loud" if os.fstat(output.fileno()).st_size > limit else "ended"
+            if _is_told_to_end():
+                raise Interrupted
+            size = os.fstat(output.fileno()).st_size
+            if heard is not None and size > at:
+                # Not by seeking: the program writes where this file's position is.
+                begin, at = max(at, size - _HEARD_BYTES), size
+                heard(os.pread(output.fileno(), size - begin, begin))
+            if size > limit:
+                return "loud"
+            if deadline is not None and time.monotonic() >= deadline:
+                return "timeout"
+    finally:
+        if ended is not None:
+            os.close(ended)
+
+
+def _ends_within(child: subprocess.Popen[bytes], ended: int | None, seconds: float) -> bool:
+    if ended is not None and not select.select([ended], [], [], seconds)[0]:
+        return False
+    try:
+        child.wait(None if ended is not None else seconds)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+class ProcessTree:
+    """The groups that the process `leader` and its descendants lead, as they are now.
+
+    A process whose parent has ended is no longer found as a descendant: refresh before that.
+    """
+
+    def __init__(self, leader: int) -> None:
+        self._leader = leader
+        self._groups = {leader}
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Add the groups that have been made since."""
+        living = list(process.everybody())
+        members = {self._leader}
+        while more := {each.pid for each in living if each.parent in members} - members:
+            members |= more
+        self._groups |= {pid for pid in members if pid == process.group(pid)}
+
+    def signal(self, number: int) -> bool:
+        """Send signal `number` to all of them; return whether anybody is left in one."""
+        # A group that is empty is forgotten: another process may get its number.
+        self._groups = {group for group in self._groups if reaper.signal_group(group, number)}
+        return bool(self._groups)
+>>>>>>> 1b67dc1b (Show edits before they are done and tools while they run; attach files, run commands and begin anew at the prompt)

@@ -11,7 +11,7 @@ from acp import schema
 from harness_lib.loop.piped import Json
 from harness_lib.loop.sessions.message import Call, Message, Text, Thinking
 
-_KINDS = {"bash": "execute", "read_file": "read", "skill": "read"}
+_KINDS = {"bash": "execute", "glob": "search", "grep": "search", "read_file": "read", "skill": "read"}
 _EDITS = ("edit_file", "replace", "write_file")
 _TITLE = 200
 

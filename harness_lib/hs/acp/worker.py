@@ -10,6 +10,7 @@ from harness_lib.errors import ConfigError, HarnessError, UsageError
 from harness_lib.hs.acp.inbox import Inbox, Permission
 from harness_lib.hs.setup import choose_model, open_session, session_store
 from harness_lib.hs.setup.open_session import Options
+from harness_lib.hs.words import unknown
 from harness_lib.loop import approval, turn
 from harness_lib.loop.failures import Interrupted, one_line
 from harness_lib.loop.mcp.servers import OF_THE_CLIENT
@@ -85,7 +86,7 @@ class Worker:
     def do(self, request: Json) -> None:
         """Take a turn, or change a setting."""
         if "prompt" in request:
-            done = self._take(int(request["turn"]), expand(self._runtime, str(request["prompt"])))
+            done = self._answer(int(request["turn"]), str(request["prompt"]))
             tell({
                 "type": "result", "turn": request["turn"], "stop": done.stop, "error": done.error,
                 "tokens_in": done.account.tokens_in, "tokens_out": done.account.tokens_out,
@@ -97,6 +98,11 @@ class Worker:
             except HarnessError as error:
                 problem = one_line(error)
             tell({"type": "config", "config": config(self._runtime), "error": problem})
+
+    def _answer(self, number: int, prompt: str) -> Turn:
+        if problem := unknown(self._runtime, prompt, ()):
+            return Turn(error=f"{problem} It was not sent.")
+        return self._take(number, expand(self._runtime, prompt))
 
     def _take(self, number: int, message: str) -> Turn:
         cancelled = Turn(stop="cancelled")

@@ -13,6 +13,7 @@ from harness_lib.hs.commands.look import Builtin
 from harness_lib.hs.output import complain
 from harness_lib.hs.setup import open_session, session_store
 from harness_lib.hs.setup.open_session import Options
+from harness_lib.hs.words import unknown, with_files
 from harness_lib.loop import discovery, turn
 from harness_lib.loop.failures import Interrupted
 from harness_lib.loop.providers import keys
@@ -55,14 +56,22 @@ def _do(runtime: Runtime, asked: Options, shown: output.Output) -> Turn | None:
     if _is_to_talk(asked, words):
         _talk(runtime, session, asked)
         return None
-    message = read_task(words, wait="stdin" in asked.flags)
-    if session is None and not message.strip():
+    typed = " ".join(words)
+    piped = read_input(typed, wait="stdin" in asked.flags)
+    if session is None and not (typed + piped).strip():
         raise UsageError("hs was given nothing to do.", 'Say it: hs "find all TODO comments"')
     open_session.enter(runtime, session, asked)
+    assert runtime.session is not None
+    # Only now it is known whose model is asked.
+    if problem := unknown(runtime, typed, ()):
+        session_store.remove_unused(runtime.session)
+        raise UsageError(problem, "It was not sent. A word behind a slash is the name of a skill.")
     if session is None and not isinstance(shown, output.Events):
         _announce(runtime)
     runtime.asker = terminal.asker()
     shown.begin(runtime)
+    typed = with_files(runtime, typed)
+    message = "\n\n".join(part for part in (typed, piped) if part.strip())
     done = turn.take(runtime, message, at_once=True)
     if runtime.env.get("HARNESS_MAX_COST") and done.account.cost is None:
         runtime.log(f"hs: the cost is unknown: no price is known for {runtime.model}.")
@@ -152,15 +161,13 @@ RESUME = Builtin("Go on in the session that changed last: hs resume WORDS...", _
 AGENT = Builtin("Do a task: hs [SESSION] WORDS...", _agent)
 
 
-def read_task(words: tuple[str, ...], *, wait: bool = False) -> str:
-    """Return the task; what stands on standard input follows it.
+def read_input(typed: str, *, wait: bool = False) -> str:
+    """Return what stands on standard input.
 
-    Beside words, input that does not begin within some seconds is left alone, unless one wants to `wait`:
-    who starts hs from a program often leaves a pipe open that nobody will ever write to.
+    Beside words that were `typed`, input that does not begin within some seconds is left alone, unless one
+    wants to `wait`: who starts hs from a program often leaves a pipe open that nobody will ever write to.
     """
-    typed = " ".join(words)
-    piped = sys.stdin.read() if _is_to_be_read(typed, wait=wait) else ""
-    return "\n\n".join(part for part in (typed, piped.rstrip("\n")) if part.strip())
+    return sys.stdin.read().rstrip("\n") if _is_to_be_read(typed, wait=wait) else ""
 
 
 def _is_to_be_read(typed: str, *, wait: bool) -> bool:

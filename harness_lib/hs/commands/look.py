@@ -94,7 +94,7 @@ def _session(runtime: Runtime, args: list[str]) -> int:
     word, rest = (args[0], args[1:]) if args else ("list", [])
     if word == "list" and not rest:
         for session in session_store.every(runtime):
-            show(session.id)
+            show(f"{session.id}\t{session.title}".rstrip())
         return 0
     if word == "show" and len(rest) == 1:
         return _show(known(runtime, rest[0]))

@@ -1,8 +1,10 @@
-"""What is typed behind a slash and is not for the model, and how it is completed."""
+"""Run what is typed behind a slash and is not for the model, and complete what is typed."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document  # noqa: TC002 (loaded already)
@@ -14,52 +16,83 @@ from harness_lib.loop import plugins
 from harness_lib.loop.failures import HookError
 from harness_lib.loop.piped import as_object
 from harness_lib.loop.runtime import Runtime
+from harness_lib.loop.sessions import context
+from harness_lib.loop.sessions.message import Message
 from harness_lib.loop.sessions.session import Session
 from harness_lib.loop.stages import send
+from harness_lib.text import counted, harmless
 
 LEAVE = frozenset({"/quit", "/exit"})
-NAMES = ("/compact", "/exit", "/help", "/model", "/quit", "/session", "/tools")
 _HELP = """\
 /model [NAME]   the model, or another one from now on (PROVIDER/NAME of another provider)
+/cost           what this session has cost so far
 /compact        summarise what was said so far
+/new            begin a new session (/clear: and clear the screen); this one can be resumed
 /session [ID]   where this session is, or go on in another one
 /tools          what the model may call
 /quit           leave (Ctrl-D, too); /NAME of a skill loads it; Tab completes
+@FILE           attach a file to what you say; Tab completes
+!COMMAND        run a command yourself; the model is told of it with your next message
 Enter sends, Alt-Enter begins another line, Ctrl-C ends what is under way or empties the line.
 While it works: Enter sends what is typed behind the running tools, Alt-Enter when the turn ends."""
-
-
-def is_one(line: str) -> bool:
-    """Return whether `line` is for us, and never for a turn that is under way."""
-    return line.partition(" ")[0] in NAMES
 
 
 def run(runtime: Runtime, line: str, drawing: Drawing) -> Session | None:
     """Do what `line` says; return the session that the person goes to, held. Raises HarnessError."""
     word, _, rest = line.partition(" ")
-    rest = rest.strip()
-    if word == "/session" and rest:
-        return _other(runtime, rest)
-    if word == "/session":
-        drawing.note(str(runtime.session.directory) if runtime.session else "")
-    elif word == "/tools":
-        tools = runtime.table.of("tools")
-        drawing.note("\n".join(f"{tool.name:<20} {tool.target.describe(runtime)}" for tool in tools))
-    elif word == "/model":
-        _model(runtime, rest, drawing)
-    elif word == "/compact":
-        _compact(runtime, drawing)
-    else:
-        drawing.note(_HELP)
-    return None
+    return _RUN[word](runtime, rest.strip(), drawing)
 
 
-def _other(runtime: Runtime, name: str) -> Session:
+def _session(runtime: Runtime, name: str, drawing: Drawing) -> Session | None:
+    assert runtime.session is not None
+    if not name:
+        drawing.note(str(runtime.session.directory))
+        return None
     session = open_session.to_go_on(runtime, name)
-    if runtime.session is not None and session.id == runtime.session.id:
+    if session.id == runtime.session.id:
         raise UsageError("This is that session already.")
     open_session.hold(runtime, session)
     return session
+
+
+def _new(runtime: Runtime, _: str, drawing: Drawing) -> Session:
+    assert runtime.session is not None
+    if runtime.session.files():
+        drawing.note(f"To go on with the one before: /session {runtime.session.id}")
+    session = session_store.create(runtime)
+    session.hold()
+    return session
+
+
+def _clear(runtime: Runtime, rest: str, drawing: Drawing) -> Session:
+    drawing.clear()
+    return _new(runtime, rest, drawing)
+
+
+def _cost(runtime: Runtime, _: str, drawing: Drawing) -> None:
+    messages = runtime.session.messages() if runtime.session else []
+    by_model: dict[str, list[Message]] = {}
+    for message in messages:
+        if "tokens_in" in message.fields:
+            by_model.setdefault(message.fields.get("model") or "subagents", []).append(message)
+    lines = [f"{model:<24} {_sum(asked)}" for model, asked in by_model.items()]
+    drawing.note("\n".join([*lines, f"{'this session':<24} {_sum(messages)}"]))
+
+
+def _sum(messages: list[Message]) -> str:
+    account = context.total(messages)
+    requests = sum(message.role in {"assistant", "summary"} for message in messages)
+    from_cache = (message.fields.get("tokens_cached", "") for message in messages)
+    cached = sum(int(text) for text in from_cache if text.isascii() and text.isdigit())
+    of_cache = f" ({cached:,} from the cache)" if cached else ""
+    cost = f"cost {account.shown()}" if account.cost is None else f"${account.shown()}"
+    tokens = f"{account.tokens_in:,} tokens in{of_cache}, {account.tokens_out:,} out"
+    return f"{counted(requests, 'request')}, {tokens}, {cost}"
+
+
+def _tools(runtime: Runtime, _: str, drawing: Drawing) -> None:
+    tools = runtime.table.of("tools")
+    drawing.note("\n".join(f"{tool.name:<20} {tool.target.describe(runtime)}" for tool in tools))
 
 
 def _model(runtime: Runtime, name: str, drawing: Drawing) -> None:
@@ -68,7 +101,7 @@ def _model(runtime: Runtime, name: str, drawing: Drawing) -> None:
     drawing.note(f"{runtime.model} ({runtime.provider})")
 
 
-def _compact(runtime: Runtime, drawing: Drawing) -> None:
+def _compact(runtime: Runtime, _: str, drawing: Drawing) -> None:
     """Summarise the conversation; what comes of it is told as an event or a notice."""
     runtime.kept.pop("summary failed", None)
     try:
@@ -79,8 +112,25 @@ def _compact(runtime: Runtime, drawing: Drawing) -> None:
     send.compact(runtime, payload)
 
 
+def _help(_runtime: Runtime, _: str, drawing: Drawing) -> None:
+    drawing.note(_HELP)
+
+
+_RUN: dict[str, Callable[[Runtime, str, Drawing], Session | None]] = {
+    "/clear": _clear,
+    "/compact": _compact,
+    "/cost": _cost,
+    "/help": _help,
+    "/model": _model,
+    "/new": _new,
+    "/session": _session,
+    "/tools": _tools,
+}
+NAMES = frozenset({*_RUN, *LEAVE})
+
+
 class Words(Completer):
-    """Completes the first word, and what may follow it."""
+    """Completes /NAME with what may follow it, and @FILE."""
 
     def __init__(
         self, runtime: Runtime, skills: Callable[[], list[str]], models: Callable[[], list[str]]
@@ -96,10 +146,14 @@ class Words(Completer):
     ) -> Iterator[Completion]:
         """Yield what the word before the cursor can become."""
         before = document.text_before_cursor
-        if not before.startswith("/") or "\n" in before:
+        words = before.split(" ")
+        if (begun := before.replace("\n", " ").rpartition(" ")[2]).startswith("@"):
+            known = [(f"@{name}", "") for name in _files(self._runtime.work_directory, begun[1:])]
+        elif before.startswith("/") and "\n" not in before:
+            begun, known = words[-1], self._known(words[:-1])
+        else:
             return
-        *typed, begun = before.split(" ")
-        for name, meta in self._known(typed):
+        for name, meta in known:
             if name.startswith(begun):
                 yield Completion(name, start_position=-len(begun), display_meta=meta)
 
@@ -113,3 +167,18 @@ class Words(Completer):
             # The newest first: it is the likeliest.
             return [(session.id, session.title) for session in session_store.every(self._runtime)]
         return []
+
+
+def _files(directory: Path, begun: str) -> Iterator[str]:
+    """Yield the paths that `begun` can become; hidden ones only where it begins with a dot."""
+    name = begun.rpartition("/")[2]
+    head = begun[: len(begun) - len(name)]
+    try:
+        entries = sorted(os.scandir(directory / Path(head or ".").expanduser()), key=lambda each: each.name)
+    except OSError:
+        return
+    for entry in entries:
+        if entry.name.startswith(name) and (name.startswith(".") or not entry.name.startswith(".")):
+            path = f"{head}{entry.name}{'/' if entry.is_dir() else ''}"
+            if harmless(path) == path and " " not in path:
+                yield path

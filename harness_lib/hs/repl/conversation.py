@@ -6,8 +6,8 @@ import signal
 import threading
 from collections.abc import Callable, Sequence
 
-from harness_lib.errors import HarnessError
-from harness_lib.hs import terminal
+from harness_lib.errors import HarnessError, UsageError
+from harness_lib.hs import terminal, words
 from harness_lib.hs.repl import commands, drawing
 from harness_lib.hs.repl.commands import Words
 from harness_lib.hs.repl.drawing import Drawing, Fragments, status
@@ -55,7 +55,7 @@ class Conversation:
 
     def __init__(self, runtime: Runtime, sent: Sequence[str]) -> None:
         self._runtime = runtime
-        self._typed = Typed(commands.is_one)
+        self._typed = Typed(self._is_ours)
         for text in sent:
             self._typed.put(text, soon=False)
         self._stopped = False
@@ -63,10 +63,10 @@ class Conversation:
         self._models: list[str] = []
         self._provider = ""
         self._status = ""
-        words = Words(runtime, lambda: self._skills, lambda: self._models)
-        self.editor = Editor(runtime.home / _HISTORY, words, self, self._above)
+        completer = Words(runtime, lambda: self._skills, lambda: self._models)
+        self.editor = Editor(runtime.home / _HISTORY, completer, self, self._above)
         self._under_way = UnderWay(self.editor.draw)
-        self._drawing = Drawing(self.editor.show, self.editor.draw)
+        self._drawing = Drawing(runtime, self.editor.show, self.editor.draw, self.editor.clear)
         runtime.asker = self._ask
         runtime.notices.append(lambda text: self._drawing.note(text, "yellow"))
         runtime.typed_meanwhile = self._soon
@@ -136,10 +136,21 @@ class Conversation:
             self.editor.give_up()
         return None
 
+    def _is_ours(self, text: str) -> bool:
+        """Return whether `text` is never for a turn that is under way."""
+        return text.startswith("!") or bool(self._unknown(text)) or text.partition(" ")[0] in commands.NAMES
+
+    def _unknown(self, text: str) -> str:
+        return words.unknown(self._runtime, text, commands.NAMES)
+
     def _do(self, text: str) -> Session | None:
-        if commands.is_one(text):
+        if text.partition(" ")[0] in commands.NAMES:
             return commands.run(self._runtime, text, self._drawing)
-        if turn.take(self._runtime, text).failed:
+        if problem := self._unknown(text):
+            raise UsageError(problem, "/help says what can be typed. It was not sent.")
+        if text.startswith("!") and text[1:].strip():
+            words.run_command(self._runtime, text[1:].strip())
+        elif turn.take(self._runtime, words.with_files(self._runtime, text)).failed:
             # What was to follow an answer may make no sense without it.
             self._put_back()
         return None
@@ -161,13 +172,14 @@ class Conversation:
         texts = self._typed.soon()
         for text in texts:
             self._drawing.typed(text)
-        return texts
+        return [words.with_files(self._runtime, text) for text in texts]
 
     def _ask(self, question: Question) -> Said:
         """Ask the person; also for subagents, which may ask at the same time."""
         if self._stopped:
             return Said(allowed=False, reason="interrupted")
-        answer = self.editor.ask(self._drawing.noted(terminal.shown(question)), terminal.choices(question))
+        shown = self._drawing.asked(question)
+        answer = self.editor.ask(shown, terminal.choices(question))
         return (
             terminal.understood(answer, question)
             if answer is not None

@@ -10,15 +10,23 @@ from rich.console import Console
 from rich.markdown import Markdown
 from rich.text import Text
 
+from harness_lib.hs import terminal
+from harness_lib.loop.asking import Question
 from harness_lib.loop.piped import Json
 from harness_lib.loop.providers import models
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions import context
+from harness_lib.loop.tools import builtin, difference
+from harness_lib.loop.tools.builtin import Change
 from harness_lib.text import harmless, in_one_line
 
 Fragments = StyleAndTextTuples
 _KEPT = "\n\t"
 _SHOWN_LINES = 12
+_EDIT_LINES = 60
+# Of what a running tool prints: characters kept, and rows shown.
+_PRINTED = 8000
+_PRINTED_ROWS = 8
 # Of the lines below what streams: what runs, the status, and one for the terminal.
 _ROOM = 4
 _LEAST_LINES = 3
@@ -55,13 +63,26 @@ def _broken(line: str, width: int) -> list[str]:
 class Drawing:
     """Listens to the events of a session; `show` puts lines above the one that is typed in."""
 
-    def __init__(self, show: Callable[[str], None], draw: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        runtime: Runtime,
+        show: Callable[[str], None],
+        draw: Callable[[], None],
+        clear: Callable[[], None],
+    ) -> None:
+        self._runtime = runtime
         self._console = Console(highlight=False)
         self._show = show
         self._draw = draw
+        # Takes away all that is on the screen.
+        self.clear = clear
         self._thought = ""
         self._said = ""
         self._runs = ""
+        # What the running tool has printed last, the edit that runs, and those that the person has seen.
+        self._printed = ""
+        self._edit: Change | None = None
+        self._asked: set[str] = set()
 
     def hear(self, event: Json) -> None:
         """Draw one event."""
@@ -71,10 +92,12 @@ class Drawing:
         elif kind in {"stop", "retry", "done"}:
             self.finish(drop=kind == "retry")
         if kind == "tool_run":
-            self._runs = in_one_line(f"{event.get('name')}: {_about(event.get('input'))}")
+            self._run(event)
+        elif kind == "tool_progress":
+            self._printed = (self._printed + str(event.get("text", "")))[-_PRINTED:]
             self._draw()
         elif kind == "tool_output":
-            self._tool(str(event.get("text", "")))
+            self._tool(event)
         elif kind in {"retry", "error"}:
             self.note(str(event.get("message", "")), "red")
         elif kind == "held":
@@ -90,6 +113,11 @@ class Drawing:
         """Return lines of ours as they are shown."""
         return self._drawn(Text(harmless(text, keep=_KEPT), style=style))
 
+    def asked(self, question: Question) -> str:
+        """Return a question as it is shown."""
+        self._asked.add(question.id)
+        return self._drawn(_lines(terminal.shown(question)))
+
     def typed(self, text: str) -> None:
         """Show what the person has sent."""
         self._print(Text.assemble(("You: ", "bold cyan"), harmless(text, keep=_KEPT)))
@@ -104,7 +132,7 @@ class Drawing:
         """End what streams: the answer is complete, or what came of it does not count."""
         thought, self._thought = self._thought.strip(), ""
         answer, self._said = self._said, ""
-        self._runs = ""
+        self._runs = self._printed = ""
         if thought and not drop:
             self.note(thought)
         if not drop:
@@ -117,8 +145,15 @@ class Drawing:
         room = max(_LEAST_LINES, height - _ROOM - below)
         style, text = ("ansibrightblack", self._thought) if not self._said else ("", self._said)
         shown: Fragments = [(style, f"{line}\n") for line in last_rows(text, width, room)]
-        runs = self._runs
-        return [*shown, ("ansibrightblack", f"{cut_row(runs, width)}\n")] if runs else shown
+        if not self._runs:
+            return shown
+        # Of a line that is drawn again and again counts the last.
+        lines = [line.rstrip("\r").rpartition("\r")[2] for line in self._printed.split("\n")]
+        printed = last_rows(harmless("\n".join(lines), keep=_KEPT), width, min(room, _PRINTED_ROWS))
+        return [
+            *shown,
+            *(("ansibrightblack", f"{line}\n") for line in [cut_row(self._runs, width), *printed]),
+        ]
 
     def width(self) -> int:
         """Return how many columns there are."""
@@ -131,11 +166,30 @@ class Drawing:
             self._thought += text
         self._draw()
 
-    def _tool(self, text: str) -> None:
-        self._runs = ""
-        output = text.splitlines()
-        more = [f"... ({len(output) - _SHOWN_LINES} more lines)"] if len(output) > _SHOWN_LINES else []
-        self.note("\n".join([*output[:_SHOWN_LINES], *more]))
+    def _run(self, event: Json) -> None:
+        name, tool_input = str(event.get("name")), event.get("input")
+        self._runs, self._printed = in_one_line(f"{name}: {_about(tool_input)}"), ""
+        # Now, as it is the same text before and after the edit later.
+        self._edit = builtin.change_of(
+            self._runtime, name, tool_input if isinstance(tool_input, dict) else {}
+        )
+        if self._edit and event.get("id") not in self._asked:
+            shown = difference.unified(self._edit, _EDIT_LINES)
+            self._print(_lines([("dim", f"--- {harmless(name)} ---"), *terminal.difference(shown)]))
+        self._draw()
+
+    def _tool(self, event: Json) -> None:
+        self._runs = self._printed = ""
+        edit, self._edit = self._edit, None
+        if edit is not None:
+            # Its difference has been shown.
+            self.note(str(event.get("result", "")).partition("\n")[0])
+            return
+        output = str(event.get("text", "")).splitlines()
+        more = len(output) - _SHOWN_LINES
+        if more > 0:
+            output[_SHOWN_LINES // 2 : -_SHOWN_LINES // 2] = [f"... ({more} more lines)"]
+        self.note("\n".join(output))
 
     def _print(self, renderable: Text | Markdown) -> None:
         self._show(self._drawn(renderable))
@@ -144,6 +198,10 @@ class Drawing:
         with self._console.capture() as shown:
             self._console.print(renderable)
         return shown.get()
+
+
+def _lines(lines: list[terminal.Line]) -> Text:
+    return Text("\n").join(Text(text, style=style) for style, text in lines)
 
 
 def _about(tool_input: object) -> str:

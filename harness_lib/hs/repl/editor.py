@@ -114,6 +114,10 @@ class Editor:
         if not self._do(self._write, text):
             self._put(text)
 
+    def clear(self) -> None:
+        """Clear the screen."""
+        self._do(self._session.app.renderer.clear)
+
     def draw(self) -> None:
         """Draw again what stands over the line: it has changed."""
         self._session.app.invalidate()

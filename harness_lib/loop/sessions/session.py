@@ -114,7 +114,7 @@ class Session:
 
     @property
     def title(self) -> str:
-        """The beginning of what was asked first, in one line; "" where nothing was."""
+        """The beginning of what was asked first, in one line, without attached files; "" if nothing was."""
         first = next(
             (
                 message
@@ -123,7 +123,9 @@ class Session:
             ),
             None,
         )
-        return in_one_line(first.body)[:_TITLE] if first else ""
+        # A skill that was called by its name stands before the words.
+        asked = first.body.rpartition("\nThe user typed: ")[2] if first else ""
+        return in_one_line(asked.partition("\n\n<file path=")[0])[:_TITLE]
 
     def append(self, role: str, fields: dict[str, str], body: str) -> Message:
         """Write the next message and return it."""

@@ -10,10 +10,12 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any, TypeVar
 
+from harness_lib.errors import HarnessError
 from harness_lib.loop import approval, gates, plugins, processes
 from harness_lib.loop.asking import Question
 from harness_lib.loop.disk import is_name
@@ -22,7 +24,8 @@ from harness_lib.loop.mcp import tools
 from harness_lib.loop.piped import Json, Piped, as_object, dumps
 from harness_lib.loop.plugins import Result
 from harness_lib.loop.runtime import Runtime
-from harness_lib.loop.tools import builtin
+from harness_lib.loop.sessions import history
+from harness_lib.loop.tools import builtin, difference
 
 _SHOWN_LINES = 30
 _SPENT = ("tokens_in", "tokens_out", "cost")
@@ -42,7 +45,11 @@ def execute(runtime: Runtime, piped: Piped) -> Piped:
         raise HookError("no tool calls came in", {"error": "The stage `tool_exec` got no tool calls."})
     call: Json = queue[0]
     name = str(call.get("name") or "")
-    tool_input, result = _outcome(runtime, queue)
+    try:
+        tool_input, result = _outcome(runtime, queue)
+    except Interrupted as interrupted:
+        _keep_printed(runtime, call, interrupted.printed)
+        raise
     show(runtime, name, tool_input, result)
     return {
         "call_id": call.get("id", ""),
@@ -54,6 +61,19 @@ def execute(runtime: Runtime, piped: Piped) -> Piped:
         "tool_calls": queue[1:],
         "next_state": "tool_done",
     }
+
+
+def _keep_printed(runtime: Runtime, call: Json, printed: str) -> None:
+    """Show and record what a tool had printed when it was interrupted, if there is something."""
+    # A session that cannot be written any more must not take the place of the interruption.
+    with processes.uninterrupted(), suppress(HarnessError):
+        if printed:
+            name, tool_input = str(call.get("name") or ""), call.get("input") or {}
+            result = Result(f"{printed}\n[{history.INTERRUPTED}]", error=True)
+            show(runtime, name, tool_input, result)
+            record(
+                runtime, {"call_id": call.get("id", ""), "name": name, "result": result.text, "error": True}
+            )
 
 
 def _outcome(runtime: Runtime, queue: list[Json]) -> Outcome:
@@ -86,6 +106,7 @@ def _run_all(runtime: Runtime, calls: list[Json]) -> list[Outcome]:
         if verdict.decision != "allow":
             why = verdict.reason or "no reason was given"
             return verdict.input, Result(f"error: denied: {why}", error=True)
+        builtin.CALL.set(str(calls[place].get("id") or ""))
         return verdict.input, run(runtime, str(calls[place].get("name") or ""), verdict.input)
 
     most = SUBAGENTS if _kind(runtime, calls[0]) == "agent" else _READERS
@@ -100,7 +121,9 @@ def decide(runtime: Runtime, call: Json) -> gates.Verdict:
     who = runtime.session.id if runtime.session and runtime.env.get("HARNESS_PARENT") else ""
     name, call_id = str(call.get("name") or ""), str(call.get("id") or "")
     place = gates.outside_project(runtime, verdict.input)
-    answer = approval.put(runtime, Question(name, verdict.input, verdict.reason, who, call_id, place))
+    change = builtin.change_of(runtime, name, verdict.input)
+    seen = difference.unified(change) if change else ""
+    answer = approval.put(runtime, Question(name, verdict.input, verdict.reason, who, call_id, place, seen))
     return gates.Verdict("allow" if answer.allowed else "deny", answer.reason, verdict.input)
 
 
@@ -144,7 +167,7 @@ def record(runtime: Runtime, done: Json) -> None:
 
 
 def show(runtime: Runtime, name: str, tool_input: Json, result: Result) -> None:
-    """Show people the call and the beginning of its result."""
+    """Show people the call, and the beginning and the end of its result."""
     head = (
         [str(tool_input["command"])]
         if name == "bash" and "command" in tool_input
@@ -153,11 +176,11 @@ def show(runtime: Runtime, name: str, tool_input: Json, result: Result) -> None:
     lines = result.text.splitlines()
     more = [f"... ({len(lines) - _SHOWN_LINES} more lines)"] if len(lines) > _SHOWN_LINES else []
     shown = [f"  {line}" for text in head for line in text.splitlines()]
-    text = "\n".join(
-        [f"--- {name} ---", *shown, *lines[:_SHOWN_LINES], *more, *(["(error)"] if result.error else [])]
-    )
+    came = [*lines[: _SHOWN_LINES // 2], *more, *lines[-_SHOWN_LINES // 2 :]] if more else lines
+    came += ["(error)"] if result.error else []
+    text = "\n".join([f"--- {name} ---", *shown, *came])
     runtime.log(text)
-    runtime.stream.emit("tool_output", text=text)
+    runtime.stream.emit("tool_output", text=text, result="\n".join(came))
 
 
 def at_once(runtime: Runtime, queue: list[Any]) -> list[Json]:

@@ -29,15 +29,7 @@ def _execute(runtime: Runtime, tool_input: Json) -> Result:
     inherited = {**runtime.harness_environment(), "HARNESS_CWD": str(runtime.work_directory)}
     env = keys.without(runtime, inherited)
     with _command(text_of(tool_input, "command")) as command:
-        done = processes.run(
-            command,
-            env=env,
-            cwd=runtime.work_directory,
-            merge=True,
-            timeout=seconds,
-            notes=runtime.notes,
-        )
-    text = builtin.read_clipped(runtime, done.output).rstrip("\n")
+        text, done = builtin.run_program(runtime, command, env, timeout=seconds)
     note = _note(done, seconds)
     return Result("\n".join(part for part in (text, note) if part), error=bool(note))
 

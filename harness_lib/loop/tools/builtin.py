@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import codecs
 import io
 import math
 import os
 import re
 import shutil
-from collections.abc import Callable
+import tempfile
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from harness_lib.loop import processes
+from harness_lib.loop.failures import Interrupted
 from harness_lib.loop.plugins import Result
 from harness_lib.loop.providers import models
 from harness_lib.loop.trust import REFUSED, is_secret
@@ -29,13 +35,29 @@ _BYTES_PER_TOKEN = 4
 _PLACE = re.compile(r", all of it in .*(?=; this is the beginning and the end \.\.\.\])")
 
 
+# The id of the call that runs: programs tell what they print under it.
+CALL: ContextVar[str] = ContextVar("CALL", default="")
+
+
 class ToolError(Exception):
     """The call cannot be done; the message tells the model why."""
 
 
 @dataclass(frozen=True)
+class Change:
+    """What an edit makes of a file; `old` is None where there is no text yet."""
+
+    path: Path
+    old: str | None
+    new: str
+
+
+@dataclass(frozen=True)
 class Builtin:
-    """One of our tools. `properties` are those of its input; `reads`: it changes nothing."""
+    """One of our tools. `properties` are those of its input; `reads`: it changes nothing.
+
+    `change` returns what a call would make of a file, without doing it.
+    """
 
     name: str
     description: str
@@ -44,6 +66,7 @@ class Builtin:
     function: Callable[[Runtime, Json], Result]
     reads: bool = False
     offered: Callable[[Runtime], bool] = field(default=lambda _: True)
+    change: Callable[[Runtime, Json], Change] | None = None
 
     def schema(self, runtime: Runtime) -> Json | None:
         """Return the schema, or None where there is no use for it."""
@@ -69,6 +92,16 @@ class Builtin:
         except OSError as error:
             name = f" {error.filename}" if error.filename else ""
             return Result(f"error:{name}: {error.strerror or error}", error=True)
+
+
+def change_of(runtime: Runtime, name: str, tool_input: Json) -> Change | None:
+    """Return what a call of the tool `name` would make of a file; None if it edits none, or would fail."""
+    plugin = runtime.table.find("tools", name)
+    change = plugin.target.change if plugin and isinstance(plugin.target, Builtin) else None
+    try:
+        return change(runtime, tool_input) if change else None
+    except (ToolError, OSError):
+        return None
 
 
 def text_of(tool_input: Json, key: str) -> str:
@@ -99,6 +132,46 @@ def number_of(tool_input: Json, key: str) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 1 <= value < math.inf:
         raise ToolError(f"{key} must be a number of at least 1")
     return int(value)
+
+
+def run_program(
+    runtime: Runtime,
+    command: Sequence[str],
+    env: Mapping[str, str],
+    *,
+    stdin: bytes | None = None,
+    timeout: float = math.inf,
+) -> tuple[str, processes.Finished]:
+    """Run `command` where tools run; return what the model gets of its output, and how it ended.
+
+    What it prints is told while it runs, as `tool_progress`; Interrupted has what it had printed until then.
+    Raises OSError.
+    """
+    with tempfile.TemporaryFile() as output:
+        try:
+            done = processes.run(
+                command,
+                env=env,
+                cwd=runtime.work_directory,
+                stdin=stdin,
+                merge=True,
+                timeout=timeout,
+                notes=runtime.notes,
+                output=output,
+                heard=_teller(runtime),
+            )
+        except Interrupted as interrupted:
+            interrupted.printed = read_clipped(runtime, output).rstrip("\n")
+            raise
+        return read_clipped(runtime, output).rstrip("\n"), done
+
+
+def _teller(runtime: Runtime) -> Callable[[bytes], None] | None:
+    """Return what tells the output of a program; of several at once nobody is told."""
+    if threading.current_thread() is not threading.main_thread():
+        return None
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    return lambda data: runtime.stream.emit("tool_progress", id=CALL.get(), text=decoder.decode(data))
 
 
 def read_clipped(runtime: Runtime, output: IO[bytes]) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from harness_lib.loop.plugins import Result
 from harness_lib.loop.tools import builtin, files
-from harness_lib.loop.tools.builtin import Builtin, ToolError, path_of
+from harness_lib.loop.tools.builtin import Builtin, Change, ToolError, path_of
 
 if TYPE_CHECKING:
     from harness_lib.loop.piped import Json
@@ -20,7 +20,7 @@ _TYPES = ("replace_range", "append_at", "prepend_at", "append_file", "prepend_fi
 
 
 @dataclass(frozen=True)
-class _Change:
+class _Edit:
     """Put `lines` in place of the lines from `start` up to `stop`; at one place the lowest rank is first."""
 
     start: int
@@ -29,40 +29,45 @@ class _Change:
     rank: int
 
 
-def _execute(runtime: Runtime, tool_input: Json) -> Result:
+def _edited(runtime: Runtime, tool_input: Json) -> Change:
     path = path_of(runtime, tool_input)
     edits = tool_input.get("edits")
     if not isinstance(edits, list) or not edits or not all(isinstance(edit, dict) for edit in edits):
         raise ToolError("edits must be a list of objects")
     text = files.read(path)
     lines = files.split(text)
-    changes = [_change(edit, lines) for edit in edits]
-    edited = _apply(lines, changes)
+    edited = _apply(lines, [_edit(edit, lines) for edit in edits])
     ends = "\n" if edited and (text.endswith("\n") or not text) else ""
-    files.write(path, "\n".join(edited) + ends)
-    shown = f"\n{files.anchored(edited)}" if len(edited) <= _SHOWN_LINES else ""
-    report = f"edited {tool_input['path']}: {len(lines)} lines before, {len(edited)} now{shown}"
+    return Change(path, text, "\n".join(edited) + ends)
+
+
+def _execute(runtime: Runtime, tool_input: Json) -> Result:
+    change = _edited(runtime, tool_input)
+    files.write(change.path, change.new)
+    before, lines = files.split(change.old or ""), files.split(change.new)
+    shown = f"\n{files.anchored(lines)}" if len(lines) <= _SHOWN_LINES else ""
+    report = f"edited {tool_input['path']}: {len(before)} lines before, {len(lines)} now{shown}"
     return Result(builtin.clipped(runtime, report))
 
 
-def _change(edit: Json, lines: list[str]) -> _Change:
+def _edit(edit: Json, lines: list[str]) -> _Edit:
     kind, content = edit.get("type"), _content(edit.get("content"))
     if kind == "append_file":
-        return _Change(len(lines), len(lines), content, rank=3)
+        return _Edit(len(lines), len(lines), content, rank=3)
     if kind == "prepend_file":
-        return _Change(0, 0, content, rank=0)
+        return _Edit(0, 0, content, rank=0)
     if kind == "append_at":
         place = _place(edit.get("pos"), lines)
-        return _Change(place + 1, place + 1, content, rank=1)
+        return _Edit(place + 1, place + 1, content, rank=1)
     if kind == "prepend_at":
         place = _place(edit.get("pos"), lines)
-        return _Change(place, place, content, rank=2)
+        return _Edit(place, place, content, rank=2)
     if kind == "replace_range":
         start = _place(edit.get("pos"), lines)
         end = _place(edit["end"], lines) if edit.get("end") is not None else start
         if end < start:
             raise ToolError(f"the range {edit.get('pos')} to {edit.get('end')} ends before it begins")
-        return _Change(start, end + 1, content, rank=2)
+        return _Edit(start, end + 1, content, rank=2)
     raise ToolError(f"type must be one of {', '.join(_TYPES)}, not {kind}")
 
 
@@ -101,7 +106,7 @@ def _content(value: object) -> list[str]:
     return [files.without_anchor(line) for line in lines]
 
 
-def _apply(lines: list[str], changes: list[_Change]) -> list[str]:
+def _apply(lines: list[str], changes: list[_Edit]) -> list[str]:
     """Return the lines after all changes; those at one place follow each other as they were given."""
     ordered = sorted(changes, key=lambda change: (change.start, change.rank, change.stop))
     for before, after in pairwise(ordered):
@@ -146,4 +151,5 @@ TOOL = Builtin(
     },
     required=["path", "edits"],
     function=_execute,
+    change=_edited,
 )

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 
 from harness_lib.loop.plugins import Result
 from harness_lib.loop.tools import builtin
-from harness_lib.loop.tools.builtin import Builtin, ToolError, number_of, path_of, text_of
+from harness_lib.loop.tools.builtin import Builtin, Change, ToolError, number_of, path_of, text_of
 from harness_lib.system.files import atomic
+from harness_lib.text import counted
 
 if TYPE_CHECKING:
     from harness_lib.loop.piped import Json
@@ -131,6 +132,15 @@ READ_FILE = Builtin(
 )
 
 
+def _written(runtime: Runtime, tool_input: Json) -> Change:
+    path, content = path_of(runtime, tool_input), text_of(tool_input, "content")
+    try:
+        old = path.read_bytes().decode("utf-8") if path.is_file() else None
+    except UnicodeDecodeError:
+        old = None
+    return Change(path, old, content)
+
+
 def _write_file(runtime: Runtime, tool_input: Json) -> Result:
     path, content = path_of(runtime, tool_input), text_of(tool_input, "content")
     write(path, content)
@@ -146,10 +156,11 @@ WRITE_FILE = Builtin(
     },
     required=["path", "content"],
     function=_write_file,
+    change=_written,
 )
 
 
-def _replace(runtime: Runtime, tool_input: Json) -> Result:
+def _replaced(runtime: Runtime, tool_input: Json) -> Change:
     path, old, new = path_of(runtime, tool_input), text_of(tool_input, "old"), text_of(tool_input, "new")
     if not old:
         raise ToolError("old must not be empty; write_file writes a new file")
@@ -161,8 +172,14 @@ def _replace(runtime: Runtime, tool_input: Json) -> Result:
         )
     if count > 1 and tool_input.get("all") is not True:
         raise ToolError(f"old stands {count} times there; give more of what is around it, or all: true")
-    write(path, text.replace(old, new))
-    return Result(f"replaced {count} time{'s' if count > 1 else ''} in {tool_input['path']}")
+    return Change(path, text, text.replace(old, new))
+
+
+def _replace(runtime: Runtime, tool_input: Json) -> Result:
+    change = _replaced(runtime, tool_input)
+    count = (change.old or "").count(tool_input["old"])
+    write(change.path, change.new)
+    return Result(f"replaced {counted(count, 'time')} in {tool_input['path']}")
 
 
 REPLACE = Builtin(
@@ -179,4 +196,5 @@ REPLACE = Builtin(
     },
     required=["path", "old", "new"],
     function=_replace,
+    change=_replaced,
 )

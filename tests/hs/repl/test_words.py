@@ -1,0 +1,179 @@
+"""Words that are not for the model as they stand: /NAME, @FILE and !COMMAND."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.hs.person import person
+from tests.loop.conftest import CHAT, Conversation, Go, Serve, bodies, session_of
+from tests.loop.servers.script import say, use
+from tests.loop.source_files import write, write_models
+
+WAITS = use("bash", command="while [ ! -e go ]; do sleep 0.05; done")
+
+
+def test_an_unknown_word_behind_a_slash_says_so_and_costs_nothing(
+    conversation: Conversation, project: Path
+) -> None:
+    write(project / "there", "")
+    with conversation(say("Seen."), say("Both seen.")) as (someone, server):
+        someone.types("/cots\r")
+        someone.has_on_screen("There is no /cots. Did you mean /cost?")
+        someone.rests()
+        assert server.requests == []
+        # A path is no such word.
+        someone.types("/dev/null and /x\r")
+        someone.has_on_screen("Seen.")
+        someone.types("/tmp is full\r")
+        someone.has_on_screen("Both seen.")
+
+    assert len(server.requests) == 2
+
+
+def test_an_unknown_word_is_not_told_to_a_turn_that_is_under_way(serve: Serve, project: Path) -> None:
+    server = serve(CHAT, WAITS, say("Done."))
+
+    with person("--approve", "auto", cwd=project, env=CHAT.environment(server)) as someone:
+        someone.types("go\r", when="You:")
+        someone.types("/modle\r", when="bash: while")
+        someone.types("!echo $((40 + 2))\r", when="waits: /modle")
+        someone.has_on_screen("waits: !echo")
+        (project / "go").touch()
+        someone.has_on_screen("Did you mean /model?")
+        # What was to follow is typed already, as behind every mistake.
+        someone.rests("!echo $((40 + 2))")
+        assert someone.leaves("\x15\x04") == 0
+
+    assert "/modle" not in str(server.requests)
+    assert len(server.requests) == 2
+
+
+def test_a_task_with_an_unknown_word_is_refused_before_anything_is_sent(go: Go, home: Path) -> None:
+    server, answer = go(say("never"), words=("/harnes", "run"))
+
+    assert (answer.code, server.requests) == (2, [])
+    assert "There is no /harnes. Did you mean /harness?" in answer.err
+    assert list((home / ".harness" / "sessions").iterdir()) == []
+
+
+@pytest.mark.parametrize("word", ["/new", "/clear"])
+def test_a_new_session_begins_and_the_one_before_can_be_resumed(
+    serve: Serve, project: Path, home: Path, word: str
+) -> None:
+    server = serve(CHAT, say("First."), say("Second."), say("Third."))
+
+    with person(cwd=project, env=CHAT.environment(server)) as someone:
+        someone.types("/model gpt-4o-mini\r", when="You:")
+        someone.types("one\r", when="gpt-4o-mini (openai)")
+        someone.has_on_screen("First.")
+        before = session_of(home)
+        someone.types(f"{word}\r")
+        someone.types("two\r", when=f"To go on with the one before: /session {before.name}")
+        someone.has_on_screen("Second.")
+        assert ("First." in someone.screen) is (word == "/new")
+        someone.types(f"/session {before.name}\r")
+        someone.has_on_screen(f"session: {before.name}")
+        someone.types("three\r")
+        someone.has_on_screen("Third.")
+        assert someone.leaves("\x04") == 0
+
+    assert [request["model"] for request in server.requests] == ["gpt-4o-mini"] * 3
+    assert "First." not in str(server.requests[1])
+    assert "First." in str(server.requests[2])
+    assert len(list(before.parent.iterdir())) == 2
+
+
+def test_cost_is_told_for_each_model_and_in_all(serve: Serve, project: Path, home: Path) -> None:
+    write_models(home / ".harness", "big- context=200000 price_in=1 price_out=2")
+    server = serve(CHAT, say("One."), say("Two."), say("Three."))
+
+    with person(cwd=project, env=CHAT.environment(server) | {"HARNESS_MODEL": "big-one"}) as someone:
+        someone.types("go\r", when="You:")
+        someone.types("go\r", when="One.")
+        someone.types("/model free\r", when="Two.")
+        someone.types("go\r", when="free (openai)")
+        someone.types("/cost\r", when="Three.")
+        someone.has_on_screen("this session")
+        assert someone.leaves("\x04") == 0
+
+    lines = [" ".join(line.split()) for line in someone.plain.splitlines()]
+    assert "big-one 2 requests, 20 tokens in (8 from the cache), 10 out, $0.00004" in lines
+    assert "free 1 request, 10 tokens in (4 from the cache), 5 out, cost unknown" in lines
+    assert "this session 3 requests, 30 tokens in (12 from the cache), 15 out, cost unknown" in lines
+    assert len(server.requests) == 3
+
+
+def test_a_file_is_completed_and_attached(conversation: Conversation, project: Path) -> None:
+    write(project / "src" / "calc.py", "def add(a, b):\n    return a - b\n")
+    write(project / ".hidden", "")
+    with conversation(say("Seen.")) as (someone, server):
+        someone.types("what is in @s\t")
+        someone.types("ca\t", when="You: what is in @src/")
+        someone.types(", then?\r", when="@src/calc.py")
+        someone.has_on_screen("attached: src/calc.py")
+        someone.has_on_screen("Seen.")
+
+    told = server.requests[0]["messages"][-1]["content"]
+    assert told.startswith("what is in @src/calc.py, then?\n\n")
+    # As read_file shows it, so that it can be edited at once.
+    assert '<file path="src/calc.py">\n1#HS:def add(a, b):\n2#HR:    return a - b\n</file>' in told
+
+
+def test_a_file_is_attached_to_a_task_and_what_is_none_stays_a_word(go: Go, project: Path) -> None:
+    write(project / "a file", "its text\n")
+    (project / "data").write_bytes(b"\xff\xfe")
+    words = 'see @"a file", @data and me@a, @dataclass, @~nobody-there/x @' + "x" * 300
+    server, answer = go(say("Done."), words=(words,), stdin="@data of a program\n")
+
+    told = server.requests[0]["messages"][-1]["content"]
+    assert told.startswith(words)
+    assert "its text" in told
+    assert told.endswith("</file>\n\n@data of a program")
+    assert told.count("<file ") == 1
+    assert "@data is not attached" in answer.err
+
+
+def test_no_credentials_are_attached(go: Go, home: Path) -> None:
+    write(home / ".ssh" / "id", "secret key\n")
+    server, answer = go(say("Done."), words=("see @~/.ssh/id and @~/.ssh",))
+
+    assert "secret key" not in str(server.requests)
+    assert "<file" not in str(server.requests)
+    assert answer.err.count("is not attached") == 2
+
+
+def test_a_command_of_the_person_runs_unasked_and_the_model_is_told(
+    conversation: Conversation, project: Path, home: Path
+) -> None:
+    with conversation(say("Seen.")) as (someone, server):
+        someone.types("!echo $((40 + 2)) | tee made\r")
+        someone.has_on_screen("\n42\n")
+        someone.rests()
+        assert server.requests == []
+        someone.types("and?\r")
+        someone.has_on_screen("Seen.")
+
+    assert (project / "made").exists()
+    assert "I ran this command:\n\n$ echo $((40 + 2)) | tee made\n42" in str(
+        [message["content"] for message in server.requests[0]["messages"]]
+    ).replace("\\n", "\n")
+    assert [name for name, _ in bodies(session_of(home))] == [
+        "0001-user.md", "0002-user.md", "0003-assistant.md",
+    ]  # fmt: skip
+
+
+def test_a_command_of_the_person_is_stopped_and_what_it_had_printed_is_told(
+    conversation: Conversation,
+) -> None:
+    with conversation(say("Seen.")) as (someone, server):
+        someone.types("!echo $((40 + 2)); sleep 300\r")
+        someone.has_on_screen("\n42\n")
+        someone.types("\x03")
+        someone.has_on_screen("\ninterrupted")
+        someone.rests()
+        someone.types("and?\r")
+        someone.has_on_screen("Seen.")
+
+    assert "42\n[interrupted" in str(server.requests[0]).replace("\\n", "\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import os
 import re
@@ -149,3 +150,20 @@ def test_every_file_of_the_picture_is_there() -> None:
     picture = example("How it is built", "text")
 
     assert [name for name in re.findall(r"[\w/]+(?:\.py|/)", picture) if not (library / name).exists()] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "seen"),
+    [
+        ("hs-edit.svg", ["attached: calc.py", "-    return a - b", "+    return a + b", "or say why not:"]),
+        ("hs-live.svg", ["There is no /cots. Did you mean /cost?", "test_double PASSED", "Ctrl-C: stop"]),
+    ],
+)
+def test_the_pictures_show_what_the_page_says(name: str, seen: list[str]) -> None:
+    """They load no font and no picture of another host."""
+    picture = (Path(__file__).parents[2] / "docs" / name).read_text(encoding="utf-8")
+    shown = " ".join(html.unescape(re.sub(r"<[^>]+>", "", picture)).replace("\u00a0", " ").split())
+
+    assert f"({name})" in PAGE
+    assert all(" ".join(text.split()) in shown for text in seen)
+    assert "url(" not in picture.replace("url(#", "")

@@ -168,7 +168,7 @@ def run(
 
 
 def _look(output: IO[bytes], heard: Callable[[bytes], None] | None) -> Callable[[], bool]:
-    """Return what is done now and then while a program runs: tell its newest output, and see whether to end."""
+    """Return what is done while a program runs: tell its newest output, and see whether to end it."""
     at = 0
 
     def look() -> bool:

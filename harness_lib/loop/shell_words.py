@@ -23,7 +23,7 @@ _DEPTH = 6
 _LONGEST = 100_000
 _ENDS = frozenset(";&|\n()")
 _PATTERN = frozenset("*?[{}")
-# Of the words with characters of patterns, those that are none.
+# Words with characters of patterns that stand for themselves.
 _LITERAL = frozenset(["[", "[[", "{", "}", "{}"])
 _ASSIGNS = re.compile(r"[A-Za-z_]\w*(\[[^]]*\])?\+?=")
 _SHELLS = words_of("ash bash busybox csh dash fish ksh rbash sh tcsh zsh")

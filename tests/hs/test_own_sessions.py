@@ -56,7 +56,7 @@ def test_what_a_clone_brings_along_is_neither_listed_nor_gone_on_in(
     assert (nothing.code, newest.code, by_name.code) == (2, 2, 8)
     assert f"hs session fork {FOREIGN}" in by_name.err
     assert f"{FOREIGN} is a word of the task" in begin.err
-    assert not listed.out.startswith(FOREIGN)
+    assert FOREIGN not in listed.out
     assert "not listed: 1 in" in listed.err
     assert (begin.out, resumed.out, copied.out) == ("Begun.\n", "Gone on.\n", "Copied.\n"), resumed.err
     assert "Never ask me again" not in json.dumps(server.requests[:2])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -94,7 +95,8 @@ def _session(runtime: Runtime, args: list[str]) -> int:
     word, rest = (args[0], args[1:]) if args else ("list", [])
     if word == "list" and not rest:
         for session in session_store.every(runtime):
-            show(f"{session.id}\t{session.title}".rstrip())
+            # Programs want the names; a person knows a session by its title.
+            show(f"{session.id}  {session.title}".rstrip() if sys.stdout.isatty() else session.id)
         return 0
     if word == "show" and len(rest) == 1:
         return _show(known(runtime, rest[0]))

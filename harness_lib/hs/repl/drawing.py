@@ -181,15 +181,12 @@ class Drawing:
     def _tool(self, event: Json) -> None:
         self._runs = self._printed = ""
         edit, self._edit = self._edit, None
-        if edit is not None:
-            # Its difference has been shown.
-            self.note(str(event.get("result", "")).partition("\n")[0])
-            return
         output = str(event.get("text", "")).splitlines()
-        more = len(output) - _SHOWN_LINES
-        if more > 0:
-            output[_SHOWN_LINES // 2 : -_SHOWN_LINES // 2] = [f"... ({more} more lines)"]
-        self.note("\n".join(output))
+        if edit is not None:
+            # Its difference has been shown; what it was called with stands indented.
+            output = [line for line in output[1:] if not line.startswith(" ")][:1]
+        more = [f"... ({len(output) - _SHOWN_LINES} more lines)"] if len(output) > _SHOWN_LINES else []
+        self.note("\n".join([*output[:_SHOWN_LINES], *more]))
 
     def _print(self, renderable: Text | Markdown) -> None:
         self._show(self._drawn(renderable))

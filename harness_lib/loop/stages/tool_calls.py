@@ -28,6 +28,7 @@ from harness_lib.loop.sessions import history
 from harness_lib.loop.tools import builtin, difference
 
 _SHOWN_LINES = 30
+_PRINTED_LINES = 8
 _SPENT = ("tokens_in", "tokens_out", "cost")
 # The input that was run, and what came of it.
 Outcome = tuple[Json, Result]
@@ -69,11 +70,11 @@ def _keep_printed(runtime: Runtime, call: Json, printed: str) -> None:
     with processes.uninterrupted(), suppress(HarnessError):
         if printed:
             name, tool_input = str(call.get("name") or ""), call.get("input") or {}
-            result = Result(f"{printed}\n[{history.INTERRUPTED}]", error=True)
-            show(runtime, name, tool_input, result)
-            record(
-                runtime, {"call_id": call.get("id", ""), "name": name, "result": result.text, "error": True}
-            )
+            ending = f"[{history.INTERRUPTED}]"
+            last = printed.split("\n")[-_PRINTED_LINES:]
+            show(runtime, name, tool_input, Result("\n".join([*last, ending])))
+            done = {"call_id": call.get("id", ""), "name": name, "error": True}
+            record(runtime, {**done, "result": f"{printed}\n{ending}"})
 
 
 def _outcome(runtime: Runtime, queue: list[Json]) -> Outcome:
@@ -167,7 +168,7 @@ def record(runtime: Runtime, done: Json) -> None:
 
 
 def show(runtime: Runtime, name: str, tool_input: Json, result: Result) -> None:
-    """Show people the call, and the beginning and the end of its result."""
+    """Show people the call and the beginning of its result."""
     head = (
         [str(tool_input["command"])]
         if name == "bash" and "command" in tool_input
@@ -176,11 +177,11 @@ def show(runtime: Runtime, name: str, tool_input: Json, result: Result) -> None:
     lines = result.text.splitlines()
     more = [f"... ({len(lines) - _SHOWN_LINES} more lines)"] if len(lines) > _SHOWN_LINES else []
     shown = [f"  {line}" for text in head for line in text.splitlines()]
-    came = [*lines[: _SHOWN_LINES // 2], *more, *lines[-_SHOWN_LINES // 2 :]] if more else lines
-    came += ["(error)"] if result.error else []
-    text = "\n".join([f"--- {name} ---", *shown, *came])
+    text = "\n".join(
+        [f"--- {name} ---", *shown, *lines[:_SHOWN_LINES], *more, *(["(error)"] if result.error else [])]
+    )
     runtime.log(text)
-    runtime.stream.emit("tool_output", text=text, result="\n".join(came))
+    runtime.stream.emit("tool_output", text=text)
 
 
 def at_once(runtime: Runtime, queue: list[Any]) -> list[Json]:

@@ -16,7 +16,7 @@ _LOOKED_AT = 8192
 
 
 def main() -> int:
-    """Search; return 0, or 2 for a pattern that is none."""
+    """Search; return 0, or 2 for an invalid pattern."""
     asked = json.load(sys.stdin)
     try:
         pattern = re.compile(asked["pattern"], re.IGNORECASE if asked["ignore_case"] else 0)

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from harness_lib.loop.sessions.session import Session
 from tests.hs.person import person
-from tests.loop.conftest import CHAT, Conversation, Go, Serve, bodies, session_of
+from tests.loop.conftest import CHAT, Conversation, Go, Hs, Serve, bodies, session_of
 from tests.loop.servers.script import say, use
 from tests.loop.source_files import write, write_models
 
@@ -177,3 +178,28 @@ def test_a_command_of_the_person_is_stopped_and_what_it_had_printed_is_told(
         someone.has_on_screen("Seen.")
 
     assert "42\n[interrupted" in str(server.requests[0]).replace("\\n", "\n")
+
+
+def test_sessions_are_listed_with_their_titles_for_a_person_and_by_name_for_a_program(
+    go: Go, hs: Hs, project: Path, home: Path
+) -> None:
+    write(project / "notes", "x\n")
+    go(say("Done."), words=("find the \x1b[2Jmistake in @notes",))
+    name = session_of(home).name
+
+    with person("session", "list", cwd=project, env={}) as someone:
+        someone.sees(f"{name}  find the ")
+        someone.sees("mistake in @notes")
+        assert someone.leaves() == 0
+    assert "x" not in someone.plain.partition("@notes")[2]
+    assert "\x1b[2J" not in someone.raw
+    assert hs("session", "list").out == f"{name}\n"
+
+
+def test_a_skill_that_was_called_gives_the_session_its_words_as_title(
+    go: Go, project: Path, home: Path
+) -> None:
+    write(project / ".agents" / "skills" / "tell" / "SKILL.md", "---\nname: tell\n---\nTell all of it.\n")
+    go(say("Done."), words=("/tell", "me"))
+
+    assert Session(session_of(home)).title == "/tell me"

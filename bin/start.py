@@ -71,9 +71,9 @@ def harness():
 
 
 def hs():
-    from harness_lib.hs import quick
+    from harness_lib.hs.__main__ import version
 
-    if quick.version(sys.argv[1:], os.environ):
+    if version(sys.argv[1:], os.environ):
         return 0
     from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""`hs`: which command is meant, and what its failures come to.
+"""`hs`: find which command is meant, run it, and say how it failed; `hs help`.
 
 Exit codes: 0 answered, 1 the provider or a hook failed, 2 usage, 3 configuration, 5 the session is held,
 7 no provider is ready or the machine lacks something, 70 a bug of ours, 130 interrupted.
@@ -13,14 +13,106 @@ import sys
 from pathlib import Path
 
 from harness_lib.errors import EnvSetupError, Exit, HarnessError
-from harness_lib.hs import output
-from harness_lib.hs.commands.help import COMMANDS
-from harness_lib.hs.output import complain
+from harness_lib.hs import agent, look, output
+from harness_lib.hs.look import AUTH_USAGE, Builtin
+from harness_lib.hs.output import complain, show
 from harness_lib.loop import discovery, processes, runtime
 from harness_lib.loop.failures import Interrupted, one_line
+from harness_lib.loop.providers import models
+from harness_lib.loop.runtime import Runtime
 from harness_lib.system import os_errors
 from harness_lib.system.files import standard_streams
 from harness_lib.system.processes import signals
+
+_USAGE = """\
+hs: an agent loop in which everything is a plugin
+
+  hs "find all TODO comments"    do a task and print the answer
+  cat log | hs "why?"            with what stands on standard input
+  hs SESSION "go on"             go on in a session (--resume ID, --continue: this directory's newest)
+  hs -p --json "find it"         events for a program, one JSON object per line, the result last
+
+Options of a task:
+  --model M, --provider P        in place of the settings
+  --max-turns N                  request limit
+  --max-cost USD                 cost limit in USD; without a known price one request
+  --approve auto|ask|read-only   whether a person is asked before what does not only read (auto)
+  --tools a,b                    only these tools
+  --keep-env NAME                let tools see this variable that holds a provider's key (repeatable)
+  --system TEXT                  in place of the prompts
+  -                              wait for standard input, however long it takes to begin
+  --                             only words follow
+
+Commands:"""
+_VARIABLES = """\
+Environment:
+  HARNESS_PROVIDER       provider (default: the first that is ready)
+  HARNESS_MODEL          model (default: the provider's)
+  HARNESS_MAX_TURNS      requests in one run (100)
+  HARNESS_SESSIONS       where sessions are (default: the nearest .harness/sessions, else home's)
+  HARNESS_HOME           home of plugins (~/.harness); where set, of harness's data too
+  HARNESS_KEEP_ENV       as --keep-env, names by commas
+  HARNESS_LOG            where hooks and tools are shown (/dev/stderr)
+  HARNESS_STREAM         1: show the answer as it comes, into a pipe too
+  HARNESS_THINKING       how hard the model shall think (low, medium, high, max)
+  HARNESS_TOOL_TIMEOUT   seconds for a command of the tool bash (120)
+  HARNESS_READ_LIMIT     lines that read_file shows at once (2000)"""
+
+
+def _help(runtime: Runtime, args: list[str]) -> int:  # noqa: ARG001 (as every command)
+    show(_USAGE)
+    foreign = {plugin.name: plugin.target for plugin in runtime.table.of("commands")}
+    for name, command in sorted({**COMMANDS, **foreign}.items()):
+        show(f"  {name:<12} {command.describe(runtime)}")
+    show(f"\n{_VARIABLES}\n\nProviders:")
+    for plugin in runtime.table.of("providers"):
+        show(f"  {plugin.name:<12} {plugin.target.describe(runtime)}")
+        for line in plugin.target.environment_help(runtime).splitlines():
+            show(f"      {line}")
+    for variant in models.every_variant(runtime):
+        login = f"hs auth login {variant.name}" if variant.values.get("auth") else ""
+        needs = login or variant.auth_env or "no key"
+        show(f"  {variant.name:<12} {variant.values.get('description', '')} ({needs})")
+    show("\nTools:")
+    for plugin in runtime.table.of("tools"):
+        show(f"  {plugin.name:<12} {plugin.target.describe(runtime)}")
+    show("\nPlugins are looked for in:")
+    for source in runtime.sources:
+        show(f"  {Path(source)}")
+    return 0
+
+
+def _auth(runtime: Runtime, args: list[str]) -> int:
+    from harness_lib.hs import auth  # noqa: PLC0415 (most calls of hs do a task, and start sooner)
+
+    return auth.run(runtime, args)
+
+
+def _doctor(runtime: Runtime, args: list[str]) -> int:
+    from harness_lib.hs import doctor  # noqa: PLC0415 (as above)
+
+    return doctor.run(runtime, args)
+
+
+# A plugin of the same name takes the place of one of them.
+COMMANDS = {
+    "acp": agent.ACP,
+    "agent": agent.AGENT,
+    "auth": Builtin(f"Keep credentials: {AUTH_USAGE}", _auth),
+    "doctor": Builtin("Say what may be wrong here, and what to do", _doctor),
+    "help": Builtin("Show this", _help, is_help=True),
+    "hook": look.HOOK,
+    "hooks": look.HOOKS,
+    "provider": look.PROVIDER,
+    "repl": agent.REPL,
+    "resume": agent.RESUME,
+    "session": look.SESSION,
+    "tool": look.TOOL,
+    "tools": look.TOOLS,
+    "trust": look.TRUST,
+    "version": look.VERSION,
+}
+
 
 _INTERRUPTED = 130
 _WORDS = {"--help": "help", "-h": "help", "--version": "version", "-v": "version"}
@@ -65,7 +157,7 @@ def _exit_code(args: list[str]) -> int:
 
 
 def _unforeseen(error: Exception) -> tuple[str, int]:
-    """Return what is to be said of what nobody has foreseen, and the exit code."""
+    """Return the message and the exit code for an unforeseen error."""
     if isinstance(error, ModuleNotFoundError) and not (error.name or "").startswith("harness_lib"):
         return f"the package {error.name} is missing. Install harness-skill[hs].", int(Exit.ENV_SETUP)
     return f"{output.bug_line(error)} {output.keep_bug(error, os.environ)}", int(Exit.BUG)

@@ -25,10 +25,10 @@ _KEPT = "\n\t"
 
 
 class Output(Protocol):
-    """Where a turn is shown."""
+    """A way to show a turn."""
 
     def begin(self, runtime: Runtime) -> None:
-        """Take notice of a session that is about to be worked in."""
+        """Note the session before its turn begins."""
         ...
 
     def end(self, done: Turn) -> None:
@@ -37,7 +37,7 @@ class Output(Protocol):
 
 
 def choose(*, json: bool, streamed: bool = False) -> Output:
-    """Return what fits standard output; `streamed`: a person reads along, though it is no terminal."""
+    """Return the output for standard output; `streamed` shows text as it comes without a terminal, too."""
     if json:
         return Events()
     return Streamed() if streamed or sys.stdout.isatty() else Answer()
@@ -89,7 +89,7 @@ class Streamed(Answer):
 
 
 class Events:
-    """One JSON object per line: the session, the events of `.stream`, the sums so far, and the result."""
+    """One JSON object per line: the session, its events, the usage so far, and the result."""
 
     def __init__(self) -> None:
         self._runtime: Runtime | None = None
@@ -141,7 +141,7 @@ def show(text: object = "", end: str = "\n") -> None:
 
 
 def complain(text: object) -> None:
-    """Print `text` on standard error, which is for people."""
+    """Print `text` on standard error."""
     sys.stderr.write(f"{harmless(str(text), keep=_KEPT)}\n")
 
 

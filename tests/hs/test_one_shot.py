@@ -23,7 +23,7 @@ from tests.loop.servers.script import Step, say, use
 IMPATIENT = """
 import sys
 from harness_lib.hs import main
-from harness_lib.hs.commands import agent
+from harness_lib.hs import agent
 agent._WAIT_SECONDS = 0.0
 read = sys.stdin.read
 def reads():

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.hs.setup import session_store
+from harness_lib.hs import session_store
 from harness_lib.loop import discovery, runtime
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions.session import Session

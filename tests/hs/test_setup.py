@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.hs.setup import choose_model
+from harness_lib.hs import setup
 from harness_lib.loop import discovery
 from harness_lib.loop.runtime import start
 from tests.loop.conftest import CHAT, Go, Hs, Serve, bodies, session_of
@@ -140,7 +140,7 @@ def test_whose_a_model_is(home: Path, project: Path, provider: str, name: str, m
     run = start({"HOME": str(home), **keys, "HARNESS_PROVIDER": provider, "HARNESS_MODEL": "m"}, project)
     discovery.refresh(run)
 
-    assert str(choose_model.meant(run, name)) == meant
+    assert str(setup._meant(run, name)) == meant
 
 
 def test_a_model_stays_where_its_own_provider_is_not_ready(home: Path, project: Path) -> None:
@@ -148,5 +148,5 @@ def test_a_model_stays_where_its_own_provider_is_not_ready(home: Path, project: 
     run = start(env, project)
     discovery.refresh(run)
 
-    assert str(choose_model.meant(run, "claude-opus-4-5")) == "openai/claude-opus-4-5"
-    assert not [name for name in choose_model.names(run) if name.startswith("claude")]
+    assert str(setup._meant(run, "claude-opus-4-5")) == "openai/claude-opus-4-5"
+    assert not [name for name in setup.model_names(run) if name.startswith("claude")]

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness_lib.hs.setup import session_store
+from harness_lib.hs import session_store
 from harness_lib.loop import discovery, runtime
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions.message import Call

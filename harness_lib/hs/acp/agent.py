@@ -1,4 +1,4 @@
-"""The agent of the protocol: sessions are opened, found and closed, prompts go to the one that is meant."""
+"""Serve the client's requests: open, find and close sessions, and pass each prompt to its session."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from urllib.parse import unquote, urlsplit
 from acp import PROTOCOL_VERSION, RequestError, run_agent, schema, stdio_streams
 
 from harness_lib import __version__
-from harness_lib.hs.acp import inbox, updates
-from harness_lib.hs.acp.session import LONGEST, Lines, SessionProcess
-from harness_lib.hs.setup import session_store
+from harness_lib.hs import session_store
+from harness_lib.hs.acp import ALLOW_ALWAYS, ALLOW_ONCE, REJECT_ONCE
+from harness_lib.hs.acp.session import LONGEST, Lines, SessionProcess, commands, config
 from harness_lib.loop import runtime
 from harness_lib.loop.piped import Json
 from harness_lib.loop.sessions.session import Session
@@ -59,7 +59,7 @@ async def _serve() -> None:
 
 
 class Agent:
-    """What a client may ask for."""
+    """The requests that a client may make."""
 
     def __init__(self) -> None:
         self._sessions: dict[str, SessionProcess] = {}
@@ -87,7 +87,7 @@ class Agent:
 
     async def new_session(self, cwd: str, mcp_servers: Servers = None, **_: Any) -> schema.NewSessionResponse:
         session = await self._open(cwd, {}, mcp_servers)
-        return schema.NewSessionResponse(session_id=session.id, config_options=updates.config(session.config))
+        return schema.NewSessionResponse(session_id=session.id, config_options=config(session.config))
 
     async def load_session(
         self, cwd: str, session_id: str, mcp_servers: Servers = None, **_: Any
@@ -95,13 +95,13 @@ class Agent:
         session = await self._open(cwd, {"session": session_id}, mcp_servers)
         for update in session.updates.replay(Session(session.directory).messages()):
             await self._client.session_update(session.id, update)
-        return schema.LoadSessionResponse(config_options=updates.config(session.config))
+        return schema.LoadSessionResponse(config_options=config(session.config))
 
     async def resume_session(
         self, cwd: str, session_id: str, mcp_servers: Servers = None, **_: Any
     ) -> schema.ResumeSessionResponse:
         session = await self._open(cwd, {"session": session_id}, mcp_servers)
-        return schema.ResumeSessionResponse(config_options=updates.config(session.config))
+        return schema.ResumeSessionResponse(config_options=config(session.config))
 
     async def list_sessions(
         self, cwd: str | None = None, cursor: str | None = None, **_: Any
@@ -131,7 +131,7 @@ class Agent:
         **_: Any,
     ) -> schema.SetSessionConfigOptionResponse:
         settings = await self._known(session_id).choose(config_id, str(value))
-        return schema.SetSessionConfigOptionResponse(config_options=updates.config(settings))
+        return schema.SetSessionConfigOptionResponse(config_options=config(settings))
 
     async def prompt(self, session_id: str, prompt: list[Block], **_: Any) -> schema.PromptResponse:
         return await self._known(session_id).prompt(text_of(prompt))
@@ -157,9 +157,7 @@ class Agent:
         return session
 
     def _announce(self, session: SessionProcess) -> None:
-        task = asyncio.ensure_future(
-            self._client.session_update(session.id, updates.commands(session.commands))
-        )
+        task = asyncio.ensure_future(self._client.session_update(session.id, commands(session.commands)))
         self._announcements.add(task)
         task.add_done_callback(self._announced)
 
@@ -172,16 +170,16 @@ class Agent:
     async def _ask(self, session_id: str, call: schema.ToolCallUpdate, subject: str) -> str:
         always = f"Always allow in this session: {subject}"
         options = [
-            schema.PermissionOption(option_id=inbox.ALLOW_ONCE, name="Allow once", kind="allow_once"),
-            schema.PermissionOption(option_id=inbox.ALLOW_ALWAYS, name=always, kind="allow_always"),
-            schema.PermissionOption(option_id=inbox.REJECT_ONCE, name="Reject", kind="reject_once"),
+            schema.PermissionOption(option_id=ALLOW_ONCE, name="Allow once", kind="allow_once"),
+            schema.PermissionOption(option_id=ALLOW_ALWAYS, name=always, kind="allow_always"),
+            schema.PermissionOption(option_id=REJECT_ONCE, name="Reject", kind="reject_once"),
         ]
         if not subject:
             del options[1]
         answer = await self._client.request_permission(session_id, call, options)
         if isinstance(answer.outcome, schema.AllowedOutcome):
             return answer.outcome.option_id
-        return inbox.REJECT_ONCE
+        return REJECT_ONCE
 
     def _known(self, session_id: str) -> SessionProcess:
         if session_id not in self._sessions:
@@ -230,7 +228,7 @@ def _place(uri: str) -> str:
 
 
 def configured(servers: Sequence[Server]) -> dict[str, Json]:
-    """Return them by name. Raises RequestError for a kind that was not offered."""
+    """Return the entry of each server by name. Raises RequestError for an unsupported transport."""
     return {server.name: _entry(server) for server in servers}
 
 

@@ -1,34 +1,125 @@
-"""The process of one session: takes turns as it is told, and tells in lines of JSON what happens."""
+"""Work as the process of one session: take turns as it is told, and tell in lines of JSON what happens.
+
+It listens beside the work, so that a turn that is cancelled, or whose client has gone, ends wherever it is.
+The person is asked by way of the client whether a call may run.
+"""
 
 from __future__ import annotations
 
+import queue
+import signal
 import sys
+import threading
+from collections.abc import Callable
 from html import unescape
-from pathlib import Path
 
 from harness_lib.errors import ConfigError, HarnessError, UsageError
-from harness_lib.hs.acp.inbox import Inbox, Permission
-from harness_lib.hs.setup import choose_model, open_session, session_store
-from harness_lib.hs.setup.open_session import Options
-from harness_lib.hs.words import unknown
-from harness_lib.loop import approval, turn
+from harness_lib.hs import session_store, setup
+from harness_lib.hs.acp import ALLOW_ALWAYS, ALLOW_ONCE
+from harness_lib.hs.person import unknown
+from harness_lib.hs.setup import Options
+from harness_lib.loop import approval, processes, turn
+from harness_lib.loop.asking import Question, Said, always_about
 from harness_lib.loop.failures import Interrupted, one_line
 from harness_lib.loop.mcp.servers import OF_THE_CLIENT
-from harness_lib.loop.piped import Json, dumps
+from harness_lib.loop.piped import Json, as_object, dumps
 from harness_lib.loop.providers import models
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions import context
-from harness_lib.loop.tools import skills
+from harness_lib.loop.tools import builtin, skills
 from harness_lib.loop.turn import Turn
 from harness_lib.loop.wires import http
+from harness_lib.system.processes import signals
+
+
+class Inbox:
+    """Requests that have arrived and were not taken yet."""
+
+    def __init__(self) -> None:
+        self._lines: queue.SimpleQueue[Json | None] = queue.SimpleQueue()
+        self._main = threading.main_thread().ident
+        self._answers: dict[int, queue.SimpleQueue[str]] = {}
+        self._asked = 0
+        self._working = 0
+        self._cancelled = 0
+        self._gone = False
+        signals.handle(signal.SIGINT, self._interrupt)
+        signals.handle(signal.SIGTERM, self._interrupt)
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def take(self) -> Json | None:
+        """Return the next line; None when no more will come."""
+        return self._lines.get()
+
+    def expect(self) -> tuple[int, queue.SimpleQueue[str]]:
+        """Return the number of a new question, and the queue that its answer will come in."""
+        self._asked += 1
+        self._answers[self._asked] = queue.SimpleQueue()
+        return self._asked, self._answers[self._asked]
+
+    def begin(self, turn: int) -> bool:
+        """Let `turn` (above 0) be interrupted from now on; return False if it was cancelled already."""
+        self._working = turn
+        return self._cancelled != turn and not self._gone
+
+    def end(self) -> None:
+        """Stop letting requests interrupt."""
+        self._working = 0
+
+    def _interrupt(self, number: int, frame: object) -> None:
+        if self._working:
+            processes.interrupt(number, frame)
+
+    def _read(self) -> None:
+        # Not sys.stdin: the interpreter cannot end while somebody waits in it.
+        for line in open(0, encoding="utf-8", closefd=False):  # noqa: SIM115 (a descriptor, never closed)
+            request = as_object(line)
+            if request is not None and "cancel" in request:
+                self._cancelled = int(request["cancel"])
+                self._wake(self._working == self._cancelled)
+            elif request is not None and "permission" in request:
+                self._answers.pop(int(request["permission"])).put(str(request["answer"]))
+            elif request is not None:
+                self._lines.put(request)
+        self._gone = True
+        self._wake(self._working > 0)
+        self._lines.put(None)
+
+    def _wake(self, needed: bool) -> None:  # noqa: FBT001 (whether it is needed is the one thing to say)
+        # To the main thread: a signal that another thread gets interrupts no waiting there.
+        if needed and self._main is not None:
+            signal.pthread_kill(self._main, signal.SIGINT)
+
+
+class Permission:
+    """Asks for the turn and for its subagents, which may ask at the same time."""
+
+    def __init__(self, runtime: Runtime, inbox: Inbox, tell: Callable[[Json], None]) -> None:
+        self._runtime = runtime
+        self._inbox = inbox
+        self._tell = tell
+
+    def __call__(self, question: Question) -> Said:
+        """Return what the person said."""
+        number, answer = self._inbox.expect()
+        # The client has not heard of a subagent's calls.
+        call: Json = {"id": question.id or f"asked-{number}", "name": question.name, "input": question.input}
+        if not question.who:
+            call |= edited(self._runtime, call)
+        subject = always_about(question)
+        self._tell({"type": "permission", "asked": number, "call": call, "for": subject})
+        choice = answer.get()
+        if choice in {ALLOW_ONCE, ALLOW_ALWAYS}:
+            return Said(allowed=True, always=choice == ALLOW_ALWAYS)
+        return Said(allowed=False, reason="the user said no")
+
 
 _APPROVALS = {
     "ask": "Ask before a command or an edit",
     "auto": "Run all tools without asking",
     "read-only": "Run only tools that change nothing",
 }
-TOOLS = ("edit_file", "replace", "write_file")
-# More is no diff that anybody reads.
+# Nobody reads a longer difference.
 _LIMIT = 1024 * 1024
 
 
@@ -55,7 +146,7 @@ def work(runtime: Runtime) -> int:
 
 def _open(runtime: Runtime, first: Json) -> Json:
     named = first.get("session")
-    session = open_session.known(runtime, str(named)) if named else None
+    session = setup.known(runtime, str(named)) if named else None
     if session is not None:
         # The client says where it works in it now.
         session.conf["cwd"] = str(runtime.cwd)
@@ -63,7 +154,7 @@ def _open(runtime: Runtime, first: Json) -> Json:
     # A client has a person.
     runtime.approve = "ask"
     runtime.kept[OF_THE_CLIENT] = first.get("servers") or {}
-    open_session.enter(runtime, session, Options())
+    setup.enter(runtime, session, Options())
     assert runtime.session is not None
     if runtime.env["HARNESS_LOG"] == "/dev/stderr":
         runtime.env["HARNESS_LOG"] = str(runtime.session.directory / "acp.log")
@@ -72,14 +163,14 @@ def _open(runtime: Runtime, first: Json) -> Json:
 
 
 class Worker:
-    """Does what a line says, in a session that is open."""
+    """Handles requests in an open session."""
 
     def __init__(self, runtime: Runtime, inbox: Inbox) -> None:
         self._runtime = runtime
         self._inbox = inbox
         self._edits = Edits(runtime)
         self._said = ""
-        runtime.asker = Permission(inbox, tell)
+        runtime.asker = Permission(runtime, inbox, tell)
         runtime.stream.listeners.append(self._hear)
         runtime.notices.append(lambda text: tell({"type": "notice", "message": text}))
 
@@ -137,15 +228,15 @@ class Worker:
 
 
 def tell(event: Json) -> None:
-    """Write a line for the process that speaks the protocol."""
+    """Send an event to the process that speaks the protocol."""
     sys.stdout.write(f"{dumps(event)}\n")
     sys.stdout.flush()
 
 
 def config(runtime: Runtime) -> list[Json]:
-    """Return the settings, each with its value and what else it may be."""
+    """Return the settings, each with its value and its options."""
     current = f"{runtime.provider}/{runtime.model}"
-    known = dict.fromkeys([current, *map(str, choose_model.ready(runtime))])
+    known = dict.fromkeys([current, *map(str, setup.ready_models(runtime))])
     return [
         {"id": "model", "name": "Model", "value": current, "options": {name: name for name in known}},
         {"id": "approval", "name": "Approval", "value": _approval(runtime), "options": _APPROVALS},
@@ -160,7 +251,7 @@ def choose(runtime: Runtime, name: str, value: str) -> None:
     if name == "approval":
         runtime.env["HARNESS_APPROVE"] = value
         return
-    choose_model.choose(runtime, value)
+    setup.choose_model(runtime, value)
 
 
 def _approval(runtime: Runtime) -> str:
@@ -179,7 +270,7 @@ def commands(runtime: Runtime) -> list[Json]:
 
 
 def expand(runtime: Runtime, text: str) -> str:
-    """Return `text` as the model is told it: a slash command is the skill of its name."""
+    """Return `text` for the model: a slash command becomes a request to load that skill."""
     name, _, rest = text.removeprefix("/").partition(" ")
     if not text.startswith("/") or name.strip() not in skills.every(runtime):
         return text
@@ -187,7 +278,7 @@ def expand(runtime: Runtime, text: str) -> str:
 
 
 def usage(runtime: Runtime) -> Json:
-    """Return what the context holds and what the session has cost."""
+    """Return the tokens in the context, its size, and the cost of the session."""
     session = runtime.session
     messages = session.messages() if session else []
     answers = [message for message in messages if message.role == "assistant"]
@@ -200,33 +291,21 @@ def usage(runtime: Runtime) -> Json:
 
 
 class Edits:
-    """Listens to the events of a session."""
+    """Adds results and differences to the events of a session."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
-        self._before: dict[str, tuple[Path, str | None]] = {}
+        self._running: dict[str, Json] = {}
 
     def hear(self, event: Json) -> Json:
         """Return what is to be told beside `event`."""
         if event["type"] == "tool_run":
-            self._keep(event)
+            self._running[str(event["id"])] = edited(self._runtime, event)
         if event["type"] != "tool_done":
             return {}
-        return {"result": self._result(str(event.get("seq"))), **self._diff(event)}
-
-    def _keep(self, event: Json) -> None:
-        path = (event.get("input") or {}).get("path")
-        if event["name"] in TOOLS and isinstance(path, str) and path and "\0" not in path:
-            full = self._runtime.work_directory / Path(path).expanduser()
-            if not full.exists() or full.is_file():
-                self._before[str(event["id"])] = full, _read(full)
-
-    def _diff(self, event: Json) -> Json:
-        path, old = self._before.pop(str(event["id"]), (None, None))
-        new = _read(path) if path and event.get("error") != "true" else None
-        if path is None or new is None:
-            return {}
-        return {"diff": {"path": str(path), "old": old, "new": new}}
+        diff = self._running.pop(str(event["id"]), {})
+        done = {"result": self._result(str(event.get("seq")))}
+        return {**done, **diff} if event.get("error") != "true" else done
 
     def _result(self, seq: str) -> str:
         session = self._runtime.session
@@ -234,9 +313,9 @@ class Edits:
         return next((message.body for message in reversed(messages) if f"{message.seq:04d}" == seq), "")
 
 
-def _read(path: Path) -> str | None:
-    """Return the text of `path`; None if it cannot be shown."""
-    try:
-        return path.read_text(encoding="utf-8") if path.stat().st_size <= _LIMIT else None
-    except (OSError, UnicodeDecodeError):
-        return None
+def edited(runtime: Runtime, call: Json) -> Json:
+    """Return what `call` makes of a file as the key `diff`; nothing if it edits none, or a very large one."""
+    change = builtin.change_of(runtime, str(call.get("name")), call.get("input") or {})
+    if change is None or max(len(change.old or ""), len(change.new)) > _LIMIT:
+        return {}
+    return {"diff": {"path": str(change.path), "old": change.old, "new": change.new}}

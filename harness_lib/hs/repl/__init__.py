@@ -1,1 +1,1 @@
-"""A person who talks to `hs` at a terminal; the only room with prompt_toolkit and rich."""
+"""The prompt of `hs` on a terminal; the only package that uses prompt_toolkit and rich."""

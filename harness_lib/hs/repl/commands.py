@@ -10,8 +10,8 @@ from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document  # noqa: TC002 (loaded already)
 
 from harness_lib.errors import UsageError
+from harness_lib.hs import session_store, setup
 from harness_lib.hs.repl.drawing import Drawing
-from harness_lib.hs.setup import choose_model, open_session, session_store
 from harness_lib.loop import plugins
 from harness_lib.loop.failures import HookError
 from harness_lib.loop.piped import as_object
@@ -48,10 +48,10 @@ def _session(runtime: Runtime, name: str, drawing: Drawing) -> Session | None:
     if not name:
         drawing.note(str(runtime.session.directory))
         return None
-    session = open_session.to_go_on(runtime, name)
+    session = setup.to_go_on(runtime, name)
     if session.id == runtime.session.id:
         raise UsageError("This is that session already.")
-    open_session.hold(runtime, session)
+    setup.hold(runtime, session)
     return session
 
 
@@ -97,7 +97,7 @@ def _tools(runtime: Runtime, _: str, drawing: Drawing) -> None:
 
 def _model(runtime: Runtime, name: str, drawing: Drawing) -> None:
     if name:
-        choose_model.choose(runtime, name)
+        setup.choose_model(runtime, name)
     drawing.note(f"{runtime.model} ({runtime.provider})")
 
 

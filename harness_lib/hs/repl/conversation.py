@@ -1,19 +1,21 @@
-"""The conversation: a line, a turn, a line. After every turn the person gets the prompt back."""
+"""Read a line, take a turn, and give the prompt back, until the person leaves."""
 
 from __future__ import annotations
 
+import queue
 import signal
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from harness_lib.errors import HarnessError, UsageError
-from harness_lib.hs import terminal, words
+from harness_lib.hs import person, setup
 from harness_lib.hs.repl import commands, drawing
 from harness_lib.hs.repl.commands import Words
 from harness_lib.hs.repl.drawing import Drawing, Fragments, status
 from harness_lib.hs.repl.editor import Editor
-from harness_lib.hs.repl.typed import Ahead, Typed
-from harness_lib.hs.setup import choose_model
 from harness_lib.loop import processes, turn
 from harness_lib.loop.asking import Question, Said
 from harness_lib.loop.failures import Interrupted, one_line
@@ -24,6 +26,91 @@ from harness_lib.loop.tools import skills
 from harness_lib.loop.wires import http
 from harness_lib.system.processes import signals
 from harness_lib.text import in_one_line
+
+
+@dataclass(frozen=True)
+class Line:
+    """A message and its number; `soon`: the current turn gets it after the running tools."""
+
+    text: str
+    soon: bool
+    number: int
+
+
+class Ahead(NamedTuple):
+    """What was typed ahead for the next conversation: messages, and the unfinished line."""
+
+    sent: tuple[str, ...] = ()
+    line: str = ""
+
+
+class Typed:
+    """Messages that wait. Those that `is_command` accepts are never sent to a turn under way."""
+
+    def __init__(self, is_command: Callable[[str], bool]) -> None:
+        self._is_command = is_command
+        self._sent: queue.SimpleQueue[Line | None] = queue.SimpleQueue()
+        self._sorted: deque[Line] = deque()
+        self._left = False
+        self._count = 0
+        self._known: int | None = None
+        # What is shown as waiting: by value, since it is only looked at.
+        self.waiting: list[str] = []
+
+    def put(self, text: str, *, soon: bool) -> None:
+        """Send a line."""
+        self.waiting.append(text)
+        self._count += 1
+        self._sent.put(Line(text, soon and not self._is_command(text), self._count))
+
+    def leave(self) -> None:
+        """Let `take` return None after the messages that wait."""
+        self._sent.put(None)
+
+    def take(self) -> str | None:
+        """Wait for the next line and return it; None when the person leaves."""
+        self._sort()
+        while not self._sorted and not self._left:
+            self._keep(self._sent.get())
+        return self._taken(self._sorted.popleft()) if self._sorted else None
+
+    def soon(self) -> list[str]:
+        """Return the messages that the current turn gets now."""
+        self._sort()
+        due = [line for line in self._sorted if line.soon]
+        self._sorted = deque(line for line in self._sorted if not line.soon)
+        return [self._taken(line) for line in due]
+
+    def begin(self) -> None:
+        """Begin new work, whose end the person does not know yet."""
+        self._known = None
+
+    def known(self) -> None:
+        """Note that the person has seen the end: messages from now on are meant to follow it."""
+        self._known = self._count
+
+    def withdraw(self) -> list[str]:
+        """Take back the messages that were sent before the person saw the end."""
+        self._sort()
+        last = self._count if self._known is None else self._known
+        withdrawn = [line for line in self._sorted if line.number <= last]
+        self._sorted = deque(line for line in self._sorted if line.number > last)
+        return [self._taken(line) for line in withdrawn]
+
+    def _sort(self) -> None:
+        while not self._sent.empty():
+            self._keep(self._sent.get())
+
+    def _keep(self, line: Line | None) -> None:
+        if line is None:
+            self._left = True
+        else:
+            self._sorted.append(line)
+
+    def _taken(self, line: Line) -> str:
+        self.waiting.remove(line.text)
+        return line.text
+
 
 _LOG = "repl.log"
 _HISTORY = "repl_history"
@@ -51,7 +138,7 @@ def talk(runtime: Runtime, ahead: Ahead) -> tuple[Session | None, Ahead]:
 
 
 class Conversation:
-    """A person, the line that they type in, and the session that they talk in; `sent` is done first."""
+    """A person in one session; the messages in `sent` are done first."""
 
     def __init__(self, runtime: Runtime, sent: Sequence[str]) -> None:
         self._runtime = runtime
@@ -93,7 +180,7 @@ class Conversation:
             self._look()
 
     def ahead(self, line: str) -> Ahead:
-        """Return what nobody has done yet, with the `line` that was being typed."""
+        """Return the messages that were not done yet, with the unfinished `line`."""
         self._typed.begin()
         return Ahead(tuple(self._typed.withdraw()), line)
 
@@ -114,7 +201,7 @@ class Conversation:
         return self._under_way.now
 
     def _guarded(self, work: Callable[[], Session | None]) -> Session | None:
-        """Do `work`; what goes wrong, or is stopped, is shown."""
+        """Do `work` and show an error or an interruption."""
         self._stopped = False
         self._typed.begin()
         try:
@@ -137,11 +224,11 @@ class Conversation:
         return None
 
     def _is_ours(self, text: str) -> bool:
-        """Return whether `text` is never for a turn that is under way."""
+        """Return whether `text` must never be sent to a turn that is under way."""
         return text.startswith("!") or bool(self._unknown(text)) or text.partition(" ")[0] in commands.NAMES
 
     def _unknown(self, text: str) -> str:
-        return words.unknown(self._runtime, text, commands.NAMES)
+        return person.unknown(self._runtime, text, commands.NAMES)
 
     def _do(self, text: str) -> Session | None:
         if text.partition(" ")[0] in commands.NAMES:
@@ -149,8 +236,8 @@ class Conversation:
         if problem := self._unknown(text):
             raise UsageError(problem, "/help says what can be typed. It was not sent.")
         if text.startswith("!") and text[1:].strip():
-            words.run_command(self._runtime, text[1:].strip())
-        elif turn.take(self._runtime, words.with_files(self._runtime, text)).failed:
+            person.run_command(self._runtime, text[1:].strip())
+        elif turn.take(self._runtime, person.with_files(self._runtime, text)).failed:
             # What was to follow an answer may make no sense without it.
             self._put_back()
         return None
@@ -172,16 +259,16 @@ class Conversation:
         texts = self._typed.soon()
         for text in texts:
             self._drawing.typed(text)
-        return [words.with_files(self._runtime, text) for text in texts]
+        return [person.with_files(self._runtime, text) for text in texts]
 
     def _ask(self, question: Question) -> Said:
         """Ask the person; also for subagents, which may ask at the same time."""
         if self._stopped:
             return Said(allowed=False, reason="interrupted")
         shown = self._drawing.asked(question)
-        answer = self.editor.ask(shown, terminal.choices(question))
+        answer = self.editor.ask(shown, person.choices(question))
         return (
-            terminal.understood(answer, question)
+            person.understood(answer, question)
             if answer is not None
             else Said(allowed=False, reason="interrupted")
         )
@@ -193,7 +280,7 @@ class Conversation:
             self._status = status(self._runtime)
 
     def _recall(self, session: Session) -> None:
-        """Show what was said last in a session that is gone on in."""
+        """Show the last exchange of a resumed session."""
         asked, answered = last_exchange(session.messages())
         if asked:
             self._drawing.typed(asked)
@@ -204,11 +291,11 @@ class Conversation:
         self._skills = list(skills.every(self._runtime))
         if self._provider != self._runtime.provider:
             self._provider = self._runtime.provider
-            self._models = choose_model.names(self._runtime)
+            self._models = setup.model_names(self._runtime)
         self.editor.draw()
 
     def _above(self, below: int) -> Fragments:
-        """Return what stands above the line."""
+        """Return the rows above the line: the stream, what waits, and the status."""
         width = self._drawing.width()
         waiting = [f"waits: {line}" for text in self._typed.waiting for line in text.splitlines()]
         hint = [_MEANWHILE] if self._under_way.now else []
@@ -222,7 +309,7 @@ class Conversation:
 
 
 class UnderWay:
-    """A block of work: inside it a SIGINT is raised as Interrupted, outside it is nothing.
+    """A block of work: SIGINT is raised as Interrupted inside it and ignored outside.
 
     `changed` is called whenever work has begun or ended.
     """
@@ -242,7 +329,7 @@ class UnderWay:
         self._changed()
 
     def interrupt(self) -> bool:
-        """End the work from another thread; return whether there was any."""
+        """Interrupt the work from another thread; return whether there was any."""
         if self.now and self._main is not None:
             signal.pthread_kill(self._main, signal.SIGINT)
         return self.now

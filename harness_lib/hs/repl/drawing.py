@@ -1,4 +1,4 @@
-"""Text in the columns of a terminal."""
+"""Draw events, edits and the status for the columns of a terminal."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markdown import Markdown
 from rich.text import Text
 
-from harness_lib.hs import terminal
+from harness_lib.hs import person
 from harness_lib.loop.asking import Question
 from harness_lib.loop.piped import Json
 from harness_lib.loop.providers import models
@@ -61,7 +61,7 @@ def _broken(line: str, width: int) -> list[str]:
 
 
 class Drawing:
-    """Listens to the events of a session; `show` puts lines above the one that is typed in."""
+    """Draws the events of a session; `show` puts text above the line that is typed in."""
 
     def __init__(
         self,
@@ -106,17 +106,17 @@ class Drawing:
             self.note(f"The conversation so far was summarised ({event.get('seq')}-summary.md).")
 
     def note(self, text: str, style: str = "dim") -> None:
-        """Show lines of ours."""
+        """Show a note of hs."""
         self._show(self.noted(text, style))
 
     def noted(self, text: str, style: str = "dim") -> str:
-        """Return lines of ours as they are shown."""
+        """Return a note of hs as it is shown."""
         return self._drawn(Text(harmless(text, keep=_KEPT), style=style))
 
     def asked(self, question: Question) -> str:
         """Return a question as it is shown."""
         self._asked.add(question.id)
-        return self._drawn(_lines(terminal.shown(question)))
+        return self._drawn(_lines(person.shown(question)))
 
     def typed(self, text: str) -> None:
         """Show what the person has sent."""
@@ -129,7 +129,7 @@ class Drawing:
             self._print(Markdown(harmless(text, keep=_KEPT), hyperlinks=False))
 
     def finish(self, *, drop: bool = False) -> None:
-        """End what streams: the answer is complete, or what came of it does not count."""
+        """Show what has streamed as complete; `drop` it if it does not count."""
         thought, self._thought = self._thought.strip(), ""
         answer, self._said = self._said, ""
         self._runs = self._printed = ""
@@ -140,7 +140,7 @@ class Drawing:
         self._draw()
 
     def live(self, below: int) -> Fragments:
-        """Return the newest lines of what streams, and what runs, so that `below` lines have room, too."""
+        """Return the newest rows of the stream and of the running tool, leaving room for `below` rows."""
         width, height = self._console.size
         room = max(_LEAST_LINES, height - _ROOM - below)
         style, text = ("ansibrightblack", self._thought) if not self._said else ("", self._said)
@@ -175,7 +175,7 @@ class Drawing:
         )
         if self._edit and event.get("id") not in self._asked:
             shown = difference.unified(self._edit, _EDIT_LINES)
-            self._print(_lines([("dim", f"--- {harmless(name)} ---"), *terminal.difference(shown)]))
+            self._print(_lines([("dim", f"--- {harmless(name)} ---"), *person.difference(shown)]))
         self._draw()
 
     def _tool(self, event: Json) -> None:
@@ -197,7 +197,7 @@ class Drawing:
         return shown.get()
 
 
-def _lines(lines: list[terminal.Line]) -> Text:
+def _lines(lines: list[person.Line]) -> Text:
     return Text("\n").join(Text(text, style=style) for style, text in lines)
 
 
@@ -212,7 +212,7 @@ def _about(tool_input: object) -> str:
 
 
 def status(runtime: Runtime) -> str:
-    """Return the line."""
+    """Return the status line."""
     messages = runtime.session.messages() if runtime.session else []
     account = context.total(messages)
     limit = models.of(runtime).context

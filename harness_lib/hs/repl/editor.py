@@ -1,4 +1,4 @@
-"""The line that a person types in, always there: what is shown goes above it, also while a turn is under way.
+"""Keep a line to type in at the bottom of the terminal, also while a turn is under way.
 
 It runs in a thread of its own, because the main thread does the work. Several pasted lines are one message.
 """
@@ -33,7 +33,7 @@ _SECONDS_BETWEEN_DRAWINGS = 0.05
 
 
 class Keys(Protocol):
-    """What the person's keys come to."""
+    """The actions of the person's keys."""
 
     def sent(self, text: str, *, later: bool) -> None:
         """Take a whole message; `later`: it was sent by Alt-Enter."""
@@ -44,7 +44,7 @@ class Keys(Protocol):
         ...
 
     def left(self) -> None:
-        """Take the wish to leave."""
+        """Note that the person wants to leave."""
         ...
 
     def is_busy(self) -> bool:
@@ -53,7 +53,7 @@ class Keys(Protocol):
 
 
 class _Question:
-    """A question, the line that says what can be answered, and what was being typed when it came."""
+    """A question, its possible answers, and what was being typed when it came."""
 
     def __init__(self, shown: str, choices: str) -> None:
         self.shown = shown
@@ -63,7 +63,7 @@ class _Question:
 
 
 class Editor:
-    """The line. `above` are the lines that stand over it: what streams in, what waits, the status."""
+    """The line; `above` returns the rows over it."""
 
     def __init__(
         self, history: Path, completer: Completer, keys: Keys, above: Callable[[int], Fragments]
@@ -103,14 +103,14 @@ class Editor:
         self._ready.wait()
 
     def close(self) -> str:
-        """Take the line away, and leave the terminal as it was; return what was being typed."""
+        """Remove the line, restore the terminal, and return what was being typed."""
         self._do(self._exit)
         self._thread.join()
         signal.signal(signal.SIGWINCH, self._before)
         return self._buffer.text
 
     def show(self, text: str) -> None:
-        """Show `text`, whole lines with the escapes that are wanted, above the line."""
+        """Show `text` above the line: whole lines, with escapes of our own only."""
         if not self._do(self._write, text):
             self._put(text)
 
@@ -119,11 +119,11 @@ class Editor:
         self._do(self._session.app.renderer.clear)
 
     def draw(self) -> None:
-        """Draw again what stands over the line: it has changed."""
+        """Draw the rows over the line again."""
         self._session.app.invalidate()
 
     def put_back(self, text: str) -> None:
-        """Let `text` be typed already, before what is being typed."""
+        """Put `text` into the line, before what is being typed."""
         self._do(self._insert, text)
 
     def ask(self, shown: str, choices: str) -> str | None:
@@ -139,7 +139,7 @@ class Editor:
                 self._do(self._shut, asked)
 
     def give_up(self) -> None:
-        """Let nobody wait for an answer any more."""
+        """Answer an open question with None."""
         if self._question is not None:
             self._question.answer.put(None)
 
@@ -166,7 +166,7 @@ class Editor:
             self._keys.stopped()
 
     def _do(self, callback: Callable[..., None], *args: object) -> bool:
-        """Do it in the thread of the line; return whether that can be."""
+        """Call `callback` in the thread of the line; return whether that is possible."""
         if self._gone.is_set() or not self._ready.is_set():
             return False
         try:

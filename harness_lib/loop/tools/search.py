@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness_lib.errors import EnvSetupError
-from harness_lib.loop import credentials, permissions
+from harness_lib.loop import permissions
 from harness_lib.loop.piped import dumps
 from harness_lib.loop.plugins import Result
+from harness_lib.loop.providers import keys
 from harness_lib.loop.tools import bash, builtin
 from harness_lib.loop.tools.builtin import Builtin, ToolError, number_of, path_of, text_of
 from harness_lib.loop.trust import is_secret
@@ -49,7 +50,7 @@ def _grep(runtime: Runtime, tool_input: Json) -> Result:
     text, done = builtin.run_program(
         runtime,
         launcher.python(code, ()),
-        credentials.without(runtime, runtime.harness_environment()),
+        keys.without(runtime, runtime.harness_environment()),
         stdin=dumps(asked).encode("utf-8", "surrogateescape"),
         timeout=seconds,
     )

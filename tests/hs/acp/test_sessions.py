@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from acp import RequestError, schema, text_block
@@ -139,11 +140,39 @@ def test_an_edit_is_asked_about_and_shown_as_a_difference(serve: Serve, project:
     ((asked, options),) = editor.questions
     assert asked.kind == "edit"
     assert [option.kind for option in options] == ["allow_once", "allow_always", "reject_once"]
-    (difference,) = editor.updates_of("tool_call_update")[-1].content
-    assert (difference.path, difference.old_text, difference.new_text) == (
-        str(project / "a.txt"), "old\n", "new\n"
-    )  # fmt: skip
+    # Before the question, and when it is done.
+    for content in (asked.content, editor.updates_of("tool_call_update")[-1].content):
+        (difference,) = content
+        assert (difference.path, difference.old_text, difference.new_text) == (
+            str(project / "a.txt"), "old\n", "new\n"
+        )  # fmt: skip
     assert editor.updates_of("tool_call")[0].locations[0].path == str(project / "a.txt")
+
+
+def test_a_client_sees_what_a_tool_prints_while_it_runs(serve: Serve, project: Path) -> None:
+    waits = "echo one; sleep 0.6; echo $((40 + 2)); while [ ! -e go ]; do sleep 0.05; done"
+    server = serve(CHAT, use("bash", command=waits), say("Done."))
+
+    class Impatient(Editor):
+        async def session_update(self, session_id: str, update: Any, **more: Any) -> None:
+            await super().session_update(session_id, update, **more)
+            if "42" in str(getattr(update, "content", "")):
+                (project / "go").touch()
+
+    editor = Impatient()
+    prompt(editor, CHAT.environment(server), project)
+
+    texts = [each.content[0].content.text for each in editor.updates_of("tool_call_update") if each.content]
+    assert "one\n42\n" in texts[:-1]
+
+
+def test_a_word_behind_a_slash_that_names_nothing_is_not_sent(serve: Serve, project: Path) -> None:
+    server = serve(CHAT, say("Never."))
+
+    with pytest.raises(RequestError, match="There is no /no-such"):
+        prompt(Editor(), CHAT.environment(server), project, "/no-such thing")
+
+    assert server.requests == []
 
 
 def test_no_means_no_and_the_model_is_told(serve: Serve, home: Path, project: Path) -> None:

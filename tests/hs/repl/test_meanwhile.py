@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.hs.setup import session_store
+from harness_lib.hs import session_store
 from harness_lib.loop import discovery, processes, runtime
 from harness_lib.loop.failures import Interrupted
 from harness_lib.loop.stages import assemble

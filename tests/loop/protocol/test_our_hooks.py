@@ -160,7 +160,7 @@ def test_tools_prompts_and_skills_are_added_one_after_another(ours: Ours, home: 
 
     assert [set(tool) - {"annotations"} for tool in tools["tools"]] == [
         {"name", "description", "input_schema"}
-    ] * 7
+    ] * 9
     assert prompted["next_state"] == "send"
     assert "Be kind." in prompted["system"]
     assert "replaced" not in prompted["system"]

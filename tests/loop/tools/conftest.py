@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from harness_lib.hs.setup import session_store
+from harness_lib.hs import session_store
 from harness_lib.loop import discovery, runtime
 from harness_lib.loop.plugins import Result
 from harness_lib.loop.runtime import Runtime

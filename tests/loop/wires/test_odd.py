@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from harness_lib.hs.setup import session_store
+from harness_lib.hs import session_store
 from harness_lib.loop import runtime, turn
 from harness_lib.loop.failures import TransientError
 from harness_lib.loop.turn import Ending

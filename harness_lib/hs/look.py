@@ -1,18 +1,26 @@
-"""Commands that look: `hs tools`, `hooks`, `session`, `trust`, `version`; and what a command is."""
+"""Commands that look (`hs tools`, `hooks`, `session`, `trust`, `version`), and those that run one plugin.
+
+`hs hook|tool|provider` runs a plugin with the flags and streams of the protocol, as another engine, a test
+or a curious person needs it.
+"""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import harness_lib
 from harness_lib.errors import UsageError
+from harness_lib.hs import session_store
 from harness_lib.hs.output import show
-from harness_lib.hs.setup import session_store
-from harness_lib.hs.setup.open_session import known
-from harness_lib.loop import disk, trust
-from harness_lib.loop.piped import dumps
+from harness_lib.hs.setup import known, resolve
+from harness_lib.loop import discovery, disk, plugins, trust
+from harness_lib.loop.failures import HookError, ProviderError
+from harness_lib.loop.piped import as_object, as_text, dumps
+from harness_lib.loop.providers import endpoints, keys
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions import context
 from harness_lib.loop.sessions.session import Session
@@ -30,7 +38,7 @@ class Builtin:
     is_help: bool = False
 
     def describe(self, runtime: Runtime) -> str:  # noqa: ARG002 (as the protocol says)
-        """Return one line for people."""
+        """Return the description."""
         return self.description
 
     def __call__(self, runtime: Runtime, args: list[str]) -> int:
@@ -133,3 +141,98 @@ def _show(session: Session) -> int:
 
 
 SESSION = Builtin(f"Look at sessions: {_USAGE}", _session)
+
+
+def _hook(runtime: Runtime, args: list[str]) -> int:
+    _enter(runtime)
+    stage, _, name = (args[0] if len(args) == 1 else "").partition("/")
+    plugin = runtime.table.entries.get(("hooks.d", stage, name))
+    if plugin is None:
+        raise UsageError("hs hook wants STAGE/NAME.", "hs hooks lists them.")
+    try:
+        result = plugin.target(runtime.at(stage), sys.stdin.read())
+    except HookError as failure:
+        print(as_text(failure.result))
+        print(failure, file=sys.stderr)
+        return 1
+    print(as_text(result))
+    return 0
+
+
+def _tool(runtime: Runtime, args: list[str]) -> int:
+    name, flag = args if len(args) == 2 else ("", "")  # noqa: PLR2004 (the name and the flag)
+    ours = plugins.tool(runtime, name)
+    _enter(runtime)
+    # By its name one of ours is run also where the sources do not offer it to a model.
+    tool = plugins.tool(runtime, name) or ours
+    if tool is None or flag not in {"--schema", "--describe", "--exec"}:
+        raise UsageError(
+            "hs tool wants NAME and one of --schema, --describe, --exec.", "hs tools lists them."
+        )
+    if flag == "--describe":
+        print(tool.describe(runtime))
+        return 0
+    if flag == "--schema":
+        schema = tool.schema(runtime)
+        print(dumps(schema) if schema else "")
+        return int(schema is None)
+    tool_input = as_object(sys.stdin.read() or "{}")
+    if tool_input is None:
+        print("error: the input is no JSON object")
+        return 1
+    result = tool.execute(runtime, tool_input)
+    print(result.text)
+    return int(result.error)
+
+
+def _provider(runtime: Runtime, args: list[str]) -> int:
+    if args == ["--ready"]:
+        resolve(runtime)
+        print(f"provider={runtime.provider}\nmodel={runtime.model}")
+        return 0
+    _enter(runtime)
+    provider = endpoints.find_provider(runtime, args[0]) if args else None
+    if provider is None:
+        raise UsageError("hs provider wants the NAME of one.", "hs help lists them.")
+    runtime.env["HARNESS_PROVIDER"] = args[0]
+    flag = args[1] if len(args) > 1 else ""
+    if flag == "--ready":
+        return int(not provider.ready(runtime))
+    if flag == "--describe":
+        print(provider.describe(runtime))
+    elif flag == "--env":
+        print(provider.environment_help(runtime).rstrip("\n"))
+    elif flag == "--defaults":
+        for key, value in provider.defaults(runtime).items():
+            print(f"{key}={value}")
+    elif flag in {"", "--stream"}:
+        try:
+            print(dumps(provider.ask(runtime, as_object(sys.stdin.read()) or {})))
+        except ProviderError as error:
+            print(error, file=sys.stderr)
+            return 1
+    else:
+        raise UsageError(
+            f"hs provider does not know {flag}.", "It is one of --ready --describe --env --defaults."
+        )
+    return 0
+
+
+def _enter(runtime: Runtime) -> None:
+    """Use the session and the sources that the environment names, as every plugin that is a program does.
+
+    A project's source is used only when it is trusted, whoever names it.
+    """
+    directory = os.environ.get("HARNESS_SESSION", "")
+    if directory and Path(directory).is_dir():
+        runtime.session = Session(Path(directory))
+    if os.environ.get("HARNESS_SOURCES"):
+        discovery.use(runtime, os.environ["HARNESS_SOURCES"].split(":"))
+    keys.hide(runtime)
+
+
+HOOK = Builtin("Run one hook as a program: hs hook STAGE/NAME", _hook)
+TOOL = Builtin("Run one tool as a program: hs tool NAME --schema|--describe|--exec", _tool)
+PROVIDER = Builtin(
+    "Run one provider as a program: hs provider NAME [--ready|...]; without NAME: is any ready?", _provider
+)

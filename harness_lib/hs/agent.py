@@ -1,4 +1,4 @@
-"""`hs agent`, the command for words that are not a command: do a task and print the answer."""
+"""Do a task and print the answer: `hs agent`, and `hs` with words that are no command."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ import stat
 import sys
 
 from harness_lib.errors import HarnessError, UsageError
-from harness_lib.hs import output, terminal
-from harness_lib.hs.commands.look import Builtin
+from harness_lib.hs import output, person, session_store, setup
+from harness_lib.hs.look import Builtin
 from harness_lib.hs.output import complain
-from harness_lib.hs.setup import open_session, session_store
-from harness_lib.hs.setup.open_session import Options
-from harness_lib.hs.words import unknown, with_files
+from harness_lib.hs.person import unknown, with_files
+from harness_lib.hs.setup import Options
 from harness_lib.loop import discovery, turn
 from harness_lib.loop.failures import Interrupted
 from harness_lib.loop.providers import keys
@@ -28,7 +27,7 @@ SESSION_FLAG = "--session"
 
 
 def _agent(runtime: Runtime, args: list[str]) -> int:
-    asked = open_session.parse_options(args)
+    asked = setup.parse_options(args)
     streamed = runtime.env.get("HARNESS_STREAM") == "1"
     shown = output.choose(json="json" in asked.flags, streamed=streamed)
     try:
@@ -42,7 +41,7 @@ def _agent(runtime: Runtime, args: list[str]) -> int:
 
 
 def _do_and_report(runtime: Runtime, asked: Options, shown: output.Output) -> Turn | None:
-    """Do what was asked; a program that reads events is told of every end by the last of them."""
+    """Do what was asked; however it ends, the last event says so."""
     try:
         return _do(runtime, asked, shown)
     except BaseException as error:
@@ -52,7 +51,7 @@ def _do_and_report(runtime: Runtime, asked: Options, shown: output.Output) -> Tu
 
 
 def _do(runtime: Runtime, asked: Options, shown: output.Output) -> Turn | None:
-    session, words = open_session.session(runtime, asked)
+    session, words = setup.session(runtime, asked)
     if _is_to_talk(asked, words):
         _talk(runtime, session, asked)
         return None
@@ -60,7 +59,7 @@ def _do(runtime: Runtime, asked: Options, shown: output.Output) -> Turn | None:
     piped = read_input(typed, wait="stdin" in asked.flags)
     if session is None and not (typed + piped).strip():
         raise UsageError("hs was given nothing to do.", 'Say it: hs "find all TODO comments"')
-    open_session.enter(runtime, session, asked)
+    setup.enter(runtime, session, asked)
     assert runtime.session is not None
     # Only now it is known whose model is asked.
     if problem := unknown(runtime, typed, ()):
@@ -68,7 +67,7 @@ def _do(runtime: Runtime, asked: Options, shown: output.Output) -> Turn | None:
         raise UsageError(problem, "It was not sent. A word behind a slash is the name of a skill.")
     if session is None and not isinstance(shown, output.Events):
         _announce(runtime)
-    runtime.asker = terminal.asker()
+    runtime.asker = person.asker()
     shown.begin(runtime)
     typed = with_files(runtime, typed)
     message = "\n\n".join(part for part in (typed, piped) if part.strip())
@@ -90,17 +89,17 @@ def _is_at_a_terminal() -> bool:
 def _talk(runtime: Runtime, session: Session | None, asked: Options) -> None:
     """Talk with the person until they leave."""
     # Imported here: a task needs none of it.
-    from harness_lib.hs.repl import conversation, typed  # noqa: PLC0415
+    from harness_lib.hs.repl import conversation  # noqa: PLC0415
 
     if runtime.env.get("TERM", "").lower() in _DRAW_NOTHING:
         raise UsageError(
             "This terminal says that it can draw nothing (TERM), so there is no prompt to talk at.",
             'For one task: hs "find all TODO comments"',
         )
-    ahead = typed.Ahead()
+    ahead = conversation.Ahead()
     while True:
         runtime.approve = "ask"
-        open_session.enter(runtime, session, asked)
+        setup.enter(runtime, session, asked)
         try:
             session, ahead = conversation.talk(runtime, ahead)
         finally:
@@ -209,7 +208,7 @@ def _acp(runtime: Runtime, args: list[str]) -> int:
 
 
 def _is_spoken_through(descriptor: int) -> bool:
-    """Return whether somebody can be at the other end: a file or /dev/null would never answer."""
+    """Return whether a client can be at the other end, which a file or /dev/null cannot be."""
     mode = os.fstat(descriptor).st_mode
     return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(descriptor)
 

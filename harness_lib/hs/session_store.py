@@ -1,4 +1,4 @@
-"""The sessions of a person: made, found, copied, told in one piece, removed.
+"""Make, find, copy, export and remove the sessions of a person.
 
 All in their home are theirs, and those of a project that their home has a note of: the others may have come
 with it, and say what nobody has said. A note is a token that the session has and that home, where no clone
@@ -29,7 +29,7 @@ _PRIVATE = 0o600
 
 
 def store(runtime: Runtime) -> Path:
-    """Return the store; it need not exist."""
+    """Return the directory of the sessions, which may not exist."""
     return Path(runtime.env["HARNESS_SESSIONS"])
 
 
@@ -66,7 +66,7 @@ def _all(runtime: Runtime) -> list[Session]:
 
 
 def _age(path: Path) -> tuple[int, str]:
-    """Return what sorts the session that changed last before others."""
+    """Return a key that sorts the session that changed last first."""
     messages = path / "messages"
     changed = max(directory.stat().st_mtime_ns for directory in (path, messages) if directory.is_dir())
     return -changed, path.name

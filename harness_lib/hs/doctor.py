@@ -13,7 +13,7 @@ from pathlib import Path
 
 from harness_lib.errors import EnvSetupError, Exit, UsageError
 from harness_lib.hs.output import show
-from harness_lib.hs.setup.choose_model import resolve
+from harness_lib.hs.setup import resolve
 from harness_lib.loop import approval, discovery, disk, gates, processes, trust
 from harness_lib.loop.mcp import servers
 from harness_lib.loop.piped import Json, as_object, dumps

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from harness_lib.errors import EnvSetupError, RefusedError, UsageError
-from harness_lib.hs.commands.look import AUTH_USAGE
+from harness_lib.hs.look import AUTH_USAGE
 from harness_lib.hs.output import show
 from harness_lib.loop import discovery, plugins
 from harness_lib.loop.disk import is_name
@@ -43,7 +43,7 @@ def run(runtime: Runtime, args: list[str]) -> int:
 
 
 def _check_known(runtime: Runtime, provider: str) -> None:
-    """Raise UsageError for a name that no provider has: a key would be asked for that nobody uses."""
+    """Raise UsageError for an unknown provider, before a key is asked for that nothing would use."""
     if plugins.provider(runtime, provider) is None and models.find_variant(runtime, provider) is None:
         raise UsageError(f"There is no provider {provider}.", "hs help lists them.")
 

@@ -1,1 +1,0 @@
-"""The words behind `hs`, one file each."""

@@ -1,0 +1,166 @@
+"""Understand what a person types (/NAME, @FILE, !COMMAND), and ask them whether a call may run."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import sys
+import termios
+import threading
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+from harness_lib.loop import disk, processes, trust
+from harness_lib.loop.asking import Asker, Question, Said, always_about
+from harness_lib.loop.failures import Interrupted
+from harness_lib.loop.plugins import Result
+from harness_lib.loop.runtime import Runtime
+from harness_lib.loop.sessions import history
+from harness_lib.loop.stages import tool_calls
+from harness_lib.loop.tools import bash, builtin, files, skills
+from harness_lib.text import harmless
+
+_WORD = re.compile(r"/[A-Za-z][\w.:-]*")
+_MENTION = re.compile(r"""(?<!\S)@(?:"([^"\n]+)"|(\S+))""")
+_BEHIND = ".,;:!?)]}'"
+_MOST_FILES = 20
+_MOST_LINES = 2000
+# The person waits for their own command as long as they like.
+_SECONDS = 7 * 24 * 3600
+
+
+def unknown(runtime: Runtime, text: str, known: Collection[str]) -> str:
+    """Return why the first word of `text` names nothing, though it has a slash before it; "" otherwise.
+
+    `known` are names beside those of skills. A path is no such word, and Claude Code has names of its own.
+    """
+    word = text.split(maxsplit=1)[0] if text.split() else ""
+    names = {*known, *(f"/{name}" for name in skills.every(runtime))}
+    if not _WORD.fullmatch(word) or word in names or runtime.provider == "claude" or Path(word).exists():
+        return ""
+    close = difflib.get_close_matches(word, sorted(names), 1)
+    return f"There is no {word}.{f' Did you mean {close[0]}?' if close else ''}"
+
+
+def with_files(runtime: Runtime, text: str) -> str:
+    """Return `text` with what each @FILE in it holds; a word that names no file stays as it is."""
+    parts = [text]
+    for name, path in dict(_mentioned(runtime, text)).items():
+        result = files.READ_FILE.execute(runtime, {"path": name, "limit": _MOST_LINES})
+        if path.is_dir() and not trust.is_secret(path):
+            result = Result(builtin.clipped(runtime, "\n".join(disk.visible_names(str(path)))))
+        if result.error:
+            runtime.notice(f"@{name} is not attached: {result.text.removeprefix('error: ')}")
+        else:
+            runtime.notice(f"attached: {name}")
+            parts.append(f'<file path="{name}">\n{result.text}\n</file>')
+    return "\n\n".join(parts)
+
+
+def _mentioned(runtime: Runtime, text: str) -> Iterator[tuple[str, Path]]:
+    for match in list(_MENTION.finditer(text))[:_MOST_FILES]:
+        for name in (match[1],) if match[1] else (match[2], match[2].rstrip(_BEHIND)):
+            # Not by pathlib: for a user that nobody knows, or a name that is too long, it raises an error.
+            path = runtime.work_directory / os.path.expanduser(name)  # noqa: PTH111
+            if name and os.path.exists(path):  # noqa: PTH110
+                yield name, path
+                break
+
+
+def run_command(runtime: Runtime, command: str) -> None:
+    """Run `command` for the person, and tell it with its output to the model before the next message."""
+    assert runtime.session is not None
+    tool_input, interrupted = {"command": command, "timeout": _SECONDS}, None
+    runtime.stream.emit("tool_run", id="", name="bash", input=tool_input)
+    try:
+        result = bash.TOOL.execute(runtime, tool_input)
+    except Interrupted as error:
+        interrupted, result = error, Result(f"{error.printed}\n[{history.INTERRUPTED}]".lstrip(), error=True)
+    with processes.uninterrupted():
+        tool_calls.show(runtime, "bash", {"command": command}, result)
+        runtime.session.append("user", {}, f"I ran this command:\n\n$ {command}\n{result.text}".rstrip())
+    if interrupted is not None:
+        raise interrupted
+
+
+_SHOWN = 2000
+_COLOURS = {"+": "green", "-": "red", "@": "cyan", " ": ""}
+_CODES = {"bold": 1, "dim": 2, "red": 31, "green": 32, "cyan": 36}
+# A line and the name of its colour.
+Line = tuple[str, str]
+_TERMINAL = Path("/dev/tty")
+
+
+class Terminal:
+    """Asks at the terminal, one question after another: subagents may ask at the same time."""
+
+    def __init__(self) -> None:
+        self._one_person = threading.Lock()
+
+    def ask(self, question: Question) -> Said:
+        """Ask and return the answer; the end of the input means no."""
+        with self._one_person:
+            try:
+                with _TERMINAL.open("r", encoding="utf-8", errors="replace") as terminal:
+                    # What was typed before the question stood there is no answer to it.
+                    termios.tcflush(terminal, termios.TCIFLUSH)
+                    sys.stderr.write(f"{coloured(shown(question))}\n{choices(question)}")
+                    sys.stderr.flush()
+                    answer = terminal.readline()
+            except (OSError, termios.error):
+                return Said(allowed=False, reason="the terminal is gone")
+            return understood(answer, question)
+
+
+def asker() -> Asker | None:
+    """Return the function that asks the person; None without a terminal."""
+    is_interactive = sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
+    return Terminal().ask if is_interactive else None
+
+
+def shown(question: Question) -> list[Line]:
+    """Return the call for a person to look at, an edit as its difference."""
+    who = f" (subagent {harmless(question.who)})" if question.who else ""
+    head = f"hs: may {harmless(question.name)} run{who}? {harmless(question.reason)}".rstrip()
+    if question.difference:
+        return [("bold", head), *difference(question.difference)]
+    lines = [("bold", head)]
+    for key, value in question.input.items():
+        text = str(value)
+        cut = f"{text[:_SHOWN]}\n... ({len(text) - _SHOWN} more characters)" if len(text) > _SHOWN else text
+        lines += [("", f"  {harmless(key)}: {harmless(line)}") for line in cut.splitlines() or [""]]
+    return lines
+
+
+def difference(text: str) -> list[Line]:
+    """Return the lines of a unified difference in their colours; nothing in them moves the cursor."""
+    # Where each line ends so, none of it is of interest.
+    lines = [harmless(line.removesuffix("\r"), keep="\t") for line in text.split("\n")]
+    return [(_COLOURS.get(line[:1], "dim"), f"  {line}") for line in lines]
+
+
+def coloured(lines: list[Line]) -> str:
+    """Return `lines` for a terminal; without colours where NO_COLOR says so."""
+    if os.environ.get("NO_COLOR"):
+        return "\n".join(text for _, text in lines)
+    return "\n".join(f"\x1b[{_CODES[style]}m{text}\x1b[0m" if style else text for style, text in lines)
+
+
+def choices(question: Question) -> str:
+    """Return the line with the possible answers."""
+    subject = harmless(always_about(question))
+    always = f", a = always ({subject})" if subject else ""
+    return f"  y = once{always}, n = no, or say why not: "
+
+
+def understood(answer: str, question: Question) -> Said:
+    """Return the meaning of `answer`; only a clear yes allows the call."""
+    words = answer.strip()
+    if words.lower() in {"y", "yes"}:
+        return Said(allowed=True)
+    if words.lower() in {"a", "always"} and always_about(question):
+        return Said(allowed=True, always=True)
+    if words.lower() in {"", "n", "no", "a", "always"}:
+        return Said(allowed=False, reason="the user said no")
+    return Said(allowed=False, reason=f"the user said no: {words}")

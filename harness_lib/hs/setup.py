@@ -1,0 +1,324 @@
+"""Prepare a turn: parse the options, and find the session, its provider and its model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from harness_lib.errors import EnvSetupError, HarnessError, UsageError
+from harness_lib.hs import session_store
+from harness_lib.loop import approval, discovery, plugins, trust
+from harness_lib.loop.failures import GarbageError, HookError, HookFailedError, ProviderError
+from harness_lib.loop.mcp.tools import PREFIX
+from harness_lib.loop.piped import as_object
+from harness_lib.loop.providers import endpoints, keys, models
+from harness_lib.loop.runtime import Runtime, Table
+from harness_lib.loop.sessions.session import Session
+from harness_lib.loop.stages.setup import candidates, is_ready
+
+_FLAGS = {"-p": "print", "--print": "print", "--json": "json", "--continue": "continue", "-": "stdin"}
+# Each may be given more than once; their values are joined by commas.
+_REPEATED = ("--keep-env",)
+_VALUES = (
+    *_REPEATED,
+    "--approve",
+    "--max-turns",
+    "--max-cost",
+    "--model",
+    "--provider",
+    "--resume",
+    "--system",
+    "--tools",
+)
+_VARIABLES = {
+    "model": "HARNESS_MODEL",
+    "provider": "HARNESS_PROVIDER",
+    "max-turns": "HARNESS_MAX_TURNS",
+    "max-cost": "HARNESS_MAX_COST",
+    "tools": "HARNESS_TOOLS",
+    "approve": "HARNESS_APPROVE",
+    "keep-env": keys.KEPT,
+}
+
+
+@dataclass(frozen=True)
+class Options:
+    """What was typed: flags without a value, options with theirs, and the words that are left."""
+
+    flags: frozenset[str] = frozenset()
+    values: dict[str, str] = field(default_factory=dict)
+    words: tuple[str, ...] = ()
+
+    def without(self, *names: str) -> Options:
+        """Return the options without `names`."""
+        return replace(self, values={key: value for key, value in self.values.items() if key not in names})
+
+
+def parse_options(args: list[str]) -> Options:
+    """Return what `args` say; behind `--` all are words. Raises UsageError."""
+    flags: set[str] = set()
+    values: dict[str, str] = {}
+    words: list[str] = []
+    left = iter(args)
+    for arg in left:
+        name, assigned, value = arg.partition("=")
+        if arg == "--":
+            words += left
+        elif arg in _FLAGS:
+            flags.add(_FLAGS[arg])
+        elif name in _VALUES:
+            argument = value if assigned else next(left, None)
+            if argument is None:
+                raise UsageError(f"{name} wants a value.", "See hs help.")
+            before = f"{values[name[2:]]}," if name in _REPEATED and name[2:] in values else ""
+            values[name[2:]] = before + argument
+        elif arg.startswith("--") and not any(c.isspace() for c in arg):
+            raise UsageError(f"hs has no option {arg}.", f"If it is a word of the task: hs -- {arg} ...")
+        else:
+            words.append(arg)
+    _check(values)
+    return Options(frozenset(flags), values, tuple(words))
+
+
+def _check(values: dict[str, str]) -> None:
+    turns, cost = values.get("max-turns", "1"), values.get("max-cost", "0")
+    if not (turns.isascii() and turns.isdigit() and int(turns)):
+        raise UsageError(f"--max-turns wants a number of requests, not {turns}.")
+    if not _is_amount(cost):
+        raise UsageError(f"--max-cost wants an amount in US dollars, not {cost}.")
+    mode = values.get("approve", "auto")
+    if mode not in approval.MODES:
+        raise UsageError(f"--approve wants one of {', '.join(approval.MODES)}, not {mode}.")
+    for variable in values.get("keep-env", "X").split(","):
+        if not variable.isidentifier():
+            raise UsageError(f"--keep-env wants the name of a variable, not {variable}.")
+
+
+def _is_amount(text: str) -> bool:
+    whole, _, part = text.partition(".")
+    digits = whole + part
+    return digits.isascii() and digits.isdigit()
+
+
+def session(runtime: Runtime, asked: Options) -> tuple[Session | None, tuple[str, ...]]:
+    """Return the session that was asked for, None for a new one, and the words that are left."""
+    named = asked.values.get("resume")
+    if named is not None:
+        return to_go_on(runtime, named), asked.words
+    if "continue" in asked.flags:
+        return newest_here(runtime), asked.words
+    existing = session_store.find(runtime, asked.words[0]) if asked.words else None
+    if existing is not None and not session_store.is_own(runtime, existing):
+        # A clone could have one of any name, and a task may begin with any word.
+        runtime.notice(f"{existing.id} is a word of the task: you have not made the session of that name.")
+        existing = None
+    if existing is not None:
+        session_store.check_own(runtime, existing)
+    return existing, asked.words[1:] if existing else asked.words
+
+
+def known(runtime: Runtime, name: str) -> Session:
+    """Return the session `name`. Raises UsageError."""
+    session = session_store.find(runtime, name)
+    if session is None:
+        raise UsageError(f"There is no session {name}.", "hs session list shows those that there are.")
+    return session
+
+
+def to_go_on(runtime: Runtime, name: str) -> Session:
+    """Return the person's session `name`. Raises UsageError, and RefusedError if it must not go on here."""
+    session = known(runtime, name)
+    session_store.check_own(runtime, session)
+    return session
+
+
+def newest_here(runtime: Runtime) -> Session:
+    """Return the newest session of this directory with a message in it. Raises UsageError."""
+    cwd = str(runtime.cwd)
+    of_here = (each for each in session_store.every(runtime) if each.conf.get("cwd") == cwd)
+    newest = next((each for each in of_here if each.files()), None)
+    if newest is None:
+        raise UsageError("There is no session of this directory yet.", "Begin one: leave out --continue.")
+    return newest
+
+
+def enter(runtime: Runtime, existing: Session | None, asked: Options) -> None:
+    """Hold the session or make one, with the options that were given and otherwise its own."""
+    other = asked.values.get("provider")
+    if other and other != runtime.provider and "model" not in asked.values:
+        # A model belongs to its provider.
+        runtime.env["HARNESS_MODEL"] = ""
+    for name, variable in _VARIABLES.items():
+        if (value := asked.values.get(name)) is not None:
+            runtime.env[variable] = value
+    runtime.system = asked.values.get("system")
+    if existing is not None:
+        hold(runtime, existing)
+        _restore(runtime, existing.conf)
+    resolve(runtime)
+    keys.hide(runtime)
+    _check_tools(runtime)
+    runtime.session = existing or session_store.create(runtime)
+    if existing is None:
+        runtime.session.hold()
+
+
+def hold(runtime: Runtime, session: Session) -> None:
+    """Lock `session`; say if tools that were left running have been ended. Raises HeldError."""
+    if ended := session.hold():
+        runtime.notice(
+            f"what was left running was ended ({ended}): hs was killed in the session {session.id}."
+        )
+
+
+def _restore(runtime: Runtime, conf: dict[str, str]) -> None:
+    """Restore the provider and model of the session unless others were asked for."""
+    if not runtime.provider:
+        runtime.env["HARNESS_PROVIDER"] = conf.get("provider", "")
+        runtime.env["HARNESS_MODEL"] = runtime.model or conf.get("model", "")
+
+
+def _check_tools(runtime: Runtime) -> None:
+    asked = runtime.allowed_tools or ()
+    # What a server has is known when it has been asked.
+    missing = [name for name in asked if not name.startswith(PREFIX) and not plugins.tool(runtime, name)]
+    if missing:
+        raise UsageError(f"There is no tool {missing[0]}.", "hs tools lists those that there are.")
+
+
+def resolve(runtime: Runtime) -> None:
+    """Set the run's provider and model by the stage `resolve`. Raises EnvSetupError where none is ready."""
+    asked = {"provider": runtime.provider, "model": runtime.model}
+    try:
+        resolved = as_object(plugins.call(runtime, "resolve", asked, is_told=True)) or {}
+    except GarbageError as failure:
+        raise HookFailedError(f"{failure}.", "See hs hooks resolve.") from failure
+    except HookError as failure:
+        problem = (as_object(failure.result) or {}).get("error") or str(failure)
+        raise EnvSetupError(str(problem)) from failure
+    runtime.env["HARNESS_PROVIDER"] = str(resolved.get("provider") or "")
+    runtime.env["HARNESS_MODEL"] = str(resolved.get("model") or "")
+    discovery.refresh(runtime)
+    try:
+        # Without a key or a login a session could not go on.
+        endpoints.check(runtime)
+    except ProviderError as error:
+        raise EnvSetupError(str(error)) from error
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A model at a provider."""
+
+    provider: str
+    model: str
+
+    def __str__(self) -> str:
+        return f"{self.provider}/{self.model}"
+
+
+def choose_model(runtime: Runtime, name: str) -> None:
+    """Switch to the model `name` or PROVIDER/MODEL. Raises HarnessError and changes nothing if it fails."""
+    before = {key: runtime.env[key] for key in ("HARNESS_PROVIDER", "HARNESS_MODEL")}
+    choice = _meant(runtime, name)
+    runtime.env |= {"HARNESS_PROVIDER": choice.provider, "HARNESS_MODEL": choice.model}
+    try:
+        resolve(runtime)
+    except HarnessError:
+        runtime.env |= before
+        discovery.refresh(runtime)
+        raise
+    if runtime.session is not None:
+        runtime.session.goes_on_with(runtime.provider, runtime.model)
+
+
+def _meant(runtime: Runtime, name: str) -> Choice:
+    """Return the model that `name` stands for, and whose it is.
+
+    It is the run's own provider's, unless it is said (PROVIDER/MODEL) or known (by its default, or by the
+    `models.conf` of its pack) to be another's, which is ready.
+    """
+    wide = _everywhere(runtime)
+    known = _defaults(wide)
+    own = Choice(
+        runtime.provider, next((each.model for each in known if each.provider == runtime.provider), "")
+    )
+    prefix, _, rest = name.partition("/")
+    for each in known:
+        if name == str(each) or each == Choice(prefix, name):
+            return each
+    # A host of many vendors' models calls them VENDOR/MODEL.
+    many = "/" in own.model
+    if rest and name != own.model and (prefix == own.provider or (not many and prefix in candidates(wide))):
+        return Choice(prefix, rest)
+    owner = _owner(wide, name)
+    if name != own.model and owner != models.protocol_of(wide, own.provider):
+        for each in known:
+            if name == each.model:
+                return each
+        if owner and is_ready(wide, owner):
+            return Choice(owner, name)
+    return Choice(own.provider, name)
+
+
+def ready_models(runtime: Runtime) -> list[Choice]:
+    """Return the default model of each provider that is ready."""
+    return _defaults(_everywhere(runtime))
+
+
+def model_names(runtime: Runtime) -> list[str]:
+    """Return the known names of models, those of the run's provider first.
+
+    Providers that are programs are not asked: one of them may take its time.
+    """
+    wide = _everywhere(runtime)
+    defaults = _defaults(wide, programs=False)
+    own, protocol = runtime.provider, models.protocol_of(wide, runtime.provider)
+    providers = {each.provider for each in defaults}
+    lines = [(_pack(source), name) for source in trust.usable(wide) for name in models.names(wide, source)]
+    return list(
+        dict.fromkeys(
+            [
+                *(each.model for each in defaults if each.provider == own),
+                *(name for pack, name in lines if pack == protocol),
+                *(str(each) for each in defaults if each.provider != own),
+                *(name for pack, name in lines if pack in providers),
+            ]
+        )
+    )
+
+
+def _everywhere(runtime: Runtime) -> Runtime:
+    """Return the run without a provider, so with the packs of all providers."""
+    wide = replace(runtime, env={**runtime.env, "HARNESS_PROVIDER": "", "HARNESS_MODEL": ""}, table=Table())
+    discovery.refresh(wide)
+    return wide
+
+
+def _defaults(wide: Runtime, *, programs: bool = True) -> list[Choice]:
+    choices = []
+    for name in candidates(wide):
+        plugin, provider = wide.table.find("providers", name), endpoints.find_provider(wide, name)
+        asked = provider is not None and (programs or plugin is None or plugin.is_ours)
+        model = (
+            provider.defaults(wide).get("model", "") if provider and asked and provider.ready(wide) else ""
+        )
+        if model:
+            choices.append(Choice(name, model))
+    return choices
+
+
+def _owner(wide: Runtime, name: str) -> str:
+    """Return the provider whose pack knows the longest beginning of `name`; "" where none does."""
+    known = [
+        (len(beginning), pack)
+        for source in trust.usable(wide)
+        for beginning in models.beginnings(wide, source)
+        if (pack := _pack(source)) and name.startswith(beginning)
+    ]
+    return max(known, default=(0, ""))[1]
+
+
+def _pack(source: str) -> str:
+    """Return the name of the pack at `source`, which is also its provider's; "" if it is not a pack."""
+    return Path(source).name if Path(source).parent.name == "plugins" else ""

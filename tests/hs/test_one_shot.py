@@ -149,7 +149,7 @@ BROKEN = """
 import sys
 from harness_lib.hs import main
 from harness_lib.loop import turn
-def take(*_):
+def take(*_, **__):
     raise {error}
 turn.take = take
 sys.exit(main.entry())

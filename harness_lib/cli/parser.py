@@ -29,9 +29,18 @@ ELSEWHERE = {
     "uninstall": "hooks uninstall --help",
 }
 
+# Options of other programs, and ours for the same.
+OPTIONS_ELSEWHERE = {
+    **dict.fromkeys(("--workers", "--parallel", "--threads"), "--jobs"),
+    **dict.fromkeys(("--test", "--command", "--cmd", "--verify"), "--validate"),
+    **dict.fromkeys(("--needs", "--requires", "--blocked-by"), "--depends-on"),
+    **dict.fromkeys(("--budget", "--max-budget", "--max-usd"), "--max-cost"),
+}
+
 # Verbs of earlier versions, and what each is now; they are read for good.
 FORMER = {"why": "show"}
 
+OPTIONS = ("--help", "--version", "--json", "-h")
 COLUMNS = 80
 LEAST_COLUMNS = 40
 
@@ -145,12 +154,23 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         # As git has it: of the verb that is named behind it.
         return parse([*argv[argv.index(first) + 1 :], "--help"])
     names = verb.known()
+    if first.startswith("-") and not any(option.startswith(first) for option in OPTIONS):
+        raise UsageError(f"There is no option {first!r} before the verb.", _meant_before_verb(first))
     if first not in names and not first.startswith("-"):
         raise UsageError(f"There is no verb {first!r}.", _meant(first, names))
     args, unknown = _parser(first if first in names else None).parse_known_args(argv)
     if unknown:
         raise UsageError(f"Unrecognized arguments: {' '.join(unknown)}.", _meant_option(args.syntax, unknown))
     return args
+
+
+def _meant_before_verb(word: str) -> str:
+    """Return a hint to what somebody may have meant by the option `word` before a verb."""
+    from difflib import get_close_matches  # noqa: PLC0415 (only who mistypes pays for it)
+
+    close = get_close_matches(word, OPTIONS, n=1)
+    meant = f"Did you mean {close[0]}?" if close else "Options of a verb stand behind it."
+    return f"{meant} See: harness --help"
 
 
 def _meant_option(syntax: argparse.ArgumentParser, unknown: Sequence[str]) -> str:
@@ -160,8 +180,9 @@ def _meant_option(syntax: argparse.ArgumentParser, unknown: Sequence[str]) -> st
         return f"Words that belong together stand in quotes. See: {syntax.prog} --help"
     from difflib import get_close_matches  # noqa: PLC0415 (only who mistypes pays for it)
 
-    options = re.findall(r"--[a-z][a-z-]*", syntax.format_usage())
-    close = get_close_matches(unknown[0].partition("=")[0], options, n=1)
+    options = dict.fromkeys(re.findall(r"(?<![\w-])--[a-z][a-z-]*", syntax.format_help()))
+    typed_one = unknown[0].partition("=")[0]
+    close = get_close_matches(OPTIONS_ELSEWHERE.get(typed_one, typed_one), options, n=1)
     return " ".join([*(f"Did you mean {option}?" for option in close), f"See: {syntax.prog} --help"])
 
 

@@ -17,6 +17,7 @@ from harness_lib.core import (
     ownership,
     project,
     quoting,
+    sessions,
     trust,
 )
 from harness_lib.core.context import Context
@@ -133,6 +134,8 @@ def _reply(plan: Plan, warnings: tuple[str, ...], *, dry_run: bool, then: str | 
     lines += [f"  {_line(task)}" for task in tasks[:SHOWN]]
     if len(tasks) > SHOWN:
         lines.append(f"  … and {len(tasks) - SHOWN} more, up to {tasks[-1].id}")
+    if then == sessions.START and not dry_run:
+        lines.append(f"{then} lets you or the agent of this chat begin; harness run starts agents itself.")
     return Reply(
         "import",
         "\n".join(lines),

@@ -143,6 +143,10 @@ def test_what_other_programs_call_a_verb_is_answered_by_one_of_ours() -> None:
     ("typed", "hint"),
     [
         (["add", "x", "--valdate", "y"], "Did you mean --validate? See: harness add --help"),
+        (["add", "x", "--chek", "y"], "Did you mean --check? See: harness add --help"),
+        (["run", "--workers", "2"], "Did you mean --jobs? See: harness run --help"),
+        (["--jsn", "status"], "Did you mean --json? See: harness --help"),
+        (["--all", "status"], "Options of a verb stand behind it. See: harness --help"),
         (["claim", "--wiat", "3"], "Did you mean --wait? See: harness claim --help"),
         (["edit", "1", "--max-atempts=3"], "Did you mean --max-attempts? See: harness edit --help"),
         (["status", "--zzzz"], "See: harness status --help"),

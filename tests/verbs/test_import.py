@@ -26,6 +26,13 @@ def waits(project: Project) -> dict[str, list[str]]:
     return {task["id"]: task["depends_on"] for task in project.state["tasks"]}
 
 
+def test_both_ways_to_go_on_are_named(project: Project, agent: Agent) -> None:
+    said = agent.ok("import", markdown_plan(project, "- [ ] One\n  - check: test -f x\n"))
+
+    assert said["next"] == "harness start"
+    assert "harness run starts agents itself" in said["message"]
+
+
 # -- JSON
 
 
@@ -168,7 +175,7 @@ def test_a_dry_run_tells_the_same_and_adds_nothing(project: Project, agent: Agen
     assert (project.file.read_bytes(), project.log) == before
     added = agent.ok("import", file)
     assert added["first"] == "task-002"
-    assert added["message"] == said["message"].replace("would add", "added")
+    assert added["message"].startswith(said["message"].replace("would add", "added"))
 
 
 def test_what_is_no_list_of_tasks_is_refused_with_an_example(project: Project, agent: Agent) -> None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import harness_lib
 from harness_lib.errors import UsageError
@@ -29,8 +29,7 @@ AUTH_USAGE = "hs auth set|login|logout PROVIDER [--local] | list [PROVIDER] | rm
 _USAGE = "hs session list | show ID | dir [ID] | fork ID [NNNN] | export ID [--json] | rm ID"
 
 
-@dataclass(frozen=True)
-class Builtin:
+class Builtin(NamedTuple):
     """One of our commands."""
 
     description: str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from harness_lib.errors import EnvSetupError, HarnessError, UsageError
 from harness_lib.hs import session_store
@@ -206,8 +207,7 @@ def resolve(runtime: Runtime) -> None:
         raise EnvSetupError(str(error)) from error
 
 
-@dataclass(frozen=True)
-class Choice:
+class Choice(NamedTuple):
     """A model at a provider."""
 
     provider: str

@@ -172,11 +172,15 @@ def test_a_skill_is_parsed_once_and_again_when_it_has_changed(
 
     monkeypatch.setattr(skills, "_values", counted)
 
-    first = [skills.every(run)["deploy"].description for _ in range(5)]
+    first = []
+    for _ in range(5):
+        discovery.refresh(run)
+        first.append(skills.every(run)["deploy"].description)
     once = [head for head in parsed if "deploy" in head]
     path.write_text("---\nname: deploy\ndescription: Another one\n---\nAsk.\n", encoding="utf-8")
 
     assert (first, len(once)) == (["First"] * 5, 1)
+    discovery.refresh(run)
     assert skills.every(run)["deploy"].description == "Another one"
 
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import re
 import time
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from harness_lib.loop import trust
 from harness_lib.loop.piped import Json, as_object, dumps
@@ -26,8 +25,7 @@ _VARIABLE = re.compile(r"\$\{(\w+)\}")
 _OLD_SECONDS = 3600.0
 
 
-@dataclass(frozen=True)
-class Server:
+class Server(NamedTuple):
     """A server by its name; `config` is its entry, with a `command` or a `url`."""
 
     name: str

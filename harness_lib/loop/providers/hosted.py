@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 from harness_lib.loop.failures import ProviderError
@@ -37,8 +36,7 @@ OPENAI_MAX_TOKENS   max response tokens (the model's)
 """
 
 
-@dataclass(frozen=True)
-class Hosted:
+class Hosted(NamedTuple):
     """A provider of ours. `endpoint` makes the address from an environment and a key."""
 
     name: str
@@ -82,15 +80,14 @@ class Hosted:
         env = _environment(runtime, self.name, variant, login) if variant else runtime.env
         key = keys.secret(keys.first(runtime, variant.name if variant else self.name))
         endpoint = self.endpoint(env, key)
-        endpoint = replace(
-            endpoint, login=login, headers={**endpoint.headers, **(variant.headers if variant else {})}
-        )
-        if not all(value.isascii() and value.isprintable() for value in endpoint.headers.values()):
+        headers = {**endpoint.headers, **(variant.headers if variant else {})}
+        if not all(value.isascii() and value.isprintable() for value in headers.values()):
             # Said here: whoever meets it later would print the key.
             raise ProviderError(f"The key for {runtime.provider} holds a character that no header can carry.")
         values, speaker = variant.values if variant else {}, self.speaker(runtime, variant)
-        return replace(
-            endpoint,
+        return endpoint._replace(
+            login=login,
+            headers=headers,
             **speaker._asdict(),
             max_tokens_field=values.get("max_tokens_field", ""),
             reasoning_field=values.get("reasoning_field", ""),

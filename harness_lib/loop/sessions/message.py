@@ -32,7 +32,7 @@ class Thinking(NamedTuple):
     signature: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Call:
     """A tool it wants run; its `arguments` are as they came."""
 
@@ -55,7 +55,7 @@ class Call:
 Block = Text | Thinking | Call
 
 
-@dataclass(frozen=True)
+@dataclass
 class Message:
     """A file of a session: its number, the values of its frontmatter, and its body."""
 

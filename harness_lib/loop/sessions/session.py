@@ -110,19 +110,23 @@ class Session:
 
     def messages(self) -> list[Message]:
         """Return every message; a file is read again only when it has changed."""
-        return [message for entry in self._entries() if (message := self._read(entry)) is not None]
+        return list(self._messages())
+
+    def _messages(self) -> Iterator[Message]:
+        # There may be thousands, before each request.
+        for entry in self._entries():
+            with suppress(FileNotFoundError, IsADirectoryError):
+                status = entry.stat()
+                stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
+                known = self._parsed.get(entry.name)
+                if known is None or known[0] != stamp:
+                    known = self._parsed[entry.name] = stamp, _read(entry)
+                yield known[1]
 
     @property
     def title(self) -> str:
         """The beginning of what was asked first, in one line, without attached files; "" if nothing was."""
-        first = next(
-            (
-                message
-                for entry in self._entries()
-                if (message := self._read(entry)) and message.role == "user"
-            ),
-            None,
-        )
+        first = next((message for message in self._messages() if message.role == "user"), None)
         # A skill that was called by its name stands before the words.
         asked = first.body.rpartition("\nThe user typed: ")[2] if first else ""
         return in_one_line(asked.partition("\n\n<file path=")[0])[:_TITLE]
@@ -142,9 +146,14 @@ class Session:
     @property
     def is_full(self) -> bool:
         """Whether its files together have more than SIZE_LIMIT bytes."""
-        # As strings: there may be thousands, before each request.
-        files = (f"{place}{os.sep}{name}" for place, _, names in os.walk(self.directory) for name in names)
-        return sum(map(_size, files)) > SIZE_LIMIT
+        # The messages have been looked at.
+        size = sum(stamp[1] for stamp, _ in self._parsed.values())
+        messages = str(self.directory / "messages")
+        for place, directories, names in os.walk(self.directory):
+            if messages in (f"{place}{os.sep}{name}" for name in directories) and self._parsed:
+                directories.remove("messages")
+            size += sum(_size(f"{place}{os.sep}{name}") for name in names)
+        return size > SIZE_LIMIT
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -180,20 +189,10 @@ class Session:
         except FileNotFoundError:
             return 0
 
-    def _read(self, entry: os.DirEntry[str]) -> Message | None:
-        try:
-            status = entry.stat()
-            stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
-            known = self._parsed.get(entry.name)
-            if known and known[0] == stamp:
-                return known[1]
-            text = Path(entry.path).read_text(encoding="utf-8", errors="replace")
-        except (FileNotFoundError, IsADirectoryError):
-            return None
-        role = entry.name.removesuffix(".md").partition("-")[2]
-        message = parse(_number(entry.name) or 0, role, text)
-        self._parsed[entry.name] = stamp, message
-        return message
+
+def _read(entry: os.DirEntry[str]) -> Message:
+    text = Path(entry.path).read_text(encoding="utf-8", errors="replace")
+    return parse(_number(entry.name) or 0, entry.name.removesuffix(".md").partition("-")[2], text)
 
 
 def _size(path: str) -> int:

@@ -62,7 +62,7 @@ def _repeatable(answer: Answer) -> Answer:
             name = disk.for_hosts(repeatable.name)
             repeatable = repeatable if name == repeatable.name else replace(repeatable, name=name)
         blocks.append(repeatable)
-    return answer if blocks == answer.blocks else replace(answer, blocks=blocks, native=None)
+    return answer if blocks == answer.blocks else answer._replace(blocks=blocks, native=None)
 
 
 def write(runtime: Runtime, answer: Answer, model: str, spent: dict[str, str]) -> Message | None:

@@ -6,8 +6,6 @@ that does not help is not tried again in the same turn, or it would cost a reque
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from harness_lib.loop.failures import ContextError, HookError, ProviderError
 from harness_lib.loop.piped import Json, Piped, as_object
 from harness_lib.loop.providers import endpoints, models
@@ -129,7 +127,7 @@ def fitted(runtime: Runtime, endpoint: Endpoint) -> Endpoint:
     if not limit or runtime.session is None:
         return endpoint
     room = limit - limit // _MARGIN - _tokens(runtime)
-    return replace(endpoint, max_tokens=min(endpoint.max_tokens, max(room, _LEAST_OUTPUT)))
+    return endpoint._replace(max_tokens=min(endpoint.max_tokens, max(room, _LEAST_OUTPUT)))
 
 
 def _tokens(runtime: Runtime) -> int:

@@ -43,6 +43,10 @@ def every(runtime: Runtime) -> dict[str, Skill]:
 
     A project's takes the place of one of the person's own only when the project is trusted.
     """
+    # Asked for twice with each request, where nothing has changed in between.
+    known: dict[str, Skill] | None = runtime.kept.get("skills")
+    if runtime.is_fresh and known is not None:
+        return known
     by_name: dict[str, Skill] = {}
     ours = disk.remembered(runtime.kept, _OURS, _read)
     if ours is not None and not runtime.without_core:
@@ -60,7 +64,8 @@ def every(runtime: Runtime) -> dict[str, Skill]:
                 _leave_out(runtime, skill)
                 continue
             by_name[skill.name] = skill
-    return dict(sorted(by_name.items()))
+    runtime.kept["skills"] = dict(sorted(by_name.items()))
+    return dict(runtime.kept["skills"])
 
 
 def _leave_out(runtime: Runtime, skill: Skill) -> None:

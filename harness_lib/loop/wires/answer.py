@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Literal, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
@@ -49,23 +49,26 @@ class Login(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Endpoint:
-    """A host of models. `key` never leaves this object but as a header."""
+class Endpoint(NamedTuple):
+    """A host of models. The key never leaves this object but as a header."""
 
     provider: str
     wire: WireName
     url: str
     model: str
     max_tokens: int
-    headers: dict[str, str] = field(default_factory=dict, repr=False)
+    headers: Mapping[str, str] = MappingProxyType({})
     max_tokens_field: str = ""
     reasoning_field: str = ""
     effort: str = ""
     cached: bool = False
     session: str = ""
     # Whoever is logged in: its headers are made at each request, as its tokens are renewed.
-    login: Login | None = field(default=None, repr=False, compare=False)
+    login: Login | None = None
+
+    def __repr__(self) -> str:
+        """Leave out what holds a key."""
+        return f"Endpoint({self.provider!r}, {self.wire!r}, {self.url!r}, {self.model!r})"
 
     @property
     def speaker(self) -> Speaker:
@@ -86,8 +89,7 @@ def is_overflow(message: str, status: int = 0) -> bool:
     return status == _TOO_LARGE or any(words in text for words in _WORDS)
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(NamedTuple):
     """An answer. `tokens_in` counts all input; `native` is what its host wants to be told of it next time."""
 
     blocks: list[Block]
@@ -107,12 +109,11 @@ class Answer:
         return "\n".join(block.text for block in self.blocks if isinstance(block, Text))
 
 
-@dataclass
-class Shown:
+class Shown(NamedTuple):
     """An event for `.stream`."""
 
     kind: str
-    values: Json = field(default_factory=dict)
+    values: Json
 
 
 class Reader(Protocol):

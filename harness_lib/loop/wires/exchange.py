@@ -6,7 +6,6 @@ What may pass is asked again: with the pause that the host asks for, or growing 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from harness_lib.loop.failures import ProviderError, TransientError, UnauthorizedError
@@ -74,11 +73,11 @@ def _authorized(runtime: Runtime, endpoint: Endpoint, body: Json, *, quiet: bool
             raise ProviderError(f"{error} Check the key.") from error
     headers = login.headers(endpoint.headers)
     try:
-        return _once(runtime, replace(endpoint, headers=headers), body, quiet=quiet)
+        return _once(runtime, endpoint._replace(headers=headers), body, quiet=quiet)
     except UnauthorizedError:
         headers = login.headers(endpoint.headers, refused=headers["authorization"])
     try:
-        return _once(runtime, replace(endpoint, headers=headers), body, quiet=quiet)
+        return _once(runtime, endpoint._replace(headers=headers), body, quiet=quiet)
     except UnauthorizedError as error:
         raise ProviderError(f"{error} {login.advice}") from error
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 from typing import TextIO
 
 from harness_lib import typed
 from harness_lib.core.reply import Reply
 from harness_lib.errors import Exit, HarnessError
 from harness_lib.system.place import data_home
-from harness_lib.system.processes import environment
 from harness_lib.terminal.screen import Screen
 
 # How a reply begins on a terminal, by what it means for the caller.
@@ -50,8 +51,9 @@ def _warn(warnings: tuple[str, ...], screen: Screen) -> None:
 def _data(screen: Screen, text: str, style: str) -> None:
     """Write to stdout; `style` is for the first line, on a terminal."""
     if not screen.is_terminal:
-        screen.data(text)
+        screen.data(_typeable(text, _FOR_THE_USER))
         return
+    text = _typeable(text, _COMMAND)
     first, _, rest = text.partition("\n")
     _draw(screen.out, first, style)
     if rest:
@@ -60,9 +62,27 @@ def _data(screen: Screen, text: str, style: str) -> None:
 
 def _talk(screen: Screen, text: str, style: str = "") -> None:
     if screen.err.isatty():
-        _draw(screen.err, f"harness: {text}", style)
+        _draw(screen.err, f"harness: {_typeable(text, _COMMAND)}", style)
     else:
-        screen.talk(text)
+        screen.talk(_typeable(text, _FOR_THE_USER))
+
+
+# A command in a sentence; and one that an agent hands on to its user, who has not read where the launcher is.
+_COMMAND = re.compile(r"(?<![\w./-])harness(?= [a-z]+)")
+_FOR_THE_USER = re.compile(r"(?<=in a terminal: )harness(?= [a-z]+)")
+
+
+def _typeable(text: str, commands: re.Pattern[str]) -> str:
+    """Return `text` with the launcher's path in its `commands`, where no `harness` is on the PATH."""
+    if not commands.search(text) or _is_on_path(os.environ.get("PATH", "")):
+        return text
+    launcher = data_home.launcher()
+    return text if launcher is None else commands.sub(lambda _: typed.word(launcher), text)
+
+
+def _is_on_path(path: str) -> bool:
+    # Without `shutil`, which every verb would have to load.
+    return any(os.access(f"{entry}/harness", os.X_OK) for entry in path.split(os.pathsep) if entry)
 
 
 def _draw(stream: TextIO, text: str, style: str = "") -> None:
@@ -99,7 +119,7 @@ def _dump(document: object) -> str:
 def advice(path: str) -> str | None:
     """Return what to type in the place of `harness`; None where `path` (as in PATH) has one."""
     launcher = data_home.launcher()
-    if launcher is None or environment.find("harness", path):
+    if launcher is None or _is_on_path(path):
         return None
     link = f"mkdir -p ~/.local/bin && ln -s {typed.word(launcher)} ~/.local/bin/harness"
     return f"`harness` is not on your PATH: type {typed.word(launcher)} in its place, or once: {link}"

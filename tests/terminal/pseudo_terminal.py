@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import pty
 import re
+import shlex
+import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
@@ -14,11 +18,26 @@ from pathlib import Path
 from unittest import mock
 
 from harness_lib.cli import main
+from tests.system.git.gitrepo import put
 from tests.verbs.project import placed
 
 ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+def _with_harness() -> str:
+    """Return a PATH that has a `harness`: without one, commands are shown with the launcher's path."""
+    place = Path(tempfile.mkdtemp(prefix="harness-tests-"))
+    atexit.register(shutil.rmtree, place)
+    put(
+        place / "harness",
+        f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m harness_lib "$@"\n',
+        executable=True,
+    )
+    return f"{place}{os.pathsep}{os.environ['PATH']}"
+
+
 # What a terminal of 100 columns tells a program of itself.
-TERMINAL = {"TERM": "xterm-256color", "COLUMNS": "100", "LINES": "40"}
+TERMINAL = {"TERM": "xterm-256color", "COLUMNS": "100", "LINES": "40", "PATH": _with_harness()}
 
 
 def answered(cwd: Path, keys: str, *argv: str, **env: str) -> tuple[int, str]:

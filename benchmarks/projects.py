@@ -48,8 +48,8 @@ def settle_in(home: Path) -> None:
         pins = CHECKOUT / "harness_lib" / place / "requirements.txt"
         env = private_env.environment(data, pins)
         env.mkdir()
-        private_env.packages(env).symlink_to(Path(spec.origin).parents[1])
-        private_env.ready_marker(env).write_text(private_env.recipe(pins), encoding="utf-8")
+        (env / private_env.PACKAGES).symlink_to(Path(spec.origin).parents[1])
+        (env / private_env.READY).write_text(private_env.recipe(pins), encoding="utf-8")
 
 
 @dataclass(frozen=True)

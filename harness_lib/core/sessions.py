@@ -222,7 +222,7 @@ def _whereabouts(session: Session) -> str:
 
 def is_live_run(session: Session) -> bool:
     """Return whether the session is of a `harness run` that provably goes on, on this machine."""
-    return _is_of_run(session) and owner.life_of(_record(session)) == "alive"
+    return _is_of_run(session) and owner.life(*_record(session)[:4]) == "alive"
 
 
 def was_killed_run(session: Session, ctx: Context) -> bool:

@@ -22,6 +22,7 @@ from harness_lib.system.state_lock import StateLock
 from harness_lib.text import escape
 
 _PRIVATE = 0o600
+_FILE = "harness/trust.json"
 
 Note = Mapping[str, object]
 """What is noted on one list: of which commands."""
@@ -41,7 +42,7 @@ def note_at(
     Raises HeldError if another process keeps noting, OSError if the git directory cannot be written.
     """
     whole = {"fingerprint": fingerprint_of(commands, init_script)}
-    file = _file(git_common_dir)
+    file = git_common_dir / _FILE
     # Several lists may share one git directory, each with a lock of its own: this file needs its own too.
     with StateLock(file.with_suffix(".lock")):
         notes = {**_notes(file), os.fspath(root): {**whole, **_parts(commands, init_script)}}
@@ -50,13 +51,8 @@ def note_at(
 
 
 def _noted(git_common_dir: Path, root: Path) -> Note | None:
-    entry = _notes(_file(git_common_dir)).get(os.fspath(root))
+    entry = _notes(git_common_dir / _FILE).get(os.fspath(root))
     return entry if isinstance(entry, Mapping) else None
-
-
-def is_noted_at(git_common_dir: Path, root: Path) -> bool:
-    """Tell whether the list at `root` has been this person's, whatever its commands are by now."""
-    return _noted(git_common_dir, root) is not None
 
 
 def trusted_at(git_common_dir: Path, root: Path, commands: str, *, is_tracked: Callable[[], bool]) -> bool:
@@ -95,10 +91,6 @@ def _parts(commands: Sequence[TaskCommands], init_script: bytes | None) -> dict[
 
 def _digest(init_script: bytes | None) -> str | None:
     return None if init_script is None else sha256.digest(init_script)
-
-
-def _file(git_common_dir: Path) -> Path:
-    return git_common_dir / "harness" / "trust.json"
 
 
 def _notes(file: Path) -> dict[str, object]:
@@ -164,7 +156,7 @@ def doubt(ctx: Context) -> str | None:
     It is asked at each step, so it does not look whether a pull has changed commands since: `require` does.
     """
     try:
-        if is_noted_at(ctx.git.common_dir, ctx.root.path):
+        if _noted(ctx.git.common_dir, ctx.root.path) is not None:
             return None
     except EnvSetupError:
         # No repository any more: what asks for one says so.
@@ -179,7 +171,7 @@ def _moved(ctx: Context) -> str:
 
     It is no trust: whoever packs a project may pack this note, too.
     """
-    notes = _notes(_file(ctx.git.common_dir))
+    notes = _notes(ctx.git.common_dir / _FILE)
     gone = (place for place in notes if not os.path.lexists(place))
     place = None if os.fspath(ctx.root.path) in notes else next(gone, None)
     if place is None:

@@ -43,7 +43,7 @@ def read(root: str) -> tuple[Summary | None, str]:
     """Return (summary, "") of the list at `root`, or (the last summary we wrote, why it cannot be read)."""
     state = os.path.join(root, find_root.STATE_FILE)
     cache = os.path.join(root, find_root.PRIVATE_DIR, "summary.json")
-    digest = summary.read_at(state, cache)
+    digest: Summary | None = summary.read_stamped(state, cache)
     if digest is not None:
         return digest, ""
     kept: Foreign | None = summary.read_stamped(state, _foreign(root))

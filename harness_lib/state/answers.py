@@ -36,6 +36,11 @@ class Answers(Questions):
         self._state = state
 
     @property
+    def state(self) -> State:
+        """The list that is asked about; only `harness_lib.state` uses it."""
+        return self._state
+
+    @property
     def now(self) -> datetime:
         return self._now
 

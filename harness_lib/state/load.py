@@ -57,16 +57,18 @@ def find(root: Root) -> Loaded:
     Raises ContractError if the file holds tasks but is invalid (a user edited it, so no copy replaces it),
     StateUnreadableError if no good copy is left, EnvSetupError if it may not be read.
     """
-    remembered = _memory.unchanged(root)
-    if remembered is not None:
-        return remembered
+    last = _remembered(root)
+    if last is not None and last.stamp == stamp_now(root):
+        return last
     content = _content(root.state)
     if content is None:
         return _substitute(root, "is missing", None, None)
     data, info = content
     stamp = summary.stamp(info)
-    if summary.read_for(root, info) is not None:
-        return _memory.recall(root, data, stamp)
+    if summary.read_for(os.fspath(root.summary), info) is not None:
+        known = {} if last is None else dict(zip(last.texts, last.state.tasks, strict=True))
+        written, texts = codec.decode_rendered(data.decode(), known)
+        return remember(root, Loaded(written, None, data, stamp, ours=True, texts=texts))
     try:
         document: Any = codec.parse(data)
     except UnparseableError as error:
@@ -85,45 +87,22 @@ def find_instead(root: Root) -> Loaded:
     return _substitute(root, "is not as it must be", content[0], summary.stamp(content[1]))
 
 
-class _Memory:
-    """The last list written by harness that this process has read or written.
-
-    A verb reads the list several times, a worker for hours. A list that this process has written is not
-    decoded again; of a list that another process has written only the changed tasks are.
-    """
-
-    def __init__(self) -> None:
-        self._root: Root | None = None
-        self._last: Loaded | None = None
-
-    def unchanged(self, root: Root) -> Loaded | None:
-        """Return the list at `root` if its file is still the one that this process read or wrote last."""
-        last = self.last(root)
-        return last if last is not None and last.stamp == stamp_now(root) else None
-
-    def last(self, root: Root) -> Loaded | None:
-        """Return the list at `root` that this process read or wrote last, whether or not it still exists."""
-        return self._last if self._root == root else None
-
-    def recall(self, root: Root, data: bytes, stamp: Stamp) -> Loaded:
-        """Return the list that harness wrote as `data` to the file that has this `stamp`."""
-        last = self.last(root)
-        known = {} if last is None else dict(zip(last.texts, last.state.tasks, strict=True))
-        state, texts = codec.decode_rendered(data.decode(), known)
-        return self.keep(root, Loaded(state, None, data, stamp, ours=True, texts=texts))
-
-    def keep(self, root: Root, loaded: Loaded) -> Loaded:
-        """Remember `loaded`, and return it."""
-        self._root, self._last = root, loaded
-        return loaded
+# The last list written by harness that this process has read or written. A verb reads the list several times,
+# a worker for hours. A list that this process has written is not decoded again; of a list that another
+# process has written only the changed tasks are.
+_last: tuple[Path, Loaded] | None = None
 
 
-_memory = _Memory()
+def remember(root: Root, loaded: Loaded) -> Loaded:
+    """Remember `loaded`, a list that harness wrote, and return it."""
+    global _last  # noqa: PLW0603 (one for the process)
+    _last = root.path, loaded
+    return loaded
 
 
-def remember(root: Root, state: State, texts: Sequence[str], data: bytes, stamp: Stamp) -> None:
-    """Remember that this process has written `state` as `data` to the file that has this `stamp`."""
-    _memory.keep(root, Loaded(state, None, data, stamp, ours=True, texts=texts))
+def _remembered(root: Root) -> Loaded | None:
+    """Return the list at `root` that this process read or wrote last, whether or not it still exists."""
+    return _last[1] if _last is not None and _last[0] == root.path else None
 
 
 def stamp_now(root: Root) -> Stamp | None:
@@ -257,7 +236,7 @@ def newest_good(root: Root) -> tuple[str, object] | None:
 
 def newest_tasks(root: Root) -> tuple[Task, ...]:
     """Return the tasks of the list as harness wrote it last; none if that is not known."""
-    last = _memory.last(root)
+    last = _remembered(root)
     if last is not None:
         return last.state.tasks
     for path in _newest_first(root)[:1]:

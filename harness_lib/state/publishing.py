@@ -85,7 +85,7 @@ def publish(
     stamps: list[Stamp] = []
     warnings += attempt("the summary for hooks", lambda: stamps.extend(_write_cache(root, cache, len(data))))
     for stamp in stamps:
-        load.remember(root, state, texts, data, stamp)
+        load.remember(root, Loaded(state, None, data, stamp, ours=True, texts=texts))
     return warnings
 
 

@@ -71,34 +71,31 @@ class Store(Upkeep):
         return tuple(dict.fromkeys(text for each in self._warnings for text in each))
 
     def ask(self) -> Answers:
-        """Return the answers about the list as it is now; raises as `read` does."""
-        state, warnings = self.read()
-        return Answers(state, self._clock.now(), warnings)
+        """Return the answers about the list as it is now; if it is broken, about its newest good copy.
+
+        A warning says so then. Raises ContractError, StateUnreadableError (no good copy is left),
+        EnvSetupError.
+        """
+        return self._answers(load.find(self.root))
 
     def ask_to_change(self) -> Answers:
-        """Return what `ask` does, for the list that `read_to_change` returns."""
-        state, warnings = self.read_to_change()
-        return Answers(state, self._clock.now(), warnings)
-
-    def read(self) -> Snapshot:
-        """Return the list as it is now; of a broken file the newest good copy, with a warning.
-
-        Raises ContractError, StateUnreadableError (no good copy is left), EnvSetupError.
-        """
-        return self._shown(load.find(self.root))
-
-    def read_to_change(self) -> Snapshot:
-        """Return what `read` does, and log it if no good copy is left, as every change would.
+        """Return what `ask` does, and log it if no good copy is left, as every change would.
 
         For verbs that read before they change the list: a verb that only shows it must not write.
         """
-        return self._shown(self._find())
+        return self._answers(self._find())
 
-    def _shown(self, loaded: Loaded) -> Snapshot:
-        if loaded.source is None:
-            return Snapshot(loaded.state)
-        message = f"{self.root.state.name} {loaded.why}; this is the state of {loaded.source}."
-        return Snapshot(loaded.state, (f"{message} Restore it with: harness check --repair",))
+    def read(self) -> Snapshot:
+        """Return the list as it is now, raising as `ask` does."""
+        answers = self.ask()
+        return Snapshot(answers.state, tuple(answers.warnings))
+
+    def _answers(self, loaded: Loaded) -> Answers:
+        warnings = []
+        if loaded.source is not None:
+            message = f"{self.root.state.name} {loaded.why}; this is the state of {loaded.source}."
+            warnings.append(f"{message} Restore it with: harness check --repair")
+        return Answers(loaded.state, self._clock.now(), tuple(warnings))
 
     def examine(self) -> api.Examined:
         """Return the problems of the file of the list, and the answers about it if it can be read."""
@@ -282,7 +279,10 @@ class OuterLock:
 
     def leave(self) -> list[str]:
         """Hand the directory to `owner`, or free it if there is none; return warnings."""
-        holder = self._holder()
+        if self._grip == "foreign":
+            return []
+        seen = holder_of(self._lock.path) if self._grip == "shared" else None
+        holder = os.getpid() if self._grip == "taken" else seen and seen.pid
         try:
             if holder is None or holder == self.owner:
                 return []
@@ -294,12 +294,6 @@ class OuterLock:
             # The change is made; a directory that still names this process is taken over once it has ended.
             return [f"{self._lock.path} could not be released: {error.strerror or error}"]
         return []
-
-    def _holder(self) -> int | None:
-        if self._grip == "taken":
-            return os.getpid()
-        holder = holder_of(self._lock.path) if self._grip == "shared" else None
-        return None if holder is None else holder.pid
 
 
 def lock_owner(state: State, without: Collection[int] = ()) -> int | None:

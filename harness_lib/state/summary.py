@@ -118,12 +118,7 @@ def _short(text: str | None) -> str | None:
 
 def read(root: Root) -> Summary | None:
     """Return the status cache if it was made from the list as it is now, else None."""
-    return read_at(os.fspath(root.state), os.fspath(root.summary))
-
-
-def read_at(state: str, summary: str) -> Summary | None:
-    """Return what `read` does, given the two paths as plain strings (for hooks)."""
-    kept: Summary | None = read_stamped(state, summary)
+    kept: Summary | None = read_stamped(os.fspath(root.state), os.fspath(root.summary))
     return kept
 
 
@@ -133,32 +128,23 @@ def read_stamped(state: str, path: str) -> Any:
         info = os.stat(state)  # noqa: PTH116 (importing pathlib takes longer than all the rest of a hook)
     except OSError:
         return None
-    return _fitting(_last(path), info)
+    return read_for(path, info)
 
 
-def read_for(root: Root, info: os.stat_result) -> Summary | None:
-    """Return the status cache if it was made from the file that `info` describes, else None."""
-    kept: Summary | None = _fitting(_last(os.fspath(root.summary)), info)
-    return kept
+def read_for(path: str, info: os.stat_result) -> Any:
+    """Return the document at `path` if it was made from the file that `info` describes, else None."""
+    data = last(path)
+    return data if data is not None and data.get("stamp") == stamp(info) else None
 
 
-def last(summary: str) -> Summary | None:
-    """Return the status cache of the list that harness wrote last, whether or not it changed since."""
-    kept: Summary | None = _last(summary)
-    return kept
-
-
-def _last(path: str) -> Any:
+def last(path: str) -> Any:
+    """Return the document at `path`, whether or not the list has changed since; None if it is invalid."""
     try:
         data = json.loads(nofollow.read(path))
     except (OSError, ValueError, RecursionError):
         # It is only a cache, and may be deleted or torn at any time.
         return None
     return data if isinstance(data, dict) and data.get("format") == FORMAT else None
-
-
-def _fitting(data: Any, info: os.stat_result) -> Any:
-    return data if data is not None and data.get("stamp") == stamp(info) else None
 
 
 def write(root: Root, data: Summary) -> None:

@@ -62,7 +62,7 @@ class Upkeep(api.Store):
 
     def switch_hooks(self, *, on: bool) -> None:
         if on:
-            atomic.touch(self.root.marker)
+            self.root.marker.touch(atomic.PRIVATE)
         else:
             atomic.remove(self.root.marker)
 
@@ -187,7 +187,7 @@ def examine(root: Root, now: datetime) -> Examined:
 
 def _by_schema(root: Root, document: object) -> list[Problem]:
     """Return what the schema says; nothing if the list is unchanged since harness, which checks, wrote it."""
-    untouched = summary.read_for(root, root.state.stat()) is not None
+    untouched = summary.read_for(os.fspath(root.summary), root.state.stat()) is not None
     return [] if untouched else schema.problems(document)
 
 

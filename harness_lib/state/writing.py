@@ -13,7 +13,7 @@ from json.encoder import encode_basestring
 from types import MappingProxyType
 from typing import Any
 
-from harness_lib.records.fields import Kind, Record, columns
+from harness_lib.records.fields import Record, columns
 from harness_lib.task import State, Task
 
 NO_BLOCKS: Mapping[int, str] = MappingProxyType({})
@@ -44,14 +44,10 @@ def encode_task(task: Task) -> dict[str, Any]:
 def written(record: Any) -> dict[str, Any]:
     """Return a record as a JSON object: fields that are always written, then others that are not default."""
     build: Record = type(record)
-    always, quiet = _plan(build)
     document: dict[str, Any] = {}
-    for name, part in always:
+    for name, part, default, always in _plan(build):
         value = getattr(record, name)
-        document[name] = value if part is None else part(value)
-    for name, part, default in quiet:
-        value = getattr(record, name)
-        if value != default:
+        if always or value != default:
             document[name] = value if part is None else part(value)
     document.update(record.extra)
     return document
@@ -61,25 +57,23 @@ Part = Callable[[Any], Any]
 
 
 @cache
-def _plan(
-    record: Record,
-) -> tuple[tuple[tuple[str, Part | None], ...], tuple[tuple[str, Part | None, Any], ...]]:
-    """Return how each field of `record` is written: first those that always are, then the others."""
-    table = columns(record)
-    return (
-        tuple((each.name, _part(each.kind)) for each in table if each.always),
-        tuple((each.name, _part(each.kind), each.default) for each in table if not each.always),
-    )
+def _plan(record: Record) -> tuple[tuple[str, Part | None, Any, bool], ...]:
+    """Return name, encoder, default, and whether it is always written, of each field of `record`.
 
-
-def _part(kind: Kind) -> Part | None:
-    """Return the encoder of a value of this kind; None if the value is JSON already."""
-    if kind.form == "record":
-        return written
-    if kind.form != "list":
-        return None
-    assert kind.of is not None
-    return list if kind.of.record is None else lambda values: [written(value) for value in values]
+    The encoder is None if the value is JSON already. Fields that are always written come first.
+    """
+    rows = []
+    for each in columns(record):
+        part: Part | None = None
+        if each.kind.form == "record":
+            part = written
+        elif each.kind.form == "list":
+            assert each.kind.of is not None
+            part = (
+                list if each.kind.of.record is None else lambda values: [written(value) for value in values]
+            )
+        rows.append((each.name, part, each.default, each.always))
+    return tuple(sorted(rows, key=lambda row: not row[3]))
 
 
 _inline = json.JSONEncoder(ensure_ascii=False, check_circular=False, allow_nan=False).encode

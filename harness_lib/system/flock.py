@@ -22,8 +22,13 @@ from harness_lib.system.files import atomic
 _RETRY_SECONDS = 0.02
 
 
-def opened(path: Path) -> int:
-    """Return a descriptor of the lock file `path`, made for its owner alone if needed. Raises OSError."""
+def opened(path: Path, *, make: bool = False) -> int:
+    """Return a descriptor of the lock file `path`, made for its owner alone if needed. Raises OSError.
+
+    Its directory must exist, or is made with `make`.
+    """
+    if make:
+        return atomic.within(path.parent, lambda: opened(path))
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
 
 
@@ -67,7 +72,7 @@ def hold(path: Path, *, make: bool = False) -> int | None:
 
     Its directory must exist, or is made with `make`. Raises OSError.
     """
-    descriptor = _opened(path, make=make)
+    descriptor = opened(path, make=make)
     try:
         if take_now(descriptor):
             return descriptor
@@ -92,7 +97,7 @@ def attempt(path: Path, *, make: bool = False) -> Iterator[bool]:
 @contextmanager
 def alone(path: Path, *, make: bool = False) -> Iterator[None]:
     """Hold `path` inside the block, waiting for its present holder. `make` as in `hold`."""
-    descriptor = _opened(path, make=make)
+    descriptor = opened(path, make=make)
     try:
         take(descriptor)
         yield
@@ -106,12 +111,6 @@ def is_free(path: Path) -> bool:
         return True
     with attempt(path) as free:
         return free
-
-
-def _opened(path: Path, *, make: bool) -> int:
-    if make:
-        return atomic.within(path.parent, lambda: _opened(path, make=False))
-    return opened(path)
 
 
 @contextmanager

@@ -234,7 +234,7 @@ def _inspect(path: Path) -> _Seen | None:
     except FileNotFoundError:
         return None
     identity = (info.st_dev, info.st_ino)
-    changed = _moment(info.st_mtime)
+    changed = datetime.fromtimestamp(info.st_mtime, timezone.utc)
     if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.geteuid():
         return _Seen(Holder(None, changed, foreign=True), identity, info.st_mtime)
     pid, since = _read_pid(path / _PID)
@@ -265,7 +265,7 @@ def _read_pid(file: Path) -> tuple[int | None, datetime | None]:
         return None, None
     try:
         text = os.read(descriptor, _PID_LIMIT).strip()
-        since = _moment(os.fstat(descriptor).st_mtime)
+        since = datetime.fromtimestamp(os.fstat(descriptor).st_mtime, timezone.utc)
     except IsADirectoryError:
         return None, None
     finally:
@@ -284,10 +284,6 @@ def _remove(private: Path) -> None:
     except OSError as error:
         if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
             raise
-
-
-def _moment(stamp: float) -> datetime:
-    return datetime.fromtimestamp(stamp, timezone.utc)
 
 
 def _held(path: Path) -> HeldError:
@@ -325,18 +321,14 @@ def rename(source: Path, target: Path) -> None:
     else:
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS), str(source), None, str(target))
     if failed:
-        number = _errno()
+        import ctypes  # noqa: PLC0415 (loaded already by `_libc`)
+
+        number = ctypes.get_errno()
         raise OSError(number, os.strerror(number), str(source), None, str(target))
-
-
-def _errno() -> int:
-    import ctypes  # noqa: PLC0415 (who only reads needs none of it)
-
-    return ctypes.get_errno()
 
 
 @cache
 def _libc() -> ctypes.CDLL:
-    import ctypes  # noqa: PLC0415 (as above)
+    import ctypes  # noqa: PLC0415 (a verb that only reads needs none)
 
     return ctypes.CDLL(None, use_errno=True)

@@ -37,6 +37,7 @@ class StateLock:
         self.path = path
         self._timeout = timeout
         self._clock = clock
+        self._queue = path.with_suffix(".turn")
         self._descriptor = -1
         # Lets go of the lock; None while we do not have it.
         self._release: Callable[[], None] | None = None
@@ -51,7 +52,10 @@ class StateLock:
                 raise self._held()
             self._clock.sleep(POLL_SECONDS)
         try:
-            self._record_holder()
+            since = timestamps.render(self._clock.now())
+            text = f"pid {os.getpid()} on {os.uname().nodename} since {since}\n"
+            os.ftruncate(self._descriptor, 0)
+            os.pwrite(self._descriptor, text.encode("utf-8", "replace"), 0)
         except BaseException:
             # On a full disk, for example: `__exit__` is not called then.
             self._let_go()
@@ -96,11 +100,11 @@ class StateLock:
 
     def _take_if_free(self) -> bool:
         """Take the lock if nobody has it and nobody stands in line for it; return whether it is ours."""
-        with flock.attempt(self._line) as nobody_waits:
+        with flock.attempt(self._queue) as nobody_waits:
             descriptor = flock.hold(self.path) if nobody_waits else None
         if descriptor is None:
             return False
-        self._remember(descriptor, partial(flock.let_go, descriptor))
+        self._descriptor, self._release = descriptor, partial(flock.let_go, descriptor)
         return True
 
     def _take_by(self, deadline: float) -> None:
@@ -109,25 +113,21 @@ class StateLock:
         from filelock import FileLock, Timeout  # noqa: PLC0415
 
         # The fallback of filelock without flock() is a file that survives its holder: an error is better.
+        def remember(descriptor: int) -> None:
+            self._descriptor, self._release = descriptor, lock.release
+
         lock = FileLock(
             self.path,
             poll_interval=POLL_SECONDS,
             fallback_to_soft=False,
             mode=atomic.PRIVATE,
-            on_acquired=lambda descriptor: self._remember(descriptor, lock.release),
+            on_acquired=remember,
         )
         try:
-            with flock.turn(self._line, (deadline - self._clock.monotonic()) / 2):
+            with flock.turn(self._queue, (deadline - self._clock.monotonic()) / 2):
                 lock.acquire(timeout=max(0.0, deadline - self._clock.monotonic()))
         except Timeout:
             raise self._held() from None
-
-    @property
-    def _line(self) -> Path:
-        return self.path.with_suffix(".turn")
-
-    def _remember(self, descriptor: int, release: Callable[[], None]) -> None:
-        self._descriptor, self._release = descriptor, release
 
     def _is_in_place(self) -> bool:
         """Return whether the lock is on the file at our path: `.harness/` may have been made again since."""
@@ -142,12 +142,6 @@ class StateLock:
         release, self._release, self._descriptor = self._release, None, -1
         if release is not None:
             release()
-
-    def _record_holder(self) -> None:
-        since = timestamps.render(self._clock.now())
-        text = f"pid {os.getpid()} on {os.uname().nodename} since {since}\n"
-        os.ftruncate(self._descriptor, 0)
-        os.pwrite(self._descriptor, text.encode("utf-8", "replace"), 0)
 
     def _held(self) -> HeldError:
         message = f"The state is held by {holder(self.path)}: {self.path}"

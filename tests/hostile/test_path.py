@@ -35,8 +35,8 @@ def trap(tmp_path: Path) -> tuple[Project, dict[str, str]]:
     env = private_env.environment(data)
     env.mkdir(parents=True)
     data.chmod(0o700)
-    private_env.packages(env).symlink_to(site_packages())
-    private_env.ready_marker(env).write_text(private_env.recipe(), encoding="utf-8")
+    (env / private_env.PACKAGES).symlink_to(site_packages())
+    (env / private_env.READY).write_text(private_env.recipe(), encoding="utf-8")
     return project, {
         **os.environ,
         "HARNESS_HOME": str(data),

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -79,11 +78,11 @@ with lock:
 class Undermined(StateLock):
     """Somebody deletes `.harness/` between our taking the lock and our looking whether it still counts."""
 
-    def _remember(self, descriptor: int, release: Callable[[], None]) -> None:
+    def _is_in_place(self) -> bool:
         if not self.path.parent.with_name("undermined").exists():
             self.path.parent.with_name("undermined").touch()
             shutil.rmtree(self.path.parent)
-        super()._remember(descriptor, release)
+        return super()._is_in_place()
 
 
 def python(program: str, *args: object, lock: str = OURS) -> subprocess.Popen[str]:

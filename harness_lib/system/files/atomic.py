@@ -151,11 +151,6 @@ def keep_private(directory: Path) -> None:
         directory.chmod(stat.S_IMODE(info.st_mode) & stat.S_IRWXU)
 
 
-def touch(path: Path) -> None:
-    """Make `path` an empty file; an existing one keeps its content."""
-    path.touch(PRIVATE)
-
-
 def remove(path: Path) -> bool:
     """Remove the file `path`; return whether it was there."""
     try:

@@ -92,7 +92,7 @@ def _build(data: Path, env: Path, launcher: str, recipe: str) -> None:
     part = Path(tempfile.mkdtemp(prefix=_PART, dir=data))
     try:
         _install(part, launcher, recipe)
-        private_env.ready_marker(part).write_text(recipe, encoding="utf-8")
+        (part / private_env.READY).write_text(recipe, encoding="utf-8")
         # A power cut must not leave the name without the content.
         os.sync()
         if env.exists():
@@ -108,7 +108,14 @@ def _install(part: Path, launcher: str, recipe: str) -> None:
     """Install the pinned packages with the first installer that can; raise EnvSetupError when none can."""
     requirements = part / "requirements.txt"
     requirements.write_text(recipe.partition("\n")[2], encoding="utf-8")
-    arguments = ["--quiet", "--no-deps", "--target", str(private_env.packages(part)), "-r", str(requirements)]
+    arguments = [
+        "--quiet",
+        "--no-deps",
+        "--target",
+        str(part / private_env.PACKAGES),
+        "-r",
+        str(requirements),
+    ]
     complaint = None
     for installer in _installers(part):
         complaint = _complaint([*installer, *arguments], part)

@@ -88,6 +88,6 @@ def enter(environ: Mapping[str, str], launcher: str, requirements: Path = privat
         from harness_lib.system.install import build  # noqa: PLC0415
 
         build.make(data, env, launcher, requirements)
-    sys.path.append(str(private_env.packages(env)))
-    sys.pycache_prefix = str(private_env.byte_code(data))
+    sys.path.append(str(env / private_env.PACKAGES))
+    sys.pycache_prefix = str(data / data_home.BYTE_CODE)
     sys.dont_write_bytecode = False

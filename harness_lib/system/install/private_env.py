@@ -17,6 +17,8 @@ from pathlib import Path
 from harness_lib.errors import EnvSetupError
 from harness_lib.system.place import data_home
 
+# In an environment: what belongs on `sys.path`, and the file that is written last and holds the recipe.
+PACKAGES, READY = "packages", "ready"
 REQUIREMENTS = Path(__file__).with_name("requirements.txt")
 _ELSEWHERE = "Set HARNESS_HOME to the absolute path of a directory that only you can write."
 
@@ -67,37 +69,10 @@ def environment(data: Path, requirements: Path = REQUIREMENTS) -> Path:
     return data / f"env-{zlib.crc32(recipe(requirements).encode()):08x}"
 
 
-def packages(env: Path) -> Path:
-    """Return what belongs on `sys.path`."""
-    return env / "packages"
-
-
-def ready_marker(env: Path) -> Path:
-    """Return the file that is written last and holds the recipe."""
-    return env / "ready"
-
-
 def is_ready(env: Path, requirements: Path = REQUIREMENTS) -> bool:
     """Return whether `env` was finished, by the recipe of this Python."""
     try:
-        return ready_marker(env).read_text(encoding="utf-8") == recipe(requirements)
+        return (env / READY).read_text(encoding="utf-8") == recipe(requirements)
     except (OSError, UnicodeDecodeError):
         # Unreadable is as good as absent: making it says what is wrong.
         return False
-
-
-def byte_code(data: Path) -> Path:
-    """Return where compiled modules go, so that nothing is ever written into the skill folder."""
-    return Path(data_home.byte_code(os.fspath(data)))
-
-
-def find(environ: Mapping[str, str]) -> Path | None:
-    """Return the finished packages without making anything; None when there are none (for hooks).
-
-    Raises EnvSetupError as `is_safe` does.
-    """
-    data = data_directory(environ)
-    if not is_safe(data):
-        return None
-    env = environment(data)
-    return packages(env) if is_ready(env) else None

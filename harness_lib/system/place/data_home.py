@@ -16,6 +16,9 @@ TYPE_CHECKING = False  # see find_root.py
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+# In the data directory: compiled modules, so that nothing is ever written into the skill folder.
+BYTE_CODE = "pycache"
+
 
 def directory(environ: Mapping[str, str]) -> str:
     """Return HARNESS_HOME, else `harness` in the user's data directory; not absolute without a home.
@@ -44,11 +47,6 @@ def problem(info: os.stat_result) -> str | None:
     return None
 
 
-def byte_code(data: str) -> str:
-    """Return where compiled modules go, so that nothing is ever written into the skill folder."""
-    return os.path.join(data, "pycache")
-
-
 def is_safe(data: str) -> bool:
     """Return whether `data` is an absolute path of a directory that only this user can write."""
     try:
@@ -61,7 +59,7 @@ def use_byte_code(environ: Mapping[str, str]) -> None:
     """Read and write compiled modules in the data directory, if only this user can write it."""
     data = directory(environ)
     if is_safe(data):
-        sys.pycache_prefix = byte_code(data)
+        sys.pycache_prefix = os.path.join(data, BYTE_CODE)
         sys.dont_write_bytecode = False
 
 

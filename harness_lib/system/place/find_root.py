@@ -54,7 +54,9 @@ def search(env: Mapping[str, str], cwd: str) -> str | None:
     project = env.get("CLAUDE_PROJECT_DIR")
     starts = (project, cwd) if project and os.path.isdir(project) else (cwd,)
     data = data_home.directory(env)
-    root = _above(starts) or next(filter(None, (_remembered(start, data) for start in starts)), None)
+    above = (directory for start in starts for directory in upwards(start))
+    root = next((each for each in above if _holds_state(each) and _is_ours(each)), None)
+    root = root or next(filter(None, (_remembered(start, data) for start in starts)), None)
     return root or _with_backup_copy(starts)
 
 
@@ -84,14 +86,6 @@ def _linked_in(directory: str, deeper: int) -> str | None:
             return entry.path
     inside = (entry.path for entry in listed if deeper and entry.is_dir(follow_symlinks=False))
     return next(filter(None, (_linked_in(path, deeper - 1) for path in inside)), None)
-
-
-def _above(starts: Iterable[str]) -> str | None:
-    for start in starts:
-        for directory in upwards(start):
-            if _holds_state(directory) and _is_ours(directory):
-                return directory
-    return None
 
 
 def _with_backup_copy(starts: Iterable[str]) -> str | None:

@@ -38,79 +38,46 @@ __all__ = [
 
 
 class Root:
-    """A state root: `path` is the resolved directory, the other properties are files that may be in it.
+    """A state root: `path` is the resolved directory, the other attributes are files that may be in it.
 
     Not a dataclass: importing `dataclasses` alone takes a hook longer than the rest of this file.
     """
 
-    __slots__ = ("_path",)
+    __slots__ = (
+        *("backup", "generations", "init_script", "lock_file", "log", "logs", "marker", "path", "private"),
+        *("state", "summary"),
+    )
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self.path = path
+        # The list, and the list before the last change, as the protocol keeps it.
+        self.state = path / STATE_FILE
+        self.backup = path / BACKUP_FILE
+        # The append-only log.
+        self.log = path / LOG_FILE
+        # The active flag; without it every hook does nothing.
+        self.marker = path / MARKER
+        # Set-up and health check of the environment; optional.
+        self.init_script = path / INIT_SCRIPT
+        # All below may be deleted at any time.
+        self.private = path / PRIVATE_DIR
+        # The file that a state change locks; never removed.
+        self.lock_file = self.private / "state.lock"
+        # The status cache, which hooks read instead of the list.
+        self.summary = self.private / "summary.json"
+        # The last generations of the list, each a file.
+        self.generations = self.private / find_root.GENERATIONS
+        # The output of checks.
+        self.logs = self.private / "logs"
 
     def __eq__(self, other: object) -> bool:
-        return self._path == other._path if isinstance(other, Root) else NotImplemented
+        return self.path == other.path if isinstance(other, Root) else NotImplemented
 
     def __hash__(self) -> int:
-        return hash(self._path)
+        return hash(self.path)
 
     def __repr__(self) -> str:
-        return f"Root({self._path!r})"
-
-    @property
-    def path(self) -> Path:
-        """The directory."""
-        return self._path
-
-    @property
-    def state(self) -> Path:
-        """The list itself."""
-        return self.path / STATE_FILE
-
-    @property
-    def backup(self) -> Path:
-        """The list before the last change, as the protocol keeps it."""
-        return self.path / BACKUP_FILE
-
-    @property
-    def log(self) -> Path:
-        """The append-only log."""
-        return self.path / LOG_FILE
-
-    @property
-    def marker(self) -> Path:
-        """The active flag; without it every hook does nothing."""
-        return self.path / MARKER
-
-    @property
-    def init_script(self) -> Path:
-        """Set-up and health check of the environment; optional."""
-        return self.path / INIT_SCRIPT
-
-    @property
-    def private(self) -> Path:
-        """The directory `.harness/`; may be deleted at any time."""
-        return self.path / PRIVATE_DIR
-
-    @property
-    def lock_file(self) -> Path:
-        """The file that a state change locks; never removed."""
-        return self.private / "state.lock"
-
-    @property
-    def summary(self) -> Path:
-        """The status cache, which hooks read instead of the list."""
-        return self.private / "summary.json"
-
-    @property
-    def generations(self) -> Path:
-        """The directory of the last generations of the list, each a file."""
-        return self.private / find_root.GENERATIONS
-
-    @property
-    def logs(self) -> Path:
-        """The directory of the output of checks."""
-        return self.private / "logs"
+        return f"Root({self.path!r})"
 
     def harness_names(self) -> tuple[str, ...]:
         """Return the names of harness's own files in the root, which never enter a commit.

@@ -126,7 +126,13 @@ def life(host: str, boot_id: str, pid: int, pid_started: str) -> Life:
         return "dead"
     if namespace != our_namespace or pid <= 0:
         return "unknown"
-    return _life_here(pid, pid_started)
+    running = process.find(pid)
+    if running is None:
+        # If it takes signals it is hidden (hidepid).
+        return "alive" if process.alive(pid) else "dead"
+    if not pid_started:
+        return "unknown"
+    return "alive" if running.started == pid_started else "dead"
 
 
 def without_agent(env: Mapping[str, str]) -> dict[str, str]:
@@ -150,7 +156,7 @@ def in_agent(env: Mapping[str, str]) -> str | None:
     for signs in _signs():
         if any(env.get(key) for key in signs.variables):
             return signs.name
-    called = {_name(ancestor) for ancestor in _ancestors()}
+    called = {_name(ancestor) for ancestor in _ancestors(os.getpid())}
     named = next((signs.name for signs in _signs() if not called.isdisjoint(signs.programs)), None)
     return named or _clean(env.get(AGREED, "")) or None
 
@@ -159,7 +165,7 @@ def program_above(host: str, boot_id: str, pid: int, pid_started: str) -> str | 
     """Return the name of the recorded process if it is an ancestor and may be an agent: not a terminal."""
     if (host, boot_id) != (_clean(os.uname().nodename), process.boot_id()):
         return None
-    for ancestor in _ancestors():
+    for ancestor in _ancestors(os.getpid()):
         if (ancestor.pid, ancestor.started) == (pid, pid_started):
             return None if _is_terminal(ancestor) else _name(ancestor)
     return None
@@ -179,25 +185,13 @@ def _is_terminal(ancestor: Process) -> bool:
     return _is_transient(ancestor) or name in _TERMINALS or name.startswith(_WSL)
 
 
-def _life_here(pid: int, pid_started: str) -> Life:
-    if not process.alive(pid):
-        return "dead"
-    running = process.find(pid)
-    if running is None:
-        # It takes signals but is hidden (hidepid), or it ended between the two questions.
-        return "alive" if process.alive(pid) else "dead"
-    if not pid_started:
-        return "unknown"
-    return "alive" if running.started == pid_started else "dead"
-
-
 def is_hidden(me: Owner) -> bool:
     """Return whether the owner process is invisible outside: it is in a pid namespace of its own."""
     return not me.pid or process.in_own_namespace()
 
 
 def _owner_process(env: Mapping[str, str], *, nameless: bool) -> Process:
-    line = _ancestors()
+    line = _ancestors(os.getpid())
     for key in (signs.process for signs in _signs()):
         named = _named_process(env.get(key, ""), line)
         if named is not None:
@@ -244,13 +238,9 @@ def _signs() -> Iterable[Signs]:
     return registry.SIGNS.values()
 
 
-def _ancestors() -> tuple[Process, ...]:
-    return _ancestors_of(os.getpid(), os.getppid())
-
-
 @lru_cache(maxsize=1)
-def _ancestors_of(_pid: int, _parent: int) -> tuple[Process, ...]:
-    """Return the ancestors of this process, nearest first, as they were at the first call; per process."""
+def _ancestors(_pid: int) -> tuple[Process, ...]:
+    """Return the ancestors of this process, nearest first, as they were at its first call."""
     return tuple(process.ancestors())
 
 
@@ -272,22 +262,15 @@ FOREIGN_SECONDS = 24 * 3600.0
 SANDBOX_SECONDS = 30 * 60.0
 
 
-class Record:
+class Record(NamedTuple):
     """The agent of a session as recorded; `started` is in seconds since the epoch, 0 if unknown."""
 
-    def __init__(
-        self,
-        *,
-        host: str,
-        boot_id: str,
-        pid: int,
-        pid_started: str,
-        agent_session_id: str,
-        started: float,
-    ) -> None:
-        self.host, self.boot_id = host, boot_id
-        self.pid, self.pid_started = pid, pid_started
-        self.agent_session_id, self.started = agent_session_id, started
+    host: str
+    boot_id: str
+    pid: int
+    pid_started: str
+    agent_session_id: str
+    started: float
 
 
 def has_ended(root: str, record: Record, caller: str) -> bool:
@@ -305,17 +288,12 @@ def may_live(root: str, record: Record, caller: str, now: float) -> bool:
     """Return whether the agent of `record` may still live, as seen by the agent session `caller`."""
     if has_ended(root, record, caller):
         return False
-    life = life_of(record)
-    if life != "unknown":
-        return life == "alive"
+    found = life(*record[:4])
+    if found != "unknown":
+        return found == "alive"
     if _is_sandboxed(record):
         return now - _last_sign(root, record) < SANDBOX_SECONDS
     return not record.started or now - record.started < FOREIGN_SECONDS
-
-
-def life_of(record: Record) -> Life:
-    """Return whether the owner process of the session lives."""
-    return life(record.host, record.boot_id, record.pid, record.pid_started)
 
 
 def _is_sandboxed(record: Record) -> bool:

@@ -115,7 +115,11 @@ def boot_id() -> str:
     A pid is meaningless without it.
     """
     if has_proc():
-        return _linux_boot_id()
+        try:
+            boot = (_PROC / "sys/kernel/random/boot_id").read_text("ascii").strip()
+            return f"{boot}/{(_PROC / 'self/ns/pid').readlink()}"
+        except OSError:
+            return ""
     # Not kern.boottime: that changes when the clock is set, and another boot counts as proof of death.
     return _run("sysctl", "-n", "kern.bootsessionuuid").strip()
 
@@ -124,15 +128,6 @@ def in_own_namespace() -> bool:
     """Return whether this process is in a container or sandbox whose pids are meaningless outside."""
     namespace = boot_id().partition("/")[2]
     return bool(namespace) and namespace != FIRST_NAMESPACE
-
-
-def _linux_boot_id() -> str:
-    try:
-        boot = (_PROC / "sys/kernel/random/boot_id").read_text("ascii").strip()
-        namespace = (_PROC / "self/ns/pid").readlink()
-    except OSError:
-        return ""
-    return f"{boot}/{namespace}"
 
 
 @lru_cache(maxsize=1)

@@ -86,7 +86,6 @@ def test_a_lost_or_broken_list_is_shown_with_one_sentence(store: Store, root: Ro
     assert (
         shown.warnings == tuple(store.ask().warnings) == tuple(store.ask_to_change().warnings) == (warning,)
     )
-    assert store.read_to_change() == shown
     assert broken_files(root) == []
 
 
@@ -185,7 +184,7 @@ def test_with_nothing_good_left_only_the_seed_s_line_is_written(store: Store, ro
     said = (StateUnreadableError, message, "Correct the file by hand, then look at it: harness check")
     assert error(store.read) == said
     assert journal.tail(root.log) == []
-    assert error(store.read_to_change) == said
+    assert error(store.ask_to_change) == said
     assert error(lambda: change(store)) == said
     line = f"[{NOON}] [SESSION-0] ERROR [ENV_SETUP] {NAME} corrupted and unrecoverable"
     assert journal.tail(root.log) == [line, line]
@@ -196,7 +195,7 @@ def test_where_no_list_is_it_is_said_how_to_make_one_and_nothing_is_logged(root:
     store = Store(root)
 
     message = f"{root.state} is missing, and no earlier state is left."
-    for act in (store.read, store.read_to_change, lambda: change(store), store.restore):
+    for act in (store.read, store.ask_to_change, lambda: change(store), store.restore):
         assert error(act) == (StateUnreadableError, message, "Make a new list: harness init")
     assert not root.log.exists()
 
@@ -308,7 +307,7 @@ def test_a_list_comes_back_in_which_a_task_can_never_run(store: Store, root: Roo
 
     store.restore()
 
-    assert summary.read_for(root, root.state.stat()) is not None
+    assert summary.read(root) is not None
 
 
 def test_a_first_list_on_a_full_disk_is_an_error(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:

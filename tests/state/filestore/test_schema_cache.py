@@ -56,7 +56,7 @@ def test_what_we_wrote_last_is_remembered_or_read_from_its_generation(
 ) -> None:
     tasks = store.read().state.tasks
     assert load.newest_tasks(root) == tasks
-    monkeypatch.setattr(load, "_memory", load._Memory())
+    monkeypatch.setattr(load, "_last", None)
     assert load.newest_tasks(root) == tasks
 
     for path in root.generations.iterdir():

@@ -1,1 +1,1 @@
-"""What every verb stands on: the context of a command, sessions, who holds what, trust, replies."""
+"""The base of every verb: the context of a command, sessions, ownership of tasks, trust, replies."""

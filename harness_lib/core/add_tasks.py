@@ -1,4 +1,4 @@
-"""Add tasks to a list: given an id, put at its end, refused where they cannot stand."""
+"""Add tasks to a list: give them an id, append them, refuse invalid ones."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NOT_TRUSTED = "The list's commands are not trusted here yet: see harness check, 
 
 
 class Added(NamedTuple):
-    """A task that stands in the list, whether its commands are this person's with it, and what to type."""
+    """An added task, whether the list with its commands is trusted, and the next command."""
 
     task: Task
     is_trusted: bool
@@ -28,7 +28,7 @@ class Added(NamedTuple):
 
 
 def add(ctx: Context, draft: Task) -> Added:
-    """Append `draft` under an id of its own; UsageError if it depends on nothing that exists."""
+    """Append `draft` under a new id. Raises UsageError if it depends on a task that does not exist."""
     trust.prepare(ctx)
     spent = spent_ids(ctx)
     with ctx.store.transaction() as tx:
@@ -48,12 +48,12 @@ def no_check(task_id: str) -> str:
 
 
 def may_trust(ctx: Context, questions: Questions) -> bool:
-    """Return whether adding to the list may take its commands for this person's: never a clone's."""
+    """Return whether the list may be trusted with the new commands: not if it came with a clone."""
     return trust.runs_nothing(ctx, questions) or trust.is_trusted(ctx, questions)
 
 
 def spent_ids(ctx: Context) -> tuple[str, ...]:
-    """Return the ids that rescued work is kept under: a new task must not inherit that of a removed one."""
+    """Return the ids of rescued work: a new task must not get the work of a removed one."""
     return tuple(name.split("/")[3] for name, _oid in ctx.git.refs(recovery.RESCUES))
 
 
@@ -64,9 +64,9 @@ def next_id(questions: Questions, spent: Iterable[str] = ()) -> str:
 
 
 def append(tx: Tx, ctx: Context, tasks: tuple[Task, ...]) -> None:
-    """Put `tasks` at the end of the list and switch the hooks on: there is work.
+    """Append `tasks` to the list and enable the hooks, as there is work.
 
-    Raises UsageError if a field holds what none may, or if one depends on nothing that exists, or on itself.
+    Raises UsageError for an invalid field, an unknown dependency, or a cycle.
     """
     for task in tasks:
         require_writable(task)
@@ -77,7 +77,7 @@ def append(tx: Tx, ctx: Context, tasks: tuple[Task, ...]) -> None:
 
 
 def require_writable(task: Task) -> None:
-    """Raise UsageError, naming the fields, if `task` holds what the list's contract forbids."""
+    """Raise UsageError, naming the fields, if `task` breaks the contract of the list."""
     alone = {**codec.encode_task(task), "depends_on": []}
     try:
         codec.decode_tasks([alone])
@@ -87,7 +87,7 @@ def require_writable(task: Task) -> None:
 
 
 def require_inside(ctx: Context, task: Task) -> None:
-    """Raise UsageError if the check of `task` would run outside of the project, where it is refused later."""
+    """Raise UsageError if the check of `task` would run outside of the project."""
     cwd = task.validation.cwd
     if not cwd:
         return

@@ -1,4 +1,4 @@
-"""Everything a verb needs from the world, found once and only when asked for."""
+"""The context of a command: its environment, identity, list and work tree, found when first needed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from harness_lib.system.processes import owner
 if TYPE_CHECKING:
     from harness_lib.system.git.repository import Git
 
-# So many places of other lists are named.
+# How many directories of other lists a message names.
 NAMED = 3
 
 
@@ -28,7 +28,7 @@ def _silent(_text: str) -> None:
 
 
 def _opened(path: Path, data: str = "") -> Git:
-    # Who only reads the list needs no git.
+    # Verbs that only read the list need no git.
     from harness_lib.system.git.repository import Git  # noqa: PLC0415
 
     if data and find_root.worker(data, str(path)):
@@ -41,9 +41,9 @@ def _opened(path: Path, data: str = "") -> Git:
 class Context:
     """The caller's environment, directory, identity, task list and git work tree.
 
-    `say` tells on stderr what one should know; `busy` what takes long, and only a person who waits for it:
-    an agent reads it when all is over, and pays for it.
-    `at_terminal`: a person types, and can be asked.
+    `say` prints a notice on stderr; `busy` prints what takes long, and only for a user who waits for it: an
+    agent would read it when all is over, and pay for it.
+    `at_terminal`: a user types, and can be asked.
     `target` is the full name of the branch that finished work is merged into; None: it is committed where it
     was made.
     """
@@ -66,12 +66,12 @@ class Context:
         self.busy = busy
         self.at_terminal = at_terminal
         self.target = target
-        # Whose view of the same list this is, from another work tree.
+        # The context of the same list in another work tree, of which this is a view.
         self._origin: Context | None = None
 
     @cached_property
     def root(self) -> roots.Root:
-        """The state root; UsageError where there is none."""
+        """The state root. Raises UsageError if there is none."""
         root = roots.find(self.env, self.cwd)
         if root is None:
             raise self._no_list()
@@ -91,12 +91,12 @@ class Context:
 
     @cached_property
     def store(self) -> api.Store:
-        """The door to the list."""
+        """Access to the list."""
         return Store(self.root, clock=self.clock, caller=lambda: self.owner.pid)
 
     @cached_property
     def owner(self) -> owner.Owner:
-        """Who calls, and the process that stands for it."""
+        """The worker that calls, and the process that owns its session."""
         return owner.current(self.env)
 
     @cached_property
@@ -117,7 +117,7 @@ class Context:
 
     @cached_property
     def git_at_cwd(self) -> Git | None:
-        """The work tree that the caller stands in; None where it stands in none that git may use."""
+        """The work tree around the current directory; None if there is none that git may use."""
         try:
             return _opened(self.cwd, data_home.directory(self.env))
         except EnvSetupError:
@@ -125,11 +125,11 @@ class Context:
 
     @cached_property
     def main(self) -> Git:
-        """The work tree that the list lies in; EnvSetupError where it is in none."""
+        """The work tree around the list. Raises EnvSetupError if there is none."""
         return self._origin.main if self._origin else _opened(self.root.path)
 
     def at(self, git: Git) -> Context:
-        """Return this context as seen from another work tree of the same repository."""
+        """Return a view of this context from another work tree of the same repository."""
         view = Context(
             env=self.env,
             cwd=git.top,
@@ -192,5 +192,5 @@ class Context:
 
     @property
     def lease_seconds(self) -> int:
-        """How long a claim is good for without a sign of life (concurrent mode)."""
+        """How long a claim is valid without a heartbeat (concurrent mode)."""
         return leases.seconds(self.env.get("HARNESS_LEASE_SECONDS"))

@@ -1,7 +1,7 @@
-"""Keep what a held-out check is made of where no repository, list or work tree has it.
+"""Keep held-out checks outside of every repository, list and work tree.
 
-It lies in `<data home>/hidden/<SHA-256>/check.json`, for its owner alone; the list has the SHA-256 only.
-It is salted, so that nobody finds a short command by trying.
+Each is in `<data home>/hidden/<SHA-256>/check.json`, for its owner alone; the list has only the SHA-256.
+It is salted, so that a short command cannot be found by trying.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _OTHERS = frozenset((".git", ".harness"))
 
 
 class Placed(NamedTuple):
-    """A file that is put at `path`, from the top of a checkout; a `path` without one is that of a script."""
+    """A file for `path`, from the top of a checkout; of a script `path` is only its name."""
 
     path: str
     mode: int
@@ -40,7 +40,7 @@ class Placed(NamedTuple):
 
 
 class Material(NamedTuple):
-    """What a held-out check is made of: a command, or a script in its place, and files to be put in place."""
+    """The parts of a held-out check: a command or a script, and files to put in place."""
 
     command: str
     files: tuple[Placed, ...] = ()
@@ -54,7 +54,7 @@ class Material(NamedTuple):
 
 
 def typed_with(ctx: Context, changes: Mapping[str, Any], old: Task, command: str) -> dict[str, Any]:
-    """Return the typed `changes` of the task `old` with what `--hidden` names taken into keeping.
+    """Return the typed `changes` of the task `old`, with what `--hidden` names kept in the data directory.
 
     Raises RefusedError inside an agent, which types `command`; UsageError if it names nothing usable.
     """
@@ -68,7 +68,7 @@ def typed_with(ctx: Context, changes: Mapping[str, Any], old: Task, command: str
 
 
 def read(ctx: Context, words: Sequence[str], check: str | None) -> Material:
-    """Return what `words` mean: commands as they stand, and the present content of files.
+    """Return the meaning of `words`: commands, and the present content of files.
 
     Files that are only put in place are for `check`. Raises UsageError where one cannot be used.
     """
@@ -87,7 +87,7 @@ def read(ctx: Context, words: Sequence[str], check: str | None) -> Material:
 
 
 def _read(ctx: Context, word: str) -> Placed | str:
-    """Return the file that `word` names, with the path that it is put at if it says one, or the command."""
+    """Return the file that `word` names, with its path in the checkout if it has one, or the command."""
     whole = _file(ctx, word)
     if whole.is_file():
         if not os.access(whole, os.X_OK):
@@ -135,7 +135,7 @@ def _place(source: Path, place: str) -> str:
 
 
 def _of_task(check: str | None, paths: Sequence[str]) -> str:
-    """Return the task's own `check` as what runs with files at `paths`, unless it seems to pass them by."""
+    """Return the task's own `check` to run with files at `paths`, unless it seems to ignore them."""
     example = f"Say what runs, too: --hidden FILE:{paths[0]} --hidden 'COMMAND {paths[0]}'"
     if not check or not check.strip():
         raise UsageError("The task has no check that could run with this file.", example)
@@ -170,12 +170,12 @@ def _home(ctx: Context) -> Path:
 
 
 def directory(ctx: Context, held_out: HeldOut) -> Path:
-    """Return where what is held out is kept, and what it says."""
+    """Return the directory of a held-out check and its last output."""
     return _home(ctx) / held_out.sha256
 
 
 def load(ctx: Context, task: Task) -> Material | None:
-    """Return what the held-out check of `task` is made of; None if it has none.
+    """Return the parts of the held-out check of `task`; None if it has none.
 
     Raises ConfigError if that is not on this machine, or is not what was held out.
     """
@@ -199,14 +199,14 @@ def load(ctx: Context, task: Task) -> Material | None:
 
 
 def tell(ctx: Context, task: Task, message: str, output: str, log: Path) -> None:
-    """Keep what the held-out check of `task` has said, for a person."""
+    """Keep the output of the held-out check of `task`, for a user."""
     assert task.validation.hidden is not None
     text = "\n".join(filter(None, (message, output, f"all of it: {log}"))) + "\n"
     atomic.write(directory(ctx, task.validation.hidden) / LAST, text.encode(), durable=False)
 
 
 def told(ctx: Context, task: Task) -> str:
-    """Return what `tell` has kept; "" where the held-out check has not run on this machine."""
+    """Return what `tell` has kept; "" if the held-out check has not run on this machine."""
     assert task.validation.hidden is not None
     try:
         return nofollow.read(directory(ctx, task.validation.hidden) / LAST).decode("utf-8", "replace")
@@ -219,9 +219,9 @@ def _placed(rows: Sequence[Sequence[Any] | None]) -> Iterator[Placed]:
 
 
 def imported(ctx: Context, drafts: Drafts, command: str, *, dry_run: bool) -> Drafts:
-    """Return `drafts` with what they hold out taken into keeping; with `dry_run` it is only looked at.
+    """Return `drafts` with their held-out checks kept in the data directory; with `dry_run` only checked.
 
-    Raises RefusedError inside an agent, which types `command`. What cannot be used is among the problems.
+    Raises RefusedError inside an agent, which types `command`. Unusable ones are added to the problems.
     """
     items = list(drafts.items)
     for number, draft in enumerate(items):

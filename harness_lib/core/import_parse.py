@@ -1,4 +1,4 @@
-"""Bytes of a file that somebody else wrote, as drafts of tasks, each with its place in that file."""
+"""Parse a file of tasks into drafts, each with its place in the file."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Draft:
 
 @dataclass
 class Drafts:
-    """All of a file: the drafts, what is wrong with them by number (-1: with the file), and what to tell."""
+    """All drafts of a file, their problems by number (-1: of the file), and notes for the user."""
 
     items: list[Draft] = field(default_factory=list)
     problems: list[tuple[int, str]] = field(default_factory=list)
@@ -115,7 +115,7 @@ def _parsed(data: bytes) -> object:
 
 
 def _add_json(drafts: Drafts, place: str, task: object) -> bool:
-    """Add one JSON task to `drafts`; return whether it brought a past that was left behind."""
+    """Add one JSON task to `drafts`; return whether it had a history, which is dropped."""
     number = len(drafts.items)
     if not isinstance(task, dict):
         drafts.problems.append((number, f"{place}: is {reading.show(task)}, must be an object"))
@@ -133,7 +133,7 @@ def _add_json(drafts: Drafts, place: str, task: object) -> bool:
 
 
 def _awaited(drafts: Drafts, number: int, place: str, names: object) -> Iterator[Wait]:
-    """Yield the dependencies that the names at `place` mean; note in `drafts` those that are invalid."""
+    """Yield the dependencies named at `place`; add invalid ones to the problems."""
     if names is not None and not isinstance(names, list):
         drafts.problems.append((number, f"{place}: is {reading.show(names)}, must be a list"))
     for at, name in enumerate(names if isinstance(names, list) else []):
@@ -150,7 +150,7 @@ def _short(key: str) -> str | None:
 
 
 def _document_of(task: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Return `task` in the list's own words, without its past, and the keys that say a thing once more.
+    """Return `task` in the field names of the list, without its history, and keys that repeat a field.
 
     A null where an id could stand is left out.
     """
@@ -225,7 +225,7 @@ def _draft(item: Item, numbers: Mapping[int, int]) -> Draft:
 
 
 def _waits(item: Item, numbers: Mapping[int, int]) -> Iterator[Wait]:
-    """Yield what `item` waits for: the nearest open task around it, and what it names."""
+    """Yield the dependencies of `item`: the nearest open task around it, and those it names."""
     around = next((each for each in item.ancestors() if not (each.done or each.is_group)), None)
     if around:
         yield Wait(f"line {item.line}", numbers[around.line] + 1)
@@ -233,7 +233,7 @@ def _waits(item: Item, numbers: Mapping[int, int]) -> Iterator[Wait]:
         yield Wait(f"line {line}", value)
 
 
-# What a check list says of a task in lines of their own; what a task waits for is resolved, not taken.
+# The fields that a check list gives in lines of their own; dependencies are resolved instead.
 _KEYED = [known for known in given.FIELDS if known.typed.words and known.path != "depends_on"]
 # By the short name of a field, where the list has it.
 _SHORT = {known.typed.words[0]: known.path for known in _KEYED} | {"title": "title"}

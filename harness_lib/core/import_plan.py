@@ -1,4 +1,4 @@
-"""Drafts become tasks of a list: ids given, names of other tasks resolved, every problem found."""
+"""Turn drafts into tasks of a list: assign ids, resolve dependencies, collect all problems."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ Problems = list[tuple[int, str]]
 
 
 class Plan(NamedTuple):
-    """The tasks to append, and what whoever imports them should know."""
+    """The tasks to append, and notes for the user."""
 
     tasks: tuple[Task, ...]
     notes: tuple[str, ...]
 
 
 def plan(questions: Questions, drafts: Drafts, spent: tuple[str, ...] = ()) -> Plan:
-    """Return what appending `drafts` to the list means; UsageError with all problems and their places.
+    """Return the plan of appending `drafts` to the list; UsageError with all problems and their places.
 
-    `spent` ids are given to nobody by number.
+    New numbered ids skip `spent` ones.
     """
     numbered = [
         (number, draft) for number, draft in enumerate(drafts.items) if not (draft.done or draft.is_group)
@@ -56,7 +56,7 @@ def plan(questions: Questions, drafts: Drafts, spent: tuple[str, ...] = ()) -> P
 
 
 def _ids(questions: Questions, drafts: list[Draft], spent: tuple[str, ...]) -> list[str]:
-    """Return the id of each: its own where that is free, else the next number."""
+    """Return the id of each: its own if that is free, else the next number."""
     own_ids = [draft.document.get("id") for draft in drafts]
     taken = {task.id for task in questions.tasks(name for name in own_ids if isinstance(name, str))}
     kept = [name for name in own_ids if isinstance(name, str) and name not in taken]
@@ -73,7 +73,7 @@ def _ids(questions: Questions, drafts: list[Draft], spent: tuple[str, ...]) -> l
 
 
 def _decoded(numbered: list[tuple[int, Draft]], ids: list[str], problems: Problems) -> list[Task]:
-    """Return the tasks, without dependencies, as the contract reads them; [] and `problems` if it refuses."""
+    """Return the decoded tasks, without dependencies; [] and more `problems` if they are invalid."""
     documents = []
     for (number, draft), own in zip(numbered, ids, strict=True):
         name = draft.document.get("id")
@@ -98,7 +98,7 @@ def _decoded(numbered: list[tuple[int, Draft]], ids: list[str], problems: Proble
 
 
 class _Names:
-    """Everything that a task may be called: in the file first, then in the list."""
+    """The names of tasks: first those in the file, then those in the list."""
 
     def __init__(self, questions: Questions, items: list[Draft], ids: dict[int, str]) -> None:
         self.left_out: list[str] = []
@@ -119,7 +119,7 @@ class _Names:
         self._questions = questions
 
     def find(self, number: int, wait: Wait) -> list[str] | str:
-        """Return the ids that `wait` of a draft means (none if those are checked off), or what is wrong."""
+        """Return the ids that `wait` of a draft means (none if they are ticked), or the problem."""
         whole = self._find_one(number, wait, wait.name)
         if whole is not None or isinstance(wait.name, int) or "," not in wait.name:
             return whole if whole is not None else self._unknown(wait.name)
@@ -160,7 +160,7 @@ class _Names:
         return matches[0] if matches else []
 
     def _all_of(self, by: int, number: int) -> list[str]:
-        """Return the open tasks of an item and of all below it; for what is below it, those of the item."""
+        """Return the open tasks of an item and of all below it; for items below it, only its own."""
         below = () if number in self._within[by] else self._below.get(number, ())
         return [own for each in (number, *below) if (own := self._ids[each]) is not None]
 
@@ -197,7 +197,7 @@ def _rings(numbered: list[tuple[int, Draft]], tasks: list[Task]) -> Problems:
 def _refuse(problems: Problems) -> None:
     if not problems:
         return
-    # What is wrong in a group is wrong in each of its tasks.
+    # A problem of a group is a problem of each of its tasks.
     sentences = list(dict.fromkeys(text for _, text in sorted(problems, key=lambda problem: problem[0])))
     lines = [f"  {text}" for text in sentences[:LISTED]]
     if len(sentences) > LISTED:
@@ -210,7 +210,7 @@ def _refuse(problems: Problems) -> None:
 
 
 def _notes(drafts: Drafts, planned: list[tuple[Draft, Task]], names: _Names) -> Iterator[str]:
-    """Yield one sentence for each kind of thing that may not be what was meant."""
+    """Yield a note for each kind of thing that may not be intended."""
     groups = [draft.place for draft in drafts.items if draft.is_group and not draft.done]
     if groups:
         yield f"No tasks themselves, for they have no check and others below them: {some(groups, PLACES)}."

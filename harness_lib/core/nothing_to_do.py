@@ -1,4 +1,4 @@
-"""The reply with exit 9: nothing to go on with, why, and what to type when that has changed."""
+"""The reply with exit 9: why nothing is left to do, and the next command."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ ADD = 'harness add "what is to be done" --validate "command that proves it"'
 
 
 class Answer(NamedTuple):
-    """What is said of a reason to stop, and what to type next."""
+    """The words for a stop reason, and the next command."""
 
     words: str
     next: str
 
 
 def answer(reason: StopReason) -> Answer:
-    """Return what there is to say of `reason`, whatever the list."""
+    """Return the answer for `reason`, independent of the list."""
     match reason:
         case "done":
             return Answer("Every task is completed.", "harness status")
@@ -51,7 +51,7 @@ def answer(reason: StopReason) -> Answer:
 
 
 def words(questions: Questions, reason: StopReason) -> str:
-    """Return the sentence that says why nothing goes on in this list."""
+    """Return the sentence that says why no task of this list can be claimed."""
     if not questions.counts().total:
         return EMPTY
     if reason == "waiting" and questions.awaits_person():
@@ -60,13 +60,13 @@ def words(questions: Questions, reason: StopReason) -> str:
 
 
 def then(questions: Questions, reason: StopReason) -> str:
-    """Return what to type because of `reason`."""
+    """Return the next command for `reason`."""
     red = rechecks.red(questions.search("completed")) if reason == "recheck_failed" else []
     return typed.harness("retry", red[0].id) if red else answer(reason).next
 
 
 def after_attempt(ctx: Context, stop: StopReason | None) -> Answer:
-    """Return what is said after an attempt, "" for nothing, and what to type next."""
+    """Return the answer after an attempt, with "" if there is nothing to say."""
     questions = ctx.store.ask()
     if sessions.must_check(questions, ctx):
         return Answer(CHECK_LEFT, rechecked.COMMAND)
@@ -112,7 +112,7 @@ def final_check(
     preface: Sequence[str] = (),
     extra: Mapping[str, object] | None = None,
 ) -> Reply:
-    """Return the reply of `verb` where the final check is all that is left for `session`."""
+    """Return the reply of `verb` if only the final check is left for `session`."""
     return Reply(
         verb,
         "\n".join([*preface, CHECK_LEFT, stats.render(questions.counts())]),
@@ -125,7 +125,7 @@ def final_check(
 
 
 def _halted(questions: Questions) -> tuple[list[str], str]:
-    """Return what a person must see to, and the command that shows the first of it."""
+    """Return a line for each task that is blocked on a human, and the command that shows the first."""
     halted = questions.halted()
     lines = [
         f"  {task.id}: {quoting.one_line(task.halt or '', quoting.FAILURE_LENGTH)}" for task in halted[:SHOWN]

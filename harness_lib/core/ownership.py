@@ -1,4 +1,4 @@
-"""Find the task that the caller holds, and what it may do with it."""
+"""Find the task that the caller holds, and decide what it may do with it."""
 
 from __future__ import annotations
 
@@ -70,13 +70,13 @@ def decides_on_caller(ctx: Context, task: Task) -> bool:
 
 
 def give_check(ctx: Context, task: Task) -> str:
-    """Return how `task` gets another check: the command, or whom an agent that may not type it asks."""
+    """Return how `task` gets another check: the command, or that an agent must ask the user."""
     command = typed.give_check(task.id)
     return f"ask the user to type, in a terminal: {command}" if decides_on_caller(ctx, task) else command
 
 
 def refuse_supervised(ctx: Context, verb: str) -> None:
-    """Raise UsageError for an agent that a supervisor has started: what `verb` does is the supervisor's."""
+    """Raise UsageError for an agent of `harness run`: the runner does what `verb` does."""
     task = ctx.env.get(SUPERVISED)
     if task:
         raise UsageError(
@@ -122,7 +122,7 @@ def require(questions: Questions, task_id: str | None, ctx: Context) -> HeldTask
 
 
 def _not_yours(questions: Questions, task: Task, ctx: Context) -> LeaseLostError:
-    """Return the error of whoever wants to end somebody else's claim: who has it, and until when."""
+    """Return the error about a claim of another worker: its name, and the end of its lease."""
     who = task.claimed_by or "nobody that this session knows"
     since = f" since {task.claimed_at}" if task.claimed_at else ""
     until = f", leased until {task.lease_expires_at}" if task.lease_expires_at else ""
@@ -135,13 +135,13 @@ def _not_yours(questions: Questions, task: Task, ctx: Context) -> LeaseLostError
 
 
 def set_aside(task_id: str) -> str:
-    """Return the hint for whoever has lost the claim of a task: how to keep its work and go on."""
+    """Return the hint after a lost claim: how to keep the work and continue."""
     save = typed.harness("rescue", "save", task_id)
     return f"Save your changes and clean your work tree: {save}; then type: harness claim"
 
 
 def require_settled(questions: Questions, task_id: str | None, ctx: Context) -> HeldTask:
-    """Return what `require` does; UsageError if a killed command has left something under way in git."""
+    """Return what `require` does; UsageError if a killed command left a step in git unfinished."""
     held = require(questions, task_id, ctx)
     if held.task.intent is not None:
         raise UsageError(

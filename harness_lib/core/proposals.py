@@ -1,7 +1,7 @@
-"""Tasks that an unattended agent would add: they wait in the list, and nothing of them runs.
+"""Tasks that an unattended agent proposes: they wait in the list, and nothing of them runs.
 
-An agent that could add tasks could run any command as a check, or go on for ever.
-A person sees them in `harness status` and at the end of a run, and accepts or dismisses them.
+An agent that could add tasks could run any command as a check, or work forever.
+A user sees them in `harness status` and at the end of a run, and accepts or dismisses them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ NAME = "mail"
 
 
 def propose(ctx: Context, draft: Task) -> Reply:
-    """Leave `draft` for a person to decide; UsageError if it cannot be a task, or too many wait already."""
+    """Propose `draft`; UsageError if it cannot be a task, or too many proposals wait already."""
     by = ctx.env[ownership.SUPERVISED]
     try:
         task = _record(ctx, by, draft)
@@ -44,7 +44,7 @@ def propose(ctx: Context, draft: Task) -> Reply:
 
 
 def from_letter(ctx: Context, by: str, text: str) -> Reply:
-    """Do what `propose` does for the agent that works on task `by`; `text` is what it has left."""
+    """Do what `propose` does for the agent that works on task `by`; `text` is its letter."""
     try:
         fields: dict[str, Any] = json.loads(text)
         allowed = {name: fields[name] for name in given.NAMES & fields.keys()}
@@ -78,7 +78,7 @@ def _next(waiting: Sequence[Task]) -> str:
 
 
 def show(ctx: Context) -> Reply:
-    """List what was proposed; reads without a lock."""
+    """List the proposals, without a lock."""
     waiting = ctx.store.ask().proposals()
     lines = [line for task in waiting for line in _lines_of(task)]
     return Reply(
@@ -103,7 +103,7 @@ def _lines_of(task: Task) -> Iterator[str]:
 
 
 def accept(ctx: Context, numbers: Sequence[int]) -> Reply:
-    """Add the proposed tasks with these numbers to the list, as a person has decided.
+    """Add the proposed tasks with these numbers to the list, at a user's request.
 
     Raises UsageError (no such number; it depends on nothing that exists), RefusedError (inside an agent).
     """
@@ -130,7 +130,7 @@ def accept(ctx: Context, numbers: Sequence[int]) -> Reply:
 
 
 def dismiss(ctx: Context, numbers: Sequence[int]) -> Reply:
-    """Forget the proposed tasks with these numbers. Raises what `accept` does."""
+    """Remove the proposed tasks with these numbers. Raises what `accept` does."""
     rights.require_person(
         ctx, "Which proposed task is dismissed", typed.harness("add", "--proposed", *numbers, "--dismiss")
     )
@@ -150,13 +150,13 @@ def _find(questions: Questions, asked: int) -> Task:
 
 
 def number(task: Task) -> int:
-    """Return the number that a person types for a proposed task; 0 if somebody else has named it."""
+    """Return the number of a proposed task for the command line; 0 if harness did not name it."""
     digits = task.id.removeprefix(PREFIX)
     return int(digits) if digits.isascii() and digits.isdigit() else 0
 
 
 def lines(questions: Questions) -> list[str]:
-    """Return the lines for whoever looks at the list or at the end of a run: what waits, and what to type."""
+    """Return the line about waiting proposals for `status` and the end of a run; [] if there are none."""
     waiting = questions.proposals()
     if not waiting:
         return []
@@ -165,7 +165,7 @@ def lines(questions: Questions) -> list[str]:
 
 
 def directory_of(ctx: Context) -> Path | None:
-    """Return where letters lie in this work tree, which is a worker's; None in any other."""
+    """Return the directory of letters in the work tree of a worker; None in any other work tree."""
     private = ctx.private_here
     return None if private is None or ctx.git.top == ctx.root.path else private / NAME
 
@@ -176,9 +176,9 @@ def is_linked(directory: Path) -> bool:
 
 
 def leave(ctx: Context, refused: EnvSetupError | OSError, verb: str, task_id: str, *words: str) -> Reply:
-    """Leave a letter for the worker, because the list cannot be written from here; `refused` says so.
+    """Leave a letter for the runner, because the list cannot be written from here (`refused`).
 
-    Raises `refused` if nobody looks after this agent, or a letter cannot be written either.
+    Raises `refused` if the agent is not supervised, or a letter cannot be written either.
     """
     directory = directory_of(ctx)
     if not ctx.env.get(ownership.SUPERVISED) or directory is None:
@@ -186,7 +186,7 @@ def leave(ctx: Context, refused: EnvSetupError | OSError, verb: str, task_id: st
     if is_linked(directory):
         raise refused
     task = ownership.require_task(ctx.store.ask(), task_id)
-    # In the order in which they were written.
+    # Sorted by the time of writing.
     name = f"{time.time_ns():020}-{os.urandom(4).hex()}.json"
     letter = json.dumps({"verb": verb, "task": task_id, "words": words})
     try:

@@ -1,4 +1,4 @@
-"""Shorten texts of a list and quote them, in one line or line by line, so that they stay data."""
+"""Shorten and quote texts of a list, so that they stay data."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from harness_lib.task import Task
 from harness_lib.text import REPLACED, cut, harmless, in_one_line, some
 
 TITLE_LENGTH = 200
-# A description is the specification: it is quoted whole as long as a reader can hold it.
+# A description is the specification: it is quoted whole up to this length.
 QUOTED_LENGTH = 20_000
 REASON_LENGTH = 2000
 FAILURE_LENGTH = 600
@@ -30,7 +30,7 @@ def one_line(text: str, limit: int) -> str:
 
 
 def printable(row: str) -> str:
-    """Return `row` with its blanks as they are, and nothing that moves a terminal's cursor."""
+    """Return `row` with its blanks, and without characters that move a terminal's cursor."""
     return harmless(row.expandtabs(4))
 
 
@@ -45,7 +45,7 @@ def title(task: Task) -> str:
 
 
 def quoted(text: str, rest: str, limit: int = QUOTED_LENGTH) -> list[str]:
-    """Return `text` line by line, each marked as somebody's words; what is beyond `limit`: see `rest`."""
+    """Return `text` line by line, each marked as a quotation; beyond `limit` it refers to `rest`."""
     rows = [f"  | {printable(row)}".rstrip() for row in text[:limit].splitlines()]
     return rows if len(text) <= limit else [*rows, f"  … {len(text) - limit:,} more characters: {rest}"]
 
@@ -56,14 +56,14 @@ def touched(files: Sequence[str]) -> str:
 
 
 def look_at(task: Task, limit: int = LOOK_LENGTH) -> list[str]:
-    """Return a line for each thing that a person should look at in the work that completed `task`."""
+    """Return a line for each thing that a user should look at in the work that completed `task`."""
     return [one_line(f"look at: {sentence}", limit) for sentence in task.look_at]
 
 
 def notes(questions: Questions, task: Task, *, most: int = NOTES, length: int = NOTES_LENGTH) -> list[str]:
-    """Return what this task and completed ones noted, under a headline; at most `most`, `length` in all.
+    """Return at most `most` notes of this task and of completed ones, `length` characters in all.
 
-    Its own come first, then those of the tasks it depends on, then the newest; [] if there are none.
+    Its own come first, then those of its dependencies, then the newest; [] if there are none.
     """
     noted = questions.noted(task.id, most)
     lines = (f"- {other.id}: {one_line(text, NOTE_LENGTH)}" for other in noted for text in other.notes[::-1])

@@ -1,4 +1,4 @@
-"""What re-checks have found, in words: for `status`, `show`, `check`, and the end of a run."""
+"""Describe the results of re-checks, for `status`, `show`, `check` and the end of a run."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ NAMED = 10
 TITLE_LENGTH = 60
 GIST_LENGTH = 200
 COMMAND = "harness validate --all --committed"
-# How the line of a task begins whose check fails now.
+# The beginning of the line of a task whose check fails now.
 RED = "red: "
 
 
 def red(ctx: Context, tasks: Iterable[Task]) -> list[Task]:
-    """Return the red ones of `tasks`, but for those that later commits may have repaired."""
+    """Return the red ones of `tasks`, without those that later commits may have repaired."""
     found = rechecks.red(tasks)
     try:
         return [task for task in found if not _is_past(ctx.main, task)] if found else []
@@ -42,13 +42,13 @@ def lacking(git: Git, tasks: Iterable[Task]) -> list[Task]:
 
 
 def next_command(ctx: Context, questions: Questions) -> str:
-    """Return what to type where a task is red: a new start, or another look if there are later commits."""
+    """Return the next command for red tasks: retry the first, or check again if there are later commits."""
     current = red(ctx, questions.search("completed"))
     return typed.harness("retry", current[0].id) if current else COMMAND
 
 
 def _is_past(git: Git, task: Task) -> bool:
-    """Return whether HEAD stands on top of the commit that `task` was re-checked at, with other content."""
+    """Return whether HEAD is later than the commit that `task` was re-checked at, with other content."""
     found, head = task.recheck, git.head()
     if found is None or head is None or not git.exists(found.commit):
         return False
@@ -56,7 +56,7 @@ def _is_past(git: Git, task: Task) -> bool:
 
 
 def lines(ctx: Context, questions: Questions) -> list[str]:
-    """Return what a person should know of the re-checks, what asks for something first."""
+    """Return the lines about re-checks for a user, those that need an action first."""
     done = questions.search("completed")
     current = red(ctx, done)
     rows = [f"{RED}{_red(task)}" for task in current]
@@ -66,14 +66,14 @@ def lines(ctx: Context, questions: Questions) -> list[str]:
 
 
 def red_lines(questions: Questions) -> list[str]:
-    """Return a line for each of the first red tasks, whatever was committed since."""
+    """Return a line for each of the first red tasks, later commits or not."""
     found = rechecks.red(questions.search("completed"))
     more = [f"  … and {len(found) - SHOWN} more (harness status)"] if len(found) > SHOWN else []
     return [*(f"  {_red(task)}" for task in found[:SHOWN]), *more]
 
 
 def describe(ctx: Context, task: Task) -> list[str]:
-    """Return what is known of the completed `task`, with what its check printed where it failed."""
+    """Return the lines about the re-check of the completed `task`, with the output of a failed check."""
     found = task.recheck
     if not rechecks.can_be_rechecked(task):
         return []
@@ -127,7 +127,7 @@ def _not_run(done: Iterable[Task]) -> list[str]:
 
 
 def _unchecked(ctx: Context, questions: Questions, done: Iterable[Task]) -> list[str]:
-    """Return that tasks were not re-checked, unless somebody is at work and that is still to come."""
+    """Return the line about tasks that were not re-checked, unless that is still to come in a session."""
     never = [task for task in done if rechecks.can_be_rechecked(task) and task.recheck is None]
     if not never or (questions.work_remains() and sessions.living(questions, ctx)):
         return []

@@ -1,4 +1,4 @@
-"""What every verb answers: one value, rendered as text or as JSON by `cli`.
+"""The reply of a verb: one value, rendered as text or as JSON by `cli`.
 
 Source: docs/design.md, "The verbs", the reply object.
 """
@@ -16,9 +16,8 @@ from harness_lib.task import NO_EXTRA, RunStop, StopReason, Task
 class Reply(NamedTuple):
     """The outcome of a verb.
 
-    `message` is what the caller reads, `next` the command to type now, `stop` why there is nothing to go on
-    with.
-    `extra` are keys of the verb's own in the JSON object.
+    `message` is for the caller, `next` is the next command, `stop` is the reason why nothing is left to do.
+    `extra` has additional keys of the verb for the JSON object.
     """
 
     verb: str

@@ -1,8 +1,8 @@
-"""Refuse an agent's change of the check of its own work, and of what only a person may lift.
+"""Refuse an agent's changes to the check of its own work, and to limits that only a user may lift.
 
-Who may set its own exam has passed it already.
-Agents are known by their signs, and one without signs by the session that its process has opened. One that
-hides both is not stopped, and the log has what it did.
+An agent that may change its own check has passed it already.
+Agents are recognised by their signs, or by the session that their process has opened. An agent that hides
+both is not stopped, and the log shows what it did.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from harness_lib.state.api import Questions, Tx
 from harness_lib.system.processes import owner
 from harness_lib.task import Mode, Session, SessionConfig, Task
 
-# What an agent that a supervisor has started may type; the rest is the supervisor's, or a person's.
-# They look, or tell; `add` proposes; `beat` is what hooks type for it.
+# The verbs that an agent of `harness run` may type; the others are for the runner or a user. They read or
+# report; `add` proposes; hooks type `beat` for it.
 FOR_SUPERVISED = frozenset(
     (
         *("note", "checkpoint", "add", "beat"),
@@ -37,24 +37,24 @@ def require_admitted(ctx: Context, verb: str) -> None:
 
 
 def without_refused(reply: Reply) -> Reply:
-    """Return `reply` for a supervised agent: a `next` that is refused to it is left out."""
+    """Return `reply` for a supervised agent, without a `next` that it may not type."""
     words = (reply.next or "").split()
     is_refused = words[1:2] and (words[1] not in FOR_SUPERVISED or words[1:3] == ["check", "--repair"])
     return reply._replace(next=None) if is_refused else reply
 
 
 def acting_agent(ctx: Context) -> str | None:
-    """Return the name of the agent that types, or None for a person. Raises what reading the list does."""
+    """Return the name of the agent that types, or None for a user. Raises what reading the list does."""
     return known_agent(ctx) or sessions.program_above(ctx.store.ask())
 
 
 def known_agent(ctx: Context) -> str | None:
-    """Return the name of the agent that types if it gives a sign of itself."""
+    """Return the name of the agent that types, if it shows a sign of itself."""
     return owner.in_agent(ctx.env) or ("a supervised agent" if ctx.env.get(ownership.SUPERVISED) else None)
 
 
 def require_person(ctx: Context, subject: str, command: str) -> None:
-    """Raise RefusedError inside an agent; `subject` names what is asked, `command` does it for a person."""
+    """Raise RefusedError inside an agent; `subject` is the decision, and a user types `command` instead."""
     _require_none(acting_agent(ctx), subject, command)
 
 
@@ -67,9 +67,9 @@ def _require_none(agent: str | None, subject: str, command: str) -> None:
 
 
 def require_check_of_another(ctx: Context, task: Task, command: str) -> None:
-    """Raise RefusedError inside an agent that has claimed `task`, or that a person must act for first.
+    """Raise RefusedError inside an agent that has claimed `task`, or if the task is blocked on a human.
 
-    `command` is what a person would type instead.
+    A user types `command` instead.
     """
     if halting.is_for_a_person(task):
         require_person(ctx, f"What becomes of {task.id}, which waits for a person,", command)
@@ -80,10 +80,10 @@ def require_check_of_another(ctx: Context, task: Task, command: str) -> None:
 
 @contextmanager
 def change(ctx: Context) -> Iterator[Tx]:
-    """Open a transaction for a change that a person wants.
+    """Open a transaction for a change by a user.
 
-    Trust that the list has goes over to its new commands, and the marker comes back if there was no work left
-    before. It stays away where there was: then somebody has paused the list.
+    A trusted list stays trusted with its new commands. The hooks are enabled if there was no work before; if
+    there was, the list is paused.
     """
     trust.prepare(ctx)
     with ctx.store.transaction() as tx:
@@ -97,9 +97,9 @@ def change(ctx: Context) -> Iterator[Tx]:
 
 
 def log(tx: Tx, ctx: Context, text: str, task_id: str | None = None) -> None:
-    """Log `text`, which begins with a participle, and who did it.
+    """Log `text`, which begins with a participle, and the name of the agent or `hand`.
 
-    The protocol has no type for changes to the list itself; WARN is what whoever reads a log looks at.
+    The protocol has no type for changes of the list itself; readers of a log look at WARN.
     """
     done, _, details = text.partition(" ")
     who = owner.in_agent(ctx.env) or sessions.program_above(tx) or "hand"
@@ -107,7 +107,7 @@ def log(tx: Tx, ctx: Context, text: str, task_id: str | None = None) -> None:
 
 
 def lift_halts(tx: Tx, task: Task) -> None:
-    """Let the session that was halted because of this task's configuration go on."""
+    """Continue the sessions that were halted because of the configuration of this task."""
     for session in tx.sessions():
         if halting.is_lifted_by_an_edit(session.halt_kind) and _concerns(tx, session, task):
             lift_halt(tx, session)
@@ -118,7 +118,7 @@ def _concerns(tx: Tx, session: Session, task: Task) -> bool:
 
 
 def lift_halt(tx: Tx, session: Session) -> None:
-    """Let `session` go on."""
+    """Remove the halt of `session`."""
     tx.replace_session(session._replace(halt=None, halt_kind=None))
 
 

@@ -1,7 +1,7 @@
-"""Sessions: who works on the list, for how long, and how a session ends.
+"""Sessions: opened, continued, halted and ended, and whether their owners live.
 
-An exclusive session outlives the shell call that opened it: it is a record in the state, and ends when its
-owner says so or is provably gone.
+An exclusive session outlives the shell call that opened it: it is a record in the list, and ends when its
+owner ends it or is provably gone.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from harness_lib.system.place import session_notes
 from harness_lib.system.processes import owner
 from harness_lib.task import Category, Session, StopReason, Task
 
-# What is left to whoever finds the list held by somebody else.
+# The next command if another session holds the list.
 WATCH = "harness status --watch"
 START = "harness start"
 STATUS = "harness status"
 NAME_LENGTH = 40
-# No task can be taken any more, by nobody.
+# Reasons why no worker can claim a task any more.
 ALL_TAKEN = ("done", "blocked", "recheck_failed")
 
 
@@ -37,7 +37,7 @@ def mine(questions: Questions, ctx: Context) -> Session | None:
 
 
 def is_live(session: Session, ctx: Context) -> bool:
-    """Return whether the session's owner may still be there; only proof makes it False, or long silence."""
+    """Return whether the owner of the session may still live: False only with proof or after long silence."""
     if _was_cleared(session, ctx):
         return False
     root, caller = os.fspath(ctx.root.path), ctx.owner.agent_session_id or ""
@@ -56,9 +56,9 @@ def _record(session: Session) -> owner.Record:
 
 
 def _was_cleared(session: Session, ctx: Context) -> bool:
-    """Return whether the caller is a later conversation of the very process that had this one.
+    """Return whether the caller is a later conversation of the same process as this session.
 
-    Where a process has one at a time, the next one ends it; other hosts may have several.
+    Agents with one conversation at a time end it with the next one; other hosts may have several.
     """
     me = ctx.owner
     signs = registry.SIGNS.get(owner.in_agent(ctx.env) or "")
@@ -75,9 +75,9 @@ def _is_of_process(session: Session, me: owner.Owner) -> bool:
 
 
 def is_callers(session: Session, ctx: Context) -> bool:
-    """Return whether the very conversation, or process, that opened `session` calls, not just its namesake.
+    """Return whether the caller is the conversation or the process that opened `session`, not a namesake.
 
-    A conversation that was resumed has another process and the same id.
+    A resumed conversation has another process and the same id.
     """
     me = ctx.owner
     if me.agent_session_id and session.agent_session_id:
@@ -86,9 +86,9 @@ def is_callers(session: Session, ctx: Context) -> bool:
 
 
 def program_above(questions: Questions) -> str | None:
-    """Return the program that has opened a session here and runs the caller; None for a person's terminal.
+    """Return the ancestor of this command that has opened a session; None for a user's terminal.
 
-    It is an agent that gives no sign of itself. A run tells its agents that they are supervised.
+    It is an agent that shows no sign of itself. Agents of a run know that they are supervised.
     """
     for session in questions.sessions():
         known = (session.host, session.boot_id or "", session.pid or 0, session.pid_started or "")
@@ -99,7 +99,7 @@ def program_above(questions: Questions) -> str | None:
 
 
 def own_program(ctx: Context) -> str | None:
-    """Return the program under whose name the caller claims; None for a person's terminal."""
+    """Return the program that owns the caller's claims; None for a user's terminal."""
     me = ctx.owner
     program = owner.program_above(me.host, me.boot_id, me.pid, me.pid_started)
     return _unlisted(program) if program else None
@@ -110,13 +110,13 @@ def _unlisted(program: str) -> str:
 
 
 def comes_back(questions: Questions, ctx: Context) -> bool:
-    """Return whether what bears the caller's name is its own, not that of an earlier agent of this name."""
+    """Return whether the session with this worker name was opened by the caller, not an earlier namesake."""
     session = mine(questions, ctx)
     return is_callers(session, ctx) if session else not owner.is_named(ctx.env)
 
 
 def go_on(tx: Tx, session: Session, ctx: Context) -> Session:
-    """Let `session` stand for the process that its conversation has now."""
+    """Record in `session` the process that its conversation has now."""
     me = ctx.owner
     current = session._replace(
         host=me.host,
@@ -136,7 +136,7 @@ def go_on(tx: Tx, session: Session, ctx: Context) -> Session:
 
 
 def has_ended(session: Session, ctx: Context) -> bool:
-    """Return whether the agent session is known to be over, though its process may live on."""
+    """Return whether the agent session is known to be over, though its process may still live."""
     caller = ctx.owner.agent_session_id or ""
     noted = owner.has_ended(os.fspath(ctx.root.path), _record(session), caller)
     return noted or _was_cleared(session, ctx)
@@ -147,7 +147,7 @@ def _end_note(session: Session, ctx: Context) -> str:
 
 
 def show(ctx: Context) -> None:
-    """Leave a sign of a caller whose process cannot be seen from outside of its sandbox."""
+    """Note that the caller is alive, if its process is invisible outside of its sandbox."""
     me = ctx.owner
     if me.agent_session_id and ctx.root.private.is_dir() and owner.is_hidden(me):
         owner.show_alive(os.fspath(ctx.root.path), me.agent_session_id)
@@ -159,12 +159,12 @@ def worker_is_live(worker: str | None, questions: Questions, ctx: Context) -> bo
 
 
 def living(questions: Questions, ctx: Context) -> set[str]:
-    """Return the workers whose sessions are open and may still live."""
+    """Return the workers with an open session whose owner may still live."""
     return {session.worker for session in questions.sessions() if is_live(session, ctx)}
 
 
 def fold_dead(tx: Tx, ctx: Context) -> None:
-    """Remove the sessions whose owner is gone; what they left in progress is up to recovery."""
+    """Remove the sessions of dead owners; recovery handles their tasks in progress."""
     for session in tx.sessions():
         if not is_live(session, ctx):
             gone = "its agent has ended" if has_ended(session, ctx) else _gone(session)
@@ -177,7 +177,7 @@ def _gone(session: Session) -> str:
 
 
 def holder(questions: Questions, ctx: Context) -> Session | None:
-    """Return the live session of somebody else that has this list for itself, if there is one."""
+    """Return the live exclusive session of another worker, if there is one."""
     if questions.concurrent:
         return None
     others = (s for s in questions.sessions() if not leases.works_for(ctx.owner.worker, s.worker))
@@ -185,7 +185,7 @@ def holder(questions: Questions, ctx: Context) -> Session | None:
 
 
 def refuse_other(questions: Questions, ctx: Context) -> None:
-    """Raise HeldError if the list is exclusive and a live session of somebody else is open."""
+    """Raise HeldError if another worker has a live exclusive session."""
     session = holder(questions, ctx)
     if session is not None:
         raise HeldError(
@@ -196,7 +196,7 @@ def refuse_other(questions: Questions, ctx: Context) -> None:
 
 
 def unless_held(questions: Questions, ctx: Context, command: str) -> str:
-    """Return `command`, which needs the list; where somebody else holds it, the one that watches them.
+    """Return `command`, which needs the list; if another session holds it, the command that watches that.
 
     Where the limit allows no further session, `harness start` would do nothing: then it is `harness status`,
     which says so.
@@ -207,7 +207,7 @@ def unless_held(questions: Questions, ctx: Context, command: str) -> str:
 
 
 def are_used_up(questions: Questions, ctx: Context) -> bool:
-    """Return whether this worker has no session, and the limit allows no further one."""
+    """Return whether this worker has no session, and the limit allows no new one."""
     return mine(questions, ctx) is None and questions.sessions_spent() is not None
 
 
@@ -221,17 +221,17 @@ def _whereabouts(session: Session) -> str:
 
 
 def is_live_run(session: Session) -> bool:
-    """Return whether the session is of a `harness run` that provably goes on, on this machine."""
+    """Return whether the session is of a `harness run` that provably runs on this machine."""
     return _is_of_run(session) and owner.life(*_record(session)[:4]) == "alive"
 
 
 def was_killed_run(session: Session, ctx: Context) -> bool:
-    """Return whether the session is of a `harness run` that is gone; one that ends by itself closes it."""
+    """Return whether the session is of a killed `harness run`; one that ends normally closes it."""
     return _is_of_run(session) and not is_live(session, ctx)
 
 
 def how_to_end(session: Session) -> str:
-    """Return what a person types to end the session."""
+    """Return the command with which a user ends the session."""
     if is_live_run(session):
         return f"Ctrl-C in its terminal, or kill -INT {session.pid}"
     by_number = typed.harness("stop", "--session", session.number)
@@ -245,7 +245,7 @@ def _is_of_run(session: Session) -> bool:
 
 
 def open_one(tx: Tx, ctx: Context) -> Session:
-    """Add this worker's session, not yet counted, and in exclusive mode keep the protocol's lock for it."""
+    """Add a session of this worker, not yet counted; in exclusive mode hold the protocol's lock for it."""
     me = ctx.owner
     taken = [s.number for s in tx.sessions()]
     session = Session(
@@ -271,7 +271,7 @@ def update(tx: Tx, session: Session) -> None:
 
 
 def close(tx: Tx, session: Session, *, stats_logged: bool = False) -> None:
-    """End a session as the protocol's "Session Statistics" says: STATS, `last_session`, locks released.
+    """End a session as in the protocol's "Session Statistics": STATS, `last_session`, locks released.
 
     `stats_logged`: its statistics stand in the log already, or will.
     """
@@ -281,7 +281,7 @@ def close(tx: Tx, session: Session, *, stats_logged: bool = False) -> None:
 
 
 def begin_next(tx: Tx, session: Session) -> Session:
-    """Let the next session of the same worker begin where `session` has finished as much as it may.
+    """Begin the next session of the same worker, as `session` has reached its limit of tasks.
 
     What its slots have in progress goes on in the new one.
     """
@@ -309,7 +309,7 @@ def _remove(tx: Tx, session: Session) -> None:
 
 
 def _is_left_behind(task: Task, session: Session) -> bool:
-    """Return whether others would wait in vain for the lease of a session that has ended."""
+    """Return whether `task` has a lease of the ended `session`, for which others would wait in vain."""
     return leases.works_for(task.claimed_by, session.worker) and task.lease_expires_at is not None
 
 
@@ -321,12 +321,12 @@ def attempt_finished(tx: Tx, session: Session) -> Session:
 
 
 def halt(tx: Tx, session: Session, why: Halt) -> None:
-    """Record why this session cannot go on, so that the Stop hook lets its agent go."""
+    """Record why this session is blocked on a human, so that the Stop hook lets its agent go."""
     update(tx, session._replace(halt=why.words, halt_kind=why.kind))
 
 
 def end(tx: Tx, session: Session, reason: StopReason, *, of_run: bool) -> StopReason | None:
-    """Close `session`, for which no task is left because of `reason`, and return the reason.
+    """Close `session`, which has no task left for `reason`, and return the reason.
 
     In a chat the final check comes first: the session stays open for it, and None is returned. Nor is it
     closed there while a completed task is red.
@@ -348,7 +348,7 @@ def _awaits_final_check(tx: Tx, session: Session) -> bool:
 
 
 def must_check(questions: Questions, ctx: Context) -> bool:
-    """Return whether the final check is all that is left for this worker's session."""
+    """Return whether only the final check is left for this worker's session."""
     session = mine(questions, ctx)
     if session is None or not session.final_check:
         return False
@@ -356,7 +356,7 @@ def must_check(questions: Questions, ctx: Context) -> bool:
 
 
 def after_attempt(tx: Tx, session: Session, *, of_run: bool = False) -> StopReason | None:
-    """End or halt the session if it has nothing to go on with; return the stop reason."""
+    """End or halt the session if it has nothing left to do; return the stop reason."""
     record_blocked(tx, session.number)
     spent = tx.session_spent(session)
     reason = tx.no_work()
@@ -371,13 +371,13 @@ def after_attempt(tx: Tx, session: Session, *, of_run: bool = False) -> StopReas
 
 
 def record_blocked(tx: Tx, session: int) -> None:
-    """Mark the tasks in a cycle and those behind a permanent failure as failed, and log each."""
+    """Mark tasks in a cycle and tasks that depend on a permanent failure as failed, and log each."""
     for finding in tx.validate_dependencies():
         tx.log("ERROR", finding.message, session=session, task=finding.task_id, category="DEPENDENCY")
 
 
 def disable_hooks_when_finished(tx: Tx, store: Store) -> None:
-    """Switch the hooks off with this transaction if it leaves nothing to hold an agent for."""
+    """Disable the hooks with this transaction if it leaves no reason to hold an agent."""
     if not tx.holds_agents():
         tx.on_commit(lambda: store.switch_hooks(on=False))
 
@@ -387,7 +387,7 @@ STUCK = (ConfigError, EnvSetupError, RefusedError)
 
 @contextmanager
 def halting_on_error(ctx: Context, session: Session, task_id: str | None = None) -> Iterator[None]:
-    """Pass every error on; for one that a person must see to, log it and halt this worker's session first."""
+    """Log an error that only a human can resolve, and halt this worker's session; raise every error again."""
     try:
         yield
     except STUCK as error:

@@ -37,13 +37,13 @@ def fingerprint_of(commands: Sequence[TaskCommands], init_script: bytes | None) 
 def note_at(
     git_common_dir: Path, root: Path, commands: Sequence[TaskCommands], init_script: bytes | None
 ) -> None:
-    """Note that the list in the directory `root` is this person's, with the commands it has now.
+    """Note that this user trusts the list in the directory `root` with its present commands.
 
-    Raises HeldError if another process keeps noting, OSError if the git directory cannot be written.
+    Raises HeldError if another process holds the note, OSError if the git directory cannot be written.
     """
     whole = {"fingerprint": fingerprint_of(commands, init_script)}
     file = git_common_dir / _FILE
-    # Several lists may share one git directory, each with a lock of its own: this file needs its own too.
+    # Several lists may share one git directory, each with its own lock: this file needs one, too.
     with StateLock(file.with_suffix(".lock")):
         notes = {**_notes(file), os.fspath(root): {**whole, **_parts(commands, init_script)}}
         text = json.dumps(notes, indent=2, sort_keys=True) + "\n"
@@ -56,11 +56,11 @@ def _noted(git_common_dir: Path, root: Path) -> Note | None:
 
 
 def trusted_at(git_common_dir: Path, root: Path, commands: str, *, is_tracked: Callable[[], bool]) -> bool:
-    """Tell whether the list at `root` may run its commands, which have the fingerprint `commands`.
+    """Return whether the list at `root` may run its commands, which have the fingerprint `commands`.
 
-    A list that git does not track can only be changed by who may write here, so the note is enough;
+    A list that git does not track is changed only by users with write permission, so the note is enough;
     a tracked one changes with every pull, so the note covers only the commands it was made for.
-    `is_tracked`, which takes a process of git, is asked only where the answer depends on it.
+    `is_tracked`, which starts a git process, is called only if the answer depends on it.
     """
     entry = _noted(git_common_dir, root)
     if entry is None:
@@ -71,9 +71,9 @@ def trusted_at(git_common_dir: Path, root: Path, commands: str, *, is_tracked: C
 def changed_since(
     git_common_dir: Path, root: Path, commands: Sequence[TaskCommands], init_script: bytes | None
 ) -> frozenset[str]:
-    """Return which of "commands" and "init_script" are others than the note covers.
+    """Return which of "commands" and "init_script" have changed since the note.
 
-    Empty if that is not known: there is no note, or one of before, which says less.
+    Empty if that is not known: there is no note, or one of an earlier version.
     """
     entry = _noted(git_common_dir, root)
     parts = _parts(commands, init_script)
@@ -94,7 +94,7 @@ def _digest(init_script: bytes | None) -> str | None:
 
 
 def _notes(file: Path) -> dict[str, object]:
-    """Return the notes of this user; a file that is not theirs (a shared machine) says nothing."""
+    """Return the notes of this user; a file of another user (a shared machine) is ignored."""
     try:
         with file.open("rb") as stream:
             if os.fstat(stream.fileno()).st_uid != os.geteuid():
@@ -116,12 +116,12 @@ def _init_script(ctx: Context) -> bytes | None:
 
 
 def prepare(ctx: Context) -> None:
-    """Ask git now what `is_trusted` will want to know: no git runs while the list is locked."""
+    """Ask git in advance what `is_trusted` needs: no git runs while the list is locked."""
     _ = ctx.git, ctx.list_is_tracked
 
 
 def is_trusted(ctx: Context, questions: Questions) -> bool:
-    """Return whether this person has taken the list's commands for their own."""
+    """Return whether this user trusts the commands of the list."""
     return trusted_at(
         ctx.git.common_dir,
         ctx.root.path,
@@ -131,12 +131,12 @@ def is_trusted(ctx: Context, questions: Questions) -> bool:
 
 
 def fingerprint(ctx: Context, questions: Questions) -> str:
-    """Return the fingerprint of everything that this list would run, its init script included."""
+    """Return the fingerprint of all commands of this list and of its init script."""
     return fingerprint_of(questions.commands(), _init_script(ctx))
 
 
 def note(ctx: Context, questions: Questions) -> None:
-    """Remember that this list, with the commands it has now, is this person's."""
+    """Note that this user trusts the list with its present commands."""
     note_at(ctx.git.common_dir, ctx.root.path, questions.commands(), _init_script(ctx))
 
 
@@ -181,7 +181,7 @@ def _moved(ctx: Context) -> str:
 
 
 def _untrusted(ctx: Context, questions: Questions) -> str:
-    """Return what of the list is not trusted, as far as the note of this person tells."""
+    """Return which commands of the list are not trusted, as far as the note of this user tells."""
     script = ctx.root.init_script
     new = changed_since(ctx.git.common_dir, ctx.root.path, questions.commands(), _init_script(ctx))
     if new == {"init_script"}:
@@ -194,5 +194,5 @@ def _untrusted(ctx: Context, questions: Questions) -> str:
 
 
 def runs_nothing(ctx: Context, questions: Questions) -> bool:
-    """Return whether there is nothing yet that a clone could have brought to be run."""
+    """Return whether the list has no commands that a clone could have brought."""
     return _init_script(ctx) is None and not any(task.check or task.cleanup for task in questions.commands())

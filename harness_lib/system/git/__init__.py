@@ -1,1 +1,1 @@
-"""Git as a facility: what a repository holds and how it is changed; nothing here knows what a task is."""
+"""Git: read and change repositories; nothing here knows what a task is."""

@@ -1,10 +1,10 @@
-"""One git process: with an environment of our own making, and an error that says what failed.
+"""Run git: in a clean environment, with errors that say what failed, and with caches ignored.
 
-Real git only, `-z` wherever names come out, and `str` paths in the file system's encoding with
-surrogateescape, so that any name a disk can hold survives the trip.
-Hooks, fsmonitor, signing and background maintenance are off for our calls: a person's hook must not run
-inside a rollback, and a detached `git gc` must not outlive us while it holds our lock.
-Source: docs/design.md, "On the user's machine".
+Names are read with `-z`, and paths are `str` in the encoding of the file system with surrogateescape, so that
+any name on a disk survives.
+Hooks, fsmonitor, signing and background maintenance are off for these calls: a user's hook must not run
+inside a rollback, and a detached `git gc` must not outlive harness while it holds its lock. Source:
+docs/design.md, "On the user's machine".
 """
 
 from __future__ import annotations
@@ -36,9 +36,8 @@ SETTINGS = (
     "advice.addEmbeddedRepo=false",
 )
 PREFIX = ("git", "--no-pager", *(word for setting in SETTINGS for word in ("-c", setting)))
-# Who commits, how to reach a network, and which configuration a person chose. Every other GIT_* variable
-# says where the repository is or how a calling git wants its own children to behave; in a hook or an alias
-# those name another repository than the one asked about.
+# Kept: identity, network access and the choice of configuration. Every other GIT_* variable names the
+# repository or options of a calling git; in a hook or an alias those are of another repository.
 KEPT = (
     "GIT_AUTHOR_",
     "GIT_COMMITTER_",
@@ -60,7 +59,7 @@ FORCED = {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
 STDERR_TAIL = 2000
 
 _Key = tuple[str, int, int]
-# Which lock on a repository this thread holds, so that each git that it starts inherits it.
+# The lock on a repository that this thread holds: each git process that it starts inherits it.
 _held: dict[_Key, int] = {}
 OLDEST = (2, 25)
 # `git merge-tree --write-tree`, with which the work of several is merged.
@@ -70,7 +69,7 @@ CURE_FOR_RUNS = "Install a newer git; every other verb works with this one."
 
 
 class GitError(EnvSetupError):
-    """A git command failed that never fails on a healthy repository."""
+    """A git command failed that never fails in a sound repository."""
 
     def __init__(self, argv: Sequence[str], returncode: int, stderr: bytes) -> None:
         self.argv = tuple(argv)
@@ -84,14 +83,14 @@ class GitError(EnvSetupError):
 
 
 class GitLockedError(GitError, HeldError):
-    """A git command found a lock file of another one."""
+    """A git command found the lock file of another one."""
 
     kind = HeldError.kind
     exit_code = HeldError.exit_code
 
 
 def failure(argv: Sequence[str], returncode: int, stderr: bytes) -> GitError:
-    """Return the error of a command that has failed."""
+    """Return the error for a failed command."""
     locked = b".lock" in stderr and b"File exists" in stderr
     return (GitLockedError if locked else GitError)(argv, returncode, stderr)
 
@@ -103,7 +102,7 @@ def clean_env(env: Mapping[str, str]) -> dict[str, str]:
 
 
 def covers(names: Collection[str], path: str) -> bool:
-    """Say whether `names` has `path` or a directory above it; hand over a set where there are many."""
+    """Return whether `names` has `path` or a directory above it; pass a set if there are many."""
     at = path
     while at and at not in names:
         at = at.rpartition("/")[0]
@@ -130,7 +129,7 @@ def call(
 ) -> subprocess.CompletedProcess[bytes]:
     """Run git in `cwd`, with `env` added to the clean one; `fds` stay open in it.
 
-    A failing git is an answer; EnvSetupError only where it cannot even be started.
+    A failing git is a result; raises EnvSetupError only if it cannot be started.
     """
     try:
         return subprocess.run(
@@ -144,19 +143,19 @@ def call(
         )
     except FileNotFoundError:
         if not cwd.is_dir():
-            raise EnvSetupError(f"{cwd} is not there any more", "change to a directory that exists") from None
+            raise EnvSetupError(f"{cwd} no longer exists", "change to a directory that exists") from None
         raise EnvSetupError("git is not installed, or not on PATH", "install git 2.25 or newer") from None
     except NotADirectoryError:
         raise EnvSetupError(f"{cwd} is not a directory", "name a directory") from None
 
 
 def reported(directory: Path) -> str:
-    """Return what git calls itself in `directory`. Raises EnvSetupError where there is none."""
+    """Return the output of `git --version`, run in `directory`. Raises EnvSetupError without git."""
     return os.fsdecode(call(("--version",), directory).stdout).strip()
 
 
 def is_older(named: str, least: tuple[int, int]) -> bool:
-    """Return whether the git that calls itself `named` came before the version `least`."""
+    """Return whether the git with the version text `named` is older than `least`."""
     match = re.search(r"(\d+)\.(\d+)", named)
     return match is None or (int(match[1]), int(match[2])) < least
 
@@ -169,7 +168,7 @@ def require_for_runs(directory: Path) -> None:
 
 
 def descriptors(git_dir: Path) -> tuple[int, ...]:
-    """Return the descriptor that a git child of this thread must inherit, if it holds `git_dir`."""
+    """Return the descriptor that git children of this thread must inherit, if it holds `git_dir`."""
     fd = _held.get(_key(git_dir))
     return () if fd is None else (fd,)
 
@@ -180,12 +179,12 @@ def inherit(git_dir: Path, fd: int) -> None:
 
 
 def disinherit(git_dir: Path) -> None:
-    """Let them inherit nothing any more."""
+    """Let them inherit nothing from now on."""
     _held.pop(_key(git_dir), None)
 
 
 def _key(git_dir: Path) -> _Key:
-    # With the process: a fork inherits this table, but not the right to move anything.
+    # With the pid: a fork inherits this table, but not the lock.
     return str(git_dir), os.getpid(), threading.get_ident()
 
 
@@ -207,7 +206,7 @@ CRATE, BUILT = "Cargo.toml", "target"
 
 # The commands that ask what is ignored. `checkout` is not one of them: it overwrites ignored files.
 _ASKING = frozenset(("add", "status", "clean", "check-ignore", "--exclude-standard"))
-# What in a configuration may say where the person's file is.
+# Settings that may name the user's file of rules.
 _MAY_NAME = re.compile(rb"exclude|include|worktreeconfig", re.IGNORECASE)
 _SPECIAL, _ESCAPED = re.compile(r"([\\*?\[ ])"), r"\\\1"
 
@@ -219,12 +218,12 @@ def cache_settings(args: Sequence[str], top: Path, git_dir: Path, common_dir: Pa
     try:
         content = os.fsencode("\n".join((*PATTERNS, *_built(top, git_dir), "")))
         content += _read(_persons_file(top, common_dir))
-        # Named by its content, so that nobody reads what another work tree has just replaced.
+        # Named by its content, as another work tree may write another one at the same time.
         path = common_dir / "harness" / f"ignored-{sha256.digest(content)[:16]}"
         if not path.exists():
             atomic.write(path, content, durable=False, make=True)
     except OSError:
-        # Of a submodule that we may only read; where our own repository cannot be written nothing else can.
+        # A submodule that is only readable; if the project's own repository is, the command fails anyway.
         return ()
     return ("-c", f"core.excludesFile={path}")
 
@@ -243,7 +242,7 @@ def _built(top: Path, git_dir: Path) -> list[str]:
 
 
 def _tracked_crates(top: Path, git_dir: Path) -> list[str]:
-    # To ask git takes a process; git may leave out of a name what the one before begins with.
+    # Asking git takes a process. In an index a name may lack the prefix of the one before.
     if CRATE[1:6].encode() not in _read(git_dir / "index"):
         return []
     asked = ("ls-files", "-z", "--", f":(top,glob)**/{CRATE}")
@@ -252,7 +251,7 @@ def _tracked_crates(top: Path, git_dir: Path) -> list[str]:
 
 
 def _persons_file(top: Path, common_dir: Path) -> Path:
-    """Return the file of rules that the person has for every repository, there or not."""
+    """Return the path of the user's rules for all repositories, whether it exists or not."""
     home, shared = Path("~").expanduser(), os.environ.get("XDG_CONFIG_HOME")
     own = (Path(shared) if shared else home / ".config") / "git"
     everywhere = os.environ.get("GIT_CONFIG_GLOBAL")
@@ -260,7 +259,7 @@ def _persons_file(top: Path, common_dir: Path) -> Path:
     files += [common_dir / "config", Path(os.environ.get("GIT_CONFIG_SYSTEM", "/etc/gitconfig"))]
     configured = b"\n".join(map(_read, files))
     told = tuple(sorted(item for item in os.environ.items() if item[0].startswith("GIT_CONFIG_")))
-    # To ask git takes a process, in every verb.
+    # Asking git would take a process in every verb.
     may_name = _MAY_NAME.search(configured + repr(told).encode())
     asked = _asked_file(top, common_dir, configured, told) if may_name else ""
     return top / asked if asked else own / "ignore"

@@ -23,10 +23,9 @@ _DEFAULTS = {"core.autocrlf": "false", "core.eol": "native"}
 
 
 def obstructed(top: Path, path: str) -> bool:
-    """Say whether a file cannot stand at `path`: a directory does, or something above it is no directory.
+    """Return whether no file can be at `path`: it is a directory, or something above it is not one.
 
-    Neither can one whose path leads out of `top` or into git's own directory: a tree in which somebody has
-    forged such a name is readable for git.
+    Neither may a path lead out of `top` or into `.git`: git reads trees with such forged names.
     """
     parts = path.split("/")
     if any(part in ("", ".", "..") or part.lower() == ".git" for part in parts):
@@ -41,10 +40,10 @@ def obstructed(top: Path, path: str) -> bool:
 
 
 def hashed(git: Git, paths: Iterable[str], *, store: bool) -> dict[str, Entry]:
-    """Return path → (mode, object) of the files that stand at `paths`; of a symlink, its target.
+    """Return path → (mode, object) of the files at `paths`; of a symlink, its target.
 
     Byte for byte: no line ending is converted and no filter runs. With `store`, git keeps the content.
-    What is no file, or cannot be read, is left out.
+    Other things than files, and unreadable files, are left out.
     """
     modes = {path: found for path in paths if (found := mode(git.top, path))}
     if not modes:
@@ -67,7 +66,7 @@ def stored(git: Git, content: bytes) -> str:
 
 
 def mode(top: Path, path: str) -> str | None:
-    """Return the mode that git has for the file that stands at `path`; None if none can be read there."""
+    """Return git's mode of the file at `path`; None if there is no readable file."""
     if path.endswith("/") or obstructed(top, path):
         return None
     try:
@@ -90,17 +89,17 @@ def _readable_copy(path: Path, kind: str, copy: Path) -> Path:
 
 
 def quoted(path: Path | str) -> bytes:
-    """Return `path` in git's C style: the list is read by lines, and a name may have a line break in it."""
+    """Return `path` in git's C style, for lists by line: a name may have a line break."""
     raw = os.fsencode(path)
     plain = set(range(0x20, 0x7F)) - {0x22, 0x5C}
     return b'"' + b"".join(bytes([c]) if c in plain else b"\\%03o" % c for c in raw) + b'"'
 
 
 def conversion_settings(git: Git) -> dict[str, str]:
-    """Return key → value of these settings, as git has them from all its files; the last value counts."""
+    """Return key → value of the settings that convert files; the last value of a key counts."""
     records = decode(git.run("config", "-z", "--get-regexp", _KEYS, check=False).stdout)
     pairs = (record.partition("\n") for record in records)
-    # A key that stands alone is a switch that is on.
+    # A key without a value is true.
     return {key: value if line_end else "true" for key, line_end, value in pairs}
 
 
@@ -114,14 +113,14 @@ def hashed_by(
 ) -> dict[str, str]:
     """Return path → blob of the files at `paths` as git would commit them under the settings `wanted`.
 
-    `differing`: those that are other ones now; none has a "=" in its name, which no command line can give to
-    git. The blobs are kept.
+    `differing` are the settings that have changed; a name with "=" cannot be given on a command line, so none
+    has one. The blobs are kept.
     """
     words = []
     for key in differing:
         default = _DEFAULTS.get(key, "false" if key.endswith(".required") else "")
         words += ["-c", f"{key}={wanted.get(key, default)}"]
-    # Relative to the top: by its path git knows what is to be done with a file.
+    # Relative to the top: git finds the attributes of a file by its path.
     listing = b"".join(quoted(path) + b"\n" for path in paths)
     result = git.run(*words, "hash-object", "-w", "--stdin-paths", stdin=listing)
     return dict(zip(paths, os.fsdecode(result.stdout).split(), strict=True))
@@ -137,8 +136,8 @@ def _any(_path: str) -> bool:
 def checkout(git: Git, files: Mapping[str, Entry], *, untouched: Callable[[str], bool] = _any) -> list[str]:
     """Put tracked `files` (path → mode, object) in their places; return those whose place is obstructed.
 
-    Line endings and filters as in any checkout. `untouched` is asked of each at the last moment: what it
-    denies is left as it stands.
+    Line endings and filters as in any checkout. `untouched` is called for each at the last moment; if it
+    returns False, the file is not changed.
     """
     free = {path: entry for path, entry in files.items() if _is_free(git.top, path)}
     if free:
@@ -159,10 +158,10 @@ def checkout(git: Git, files: Mapping[str, Entry], *, untouched: Callable[[str],
 def move(
     git: Git, put: Mapping[str, Entry], gone: Sequence[str], *, untouched: Callable[[str], bool] = _any
 ) -> list[str]:
-    """Take the files `gone` away, then put `put` in their places; return those whose place is obstructed.
+    """Remove the files `gone`, then put `put` in their places; return those whose place is obstructed.
 
-    In this order: a file may make way for a directory of its name, or the other way round. `untouched`: as
-    `checkout` has it.
+    In this order, as a directory may replace a file of its name, or the other way round. `untouched` as in
+    `checkout`.
     """
     for path in filter(untouched, gone):
         remove(git.top, path)
@@ -171,7 +170,7 @@ def move(
 
 
 def apply(git: Git, moves: Mapping[str, tuple[Entry | None, Entry | None]]) -> list[str]:
-    """Do `move` for what `trees.changed` returned: each path gets its second entry, None takes it away."""
+    """Do `move` for a result of `trees.changed`: each path gets its second entry; None removes it."""
     put = {path: entry for path, (_, entry) in moves.items() if entry is not None}
     return move(git, put, [path for path in moves if path not in put])
 
@@ -194,7 +193,7 @@ def write_exactly(git: Git, files: Mapping[str, Entry], modes: Mapping[str, int]
 
 
 def restore_modes(git: Git, modes: Mapping[str, int]) -> None:
-    """Give the files that stand these permissions."""
+    """Give existing files these permissions."""
     for path, bits in modes.items():
         file = git.top / path
         if obstructed(git.top, path) or file.is_symlink() or not file.is_file():
@@ -204,7 +203,7 @@ def restore_modes(git: Git, modes: Mapping[str, int]) -> None:
 
 
 def _is_free(top: Path, path: str) -> bool:
-    """Say whether a file can stand at `path`; directories that hold no file at all make way for it."""
+    """Return whether a file can be put at `path`; a directory without any file is removed for it."""
     if not obstructed(top, path + "/x"):
         _remove_if_hollow(top / path)
     return not obstructed(top, path)
@@ -223,7 +222,7 @@ def _remove_if_hollow(directory: Path) -> None:
 
 
 def remove(top: Path, path: str) -> None:
-    """Remove the file or symlink at `path` (relative to `top`); a missing one is fine."""
+    """Remove the file or symlink at `path` (relative to `top`), if it exists."""
     if not obstructed(top, path):
         with _writable((top / path).parent):
             (top / path).unlink(missing_ok=True)
@@ -231,7 +230,7 @@ def remove(top: Path, path: str) -> None:
 
 def prune(top: Path, paths: Iterable[str]) -> None:
     """Remove the directories above `paths` that are empty now; never one that a symlink leads to."""
-    # Deepest first, and in the same order in every process: a death is tried at each of these steps.
+    # Deepest first, and in the same order in every process: crash tests kill at each step.
     parents = {path.rpartition("/")[0] for path in paths}
     for directory in sorted(parents, key=lambda name: (len(name), name), reverse=True):
         at = directory
@@ -259,9 +258,9 @@ def _make_copy(copy: Path, mode: str, content: bytes, like: Path) -> None:
 
 
 def _take_bits(copy: Path, mode: str, like: Path) -> None:
-    """Give `copy` the permissions of `like`, where that stands, but for those that `mode` decides."""
+    """Give `copy` the permissions of `like`, if that exists, except those that `mode` decides."""
     if like.is_file() and not like.is_symlink():
-        # git knows only one permission bit; a file that still stands keeps the others.
+        # git knows only one permission bit; an existing file keeps the others.
         copy.chmod(stat.S_IMODE(like.stat().st_mode) | stat.S_IRUSR)
     bits = stat.S_IMODE(copy.stat().st_mode)
     readable = (bits & 0o444) >> 2
@@ -269,11 +268,11 @@ def _take_bits(copy: Path, mode: str, like: Path) -> None:
 
 
 def _move(source: Path, target: Path) -> None:
-    """Rename `source` to `target`, whose directories are made; across file systems by way of a neighbour."""
+    """Rename `source` to `target`, whose directories are made; on another file system by a copy beside it."""
     target.parent.mkdir(parents=True, exist_ok=True)
     with _writable(target.parent):
         if source.lstat().st_dev != target.parent.stat().st_dev:
-            # The same name each time, so that what a kill leaves is taken up by the next run.
+            # The same name each time, so that the next run replaces what a killed one left.
             name = sha256.digest(os.fsencode(target.name))[:16]
             neighbour = target.parent / f".harness-moving-{name}"
             neighbour.unlink(missing_ok=True)
@@ -285,7 +284,7 @@ def _move(source: Path, target: Path) -> None:
 
 @contextmanager
 def _writable(directory: Path) -> Iterator[None]:
-    """Make entries of `directory` changeable, where its owner had switched that off."""
+    """Make `directory` writable inside the block, if its owner had made it read-only."""
     try:
         mode = stat.S_IMODE(directory.stat().st_mode)
     except FileNotFoundError:
@@ -302,7 +301,7 @@ def _writable(directory: Path) -> Iterator[None]:
 
 
 def _contents(git: Git, files: Iterable[Entry]) -> Iterator[bytes]:
-    """Yield the content of each object, a bounded number of them in memory at a time."""
+    """Yield the content of each object, with a bounded number of them in memory."""
     oids = [oid for _, oid in files]
     for start in range(0, len(oids), BATCH):
         yield from (content or b"" for content in blobs(git, oids[start : start + BATCH]))

@@ -1,10 +1,10 @@
-"""Give whoever works in a work tree of a run a repository of its own, and read that one as data only.
+"""Give each worker of a run a repository of its own, and read that repository as data only.
 
 Two git directories belong to such a work tree. `.git` in it is a clone that borrows the project's objects, as
-`git clone --shared` makes one: its HEAD, refs, index, settings and hooks are the agent's to change. Ours is a
-linked work tree's part of the project's git directory; `NAME.git` beside the work tree points there. Every
-git process of ours works with that one, so it never reads a setting, an attribute, a filter or a hook of the
-clone. Its HEAD keeps what the worker began with from `git gc`.
+`git clone --shared` makes one: the agent may change its HEAD, refs, index, settings and hooks. The other is
+the part of a linked work tree in the project's git directory; `NAME.git` beside the work tree points there.
+Every git process of harness works with that one, so it never reads a setting, an attribute, a filter or a
+hook of the clone. Its HEAD keeps the commit that the worker began with from `git gc`.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ from harness_lib.system.git.checkout import mode, quoted
 from harness_lib.system.git.repository import Git, GitError
 from harness_lib.system.place import find_root
 
-# In our git directory of a work tree: what stands for repositories that an agent has in it.
+# In harness's git directory of a work tree: copies of repositories that an agent has in it.
 NESTED = "harness-nested"
-# What git says where it wants an object of a partial clone.
+# Git's message if an object of a partial clone is missing.
 PROMISED = "promisor remote"
 LARGE = "lfs/objects"
 CAPTURED = "refs/harness/captured/"
 MODULES = "modules"
 LOCKED = "harness: an agent works here"
-# What everybody who works on the project can read.
+# The refs that every worker can read.
 READABLE = ("refs/harness/rescue", "refs/heads", "refs/notes", "refs/remotes", "refs/replace", "refs/tags")
-# In the common git directory, beside settings and refs; each is copied if it is there.
+# Files of the common git directory, beside settings and refs, that are copied if they exist.
 ALSO = ("info/attributes", "info/exclude", "info/grafts", "shallow")
-# What the clone is told of the person's settings: who commits, how files are converted and compared, where
-# the remotes are. Nothing that runs at other times than git's own conversion of a file.
+# The user's settings that the clone gets: identity, conversion and comparison of files, remotes. None runs a
+# program at other times than git's own conversion of a file.
 _GIVEN = re.compile(
     r"(user|author|committer)\.(name|email)"
     r"|core\.(autocrlf|eol|filemode|symlinks|ignorecase|precomposeunicode|sparsecheckout(cone)?"
@@ -53,7 +53,7 @@ _GIVEN = re.compile(
     r"|remote\..*\.(url|pushurl|fetch|tagopt|promisor|partialclonefilter)",
     re.DOTALL,
 )
-# What decides whether a file differs from what git keeps of it.
+# Settings that decide whether a file differs from its blob.
 _CONVERTS = re.compile(r"core\..*|extensions\.objectformat|filter\..*", re.DOTALL)
 _REF = re.compile(r"refs/[^\s~^:?*\[\\]+")
 UNBORN = "ref: refs/heads/unborn"
@@ -65,12 +65,12 @@ _OID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 
 def link(path: Path) -> Path:
-    """Return the file beside the work tree `path` that points to our git directory of it."""
+    """Return the file beside the work tree `path` that points to harness's git directory of it."""
     return path.with_name(f"{path.name}.git")
 
 
 def add(main: Git, path: Path, commit: str) -> Git:
-    """Make a work tree at `path` that stands at `commit`; `renew` gives it a clone."""
+    """Make a work tree at `path` with `commit` checked out; `renew` gives it a clone."""
     atomic.make_directory(path.parent)
     with flock.alone(main.common_dir / worktrees.LOCK):
         _unlock_lost(main)
@@ -80,14 +80,14 @@ def add(main: Git, path: Path, commit: str) -> Git:
         except GitError as error:
             raise _unreachable(error) if PROMISED in error.stderr else error from error
         linked = Git.open(path)
-        # Whatever becomes of `.git`, nobody prunes what is ours.
+        # So that git never prunes it, whatever an agent does with `.git`.
         atomic.write(linked.git_dir / "locked", f"{LOCKED}\n".encode(), durable=False)
         (path / ".git").rename(link(path))
     return linked
 
 
 def _unlock_lost(main: Git) -> None:
-    """Let git prune what is left of work trees whose directories somebody has deleted."""
+    """Let git prune what is left of work trees whose directories were deleted."""
     for own in directories.matching(main.common_dir / "worktrees", "*"):
         top = Path(own, _text(own / "gitdir", -1).rstrip("\n")).parent
         if not top.exists() and _text(own / "locked", _LIMIT).startswith(LOCKED):
@@ -104,7 +104,7 @@ def _unreachable(error: GitError) -> EnvSetupError:
 def at(main: Git, path: Path) -> Git | None:
     """Return the work tree of a worker at `path`; None if there is none of this repository.
 
-    One of a run that an earlier version has begun has no clone: git knows it.
+    One of a run of an earlier version has no clone: git knows it.
     """
     git = _linked(path) if os.path.lexists(link(path)) else worktrees.at(path)
     same = git is not None and (git.top, git.common_dir) == (path.resolve(), main.common_dir)
@@ -112,7 +112,7 @@ def at(main: Git, path: Path) -> Git | None:
 
 
 def around(path: Path, data: str) -> Git | None:
-    """Return the work tree of a worker that `path` is in; `data` is the directory of our own files."""
+    """Return the work tree of a worker that `path` is in; `data` is the data directory."""
     found = find_root.worker(data, str(path))
     return None if found is None else _linked(Path(found))
 
@@ -122,29 +122,29 @@ def _linked(path: Path) -> Git | None:
     common = git_dir and find_root.pointed(f"{git_dir}/commondir", "", git_dir)
     if git_dir is None or not common or not path.is_dir() or path.is_symlink():
         return None
-    # Not resolved: what stands at its end may be a link by now.
+    # Not resolved: the work tree may be a link by now.
     back = os.path.normpath(Path(git_dir, os.fsdecode((Path(git_dir) / "gitdir").read_bytes()).rstrip("\n")))
     top = path.resolve()
     return Git(top, Path(git_dir), Path(common)) if Path(back).parent == top else None
 
 
 def has_clone(git: Git) -> bool:
-    """Say whether the work tree was made by `add`: its `.git` is not ours."""
+    """Return whether the work tree was made by `add`: its `.git` is the agent's."""
     return os.path.lexists(link(git.top))
 
 
 def is_agents(git: Git) -> bool:
-    """Say whether repositories inside of this work tree are an agent's: no git of ours may work in one.
+    """Return whether repositories inside of this work tree are an agent's.
 
-    Their settings start programs.
+    No git process of harness may run in one: their settings start programs.
     """
     return has_clone(git) or git.git_dir.parent.name == NESTED
 
 
 def as_data(git: Git, place: Path) -> Git | None:
-    """Return the repository that an agent has at `place` in its work tree; None if there is none to be read.
+    """Return the repository that an agent has at `place` in its work tree; None if none can be read.
 
-    Its commits, refs and index are copied or borrowed into a git directory of ours, and none of its settings.
+    Its commits, refs and index are copied or borrowed into a git directory of harness, its settings are not.
     """
     found = find_root.git_dir(str(place))
     if found is None or place.is_symlink() or not Path(found, "HEAD").is_file():
@@ -168,7 +168,7 @@ def _is_sound(name: str, oid: str) -> bool:
 
 
 def remove(main: Git, path: Path) -> None:
-    """Remove the work tree at `path`, ignored files included; the caller has kept what must not be lost."""
+    """Remove the work tree at `path`, ignored files included; the caller has kept what must be kept."""
     own = find_root.pointed(str(link(path)), "gitdir: ", str(path))
     if own is not None and Path(own).parent == main.common_dir / "worktrees":
         shutil.rmtree(own, ignore_errors=True)
@@ -180,16 +180,16 @@ def remove(main: Git, path: Path) -> None:
 
 
 def hold_on(git: Git, oid: str) -> None:
-    """Keep what was captured in a worker's work tree from `git gc`, until the next capture or its end.
+    """Keep the captured content of a worker's work tree from `git gc`, until the next capture or its end.
 
-    A check may run for long, and nothing else names what is committed if it passes.
+    A check may run for long, and no other ref has what is committed if it passes.
     """
     if has_clone(git) and oid not in (git.head(), git.tree_of("HEAD")):
         git.set_ref(f"{CAPTURED}{git.git_dir.name}", oid)
 
 
 def renew(git: Git) -> None:
-    """Give the work tree a new clone that stands where it does; the old one goes with all in it."""
+    """Give the work tree a new clone at its commit, and remove the old one."""
     old, clone = git.top / ".git", git.top.with_name(f"{git.top.name}.new")
     discard(clone)
     make(git, clone, str(git.head()))
@@ -197,7 +197,7 @@ def renew(git: Git) -> None:
     for index in (git.git_dir / "index", *directories.matching(git.git_dir, "sharedindex.*")):
         _copy(index, clone / index.name)
     if not old.is_symlink() and (old / MODULES).is_dir():
-        # Submodules that stand as they have to are not fetched again.
+        # So that unchanged submodules are not fetched again.
         (old / MODULES).rename(clone / MODULES)
     discard(old)
     clone.rename(old)
@@ -226,7 +226,7 @@ def _alternate(path: Path) -> bytes:
 
 
 def discard(path: Path) -> None:
-    """Remove what stands at `path`, of whatever kind; nothing that a link leads to."""
+    """Remove what is at `path`, of any kind; the target of a link is kept."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
@@ -239,7 +239,7 @@ def _copy(source: Path, to: Path) -> None:
 
 
 def _settings(git: Git, which: re.Pattern[str] = _GIVEN) -> bytes:
-    """Return the configuration of a clone: what it is, and what is given of the person's."""
+    """Return the configuration of a clone: its own settings, and those of the user that it gets."""
     records = decode(git.run("config", "--list", "-z").stdout)
     given = [(key, value) for key, _, value in (record.partition("\n") for record in records)]
     given = [(key, _address(git, key, value)) for key, value in given if which.fullmatch(key)]
@@ -250,17 +250,17 @@ def _settings(git: Git, which: re.Pattern[str] = _GIVEN) -> bytes:
 
 
 def _address(git: Git, key: str, value: str) -> str:
-    """Return `value` without what a person logs in with, if it is the address of a remote."""
+    """Return `value` without user name and password, if it is the address of a remote."""
     if not _ADDRESS.fullmatch(key):
         return value
     if (git.common_dir.parent / value).exists():
-        # Relative to where the person works.
+        # Relative to the project.
         return os.path.normpath(git.common_dir.parent / value)
     return _SECRET.sub(lambda found: _without_secret(found.groupdict("")), value)
 
 
 def _without_secret(parts: Mapping[str, str]) -> str:
-    # Of `ssh://git@host/` the name says which account it is; of https it may be a token.
+    # In `ssh://git@host/` the name is the account; in https it may be a token.
     return parts["scheme"] + (f"{parts['user']}@" if "ssh" in parts["scheme"] else "")
 
 
@@ -277,11 +277,11 @@ def _escaped(text: str) -> str:
 
 
 def take_in(git: Git) -> dict[str, str]:
-    """Take in what was committed in the clone since the last time: HEAD and index of ours follow its HEAD.
+    """Take in the new commits of the clone: HEAD and index of harness's git directory follow its HEAD.
 
     Return name → commit of what was made there beside HEAD: branches, tags, stashes. The commits are copied
-    into the project's objects and checked as a fetch checks them, never borrowed.
-    Raises GitError if git finds fault with one; then nothing is taken in.
+    into the project's objects and checked as by a fetch, never borrowed.
+    Raises GitError if git rejects one; then nothing is taken in.
     """
     clone = git.top / ".git"
     if not has_clone(git) or clone.is_symlink() or not clone.is_dir():
@@ -307,7 +307,7 @@ def take_in(git: Git) -> dict[str, str]:
 
 
 class _State(NamedTuple):
-    """What a clone is at: its commits, and when its index and its packed refs were written."""
+    """The state of a clone: its commits, and when its index and its packed refs were written."""
 
     head: str | None = None
     merging: tuple[str, ...] = ()
@@ -321,7 +321,7 @@ def _present(clone: Path) -> _State:
 
 
 def head_of(clone: Path) -> str | None:
-    """Return the commit that HEAD of the clone stands for; None if its files do not say.
+    """Return the commit of HEAD of the clone; None if its files do not tell.
 
     Read as data: a git process would read the settings of the clone.
     """
@@ -339,7 +339,7 @@ def _packed(clone: Path) -> dict[str, str]:
 
 
 def _note(git: Git, state: _State) -> None:
-    """Note how far the clone is known, beside the work tree: what is taken in once is not taken again."""
+    """Note the known state of the clone, beside the work tree: nothing is taken in twice."""
     atomic.write(_seen(git), json.dumps(state).encode(), durable=False)
 
 
@@ -371,7 +371,7 @@ def _loose(clone: Path) -> dict[str, str]:
 
 
 def _written(path: Path) -> int | None:
-    """Return when a file was written; None if none is there."""
+    """Return when a file was written; None if there is none."""
     try:
         info = path.lstat()
     except OSError:
@@ -387,7 +387,7 @@ def _text(path: Path, limit: int) -> str:
 
 
 def _missing(git: Git, oids: Iterable[str]) -> list[str]:
-    """Return those of the objects that the project has not: they were made in the clone."""
+    """Return the objects that the project lacks: they were made in the clone."""
     asked = list(dict.fromkeys(oids))
     if not asked:
         return []
@@ -396,11 +396,11 @@ def _missing(git: Git, oids: Iterable[str]) -> list[str]:
 
 
 def _copy_objects(git: Git, clone: Path, tips: Sequence[str]) -> None:
-    """Copy what `tips` have and the project has not out of the clone's objects."""
+    """Copy the objects of `tips` that the project lacks from the clone."""
     known = dict.fromkeys([git.head(), *(oid for _, oid in git.refs("refs/heads/", "refs/remotes/"))])
     wanted = [*tips, *(f"^{oid}" for oid in known if oid)]
     source = {"GIT_ALTERNATE_OBJECT_DIRECTORIES": os.fsdecode(quoted(clone / "objects"))}
-    # What tells git of objects without reading them may say anything.
+    # Files that describe objects may be forged.
     plain = ("-c", "core.commitGraph=false", "-c", "core.multiPackIndex=false")
     pack = ("pack-objects", "--revs", "--stdout", "--quiet")
     packed = git.run(*plain, *pack, env=source, stdin="\n".join(wanted).encode()).stdout
@@ -411,8 +411,8 @@ def _copy_objects(git: Git, clone: Path, tips: Sequence[str]) -> None:
 
 
 def _copy_large_files(source: Path, to: Path) -> None:
-    """Copy the contents that Git LFS keeps of commits in the clone, each if it is what its name says."""
-    # Only here: it loads the whole of OpenSSL.
+    """Copy the Git LFS contents of the clone, each if it has the hash in its name."""
+    # Only here, as it loads OpenSSL.
     import hashlib  # noqa: PLC0415
 
     for path in directories.below(source, "*"):
@@ -431,7 +431,7 @@ def _copy_large_files(source: Path, to: Path) -> None:
 
 
 def _take_staged(git: Git, clone: Path) -> None:
-    """Let git know what was added in the clone, where rules ignore it too, and which merge is unresolved."""
+    """Add to the index what was added in the clone, ignored files too, and its unresolved conflicts."""
     index = {"GIT_INDEX_FILE": str(clone / "index")}
     listing = git.run("ls-files", "--stage", "-z", env=index, check=False)
     if listing.returncode:

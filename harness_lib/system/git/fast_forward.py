@@ -1,10 +1,9 @@
-"""Move a branch forward that a person may have checked out, files included, and leave their changes alone.
+"""Move a checked-out branch forward, files included, and keep the user's changes.
 
-Crash model: a journal first, then the files, each in one step, then the index, HEAD last. As long as HEAD is
-where it was, whoever comes next finds the journal and takes everything back: half a move looks like a
-person's changes to all others.
-A file is replaced only if it has the content of the old commit, and of the index only what belongs to such
-files, so nothing of a person's is written over: not even what they stage or commit in the middle of it.
+Crash model: a journal first, then the files, each in one step, then the index, HEAD last. As long as HEAD has
+not moved, the next process finds the journal and takes everything back: half a move looks like changes of the
+user. A file is replaced only if it has the content of the old commit, and of the index only the entries of
+such files. So nothing of the user is overwritten, not even what they stage or commit meanwhile.
 """
 
 from __future__ import annotations
@@ -28,9 +27,9 @@ _Stamp = tuple[int, int, int]
 
 
 class _Step:
-    """What has to change on disk; `blocked` are the paths where something else stands.
+    """The changes to make on disk; `blocked` are the paths that have other content.
 
-    `stamps` tell what was looked at from what a person has written since.
+    `stamps` distinguish files as they were seen from files that were written since.
     """
 
     def __init__(self, top: Path, stamps: dict[str, _Stamp | None]) -> None:
@@ -42,14 +41,14 @@ class _Step:
         self.stamps = stamps
 
     def is_untouched(self, path: str) -> bool:
-        """Say whether the file at `path` is still the one that was looked at, or none."""
+        """Return whether the file at `path` is unchanged since it was seen, or still missing."""
         return _stamp(self.top / path) == self.stamps.get(path)
 
 
 def obstacles(git: Git, old: str, new: str, excluded_paths: Sequence[str] = ()) -> list[str]:
-    """Return the paths of a person's changes: tracked files, and whatever stands where `forward` would write.
+    """Return the paths of the user's changes: tracked files, and what is in the place of files of `forward`.
 
-    Once what a killed `forward` has left is taken back.
+    Call `take_back` before, after a killed `forward`.
     """
     step = _step(git, old, new)
     changed = set(status.changes(git, excluded_paths).tracked).difference(step.done)
@@ -59,12 +58,12 @@ def obstacles(git: Git, old: str, new: str, excluded_paths: Sequence[str] = ()) 
 
 
 def forward(git: Git, old: str, new: str, *, only_while: tuple[str, str] | None = None) -> None:
-    """Let HEAD's branch, index and files go from `old` to `new`; call it inside `locks.hold()`.
+    """Move HEAD's branch, index and files from `old` to `new`; call it inside `locks.hold()`.
 
-    `only_while`: as `Git.set_ref` has it.
-    Raises HeadMovedError if HEAD is neither of the two, or the other ref is elsewhere; then nothing is left
-    changed. What `obstacles` names must have been dealt with: a file that has come into the way since is
-    left, and then differs from the new commit; so is one that a person writes while this goes on.
+    `only_while` as in `Git.set_ref`.
+    Raises HeadMovedError if HEAD is neither of the two, or the other ref has moved; then nothing is changed.
+    Before, no path of `obstacles` may be left: a file that was made or written since is kept, and then
+    differs from the new commit.
     """
     head = git.head()
     if head == new:
@@ -87,14 +86,14 @@ def forward(git: Git, old: str, new: str, *, only_while: tuple[str, str] | None 
 
 
 def is_half_done(git: Git) -> bool:
-    """Return whether a `forward` is under way here, or was killed."""
+    """Return whether a `forward` is in progress here, or was killed."""
     return _journal(git).exists()
 
 
 def take_back(git: Git) -> None:
-    """Undo what a killed `forward` has written, if HEAD did not come to move; call it as `forward`.
+    """Undo what a killed `forward` has written, if HEAD was not moved; call it like `forward`.
 
-    A file that stands as it has written it gets HEAD's content; what a person has changed since is left.
+    A file as `forward` has written it gets HEAD's content; one that was changed since is kept.
     """
     journal = _journal(git)
     try:
@@ -108,10 +107,10 @@ def take_back(git: Git) -> None:
 
 
 def catch_up(git: Git, stood: str, head: str) -> bool:
-    """Bring index and files, which were left at `stood`, to `head`, where HEAD is; call it as `forward`.
+    """Bring index and files from `stood` to `head`, which HEAD is at; call it like `forward`.
 
-    Return whether they stand there now. Nothing is done unless the index is that of `stood`, and no file that
-    would change has a person's content; again after a kill it comes to the same end.
+    Return whether they are at `head` now. Nothing is done unless the index is that of `stood`, and no file to
+    change has other content. It can be repeated after a kill.
     """
     if _index_is(git, stood):
         step = _step(git, stood, head)
@@ -121,7 +120,7 @@ def catch_up(git: Git, stood: str, head: str) -> bool:
         restore.restage(git, {path: after for path, (_, after) in trees.changed(git, stood, head).items()})
     elif not _index_is(git, head):
         return False
-    # The next one that asks where the files stand is told here.
+    # The reflog of HEAD says where the files are.
     git.run("update-ref", "-m", history.MERGED, "HEAD", head, head)
     return True
 
@@ -138,7 +137,7 @@ def _go_back(git: Git, new: str, head: str, paths: set[str]) -> None:
     step = _step(git, new, head)
     written = paths.difference(step.blocked)
     absent = {path for path, (_, after) in trees.changed(git, new, head).items() if after is None}
-    # The absent ones even if they are: a directory that was made for one of them may stand empty.
+    # Absent ones too: a directory that was made for one of them may be empty.
     put = {path: entry for path, entry in step.put.items() if path in written}
     checkout.move(git, put, sorted(absent & written), untouched=step.is_untouched)
     restore.unstage(git, written)
@@ -146,7 +145,7 @@ def _go_back(git: Git, new: str, head: str, paths: set[str]) -> None:
 
 def _step(git: Git, old: str, new: str) -> _Step:
     moves = trees.changed(git, old, new)
-    # Before the look itself: what is written during it counts as written since.
+    # Taken before the files are read: what is written meanwhile counts as changed.
     step = _Step(git.top, stamps={path: _stamp(git.top / path) for path in moves})
     standing = _standing(git, list(moves))
     left_out = set(status.left_out(git))
@@ -166,7 +165,7 @@ def _step(git: Git, old: str, new: str) -> _Step:
 
 
 def _standing(git: Git, paths: list[str]) -> dict[str, Entry]:
-    """Return what stands at `paths` now as git would add it: line endings and filters are not differences."""
+    """Return the present files at `paths` as git would add them, with line endings and filters."""
     hashes = hashed(git, paths, store=False)
     if not hashes:
         return {}
@@ -176,7 +175,7 @@ def _standing(git: Git, paths: list[str]) -> dict[str, Entry]:
 
 
 def _stamp(path: Path) -> _Stamp | None:
-    """Return what changes with the file at `path`; None where none stands, or a directory does."""
+    """Return a value that changes with the file at `path`; None if it is missing or a directory."""
     try:
         info = path.lstat()
     except (FileNotFoundError, NotADirectoryError):
@@ -185,10 +184,10 @@ def _stamp(path: Path) -> _Stamp | None:
 
 
 def _is_in_the_way(git: Git, path: str, moves: dict[str, tuple[Entry | None, Entry | None]]) -> bool:
-    """Say whether a directory of a person's stands where a file has to be, or a file for a directory."""
+    """Return whether a user's directory is in the place of a file, or a file in that of a directory."""
     if not obstructed(git.top, path):
         return False
-    # A file of the old commit that makes way for a directory, or the other way round, is no obstacle.
+    # A file of the old commit that a directory replaces, or the other way round, is no obstacle.
     above = {path[:at] for at in range(len(path)) if path[at] == "/"}
     return not any(
         old is not None and new is None and (name in above or name.startswith(path + "/"))

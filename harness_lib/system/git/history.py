@@ -1,7 +1,7 @@
-"""Find the commits that a branch has since some commit, which of them others have, and how HEAD moved.
+"""Find the commits of a branch since a commit, which of them are published, and how HEAD moved.
 
-How a ref moved is git's own record (git-reflog(1)); it goes with the ref, but for what the HEAD of a
-checkout tells. A line is `OLD NEW NAME <MAIL> SECONDS ZONE TAB MESSAGE`.
+The moves of a ref are in git's own record (git-reflog(1)), which is deleted with the ref, except that of the
+HEAD of a checkout. A line is `OLD NEW NAME <MAIL> SECONDS ZONE TAB MESSAGE`.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from harness_lib.system.git.calls import decode
 from harness_lib.system.git.repository import Git
 
 NULL = "0"
-# What earlier versions noted where they had put HEAD back, with no look at the files.
+# The message of earlier versions when they moved HEAD back without the files.
 PUT_BACK = "harness: put back"
-# And where finished work goes over to a checkout, with its files.
+# The message when finished work is merged into a checkout, with its files.
 MERGED = "harness: merge"
 READ_BYTES = 65536
 
 
 def lost_base(git: Git, base: str) -> bool:
-    """Say whether HEAD no longer has `base` in its history: a reset, an amend, another root."""
+    """Return whether `base` is no longer in the history of HEAD: a reset, an amend, another root."""
     head = git.head()
     return head not in (None, base) and git.exists(base) and not git.is_ancestor(base, head)
 
 
 def pushed(git: Git, base: str, tip: str) -> str:
-    """Return the commit between `base` and `tip` before which a branch must not go back.
+    """Return the last published commit between `base` and `tip`: a branch must not go back before it.
 
-    A remote-tracking branch has it, or it is the merge that brought in what one has; `base` if there is none.
+    A remote-tracking branch has it, or it merges what one has; `base` if there is none.
     """
     if tip == base or not git.is_ancestor(base, tip):
         return base
@@ -43,7 +43,7 @@ def pushed(git: Git, base: str, tip: str) -> str:
         if commit not in ours:
             return commit
         if not parents or not git.is_ancestor(base, parents[0]):
-            # Somebody has merged the base into another history.
+            # The base was merged into another history.
             return commit if _brings(git, commit, base, ours) else base
         if any(_brings(git, other, base, ours, parents[0]) for other in parents[1:]):
             return commit
@@ -51,7 +51,7 @@ def pushed(git: Git, base: str, tip: str) -> str:
 
 
 def _brings(git: Git, merged: str, base: str, ours: set[str], *known: str) -> bool:
-    """Say whether `merged` has a commit that neither `base` nor `known` have and that is not `ours` alone."""
+    """Return whether `merged` has a published commit that neither `base` nor `known` have."""
     return any(oid not in ours for oid in git.lines("rev-list", merged, "--not", base, *known))
 
 
@@ -63,7 +63,7 @@ def since(git: Git, base: str, head: str) -> list[str]:
 
 
 def with_files(git: Git, tip: str, most: int = 10_000) -> list[tuple[str, tuple[str, ...]]]:
-    """Return the last `most` commits of a branch, the last one first, each with the files that it changed."""
+    """Return the last `most` commits of a branch, newest first, each with the files that it changed."""
     args = ("log", "--first-parent", "-m", f"--max-count={most}", "--no-renames", "--name-only", "-z")
     found: list[tuple[str, list[str]]] = []
     begins = False
@@ -85,10 +85,10 @@ def added(git: Git, base: str, head: str) -> set[str]:
 
 
 def without(git: Git, base: str, head: str, paths: Sequence[str]) -> str:
-    """Return `head` with the files `paths` (or directories) that `base` lacks taken out of each commit since.
+    """Return `head` without the files or directories `paths` in each commit since `base`, which lacks them.
 
-    `head` itself if none has them. Commits that a remote-tracking branch has stay as they are; a commit of
-    nothing else is left out.
+    `head` itself if no commit has them. Published commits are not changed; a commit of nothing else is left
+    out.
     """
     if base == head or not (paths and git.exists(base) and git.is_ancestor(base, head)):
         return head
@@ -104,7 +104,7 @@ def without(git: Git, base: str, head: str, paths: Sequence[str]) -> str:
 
 
 def _rewritten(git: Git, oid: str, rewritten: Mapping[str, str], names: Sequence[str]) -> str:
-    """Return the commit `oid` without `names`, on what its parents have become in `rewritten`."""
+    """Return the commit `oid` without `names`, on the rewritten parents."""
     head, gap, message = git.run("cat-file", "commit", oid).stdout.partition(b"\n\n")
     old = git.tree_of(oid)
     tree = trees.without(git, old, names)
@@ -114,7 +114,7 @@ def _rewritten(git: Git, oid: str, rewritten: Mapping[str, str], names: Sequence
         return oid
     if len(after) == 1 and tree != old and tree == git.tree_of(after[0]):
         return after[0]
-    # Who made it and when stays; a signature of other bytes would be a broken one.
+    # Author and dates stay; a signature would be invalid.
     rest = re.sub(rb"\ngpgsig(-sha256)? .*(\n .*)*", b"", head).split(b"\n")
     kept = [line for line in rest if not line.startswith((b"tree ", b"parent "))]
     lines = [f"tree {tree}".encode(), *(f"parent {parent}".encode() for parent in after), *kept]
@@ -123,14 +123,14 @@ def _rewritten(git: Git, oid: str, rewritten: Mapping[str, str], names: Sequence
 
 
 class Step(NamedTuple):
-    """From which commit to which; "" where the ref was not there."""
+    """A move of a ref from one commit to another; "" if the ref did not exist."""
 
     old: str
     new: str
 
 
 def last_of_checkout(git: Git, branch: str) -> str | None:
-    """Return where `branch` stood last by the record of this work tree, if that stands on it now."""
+    """Return the last commit of `branch` by the record of this work tree, if it is checked out here."""
     if git.branch() != branch:
         return None
     steps = map(_step, _lines(git.git_dir / "logs" / "HEAD"))
@@ -138,7 +138,7 @@ def last_of_checkout(git: Git, branch: str) -> str | None:
 
 
 def stood_last(git: Git) -> str | None:
-    """Return the commit that the files of this work tree were last brought to, by the record of its HEAD."""
+    """Return the commit of the files of this work tree, by the record of its HEAD."""
     for line in _lines(git.git_dir / "logs" / "HEAD"):
         step = _step(line)
         if step.new and not line.endswith(b"\t" + PUT_BACK.encode()):
@@ -147,7 +147,7 @@ def stood_last(git: Git) -> str | None:
 
 
 def merged(git: Git) -> list[Step]:
-    """Return by which steps of this work tree's HEAD we last brought it finished work, the newest first."""
+    """Return the moves of this work tree's HEAD that merged finished work, newest first."""
     lines = _lines(git.git_dir / "logs" / "HEAD")
     return [_step(line) for line in lines if line.endswith(b"\t" + MERGED.encode())]
 

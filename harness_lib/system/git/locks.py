@@ -1,14 +1,12 @@
-"""Let one of us at a time move a repository, and remove the lock files that our killed git has left.
+"""Let one process of harness at a time move a work tree, and remove lock files of its killed git processes.
 
-Crash model: we, and every git process that we started, may be killed at any moment.
-A killed git leaves `index.lock` and the like behind, and nothing in them says whose they are.
-So every git process that moves something inherits one flock; whoever gets that flock afterwards knows that
-none of ours is left, and only foreign processes have to be looked for.
-The file of the flock says since when its holder has been at work; the next one that still finds this there
-knows that the last did not come to its end.
-Linux answers from /proc where a process works and what it was started with; elsewhere `ps` tells only its
-name, so every git process may be the one.
-Source: docs/design.md, "The crash model".
+Crash model: harness and each git process that it started may be killed at any moment.
+A killed git leaves `index.lock` and the like, and nothing in them names their owner. So every git process
+that moves something inherits one flock: the next holder of it knows that no git process of harness is left,
+and only has to look for foreign ones. The file of the flock has the time since when its holder works; if the
+next one still finds it, the last one was killed. On Linux /proc has the directory and the arguments of a
+process; elsewhere `ps` has only its name, so every git process may be the owner of a lock file. Source:
+docs/design.md, "The crash model".
 """
 
 from __future__ import annotations
@@ -39,18 +37,18 @@ NOTE_LIMIT = 64
 CLOCK_SLACK = 0.1
 # These live for hours beside editors and agents, and never take a lock.
 HARMLESS = {b"fsmonitor--daemon", b"cat-file", b"credential-cache--daemon", b"daemon"}
-# With these git works somewhere else than where it stands.
+# With these git works in another directory than its own.
 ELSEWHERE = (b"GIT_DIR=", b"GIT_COMMON_DIR=", b"GIT_INDEX_FILE=", b"GIT_WORK_TREE=")
-# A process: pids come round again, pid and start together never do.
+# A process: pids are reused; pid and start together are unique.
 Living = frozenset[tuple[int, str]]
 
 
 @contextmanager
 def hold(git: Git, timeout: float = 30.0) -> Iterator[None]:
-    """Be the only one of us that moves this work tree; may be nested.
+    """Be the only process of harness that moves this work tree, inside the block; may be nested.
 
-    Git children started inside inherit the lock, so it outlives us until the last of them is dead.
-    What the git of a killed holder has left is removed first.
+    Git children started inside inherit the lock, so it is held until the last of them is dead.
+    Lock files of a killed holder are removed first.
     Waits at most `timeout` seconds, then raises HeldError.
     """
     if calls.descriptors(git.git_dir):
@@ -67,29 +65,29 @@ def hold(git: Git, timeout: float = 30.0) -> Iterator[None]:
         calls.inherit(git.git_dir, fd)
         _begin(git, fd)
         yield
-        # Not after an exception: an interrupt makes subprocess kill git, which leaves locks.
+        # Not after an exception: after an interrupt subprocess kills git, which leaves lock files.
         os.ftruncate(fd, 0)
     finally:
         calls.disinherit(git.git_dir)
-        # Closed, never LOCK_UN: that would also take it from a git child that is still running.
+        # Closed, never LOCK_UN: that would release it for a git child that still runs.
         os.close(fd)
 
 
 def _begin(git: Git, fd: int) -> None:
-    """Note in our own lock file since when we move things, once nothing of a killed holder is left."""
+    """Write the time into the lock file, once no lock file of a killed holder is left."""
     since = _noted(fd)
     if since is not None:
         try:
             remove_dead_locks(git, since, everywhere=True)
         except HeldError:
-            # Perhaps somebody's: then git says so where it matters. The note stays for whoever comes next.
+            # Perhaps foreign: then git fails where it matters. The note stays for the next holder.
             return
     os.ftruncate(fd, 0)
     os.pwrite(fd, b"%.3f\n" % time.time(), 0)
 
 
 def _noted(fd: int) -> float | None:
-    """Return since when the last holder was at work; None if it came to its end."""
+    """Return since when the last holder works; None if it finished."""
     try:
         return float(os.pread(fd, NOTE_LIMIT, 0))
     except ValueError:
@@ -97,7 +95,7 @@ def _noted(fd: int) -> float | None:
 
 
 def leftover_locks(git: Git, refs: Sequence[str] = ()) -> list[Path]:
-    """Return git's lock files that stand now: of the index, HEAD, its branch, packed refs, and `refs`."""
+    """Return the present lock files of git: of the index, HEAD, its branch, packed refs, and `refs`."""
     places = [git.git_dir / "index.lock", git.git_dir / "HEAD.lock", git.common_dir / "packed-refs.lock"]
     branch = git.branch()
     names = dict.fromkeys([*([branch] if branch else []), *refs])
@@ -108,12 +106,12 @@ def leftover_locks(git: Git, refs: Sequence[str] = ()) -> list[Path]:
 def remove_dead_locks(
     git: Git, since: float, refs: Sequence[str] = (), *, everywhere: bool = False
 ) -> list[Path]:
-    """Remove the lock files that our own dead git left, and return them; call it inside `hold()` only.
+    """Remove the lock files of harness's dead git processes, and return them; only inside `hold()`.
 
-    `since` is when our interrupted operation began (epoch seconds, wall clock): an older lock is not ours.
-    A lock of one of `refs` below `refs/harness/` can only be ours, and `hold()` proves that ours are dead.
-    `everywhere`: those of all refs below it, too; they may be another worktree's and need the same proof.
-    Raises HeldError, naming the file, its age and what to do, when a lock might still be somebody's.
+    `since` is when the interrupted operation began (epoch seconds, wall clock): an older lock is foreign.
+    A lock below `refs/harness/` can only be harness's, and `hold()` proves that its process is dead.
+    `everywhere`: those of all such refs, too; they may be of another worktree and need the same proof.
+    Raises HeldError, naming the file, its age and what to do, if a lock may have a living owner.
     """
     leftover = leftover_locks(git, refs)
     foreign = [path for path in leftover if not _is_ours(git, path)]
@@ -140,7 +138,7 @@ def _prove_dead(git: Git, paths: Sequence[Path], since: float) -> None:
         except FileNotFoundError:
             continue
         if written < since - CLOCK_SLACK:
-            raise _held_error(path, written, "it is older than our own work here")
+            raise _held_error(path, written, "it is older than the work of harness here")
     live = living(places(git))
     for path in paths:
         if live and path.exists():
@@ -150,13 +148,13 @@ def _prove_dead(git: Git, paths: Sequence[Path], since: float) -> None:
 def _held_error(path: Path, written: float, why: str) -> HeldError:
     age = max(0, int(time.time() - written))
     return HeldError(
-        f"git's lock {path} stands since {age} s and is not provably ours: {why}",
+        f"git's lock {path} is {age} s old and may belong to another program: {why}",
         "let the git command that made it end; if none is running, delete that one file and try again",
     )
 
 
 def living(directories: Sequence[str]) -> Living:
-    """Return the git processes that work in one of the directories, or may."""
+    """Return the git processes that work, or may work, in one of the directories."""
     return frozenset(
         (each.pid, each.started)
         for each in process.everybody()
@@ -165,18 +163,18 @@ def living(directories: Sequence[str]) -> Living:
 
 
 def named(processes: Living) -> str:
-    """Say which processes these are."""
+    """Return a sentence that names these processes."""
     pids = ", ".join(str(pid) for pid, _ in sorted(processes))
     return f"git process {pids} is working in this repository"
 
 
 def places(git: Git) -> tuple[str, ...]:
-    """Return every directory from which a command can reach the locks of all: linked worktrees share some."""
+    """Return every directory from which git can reach the locks; linked worktrees share some."""
     found = {git.top, git.git_dir, git.common_dir}
     if git.common_dir.name == ".git":
         found.add(git.common_dir.parent)
     for linked in directories.matching(git.common_dir / "worktrees", "*"):
-        # It may be taken away at this moment.
+        # It may just be removed.
         with suppress(FileNotFoundError, NotADirectoryError):
             found.add(Path(os.fsdecode((linked / "gitdir").read_bytes().rstrip(b"\n"))).parent)
     return tuple(os.path.realpath(each) for each in found)
@@ -189,13 +187,13 @@ def _works_in(entry: Path, directories: Sequence[str]) -> bool:
         argv = (entry / "cmdline").read_bytes().split(b"\0")
         if HARMLESS.intersection(argv):
             return False
-        # A zombie has neither arguments nor a directory, and holds nothing.
+        # A zombie has no arguments and no directory, and holds nothing.
         cwd = str((entry / "cwd").readlink()) if any(argv) else ""
         variables = (entry / "environ").read_bytes().split(b"\0")
     except (FileNotFoundError, ProcessLookupError):
         return False
     except PermissionError:
-        # Another user's git: where it works cannot be seen, so it may be here.
+        # A git of another user: its directory is invisible, so it may be here.
         return True
     values = [*argv[1:], *(each for each in variables if each.startswith(ELSEWHERE))]
     words = [cwd, *(os.fsdecode(word) for word in values)]

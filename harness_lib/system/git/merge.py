@@ -1,9 +1,9 @@
-"""Commits put on top of others, in git's object store alone: no work tree, no index, no ref moves.
+"""Put commits on top of others in git's object store alone: no work tree, no index, no ref changes.
 
-Files in conflict get marks with names that `left` knows again.
-So nothing has to be undone after a crash, and any number of workers may do it at once.
-`git merge-tree --write-tree` is a three-way merge between any two commits since git 2.38; what it takes for
-their common ancestor is made up here as a commit, because `--merge-base` came later.
+So nothing has to be undone after a crash, and any number of workers may do it at once. Conflicts get markers
+with labels that `left` recognises.
+`git merge-tree --write-tree` is a three-way merge of any two commits since git 2.38. The common ancestor that
+it uses is made here as a commit, because `--merge-base` came later.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ _CONFLICTS = 1
 _AUTHOR = re.compile(rb"^author (.*) <(.*)> (\d+ [+-]\d{4})$", re.MULTILINE)
 SIDE = "harness: one side of a merge"
 _LABEL = "[0-9a-f]{40,64}"
-# As many as the attribute conflict-marker-size says; behind the name the file's, where it was renamed.
+# Their number is the attribute conflict-marker-size; the label may be followed by the name of a renamed file.
 _LINES = "^(<+|>+) [0-9a-f]{40}"
 _LINE = re.compile(rf"^(?:<+|>+) ({_LABEL})(?::.*)?\r?$".encode(), re.MULTILINE)
-# Those of any merge, in a file of which git knows that it is in conflict.
+# Markers of any merge, in a file that git has as unmerged.
 _BEGIN = re.compile(rb"^<{7,}(?: |\r?$)", re.MULTILINE)
 _NAME = re.compile(rf"~({_LABEL})(?:_\d+)?(?:/|$)")
 
 
 class Picked(NamedTuple):
-    """What came of putting commits elsewhere: the new tip, or files in conflict and a `tree` with marks."""
+    """The result of a pick: the new tip, or the files in conflict and a `tree` with conflict markers."""
 
     tip: str
     conflicts: tuple[str, ...] = ()
@@ -44,11 +44,10 @@ def missing(git: Git, commit: str, tip: str, base: str) -> list[str]:
 
 
 def pick(git: Git, commit: str, tip: str, message: str, base: str) -> Picked:
-    """Put everything that `commit` has and `tip` has not on top of `tip`.
+    """Put the commits of `commit` that `tip` lacks on top of `tip`.
 
-    One by one, authors and messages kept; where merges are among them or one by one does not go, as a single
-    commit with `message`. `base` is what the work began with: what that has is not put there, even if `tip`
-    has it by other commits.
+    One by one, with authors and messages; as a single commit with `message` if there are merges among them,
+    or one conflicts. Commits of `base`, which the work began with, are left out.
     """
     commits = missing(git, commit, tip, base)
     if not commits:
@@ -63,9 +62,9 @@ def pick(git: Git, commit: str, tip: str, message: str, base: str) -> Picked:
 
 
 def join(git: Git, ours: str, theirs: str, message: str) -> str | None:
-    """Return a merge commit of two commits; None where they conflict or have nothing in common.
+    """Return a merge commit of two commits; None if they conflict or have no common history.
 
-    For the same two it is the same commit, whenever it is made: work that began on it is on top of it.
+    For the same two commits it is always the same: work that began on it stays on top of it.
     """
     if parted(git, ours, theirs) is None:
         return None
@@ -78,10 +77,10 @@ def join(git: Git, ours: str, theirs: str, message: str) -> str | None:
 
 
 def begun(git: Git, commit: str, tip: str, base: str) -> str:
-    """Return the commit from which `commit` differs by the work that is to go onto `tip`.
+    """Return the commit from which `commit` differs by the work for `tip`.
 
-    The work began with `base`: where `tip` does not have that (a merge that was made anew, say), only `base`
-    tells what is the work's own.
+    The work began with `base`. If `tip` lacks that (a merge was made again, for example), only the difference
+    from `base` is the work.
     """
     common = parted(git, commit, tip)
     if common is None or (git.is_ancestor(base, commit) and git.is_ancestor(common, base)):
@@ -90,7 +89,7 @@ def begun(git: Git, commit: str, tip: str, base: str) -> str:
 
 
 def parted(git: Git, commit: str, tip: str) -> str | None:
-    """Return the commit where the two parted; None if they have nothing in common."""
+    """Return the merge base of the two; None if they have no common history."""
     result = git.run("merge-base", commit, tip, check=False)
     return os.fsdecode(result.stdout).strip() or None
 
@@ -106,10 +105,9 @@ def _squash(git: Git, commit: str, tip: str, message: str, base: str) -> Picked:
 
 
 def differing(git: Git, base: str, tree: str, tip: str) -> Picked:
-    """Put the difference between `base` (a commit) and `tree` on top of `tip`; no commit is made of it.
+    """Put the difference between `base` (a commit) and `tree` on top of `tip`, without a commit.
 
-    `tree` of the answer is the content, with marks where it has conflicts, which `left`
-    knows again.
+    `tree` of the result is the content, with conflict markers that `left` recognises.
     """
     return _three_way(git, side(git, git.tree_of(tip), base), side(git, tree, base), tip)
 
@@ -167,12 +165,12 @@ def _like(git: Git, commit: str, tree: str, parent: str) -> str:
 
 
 def side(git: Git, tree: str, base: str) -> str:
-    """Return a commit of `tree` on `base` that stands for one side of a merge with marks."""
+    """Return a commit of `tree` on `base` that is the label of one side in conflict markers."""
     return git.commit(tree, [base], SIDE)
 
 
 def left(git: Git, old: str, new: str) -> list[str]:
-    """Return the files of the tree `new` that have marks of ours which they have not in the tree `old`."""
+    """Return the files of the tree `new` with conflict markers of harness that the tree `old` lacks."""
     moved = trees.changed(git, old, new)
     if not moved:
         return []
@@ -192,7 +190,7 @@ def left(git: Git, old: str, new: str) -> list[str]:
 
 
 def unresolved(git: Git, tree: str) -> list[str]:
-    """Return the files of `tree` that the index has as conflicts, and in which the marks of one stand."""
+    """Return the files of `tree` that are unmerged in the index, and have conflict markers."""
     contents = {
         path: git.run("cat-file", "blob", f"{tree}:{path}", check=False).stdout
         for path in status.unmerged(git)
@@ -201,7 +199,7 @@ def unresolved(git: Git, tree: str) -> list[str]:
 
 
 def _merged_unseen(git: Git, paths: list[str]) -> list[str]:
-    """Return those of `paths` that git merges as text and shows no differences of: lock files, often."""
+    """Return those of `paths` that git merges as text but does not diff: lock files, often."""
     if not paths:
         return []
     answer = git.run("check-attr", "-z", "--stdin", "diff", "merge", stdin=encode(paths), check=False)

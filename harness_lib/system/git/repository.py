@@ -1,4 +1,4 @@
-"""Git as a facility: one repository, one method per question.
+"""One repository: a method per question.
 
 Source: docs/design.md, "An attempt"; how git is called is in calls.py.
 """
@@ -23,9 +23,9 @@ __all__ = ["Commit", "Git", "GitError", "clean_env"]
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
-# What git says where it believes in no work tree.
+# Git's message if it finds no work tree.
 NO_WORK_TREE = b"must be run in a work tree"
-# What it says when it does not know who commits, in all versions since 2.25.
+# Git's messages without an identity, in all versions since 2.25.
 NO_IDENTITY = (b"Please tell me who you are", b"empty ident name", b"auto-detect", b"no email was given")
 
 
@@ -33,7 +33,7 @@ NO_IDENTITY = (b"Please tell me who you are", b"empty ident name", b"auto-detect
 NOBODY = "harness@localhost"
 by_nobody: set[str] = set()
 HEADS = "refs/heads/"
-# What stands in HEAD where the refs are in no files.
+# The content of HEAD if the refs are not in files.
 ELSEWHERE = "refs/heads/.invalid"
 OID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 CHECKSUM = 20
@@ -56,7 +56,7 @@ class Git(NamedTuple):
 
     @classmethod
     def open(cls, path: Path) -> Git:
-        """Return the work tree around `path`; EnvSetupError where there is none that git may use."""
+        """Return the work tree around `path`. Raises EnvSetupError if there is none that git may use."""
         questions = ("--show-toplevel", "--absolute-git-dir", "--git-common-dir")
         result = call(("rev-parse", *questions), path)
         if result.returncode:
@@ -66,7 +66,7 @@ class Git(NamedTuple):
             return denied
         answers = os.fsdecode(result.stdout).split("\n")[:-1]
         if len(answers) != len(questions):
-            # A directory name with a line break in it: asked one by one the answers are unambiguous.
+            # A directory name has a line break: asked one by one, the answers are unambiguous.
             answers = [os.fsdecode(call(("rev-parse", q), path).stdout)[:-1] for q in questions]
         top, git_dir, common = answers
         return cls(Path(top), Path(git_dir), Path(os.path.realpath(path / common)))
@@ -96,14 +96,14 @@ class Git(NamedTuple):
         own = {} if self.git_dir == self.top / ".git" else self.place()
         result = call(told, self.top, env={**own, **(env or {})}, stdin=stdin, fds=fds)
         if result.returncode and NO_WORK_TREE in result.stderr:
-            # An agent has set core.bare since we were opened; git has not done anything yet.
+            # An agent has set core.bare meanwhile; git has not done anything yet.
             result = call(told, self.top, env={**(env or {}), **self.place()}, stdin=stdin, fds=fds)
         if check and result.returncode:
             raise failure(args, result.returncode, result.stderr)
         return result
 
     def place(self) -> dict[str, str]:
-        """Return what tells git the repository, whatever stands at the top: `.git` there may be another's."""
+        """Return the environment that names the repository: `.git` at the top may be another one."""
         return {"GIT_DIR": str(self.git_dir), "GIT_WORK_TREE": str(self.top)}
 
     def text(self, *args: str) -> str:
@@ -115,12 +115,12 @@ class Git(NamedTuple):
         return _lines(self.run(*args).stdout)
 
     def _answer(self, *args: str) -> str | None:
-        """Return what git prints, or None where it says no."""
+        """Return what git prints, or None if it fails."""
         result = self.run(*args, check=False)
         return None if result.returncode else os.fsdecode(result.stdout).strip()
 
     def head(self) -> str | None:
-        """Return the commit that HEAD stands for; None before the first commit."""
+        """Return the commit of HEAD; None before the first commit."""
         return self.ref("HEAD")
 
     def branch(self) -> str | None:
@@ -132,7 +132,7 @@ class Git(NamedTuple):
         return name if is_told else self._answer("symbolic-ref", "--quiet", "HEAD")
 
     def exists(self, oid: str) -> bool:
-        """Say whether `oid` is a commit that is still here."""
+        """Return whether `oid` is an existing commit."""
         if (self.common_dir, oid) in _commits:
             return True
         is_there = self._answer("cat-file", "-t", oid) == "commit"
@@ -141,15 +141,15 @@ class Git(NamedTuple):
         return is_there
 
     def commit_called(self, name: str) -> str | None:
-        """Return the whole id of the commit that git understands by `name`; None if it has none."""
+        """Return the full id of the commit called `name`; None if there is none."""
         return self.ref(f"{name}^{{commit}}")
 
     def object_exists(self, oid: str) -> bool:
-        """Say whether an object of any type, called `oid`, is still here."""
+        """Return whether an object of any type with the id `oid` exists."""
         return self.run("cat-file", "-e", oid, check=False).returncode == 0
 
     def is_ancestor(self, ancestor: str, descendant: str) -> bool:
-        """Say whether `descendant` is `ancestor` or has it in its history."""
+        """Return whether `descendant` is `ancestor` or has it in its history."""
         return self.run("merge-base", "--is-ancestor", ancestor, descendant, check=False).returncode == 0
 
     def tree_of(self, commit: str) -> str:
@@ -162,7 +162,7 @@ class Git(NamedTuple):
         return self.text("hash-object", "-t", "tree", "-w", "--stdin")
 
     def under_way(self) -> str | None:
-        """Name the operation that waits to be continued: merge, rebase, am, cherry-pick, revert, bisect."""
+        """Return the unfinished operation: merge, rebase, am, cherry-pick, revert or bisect; None without."""
         # A rebase that stopped may also have a CHERRY_PICK_HEAD, so it is looked for first.
         if (self.git_dir / "rebase-apply" / "applying").exists():
             return "am"
@@ -178,20 +178,20 @@ class Git(NamedTuple):
         return next((name for sign, name in signs.items() if (self.git_dir / sign).exists()), None)
 
     def merge_heads(self) -> tuple[str, ...]:
-        """Return the commits that a merge under way is bringing in."""
+        """Return the commits that an unfinished merge brings in."""
         try:
             return tuple((self.git_dir / "MERGE_HEAD").read_text("ascii").split())
         except FileNotFoundError:
             return ()
 
     def quit_under_way(self) -> str | None:
-        """Forget the merge, rebase, am, cherry-pick, revert or bisect under way, and return its name.
+        """Quit the unfinished merge, rebase, am, cherry-pick, revert or bisect, and return its name.
 
-        HEAD, index and files stay; what git had set aside for it (autostash) goes to the stash list.
+        HEAD, index and files stay; an autostash goes to the stash list.
         A bisect stays as long as files are in conflict.
         """
         first = name = self.under_way()
-        # A rebase may have stopped inside a merge: one --quit each.
+        # A rebase may have stopped inside a merge: each needs a --quit.
         while name is not None:
             is_bisect = name == "bisect"
             self.run(*(("bisect", "reset", "HEAD") if is_bisect else (name, "--quit")), check=not is_bisect)
@@ -203,7 +203,7 @@ class Git(NamedTuple):
         return first
 
     def commits_since(self, base: str) -> tuple[Commit, ...]:
-        """Return the commits of HEAD that `base` lacks, newest first; none if `base` is no commit here."""
+        """Return the commits of HEAD that `base` lacks, newest first; none if `base` does not exist."""
         answer = self.run("log", "-z", "--encoding=UTF-8", "--format=%H%x00%B", f"{base}..HEAD", check=False)
         if answer.returncode:
             return ()
@@ -229,18 +229,18 @@ class Git(NamedTuple):
         return self.text("log", "-1", "--encoding=UTF-8", "--format=%B", commit, "--")
 
     def is_tracked(self, *paths: Path) -> bool:
-        """Say whether the index has one of `paths` (absolute, or from the top), or anything below it."""
+        """Return whether the index has one of `paths` (absolute, or from the top), or anything below it."""
         names = [str(path) for path in paths]
         result = self.run("--literal-pathspecs", "ls-files", "-z", "--", *names, check=False)
         return result.returncode == 0 and bool(result.stdout)
 
     def ref(self, name: str) -> str | None:
-        """Return what the ref called `name` points at; None if it does not exist."""
+        """Return the object of the ref called `name`; None if it does not exist."""
         whole = (_content(self.git_dir / name) if name == "HEAD" else name).removeprefix("ref: ")
         if name == "HEAD" and OID.fullmatch(whole):
             return whole
         if whole.startswith(HEADS) and ".." not in whole:
-            # A run asks this dozens of times for each task: the file of a branch needs no process.
+            # A run asks this dozens of times for each task: reading the file needs no process.
             told = _content(self.common_dir / whole)
             if OID.fullmatch(told):
                 return told
@@ -249,7 +249,7 @@ class Git(NamedTuple):
         return self._answer("rev-parse", "--verify", "--quiet", name)
 
     def _is_absent(self, branch: str) -> bool:
-        """Say whether there is no such branch for certain: git packs one before it takes its file away."""
+        """Return whether the branch certainly does not exist: git packs one before it removes its file."""
         files = (self.common_dir / "reftable", self.common_dir / branch)
         if any(map(os.path.lexists, files)) or any(char in branch for char in "^~:@*?[ "):
             return False
@@ -259,18 +259,18 @@ class Git(NamedTuple):
             return False
 
     def index_state(self) -> bytes:
-        """Return what git ends an index with, which is another for each content."""
+        """Return the checksum at the end of the index, which differs with its content."""
         try:
             with (self.git_dir / "index").open("rb") as stream:
                 stream.seek(-CHECKSUM, os.SEEK_END)
                 end = stream.read(CHECKSUM)
         except FileNotFoundError:
             return b"none"
-        # Zeros, where `index.skipHash` is set, tell nothing.
+        # With `index.skipHash` it is zeros, which tell nothing.
         return end if any(end) else os.urandom(CHECKSUM)
 
     def has_commits(self) -> bool:
-        """Say whether any ref, or what git remembers of one, has a commit."""
+        """Return whether any ref or reflog has a commit."""
         return bool(self.run("rev-list", "--all", "--reflog", "--max-count=1", check=False).stdout)
 
     def refs(self, *prefixes: str) -> list[tuple[str, str]]:
@@ -287,9 +287,9 @@ class Git(NamedTuple):
         why: str | None = None,
         only_while: tuple[str, str] | None = None,
     ) -> None:
-        """Let `name` point at `oid`; with `expected`, only if it points there now ("": only if it is new).
+        """Set the ref `name` to `oid`; with `expected`, only if that is its present value ("": it is new).
 
-        `only_while`: another ref and where it must point at that moment ("": it must not exist).
+        `only_while`: another ref and the value that it must have ("": it must not exist).
         `why` goes into the reflog.
         """
         reason = ("-m", why) if why else ()
@@ -302,7 +302,7 @@ class Git(NamedTuple):
         self.run("update-ref", *reason, "--stdin", stdin=both.encode())
 
     def delete_ref(self, name: str, expected: str | None = None) -> None:
-        """Delete `name`, if it points at `expected` where that is given; a missing one is fine without."""
+        """Delete the ref `name`, with `expected` only if that is its value; without, it may be missing."""
         self.run("update-ref", "-d", name, *(() if expected is None else (expected,)))
 
     def commit(
@@ -310,8 +310,7 @@ class Git(NamedTuple):
     ) -> str:
         """Return a new commit of `tree`; no ref moves, no hook runs, nothing is signed.
 
-        `env` may name its author. A machine that has no identity gets one for this call; one that exists is
-        kept.
+        `env` may name its author. A missing identity is filled in for this call.
         """
         lineage = [word for parent in parents for word in ("-p", parent)]
         args = ("commit-tree", "--no-gpg-sign", *lineage, "-F", "-", tree)
@@ -337,8 +336,8 @@ class Git(NamedTuple):
         return {key: os.environ.get(key) or value for key, value in identity.items()}
 
     def exclude(self, patterns: Sequence[str]) -> None:
-        """Add each of `patterns` once to info/exclude; what is there stays."""
-        # A person may keep it elsewhere and link it; no clone brings one.
+        """Add each of `patterns` once to info/exclude; its other lines stay."""
+        # A user may have made it a link; a clone cannot bring one.
         path = Path(os.path.realpath(self.common_dir / "info" / "exclude"))
         old = path.read_bytes() if path.exists() else b""
         present = set(old.splitlines())
@@ -360,7 +359,7 @@ def _tree_question(commit: str) -> tuple[str, ...]:
 
 
 def _content(path: Path) -> str:
-    """Return the line in a file of git's; "" if it cannot be read."""
+    """Return the line in a file of git; "" if it cannot be read."""
     try:
         return os.fsdecode(path.read_bytes()).rstrip()
     except OSError:
@@ -375,17 +374,17 @@ def _packed(common_dir: Path) -> bytes:
 
 
 def to_end(operation: str) -> str:
-    """Return the command that ends an operation, called as by `Git.under_way`, and keeps what it has made."""
+    """Return the command that finishes an operation, named as by `Git.under_way`."""
     return f"git {operation} {'reset' if operation == 'bisect' else '--continue'}"
 
 
 def _lines(output: bytes) -> list[str]:
-    """Return the lines of `output`: where str.splitlines() breaks, a form feed say, git goes on."""
+    """Return the lines of `output`; unlike str.splitlines(), a form feed for example ends none."""
     return os.fsdecode(output).split("\n")[:-1]
 
 
 def _denied(path: Path) -> Git | None:
-    """Return the checkout around `path` that git does not see because somebody has set core.bare."""
+    """Return the checkout around `path` that git does not see because core.bare is set."""
     place = Path(os.path.realpath(path))
     for top in (place, *place.parents):
         git_dir = top / ".git"

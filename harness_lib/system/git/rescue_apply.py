@@ -1,7 +1,7 @@
-"""Find, show and bring back work that is kept in commits under refs of our own.
+"""Find, show and restore work that is kept in commits under refs of harness (backup refs).
 
-Bringing back goes by `git apply`, which writes nothing at all unless everything fits; a file with changes
-that no commit holds, or one that git does not know, is never written to.
+`git apply` restores it, which writes nothing unless all of it applies. A file with uncommitted changes, or
+one that git does not track, is never written to.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Rescue(NamedTuple):
 
 
 class Applied(NamedTuple):
-    """What came of bringing work back: nothing was written if one is unknown, in the way or unfit."""
+    """The result of restoring: nothing was written if a path is unknown, in the way or does not apply."""
 
     written: tuple[str, ...] = ()
     in_the_way: tuple[str, ...] = ()
@@ -45,7 +45,7 @@ class Applied(NamedTuple):
 
 
 def listed(git: Git, prefix: str) -> list[Rescue]:
-    """Return what is kept below `prefix`, newest first."""
+    """Return the kept work below `prefix`, newest first."""
     # The last --sort is the first key.
     order = ("--sort=-version:refname", "--sort=-committerdate")
     lines = git.lines("for-each-ref", *order, f"--format={_FIELDS}", prefix)
@@ -54,7 +54,7 @@ def listed(git: Git, prefix: str) -> list[Rescue]:
 
 
 def origin(git: Git, oid: str) -> str:
-    """Return the commit that the kept work began at: where its history leaves that of HEAD.
+    """Return the base of the kept work: its merge base with HEAD.
 
     Without a common history, the parent of `oid`, or the empty tree.
     """
@@ -75,7 +75,7 @@ def diff(git: Git, old: str, new: str) -> list[str]:
 
 
 def apply(git: Git, oid: str, excluded_paths: Sequence[str] = (), only: Sequence[str] = ()) -> Applied:
-    """Make the changes between `oid` and its origin in the work tree, all or none; HEAD and index stay.
+    """Apply the changes between `oid` and its origin to the work tree, all or none; HEAD and index stay.
 
     Both `excluded_paths` and `only` name files, or directories with all below them: the first are never
     written, and with `only` nothing else is.
@@ -105,7 +105,7 @@ def apply(git: Git, oid: str, excluded_paths: Sequence[str] = (), only: Sequence
 
 
 def _in_the_way(git: Git, present: str, paths: Collection[str]) -> tuple[str, ...]:
-    """Return which of `paths` have content that no commit holds, ignored files among them."""
+    """Return which of `paths` have uncommitted content, ignored files included."""
     head = git.head() or git.empty_tree()
     unsaved = trees.changed(git, head, present)
     known = trees.entries(git, present)
@@ -119,7 +119,7 @@ def _in_the_way(git: Git, present: str, paths: Collection[str]) -> tuple[str, ..
 
 
 def _apply_patch(git: Git, base: str, oid: str, paths: Collection[str]) -> tuple[str, ...]:
-    """Apply the change of `paths`; return what git named as not fitting."""
+    """Apply the changes of `paths`; return the paths that git rejected."""
     target = trees.with_from(git, git.tree_of(base), oid, paths)
     patch = git.run(*_DIFF, "--binary", base, target, "--").stdout
     done = git.run("apply", "--whitespace=nowarn", "-", stdin=patch, check=False)

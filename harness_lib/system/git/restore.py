@@ -1,7 +1,7 @@
-"""Move a repository to another commit, and its work tree with it, without losing what nobody else has.
+"""Move a repository and its work tree to another commit, without losing unsaved work.
 
-Crash model: any line may be the last one, and so may any line of git. Every function here, called again with
-the same arguments inside `locks.hold()`, ends in the same place.
+Crash model: the process or its git may be killed at any line. Every function here, called again with the same
+arguments inside `locks.hold()`, has the same result.
 The rule: a file is replaced or removed only if its present content is already in a tree that was kept
 (`base`, `made`, `before`); anything else is left where it is, and named.
 Source: docs/design.md, "Rescue and rollback".
@@ -27,24 +27,24 @@ from harness_lib.system.git.trees import GITLINK, Entry
 
 _Done = TypeVar("_Done")
 
-# An editor that refreshes its view takes index.lock for milliseconds.
+# An editor that refreshes its view holds index.lock for milliseconds.
 PATIENCE_SECONDS = 3.0
 
-# Beside git's own files: the untracked files whose directories may have to go.
+# In the git directory: the untracked files whose directories may have to be removed.
 JOURNAL = "harness-emptied"
 
-# Files that change how git sees other files; they are put right before those.
+# Files that change how git reads other files; they are restored first.
 RULES = (".gitattributes", ".gitignore")
 
 
 class HeadMovedError(RefusedError):
-    """HEAD is not where it was: somebody committed or switched meanwhile."""
+    """HEAD has moved: another process committed or switched the branch."""
 
 
 def move_head_and_index(git: Git, commit: str, expected_head: str | None) -> bool:
     """Move HEAD's branch (or a detached HEAD) from `expected_head` to `commit`, and the index with it.
 
-    The work tree is not touched; returned is whether each tracked file is known to be as in `commit`.
+    The work tree is not changed. Return whether each tracked file is known to be as in `commit`.
     Raises HeadMovedError if HEAD is neither of the two.
     """
     move_head(git, commit, expected_head, "harness: commit")
@@ -56,7 +56,7 @@ def move_head(
 ) -> None:
     """Move HEAD's branch (or a detached HEAD) from `expected` to `commit`; `why` goes into the reflog.
 
-    `only_while`: as `Git.set_ref` has it. Again with the same arguments it does nothing.
+    `only_while` as in `Git.set_ref`. Repeated with the same arguments it does nothing.
     Raises HeadMovedError if HEAD is neither of the two, or the other ref is elsewhere.
     """
     head = git.head()
@@ -82,23 +82,23 @@ def move_head(
 
 
 def reset_index(git: Git, commit: str) -> bool:
-    """Let the index hold `commit`; no file is touched.
+    """Set the index to `commit`; no file is changed.
 
     Return whether each tracked file is known to be as in `commit`.
     """
-    # For a marked file that stands there git refuses to change the entry.
+    # Git refuses to change the entry of a marked file that exists.
     marks = status.take_marks(git)
-    # With a path no ref is moved. Conflicts go, and what is known of each file is renewed (by an older git
-    # only where it is not quiet).
+    # With a path no ref moves. Conflicts are removed and the stat data is refreshed (by older versions of git
+    # only without --quiet).
     differing = _patiently(lambda: git.run("reset", "--no-quiet", commit, "--", ":/")).stdout
     status.put_marks(git, marks)
     return not marks and not differing
 
 
 def restage(git: Git, edits: Mapping[str, Entry | None]) -> None:
-    """Let the index hold `edits` (None: absent), and the rest as it is; no file is touched.
+    """Put `edits` (None: absent) into the index and keep its other entries; no file is changed.
 
-    So what somebody stages or commits meanwhile stays in it.
+    So entries that a user stages or commits meanwhile are kept.
     """
     marks = status.take_marks(git)
     _patiently(lambda: trees.update(git, {}, edits))
@@ -107,7 +107,7 @@ def restage(git: Git, edits: Mapping[str, Entry | None]) -> None:
 
 
 def unstage(git: Git, paths: Collection[str]) -> None:
-    """Let the index hold `paths` as HEAD has them; no file is touched."""
+    """Set the entries of `paths` in the index to those of HEAD; no file is changed."""
     if paths:
         args = ("--literal-pathspecs", "reset", "-q", "--pathspec-from-file=-", "--pathspec-file-nul")
         _patiently(lambda: git.run(*args, stdin=encode(sorted(paths))))
@@ -125,14 +125,14 @@ def _patiently(step: Callable[[], _Done]) -> _Done:
 
 
 def blocking_locks(git: Git) -> list[Path]:
-    """Return the locks that keep everybody from moving this checkout: of the index, HEAD and its branch."""
+    """Return the lock files that block this checkout: of the index, HEAD and its branch."""
     return [path for path in leftover_locks(git) if path.name != "packed-refs.lock"]
 
 
 def require_unlocked(git: Git) -> None:
     """Raise HeldError, naming the file, if another program keeps the index, HEAD or its branch locked.
 
-    Asked inside `locks.hold()` and before anything is moved: what a dead git of ours left is gone then.
+    Called inside `locks.hold()`, which removes those of harness, and before anything is moved.
     """
     end = time.monotonic() + PATIENCE_SECONDS
     while True:
@@ -149,9 +149,9 @@ def require_unlocked(git: Git) -> None:
 
 
 def undo_tracked(git: Git, commit: str, excluded_paths: Sequence[str] = ()) -> tuple[str, ...]:
-    """Give the files of `commit` that differ on disk their content back; return those that were put back.
+    """Restore the files of `commit` that differ on disk; return them.
 
-    What stood there is lost unless the caller kept it; untracked files are not touched.
+    Their present content is lost unless the caller kept it; untracked files are not changed.
     """
     with status.looked_at(git) as env:
         listing = git.run(
@@ -177,7 +177,7 @@ def undo_tracked(git: Git, commit: str, excluded_paths: Sequence[str] = ()) -> t
 
 
 class _Move:
-    """Which files have to change; decided once, from trees alone."""
+    """The files to change, decided once, from trees alone."""
 
     def __init__(self, emptied: list[str]) -> None:
         self.emptied = emptied
@@ -195,9 +195,9 @@ def go_back(
     before: Before | None = None,
     excluded_paths: Sequence[str] = (),
 ) -> list[str]:
-    """Put the work tree, the index, HEAD and its branch back to `base`; return what had to be left as it is.
+    """Restore the work tree, the index, HEAD and its branch to `base`; return what could not be restored.
 
-    `branch`: the full name that HEAD shall stand for, None for a detached HEAD.
+    `branch`: the full name of the branch for HEAD, None for a detached HEAD.
     `made`: the tree captured just before, with this `base` and `before`, which the caller has kept.
     `before`: what was untracked at the base.
     Untracked files are removed only if `made` has them and `before` does not. Ignored files, submodules,
@@ -233,7 +233,7 @@ def _point_head(git: Git, branch: str | None, base: str) -> None:
 
 
 def _remember_emptied(journal: Path, move: _Move) -> None:
-    """Add what a killed run was about to remove: its files may be gone, and their directories still there."""
+    """Add what a killed run was about to remove: its files may be gone, but not their directories."""
     if journal.exists():
         move.emptied.extend(decode(journal.read_bytes()))
     atomic.write(journal, encode(move.emptied), durable=False)
@@ -265,13 +265,13 @@ def _plan(
 
 
 def _carry_out(git: Git, move: _Move, *, rules: bool) -> list[str]:
-    """Move the files that are rules for others, or all the others; return what could not be moved."""
+    """Restore and remove the files that are rules, or all others; return what could not be restored."""
     restore = {path: entry for path, entry in move.restore.items() if _is_rule(path) == rules}
     remove = [path for path in move.remove if _is_rule(path) == rules]
     blocked = checkout.checkout(git, restore)
     for path in _unless_ignored(git, remove):
         checkout.remove(git.top, path)
-    # Of everything that was made: a killed run may have removed the file and not its directory.
+    # Of all new files: a killed run may have removed a file and not its directory.
     checkout.prune(git.top, move.emptied)
     blocked = checkout.checkout(git, {path: restore[path] for path in blocked})
     return [f"{path} could not be put back: something else stands in its place" for path in blocked]
@@ -282,7 +282,7 @@ def _is_rule(path: str) -> bool:
 
 
 def _unless_ignored(git: Git, paths: Sequence[str]) -> Iterable[str]:
-    """Return `paths` less those that the base ignores: an edited .gitignore makes them visible."""
+    """Return `paths` without those that the base ignores: an edited .gitignore makes them visible."""
     if not paths:
         return ()
     answer = git.run("check-ignore", "--no-index", "-z", "--stdin", stdin=encode(paths), check=False)
@@ -295,7 +295,7 @@ def _unless_ignored(git: Git, paths: Sequence[str]) -> Iterable[str]:
 def _give_back(
     git: Git, before: Before, made: str, current: str, excluded_paths: Sequence[str], *, rules: bool
 ) -> list[str]:
-    """Write the files of `before` that are missing or different; return what had to be left."""
+    """Restore the files of `before` that are missing or differ; return what could not be restored."""
     paths = [
         path for path in before.protected if _is_rule(path) == rules and not covers(excluded_paths, path)
     ]

@@ -1,4 +1,4 @@
-"""The content of a work tree as git objects, taken without touching its index, HEAD or files.
+"""Capture the content of a work tree as git objects, without changing its index, HEAD or files.
 
 Source: docs/design.md, "At the finish".
 """
@@ -27,7 +27,7 @@ from harness_lib.system.git.trees import (
     write_tree,
 )
 
-# What `add --ignore-errors` says of what it passes over: unreadable files, repositories without a commit, and
+# Messages of `add --ignore-errors` about what it skips: unreadable files, repositories without a commit, and
 # FIFOs or sockets in the place of a tracked file.
 _UNREADABLE = re.compile(rb"^error: unable to index file '(.*?)'$", re.MULTILINE | re.DOTALL)
 _PASSED_OVER = (
@@ -43,9 +43,9 @@ NO_MODES: Mapping[str, int] = MappingProxyType({})
 
 
 class Before(NamedTuple):
-    """What was untracked before: kept in `tree`, or too large or unreadable and only named there.
+    """The untracked files of before: kept in `tree`, or only named there if too large or unreadable.
 
-    `tree` is empty where nobody kept anything.
+    `tree` is empty if nothing was kept.
     `modes` are the permissions of the kept files: git would forget them.
     `left_out` are tracked files that were not there because git was told to skip them.
     """
@@ -72,7 +72,7 @@ def capture(
     With `base` and `before`, files that those know are in it even where they are ignored by now, and so are
     those that are ignored only since then: whoever wants to put the old content back must have saved the new.
     An untracked file that cannot be read is left out; GitError if it is a tracked one.
-    A submodule or nested repository is the commit it stands at, never its content.
+    A submodule or nested repository is its commit, never its content.
     """
     with private_index(git, copy=True) as env:
         status.unmark(git, env, before.left_out if before else None)
@@ -100,7 +100,7 @@ def _submodules(git: Git) -> Mapping[str, str]:
 
 
 def _excuse(git: Git, env: Mapping[str, str], args: Sequence[str], code: int, stderr: bytes) -> None:
-    """Raise GitError unless everything that could not be added is untracked, or no content at all."""
+    """Raise GitError unless all that could not be added is untracked, or not a file."""
     errors = [line for line in stderr.splitlines() if line.startswith((b"error:", b"fatal:"))]
     if not all(any(words in line for words in _PASSED_OVER) for line in errors):
         raise GitError(args, code, stderr)
@@ -121,9 +121,9 @@ def _is_content(path: Path) -> bool:
 def _ignored(
     git: Git, tree: str, excluded_paths: Sequence[str], base: str | None, before: Before | None
 ) -> list[str]:
-    """Return files that `tree` lacks although they stand on disk.
+    """Return existing files that `tree` lacks.
 
-    `base` or `before` know them, or they are ignored only since then.
+    `base` or `before` have them, or they are ignored only since then.
     """
     missing: set[str] = set()
     if base is not None:
@@ -144,7 +144,7 @@ def _ignored(
 
 
 def _rules(git: Git, base: str, before: Before) -> str:
-    """Return the tree of the rules for ignoring that held at `base`, where `before` was untracked."""
+    """Return the tree of the ignore rules at `base`, with those of `before`."""
     kept = entries(git, before.tree) if before.protected else {}
     own = {path: entry for name, entry in kept.items() if (path := name.removeprefix("content/")) != name}
     return write(git, {**status.only_rules(git, base), **status.rules_in(own)})
@@ -157,7 +157,7 @@ def _as_in_head(git: Git, tree: str, excluded_paths: Sequence[str]) -> str:
     answer = git.run(*compare, check=False).returncode
     if answer == 0:
         return tree
-    # Anything but 0 and 1: there is no HEAD yet.
+    # Other codes than 0 and 1: there is no HEAD yet.
     return with_from(git, tree, "HEAD" if answer == 1 else git.empty_tree(), excluded_paths)
 
 
@@ -209,7 +209,7 @@ def _size(path: Path) -> int:
 
 
 def read_untracked(git: Git, tree_or_commit: str) -> Before:
-    """Return what `capture_untracked` had kept in this tree, or in the commit of it."""
+    """Return what `capture_untracked` kept in this tree, or in its commit."""
     names: dict[str, list[str]] = {"content": [], "unprotected": [], "left_out": []}
     modes = {}
     for path, (mode, _) in entries(git, tree_or_commit).items():
@@ -218,7 +218,7 @@ def read_untracked(git: Git, tree_or_commit: str) -> Before:
             bits, _, name = name.partition("/")
             modes[name] = int(bits, 8)
         elif part == "private":
-            # Written until modes were kept: only their owner may open these.
+            # Written by earlier versions, without modes: only their owner may open these.
             modes[name] = 0o700 if mode == "100755" else 0o600
         else:
             names[part].append(name)
@@ -229,10 +229,10 @@ def read_untracked(git: Git, tree_or_commit: str) -> Before:
 def glob_tree(
     git: Git, globs: Sequence[str], cwd: str | Path | None = None, excluded_paths: Sequence[str] = ()
 ) -> str:
-    """Return the tree of the files on disk, tracked or ignored or neither, that match git-style `globs`.
+    """Return the tree of the files on disk, tracked or not, that match git-style `globs`.
 
-    The globs are relative to `cwd`, which is relative to the top (None: the top itself); a directory stands
-    for all below it. Byte for byte, so two such trees differ exactly if a file does.
+    The globs are relative to `cwd`, which is relative to the top (default: the top); a directory matches all
+    below it. Byte for byte, so that two such trees differ if and only if a file does.
     """
     if not globs:
         return git.empty_tree()
@@ -248,8 +248,8 @@ def matching(
 ) -> list[str]:
     """Return the files that match git-style `globs`, relative to the top, and none of `excluded`.
 
-    What git ignores is among them only where it is named without a pattern: a search through everything that
-    was ever built and installed here would take long.
+    Ignored files match only names without a pattern: a search through everything that was built and installed
+    here would take long.
     """
     names = [glob for glob in globs if not _is_pattern(glob)]
     patterns = [glob for glob in globs if _is_pattern(glob)]

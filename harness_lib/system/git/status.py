@@ -1,8 +1,8 @@
-"""What differs from HEAD in a work tree, and between two work trees of a commit.
+"""Compare a work tree with HEAD or with another work tree, and find what git ignores.
 
-What stands on disk is content like any other, whatever marks the index has for it (assume-unchanged,
-skip-worktree): a mark would hide it from every capture, and so from the commit, the rescue and the rollback.
-What a sparse checkout has left out does not stand there, and is no deletion.
+Files on disk count even if the index marks them (assume-unchanged, skip-worktree): a mark would hide them
+from every capture, and so from the commit, the rescue and the rollback. Files that a sparse checkout leaves
+out are not deleted.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from harness_lib.system.git.repository import Git
 
 _SKIPPED = "S"
 _UNMERGED = "M"
-# In a sparse checkout git takes some marks off by itself as it reads the index.
+# In a sparse checkout git removes some marks by itself when it reads the index.
 AS_MARKED = ("-c", "core.sparseCheckout=false")
-# Between two work trees so many are named, and so many files of a directory are compared.
+# How many differences between two work trees are named, and how many files of a directory compared.
 MOST = 20
 LOOKED_AT = 10_000
-# No check fails for want of one, but for those that hold what was installed.
+# No check fails without these; installed packages are not among them.
 CACHES = calls.NAMES - {"node_modules", ".venv", "venv"}
 
 
@@ -40,7 +40,7 @@ class Changes(NamedTuple):
 
 def changes(git: Git, excluded_paths: Sequence[str] = ()) -> Changes:
     """Return what differs from HEAD, without `excluded_paths` (files, or directories with all below them)."""
-    # To look for changes in a submodule git starts another in it, which its settings may lead anywhere.
+    # To find changes in a submodule git starts another git in it, whose settings may run programs.
     ignored = "dirty" if clones.is_agents(git) else "untracked"
     with looked_at(git) as env:
         output = git.run(
@@ -70,7 +70,7 @@ def _status(record: str) -> tuple[str, str]:
 
 @contextmanager
 def looked_at(git: Git) -> Iterator[Mapping[str, str]]:
-    """Yield the environment for a git that sees what the marks hide; an empty one where there are none."""
+    """Yield the environment for a git that ignores the marks; an empty one if there are none."""
     marked = _marked(git)
     if not marked:
         yield {}
@@ -81,10 +81,10 @@ def looked_at(git: Git) -> Iterator[Mapping[str, str]]:
 
 
 def unmark(git: Git, env: Mapping[str, str], left_out: Collection[str] | None = None) -> None:
-    """Take the marks off the private index in `env`, but for files that are left out of the work tree.
+    """Remove the marks from the private index in `env`, except of files that are left out of the work tree.
 
-    `left_out` names those that were left out before; then any other file that is missing was deleted.
-    None: nobody knows, so that a file that git skips and that is missing was left out.
+    `left_out` are those that were left out before; then any other missing file was deleted.
+    None: unknown, so a missing file with a skip mark counts as left out.
     """
     marked = _marked(git)
     if marked:
@@ -92,17 +92,17 @@ def unmark(git: Git, env: Mapping[str, str], left_out: Collection[str] | None = 
 
 
 def left_out(git: Git) -> tuple[str, ...]:
-    """Return the tracked files that git was told to skip and that are not there."""
+    """Return the tracked files with a skip mark that do not exist."""
     return tuple(path for path, tag in _marked(git).items() if _is_skipped(tag) and not _stands(git, path))
 
 
 def marked(git: Git) -> tuple[str, ...]:
-    """Return the files that git does not look at although they stand there."""
+    """Return the existing files with a mark."""
     return tuple(path for path in _marked(git) if _stands(git, path))
 
 
 def take_marks(git: Git) -> Mapping[str, str]:
-    """Take the marks off the index itself, and return what `put_marks` needs."""
+    """Remove the marks from the index itself, and return them for `put_marks`."""
     marks = _marked(git)
     if marks:
         _unmark(git, {}, marks, None)
@@ -110,7 +110,7 @@ def take_marks(git: Git) -> Mapping[str, str]:
 
 
 def put_marks(git: Git, marks: Mapping[str, str]) -> None:
-    """Put `marks` back on the files that the index still has."""
+    """Restore `marks` of files that the index still has."""
     if not marks:
         return
     tracked = set(decode(git.run(*AS_MARKED, "ls-files", "-z").stdout))
@@ -119,17 +119,17 @@ def put_marks(git: Git, marks: Mapping[str, str]) -> None:
 
 
 def unmerged(git: Git) -> tuple[str, ...]:
-    """Return the files that are in a merge conflict which nobody has marked as resolved."""
+    """Return the unmerged files: in a conflict that is not marked as resolved."""
     return tuple(path for path, tag in _tagged(git).items() if tag == _UNMERGED)
 
 
 def _marked(git: Git) -> dict[str, str]:
-    """Return path → tag of `git ls-files -v` for every file that has a mark."""
+    """Return path → tag of `git ls-files -v` of the files with a mark."""
     return {path: tag for path, tag in _tagged(git).items() if is_mark(tag)}
 
 
 def _tagged(git: Git) -> Mapping[str, str]:
-    """Return path → tag of `git ls-files -v` for every file that is not just tracked."""
+    """Return path → tag of `git ls-files -v` of the files that are not just tracked."""
     return _tagged_in(git, git.index_state())
 
 
@@ -140,7 +140,7 @@ def _tagged_in(git: Git, _index: bytes) -> Mapping[str, str]:
 
 
 def is_mark(tag: str) -> bool:
-    """Say whether a tag of `git ls-files -v` is that of a marked file."""
+    """Return whether a tag of `git ls-files -v` is a mark."""
     return tag.islower() or tag == _SKIPPED
 
 
@@ -168,16 +168,16 @@ def _kinds(marks: Mapping[str, str]) -> tuple[list[str], list[str]]:
 
 
 def _update(git: Git, env: Mapping[str, str], *changes: tuple[str, list[str]]) -> None:
-    # One at a time: each of these options ends what the command does with a file.
+    # One at a time: the command takes only one of these options for a file.
     for option, paths in changes:
         if paths:
             git.run(*AS_MARKED, "update-index", option, "-z", "--stdin", env=env, stdin=encode(paths))
 
 
 def differing(there: Git, clean: Git, excluded_paths: Sequence[str]) -> tuple[str, ...]:
-    """Return at most `MOST` ignored files and directories of `there` that `clean` lacks or has otherwise.
+    """Return at most `MOST` ignored files and directories of `there` that are missing or differ in `clean`.
 
-    Where there are none, return such untracked ones.
+    If there are none, return such untracked ones.
     """
     for which in (("--ignored", "--exclude-standard"), ("--exclude-standard",)):
         paths = (path for path in _others(there, *which) if not covers(excluded_paths, path.rstrip("/")))
@@ -189,9 +189,9 @@ def differing(there: Git, clean: Git, excluded_paths: Sequence[str]) -> tuple[st
 
 
 def kept_otherwise(there: Git, clean: Git) -> tuple[str, ...]:
-    """Return at most `MOST` files that git keeps, and that have other bytes in `there` than in `clean`.
+    """Return at most `MOST` tracked files that have other bytes in `there` than in `clean`.
 
-    What is not in both (a sparse checkout), or is a directory (a submodule), says nothing.
+    Files that are not in both (a sparse checkout) and directories (submodules) are skipped.
     """
     paths = (
         (path, there.top / path, clean.top / path) for path in decode(there.run("ls-files", "-z").stdout)
@@ -235,7 +235,7 @@ def _is_same(one: Path, other: Path) -> bool:
 
 
 RULES = ".gitignore"
-# What the tools of a project make that has this file.
+# What the tools of a project with this file make.
 PYTHON = ("__pycache__", ".venv")
 USUAL = {
     "package.json": ("node_modules",),
@@ -250,10 +250,10 @@ FILES = (".env", ".DS_Store")
 
 
 def newly_ignored(git: Git, rules_then: str, rules_now: str) -> list[str]:
-    """Return the files that are ignored now and would not be under the rules of the tree `rules_then`.
+    """Return the files that are ignored now and were not by the rules of the tree `rules_then`.
 
-    `rules_now`: the tree of the work tree as git sees it today. What ignores itself (a cache with rules of
-    its own inside) counts as ignored, whenever it was made: nobody can tell.
+    `rules_now` is the tree of the present work tree. A cache with its own rules inside counts as ignored,
+    whenever it was made.
     """
     changed = {path for path in trees.difference(git, rules_then, rules_now) if _is_rules(path)}
     if not changed:
@@ -268,7 +268,7 @@ def newly_ignored(git: Git, rules_then: str, rules_now: str) -> list[str]:
 
 
 def caches_above(git: Git, paths: Iterable[str]) -> list[str]:
-    """Return the caches that `paths` lie in, or are, as far as no rule takes them in with a `!`."""
+    """Return the caches that are, or have, one of `paths`, unless a rule includes them with a `!`."""
     found = set()
     for path in paths:
         parts = path.split("/")
@@ -279,16 +279,16 @@ def caches_above(git: Git, paths: Iterable[str]) -> list[str]:
 
 
 def offered_rules(git: Git) -> list[str]:
-    """Return the lines that the rules for ignoring lack here, for caches and for `.env`.
+    """Return the lines that the ignore rules lack here, for caches and for `.env`.
 
-    Only what stands at the top of the work tree, or what the tools of such a project make there.
+    Only for files at the top of the work tree, or what the tools of such a project make there.
     """
     here = {entry.name for entry in git.top.iterdir()}
     usual = {name for kind in here for name in USUAL.get(kind, ())}
     names = usual.union(here.intersection(calls.NAMES), here.intersection(FILES))
     wanted = [name if name in FILES else f"{name}/" for name in sorted(names)]
     asked = ("check-ignore", "--no-index", "-z", "--stdin")
-    # Not by way of `git`, for which caches are ignored already.
+    # Not by `git.run`, which ignores caches already.
     answer = call(asked, git.top, env=git.place(), stdin=encode(wanted)).stdout if wanted else b""
     ignored = set(decode(answer))
     return [line for line in wanted if line not in ignored and not git.is_tracked(Path(line))]
@@ -314,7 +314,7 @@ def _ignored_files(git: Git) -> Iterable[str]:
 
 
 def _lay_out(git: Git, place: Path, rules_then: str, present: Collection[str]) -> None:
-    """Write the rules of then into `place`, and beside them those that stand in ignored directories."""
+    """Write the old rules into `place`, and the present rules in ignored directories."""
     for path, (mode, oid) in only_rules(git, rules_then).items():
         if mode != trees.SYMLINK:
             _write_rules(place / path, git.run("cat-file", "blob", oid).stdout)

@@ -1,6 +1,6 @@
-"""Repositories inside a work tree: submodules, and those that somebody has made there.
+"""Repositories inside a work tree: submodules and nested ones.
 
-A commit of the work tree names at most the commit that such a repository stands at, never its files.
+A commit of the work tree has at most the commit of such a repository, never its files.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from harness_lib.system.git.trees import GITLINK
 from harness_lib.system.place import find_root
 
 MODULES = ".gitmodules"
-# What becomes the `.git` of a submodule that is moved.
+# The copy that becomes the `.git` of a moved submodule.
 COMING = ".git-coming"
 
 
 def at(git: Git, path: str) -> Git | None:
-    """Return the repository of its own at `path` (from the top); None if there is none that git can use."""
+    """Return the nested repository at `path` (from the top); None if there is none that git can use."""
     place = git.top / path
     if not os.path.lexists(place / ".git"):
         return None
@@ -61,17 +61,17 @@ def _staged_in(git: Git, _index: bytes) -> Mapping[str, str]:
 
 
 def _links(listing: bytes, column: int) -> dict[str, str]:
-    # Most of a large tree are files: only the few others are worth decoding.
+    # A large tree has mostly files: only the few others are decoded.
     records = [record for record in listing.split(b"\0") if record.startswith(GITLINK.encode())]
     pairs = (record.partition("\t") for record in decode(b"\0".join(records)))
     return {path: facts.split(" ")[column] for facts, _, path in pairs}
 
 
 def left_behind(git: Git, merged: Collection[tuple[str, str]]) -> set[str]:
-    """Return the submodules that stand where they did before one of `merged` (from, to) moved them on.
+    """Return the submodules that are still at the commit of before one of the moves `merged` (from, to).
 
-    Nothing is staged of them, nothing is changed in them, and they are at the very commit that the branch had
-    named: a move of the branch does not touch a submodule's own checkout.
+    Nothing is staged or changed in them, and they are at the commit that the branch named before: a move of
+    the branch does not change the checkout of a submodule.
     """
     in_index, head = staged(git), git.head()
     known = links(git, head) if in_index and head else {}
@@ -87,27 +87,27 @@ def left_behind(git: Git, merged: Collection[tuple[str, str]]) -> set[str]:
 
 
 def _at(git: Git, commit: str, path: str) -> str | None:
-    """Return what `commit` names at `path`."""
+    """Return the object of `commit` at `path`."""
     return git.ref(f"{commit}:{path}")
 
 
 def is_submodule(git: Git, tree: str, path: str) -> bool:
-    """Say whether `tree` tells everybody where the repository at `path` can be had."""
+    """Return whether `tree` has the address of the repository at `path`."""
     return path in _named(git, tree)
 
 
 def fill(git: Git, commit: str, common: Path) -> None:
-    """Check out the submodules that `commit` names in this work tree, from what the person has of them.
+    """Check out the submodules of `commit` in this work tree, from the user's repositories.
 
-    Each gets a clone of its own, where git keeps it for that of the work tree, and nothing is fetched. One
-    that the person has not, or not at that commit, stays as it is. `common` is the person's git directory.
+    Each gets a clone of its own in the git directory of the work tree; nothing is fetched. One that the user
+    lacks, or lacks at that commit, is not changed. `common` is the user's git directory.
     """
     clone = git.top / ".git" if clones.has_clone(git) else git.git_dir
     for path, (name, known) in _named(git, commit).items():
         source, place, own = _persons(common, name), git.top / path, clone / clones.MODULES / name
         if source is None or not source.exists(known) or place.resolve() != git.top.resolve() / path:
             continue
-        # Of those that stand here already what git has noted of its files is still right.
+        # The stat data of a submodule that is here already stays valid.
         index = (own / "index").read_bytes() if (own / "index").is_file() else None
         for old in (own, place / ".git"):
             clones.discard(old)
@@ -123,7 +123,7 @@ def fill(git: Git, commit: str, common: Path) -> None:
 
 
 def lacking(git: Git, commit: str) -> dict[str, str]:
-    """Return path → commit of the submodules of `commit` that the person has, but not at this commit."""
+    """Return path → commit of the submodules of `commit` that the user has, but not at this commit."""
     found = {
         path: (_persons(git.common_dir, name), known) for path, (name, known) in _named(git, commit).items()
     }
@@ -142,20 +142,20 @@ def _named(git: Git, commit: str) -> dict[str, tuple[str, str]]:
 
 
 def _persons(common: Path, name: str) -> Git | None:
-    """Return what the person has of the submodule `name`; None if that is nothing."""
+    """Return the user's repository of the submodule `name`; None if there is none."""
     place = common / clones.MODULES / name
     is_there = ".." not in place.parts and (place / "HEAD").is_file()
     return Git(place, place, place) if is_there else None
 
 
 def is_published(repository: Git, commit: str) -> bool:
-    """Say whether a remote of `repository` had `commit` when it was last heard of."""
+    """Return whether a remote of `repository` had `commit` at the last fetch."""
     asked = ("for-each-ref", "--count=1", "--contains", commit, "refs/remotes")
     return bool(repository.run(*asked, check=False).stdout)
 
 
 def has_own_commits(repository: Git, known: str | None) -> bool:
-    """Say whether HEAD, a branch or the stash of `repository` has what neither a remote nor `known` has."""
+    """Return whether HEAD, a branch or the stash of `repository` has unpublished commits beside `known`."""
     if repository.head() is None:
         return False
     but = ("--remotes", *([known] if known and repository.exists(known) else []))
@@ -166,7 +166,7 @@ def has_own_commits(repository: Git, known: str | None) -> bool:
 
 
 def is_broken(git: Git, path: str) -> bool:
-    """Say whether a repository stands at `path` that git cannot use, or half of one that is being moved."""
+    """Return whether the repository at `path` cannot be used by git, or is half moved."""
     place = git.top / path
     if not os.path.lexists(place / ".git"):
         return os.path.lexists(place / COMING)
@@ -174,23 +174,23 @@ def is_broken(git: Git, path: str) -> bool:
 
 
 def take_in(git: Git, path: str) -> None:
-    """Let the submodule at `path` keep its commits beside its files, where git keeps them for it in `git`.
+    """Move the git directory of the submodule at `path` from the linked work tree `git` to its files.
 
-    What git keeps of a linked work tree goes with that, and so would they.
+    It would be deleted with the linked work tree.
     """
     repository = at(git, path)
     if repository is None:
         return
     take_all_in(repository)
     link, coming = repository.top / ".git", repository.top / COMING
-    # A worker's clone has them in its own git directory, which goes as well.
+    # A worker's clone has it in its own git directory, which is deleted as well.
     kept, own = (
         {git.git_dir / clones.MODULES, git.top / ".git" / clones.MODULES},
         find_root.git_dir(str(link.parent)),
     )
     if own is None or not link.is_file() or kept.isdisjoint(Path(own).parents):
         return
-    # A copy, because until the two last steps are made what was there has to work as before.
+    # A copy, because the old one must work until the last two steps.
     shutil.rmtree(coming, ignore_errors=True)
     shutil.copytree(own, coming, symlinks=True)
     git.run("config", "--file", str(coming / "config"), "--unset", "core.worktree", check=False)

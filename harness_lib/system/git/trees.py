@@ -1,7 +1,7 @@
-"""Trees: what git keeps of a directory; read, compared and edited without a work tree.
+"""Read, compare and edit git trees without a work tree.
 
-Every edit happens in a private index in a scratch directory inside the git directory, so it neither needs nor
-minds git's own `index.lock`.
+Every edit is made in a private index in a scratch directory inside the git directory, so it is independent of
+`index.lock`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from harness_lib.system.git.repository import Git
 GITLINK = "160000"
 SYMLINK = "120000"
 REMOVED = "0"
-# For a private index: always whole, any name a disk can hold is welcome in it, and any place.
+# For a private index: not split, not sparse, and any file name is allowed.
 INDEX = tuple(
     word
     for setting in ("splitIndex", "protectNTFS", "protectHFS", "sparseCheckout")
@@ -98,7 +98,7 @@ def changed(git: Git, old: str, new: str) -> dict[str, tuple[Entry | None, Entry
 
 
 def without(git: Git, tree: str, paths: Collection[str]) -> str:
-    """Return `tree` less `paths` (files, or directories with all below them)."""
+    """Return `tree` without `paths` (files, or directories with all below them)."""
     names = frozenset(paths)
     dropped = [path for path in entries(git, tree) if covers(names, path)] if names else []
     return edited(git, tree, dict.fromkeys(dropped)) if dropped else tree
@@ -123,8 +123,8 @@ def edited(git: Git, tree: str, edits: Mapping[str, Entry | None]) -> str:
 
 
 def update(git: Git, env: Mapping[str, str], edits: Mapping[str, Entry | None]) -> None:
-    """Put `edits` into the index in `env` (the work tree's own where that names none); None removes."""
-    # Removals first: a directory must be out of the way of a file, and the other way round.
+    """Put `edits` into the index in `env` (default: that of the work tree); None removes."""
+    # Removals first: a file may replace a directory, and the other way round.
     ordered = sorted(edits.items(), key=lambda edit: edit[1] is not None)
     zeros = "0" * len(next((entry[1] for _, entry in ordered if entry), "0" * 40))
     lines = [
@@ -147,7 +147,7 @@ def commit(git: Git, tree: str, parents: Sequence[str], message: str) -> str:
 
 
 def blobs(git: Git, names: Sequence[str]) -> Iterator[bytes | None]:
-    """Yield the content of each blob, called by its id or as `COMMIT:PATH`; None where it is no blob."""
+    """Yield the content of each blob, named by its id or as `COMMIT:PATH`; None if it is not a blob."""
     output = (
         git.run("cat-file", "--batch", stdin=os.fsencode("".join(f"{name}\n" for name in names))).stdout
         if names
@@ -156,7 +156,7 @@ def blobs(git: Git, names: Sequence[str]) -> Iterator[bytes | None]:
     at = 0
     for _ in names:
         line = output.index(b"\n", at)
-        # An object has its id, kind and size before it; what is not there is only named.
+        # An object is preceded by its id, type and size; a missing one is only named.
         facts = output[at:line].rsplit(b" ", 2)
         is_there = facts[-1].isdigit()
         end = line + 1 + int(facts[-1]) if is_there else line
@@ -186,7 +186,7 @@ def directory(git_dir: Path) -> Iterator[Path]:
 
 
 def _sweep(git_dir: Path) -> None:
-    """Remove what killed processes left; a scratch directory lives for seconds, so a day is beyond doubt."""
+    """Remove what killed processes left: a scratch directory lives for seconds, so a day is enough."""
     for old in git_dir.glob(PREFIX + "*"):
         try:
             stale = time.time() - old.stat().st_mtime > STALE_SECONDS
@@ -197,7 +197,7 @@ def _sweep(git_dir: Path) -> None:
 
 
 def _remove(place: Path) -> None:
-    # Mostly there is nothing but one file in it, and what removes whole trees is long in loading.
+    # It usually has one file, and shutil takes long to load.
     try:
         for path in place.iterdir():
             path.unlink()
@@ -219,8 +219,8 @@ def index(git_dir: Path, *, copy: bool = False) -> Iterator[dict[str, str]]:
 def _copy(source: Path, target: Path) -> None:
     """Copy an index, if there is one, with its mtime.
 
-    git trusts no file as young as its index: a younger copy would make it trust one that was changed within
-    the same tick.
+    Git does not trust the stat data of a file as young as the index: with a younger copy it would trust a
+    file that was changed in the same tick.
     """
     try:
         stream = source.open("rb")

@@ -1,4 +1,4 @@
-"""Linked work trees: more places to work in, of one repository.
+"""Linked work trees of a repository: listed, made and removed.
 
 Source: git-worktree(1).
 """
@@ -15,19 +15,19 @@ from harness_lib.system import flock
 from harness_lib.system.files import atomic
 from harness_lib.system.git.repository import Git
 
-# Git prunes what another git is just about to make; so we do one thing after another.
+# Git may prune what another git is making, so harness makes and prunes one at a time.
 LOCK = "harness-worktrees.lock"
 
 
 class Linked(NamedTuple):
-    """A work tree as git lists it; `branch` is the full name of what HEAD stands for, None when detached."""
+    """A work tree as git lists it; `branch` is the full name of its branch, None if HEAD is detached."""
 
     path: Path
     branch: str | None
 
 
 def listed(git: Git) -> list[Linked]:
-    """Return the work trees of the repository, the main one first; those whose directory is gone as well."""
+    """Return the work trees of the repository, the main one first; deleted ones, too."""
     linked = []
     for record in os.fsdecode(git.run("worktree", "list", "--porcelain", "-z").stdout).split("\0\0"):
         facts = dict(line.partition(" ")[::2] for line in record.strip("\0").split("\0"))
@@ -37,7 +37,7 @@ def listed(git: Git) -> list[Linked]:
 
 
 def holder(git: Git, branch: str) -> Path | None:
-    """Return the work tree that has `branch` (full name) checked out; None if none has."""
+    """Return the work tree with `branch` (full name) checked out; None without."""
     return next((each.path for each in listed(git) if each.branch == branch and each.path.is_dir()), None)
 
 
@@ -53,13 +53,13 @@ def is_hidden(git: Git, branch: str) -> bool:
 
 
 def is_bare(git: Git) -> bool:
-    """Say whether somebody has told git that the repository has no checkout of its own."""
+    """Return whether core.bare is set, so that git ignores the main checkout."""
     args = (f"--git-dir={git.common_dir}", "config", "--type=bool", "core.bare")
     return git.run(*args, check=False).stdout.strip() == b"true"
 
 
 def add(git: Git, path: Path, commit: str) -> Git:
-    """Make a work tree at `path` with HEAD detached at `commit`; what git remembers of a lost one goes."""
+    """Make a work tree at `path` with HEAD detached at `commit`; records of deleted ones are pruned."""
     atomic.make_directory(path.parent)
     with flock.alone(git.common_dir / LOCK):
         git.run("worktree", "prune")
@@ -76,17 +76,17 @@ def at(path: Path) -> Git | None:
 
 
 def switch(git: Git, commit: str) -> None:
-    """Detach HEAD at `commit`, with index and files; GitError if a change stands in the way."""
+    """Detach HEAD at `commit`, with index and files. Raises GitError if a change prevents it."""
     git.run("checkout", "--quiet", "--detach", commit)
 
 
 def remove(git: Git, path: Path) -> None:
-    """Remove the work tree at `path`, ignored files included; the caller has kept what must not be lost."""
+    """Remove the work tree at `path`, ignored files included; the caller has kept what must be kept."""
     with flock.alone(git.common_dir / LOCK):
         if path.is_symlink() or path.is_file():
             path.unlink()
         elif path.is_dir():
             git.run("worktree", "remove", "--force", "--force", str(path), check=False)
-            # What git will not take away (a directory that is no work tree any more, say) is ours too.
+            # Git refuses directories that are no longer work trees, for example.
             shutil.rmtree(path, ignore_errors=True)
         git.run("worktree", "prune")

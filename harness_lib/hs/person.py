@@ -11,9 +11,10 @@ import threading
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from harness_lib.loop import disk, processes, trust
+from harness_lib.loop import disk, permissions, processes, trust
 from harness_lib.loop.asking import Asker, Question, Said, always_about
 from harness_lib.loop.failures import Interrupted
+from harness_lib.loop.piped import Json
 from harness_lib.loop.plugins import Result
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions import history
@@ -47,9 +48,13 @@ def with_files(runtime: Runtime, text: str) -> str:
     """Return `text` with what each @FILE in it holds; a word that names no file stays as it is."""
     parts = [text]
     for name, path in dict(_mentioned(runtime, text)).items():
-        result = files.READ_FILE.execute(runtime, {"path": name, "limit": _MOST_LINES})
-        if path.is_dir() and not trust.is_secret(path):
+        call: Json = {"name": "read_file", "input": {"path": name, "limit": _MOST_LINES}}
+        if permissions.decide(runtime, call).decision == "deny":
+            result = Result("a rule denies it", error=True)
+        elif path.is_dir() and not trust.is_secret(path):
             result = Result(builtin.clipped(runtime, "\n".join(disk.visible_names(str(path)))))
+        else:
+            result = files.READ_FILE.execute(runtime, call["input"])
         if result.error:
             runtime.notice(f"@{name} is not attached: {result.text.removeprefix('error: ')}")
         else:

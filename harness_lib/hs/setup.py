@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from harness_lib.errors import EnvSetupError, HarnessError, UsageError
 from harness_lib.hs import session_store
-from harness_lib.loop import approval, discovery, plugins, trust
+from harness_lib.loop import approval, discovery, permissions, plugins, trust
 from harness_lib.loop.failures import GarbageError, HookError, HookFailedError, ProviderError
 from harness_lib.loop.mcp.tools import PREFIX
 from harness_lib.loop.piped import as_object
@@ -157,6 +157,8 @@ def enter(runtime: Runtime, existing: Session | None, asked: Options) -> None:
         hold(runtime, existing)
         _restore(runtime, existing.conf)
     resolve(runtime)
+    # Raises an error for rules that cannot be understood.
+    permissions.rules(runtime)
     keys.hide(runtime)
     _check_tools(runtime)
     runtime.session = existing or session_store.create(runtime)

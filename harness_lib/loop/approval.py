@@ -5,10 +5,10 @@ auto: nobody is asked. ask: before everything that does not only read. read-only
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness_lib.errors import ConfigError
 from harness_lib.loop import asking, disk, trust
 from harness_lib.loop.asking import Question, Said, always_about
 
@@ -18,14 +18,12 @@ if TYPE_CHECKING:
 MODES = ("auto", "ask", "read-only")
 
 
-@dataclass(frozen=True)
-class UnknownModeError(Exception):
-    """The setting is unknown; hs stops, which is the most careful way to read it."""
+class UnknownModeError(ConfigError):
+    """The setting is unknown, so nothing runs: that is the most careful way to read it."""
 
-    mode: str
-
-    def __str__(self) -> str:
-        return f"approve={self.mode} must be one of {', '.join(MODES)}"
+    def __init__(self, mode: str) -> None:
+        message = f"approve={mode} must be one of {', '.join(MODES)}"
+        super().__init__(message, "It stands in HARNESS_APPROVE or in a settings.conf.")
 
 
 def mode(runtime: Runtime) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from harness_lib.errors import ConfigError
 from harness_lib.loop import approval, permissions, plugins, trust
 from harness_lib.loop.failures import HookError
 from harness_lib.loop.permissions import Ruling
@@ -82,7 +83,7 @@ def approve(runtime: Runtime, piped: Piped) -> Piped:
         return call
     try:
         ruling = _ruling(runtime, call, reads=reads)
-    except (approval.UnknownModeError, permissions.RulesError) as error:
+    except ConfigError as error:
         raise HookError(str(error), {"error": str(error)}) from error
     if not ruling.decision:
         return call

@@ -20,6 +20,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness_lib.errors import ConfigError
 from harness_lib.loop import disk, shell_words, trust
 from harness_lib.loop.shell_words import HIDDEN, Simple
 
@@ -57,8 +58,11 @@ _IN_PLACE = re.compile(r"--in-place|-[A-Za-z]*i")
 _SEARCHES = frozenset(("grep", "glob", "Grep", "Glob", "LS"))
 
 
-class RulesError(Exception):
+class RulesError(ConfigError):
     """A `settings.json` cannot be understood, so nothing runs: it may forbid what was about to."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(f"{message}.", "Correct that file; until then no tool runs.")
 
 
 @dataclass(frozen=True)
@@ -91,15 +95,28 @@ class Ruling:
 
 
 def rules(runtime: Runtime) -> list[Rule]:
-    """Return the rules of all sources that may be used. Raises RulesError."""
-    found: list[Rule] = []
-    for source in dict.fromkeys([str(runtime.home), *trust.usable(runtime)]):
+    """Return the rules in force. Raises RulesError.
+
+    Those that ask or deny stay until the run ends, and those of a project that was trusted once stay when its
+    files change: no call can take them away.
+    """
+    usable = {str(runtime.home), *trust.usable(runtime)}
+    trusted = disk.remembered(runtime.kept, runtime.home / trust.FILE, lambda _: trust.load(runtime)) or {}
+    allowing: list[Rule] = []
+    restricting: dict[Rule, None] = runtime.kept.setdefault("restricting rules", {})
+    for source in dict.fromkeys([str(runtime.home), *runtime.sources]):
+        if source not in usable and os.path.realpath(source) not in trusted:
+            continue
         read = disk.remembered(runtime.kept, Path(source, FILE), _read)
         if isinstance(read, RulesError):
             raise read
         project = trust.project_of_source(runtime, source)
-        found += [Rule(*parts, Path(source, FILE), project) for parts in read or ()]
-    return found
+        for rule in (Rule(*parts, Path(source, FILE), project) for parts in read or ()):
+            if rule.decision != "allow":
+                restricting[rule] = None
+            elif source in usable:
+                allowing.append(rule)
+    return [*restricting, *allowing]
 
 
 def decide(runtime: Runtime, call: Json) -> Ruling:
@@ -116,6 +133,9 @@ def decide(runtime: Runtime, call: Json) -> Ruling:
                 hidden = hidden or rule
     if hidden is not None:
         return Ruling("ask", f"it cannot be told whether the rule {hidden} covers it")
+    files = {os.path.realpath(rule.file) for rule in every}
+    if files & {_real(runtime, path) for path in _written(runtime, name, tool_input)}:
+        return Ruling("ask", f"it would change rules about what may run ({FILE})")
     allowing = [rule for rule in every if rule.decision == "allow" and rule.is_for(name)]
     return Ruling("allow" if allowing and _allows(runtime, allowing, name, tool_input) else "")
 
@@ -169,24 +189,38 @@ def _restricts(runtime: Runtime, rule: Rule, name: str, tool_input: Json) -> boo
 
 def _opens(runtime: Runtime, rule: Rule, command: str) -> bool | None:
     """Return whether `command` names a file that a rule about files covers, to read or to write it."""
+    hidden = False
+    for path, is_written in _files_in(command):
+        if is_written or rule.is_for("read_file"):
+            if _is_at(runtime, rule, path):
+                return True
+            hidden |= is_written and HIDDEN in path
+    return None if hidden else False
+
+
+def _files_in(command: str) -> Iterator[tuple[str, bool]]:
+    """Yield what may be files in `command`, and whether it writes them: targets, sources, and every word."""
     places = [""]
     for simple in shell_words.every(command):
-        files = list(simple.targets)
-        if rule.is_for("read_file"):
-            files += [*simple.sources, *simple.words]
-        elif simple.program in _WRITE or (
-            simple.program in _EDIT_IN_PLACE and any(_IN_PLACE.match(word) for word in simple.words)
-        ):
-            files += simple.words
-        for file in files:
-            for part in {file, file.rpartition("=")[2]} - {""}:
-                if any(_is_at(runtime, rule, os.path.join(place, part)) for place in places):  # noqa: PTH118
-                    return True
-        if any(HIDDEN in target for target in simple.targets):
-            return None
+        in_place = simple.program in _EDIT_IN_PLACE and any(_IN_PLACE.match(word) for word in simple.words)
+        writes = in_place or simple.program in _WRITE
+        named = [(word, True) for word in simple.targets]
+        named += [(word, False) for word in simple.sources] + [(word, writes) for word in simple.words]
+        for word, is_written in named:
+            for part in {word, word.rpartition("=")[2]} - {""}:
+                # Seen from each directory that the command goes to.
+                yield from ((os.path.join(place, part), is_written) for place in places)  # noqa: PTH118
         if simple.program in {"cd", "pushd"} and len(simple.words) > 1:
-            places.append(os.path.join(places[-1], simple.words[1]))  # noqa: PTH118 (as the shell does)
-    return False
+            places.append(os.path.join(places[-1], simple.words[1]))  # noqa: PTH118
+
+
+def _written(runtime: Runtime, name: str, tool_input: Json) -> Iterator[str]:
+    """Yield the files that a call may write, as far as its input tells."""
+    if name in _EDITS:
+        yield from _paths(runtime, name, tool_input)
+    elif name in _COVERS["Bash"]:
+        named = _files_in(str(tool_input.get("command") or ""))
+        yield from (path for path, is_written in named if is_written and HIDDEN not in path)
 
 
 def _names(what: str, command: Simple) -> bool | None:

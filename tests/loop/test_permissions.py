@@ -156,6 +156,22 @@ def test_what_follows_a_command_that_bash_takes_is_seen(ruled: Runtime, before: 
     assert decision in {"deny", "ask"} or not runs
 
 
+@given(
+    st.text(alphabet="git status;&|$(){}<>`'\"\\\n#=!", max_size=30), st.sampled_from(("", "; ", " ", "\n"))
+)
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+def test_what_is_allowed_runs_nothing_else(ruled: Runtime, after: str, joint: str) -> None:
+    command = f"git status{joint}{after}"
+    if decided(ruled, "bash", command=command) == "allow":
+        every = f'git() {{ echo "git $1"; }}\ncommand_not_found_handle() {{ echo "$1"; }}\nPATH=\n{command}'
+        shown = subprocess.run(
+            ["bash", "--norc", "-c", every],
+            capture_output=True, text=True, check=False, cwd=ruled.cwd, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+        assert set(shown.stdout.splitlines()) <= {"git status"}
+        assert {path.name for path in ruled.cwd.iterdir()} == {"src", "secrets"}
+
+
 PLACES = [
     ("write_file", "src/a", "allow"),
     ("edit_file", "src/deep/a", "allow"),
@@ -168,7 +184,7 @@ PLACES = [
     ("write_file", "into/a", "allow"),
     ("write_file", "src/.git/hooks/pre-commit", ""),
     ("write_file", "src/.harness/settings.json", ""),
-    ("write_file", "src/plugins/settings.json", ""),
+    ("write_file", "src/plugins/settings.json", "ask"),
     ("write_file", "src/yarn.lock", "deny"),
     ("write_file", "src/YARN.LOCK", "deny"),
     ("write_file", "tests/a", "deny"),
@@ -227,13 +243,18 @@ def test_a_rule_may_be_about_any_tool(ruled: Runtime, tool: str, tool_input: Jso
         '{"permissions": {"allow": ["Edit(!x)"]}}', '{"permissions": {"ask": [""]}}',
     ],
 )  # fmt: skip
-def test_rules_that_cannot_be_understood_let_nothing_run(
-    done: Done, home: Path, project: Path, text: str
-) -> None:
+def test_rules_that_cannot_be_understood_end_the_start(go: Go, home: Path, text: str) -> None:
     write(home / ".harness" / "settings.json", text)
-    done(use("bash", command="touch made"), say("Done."))
+    server, answer = go(say("Never."))
+    assert (answer.code, server.requests) == (3, [])
+    assert str(home / ".harness" / "settings.json") in answer.err
+
+
+def test_rules_that_break_during_a_run_let_nothing_run(done: Done, home: Path, project: Path) -> None:
+    breaks = f"echo no JSON > {home}/.harness/settings.json"
+    done(use("bash", command=breaks), use("bash", command="touch made"), say("Done."))
     assert not (project / "made").exists()
-    assert "settings.json" in bodies(session_of(home))[2][1]
+    assert "settings.json" in bodies(session_of(home))[4][1]
 
 
 def test_what_else_stands_in_the_settings_of_claude_code_is_left_alone(
@@ -299,6 +320,36 @@ def test_the_rules_of_a_project_count_after_trust_only(go: Go, hs: Hs, project: 
     server.steps += [use("bash", command="mkdir made"), say("Done.")]
     hs(*asks, env=CHAT.environment(server))
     assert not (project / "made").exists()
+
+
+@pytest.mark.parametrize(
+    "takes",
+    [
+        "echo {} > .harness/settings.json", "rm .harness/settings.json",
+        "cd .harness && cp ../x settings.json", "sed -i s/deny/allow/ .harness/settings.json",
+        "cat < x | tee -a ./.harness/../.harness/settings.json",
+        # These are not seen, and change nothing before the run ends.
+        "python3 -c \"open('.harness/settings.json', 'w').write('{}')\"", "rm -r .harness",
+        "mkdir .harness/tools; touch .harness/tools/x; chmod +x .harness/tools/x",
+    ],
+)  # fmt: skip
+def test_no_call_takes_a_rule_away(hs: Hs, done: Done, project: Path, takes: str) -> None:
+    allow_ask_deny(project / ".harness", deny=["Bash(touch made)"])
+    write(project / "x", "{}")
+    hs("trust")
+    done(use("bash", command=takes), use("bash", command="touch made"), say("Done."))
+    assert not (project / "made").exists()
+
+
+def test_a_rule_that_denies_outlasts_the_trust_in_what_lies_beside_it(
+    hs: Hs, done: Done, project: Path
+) -> None:
+    allow_ask_deny(project / ".harness", deny=["Bash(touch made)"], allow=["Bash(mkdir:*)"])
+    hs("trust")
+    write_program(project / ".harness" / "tools" / "new", "#!/bin/sh\n")
+    done(use("bash", command="touch made"), use("bash", command="mkdir dir"), say("Done."),
+         words=("--approve", "ask", "go"))  # fmt: skip
+    assert not {"made", "dir"} & {path.name for path in project.iterdir()}
 
 
 def test_a_person_is_asked_with_the_rule_that_wants_it(

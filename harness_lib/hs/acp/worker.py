@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable
 from html import unescape
 
-from harness_lib.errors import ConfigError, HarnessError, UsageError
+from harness_lib.errors import HarnessError, UsageError
 from harness_lib.hs import session_store, setup
 from harness_lib.hs.acp import ALLOW_ALWAYS, ALLOW_ONCE
 from harness_lib.hs.person import unknown
@@ -239,7 +239,7 @@ def config(runtime: Runtime) -> list[Json]:
     known = dict.fromkeys([current, *map(str, setup.ready_models(runtime))])
     return [
         {"id": "model", "name": "Model", "value": current, "options": {name: name for name in known}},
-        {"id": "approval", "name": "Approval", "value": _approval(runtime), "options": _APPROVALS},
+        {"id": "approval", "name": "Approval", "value": approval.mode(runtime), "options": _APPROVALS},
     ]
 
 
@@ -252,13 +252,6 @@ def choose(runtime: Runtime, name: str, value: str) -> None:
         runtime.env["HARNESS_APPROVE"] = value
         return
     setup.choose_model(runtime, value)
-
-
-def _approval(runtime: Runtime) -> str:
-    try:
-        return approval.mode(runtime)
-    except approval.UnknownModeError as error:
-        raise ConfigError(f"{error}.", "It stands in HARNESS_APPROVE or in a settings.conf.") from error
 
 
 def commands(runtime: Runtime) -> list[Json]:

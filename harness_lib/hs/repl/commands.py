@@ -12,7 +12,7 @@ from prompt_toolkit.document import Document  # noqa: TC002 (loaded already)
 from harness_lib.errors import UsageError
 from harness_lib.hs import session_store, setup
 from harness_lib.hs.repl.drawing import Drawing
-from harness_lib.loop import plugins
+from harness_lib.loop import approval, permissions, plugins
 from harness_lib.loop.failures import HookError
 from harness_lib.loop.piped import as_object
 from harness_lib.loop.runtime import Runtime
@@ -30,6 +30,7 @@ _HELP = """\
 /new            begin a new session (/clear: and clear the screen); this one can be resumed
 /session [ID]   where this session is, or go on in another one
 /tools          what the model may call
+/permissions    the rules about what runs, is asked about and never runs
 /quit           leave (Ctrl-D, too); /NAME of a skill loads it; Tab completes
 @FILE           attach a file to what you say; Tab completes
 !COMMAND        run a command yourself; the model is told of it with your next message
@@ -95,6 +96,12 @@ def _tools(runtime: Runtime, _: str, drawing: Drawing) -> None:
     drawing.note("\n".join(f"{tool.name:<20} {tool.target.describe(runtime)}" for tool in tools))
 
 
+def _permissions(runtime: Runtime, _: str, drawing: Drawing) -> None:
+    example = 'no rules; one is written {"permissions": {"allow": ["Bash(git status:*)"]}}'
+    rules = "\n".join(map(str, permissions.rules(runtime))) or f"{runtime.home / permissions.FILE}: {example}"
+    drawing.note(f"approve={approval.mode(runtime)}\n{rules}")
+
+
 def _model(runtime: Runtime, name: str, drawing: Drawing) -> None:
     if name:
         setup.choose_model(runtime, name)
@@ -123,6 +130,7 @@ _RUN: dict[str, Callable[[Runtime, str, Drawing], Session | None]] = {
     "/help": _help,
     "/model": _model,
     "/new": _new,
+    "/permissions": _permissions,
     "/session": _session,
     "/tools": _tools,
 }

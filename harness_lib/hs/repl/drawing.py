@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from prompt_toolkit.formatted_text import StyleAndTextTuples
-from prompt_toolkit.utils import get_cwidth
+from rich.cells import chop_cells
 from rich.console import Console
 from rich.markdown import Markdown
 from rich.text import Text
@@ -38,26 +38,15 @@ def last_rows(text: str, width: int, count: int) -> list[str]:
     rows: list[str] = []
     # No character is narrower than nothing: what is further back cannot be among them, or nearly never.
     for line in text[-2 * width * count :].rstrip("\n").split("\n"):
-        rows += _broken(line.expandtabs(4), width)
+        rows += chop_cells(line.expandtabs(4), max(2, width)) or [""]
     return rows[-count:] if text.strip() else []
 
 
 def cut_row(text: str, width: int) -> str:
     """Return `text` in at most `width` columns."""
-    (first, *more) = _broken(text, width)
-    return f"{_broken(text, max(1, width - 1))[0]}…" if more else first
-
-
-def _broken(line: str, width: int) -> list[str]:
-    rows, columns = [""], 0
-    for character in line:
-        wide = get_cwidth(character)
-        if columns + wide > max(2, width):
-            rows.append("")
-            columns = 0
-        rows[-1] += character
-        columns += wide
-    return rows
+    row = Text(text)
+    row.truncate(max(2, width), overflow="ellipsis")
+    return row.plain
 
 
 class Drawing:

@@ -106,6 +106,16 @@ def test_cost_is_told_for_each_model_and_in_all(serve: Serve, project: Path, hom
     assert len(server.requests) == 3
 
 
+def test_the_rules_in_force_are_shown(conversation: Conversation, home: Path) -> None:
+    with conversation(say("Never.")) as (someone, _):
+        someone.types("/permissions\r")
+        someone.has_on_screen("approve=ask")
+        someone.has_on_screen("no rules")
+        write(home / ".harness" / "settings.json", '{"permissions": {"deny": ["Bash(rm:*)"]}}')
+        someone.types("/permissions\r")
+        someone.has_on_screen("deny Bash(rm:*) (")
+
+
 def test_a_file_is_completed_and_attached(conversation: Conversation, project: Path) -> None:
     write(project / "src" / "calc.py", "def add(a, b):\n    return a - b\n")
     write(project / ".hidden", "")
@@ -138,11 +148,13 @@ def test_a_file_is_attached_to_a_task_and_what_is_none_stays_a_word(go: Go, proj
 
 def test_no_credentials_are_attached(go: Go, home: Path) -> None:
     write(home / ".ssh" / "id", "secret key\n")
-    server, answer = go(say("Done."), words=("see @~/.ssh/id and @~/.ssh",))
+    write(home / "notes", "secret key\n")
+    write(home / ".harness" / "settings.json", '{"permissions": {"deny": ["Read(~/notes)"]}}')
+    server, answer = go(say("Done."), words=("see @~/.ssh/id and @~/.ssh and @~/notes",))
 
     assert "secret key" not in str(server.requests)
     assert "<file" not in str(server.requests)
-    assert answer.err.count("is not attached") == 2
+    assert answer.err.count("is not attached") == 3
 
 
 def test_a_command_of_the_person_runs_unasked_and_the_model_is_told(

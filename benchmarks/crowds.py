@@ -32,15 +32,15 @@ def ours(place: Path, tasks: int) -> Iterator[Row]:
 
 
 def the_original(place: Path, tasks: int) -> Iterator[Row]:
-    """Let agents who follow the prose to the letter do the same, with fewer tasks; for comparison.
+    """Let legacy agents to the letter do the same, with fewer tasks; for comparison.
 
     Most of them end at a torn list before long, and those who are left would take an hour for all.
     """
     on = crowd.make(place / "original", workers=PROCESSES, tasks=tasks)
-    reports = on.work([on.prose("--fail-fast")] * PROCESSES)
+    reports = on.work([on.legacy("--fail-fast")] * PROCESSES)
     asked, refused = _sum(reports, "claims"), _sum(reports, "claims_refused")
     torn = sum(bool(report.errors) for report in reports)
-    what = f"{PROCESSES} processes by the prose, {tasks:,} tasks"
+    what = f"{PROCESSES} processes by the legacy protocol, {tasks:,} tasks"
     yield Row(f"{what}: claims that the lock turned away", "", f"{refused / max(1, asked):.0%} of {asked:,}")
     yield Row(f"{what}: tasks not claimed and completed exactly once", "", f"{_wrong(on, tasks):,}")
     yield Row(f"{what}: agents that ended at a torn list", "", f"{torn} of {PROCESSES}")

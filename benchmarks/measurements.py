@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple
@@ -98,9 +99,9 @@ ALL = (
         lambda at: crowds.ours(at.path, 100 if at.quick else 2000),
     ),
     Measurement(
-        "prose",
+        "legacy",
         30,
-        "32 processes by the prose",
+        "32 processes by the legacy protocol",
         lambda at: crowds.the_original(at.path, 100 if at.quick else 320),
     ),
     Measurement(
@@ -114,6 +115,15 @@ ALL = (
         120,
         "`harness run`: each of 100 tasks whose agent does nothing, beside git alone",
         lambda at: runs.overhead(at.path / "runs", 20 if at.quick else 100, 1000 if at.quick else 5000),
+    ),
+    Measurement(
+        "set-up",
+        45,
+        "`harness run`: a work tree of 1,000 and of 100,000 files, new and for the next task",
+        lambda at: chain.from_iterable(
+            runs.set_up(at.path / f"files-{files}", files, rounds)
+            for files, rounds in (((1000, 3),) if at.quick else ((1000, 7), (HUGE, 2)))
+        ),
     ),
     Measurement(
         "merges",

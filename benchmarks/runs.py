@@ -7,6 +7,7 @@ each task. Merging goes one after another, also where several work side by side.
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -16,8 +17,10 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
-from benchmarks.measuring import Row, at_most, seconds
+from benchmarks.measuring import Row, at_most, in_turns, seconds
 from benchmarks.projects import Project
+from harness_lib.attempts import worktree_slots
+from harness_lib.core.context import Context
 
 CHECK_SECONDS = 1.5
 WORKERS = (1, 4)
@@ -38,6 +41,43 @@ def overhead(place: Path, tasks: int, many: int) -> Iterator[Row]:
                 yield at_most(what, 4, taken / floor, "git alone")
             else:
                 yield Row(what, "", _compared(taken, floor))
+
+
+def set_up(place: Path, files: int, rounds: int) -> Iterator[Row]:
+    """Compare how a worker gets a clean work tree of `files` files, new or used before, with git alone.
+
+    With git alone a new one is `git worktree add`, and one that was used is `status`, `checkout` and `clean`.
+    """
+    top = place / "project"
+    Project.make(top, 1).close()
+    for number in range(files):
+        path = top / f"d{number // 100}" / f"f{number}.txt"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"{number}\n", encoding="ascii")
+    _git(top, "add", "-A")
+    _git(top, "commit", "-q", "-m", "Files")
+    ctx, commit = Context(env=os.environ, cwd=top), _git(top, "rev-parse", "HEAD")
+    trees = iter(range(4 * rounds))
+
+    def new_by_git() -> None:
+        _git(top, "worktree", "add", "-q", "--force", "--detach", str(place / f"git-{next(trees)}"), commit)
+
+    def new() -> None:
+        worktree_slots.checkout_clean(ctx, place / f"ours-{next(trees)}", commit)
+
+    def again_by_git() -> None:
+        _git(kept, "status", "--porcelain")
+        _git(kept, "checkout", "-q", "--force", "--detach", commit)
+        _git(kept, "clean", "-dffq")
+
+    taken = in_turns({"git": new_by_git, "ours": new}, rounds)
+    what = f"`harness run`: a new work tree of {files:,} files, with a repository of its own"
+    yield at_most(what, 1.3, taken["ours"] / taken["git"], "`git worktree add`")
+    kept, own = place / "git-0", place / "ours-1"
+    again = partial(worktree_slots.checkout_clean, ctx, own, commit)
+    taken = in_turns({"git": again_by_git, "ours": again}, rounds)
+    what = f"`harness run`: the same work tree of {files:,} files for the next task"
+    yield Row(what, "", _compared(taken["ours"], taken["git"]))
 
 
 def merges_per_check(place: Path, tasks: int) -> Iterator[Row]:

@@ -1,11 +1,11 @@
-"""What an agent reads and writes for the protocol on twenty tasks: by our commands, and by the prose.
+"""What an agent reads and writes for twenty tasks: with our commands, and under the legacy protocol.
 
 Counted are the bytes of the page that tells it what to do, of what it types, and of what it is answered. The
-work itself is left out on both sides, and so is what a host adds to each call: we need fewer of them.
-The agent of the prose is as sparing as the prose allows: it reads the list once and remembers it, takes the
-lock once, edits the list with `jq` by position, and lets no command print what it does not have to know.
-Ours ends at the reply that says `stop`, as SKILL.md says; the session is closed by then.
-A second one looks at the list before it chooses a task, as most do; it is shown beside, without a bar.
+work itself is left out on both sides, and so is what a host adds to each call: we need fewer of them. The
+agent of the legacy protocol is as sparing as the legacy protocol allows: it reads the list once and remembers
+it, takes the lock once, edits the list with `jq` by position, and lets no command print what it does not have
+to know. Ours ends at the reply that says `stop`, as SKILL.md says; the session is closed by then. A second
+one looks at the list before it chooses a task, as most do; it is shown beside, without a bar.
 """
 
 from __future__ import annotations
@@ -91,17 +91,32 @@ class Talk:
 def compare(place: Path) -> list[Row]:
     """Let both do the same twenty tasks."""
     if shutil.which("jq") is None:
-        return [Row("bytes of the protocol", f"≤ {BAR:g} times the prose", "not measured: there is no jq")]
-    ours, prose = _ours(_project(place / "ours")), _prose(_project(place / "prose"), rereads=False)
-    letter = _prose(_project(place / "letter"), rereads=True)
-    ratio = ours.total / prose.total
+        return [
+            Row(
+                "bytes of the protocol",
+                f"≤ {BAR:g} times the legacy protocol",
+                "not measured: there is no jq",
+            )
+        ]
+    ours, legacy = _ours(_project(place / "ours")), _legacy(_project(place / "legacy"), rereads=False)
+    letter = _legacy(_project(place / "letter"), rereads=True)
+    ratio = ours.total / legacy.total
     what = f"bytes that an agent reads and writes for the protocol, {TASKS} tasks"
     return [
-        Row(what, f"≤ {BAR:g} times the most sparing prose", f"{ratio:.2f}", ratio <= BAR),
+        Row(
+            what,
+            f"≤ {BAR:g} times the most sparing agent of the legacy protocol",
+            f"{ratio:.2f}",
+            ratio <= BAR,
+        ),
         Row(f"{what}: reading the list before each choice", "", f"{ours.total / letter.total:.2f}"),
         *[
             Row(f"{what}: {who}", "", f"{talk.total // TASKS:,} per task ({talk.told()})")
-            for who, talk in (("ours", ours), ("most sparing prose", prose), ("reading", letter))
+            for who, talk in (
+                ("ours", ours),
+                ("most sparing agent of the legacy protocol", legacy),
+                ("reading", letter),
+            )
         ],
     ]
 
@@ -162,7 +177,7 @@ def _assert_done(talk: Talk) -> None:
     assert all(task.status == "completed" for task in state.tasks), "the list should be done"
 
 
-# -- by the prose
+# -- by the legacy protocol
 
 
 _NOW = "'$(date -u +%FT%TZ)'"
@@ -171,9 +186,10 @@ _HEAD = "'$(git rev-parse HEAD)'"
 _SHORT = "$(git rev-parse --short HEAD)"
 
 
-def _prose(talk: Talk, *, rereads: bool) -> Talk:
-    """Do as the prose says, from session start to session end; `rereads`: with a look before each choice."""
-    # As the prose leaves a list: two blanks of indentation, a field a line, and no open session of ours.
+def _legacy(talk: Talk, *, rereads: bool) -> Talk:
+    """Follow the legacy protocol from session start to end; `rereads`: with a look before each choice."""
+    # As the legacy protocol leaves a list: two blanks of indentation, a field a line, and no open session of
+    # ours.
     document = json.loads((talk.place / LIST).read_bytes())
     document = {key: value for key, value in document.items() if key != "sessions"}
     (talk.place / LIST).write_text(json.dumps(document, indent=2) + "\n", "utf-8")
@@ -184,7 +200,7 @@ def _prose(talk: Talk, *, rereads: bool) -> Talk:
     for number, attempt in _order():
         if rereads:
             talk.types(f"cat {LIST}")
-        _prose_attempt(talk, number, attempt)
+        _legacy_attempt(talk, number, attempt)
     stats = f"STATS tasks_total={TASKS} completed={TASKS} failed=0 pending=0 blocked=0 attempts_total=1"
     ended = _edit(f'.last_session="{_NOW}"')
     told = (_line(f"{stats} checkpoints={TASKS + 1}"), _line("LOCK released"))
@@ -193,7 +209,7 @@ def _prose(talk: Talk, *, rereads: bool) -> Talk:
     return talk
 
 
-def _prose_attempt(talk: Talk, number: int, attempt: int) -> None:
+def _legacy_attempt(talk: Talk, number: int, attempt: int) -> None:
     """Claim the task, note one step of it, run its check, and record how that went."""
     at, name = f".tasks[{number - 1}]", crowd.task_id(number)
     claim = f'status:"in_progress",claimed_by:"me",lease_expires_at:"{_LATER}",started_at_commit:"{_HEAD}"'
@@ -206,7 +222,7 @@ def _prose_attempt(talk: Talk, number: int, attempt: int) -> None:
     talk.types(f"{_edit(point)}\n{noted}")
     # Its exit code is what the agent reads; a host tells it for nothing.
     if talk.types(f"command -v test&&timeout 300 {_check(number)}"):
-        _prose_fails(talk, at, name)
+        _legacy_fails(talk, at, name)
         return
     commit = f"git add -A&&git commit -qm '[{name}] {_title(number)}'"
     done = _edit(f'{at}+={{status:"completed",completed_at:"{_NOW}"}}')
@@ -214,7 +230,7 @@ def _prose_attempt(talk: Talk, number: int, attempt: int) -> None:
     talk.types(f"{commit}\n{done}\n{completed}")
 
 
-def _prose_fails(talk: Talk, at: str, name: str) -> None:
+def _legacy_fails(talk: Talk, at: str, name: str) -> None:
     """Go back to where the task was claimed, and record that."""
     base = f"b=$(jq -r {at}.started_at_commit {LIST})"
     back = "git cat-file -t $b&&git reset -q --hard $b&&git clean -fdq"

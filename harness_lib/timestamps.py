@@ -13,7 +13,7 @@ def render(moment: datetime) -> str:
 def parse(text: str) -> datetime:
     """Return `text` as an aware UTC moment.
 
-    Accepts what people and prose-following agents write: `Z` or an offset, with or without fractions.
+    Accepts what people and agents of the legacy protocol write: `Z` or an offset, with or without fractions.
     A moment without a zone is taken as UTC.
     Raises ValueError if it is no ISO-8601 moment.
     """

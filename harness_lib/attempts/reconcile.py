@@ -162,7 +162,7 @@ def _take_over_next(ctx: Context, session: Session, seen: set[str], *, fresh: bo
 
 
 def _gated(task: Task, branch: str | None) -> Task:
-    """Return `task` with a gate if the prose, which knows none, has claimed it: from now on it is missed."""
+    """Return `task` with a gate if an agent of the legacy protocol, which knows none, has claimed it."""
     if task.gate is None and task.worktree is None:
         return task._replace(gate=Gate(fingerprint(task), task.validation.cwd, branch=branch))
     return task
@@ -187,7 +187,7 @@ def _is_worked_on_elsewhere(questions: Questions, task: Task, session: Session, 
 
 
 def _is_nowhere(questions: Questions, task: Task, session: Session) -> bool:
-    """Return whether nobody knows where the attempt was made: the prose does not write it down.
+    """Return whether nobody knows where the attempt was made: the legacy protocol does not write it down.
 
     In exclusive mode that is where the list is; a worker of concurrent mode has a work tree of its own.
     """

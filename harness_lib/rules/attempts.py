@@ -137,8 +137,8 @@ def line(message: str, limit: int = LIMIT) -> str:
 def category_of(text: str) -> Category | None:
     """Return the category of an entry, or None.
 
-    The first category named decides: prose-following agents put other things before it, and a failed check
-    may quote any category in its output.
+    The first category named decides: agents of the legacy protocol put other things before it, and a failed
+    check may quote any category in its output.
     """
     match = _CATEGORY.search(text)
     return cast("Category", match[1]) if match else None

@@ -28,12 +28,14 @@ def answer(ctx: Context, _args: Namespace, _screen: Screen) -> Reply:
 def run(ctx: Context) -> Reply:
     """Recover every interrupted task that this worker may; opens a session if none is.
 
-    Raises UsageError for a list of the prose: its hooks hold until `start` or `claim` takes it over.
+    Raises UsageError for a list of the legacy protocol: its hooks hold until `start` or `claim` takes it
+    over.
     """
     questions = ctx.store.ask_to_change()
     if not questions.has_had_sessions:
         raise UsageError(
-            f"{ctx.store.list_file} has no `sessions`: only agents of the prose have worked on it, and it is "
+            f"{ctx.store.list_file} has no `sessions`: only agents of the legacy protocol "
+            "have worked on it, and it is "
             "still theirs.",
             "Take it over, which recovers what was interrupted: harness start",
         )

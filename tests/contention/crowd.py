@@ -52,9 +52,9 @@ class Crowd:
     def state(self) -> State:
         return Store(self.context().root).read().state
 
-    def prose(self, *options: str) -> tuple[str, ...]:
-        """Return the program of an agent that follows the prose."""
-        return (str(HERE / "prose.py"), str(self.root), *options)
+    def legacy(self, *options: str) -> tuple[str, ...]:
+        """Return the program of a legacy agent."""
+        return (str(HERE / "legacy.py"), str(self.root), *options)
 
     def work(self, programs: Sequence[Sequence[str]]) -> list[Report]:
         """Start each of `programs` in its own work tree, let all go at once, and return their reports."""

@@ -44,13 +44,13 @@ def test_each_task_is_claimed_and_completed_exactly_once(tmp_path: Path) -> None
 
 
 @pytest.mark.timeout(SECONDS)
-def test_half_of_them_may_follow_the_prose(tmp_path: Path) -> None:
-    """They exclude us and we exclude them; among themselves they need patience (see `prose.py`).
+def test_half_of_them_may_follow_the_legacy_protocol(tmp_path: Path) -> None:
+    """They exclude us and we exclude them; among themselves they need patience (see `legacy.py`).
 
     Here nobody is served first who came first, so each takes its share and waits for it as long as it must.
     """
     on, share = crowd.make(tmp_path, workers=PROCESSES, tasks=TASKS), f"--most={TASKS // PROCESSES}"
-    ours, theirs = (*crowd.WORKER, share), on.prose("--patient", share)
+    ours, theirs = (*crowd.WORKER, share), on.legacy("--patient", share)
 
     reports = on.work([ours, theirs] * (PROCESSES // 2))
 
@@ -62,6 +62,6 @@ def test_half_of_them_may_follow_the_prose(tmp_path: Path) -> None:
 def test_one_who_follows_the_recipe_to_the_letter_never_takes_our_lock_for_a_dead_one(tmp_path: Path) -> None:
     on = crowd.make(tmp_path, workers=8, tasks=40)
 
-    reports = on.work([on.prose(), *[crowd.WORKER] * 7])
+    reports = on.work([on.legacy(), *[crowd.WORKER] * 7])
 
     assert_each_exactly_once(on, reports, 40)

@@ -37,7 +37,7 @@ _REAL_LOCKS = {"update-ref", "symbolic-ref", "read-tree", "update-index", "check
 
 @dataclass(frozen=True)
 class Place:
-    """The directories that a test watches: the project, and the lock directory of the prose beside it."""
+    """The directories that a test watches: the project, and the legacy lock directory beside it."""
 
     project: Path
 

@@ -118,7 +118,7 @@ def no_bug_was_reported(world: World) -> None:
 
 
 def lock_directory_names_the_living(world: World) -> None:
-    """Nobody who is dead has the lock directory of the prose; of a shared list the next change takes it."""
+    """No dead process has the legacy lock directory; in a shared list the next change removes it."""
     if not world.is_shared and world.place.seed_lock.exists():
         pid = int((world.place.seed_lock / "pid").read_text(encoding="ascii"))
         assert process.alive(pid), f"the lock directory stands for {pid}, who is dead"

@@ -243,7 +243,7 @@ class World:
             file.write_text(json.dumps(state), encoding="utf-8")
 
     def seed_locks(self) -> list[Path]:
-        """Return the lock directory of the prose, and what was moved out of its way."""
+        """Return the lock directory of the legacy protocol, and what was moved out of its way."""
         return sorted(self.place.seed_lock.parent.glob(f"{self.place.seed_lock.name}*"))
 
     def remove_seed_locks(self) -> None:

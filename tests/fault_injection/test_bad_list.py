@@ -171,7 +171,7 @@ def test_nothing_good_left_is_exit_4(project: Project, one: Agent, verb: tuple[s
     assert len(said) == (verb != ("status",)), "looking at it writes nothing at all"
 
 
-def test_from_the_backup_of_the_prose(project: Project, one: Agent) -> None:
+def test_from_the_backup_of_the_legacy_protocol(project: Project, one: Agent) -> None:
     good = project.file.read_bytes()
     lose_everything(project)
     project.put("harness-tasks.json.bak", good)

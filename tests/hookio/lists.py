@@ -58,7 +58,7 @@ def ours(*tasks: Task, mine: bool = True, **fields: Any) -> Situation:
     return Situation(digest, mine=own, program="HARNESS", root="/p", **seen)
 
 
-def prose(
+def legacy(
     *tasks: Task, most_sessions: int = 0, most_tasks: int = 0, attempted: int = 0, **fields: Any
 ) -> Situation:
     """Return how a list that no command of ours has touched looks to the worker `me`."""
@@ -123,7 +123,7 @@ def make(root: Root, *tasks: Task, mode: str = "exclusive", **fields: Any) -> No
 
 
 def by_hand(root: Root, *tasks: dict[str, object], **fields: object) -> None:
-    """Make a list as the prose does."""
+    """Make a list as the legacy protocol does."""
     root.state.write_text(json.dumps({"tasks": tasks, **fields}), encoding="utf-8")
     marker(root).touch()
 

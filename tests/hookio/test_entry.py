@@ -15,7 +15,7 @@ from harness_lib.hookio import entry, handler
 
 @pytest.fixture
 def home_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the root of a list of the prose that is switched on; what a visit does to `sys` is undone."""
+    """Return the root of a legacy list that is switched on; what a visit does to `sys` is undone."""
     root = tmp_path.resolve() / "p"
     root.mkdir()
     (root / "harness-tasks.json").write_text('{"tasks":[{"id":"t1","status":"pending"}]}', encoding="utf-8")

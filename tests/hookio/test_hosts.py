@@ -69,7 +69,7 @@ STOPS = {
     "switched off": Stop(_list(LEFT), env={"HARNESS_DISABLED": "1"}),
     "no session is open": Stop(_list(LEFT, sessions=())),
     "another agent's is": Stop(_list(LEFT, sessions=(SESSION._replace(agent_session_id=OTHER),))),
-    "the prose made the list": Stop(
+    "the legacy made the list": Stop(
         lambda root: by_hand(root, {"id": "a", "status": "pending"}), "Next is a."
     ),
     "a subagent runs": Stop(

@@ -26,10 +26,10 @@ from tests.hookio.lists import (
     TORN,
     UNPROVEN,
     allowed,
+    legacy,
     ours,
     own_tasks,
     payload,
-    prose,
     said,
     stop,
 )
@@ -107,38 +107,38 @@ STOP: dict[str, tuple[Situation, dict[str, object], Any]] = {
         {},
         "3:4 5:0 a/2/1 b/0/0",
     ),
-    # A list of the prose.
-    "the prose made the list": (ours(PENDING, sessions=None), {}, "0 0 1 0 0 0"),
-    "the prose works on a task": (ours(THEIRS, sessions=None), {}, "0 0 0 1 0 0"),
-    "the prose is in the middle": (prose(*BEHIND), {}, "1 1 1 1 3 1"),
-    "the prose works on another's task": (prose(THEIRS, mode="concurrent"), {}, SILENT),
-    "the prose works on my task": (prose(MINE, mode="concurrent"), {}, "0 0 0 1 0 0"),
-    "the prose works on nobody's task": (prose(NOBODYS, mode="concurrent"), {}, "0 0 0 1 0 0"),
-    "the prose works, nobody knows who I am": (
-        prose(THEIRS, mode="concurrent", workers=[]),
+    # A list of the legacy protocol.
+    "the legacy made the list": (ours(PENDING, sessions=None), {}, "0 0 1 0 0 0"),
+    "the legacy works on a task": (ours(THEIRS, sessions=None), {}, "0 0 0 1 0 0"),
+    "the legacy is in the middle": (legacy(*BEHIND), {}, "1 1 1 1 3 1"),
+    "the legacy works on another's task": (legacy(THEIRS, mode="concurrent"), {}, SILENT),
+    "the legacy works on my task": (legacy(MINE, mode="concurrent"), {}, "0 0 0 1 0 0"),
+    "the legacy works on nobody's task": (legacy(NOBODYS, mode="concurrent"), {}, "0 0 0 1 0 0"),
+    "the legacy works, nobody knows who I am": (
+        legacy(THEIRS, mode="concurrent", workers=[]),
         {},
         "0 0 0 1 0 0",
     ),
-    "the prose has had its sessions": (
-        prose(PENDING, session_count=2, most_sessions=2),
+    "the legacy has had its sessions": (
+        legacy(PENDING, session_count=2, most_sessions=2),
         {},
         halted("max_sessions"),
     ),
-    "the prose has a session left": (prose(PENDING, most_sessions=2), {}, "0 0 1 0 0 0"),
-    "the prose has had its tasks": (
-        prose(PENDING, most_tasks=2, attempted=2),
+    "the legacy has a session left": (legacy(PENDING, most_sessions=2), {}, "0 0 1 0 0 0"),
+    "the legacy has had its tasks": (
+        legacy(PENDING, most_tasks=2, attempted=2),
         {},
         halted("max_tasks_per_session"),
     ),
-    "the prose has a task left": (prose(PENDING, most_tasks=2, attempted=1), {}, "0 0 1 0 0 0"),
-    "the prose may do any number": (prose(PENDING, attempted=5), {}, "0 0 1 0 0 0"),
-    "workers of the prose cannot be counted": (
-        prose(PENDING, most_tasks=2, attempted=5, mode="concurrent"),
+    "the legacy has a task left": (legacy(PENDING, most_tasks=2, attempted=1), {}, "0 0 1 0 0 0"),
+    "the legacy may do any number": (legacy(PENDING, attempted=5), {}, "0 0 1 0 0 0"),
+    "workers of the legacy protocol cannot be counted": (
+        legacy(PENDING, most_tasks=2, attempted=5, mode="concurrent"),
         {},
         "0 0 1 0 0 0",
     ),
-    "the prose has done all": (prose(DONE, session_count=2, most_sessions=2), {}, FINISHED),
-    "the prose knows no red": (prose(RED), {}, FINISHED),
+    "the legacy has done all": (legacy(DONE, session_count=2, most_sessions=2), {}, FINISHED),
+    "the legacy knows no red": (legacy(RED), {}, FINISHED),
     # What cannot be read.
     "unreadable": (TORN, {}, UNREADABLE),
     "unreadable, with a list from before": (ours(PENDING, trouble="torn"), {}, UNREADABLE),
@@ -189,13 +189,15 @@ def test_texts_are_bounded_however_long_the_list_is() -> None:
 @pytest.mark.parametrize(
     ("situation", "count"),
     [
-        (prose(PENDING, most_tasks=2), 2),
-        (prose(PENDING, most_tasks=2, session_count=0), 0),
-        (prose(PENDING, most_tasks=2, mode="concurrent"), 0),
+        (legacy(PENDING, most_tasks=2), 2),
+        (legacy(PENDING, most_tasks=2, session_count=0), 0),
+        (legacy(PENDING, most_tasks=2, mode="concurrent"), 0),
         (ours(PENDING), 0),
     ],
 )
-def test_only_the_tasks_of_one_session_of_the_prose_can_be_counted(situation: Situation, count: int) -> None:
+def test_only_the_tasks_of_one_session_of_the_legacy_protocol_can_be_counted(
+    situation: Situation, count: int
+) -> None:
     assert situation.digest is not None
     assert policy.counted_tasks(situation.digest) == count
 
@@ -207,9 +209,9 @@ def test_only_the_tasks_of_one_session_of_the_prose_can_be_counted(situation: Si
         (ours(MINE, THEIRS, mode="concurrent"), ["a"]),
         (ours(MINE, THEIRS, mode="concurrent", workers=[]), []),
         (ours(NOBODYS, mode="concurrent", workers=["", "me"]), []),
-        (prose(MINE, THEIRS, NOBODYS, mode="concurrent"), ["a", "n"]),
-        (prose(MINE, THEIRS, mode="concurrent", workers=[]), ["a", "b"]),
-        (prose(THEIRS, THEIRS._replace(id="c", claimed_by=""), mode="concurrent"), ["c"]),
+        (legacy(MINE, THEIRS, NOBODYS, mode="concurrent"), ["a", "n"]),
+        (legacy(MINE, THEIRS, mode="concurrent", workers=[]), ["a", "b"]),
+        (legacy(THEIRS, THEIRS._replace(id="c", claimed_by=""), mode="concurrent"), ["c"]),
         (TORN, []),
     ],
 )
@@ -234,8 +236,8 @@ STOPS: dict[str, tuple[Situation, dict[str, object], str | None]] = {
     "nobody knows who it is": (ours(SUB, mine=False), {}, "subagent a/1/0"),
     "nobody owns the task": (ours(NOBODYS, mine=False), {"agent_id": "sub-1"}, None),
     "its task is halted": (ours(BUSY._replace(halt="CONFIG"), workers=["me"]), {}, None),
-    "the prose works": (prose(BUSY), {}, "subagent a/2/1"),
-    "the prose works, and it was held": (prose(BUSY), {"stop_hook_active": True}, None),
+    "the legacy works": (legacy(BUSY), {}, "subagent a/2/1"),
+    "the legacy works, and it was held": (legacy(BUSY), {"stop_hook_active": True}, None),
     "it was held": (ours(BUSY, workers=["me"]), {"stop_hook_active": True}, "subagent a/2/1"),
     "unreadable": (ours(BUSY, workers=["me"], trouble="torn"), {}, None),
     "unreadable from the first": (TORN, {}, None),
@@ -306,7 +308,7 @@ IDLE: dict[str, tuple[Situation, Any, int]] = {
     "nobody owns the task": (ours(NOBODYS), SILENT, 0),
     "work waits for all": (ours(PENDING, **SHARED), "waiting a", 0),
     "something is to be proven": (ours(UNPROVEN, PENDING, **SHARED), "waiting u", 0),
-    "work waits in a list of the prose": (ours(PENDING, sessions=None), "waiting a", 0),
+    "work waits in a list of the legacy protocol": (ours(PENDING, sessions=None), "waiting a", 0),
     "work waits for the one session": (ours(PENDING, mine=False), SILENT, 0),
     "nothing waits": (ours(THEIRS, **SHARED), SILENT, 0),
     "it was told eight times": (
@@ -336,8 +338,8 @@ def test_an_idle_teammate_is_kept_while_it_owns_a_task_or_one_waits(row: str) ->
     [
         (ours(MINE), 1),
         (ours(MINE, sessions=()), 0),
-        # Of a list that the prose made, what is at work is told once, as interrupted.
-        (prose(MINE, PENDING._replace(id="p")), 0),
+        # Of a list that the legacy protocol made, what is at work is told once, as interrupted.
+        (legacy(MINE, PENDING._replace(id="p")), 0),
     ],
 )
 def test_whoever_begins_is_told_how_the_list_stands(situation: Situation, held: int) -> None:

@@ -1,4 +1,4 @@
-"""Projects as the tests of the verbs have them, and an agent that follows the prose beside them."""
+"""Projects as the tests of the verbs have them, and a legacy agent beside them."""
 
 from __future__ import annotations
 
@@ -7,31 +7,31 @@ from pathlib import Path
 
 import pytest
 
-from tests.protocol.prose import Prose
+from tests.protocol.legacy_agent import LegacyAgent
 from tests.verbs.conftest import agent, make_project, project
 from tests.verbs.project import Agent, Project
 
-__all__ = ["agent", "make_project", "project", "prose_in"]
+__all__ = ["agent", "legacy_in", "make_project", "project"]
 
-# Where users stand who meet a list of the prose: nobody has given them a HARNESS_WORKER_ID.
+# Where users stand who meet a list of the legacy protocol: nobody has given them a HARNESS_WORKER_ID.
 SHELL: dict[str, str | None] = {"HARNESS_WORKER_ID": None}
 STANDS = {"shell": SHELL, "agent": {**SHELL, "CLAUDECODE": "1", "CLAUDE_CODE_SESSION_ID": "chat"}}
 
-ProseIn = Callable[[Path], Prose]
+LegacyIn = Callable[[Path], LegacyAgent]
 
 
 @pytest.fixture
-def prose_in() -> Iterator[ProseIn]:
-    """Return a callable that lets an agent of the prose work in a directory."""
-    made: list[Prose] = []
+def legacy_in() -> Iterator[LegacyIn]:
+    """Return a callable that lets a legacy agent work in a directory."""
+    made: list[LegacyAgent] = []
 
-    def make(top: Path) -> Prose:
-        made.append(Prose(top))
+    def make(top: Path) -> LegacyAgent:
+        made.append(LegacyAgent(top))
         return made[-1]
 
     yield make
-    for prose in made:
-        prose.unlock()
+    for legacy in made:
+        legacy.unlock()
 
 
 def user(project: Project, stand: str = "shell") -> Agent:

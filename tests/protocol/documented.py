@@ -1,4 +1,4 @@
-"""What the prose documents of the list: its strict reader, and a task of its making."""
+"""What the legacy protocol documents of the list: its strict reader, and a task of its making."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands of the prose: what `init`, `add` and `status` make and show."""
+"""The commands of the legacy protocol: what `init`, `add` and `status` make and show."""
 
 from __future__ import annotations
 

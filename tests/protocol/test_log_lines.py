@@ -1,4 +1,4 @@
-"""The filters that the prose promises work on a log of ours that holds every type and every category."""
+"""The filters of the legacy protocol work on a log of ours with every type and every category."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GRAMMAR = re.compile(
     r"(?: \[(?P<category>ENV_SETUP|CONFIG|TASK_EXEC|TEST_FAIL|TIMEOUT|DEPENDENCY|SESSION_TIMEOUT)\])?"
     r" (?P<message>\S.*)"
 )
-# What the prose lets people type, and what of a line must then be so.
+# What the legacy protocol lets people type, and what of a line must then be so.
 FILTERS = [
     (("ERROR",), {"type": "ERROR"}),
     (("ERROR", "TASK_EXEC"), {"type": "ERROR", "category": "TASK_EXEC"}),
@@ -31,7 +31,7 @@ FILTERS = [
 ]
 
 
-# The lines that the prose shows, without stamp and session.
+# The lines that the legacy protocol shows, without stamp and session.
 SHOWN = [
     r"INIT Harness initialized for project /\S+",
     r"INIT Environment health check: PASS",
@@ -146,7 +146,7 @@ def test_lines_about_a_session_name_no_task_and_errors_of_a_task_have_both_tags(
             assert match["task"], line
 
 
-def test_each_event_has_the_line_that_the_prose_shows(log: Path) -> None:
+def test_each_event_has_the_line_that_the_legacy_protocol_shows(log: Path) -> None:
     texts = [line.split("] ", 2)[2] for line in log.read_text(encoding="utf-8").splitlines()]
 
     missing = [pattern for pattern in SHOWN if not any(re.fullmatch(pattern, text) for text in texts)]

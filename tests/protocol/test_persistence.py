@@ -1,4 +1,4 @@
-"""The two files of the prose: the log only grows; the list is backed up, replaced whole and restored."""
+"""The two files of the protocol: the log only grows; the list is backed up, replaced whole and restored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/protocol.md covers every chapter of the prose, and each of its rows is shown by a test that exists."""
+"""docs/protocol.md covers every chapter of the original skill, and each row names a test that exists."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ CHAPTERS = [
     "Add Command",
     "Tool Dependencies",
 ]
-HEAD = ["the prose says", "we", "shown by"]
+HEAD = ["the original skill says", "we", "shown by"]
 VERDICTS = ("same", "better: ", "not yet")
 
 
@@ -45,7 +45,7 @@ class Row(NamedTuple):
 ROWS = [Row(*cells) for cells in cited_tests.rows(PAGE, HEAD)]
 
 
-def test_every_chapter_is_there_in_the_order_of_the_prose() -> None:
+def test_every_chapter_is_there_in_the_order_of_the_legacy_protocol() -> None:
     assert re.findall(r"^###? (.+)$", PAGE, re.MULTILINE) == CHAPTERS
 
 

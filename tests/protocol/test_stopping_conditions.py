@@ -1,4 +1,4 @@
-"""The five stopping conditions of the prose: each ends the session with numbers, and says why (exit 9)."""
+"""The five stopping conditions of the protocol: each ends the session with counts and a reason (exit 9)."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def test_the_number_of_an_attempt_follows_those_that_were_counted() -> None:
     assert (done.attempt_log[0].number, failed.attempt_log[0].number) == (3, 2)
 
 
-def test_one_that_the_prose_has_ended_is_not_gone_on_with() -> None:
+def test_one_that_the_legacy_protocol_has_ended_is_not_gone_on_with() -> None:
     left = attempts.spend(CLAIMED, 1, 1)
     assert len(attempts.ended(left._replace(fence=2), LATER, "completed").attempt_log) == 2
 

@@ -28,7 +28,7 @@ def items_of(text: str) -> list[Item]:
         pytest.param(
             "# [ ] a\ntext - [ ] b\n- plain\n```\n- [ ] c\n```\n~~~\n- [ ] d\n~~~\n- [ ] e\n",
             "e",
-            id="prose, headings, plain bullets and code are passed over",
+            id="legacy, headings, plain bullets and code are passed over",
         ),
         pytest.param("```\n~~~\n- [ ] c\n~~~\n```\n- [ ] e\n", "e", id="a fence ends with its own mark"),
         pytest.param("- [ ] a\n  - [ ] b\n", "a b", id="a nested item is a task of its own"),
@@ -43,7 +43,7 @@ def test_checked_items_are_done() -> None:
 
 
 def test_what_is_indented_below_belongs_to_the_task_until_something_is_not() -> None:
-    (item,) = items_of("- [ ] a\n\n  - check: x\n\nprose\n  - priority: P0\n")
+    (item,) = items_of("- [ ] a\n\n  - check: x\n\nlegacy\n  - priority: P0\n")
     assert (item.first("check"), item.first("priority")) == ("x", None)
 
     # Two blanks are below an item with a number, too.
@@ -52,7 +52,7 @@ def test_what_is_indented_below_belongs_to_the_task_until_something_is_not() -> 
 
 
 @pytest.mark.parametrize("space", [" ", "-", "_"])
-def test_a_name_is_spelled_as_in_prose_as_an_option_and_as_in_json(space: str) -> None:
+def test_a_name_is_spelled_as_in_legacy_as_an_option_and_as_in_json(space: str) -> None:
     names = [name.replace(" ", space) for name in checklist.KEYS if name != "description"]
     for name in names:
         (item,) = items_of(f"- [ ] a\n  - {name}: x\n")

@@ -26,7 +26,7 @@ GONE = Task("a", status="failed", attempts=3)
         pytest.param(
             Task("a", status="failed", error_log=("10:00 ERROR [DEPENDENCY] x",)),
             True,
-            id="dependency, by the prose",
+            id="dependency, by the legacy protocol",
         ),
         pytest.param(
             Task("a", status="failed", error_log=("[TEST_FAIL] said [DEPENDENCY]",)),

@@ -32,7 +32,7 @@ def test_changed(command: str | None, cwd: str | None, tree: str | None, names: 
     assert gates.changed(GATE, command_hash(command, GATE.cwd), cwd, tree) == names
 
 
-def test_a_claim_made_by_the_prose_recorded_nothing_that_could_differ() -> None:
+def test_a_claim_made_by_the_legacy_protocol_recorded_nothing_that_could_differ() -> None:
     for gate in (None, Gate()):
         assert gates.changed(gate, command_hash("make test", "app"), "app", TREE) == ()
 

@@ -60,10 +60,10 @@ def test_a_claim_is_mine_while_it_names_me() -> None:
 
 
 def test_a_claim_is_the_same_while_neither_fence_nor_holder_has_changed() -> None:
-    """Who follows the prose takes a task over without raising the fence."""
+    """Who follows the legacy protocol takes a task over without raising the fence."""
     assert leases.is_same(MINE._replace(lease_expires_at=STAMP), MINE)
     assert not leases.is_same(MINE._replace(fence=3), MINE)
-    assert not leases.is_same(MINE._replace(claimed_by="prose"), MINE)
+    assert not leases.is_same(MINE._replace(claimed_by="legacy"), MINE)
     assert not leases.is_same(MINE._replace(status="failed"), MINE)
     assert not leases.is_same(None, MINE)
 

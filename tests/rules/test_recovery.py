@@ -89,7 +89,7 @@ MINE = "w1"
     ("concurrent", "claimed_by", "lease", "live", "recovers"),
     [
         pytest.param(False, "w2", None, False, True, id="exclusive: whosever it was"),
-        pytest.param(False, None, None, False, True, id="exclusive: made by the prose"),
+        pytest.param(False, None, None, False, True, id="exclusive: made by the legacy protocol"),
         pytest.param(False, MINE, None, True, False, id="exclusive: its owner lives"),
         pytest.param(False, "w2", ago(9), True, False, id="exclusive: age does not decide"),
         pytest.param(True, MINE, ago(-9), False, True, id="concurrent: my own"),

@@ -39,7 +39,7 @@ def test_a_person_sees_first_what_is_at_work_then_what_is_halted_failed_next_and
     ]
 
 
-def test_an_intent_that_the_prose_let_stand_keeps_nobody_from_the_task() -> None:
+def test_an_intent_that_the_legacy_protocol_let_stand_keeps_nobody_from_the_task() -> None:
     """It ended the attempt of a process of ours that had died, and knows no intents."""
     task = Task("a", intent=Intent("rollback", STAMP))
 
@@ -97,7 +97,9 @@ LEASED = Task("a", status="in_progress", claimed_by="w1", claimed_at=STAMP)
             id="unproven",
         ),
         pytest.param(
-            (Task("a", status="completed"),), ("completed at an unknown time",), id="completed by the prose"
+            (Task("a", status="completed"),),
+            ("completed at an unknown time",),
+            id="completed by the legacy protocol",
         ),
         pytest.param(
             (

@@ -271,3 +271,27 @@ def test_work_trees_whose_directory_a_person_has_deleted_are_in_nobodys_way(shar
     shared.file_task("f")
     shared.ends(0, "--no-final-check")
     assert len(sh(shared.top, "worktree", "list").splitlines()) == 1
+
+
+@pytest.mark.parametrize("left", ["nothing", "a half"])
+def test_a_git_that_was_killed_while_it_made_a_work_tree_is_in_nobodys_way(
+    shared: Workshop, left: str
+) -> None:
+    """Git locks a work tree that it is making, under a reason in the language of the user."""
+    ctx = shared.context()
+    place = worktree_slots.directory_of(ctx, "run-1").slot(1)
+    sh(shared.top, "worktree", "add", "-q", "--detach", str(place))
+    put(shared.top / ".git" / "worktrees" / "1" / "locked", "initialisiere")
+    if left == "nothing":
+        shutil.rmtree(place)
+    else:
+        (place / "README.md").unlink()
+    mine = shared.home / "mine"
+    sh(shared.top, "worktree", "add", "-q", "--detach", str(mine))
+    put(shared.top / ".git" / "worktrees" / "mine" / "locked", "on a disk that is not plugged in")
+    shutil.rmtree(mine)
+
+    git, new = worktree_slots.checkout_clean(ctx, place, str(ctx.git.head()))
+
+    assert (new, (git.top / "README.md").exists()) == (True, True)
+    assert str(mine) in sh(shared.top, "worktree", "list")

@@ -43,7 +43,7 @@ def test_what_is_read_is_written_under_the_same_names(valid: Any) -> None:
 
 
 def test_nothing_of_a_bare_list_is_written_but_the_fields_of_the_protocol() -> None:
-    """What says nothing is left out, so that agents which follow the prose see their own list."""
+    """What says nothing is left out, so that legacy agents see their own list."""
     (task,) = codec.encode(State(tasks=(Task("a", checkpoints=(Checkpoint(1, 2),)),)))["tasks"]
     config = {"concurrency_mode": "exclusive", "max_tasks_per_session": 20, "max_sessions": 50}
 

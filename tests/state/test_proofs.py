@@ -55,9 +55,9 @@ def test_a_list_without_proofs_is_believed_and_proven_with_our_next_change_and_t
     assert written.proofs
     assert read(written.tasks[0]).is_done
     assert proofs.sealed(written._replace(session_count=2), written).tasks[0] is written.tasks[0]
-    # A list of the prose gets none.
-    prose = State(tasks=(DONE,))
-    assert proofs.sealed(prose, State()) is prose
+    # A list of the legacy protocol gets none.
+    legacy = State(tasks=(DONE,))
+    assert proofs.sealed(legacy, State()) is legacy
 
 
 def test_a_proof_is_the_same_in_every_harness() -> None:
@@ -120,8 +120,8 @@ def test_a_task_under_a_claim_of_ours_stays_in_progress() -> None:
     assert kept == claimed._replace(unproven=True)
     assert read(kept) == kept
     assert read(claimed._replace(status="completed", proof="sha256:made up")) == kept
-    # A claim of the prose has no gate.
-    assert read(Task("a", status="completed", claimed_by="prose")).status == "completed"
+    # A claim of the legacy protocol has no gate.
+    assert read(Task("a", status="completed", claimed_by="legacy")).status == "completed"
 
 
 def test_an_attempt_that_is_being_rolled_back_is_over() -> None:

@@ -1,4 +1,4 @@
-"""The lock of the prose: taken, shared within a session, released by its holder, taken over from the dead."""
+"""The legacy lock: taken, shared within a session, released by its holder, taken over from the dead."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_it_waits_until_the_holder_lets_go(lock: SeedLock, tmp_path: Path) -> No
     assert waiting.acquire(os.getpid(), deadline=time.monotonic() + 60) == "taken"
 
 
-# -- agents that follow the prose and we exclude each other
+# -- legacy agents and we exclude each other
 
 
 # The steps of the protocol as an agent types them: mkdir, look at the pid, move what is stale, sign.
@@ -138,8 +138,8 @@ done
 """
 
 
-def prose(lock: SeedLock) -> tuple[subprocess.Popen[str], str]:
-    """Return an agent that follows the prose, until its input ends, and what its attempt came to."""
+def legacy(lock: SeedLock) -> tuple[subprocess.Popen[str], str]:
+    """Return a legacy agent, until its input ends, and what its attempt came to."""
     child = subprocess.Popen(
         ["sh", "-c", PROSE, "sh", lock.path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
@@ -165,8 +165,8 @@ def test_a_linked_root_has_the_same_lock(tmp_path: Path) -> None:
     assert mkdir_lock.path_for(tmp_path / "link") == mkdir_lock.path_for(tmp_path / "root")
 
 
-def test_the_prose_keeps_us_out(lock: SeedLock) -> None:
-    agent, answer = prose(lock)
+def test_the_legacy_protocol_keeps_us_out(lock: SeedLock) -> None:
+    agent, answer = legacy(lock)
     try:
         assert answer == "taken"
         with pytest.raises(HeldError, match=f"pid {agent.pid} since 20"):
@@ -179,15 +179,15 @@ def test_the_prose_keeps_us_out(lock: SeedLock) -> None:
     assert lock.acquire(os.getpid(), deadline=0) == "taken"
 
 
-def test_we_keep_the_prose_out(lock: SeedLock) -> None:
+def test_we_keep_the_legacy_protocol_out(lock: SeedLock) -> None:
     lock.acquire(os.getpid(), deadline=0)
 
-    agent, answer = prose(lock)
+    agent, answer = legacy(lock)
     agent.communicate()
 
     assert answer == f"active {os.getpid()}"
     lock.release(os.getpid())
-    agent, answer = prose(lock)
+    agent, answer = legacy(lock)
     agent.communicate()
     assert answer == "taken"
 

@@ -183,7 +183,7 @@ class Project:
         self.edit(tasks=[{**t, **(fields if t["id"] == task_id else {})} for t in self.state["tasks"]])
 
     def write(self, *tasks: Mapping[str, Any], **fields: Any) -> None:
-        """Write the list anew, as an agent that follows the prose does; a task is pending unless it says."""
+        """Write the list anew, as a legacy agent does; a task is pending unless it says."""
         listed = [{"status": "pending", **task} for task in tasks]
         document = {"version": 2, "tasks": listed, **fields}
         self.file.write_text(json.dumps(document), encoding="utf-8")

@@ -101,7 +101,7 @@ def test_a_release_without_any_work_keeps_nothing(project: Project, one: Agent) 
 
 
 def test_a_claim_without_a_base_fails_and_its_work_is_left_alone(project: Project, begun: Agent) -> None:
-    """An agent that follows the prose may forget the commit; there is nothing to go back to then."""
+    """A legacy agent may forget the commit; there is nothing to go back to then."""
     project.edit_task("task-001", started_at_commit=None)
 
     said = begun.ok("fail", "task-001", "--category", "TASK_EXEC", "--message", "cannot be done")

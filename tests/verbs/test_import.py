@@ -181,7 +181,7 @@ def test_a_dry_run_tells_the_same_and_adds_nothing(project: Project, agent: Agen
 def test_what_is_no_list_of_tasks_is_refused_with_an_example(project: Project, agent: Agent) -> None:
     for text in ('[{"title": "a",}]', '{"a": 1}', "7", "[" * 100_000):
         assert agent.fails(2, "import", str(project.put("x.json", text)))["error"]["hint"]
-    for raw in (b"just prose\n", b"", b"- [ ] \xff\n"):
+    for raw in (b"just legacy\n", b"", b"- [ ] \xff\n"):
         assert agent.fails(2, "import", str(project.put("x.md", raw)))["error"]["hint"]
     agent.fails(2, "import", "no-such-file.md")
 

@@ -73,7 +73,7 @@ def add(main: Git, path: Path, commit: str) -> Git:
     """Make a work tree at `path` with `commit` checked out; `renew` gives it a clone."""
     atomic.make_directory(path.parent)
     with flock.alone(main.common_dir / worktrees.LOCK):
-        _unlock_lost(main)
+        _unlock_lost(main, path.resolve().parent.parent)
         main.run("worktree", "prune")
         try:
             main.run("worktree", "add", "--quiet", "--force", "--detach", str(path), commit)
@@ -86,11 +86,15 @@ def add(main: Git, path: Path, commit: str) -> Git:
     return linked
 
 
-def _unlock_lost(main: Git) -> None:
-    """Let git prune what is left of work trees whose directories were deleted."""
+def _unlock_lost(main: Git, workers: Path) -> None:
+    """Let git prune work trees below `workers`, or locked by us, whose directories are gone.
+
+    A git that is killed while it makes one leaves a lock of its own, whose reason is in the user's language.
+    """
     for own in directories.matching(main.common_dir / "worktrees", "*"):
         top = Path(own, _text(own / "gitdir", -1).rstrip("\n")).parent
-        if not top.exists() and _text(own / "locked", _LIMIT).startswith(LOCKED):
+        is_ours = workers in top.parents or _text(own / "locked", _LIMIT).startswith(LOCKED)
+        if is_ours and not top.exists():
             (own / "locked").unlink(missing_ok=True)
 
 

@@ -1,4 +1,4 @@
-"""The lock directory of the prose as tests look at it, and sessions whose owner it carries."""
+"""The lock directory of the legacy protocol as tests look at it, and sessions whose owner it carries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Agents that follow the prose and we keep each other out, by a directory that names a living process.
+"""Legacy agents and we keep each other out, by a directory that names a living process.
 
 It is taken for each change, and stands for an exclusive session between changes.
 """
@@ -32,7 +32,7 @@ def directory(root: Root) -> Path:
 
 
 def left(directory: Path, owner: Owner, *names: str) -> None:
-    """Leave the directory as the prose does, or, with the file `harness-session`, a session of ours."""
+    """Leave the directory as a legacy agent does, or, with the file `harness-session`, a session of ours."""
     directory.mkdir()
     for name in names:
         (directory / name).write_text(f"{owner.pid}\n", encoding="ascii")
@@ -64,7 +64,9 @@ ACTS: dict[str, Callable[[Store], object]] = {
 
 @pytest.mark.parametrize("act", ACTS)
 @pytest.mark.usefixtures("store")
-def test_who_follows_the_prose_is_waited_for(root: Root, owner: Owner, directory: Path, act: str) -> None:
+def test_who_follows_the_legacy_protocol_is_waited_for(
+    root: Root, owner: Owner, directory: Path, act: str
+) -> None:
     if act == "first list":
         root.state.unlink()
     before = root.state.read_bytes() if root.state.exists() else None
@@ -83,7 +85,7 @@ def test_what_is_not_ours_is_named(store: Store, root: Root) -> None:
     path = mkdir_lock.path_for(root.path)
     path.symlink_to(root.path)
     try:
-        warning = f"{path} cannot be used: agents of the legacy protocol are not locked out"
+        warning = f"{path} cannot be used: legacy agents are not locked out"
         with store.transaction() as tx:
             assert tx.warnings == [warning]
         assert store.restore()[0] == warning
@@ -117,7 +119,9 @@ def test_one_of_the_caller_or_of_the_past_is_no_obstacle(root: Root, owner: Owne
     assert carried_pid(root) is None
 
 
-def test_in_a_list_of_the_prose_any_holder_is_waited_for(root: Root, owner: Owner, directory: Path) -> None:
+def test_in_a_list_of_the_legacy_protocol_any_holder_is_waited_for(
+    root: Root, owner: Owner, directory: Path
+) -> None:
     root.state.write_text('{"tasks": []}', encoding="utf-8")
     left(directory, owner, "pid", "harness-session")
 

@@ -166,13 +166,15 @@ def test_a_store_says_each_thing_once(store: Store, root: Root) -> None:
     assert warning.startswith("The change is made, but the log could not be written: ")
 
 
-def test_a_backup_that_the_prose_wrote_after_our_last_change_goes_first(store: Store, root: Root) -> None:
+def test_a_backup_that_the_legacy_protocol_wrote_after_our_last_change_goes_first(
+    store: Store, root: Root
+) -> None:
     document = json.loads(root.state.read_bytes())
-    document["tasks"][0]["title"] = "Changed by the prose"
+    document["tasks"][0]["title"] = "Changed by the legacy protocol"
     root.backup.write_text(json.dumps(document), encoding="utf-8")
     root.state.write_text("{", encoding="utf-8")
 
-    assert store.read().state.tasks[0].title == "Changed by the prose"
+    assert store.read().state.tasks[0].title == "Changed by the legacy protocol"
 
 
 def test_with_nothing_good_left_only_the_seed_s_line_is_written(store: Store, root: Root) -> None:

@@ -27,7 +27,7 @@ def store(root: Root) -> Store:
 
 @pytest.fixture
 def directory(root: Root) -> Iterator[Path]:
-    """Return where the lock directory of the prose is, and take it away afterwards."""
+    """Return where the lock directory of the legacy protocol is, and take it away afterwards."""
     path = mkdir_lock.path_for(root.path)
     yield path
     if path.is_symlink():
@@ -141,7 +141,9 @@ def test_whoever_took_the_lock_and_died_is_named(store: Store, root: Root) -> No
     assert oddities(store) == [("ok", f"{who}; the kernel frees it")]
 
 
-def test_the_directory_of_the_prose_is_told_by_whom_it_stands_for(store: Store, directory: Path) -> None:
+def test_the_directory_of_the_legacy_protocol_is_told_by_whom_it_stands_for(
+    store: Store, directory: Path
+) -> None:
     directory.symlink_to("/")
     foreign = f"{directory} belongs to another user or is a symlink: the legacy protocol is not locked out"
     assert oddities(store) == [("warn", foreign, "let its owner remove it")]

@@ -103,7 +103,7 @@ class MemoryTx(RowsAnswers, api.Tx):
         self._written().last_session = timestamps.render(self.now)
 
     def hold_session(self, pid: int | None) -> None:
-        """Do nothing: no agent that follows the prose finds this list."""
+        """Do nothing: no agent that follows the legacy protocol finds this list."""
 
     def drop_session(self, pid: int | None) -> None:
         """Do nothing, as `hold_session`."""

@@ -1,4 +1,4 @@
-"""How many tasks a session of the prose has got through, by the lines of its log."""
+"""How many tasks a session of the legacy protocol has got through, by the lines of its log."""
 
 from __future__ import annotations
 

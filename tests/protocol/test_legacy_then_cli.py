@@ -1,4 +1,4 @@
-"""A list that an agent of the prose has made and half worked is taken over, worked on and finished by us."""
+"""A list that a legacy agent has made and half worked is taken over, worked on and finished by us."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import TYPED
-from tests.protocol.conftest import ProseIn, trusted, user
+from tests.protocol.conftest import LegacyIn, trusted, user
 from tests.protocol.documented import require_documented, seed_task
-from tests.protocol.prose import Prose
+from tests.protocol.legacy_agent import LegacyAgent
 from tests.verbs.conftest import Make
 from tests.verbs.project import LINE, Project
 
@@ -24,35 +24,35 @@ def bare(make_project: Make) -> Project:
 
 
 @pytest.fixture
-def prose(bare: Project, prose_in: ProseIn) -> Prose:
-    return prose_in(bare.top)
+def legacy(bare: Project, legacy_in: LegacyIn) -> LegacyAgent:
+    return legacy_in(bare.top)
 
 
-def interrupted(prose: Prose, command: str = WORK, **fields: Any) -> str:
-    """Let a session of the prose die right after its claim; return the commit it started from."""
-    prose.init(seed_task("task-001", "Do the work", command, **fields))
-    prose.start()
-    prose.claim("task-001")
-    prose.crash()
-    return prose.head
+def interrupted(legacy: LegacyAgent, command: str = WORK, **fields: Any) -> str:
+    """Let a session of the legacy protocol die right after its claim; return the commit it started from."""
+    legacy.init(seed_task("task-001", "Do the work", command, **fields))
+    legacy.start()
+    legacy.claim("task-001")
+    legacy.crash()
+    return legacy.head
 
 
-def test_half_a_list_is_finished_and_nothing_of_it_is_lost(bare: Project, prose: Prose) -> None:
+def test_half_a_list_is_finished_and_nothing_of_it_is_lost(bare: Project, legacy: LegacyAgent) -> None:
     """One task done, one interrupted with checkpoints and work in the tree, two waiting; foreign keys."""
-    prose.init(
+    legacy.init(
         seed_task("task-001", "First", "test -f one.txt", priority="P0", **FOREIGN),
         seed_task("task-002", "Second", "test -f two.txt", **FOREIGN),
         seed_task("task-003", "Third", "test -f three.txt", depends_on=["task-001", "task-002"]),
     )
-    prose.start()
-    prose.claim("task-001")
+    legacy.start()
+    legacy.claim("task-001")
     bare.put("one.txt")
-    assert prose.finish("task-001")
-    prose.claim("task-002")
-    prose.checkpoint("task-002", 1, 2, "half of it")
+    assert legacy.finish("task-001")
+    legacy.claim("task-002")
+    legacy.checkpoint("task-002", 1, 2, "half of it")
     bare.put("two.txt")
-    prose.crash()
-    before, old_log = prose.read(), bare.log
+    legacy.crash()
+    before, old_log = legacy.read(), bare.log
 
     trusted(bare)
     agent = user(bare)
@@ -106,7 +106,7 @@ IN_SHELL = [pytest.param("shell", *row.values, id=f"shell: {row.id}") for row in
 )
 def test_each_row_of_the_decision_matrix(
     bare: Project,
-    prose: Prose,
+    legacy: LegacyAgent,
     stand: str,
     dirty: bool,
     commits: bool,
@@ -115,13 +115,13 @@ def test_each_row_of_the_decision_matrix(
     status: str,
     why: str,
 ) -> None:
-    """A claim of the prose has no gate, no fence and no tree: the rows hold for it all the same.
+    """A claim of the legacy protocol has no gate, no fence and no tree: the rows hold for it all the same.
 
     But for one thing: work that nobody has handed in, and whose check fails, stays and goes on.
     """
-    base = interrupted(prose, command)
+    base = interrupted(legacy, command)
     if checkpoints:
-        prose.checkpoint("task-001", 1, 2, "half")
+        legacy.checkpoint("task-001", 1, 2, "half")
     if commits:
         bare.put("work.txt")
         bare.commit("task-001: some work")
@@ -150,19 +150,21 @@ def test_each_row_of_the_decision_matrix(
     assert ("work.txt" in bare.in_commit()) == (status == "completed" or commits)
 
 
-def test_once_failed_by_us_and_claimed_by_the_prose_it_is_recovered(bare: Project, prose: Prose) -> None:
+def test_once_failed_by_us_and_claimed_by_the_legacy_protocol_it_is_recovered(
+    bare: Project, legacy: LegacyAgent
+) -> None:
     """The fence of our attempt is still there, the gate is not: that is no attempt to cheat."""
-    prose.init(seed_task("task-001", "Do the work", WORK))
+    legacy.init(seed_task("task-001", "Do the work", WORK))
     trusted(bare)
     agent = user(bare)
     agent.ok("claim")
     agent.fails(1, "finish")
     agent.ok("stop")
 
-    prose.start()
-    prose.claim("task-001")
+    legacy.start()
+    legacy.claim("task-001")
     bare.put("work.txt")
-    prose.crash()
+    legacy.crash()
     agent("start")
 
     assert bare.task()["status"] == "completed", bare.task()["error_log"]
@@ -170,9 +172,11 @@ def test_once_failed_by_us_and_claimed_by_the_prose_it_is_recovered(bare: Projec
 
 
 @pytest.mark.parametrize("verb", ["start", "claim", "recover"])
-def test_what_is_in_progress_for_nobody_is_recovered_at_once(bare: Project, prose: Prose, verb: str) -> None:
+def test_what_is_in_progress_for_nobody_is_recovered_at_once(
+    bare: Project, legacy: LegacyAgent, verb: str
+) -> None:
     """A version before has taken such a list over and left the task without a name, a fence and a gate."""
-    interrupted(prose)
+    interrupted(legacy)
     trusted(bare)
     agent = user(bare)
     agent.ok("start")
@@ -186,9 +190,9 @@ def test_what_is_in_progress_for_nobody_is_recovered_at_once(bare: Project, pros
     assert bare.task()["status"] == "completed", agent("status").text
 
 
-def test_only_start_and_claim_end_the_hold_of_the_prose(bare: Project, prose: Prose) -> None:
+def test_only_start_and_claim_end_the_hold_of_the_legacy_protocol(bare: Project, legacy: LegacyAgent) -> None:
     """Its hooks hold whoever works on a list without `sessions`: no other verb may write that key."""
-    interrupted(prose)
+    interrupted(legacy)
     failed = {"status": "failed", "attempts": 3, "error_log": ["[TEST_FAIL] The check failed."]}
     waits = seed_task("task-003", "Waits", depends_on=["task-002"])
     bare.edit(tasks=[bare.task(), {**seed_task("task-002"), **failed}, waits])
@@ -204,15 +208,15 @@ def test_only_start_and_claim_end_the_hold_of_the_prose(bare: Project, prose: Pr
 
 
 class TestConcurrent:
-    """Claims of the prose in concurrent mode: who may take them over."""
+    """Claims of the legacy protocol in concurrent mode: who may take them over."""
 
     @pytest.fixture
-    def claimed(self, bare: Project, prose: Prose) -> Project:
-        """Return a project in which worker-1, of the prose, holds the task until 2035."""
-        prose.init(seed_task("task-001", "Do the work", WORK), concurrency_mode="concurrent")
-        prose.lock()
-        prose.claim("task-001", claimed_by="worker-1", lease_expires_at="2035-01-01T00:00:00Z")
-        prose.unlock()
+    def claimed(self, bare: Project, legacy: LegacyAgent) -> Project:
+        """Return a project in which worker-1, of the legacy protocol, holds the task until 2035."""
+        legacy.init(seed_task("task-001", "Do the work", WORK), concurrency_mode="concurrent")
+        legacy.lock()
+        legacy.claim("task-001", claimed_by="worker-1", lease_expires_at="2035-01-01T00:00:00Z")
+        legacy.unlock()
         trusted(bare)
         return bare
 

@@ -1,4 +1,4 @@
-"""A list that we have made and half worked is gone on with by an agent of the prose, and then by us again."""
+"""A list that we have made and half worked is gone on with by a legacy agent, and then by us again."""
 
 from __future__ import annotations
 
@@ -7,47 +7,49 @@ import sys
 
 import pytest
 
-from tests.protocol.conftest import ProseIn
+from tests.protocol.conftest import LegacyIn
 from tests.protocol.documented import require_documented, seed_task
-from tests.protocol.prose import Prose
+from tests.protocol.legacy_agent import LegacyAgent
 from tests.verbs.conftest import Make
 from tests.verbs.project import LINE, Agent, Project
 
 
 @pytest.fixture
-def prose(project: Project, prose_in: ProseIn) -> Prose:
-    return prose_in(project.top)
+def legacy(project: Project, legacy_in: LegacyIn) -> LegacyAgent:
+    return legacy_in(project.top)
 
 
-def test_after_every_command_the_prose_can_read_it(project: Project, agent: Agent, prose: Prose) -> None:
+def test_after_every_command_the_legacy_protocol_can_read_it(
+    project: Project, agent: Agent, legacy: LegacyAgent
+) -> None:
     """Documented fields, documented types, whatever state a task is in."""
     agent.ok("add", "First", "--validate", "test -f one.txt")
     agent.ok("add", "Second", "--validate", "false", "--cleanup", "true", "--depends-on", "task-001")
     agent.ok("add", "Third", "--description", "No check yet", "--priority", "P2")
-    prose.read()
+    legacy.read()
     for command in (("start",), ("claim",), ("checkpoint", "task-001", "1/2", "half")):
         agent.ok(*command)
-        prose.read()
+        legacy.read()
     project.put("one.txt")
     agent.ok("finish")
-    prose.read()
+    legacy.read()
     agent.ok("claim")
     agent.fails(1, "finish")
-    prose.read()
+    legacy.read()
     agent.ok("claim", "task-003")
     agent.fails(3, "finish")
-    prose.read()
+    legacy.read()
     agent.ok("release")
     agent.ok("stop")
 
-    tasks = prose.read()["tasks"]
+    tasks = legacy.read()["tasks"]
     assert [task["status"] for task in tasks] == ["completed", "failed", "pending"]
     assert tasks[1]["error_log"][0].startswith("[TEST_FAIL] ")
-    assert prose.read()["last_session"]
+    assert legacy.read()["last_session"]
 
 
-def test_half_a_list_is_gone_on_with_by_both(project: Project, agent: Agent, prose: Prose) -> None:
-    """Our agent dies in its second task; the prose recovers it and fails in a third; we do the rest."""
+def test_half_a_list_is_gone_on_with_by_both(project: Project, agent: Agent, legacy: LegacyAgent) -> None:
+    """Our agent dies in its second task; a legacy agent recovers it and fails in a third; we do the rest."""
     for number in (1, 2, 3):
         agent.ok("add", f"Task {number}", "--validate", f"test -f {number}.txt")
     project.edit(x_board={"column": "now"})
@@ -62,23 +64,23 @@ def test_half_a_list_is_gone_on_with_by_both(project: Project, agent: Agent, pro
     agent.die()
     fields = set(project.task("task-002"))
 
-    assert prose.start() is None
-    assert prose.task("task-002")["status"] == "completed"
+    assert legacy.start() is None
+    assert legacy.task("task-002")["status"] == "completed"
     assert project.git("show", "HEAD:2.txt") == "of our agent"
-    task = prose.pick()
+    task = legacy.pick()
     assert task is not None
     assert task["id"] == "task-003"
-    prose.claim("task-003")
+    legacy.claim("task-003")
     project.put("wrong.txt")
-    assert not prose.finish("task-003")
-    prose.end()
+    assert not legacy.finish("task-003")
+    legacy.end()
     assert set(project.task("task-002")) == fields
     assert set(project.in_commit()) == {"tracked.txt", "1.txt", "2.txt"}
 
     agent.wake()
     reply = agent.ok("start")
     assert reply["session"] == 3
-    # What we had claimed and the prose has ended is not done until its check has said so.
+    # What we had claimed and the legacy protocol has ended is not done until its check has said so.
     assert ["task-002: run validation; mark completed" in line for line in reply["recovered"]] == [True]
     agent.ok("claim")
     project.put("3.txt")
@@ -94,14 +96,14 @@ def test_half_a_list_is_gone_on_with_by_both(project: Project, agent: Agent, pro
     assert all(LINE.match(line) for line in project.log)
 
 
-def test_its_rollback_spares_our_files(project: Project, agent: Agent, prose: Prose) -> None:
-    """The prose resets and cleans; list, log, marker and generations are ignored by git and stay."""
+def test_its_rollback_spares_our_files(project: Project, agent: Agent, legacy: LegacyAgent) -> None:
+    """The legacy resets and cleans; list, log, marker and generations are ignored by git and stay."""
     agent.ok("add", "Something", "--validate", "false")
-    prose.start()
-    prose.claim("task-001")
+    legacy.start()
+    legacy.claim("task-001")
     project.put("junk.txt")
-    assert not prose.finish("task-001")
-    prose.end()
+    assert not legacy.finish("task-001")
+    legacy.end()
 
     assert not (project.top / "junk.txt").exists()
     assert project.marker
@@ -111,17 +113,17 @@ def test_its_rollback_spares_our_files(project: Project, agent: Agent, prose: Pr
 
 
 @pytest.mark.parametrize("status", ["failed", "completed", "pending"])
-def test_what_was_under_way_is_over(project: Project, agent: Agent, prose: Prose, status: str) -> None:
-    """Killed inside a rollback, we leave an `intent`; the prose does not know it and lets it stand."""
+def test_what_was_under_way_is_over(project: Project, agent: Agent, legacy: LegacyAgent, status: str) -> None:
+    """Killed inside a rollback, we leave an `intent`; a legacy agent does not know it and leaves it."""
     agent.ok("add", "Something", "--validate", "test -f work.txt")
     agent.ok("claim")
     under_way = {"action": "rollback", "at": "2025-07-01T10:00:00Z", "base": project.head, "rescue": None}
     project.edit_task(intent={**under_way, "category": "TEST_FAIL", "outcome": "failed"})
     agent.die()
-    prose.start()
+    legacy.start()
     done = {"completed_at": "2025-07-01T11:00:00Z"} if status == "completed" else {"completed_at": None}
-    prose.edit("task-001", status=status, **done)
-    prose.end()
+    legacy.edit("task-001", status=status, **done)
+    legacy.end()
 
     agent.wake()
     agent.ok("start")
@@ -134,33 +136,35 @@ def test_what_was_under_way_is_over(project: Project, agent: Agent, prose: Prose
     assert "intent" not in project.task()
 
 
-def test_an_id_of_four_digits_does_not_confuse_either(agent: Agent, prose: Prose) -> None:
-    """The prose sorts ids as text, we as numbers; each reads what the other wrote."""
-    prose.lock()
-    document = prose.read()
+def test_an_id_of_four_digits_does_not_confuse_either(agent: Agent, legacy: LegacyAgent) -> None:
+    """The legacy sorts ids as text, we as numbers; each reads what the other wrote."""
+    legacy.lock()
+    document = legacy.read()
     document["tasks"] = [seed_task("task-1000"), seed_task("task-999")]
-    prose.write(document)
-    prose.unlock()
+    legacy.write(document)
+    legacy.unlock()
 
-    first = prose.pick()
+    first = legacy.pick()
     assert first is not None
     assert first["id"] == "task-1000"
     assert agent.ok("claim", "--dry-run")["task"]["id"] == "task-999"
     assert agent.ok("add", "Next")["task"]["id"] == "task-1001"
-    assert [task["id"] for task in prose.read()["tasks"]] == ["task-1000", "task-999", "task-1001"]
+    assert [task["id"] for task in legacy.read()["tasks"]] == ["task-1000", "task-999", "task-1001"]
 
 
 TAKE_OVER = """
 from pathlib import Path
-from tests.protocol.prose import Prose
-prose = Prose(Path.cwd())
-prose.lock()
-prose.claim("task-001", claimed_by="prose", lease_expires_at="2035-01-01T00:00:00Z")
-prose.unlock()
+from tests.protocol.legacy_agent import LegacyAgent
+legacy = LegacyAgent(Path.cwd())
+legacy.lock()
+legacy.claim("task-001", claimed_by="legacy", lease_expires_at="2035-01-01T00:00:00Z")
+legacy.unlock()
 """
 
 
-def test_a_claim_that_the_prose_has_taken_over_while_our_check_ran_is_lost(make_project: Make) -> None:
+def test_a_claim_that_the_legacy_protocol_has_taken_over_while_our_check_ran_is_lost(
+    make_project: Make,
+) -> None:
     """It raises no fence, so the name decides: exit 6, nothing is committed, the work stays where it is."""
     project = make_project(mode="concurrent")
     agent = project.agent()
@@ -172,19 +176,19 @@ def test_a_claim_that_the_prose_has_taken_over_while_our_check_ran_is_lost(make_
 
     error = agent.fails(6, "finish")["error"]
 
-    assert "prose has it" in error["message"]
-    assert project.task()["claimed_by"] == "prose"
+    assert "legacy has it" in error["message"]
+    assert project.task()["claimed_by"] == "legacy"
     assert project.task()["status"] == "in_progress"
     assert project.head == base
     assert (project.top / "work.txt").exists()
 
 
 @pytest.mark.parametrize("check", ["true", "false"])
-def test_a_list_that_git_sees_stays_uncommitted(make_project: Make, prose_in: ProseIn, check: str) -> None:
-    """The person said no to .gitignore, and an agent of the prose died while it wrote."""
+def test_a_list_that_git_sees_stays_uncommitted(make_project: Make, legacy_in: LegacyIn, check: str) -> None:
+    """The person said no to .gitignore, and a legacy agent died while it wrote."""
     project = make_project(bare=True)
-    prose = prose_in(project.top)
-    prose.init(seed_task("task-001", command=check))
+    legacy = legacy_in(project.top)
+    legacy.init(seed_task("task-001", command=check))
     project.git("rm", "-q", ".gitignore")
     project.git("commit", "-q", "-m", "Hide nothing")
     project.put("harness-tasks.json.tmp", "{")

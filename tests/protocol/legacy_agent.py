@@ -1,8 +1,8 @@
-"""An agent that follows the original prose by hand: shell for the lock, JSON by hand, git by hand.
+"""An agent that follows the original legacy by hand: shell for the lock, JSON by hand, git by hand.
 
-It knows nothing of our code, so that what it understands is what every such agent understands.
-Where the prose leaves a choice, it takes the one that is worst for us: it is strict about the fields and
-types that the prose documents, sorts ids as text, and lets every other key pass untouched.
+It knows nothing of our code, so that what it understands is what every such agent understands. Where the
+legacy protocol leaves a choice, it takes the one that is worst for us: it is strict about the fields and
+types that the legacy protocol documents, sorts ids as text, and lets every other key pass untouched.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def now() -> str:
 
 
 @dataclass
-class Prose:
+class LegacyAgent:
     """The agent at work in `top`; `number` is the session it is in."""
 
     top: Path

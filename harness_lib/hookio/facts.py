@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 
-from harness_lib.hookio.situation import Tally
+from harness_lib.hookio.context import BlockCounter
 from harness_lib.state import summary
 from harness_lib.system.files import nofollow
 from harness_lib.system.place import find_root, session_notes
@@ -20,7 +20,7 @@ TYPE_CHECKING = False  # see entry.py
 if TYPE_CHECKING:
     from typing import TypedDict
 
-    from harness_lib.hookio.situation import Answer
+    from harness_lib.hookio.context import Answer
     from harness_lib.state.summary_shape import Summary
 
     class Foreign(TypedDict):
@@ -42,13 +42,13 @@ _TAIL = 200_000
 def read(root: str) -> tuple[Summary | None, str]:
     """Return (summary, "") of the list at `root`, or (the last summary we wrote, why it cannot be read)."""
     state = os.path.join(root, find_root.STATE_FILE)
-    cache = os.path.join(root, find_root.PRIVATE_DIR, "summary.json")
-    digest: Summary | None = summary.read_stamped(state, cache)
-    if digest is not None:
-        return digest, ""
+    file = os.path.join(root, find_root.PRIVATE_DIR, "summary.json")
+    cache: Summary | None = summary.read_stamped(state, file)
+    if cache is not None:
+        return cache, ""
     kept: Foreign | None = summary.read_stamped(state, _foreign(root))
-    digest, trouble = _decoded(root) if kept is None else (kept["summary"], "")
-    return (digest, "") if digest is not None else (summary.last(cache), trouble)
+    cache, trouble = _decoded(root) if kept is None else (kept["summary"], "")
+    return (cache, "") if cache is not None else (summary.last(file), trouble)
 
 
 def _decoded(root: str) -> tuple[Summary | None, str]:
@@ -63,18 +63,18 @@ def _decoded(root: str) -> tuple[Summary | None, str]:
         loaded = load.find(Root(Path(root)))
     except HarnessError as error:
         return None, error.message
-    digest = summary.build(loaded.state, SYSTEM.now(), [])
+    cache = summary.build(loaded.state, SYSTEM.now(), [])
     if loaded.stamp is not None and loaded.source is None:
-        _keep_foreign(root, loaded.stamp, digest)
-    return digest, ""
+        _keep_foreign(root, loaded.stamp, cache)
+    return cache, ""
 
 
-def _keep_foreign(root: str, stamp: summary.Stamp, digest: Summary) -> None:
+def _keep_foreign(root: str, stamp: summary.Stamp, cache: Summary) -> None:
     """Keep what was found for as long as the list has this `stamp`.
 
     This is not the status cache: that one says that the list is as we wrote it.
     """
-    kept: Foreign = {"format": summary.FORMAT, "stamp": stamp, "summary": digest}
+    kept: Foreign = {"format": summary.FORMAT, "stamp": stamp, "summary": cache}
     try:
         session_notes.write(_foreign(root), json.dumps(kept).encode())
     except OSError:
@@ -89,16 +89,16 @@ def _foreign(root: str) -> str:
 # -- how often an agent was held without progress
 
 
-def tally(root: str, who: str) -> Tally:
+def counter(root: str, who: str) -> BlockCounter:
     """Return how often the agent session (or subagent) `who` was held."""
     try:
         kept = json.loads(session_notes.read(session_notes.path(root, "stops", who)))
     except (ValueError, RecursionError):
-        return Tally()
+        return BlockCounter()
     if not isinstance(kept, dict):
-        return Tally()
+        return BlockCounter()
     blocks = kept.get("blocks")
-    return Tally(
+    return BlockCounter(
         str(kept.get("progress", "")),
         blocks if type(blocks) is int else 0,
         str(kept.get("told", "")),
@@ -106,8 +106,8 @@ def tally(root: str, who: str) -> Tally:
     )
 
 
-def count(root: str, who: str, last: Tally, answer: Answer) -> None:
-    """Count `answer` for the agent `who`, whose tally was `last`."""
+def count(root: str, who: str, last: BlockCounter, answer: Answer) -> None:
+    """Count `answer` for the agent `who`, whose counter was `last`."""
     if not answer.progress and not answer.warning and not answer.waits:
         return
     same = answer.waits or answer.progress == last.progress

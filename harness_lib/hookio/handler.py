@@ -13,8 +13,8 @@ import sys
 import time
 
 from harness_lib.hookio import facts, identity, payload, policy
+from harness_lib.hookio.context import Answer, HookContext
 from harness_lib.hookio.payload import Payload
-from harness_lib.hookio.situation import Answer, Situation
 from harness_lib.system.place import data_home, find_root, session_notes
 
 TYPE_CHECKING = False  # see entry.py
@@ -32,7 +32,7 @@ def run(event: str, argv: Sequence[str], data: bytes, root: str, env: Mapping[st
     sent = Payload(event, payload.parse(data), named)
     if sent.event is None or sent.event not in _ACTS:
         return 0
-    hook = Context(root, env, sent, " ".join([os.path.dirname(sys.argv[0]), *argv]))
+    hook = Hook(root, env, sent, " ".join([os.path.dirname(sys.argv[0]), *argv]))
     answer = _ACTS[sent.event](hook)
     if answer.kind == "allow":
         return 0
@@ -45,7 +45,7 @@ def run(event: str, argv: Sequence[str], data: bytes, root: str, env: Mapping[st
     return code
 
 
-class Context:
+class Hook:
     """The context of a hook before it has looked at the list."""
 
     def __init__(self, root: str, env: Mapping[str, str], sent: Payload, script: str) -> None:
@@ -53,73 +53,73 @@ class Context:
         self.env = env
         self.payload = sent
         self.session_id = sent.session_id or identity.from_environment(env)
-        # Agents without an id share one tally. Each installation that the host calls at an event keeps its
+        # Agents without an id share one counter. Each installation that the host calls at an event keeps its
         # own, because all of them hear of the same stop.
         self.who = f"{self.session_id or 'nobody'} {script}"
 
-    def situation(self, who: str = "") -> Situation:
-        """Read the list, and the tally of the agent `who` (default: none)."""
-        digest, trouble = facts.read(self.root)
-        own = identity.mine(digest["sessions"] if digest else None, self.session_id, self.env)
+    def context(self, who: str = "") -> HookContext:
+        """Read the list, and the block counter of the agent `who` (default: none)."""
+        cache, trouble = facts.read(self.root)
+        own = identity.mine(cache["sessions"] if cache else None, self.session_id, self.env)
         identity.show(own, self.root, self.session_id)
         # An agent of the legacy protocol claims under HARNESS_WORKER_ID, and no other name distinguishes it.
-        legacy = digest is not None and digest["sessions"] is None
-        return Situation(
-            digest,
+        legacy = cache is not None and cache["sessions"] is None
+        return HookContext(
+            cache,
             mine=own,
             workers=identity.workers(own, "" if legacy else self.session_id, self.env),
             trouble=trouble,
-            tally=facts.tally(self.root, who) if who else None,
+            counter=facts.counter(self.root, who) if who else None,
             program=data_home.LAUNCHER if os.path.isfile(data_home.LAUNCHER) else "harness",
             root=self.root,
         )
 
 
-def _stop(hook: Context) -> Answer:
-    situation = hook.situation(hook.who)
-    if situation.digest is not None and policy.counted_tasks(situation.digest):
-        situation.attempted = facts.attempted(hook.root, situation.digest["session_count"])
-    return _follow_up(hook, hook.who, situation, policy.stop(situation, hook.payload))
+def _stop(hook: Hook) -> Answer:
+    context = hook.context(hook.who)
+    if context.cache is not None and policy.counted_tasks(context.cache):
+        context.attempted = facts.attempted(hook.root, context.cache["session_count"])
+    return _follow_up(hook, hook.who, context, policy.stop(context, hook.payload))
 
 
-def _subagent_start(hook: Context) -> Answer:
-    return policy.subagent_start(hook.situation(), hook.payload)
+def _subagent_start(hook: Hook) -> Answer:
+    return policy.subagent_start(hook.context(), hook.payload)
 
 
-def _subagent_stop(hook: Context) -> Answer:
+def _subagent_stop(hook: Hook) -> Answer:
     who = f"{hook.who} {' '.join(hook.payload.names)}"
-    situation = hook.situation(who)
-    situation.workers = identity.subagent_workers(situation.mine, hook.env)
-    answer = _follow_up(hook, who, situation, policy.subagent_stop(situation, hook.payload))
+    context = hook.context(who)
+    context.workers = identity.subagent_workers(context.mine, hook.env)
+    answer = _follow_up(hook, who, context, policy.subagent_stop(context, hook.payload))
     if answer.kind == "allow":
         # No later event names it.
         facts.forget(hook.root, who)
     return answer
 
 
-def _teammate_idle(hook: Context) -> Answer:
+def _teammate_idle(hook: Hook) -> Answer:
     who = f"{hook.who} {' '.join(hook.payload.names)}"
-    situation = hook.situation(who)
-    return _follow_up(hook, who, situation, policy.teammate_idle(situation, hook.payload))
+    context = hook.context(who)
+    return _follow_up(hook, who, context, policy.teammate_idle(context, hook.payload))
 
 
-def _session_start(hook: Context) -> Answer:
+def _session_start(hook: Hook) -> Answer:
     if hook.session_id:
         session_notes.remove(session_notes.path(hook.root, "ended", hook.session_id))
     if hook.payload.source in _RETURNS:
         facts.forget(hook.root, hook.who)
-    situation = hook.situation()
+    context = hook.context()
     if hook.payload.source == "fork":
         # It has an id of its own; every other name is its parent's.
-        situation.mine = [each for each in situation.mine if each.get("agent_session_id") == hook.session_id]
-        situation.workers = [hook.session_id] if hook.session_id else []
-    situation.others = identity.living(situation, hook.root, hook.session_id)
-    return policy.session_start(situation, hook.payload)
+        context.mine = [each for each in context.mine if each.get("agent_session_id") == hook.session_id]
+        context.workers = [hook.session_id] if hook.session_id else []
+    context.others = identity.living(context, hook.root, hook.session_id)
+    return policy.session_start(context, hook.payload)
 
 
-def _session_end(hook: Context) -> Answer:
-    situation = hook.situation()
-    if hook.session_id and any(each.get("agent_session_id") == hook.session_id for each in situation.mine):
+def _session_end(hook: Hook) -> Answer:
+    context = hook.context()
+    if hook.session_id and any(each.get("agent_session_id") == hook.session_id for each in context.mine):
         session_notes.write(
             session_notes.path(hook.root, "ended", hook.session_id), hook.payload.reason.encode()
         )
@@ -128,14 +128,14 @@ def _session_end(hook: Context) -> Answer:
     return Answer("allow")
 
 
-def _pre_tool_use(hook: Context) -> Answer:
+def _pre_tool_use(hook: Hook) -> Answer:
     cwd = hook.payload.cwd or hook.env.get("HARNESS_CWD") or os.curdir
     edited = [os.path.join(cwd, path) for path in hook.payload.edited_paths()]
     edited = [path for path in edited if _can_be_a_path(path)]
     inside = [os.path.relpath(os.path.realpath(path), hook.root) for path in edited]
     if not any(path in policy.KEPT_BY_HARNESS for path in inside):
         return Answer("allow")
-    return policy.pre_tool_use(hook.situation(), inside)
+    return policy.pre_tool_use(hook.context(), inside)
 
 
 def _can_be_a_path(text: str) -> bool:
@@ -146,13 +146,13 @@ def _can_be_a_path(text: str) -> bool:
         return False
 
 
-def _post_tool_use(hook: Context) -> Answer:
+def _post_tool_use(hook: Hook) -> Answer:
     note = session_notes.path(hook.root, "beats", hook.session_id)
     last = session_notes.written(note)
     if last is not None and 0 <= time.time() - last < BEAT_SECONDS:
         return Answer("allow")
     session_notes.write(note, b"")
-    worker = policy.beating(hook.situation(), hook.payload)
+    worker = policy.beating(hook.context(), hook.payload)
     if worker is not None:
         from harness_lib.system.processes import child  # noqa: PLC0415 (once a minute)
 
@@ -161,25 +161,25 @@ def _post_tool_use(hook: Context) -> Answer:
     return Answer("allow")
 
 
-def _follow_up(hook: Context, who: str, situation: Situation, answer: Answer) -> Answer:
-    if answer.warning and answer.warning != situation.tally.warning:
+def _follow_up(hook: Hook, who: str, context: HookContext, answer: Answer) -> Answer:
+    if answer.warning and answer.warning != context.counter.warning:
         sys.stderr.write(f"WARN harness: {answer.warning}\n")
-        _log(situation, "WARN", answer.warning)
+        _log(context, "WARN", answer.warning)
     if answer.finished:
         _finish(hook)
-    facts.count(hook.root, who, situation.tally, answer)
+    facts.count(hook.root, who, context.counter, answer)
     return answer
 
 
-def _finish(hook: Context) -> None:
+def _finish(hook: Hook) -> None:
     """Remove the enable flag, as nothing is left to do."""
     from harness_lib.rules import stats  # noqa: PLC0415 (once for each list)
 
     # Read again, as hooks take no lock: a task may have been added and started just now.
-    situation = hook.situation()
-    if not policy.stop(situation, hook.payload).finished or situation.digest is None:
+    context = hook.context()
+    if not policy.stop(context, hook.payload).finished or context.cache is None:
         return
-    counts = situation.digest["counts"]
+    counts = context.cache["counts"]
     totals = stats.render(
         stats.Counts(
             total=counts["total"],
@@ -194,21 +194,21 @@ def _finish(hook: Context) -> None:
             permanent=counts["failed"] - counts["retryable"],
         )
     )
-    _log(situation, "STATS", totals)
+    _log(context, "STATS", totals)
     session_notes.remove(os.path.join(hook.root, find_root.MARKER))
 
 
-def _log(situation: Situation, kind: str, text: str) -> None:
+def _log(context: HookContext, kind: str, text: str) -> None:
     from pathlib import Path  # noqa: PLC0415 (hooks write to the log once in a while)
 
     from harness_lib.state import journal  # noqa: PLC0415
     from harness_lib.system.clock import SYSTEM  # noqa: PLC0415
     from harness_lib.system.place import roots  # noqa: PLC0415
 
-    latest = situation.digest["session_count"] if situation.digest else 0
-    session = situation.mine[0]["number"] if situation.mine else latest
+    latest = context.cache["session_count"] if context.cache else 0
+    session = context.mine[0]["number"] if context.mine else latest
     line = journal.line(kind, text, now=SYSTEM.now(), session=session)  # type: ignore[arg-type]
-    journal.append(roots.Root(Path(situation.root)).log, line)
+    journal.append(roots.Root(Path(context.root)).log, line)
 
 
 _ACTS = {

@@ -14,7 +14,7 @@ TYPE_CHECKING = False  # see entry.py
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from harness_lib.hookio.situation import Situation
+    from harness_lib.hookio.context import HookContext
     from harness_lib.state.summary_shape import OpenSession
     from harness_lib.system.processes.owner import Owner, Record
 
@@ -66,12 +66,12 @@ def _is_sandboxed(session: OpenSession) -> bool:
         return False
 
 
-def living(situation: Situation, root: str, session_id: str) -> list[OpenSession]:
+def living(context: HookContext, root: str, session_id: str) -> list[OpenSession]:
     """Return the open sessions of other callers whose agents may still run."""
     from harness_lib.system.processes import owner  # noqa: PLC0415 (once, when an agent begins)
 
-    opened = situation.digest["sessions"] or () if situation.digest else ()
-    others = [each for each in opened if each not in situation.mine]
+    opened = context.cache["sessions"] or () if context.cache else ()
+    others = [each for each in opened if each not in context.mine]
     return [each for each in others if owner.may_live(root, _record(each), session_id, time.time())]
 
 

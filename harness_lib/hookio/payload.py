@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from harness_lib.hookio.situation import Answer
+    from harness_lib.hookio.context import Answer
 
 EVENTS = (
     *("Stop", "SubagentStart", "SubagentStop", "TeammateIdle"),

@@ -13,8 +13,8 @@ from typing import Any
 import pytest  # noqa: TC002 (as in every other file of tests)
 
 from harness_lib.hookio import facts, handler, policy
+from harness_lib.hookio.context import Answer, BlockCounter, HookContext
 from harness_lib.hookio.payload import Payload
-from harness_lib.hookio.situation import Answer, Situation, Tally
 from harness_lib.state import summary
 from harness_lib.state.store import Store
 from harness_lib.system.place import session_notes
@@ -38,45 +38,45 @@ RED = Task("r", "Red", status="completed", recheck=Recheck("abc", passed=False, 
 BUSY = Task("a", status="in_progress", claimed_by="me", attempts=2, checkpoints=(Checkpoint(1, 2),))
 FAILED = Task("f", "Fix", status="failed", attempts=1, error_log=("[TEST_FAIL] 1 != 2",))
 UNPROVEN = Task("u", "U", status="completed", unproven=True)
-TORN = Situation(None, trouble="torn", program="HARNESS")
+TORN = HookContext(None, trouble="torn", program="HARNESS")
 
 
 # -- in memory
 
 
-def ours(*tasks: Task, mine: bool = True, **fields: Any) -> Situation:
+def ours(*tasks: Task, mine: bool = True, **fields: Any) -> HookContext:
     """Return how `tasks` look to the worker `me`, whose session is open unless said otherwise."""
     seen: dict[str, Any] = {
-        name: fields.pop(name) for name in ("tally", "trouble", "workers") if name in fields
+        name: fields.pop(name) for name in ("counter", "trouble", "workers") if name in fields
     }
     config = SessionConfig(fields.pop("mode", "exclusive"), max_sessions=fields.pop("most_sessions", 0))
     fields.setdefault("sessions", (SESSION,))
     state = State(tasks=tasks, session_config=config, **fields)
-    digest = summary.build(state, NOW, [])
-    own = [each for each in digest["sessions"] or () if mine and each["worker"] == "me"]
+    cache = summary.build(state, NOW, [])
+    own = [each for each in cache["sessions"] or () if mine and each["worker"] == "me"]
     seen.setdefault("workers", ["me"] if own else [])
-    return Situation(digest, mine=own, program="HARNESS", root="/p", **seen)
+    return HookContext(cache, mine=own, program="HARNESS", root="/p", **seen)
 
 
 def legacy(
     *tasks: Task, most_sessions: int = 0, most_tasks: int = 0, attempted: int = 0, **fields: Any
-) -> Situation:
+) -> HookContext:
     """Return how a list that no command of ours has touched looks to the worker `me`."""
     mode = fields.pop("mode", "exclusive")
     config = SessionConfig(mode, max_tasks_per_session=most_tasks, max_sessions=most_sessions)
     state = State(tasks=tasks, session_config=config, session_count=fields.pop("session_count", 1))
     fields.setdefault("workers", ["me"])
-    situation = Situation(summary.build(state, NOW, []), program="HARNESS", root="/p", **fields)
-    situation.attempted = attempted
-    return situation
+    context = HookContext(summary.build(state, NOW, []), program="HARNESS", root="/p", **fields)
+    context.attempted = attempted
+    return context
 
 
 def payload(event: str = "Stop", /, **fields: object) -> Payload:
     return Payload(event, fields)
 
 
-def stop(situation: Situation, **fields: object) -> Answer:
-    return policy.stop(situation, payload("Stop", **fields))
+def stop(context: HookContext, **fields: object) -> Answer:
+    return policy.stop(context, payload("Stop", **fields))
 
 
 def said(answer: Answer) -> tuple[str, str, str, str, bool, bool]:
@@ -88,10 +88,10 @@ def allowed(warning: str = "", progress: str = "", *, finished: bool = False, wa
     return "allow", "", warning, progress, finished, waits
 
 
-def own_tasks(situation: Situation, count: int) -> Any:
+def own_tasks(context: HookContext, count: int) -> Any:
     """Return the first `count` tasks in progress, as the policy names them to whoever holds them."""
-    assert situation.digest is not None
-    return situation.digest["in_progress"][:count]
+    assert context.cache is not None
+    return context.cache["in_progress"][:count]
 
 
 # -- on disk, and visited in this process
@@ -150,13 +150,13 @@ def log(root: Root) -> list[str]:
     return [line.partition("] ")[2] for line in root.log.read_text(encoding="utf-8").splitlines()]
 
 
-def kept(root: Root, who: str = f"{ME} {BELL}") -> Tally:
-    return facts.tally(str(root.path), who)
+def kept(root: Root, who: str = f"{ME} {BELL}") -> BlockCounter:
+    return facts.counter(str(root.path), who)
 
 
 def keep(root: Root, who: str = f"{ME} {BELL}", blocks: int = 1, progress: str = "p") -> None:
     """Let `who` have been held so often in a row at `progress`."""
-    facts.count(str(root.path), who, Tally(progress, blocks - 1), Answer("block", progress=progress))
+    facts.count(str(root.path), who, BlockCounter(progress, blocks - 1), Answer("block", progress=progress))
 
 
 def note(root: Root, kind: Any, session_id: str = ME) -> Path:

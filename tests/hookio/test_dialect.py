@@ -11,8 +11,8 @@ import pytest
 from harness_lib import agents
 from harness_lib.agents import registry
 from harness_lib.hookio import payload
+from harness_lib.hookio.context import Answer
 from harness_lib.hookio.payload import Payload
-from harness_lib.hookio.situation import Answer
 
 SAME: dict[str, tuple[Any, str, int]] = {
     "allow": (None, "", 0),

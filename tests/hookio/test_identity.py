@@ -11,8 +11,8 @@ import pytest
 
 from harness_lib import timestamps
 from harness_lib.hookio import handler, identity
+from harness_lib.hookio.context import HookContext
 from harness_lib.hookio.payload import Payload
-from harness_lib.hookio.situation import Situation
 from harness_lib.system.place import session_notes
 from harness_lib.system.processes import owner
 from tests.hookio.lists import PENDING, ours
@@ -31,7 +31,7 @@ def test_the_payload_tells_who_rings_and_else_the_environment() -> None:
     env = {"CLAUDE_CODE_SESSION_ID": "env-id"}
 
     def caller(fields: dict[str, object], env: dict[str, str]) -> str:
-        return handler.Context("/p", env, Payload("Stop", fields), "bell").session_id
+        return handler.Hook("/p", env, Payload("Stop", fields), "bell").session_id
 
     assert caller({"session_id": "said"}, env) == "said"
     assert caller({}, env) == "env-id"
@@ -113,13 +113,13 @@ def test_the_others_are_those_whose_agents_may_live(tmp_path: Path) -> None:
         # Of one without an id no hook could leave a sign.
         {**alive, "number": 9, "worker": "i", "pid": 0, "started_at": timestamps.render(an_hour_ago)},
     ]
-    situation = ours(PENDING)
-    assert situation.digest is not None
-    situation.digest["sessions"] = sessions
-    situation.mine = sessions[:1]
+    context = ours(PENDING)
+    assert context.cache is not None
+    context.cache["sessions"] = sessions
+    context.mine = sessions[:1]
 
     def living() -> list[int]:
-        return [each["number"] for each in identity.living(situation, str(tmp_path), "id-a")]
+        return [each["number"] for each in identity.living(context, str(tmp_path), "id-a")]
 
     assert living() == [2, 10, 6, 7, 8, 9]
     session_notes.write(session_notes.path(str(tmp_path), "ended", "id-b"), b"")
@@ -129,7 +129,7 @@ def test_the_others_are_those_whose_agents_may_live(tmp_path: Path) -> None:
 
 
 def test_without_a_list_there_are_no_others(tmp_path: Path) -> None:
-    assert identity.living(Situation(None, program="HARNESS"), str(tmp_path), "id-a") == []
+    assert identity.living(HookContext(None, program="HARNESS"), str(tmp_path), "id-a") == []
     assert identity.living(ours(PENDING, sessions=None), str(tmp_path), "id-a") == []
 
 

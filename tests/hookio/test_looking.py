@@ -45,24 +45,24 @@ def foreign(root: Root) -> dict[str, Any]:
 def test_of_a_list_of_ours_the_summary_is_enough(root: Root) -> None:
     unreadable(root, "summary.json")
 
-    digest, trouble = look(root)
+    cache, trouble = look(root)
 
-    assert (digest, trouble) == (summary.read(root), "")
-    assert digest["counts"]["total"] == 2
+    assert (cache, trouble) == (summary.read(root), "")
+    assert cache["counts"]["total"] == 2
     assert not (root.path / ".harness" / "foreign.json").exists()
 
 
 def test_a_list_of_others_is_decoded_and_what_was_found_is_kept(root: Root) -> None:
     touch(root)
 
-    digest, trouble = look(root)
+    cache, trouble = look(root)
 
-    assert (digest["counts"]["total"], digest["next"]["id"], trouble) == (2, "task-001", "")
-    assert digest["stamp"] == []
+    assert (cache["counts"]["total"], cache["next"]["id"], trouble) == (2, "task-001", "")
+    assert cache["stamp"] == []
     assert foreign(root) == {
         "format": summary.FORMAT,
         "stamp": load.stamp_now(root),
-        "summary": digest,
+        "summary": cache,
     }
 
 
@@ -81,9 +81,9 @@ def test_a_list_that_cannot_be_used_is_told_with_the_last_one_that_we_wrote(root
     before = summary.read(root)
     touch(root, json.dumps({"tasks": [{"id": "a", "status": "almost"}]}))
 
-    digest, trouble = look(root)
+    cache, trouble = look(root)
 
-    assert digest == before
+    assert cache == before
     assert "tasks[0].status" in trouble
     (root.path / ".harness" / "summary.json").unlink()
     assert look(root) == (None, trouble)
@@ -95,9 +95,9 @@ def test_a_lost_list_is_told_from_what_stands_in_and_not_kept(root: Root, *, tor
     if torn:
         touch(root, "{")
 
-    digest, trouble = look(root)
+    cache, trouble = look(root)
 
-    assert (digest["counts"]["total"], trouble) == (2, "")
+    assert (cache["counts"]["total"], trouble) == (2, "")
     assert not (root.path / ".harness" / "foreign.json").exists()
 
 

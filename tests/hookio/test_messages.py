@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from harness_lib.hookio import messages, policy
-from harness_lib.hookio.situation import Situation
+from harness_lib.hookio.context import HookContext
 from harness_lib.task import Session, Task
 from tests.hookio.lists import (
     CHECKS,
@@ -47,7 +47,7 @@ def rings(count: int) -> list[Task]:
     return [Task(f"d{n}", depends_on=(f"d{n}",)) for n in range(count)]
 
 
-HELD: dict[str, tuple[Situation, str, str]] = {
+HELD: dict[str, tuple[HookContext, str, str]] = {
     "it holds a task": (
         ours(MINE, Task("p"), FAILED, DONE),
         "1 of 4 tasks are completed, 1 in progress, 1 pending, 1 failed with attempts left.",
@@ -113,9 +113,9 @@ HELD: dict[str, tuple[Situation, str, str]] = {
 
 @pytest.mark.parametrize("row", HELD, ids=lambda row: row.replace(" ", "-"))
 def test_whoever_is_held_reads_the_counts_the_next_command_and_the_switch(row: str) -> None:
-    situation, counts, then = HELD[row]
+    context, counts, then = HELD[row]
 
-    assert messages.stop(situation, policy.held(situation)) == f"harness: {counts}\n{then}\n{DATA}\n{SWITCH}"
+    assert messages.stop(context, policy.held(context)) == f"harness: {counts}\n{then}\n{DATA}\n{SWITCH}"
 
 
 def test_where_agents_share_a_list_each_is_told_to_bear_its_own_name() -> None:
@@ -126,7 +126,7 @@ def test_where_agents_share_a_list_each_is_told_to_bear_its_own_name() -> None:
 
 
 def test_a_list_that_cannot_be_read_is_not_made_anew() -> None:
-    torn = Situation(None, trouble='tasks[0].status: "x"', program="HARNESS", root="/p")
+    torn = HookContext(None, trouble='tasks[0].status: "x"', program="HARNESS", root="/p")
 
     assert messages.repair(torn) == (
         "harness: error: the task list in /p cannot be read: \"tasks[0].status: 'x'\" "
@@ -221,9 +221,9 @@ def test_titles_that_give_orders_stay_data(title: str, data: str) -> None:
 
 
 def test_no_text_spells_out_a_destructive_command() -> None:
-    held = [messages.stop(situation, policy.held(situation)) for situation, _, _ in HELD.values()]
-    begun = [messages.start(situation, ()) for situation, _ in BEGINS.values()]
-    torn = Situation(None, trouble="torn", program="HARNESS")
+    held = [messages.stop(context, policy.held(context)) for context, _, _ in HELD.values()]
+    begun = [messages.start(context, ()) for context, _ in BEGINS.values()]
+    torn = HookContext(None, trouble="torn", program="HARNESS")
 
     for text in (*held, *begun, messages.repair(torn), messages.deny("x", "HARNESS")):
         assert not any(word in text for word in ("reset", "git clean", "rm -", "git checkout"))
@@ -237,13 +237,13 @@ OTHERS_WORK = 'Another agent works on it ("an\'other", "w2"); leave its tasks al
 ONE: dict[str, Any] = {"most_sessions": 1, "session_count": 1}
 
 
-def beside(situation: Situation, *others: Any) -> Situation:
+def beside(context: HookContext, *others: Any) -> HookContext:
     """Return the situation with the other agents that work there."""
-    situation.others = others
-    return situation
+    context.others = others
+    return context
 
 
-BEGINS: dict[str, tuple[Situation, list[str]]] = {
+BEGINS: dict[str, tuple[HookContext, list[str]]] = {
     "it works on the list": (
         ours(MINE, PENDING, FAILED),
         [
@@ -333,9 +333,9 @@ BEGINS: dict[str, tuple[Situation, list[str]]] = {
 
 @pytest.mark.parametrize("row", BEGINS, ids=lambda row: row.replace(" ", "-"))
 def test_whoever_begins_reads_who_works_on_the_list_and_what_to_type(row: str) -> None:
-    situation, lines = BEGINS[row]
+    context, lines = BEGINS[row]
 
-    told = messages.start(situation, policy.held(situation) if situation.mine else ()).splitlines()
+    told = messages.start(context, policy.held(context) if context.mine else ()).splitlines()
 
     assert told[0].startswith("harness: there is a task list in /p. ")
     assert told[2:] == lines
@@ -364,16 +364,16 @@ def test_whoever_begins_reads_the_counts_twice(tasks: tuple[Task, ...], counts: 
 
 
 def test_a_failure_of_which_nothing_is_known_has_its_name() -> None:
-    situation = ours(PENDING)
-    assert situation.digest is not None
-    situation.digest["last_failure"] = {"id": "f", "text": None}
+    context = ours(PENDING)
+    assert context.cache is not None
+    context.cache["last_failure"] = {"id": "f", "text": None}
 
-    assert 'Last failure: f ""\n' in messages.start(situation, ())
+    assert 'Last failure: f ""\n' in messages.start(context, ())
 
 
 def test_of_many_workers_five_are_named() -> None:
-    situation = beside(ours(PENDING, mine=False), *({"worker": f"w{n}"} for n in range(7)))
+    context = beside(ours(PENDING, mine=False), *({"worker": f"w{n}"} for n in range(7)))
 
-    assert '("w0", "w1", "w2", "w3", "w4")' in messages.start(situation, ())
-    beside(situation, {"worker": "w" * 61})
-    assert f'("{"w" * 59}…")' in messages.start(situation, ())
+    assert '("w0", "w1", "w2", "w3", "w4")' in messages.start(context, ())
+    beside(context, {"worker": "w" * 61})
+    assert f'("{"w" * 59}…")' in messages.start(context, ())

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from harness_lib.hookio import messages, policy
-from harness_lib.hookio.situation import Situation, Tally
+from harness_lib.hookio.context import BlockCounter, HookContext
 from harness_lib.task import Task
 from tests.hookio.lists import (
     BUSY,
@@ -51,12 +51,12 @@ def running(*kinds: str) -> dict[str, object]:
     return {"background_tasks": [{"type": kind, "status": "running"} for kind in kinds]}
 
 
-def tallied(*tasks: Task, progress: str, blocks: int) -> Situation:
-    return ours(*tasks, tally=Tally(progress, blocks))
+def tallied(*tasks: Task, progress: str, blocks: int) -> HookContext:
+    return ours(*tasks, counter=BlockCounter(progress, blocks))
 
 
 # What is answered: all of it, or the progress that a held agent is measured by.
-STOP: dict[str, tuple[Situation, dict[str, object], Any]] = {
+STOP: dict[str, tuple[HookContext, dict[str, object], Any]] = {
     # Whose list it is.
     "no session is open": (ours(PENDING, sessions=()), {}, SILENT),
     "another agent's session is open": (ours(PENDING, mine=False), {}, SILENT),
@@ -67,7 +67,11 @@ STOP: dict[str, tuple[Situation, dict[str, object], Any]] = {
     "a subagent runs": (ours(PENDING), running("subagent"), SILENT),
     "a server runs": (ours(PENDING), running("shell"), "3:0 "),
     "what nobody knows runs": (ours(PENDING), running("dream"), allowed(waits=True)),
-    "what nobody knows runs still": (ours(PENDING, tally=Tally(waited=True)), running("dream"), "3:0 "),
+    "what nobody knows runs still": (
+        ours(PENDING, counter=BlockCounter(waited=True)),
+        running("dream"),
+        "3:0 ",
+    ),
     "a subagent and what nobody knows run": (ours(PENDING), running("subagent", "dream"), SILENT),
     "something runs in another's session": (ours(PENDING, mine=False), running("dream"), SILENT),
     # What stands still.
@@ -144,7 +148,7 @@ STOP: dict[str, tuple[Situation, dict[str, object], Any]] = {
     "unreadable, with a list from before": (ours(PENDING, trouble="torn"), {}, UNREADABLE),
     "unreadable, and told so": (TORN, {"stop_hook_active": True}, LET_GO),
     "unreadable, and counted": (
-        Situation(None, trouble="torn", program="HARNESS", tally=Tally(policy.UNREADABLE, 1)),
+        HookContext(None, trouble="torn", program="HARNESS", counter=BlockCounter(policy.UNREADABLE, 1)),
         {},
         LET_GO,
     ),
@@ -153,13 +157,13 @@ STOP: dict[str, tuple[Situation, dict[str, object], Any]] = {
 
 @pytest.mark.parametrize("row", STOP, ids=lambda row: row.replace(" ", "-"))
 def test_whoever_stops_is_held_or_let_go(row: str) -> None:
-    situation, fields, answer = STOP[row]
-    if situation.trouble:
-        situation.root = TORN.root
+    context, fields, answer = STOP[row]
+    if context.trouble:
+        context.root = TORN.root
     if isinstance(answer, str):
-        answer = ("block", messages.stop(situation, policy.held(situation)), "", answer, False, False)
+        answer = ("block", messages.stop(context, policy.held(context)), "", answer, False, False)
 
-    assert said(stop(situation, **fields)) == answer
+    assert said(stop(context, **fields)) == answer
 
 
 def test_progress_is_what_this_agent_does_and_nothing_else() -> None:
@@ -177,17 +181,17 @@ def test_progress_is_what_this_agent_does_and_nothing_else() -> None:
 def test_texts_are_bounded_however_long_the_list_is() -> None:
     tasks = [Task(f"t{n}", "x" * 1000, status="in_progress", claimed_by="w") for n in range(500)]
     unreachable = [Task(f"d{n}", depends_on=(f"d{n}",)) for n in range(500)]
-    for situation in (
+    for context in (
         ours(*tasks, *unreachable, sessions=None),
         ours(*unreachable),
         ours(*tasks, sessions=()),
     ):
-        assert len(stop(situation).text) < 3000
-        assert len(policy.session_start(situation, payload()).text) < 3000
+        assert len(stop(context).text) < 3000
+        assert len(policy.session_start(context, payload()).text) < 3000
 
 
 @pytest.mark.parametrize(
-    ("situation", "count"),
+    ("context", "count"),
     [
         (legacy(PENDING, most_tasks=2), 2),
         (legacy(PENDING, most_tasks=2, session_count=0), 0),
@@ -196,14 +200,14 @@ def test_texts_are_bounded_however_long_the_list_is() -> None:
     ],
 )
 def test_only_the_tasks_of_one_session_of_the_legacy_protocol_can_be_counted(
-    situation: Situation, count: int
+    context: HookContext, count: int
 ) -> None:
-    assert situation.digest is not None
-    assert policy.counted_tasks(situation.digest) == count
+    assert context.cache is not None
+    assert policy.counted_tasks(context.cache) == count
 
 
 @pytest.mark.parametrize(
-    ("situation", "names"),
+    ("context", "names"),
     [
         (ours(MINE, THEIRS), ["a", "b"]),
         (ours(MINE, THEIRS, mode="concurrent"), ["a"]),
@@ -215,8 +219,8 @@ def test_only_the_tasks_of_one_session_of_the_legacy_protocol_can_be_counted(
         (TORN, []),
     ],
 )
-def test_which_tasks_a_session_works_on(situation: Situation, names: list[str]) -> None:
-    assert [task["id"] for task in policy.held(situation)] == names
+def test_which_tasks_a_session_works_on(context: HookContext, names: list[str]) -> None:
+    assert [task["id"] for task in policy.held(context)] == names
 
 
 # -- beside Stop
@@ -227,7 +231,7 @@ SHARED: dict[str, Any] = {"mode": "concurrent", "mine": False}
 
 # -- subagents
 
-STOPS: dict[str, tuple[Situation, dict[str, object], str | None]] = {
+STOPS: dict[str, tuple[HookContext, dict[str, object], str | None]] = {
     "it owns a task": (ours(SUB, PENDING, mine=False), {"agent_id": "sub-1"}, "sub-1 a/1/0"),
     "a name of a teammate owns one": (ours(SUB, mine=False), {"teammate_name": "sub-1"}, "subagent a/1/0"),
     "its worker id owns one": (ours(SUB, workers=["sub-1"]), {"agent_id": "x"}, "x a/1/0"),
@@ -246,27 +250,27 @@ STOPS: dict[str, tuple[Situation, dict[str, object], str | None]] = {
 
 @pytest.mark.parametrize("row", STOPS, ids=lambda row: row.replace(" ", "-"))
 def test_a_subagent_is_held_while_it_owns_a_task(row: str) -> None:
-    situation, fields, progress = STOPS[row]
+    context, fields, progress = STOPS[row]
 
-    answer = policy.subagent_stop(situation, payload("SubagentStop", **fields))
+    answer = policy.subagent_stop(context, payload("SubagentStop", **fields))
 
     if progress is None:
         assert said(answer) == SILENT
     else:
-        reason = messages.stop(situation, own_tasks(situation, 1))
+        reason = messages.stop(context, own_tasks(context, 1))
         assert said(answer) == ("block", reason, "", progress, False, False)
 
 
 def test_a_subagent_has_the_same_patience() -> None:
-    situation = ours(SUB, mine=False, tally=Tally("sub-1 a/1/0", 8))
+    context = ours(SUB, mine=False, counter=BlockCounter("sub-1 a/1/0", 8))
 
-    answer = policy.subagent_stop(situation, payload("SubagentStop", agent_id="sub-1"))
+    answer = policy.subagent_stop(context, payload("SubagentStop", agent_id="sub-1"))
 
     assert said(answer) == allowed(messages.released(8, "HARNESS"), "sub-1 a/1/0")
 
 
 @pytest.mark.parametrize(
-    ("situation", "name", "told"),
+    ("context", "name", "told"),
     [
         (ours(PENDING, **SHARED), "sub-1", True),
         (ours(MINE, mode="concurrent"), "sub-1", True),
@@ -283,10 +287,10 @@ def test_a_subagent_has_the_same_patience() -> None:
         ),
     ],
 )
-def test_a_subagent_is_told_its_name_in_a_shared_list(situation: Situation, name: str, *, told: bool) -> None:
-    answer = policy.subagent_start(situation, payload("SubagentStart", agent_id=name))
+def test_a_subagent_is_told_its_name_in_a_shared_list(context: HookContext, name: str, *, told: bool) -> None:
+    answer = policy.subagent_start(context, payload("SubagentStart", agent_id=name))
 
-    spoken = ("context", messages.subagent(situation, name), "", "", False, False) if told else SILENT
+    spoken = ("context", messages.subagent(context, name), "", "", False, False) if told else SILENT
     assert said(answer) == spoken
 
 
@@ -295,7 +299,7 @@ def test_a_subagent_is_told_its_name_in_a_shared_list(situation: Situation, name
 MATE = BUSY._replace(claimed_by="mate")
 MATES_HALT = halted("CONFIG: no check")
 # What is answered: all of it, or the progress, and of how many tasks the teammate is told.
-IDLE: dict[str, tuple[Situation, Any, int]] = {
+IDLE: dict[str, tuple[HookContext, Any, int]] = {
     "it owns a task": (ours(MATE, PENDING, mode="concurrent"), "teammate a/2/1", 1),
     "it owns one in a list for one": (ours(MATE, mine=False), "teammate a/2/1", 1),
     "its worker id owns one": (ours(BUSY, PENDING, mode="concurrent", workers=["me"]), "teammate a/2/1", 1),
@@ -312,7 +316,7 @@ IDLE: dict[str, tuple[Situation, Any, int]] = {
     "work waits for the one session": (ours(PENDING, mine=False), SILENT, 0),
     "nothing waits": (ours(THEIRS, **SHARED), SILENT, 0),
     "it was told eight times": (
-        ours(PENDING, tally=Tally("waiting a", 8), **SHARED),
+        ours(PENDING, counter=BlockCounter("waiting a", 8), **SHARED),
         allowed(messages.released(8, "HARNESS"), "waiting a"),
         0,
     ),
@@ -323,18 +327,18 @@ IDLE: dict[str, tuple[Situation, Any, int]] = {
 
 @pytest.mark.parametrize("row", IDLE, ids=lambda row: row.replace(" ", "-"))
 def test_an_idle_teammate_is_kept_while_it_owns_a_task_or_one_waits(row: str) -> None:
-    situation, answer, count = IDLE[row]
+    context, answer, count = IDLE[row]
     if isinstance(answer, str):
-        answer = ("keep", messages.stop(situation, own_tasks(situation, count)), "", answer, False, False)
+        answer = ("keep", messages.stop(context, own_tasks(context, count)), "", answer, False, False)
 
-    assert said(policy.teammate_idle(situation, payload("TeammateIdle", teammate_name="mate"))) == answer
+    assert said(policy.teammate_idle(context, payload("TeammateIdle", teammate_name="mate"))) == answer
 
 
 # -- whoever begins
 
 
 @pytest.mark.parametrize(
-    ("situation", "held"),
+    ("context", "held"),
     [
         (ours(MINE), 1),
         (ours(MINE, sessions=()), 0),
@@ -342,24 +346,24 @@ def test_an_idle_teammate_is_kept_while_it_owns_a_task_or_one_waits(row: str) ->
         (legacy(MINE, PENDING._replace(id="p")), 0),
     ],
 )
-def test_whoever_begins_is_told_how_the_list_stands(situation: Situation, held: int) -> None:
-    text = messages.start(situation, own_tasks(situation, held))
+def test_whoever_begins_is_told_how_the_list_stands(context: HookContext, held: int) -> None:
+    text = messages.start(context, own_tasks(context, held))
 
-    assert said(policy.session_start(situation, payload())) == ("context", text, "", "", False, False)
+    assert said(policy.session_start(context, payload())) == ("context", text, "", "", False, False)
 
 
-@pytest.mark.parametrize("situation", [TORN, ours(PENDING, trouble="torn")])
-def test_whoever_begins_is_told_what_is_wrong_with_the_list(situation: Situation) -> None:
-    answer = policy.session_start(situation, payload())
+@pytest.mark.parametrize("context", [TORN, ours(PENDING, trouble="torn")])
+def test_whoever_begins_is_told_what_is_wrong_with_the_list(context: HookContext) -> None:
+    answer = policy.session_start(context, payload())
 
-    assert said(answer) == ("context", messages.repair(situation), "", "", False, False)
+    assert said(answer) == ("context", messages.repair(context), "", "", False, False)
 
 
 # -- tools
 
 
 @pytest.mark.parametrize(
-    ("situation", "paths", "named"),
+    ("context", "paths", "named"),
     [
         (ours(PENDING), ["README.md", "harness-tasks.json"], "harness-tasks.json"),
         (ours(PENDING), ["harness-tasks.json.bak"], "harness-tasks.json.bak"),
@@ -372,17 +376,17 @@ def test_whoever_begins_is_told_what_is_wrong_with_the_list(situation: Situation
         (TORN, ["harness-tasks.json"], None),
     ],
 )
-def test_a_list_of_ours_is_not_edited(situation: Situation, paths: list[str], named: str | None) -> None:
+def test_a_list_of_ours_is_not_edited(context: HookContext, paths: list[str], named: str | None) -> None:
     denied = ("deny", messages.deny(str(named), "HARNESS"), "", "", False, False)
 
-    assert said(policy.pre_tool_use(situation, paths)) == (SILENT if named is None else denied)
+    assert said(policy.pre_tool_use(context, paths)) == (SILENT if named is None else denied)
 
 
 LEASED = MINE._replace(claimed_by="sub-1")
 
 
 @pytest.mark.parametrize(
-    ("situation", "fields", "worker"),
+    ("context", "fields", "worker"),
     [
         (ours(MINE, mode="concurrent"), {}, "me"),
         (ours(MINE), {}, None),
@@ -395,5 +399,5 @@ LEASED = MINE._replace(claimed_by="sub-1")
         (ours(THEIRS, LEASED, mode="concurrent"), {}, None),
     ],
 )
-def test_a_beat_is_for_a_holder(situation: Situation, fields: dict[str, object], worker: str | None) -> None:
-    assert policy.beating(situation, payload("PostToolUse", **fields)) == worker
+def test_a_beat_is_for_a_holder(context: HookContext, fields: dict[str, object], worker: str | None) -> None:
+    assert policy.beating(context, payload("PostToolUse", **fields)) == worker

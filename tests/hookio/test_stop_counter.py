@@ -8,22 +8,22 @@ from pathlib import Path
 import pytest
 
 from harness_lib.hookio import facts
-from harness_lib.hookio.situation import Answer, Tally
+from harness_lib.hookio.context import Answer, BlockCounter
 from harness_lib.system.place import session_notes
 
 
-def fields(kept: Tally) -> tuple[str, int, str, bool]:
+def fields(kept: BlockCounter) -> tuple[str, int, str, bool]:
     return kept.progress, kept.blocks, kept.warning, kept.waited
 
 
 NOTHING = ("", 0, "", False)
-HELD = Tally("p", 3, "told", waited=True)
+HELD = BlockCounter("p", 3, "told", waited=True)
 
 
 @pytest.mark.parametrize(
     ("last", "answer", "kept"),
     [
-        (Tally(), Answer("block", progress="p"), ("p", 1, "", False)),
+        (BlockCounter(), Answer("block", progress="p"), ("p", 1, "", False)),
         (HELD, Answer("block", progress="p"), ("p", 4, "told", True)),
         (HELD, Answer("keep", progress="p"), ("p", 4, "told", True)),
         # Whoever has got on begins anew, and may be told the same again.
@@ -33,28 +33,30 @@ HELD = Tally("p", 3, "told", waited=True)
         (HELD, Answer("allow", progress="p", warning="enough"), ("p", 3, "enough", True)),
         (HELD, Answer("allow", warning="halted"), ("p", 0, "halted", True)),
         # What it waits for is no progress.
-        (Tally("p", 3, "told"), Answer("allow", waits=True), ("p", 3, "told", True)),
-        (Tally(), Answer("allow", waits=True), ("", 0, "", True)),
+        (BlockCounter("p", 3, "told"), Answer("allow", waits=True), ("p", 3, "told", True)),
+        (BlockCounter(), Answer("allow", waits=True), ("", 0, "", True)),
         # Of what says nothing nothing is kept.
         (HELD, Answer("allow"), NOTHING),
         (HELD, Answer("context", "text"), NOTHING),
     ],
 )
-def test_what_is_kept(tmp_path: Path, last: Tally, answer: Answer, kept: tuple[str, int, str, bool]) -> None:
+def test_what_is_kept(
+    tmp_path: Path, last: BlockCounter, answer: Answer, kept: tuple[str, int, str, bool]
+) -> None:
     facts.count(str(tmp_path), "me", last, answer)
 
-    assert fields(facts.tally(str(tmp_path), "me")) == kept
-    assert fields(facts.tally(str(tmp_path), "other")) == NOTHING
+    assert fields(facts.counter(str(tmp_path), "me")) == kept
+    assert fields(facts.counter(str(tmp_path), "other")) == NOTHING
 
 
 def test_what_was_kept_is_forgotten_when_somebody_comes_back(tmp_path: Path) -> None:
     for who in ("me", "other"):
-        facts.count(str(tmp_path), who, Tally(), Answer("block", progress="p"))
+        facts.count(str(tmp_path), who, BlockCounter(), Answer("block", progress="p"))
 
     facts.forget(str(tmp_path), "me")
 
-    assert fields(facts.tally(str(tmp_path), "me")) == NOTHING
-    assert fields(facts.tally(str(tmp_path), "other")) == ("p", 1, "", False)
+    assert fields(facts.counter(str(tmp_path), "me")) == NOTHING
+    assert fields(facts.counter(str(tmp_path), "other")) == ("p", 1, "", False)
 
 
 @pytest.mark.parametrize(
@@ -73,4 +75,4 @@ def test_what_was_kept_is_forgotten_when_somebody_comes_back(tmp_path: Path) -> 
 def test_any_note_is_read(tmp_path: Path, note: bytes, kept: tuple[str, int, str, bool]) -> None:
     session_notes.write(session_notes.path(str(tmp_path), "stops", "me"), note)
 
-    assert fields(facts.tally(str(tmp_path), "me")) == kept
+    assert fields(facts.counter(str(tmp_path), "me")) == kept

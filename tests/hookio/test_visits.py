@@ -152,7 +152,7 @@ def test_the_marker_stays_where_somebody_has_added_a_task_meanwhile(root: Root) 
     make(root, DONE, Task("a"))
     said = payload.Payload("Stop", payload.parse(json.dumps({"session_id": ME}).encode()))
 
-    handler._finish(handler.Context(str(root.path), {}, said, BELL))
+    handler._finish(handler.Hook(str(root.path), {}, said, BELL))
 
     assert marker(root).exists()
     assert log(root) == []

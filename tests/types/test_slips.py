@@ -31,8 +31,8 @@ class Slip(NamedTuple):
 SLIPS = {
     "a key of the summary, where a hook reads it": Slip(
         "hookio/policy.py",
-        'digest["work_remains"]',
-        'digest["work_remain"]',
+        'cache["work_remains"]',
+        'cache["work_remain"]',
         "hookio/policy.py",
         'no key "work_remain"',
     ),

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     Kind = Literal["allow", "block", "keep", "context", "deny"]
 
 
-class Tally:
+class BlockCounter:
     """How often an agent was held in a row, at which `progress`, and the last `warning` it was given.
 
     `waited`: it was let go for background work of an unknown kind; that is done once.
@@ -29,37 +29,37 @@ class Tally:
         self.warning = warning
 
 
-class Situation:
+class HookContext:
     """The state of the list, seen by one agent session.
 
-    `digest` is a summary (`state.summary.build`), None where there is none. With `trouble`, the reason why
-    the list cannot be read, it is the last one that we wrote.
+    `cache` is the status cache (`state.summary.build`), None if there is none. With `trouble`, the reason why
+    the list cannot be read, it is the last one that harness wrote.
     `mine` are the open sessions of the caller, `others` those of agents that may still run (known when an
     agent starts), `workers` the names under which the caller may have claimed a task.
     `program` is what to type for `harness`, not quoted. `attempted` is how many tasks the last session of the
     legacy protocol has completed or failed (known when an agent stops and they are limited).
     """
 
-    __slots__ = ("attempted", "digest", "mine", "others", "program", "root", "tally", "trouble", "workers")
+    __slots__ = ("attempted", "cache", "counter", "mine", "others", "program", "root", "trouble", "workers")
 
     def __init__(
         self,
-        digest: Summary | None,
+        cache: Summary | None,
         *,
         program: str,
         mine: Sequence[OpenSession] = (),
         workers: Sequence[str] = (),
         trouble: str = "",
-        tally: Tally | None = None,
+        counter: BlockCounter | None = None,
         root: str = "",
     ) -> None:
-        self.digest = digest
+        self.cache = cache
         self.attempted = 0
         self.mine = mine
         self.others: Sequence[OpenSession] = ()
         self.workers = workers
         self.trouble = trouble
-        self.tally = tally or Tally()
+        self.counter = counter or BlockCounter()
         self.program = program
         self.root = root
 

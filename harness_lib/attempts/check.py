@@ -10,8 +10,7 @@ from pathlib import Path
 from harness_lib import typed
 from harness_lib.attempts import outcome
 from harness_lib.checks import check_of
-from harness_lib.checks.checked import Checked
-from harness_lib.checks.protocol import Worktree
+from harness_lib.checks.protocol import Checked, Worktree
 from harness_lib.checks.shell_run import DID_NOT, FAILED, PRINTED
 from harness_lib.core import ownership, project
 from harness_lib.core.context import Context

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from harness_lib.attempts import check, held_out_check, recheck, worktree_slots
 from harness_lib.attempts.recheck import Found
 from harness_lib.checks import check_of
-from harness_lib.checks.checked import Checked
+from harness_lib.checks.protocol import Checked
 from harness_lib.core import quoting, sessions, trust
 from harness_lib.core.context import Context
 from harness_lib.core.rechecked import COMMAND

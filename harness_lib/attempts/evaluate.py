@@ -23,7 +23,7 @@ from harness_lib.attempts import (
     rescue_refs,
     under_way,
 )
-from harness_lib.checks.checked import Checked
+from harness_lib.checks.protocol import Checked
 from harness_lib.core import ownership, trust
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, RefusedError

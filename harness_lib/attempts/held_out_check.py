@@ -13,8 +13,7 @@ from pathlib import Path
 
 from harness_lib import timestamps, typed
 from harness_lib.attempts import check
-from harness_lib.checks.checked import Checked
-from harness_lib.checks.protocol import Worktree
+from harness_lib.checks.protocol import Checked, Worktree
 from harness_lib.checks.shell import ShellCheck
 from harness_lib.core import held_out, ownership, quoting
 from harness_lib.core.context import Context

@@ -29,7 +29,7 @@ from harness_lib.attempts import (
 )
 from harness_lib.attempts.commit import nothing_committed, undo_check
 from harness_lib.checks import check_of
-from harness_lib.checks.checked import Checked
+from harness_lib.checks.protocol import Checked
 from harness_lib.core.context import Context
 from harness_lib.errors import ConfigError, HeldError
 from harness_lib.rules import transitions

@@ -6,7 +6,7 @@ Results are kept by command, directory and tree, as long as the worker lives.
 from __future__ import annotations
 
 from harness_lib.attempts import baseline, check, commit, committed, outcome, recheck, rescue_refs
-from harness_lib.checks.checked import Checked
+from harness_lib.checks.protocol import Checked
 from harness_lib.core import ownership, quoting, trust
 from harness_lib.core.context import Context
 from harness_lib.errors import ConfigError, EnvSetupError, HarnessError, HeldError, LeaseLostError

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from harness_lib import timestamps
 from harness_lib.attempts import check, held_out_check, worktree_slots
-from harness_lib.checks.checked import Checked
+from harness_lib.checks.protocol import Checked
 from harness_lib.core import quoting, sessions, trust
 from harness_lib.core.context import Context
 from harness_lib.errors import ConfigError, EnvSetupError

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from harness_lib import typed
 from harness_lib.attempts import check, check_inputs
 from harness_lib.attempts.check_inputs import Scripts
-from harness_lib.checks.checked import Checked
+from harness_lib.checks.protocol import Checked
 from harness_lib.core import quoting
 from harness_lib.core.context import Context
 from harness_lib.errors import ConfigError, EnvSetupError

@@ -1,6 +1,6 @@
-"""Make the check of a task: the one place that knows which kinds of checks there are.
+"""Make the check of a task: the one place that knows the kinds of checks.
 
-Everybody who runs, trusts, fingerprints or misses a check asks what this gives them, so that a second kind
+All code that runs, trusts or fingerprints a check asks the result of `check_of`, so that a second kind
 is a file beside `shell`, a line here and its field in `harness_lib/records/task.py`.
 Standard library only: hooks read the list with it.
 """
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 
 def check_of(task: Task) -> Check:
-    """Return what decides whether `task` is done; one without a check has one that is not given."""
+    """Return the check of `task`; for a task without a check, an empty one (`is_given` is false)."""
     return ShellCheck.of(task)
 
 
 def held_out(task: Task) -> str:
-    """Return which held-out check must pass beside that of `task`, and who is told of it; "" where none."""
+    """Return which held-out check must pass beside that of `task`, and who is told of it; "" if none."""
     asked = task.validation
     names = " with names" if asked.hidden_names else ""
     return f"{asked.hidden.sha256}{names}" if asked.hidden else ""

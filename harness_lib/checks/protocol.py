@@ -1,20 +1,21 @@
-"""What the check of a task is asked, and what it is run in."""
+"""The interface of checks: what one is asked, where it runs, and its result."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
-from harness_lib.checks.checked import Checked
+from harness_lib.rules import runners
 from harness_lib.system.clock import Clock
+from harness_lib.system.files import printed
 
 
 class Worktree(NamedTuple):
     """Where a check runs: the top of the work tree, its environment, and the file for its output.
 
-    `marks` are variables that every process of a check is given, whatever it is not given of `env`.
-    `on_tick` is asked every `tick` seconds and ends the check where it says False.
+    `marks` are variables that every process of a check gets, even if others of `env` are removed.
+    `on_tick` is called every `tick` seconds, and ends the check by returning False.
     """
 
     top: Path
@@ -27,11 +28,11 @@ class Worktree(NamedTuple):
 
 
 class Check(Protocol):
-    """What decides whether a task is done."""
+    """The check of a task, which decides whether it is done."""
 
     @property
     def text(self) -> str | None:
-        """What a person reads of it; None where there is none."""
+        """Its text as shown to people; None if there is none."""
 
     @property
     def cwd(self) -> str | None:
@@ -39,16 +40,50 @@ class Check(Protocol):
 
     @property
     def is_given(self) -> bool:
-        """Whether there is one: a task without cannot be completed."""
+        """Whether there is a check: a task without one cannot be completed."""
 
     def fingerprint(self) -> str:
-        """Return `sha256:…` of what it asks and where: an attempt that changes it is found out."""
+        """Return `sha256:…` of the check and its directory, which no attempt may change."""
 
     def commands(self) -> tuple[tuple[str | None, str | None], ...]:
-        """Return what a shell would be given, and where: all that a person has to trust of it."""
+        """Return the shell commands and their directories: everything that a person has to trust."""
 
     def require_place(self, top: Path) -> None:
-        """Raise ConfigError if it cannot be run in the work tree at `top` as it is written."""
+        """Raise ConfigError if it cannot run in the work tree at `top` as it is written."""
 
     def run(self, worktree: Worktree) -> Checked:
-        """Run it once. Raises ConfigError if it cannot be run as it is written."""
+        """Run it once. Raises ConfigError if it cannot run as it is written."""
+
+
+Verdict = Literal["pass", "TEST_FAIL", "TIMEOUT", "ENV_SETUP"]
+
+
+class Checked(NamedTuple):
+    """The result of a check: the verdict, one line why, the end of its output, and its log.
+
+    `gist` is the most useful part of the output, in a line; `without` names the variables that it was not
+    given, or not whole; `seconds` is how long the check took. `held_out`: it is the result of a held-out
+    check.
+    """
+
+    verdict: Verdict
+    message: str
+    tail: str
+    log: Path
+    gist: str = ""
+    without: tuple[str, ...] = ()
+    seconds: float = 0.0
+    held_out: bool = False
+
+    @property
+    def passed(self) -> bool:
+        """Whether the task is done."""
+        return self.verdict == "pass"
+
+    def failure(self) -> str:
+        """Return one line for the error log: why it failed, and the gist of its output."""
+        return f"{self.message} {self.gist}".strip()
+
+    def excerpt(self) -> str:
+        """Return the useful part of the output, in several lines."""
+        return runners.of(printed.ends_of(self.log)) if self.tail else ""

@@ -1,6 +1,6 @@
 """A check that is a command for the shell: exit code 0 exactly when the task is done.
 
-What it takes to run one is loaded when it runs: hooks read lists, and run none.
+The code that runs a command is loaded when one runs: hooks read lists, and run no check.
 """
 
 from __future__ import annotations
@@ -12,25 +12,24 @@ from harness_lib.checks.command import Command
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from harness_lib.checks.checked import Checked
-    from harness_lib.checks.protocol import Worktree
+    from harness_lib.checks.protocol import Checked, Worktree
     from harness_lib.task import Task
 
 
 class ShellCheck(Command):
-    """The check that a command is."""
+    """A check that runs a command."""
 
     __slots__ = ()
 
     @classmethod
     def of(cls, task: Task) -> ShellCheck:
-        """Return the check that `task` names, which may be none."""
+        """Return the check of `task`, which may be empty."""
         asked = task.validation
         return cls(task.id, asked.command, asked.cwd, asked.timeout_seconds)
 
     @property
     def is_given(self) -> bool:
-        """Whether there is a command other than blanks."""
+        """Whether there is a command that is not blank."""
         return self.text is not None and bool(self.text.strip())
 
     def fingerprint(self) -> str:
@@ -40,7 +39,7 @@ class ShellCheck(Command):
         return gates.command_hash(self.text, self.cwd)
 
     def commands(self) -> tuple[tuple[str | None, str | None], ...]:
-        """Return the command and its directory as they are written, also where there is none."""
+        """Return the command and its directory as they are written, even if there is none."""
         return ((self.text, self.cwd),)
 
     def require_place(self, top: Path) -> None:

@@ -6,9 +6,8 @@ from pathlib import Path
 
 from harness_lib import typed
 from harness_lib.checks import cannot_run
-from harness_lib.checks.checked import Checked, Verdict
 from harness_lib.checks.command import Command
-from harness_lib.checks.protocol import Worktree
+from harness_lib.checks.protocol import Checked, Verdict, Worktree
 from harness_lib.errors import ConfigError
 from harness_lib.rules import reports, runners
 from harness_lib.system.files import printed

@@ -17,7 +17,7 @@ from harness_lib.attempts import (
     rescue_refs,
     rollback,
 )
-from harness_lib.checks.checked import Checked
+from harness_lib.checks.protocol import Checked
 from harness_lib.core import nothing_to_do, ownership, quoting, sessions
 from harness_lib.core.context import Context
 from harness_lib.core.ownership import HeldTask

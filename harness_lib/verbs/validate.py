@@ -13,7 +13,7 @@ from typing import NamedTuple
 from harness_lib import typed
 from harness_lib.attempts import check, committed
 from harness_lib.checks import check_of
-from harness_lib.checks.checked import Checked
+from harness_lib.checks.protocol import Checked
 from harness_lib.core import nothing_to_do, ownership, quoting, rechecked, sessions, trust
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply

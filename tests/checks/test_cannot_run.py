@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.checks.checked import Checked
-from harness_lib.checks.protocol import Worktree
+from harness_lib.checks.protocol import Checked, Worktree
 from harness_lib.checks.shell import ShellCheck
 from harness_lib.system.clock import SYSTEM
 from tests.system.git.gitrepo import put, sh

@@ -44,7 +44,7 @@ def run(runtime: Runtime, args: list[str]) -> int:
 
 def _check_known(runtime: Runtime, provider: str) -> None:
     """Raise UsageError for an unknown provider, before a key is asked for that nothing would use."""
-    if plugins.provider(runtime, provider) is None and models.find_variant(runtime, provider) is None:
+    if plugins.provider(runtime, provider) is None and models.find_config(runtime, provider) is None:
         raise UsageError(f"There is no provider {provider}.", "hs help lists them.")
 
 

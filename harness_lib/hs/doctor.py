@@ -14,7 +14,7 @@ from pathlib import Path
 from harness_lib.errors import EnvSetupError, Exit, UsageError
 from harness_lib.hs.output import show
 from harness_lib.hs.setup import resolve
-from harness_lib.loop import approval, discovery, disk, gates, processes, trust
+from harness_lib.loop import approval, discovery, disk, gates, permissions, processes, trust
 from harness_lib.loop.mcp import servers
 from harness_lib.loop.piped import Json, as_object, dumps
 from harness_lib.loop.providers import keys
@@ -26,6 +26,11 @@ from harness_lib.loop.tools import skills
 _OTHERS = 0o077
 _HOLDERS = ("commands", "tools", "hooks.d/*")
 SETTINGS = ("approve", "model", "provider")
+# Those of Claude Code, whose form it is, are no mistake.
+_PERMISSIONS = (
+    *permissions.DECISIONS,
+    *("additionalDirectories", "defaultMode", "disableBypassPermissionsMode"),
+)
 _MODEL = ("context", "output", "price_cached", "price_in", "price_out", "price_write")
 _PROVIDER = (
     *("protocol", "description", "model", "url", "auth_env", "max_tokens", "max_tokens_field", "stream"),
@@ -62,6 +67,7 @@ def examine(runtime: Runtime) -> Iterator[Finding]:
     ]
     yield from _approval(runtime)
     yield from _settings(runtime)
+    yield from _rules(runtime)
     yield from _credentials(runtime)
 
 
@@ -191,6 +197,18 @@ def _settings(runtime: Runtime) -> Iterator[Finding]:
         lines = [line.split()[1:] for line in _bytes(str(path)).decode("utf-8", "replace").splitlines()]
         pairs = [word.partition("=")[0] for line in lines for word in line if "=" in word]
         yield from _misspelt(path, pairs, _MODEL)
+
+
+def _rules(runtime: Runtime) -> Iterator[Finding]:
+    """Find a `settings.json` that cannot be understood, and lists of rules that nothing reads."""
+    try:
+        permissions.rules(runtime)
+    except permissions.RulesError as error:
+        yield Finding("settings", f"{error}, so no call runs", "repair it")
+        return
+    for path in _files(runtime, permissions.FILE):
+        named = (as_object(_bytes(str(path)).decode("utf-8", "replace")) or {}).get("permissions") or {}
+        yield from _misspelt(path, named, _PERMISSIONS)
 
 
 def _misspelt(path: Path, named: Iterable[str], known: tuple[str, ...]) -> Iterator[Finding]:

@@ -69,10 +69,10 @@ def _help(runtime: Runtime, args: list[str]) -> int:  # noqa: ARG001 (as every c
         show(f"  {plugin.name:<12} {plugin.target.describe(runtime)}")
         for line in plugin.target.environment_help(runtime).splitlines():
             show(f"      {line}")
-    for variant in models.every_variant(runtime):
-        login = f"hs auth login {variant.name}" if variant.values.get("auth") else ""
-        needs = login or variant.auth_env or "no key"
-        show(f"  {variant.name:<12} {variant.values.get('description', '')} ({needs})")
+    for config in models.every_config(runtime):
+        login = f"hs auth login {config.name}" if config.values.get("auth") else ""
+        needs = login or config.auth_env or "no key"
+        show(f"  {config.name:<12} {config.values.get('description', '')} ({needs})")
     show("\nTools:")
     for plugin in runtime.table.of("tools"):
         show(f"  {plugin.name:<12} {plugin.target.describe(runtime)}")

@@ -1,6 +1,6 @@
-"""Decide whether a call may run: by the setting, by what the person has said before, by asking them.
+"""Decide whether a call may run: by the setting, by what the user has said before, by asking them.
 
-auto: nobody is asked. ask: before everything that does not only read. read-only: nothing else runs.
+auto: no question is asked. ask: before everything that does not only read. read-only: nothing else runs.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def mode(runtime: Runtime) -> str:
 
 
 def put(runtime: Runtime, question: Question) -> Said:
-    """Ask the person of the outermost hs; without one, the answer is no."""
+    """Ask the user of the outermost hs; without one, the answer is no."""
     known: set[str] = runtime.kept.setdefault("approved", set())
     subject = always_about(question)
     if subject and subject in known:

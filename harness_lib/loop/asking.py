@@ -1,6 +1,6 @@
-"""Ask a person whether a call may run, and know what "always" covers: never more than they have read.
+"""Ask the user whether a call may run, and know what "always" covers: never more than they have read.
 
-Subagents ask the person of the outermost hs over a socket. A command is known by its program, and where the
+Subagents ask the user of the outermost hs over a socket. A command is known by its program, and where the
 program does different things by a verb (`git status`, `git reset`), by that, too.
 """
 
@@ -29,7 +29,7 @@ _PLAIN = re.compile(r"[\w./+:@-]+", re.ASCII)
 
 @dataclass(frozen=True)
 class Question:
-    """A call that a person decides about; `who` is the subagent that wants it, "" for the session itself.
+    """A call that the user decides about; `who` is the subagent that wants it, "" for the session itself.
 
     `place` names the directories outside of the project that it is about, "" for none; `difference` is what
     an edit changes, line by line.
@@ -46,7 +46,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Said:
-    """What the person said; `always`: of the like, too."""
+    """What the user said; `always`: of the like, too."""
 
     allowed: bool
     reason: str = ""
@@ -63,7 +63,7 @@ def served(asker: Asker | None) -> Iterator[str]:
         yield ""
         return
     with tempfile.TemporaryDirectory(prefix="hs-") as directory, socket.socket(socket.AF_UNIX) as server:
-        # The directory is ours alone, so that nobody else can ask or answer.
+        # The directory is ours alone, so that no other user can ask or answer.
         address = str(Path(directory, "ask"))
         server.bind(address)
         server.listen()
@@ -78,7 +78,7 @@ def served(asker: Asker | None) -> Iterator[str]:
 
 
 def over(address: str, question: Question) -> Said:
-    """Return what the person at `address` says; where nobody is there any more, no."""
+    """Return what the user at `address` says; where hs has ended meanwhile, the answer is no."""
     try:
         with socket.socket(socket.AF_UNIX) as client:
             client.connect(address)

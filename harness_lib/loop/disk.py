@@ -70,7 +70,7 @@ def is_directory(path: str) -> bool:
 
 
 def appending(path: str | Path) -> IO[bytes]:
-    """Open the log `path` to append to it; nobody else can read one that is made here. Raises OSError."""
+    """Open the log `path` to append to it; no other user can read one that is made here. Raises OSError."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
     return os.fdopen(os.open(path, flags, 0o600), "ab")
 

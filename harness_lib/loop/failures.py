@@ -51,7 +51,7 @@ class ContextError(ProviderError):
 
 
 class Interrupted(BaseException):
-    """The person or the system wants this process to end.
+    """The user or the system wants this process to end.
 
     `printed` is what the tool that was running had printed until then.
     """
@@ -60,5 +60,5 @@ class Interrupted(BaseException):
 
 
 def one_line(error: HarnessError) -> str:
-    """Return what is wrong and, where that is known, what to do, in one line for a person."""
+    """Return what is wrong and, where that is known, what to do, in one line for the user."""
     return f"{error.message} {error.hint or ''}".rstrip()

@@ -1,7 +1,7 @@
-"""The stage `tool_gate`: whether a call may run, asked before every tool, whoever wrote it.
+"""The stage `tool_gate`: whether a call may run, asked before every tool, built-in or not.
 
-Gates stand one behind another. The strictest of what they say counts, so that none can take back
-another's no, and one that breaks is a no: a gate that is not there any more must not be an open one.
+Its hooks, the permission hooks, run one after another, and the strictest decision counts: none can take back
+a denial of another. A hook that fails denies the call.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from harness_lib.loop.trust import REFUSED, is_secret
 STAGE = "tool_gate"
 _STRICTNESS = ("allow", "ask", "deny")
 _LONGEST = 4096
-# What every tool of ours calls the file that it is about, there or not.
+# What every built-in tool calls the file that it is about, whether it exists or not.
 _PATH = "path"
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the gates have said; `input` is the input of the call as they leave it to run."""
+    """What the permission hooks have said; `input` is the input of the call as they leave it to run."""
 
     decision: str
     reason: str
@@ -38,7 +38,7 @@ class Verdict:
 
 
 def ask_gates(runtime: Runtime, call: Json) -> Verdict:
-    """Return what the gates say to `call`, which has id, name and input."""
+    """Return what the permission hooks say to `call`, which has id, name and input."""
     stage = runtime.stage
     passed: Json = {key: call.get(key) for key in ("id", "name", "input")}
     verdict = Verdict("allow", "", passed["input"] or {})
@@ -52,7 +52,7 @@ def ask_gates(runtime: Runtime, call: Json) -> Verdict:
             runtime.at(stage)
         if reply is None:
             runtime.log(f"[harness] {plugins.failure_line(plugin, problem)}")
-            return Verdict("deny", f"the gate {plugin.name} {problem}", verdict.input)
+            return Verdict("deny", f"the permission hook {plugin.name} {problem}", verdict.input)
         verdict = _stricter(verdict, reply)
         passed = {**passed, "input": verdict.input, "decision": verdict.decision, "reason": verdict.reason}
     return verdict
@@ -62,7 +62,8 @@ def _stricter(before: Verdict, reply: Json) -> Verdict:
     tool_input = reply.get("input", before.input)
     decision = reply.get("decision") or before.decision
     if decision not in _STRICTNESS or not isinstance(tool_input, dict):
-        return Verdict("deny", f"a gate said what no gate can say: {str(decision)[:100]}", before.input)
+        problem = f"a permission hook gave an unknown decision: {str(decision)[:100]}"
+        return Verdict("deny", problem, before.input)
     if _STRICTNESS.index(decision) > _STRICTNESS.index(before.decision):
         return Verdict(decision, str(reply.get("reason") or ""), tool_input)
     return Verdict(before.decision, before.reason, tool_input)
@@ -75,7 +76,7 @@ def approve(runtime: Runtime, piped: Piped) -> Piped:
     """
     call = as_object(piped) or {}
     name = str(call.get("name") or "")
-    # The calls of a subagent come to a gate of their own.
+    # The calls of a subagent come to a permission hook of their own.
     reads = name == "agent" or plugins.only_reads(runtime, name)
     if reads and (secret := secret_paths(runtime, call.get("input") or {})):
         return {**call, "decision": "deny", "reason": f"{secret[0]} {REFUSED}"}
@@ -108,7 +109,7 @@ def _ruling(runtime: Runtime, call: Json, *, reads: bool) -> Ruling:
 
 def _named(runtime: Runtime, text: str) -> Path:
     """Return the path that `text` is, seen from the session's directory."""
-    # Not by pathlib: for a user that nobody knows it raises an error.
+    # Not by pathlib: it raises an error for an unknown user.
     return runtime.work_directory / os.path.expanduser(text)  # noqa: PTH111
 
 

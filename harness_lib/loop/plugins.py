@@ -46,7 +46,7 @@ class Tool(Protocol):
 
 
 class Provider(Protocol):
-    """A model's host. What it is asked by is an environment, so that a variant is the same with another."""
+    """A host of models. It is asked with an environment; a provider config is another environment."""
 
     def describe(self, runtime: Runtime) -> str:
         """Return one line for people."""
@@ -88,7 +88,7 @@ def tool(runtime: Runtime, name: str) -> Tool | None:
 
 
 def provider(runtime: Runtime, name: str) -> Provider | None:
-    """Return the provider `name`, a program or one of ours, but not a variant."""
+    """Return the provider `name`, built-in or a program, but not a provider config."""
     plugin = runtime.table.find("providers", name)
     return cast("Provider", plugin.target) if plugin else None
 
@@ -103,10 +103,10 @@ def only_reads(runtime: Runtime, name: str) -> bool:
 def call(runtime: Runtime, stage: str, payload: Piped, *, is_told: bool = False) -> Piped:
     """Pipe `payload` through the hooks of `stage`; without any it passes through. Raises HookError.
 
-    `is_told`: the caller says to a person what a hook of ours says, so that the log need not say it too.
+    `is_told`: the caller tells the user why a built-in hook failed, so the log does not repeat it.
     """
     piped = payload
-    # Text goes from one foreign hook to the next as it is; ours, and whoever called, need an object.
+    # Text goes from one foreign hook to the next as it is; built-in hooks and the caller need an object.
     foreign: Plugin | None = None
     for plugin in runtime.table.of("hooks.d", stage):
         if foreign and plugin.is_ours:

@@ -119,7 +119,7 @@ def talking(
             reaper.end(child)
         _running.discard(child.pid)
         for stream in (child.stdin, child.stdout):
-            # What nobody has read any more cannot be flushed either.
+            # Output that was never read cannot be flushed either.
             with suppress(BrokenPipeError):
                 assert stream is not None
                 stream.close()
@@ -202,7 +202,7 @@ def _start(
     output: IO[bytes],
 ) -> Child:
     """Start it; its output goes to the file `output`, which is closed if it cannot be started."""
-    # Files, not pipes: nobody waits for a reader, and what is large stays out of memory.
+    # Files, not pipes: a program never waits for a reader, and large output stays out of memory.
     with tempfile.TemporaryFile() as fed:
         fed.write(stdin or b"")
         fed.seek(0)
@@ -226,7 +226,7 @@ def end_noted(directory: Path) -> int:
 
 
 def end_all() -> None:
-    """Begin to end every program of this process; whoever waits for it sees to the rest."""
+    """Begin to end every program of this process; the thread that waits for it does the rest."""
     for group in list(_running):
         reaper.signal_group(group, signal.SIGTERM)
 

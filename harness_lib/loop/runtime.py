@@ -89,7 +89,7 @@ class Table:
 
 BUNDLED = Path(__file__).with_name("bundled")
 ACCOUNT_FILE = "HARNESS_ACCOUNT_FILE"
-# By it a command of ours knows the session that runs it.
+# By it `harness` knows the session that has started it.
 SESSION_VARIABLE = "HS_SESSION_ID"
 _KEPT = "\n\t"
 
@@ -109,23 +109,23 @@ class Runtime:
     without_core: bool = False
     table: Table = field(default_factory=Table)
     requests: int = 0
-    # The first message of this turn, why the model or we stopped, and what takes the place of the prompts.
+    # The first message of this turn, why the turn stopped, and the text in place of the prompts.
     first: int = 1
     stop: str = ""
     system: str | None = None
-    # Whether calls are asked about where no setting says so, and who is asked.
+    # The approval mode where no setting names one, and what asks the user.
     approve: str = "auto"
     asker: Asker | None = None
-    # The file in which who has started us as a subagent looks what that has cost.
+    # The file for the cost of this run, read by the hs that has started it as a subagent.
     account_file: str = ""
-    # What a person has typed while a turn is under way and that turn is to hear; who is told what we notice.
+    # Messages typed while a turn is under way; listeners of notices.
     typed_meanwhile: Callable[[], list[str]] | None = None
     notices: list[Callable[[str], None]] = field(default_factory=list)
     # Nothing has run since the plugins were looked for.
     is_fresh: bool = False
-    # Nobody has named the home of plugins, so it is where it is by default.
+    # HARNESS_HOME was not set, so the home of plugins is the default one.
     home_assumed: bool = False
-    # What plugins keep between two states: schemas of foreign programs, connections, arguments that were cut.
+    # Caches of plugins between two states: schemas, connections, files that were read.
     kept: dict[str, Any] = field(default_factory=dict)
 
     @cached_property
@@ -162,7 +162,7 @@ class Runtime:
 
     @property
     def notes(self) -> Path | None:
-        """Where it is noted which tools run, for whoever goes on in the session when we were killed."""
+        """Where running tools are noted, so that a later process can end them if this one is killed."""
         return self.session.directory if self.session else None
 
     def turn_messages(self) -> list[Message]:
@@ -171,7 +171,7 @@ class Runtime:
         return [message for message in messages if message.seq >= self.first]
 
     def close(self) -> None:
-        """Let go of what was opened: the connection to the provider, the file of events."""
+        """Close the connection to the provider and the file of events."""
         for client in self.kept.pop("clients", {}).values():
             client.close()
         self.stream.close()
@@ -193,27 +193,27 @@ class Runtime:
         }
 
     def harness_environment(self) -> dict[str, str]:
-        """Return the environment of commands of the person's, `harness` among them: it knows the session.
+        """Return the environment of the user's commands, `harness` among them, which finds the session in it.
 
-        What only we have assumed is not in it: `harness` keeps its own data where the person has them.
+        A default HARNESS_HOME is left out: `harness` keeps its data elsewhere.
         """
         from harness_lib.system.processes import owner  # noqa: PLC0415 (only where something is run)
 
         env = owner.without_session(self.variables())
         if self.home_assumed:
             del env["HARNESS_HOME"]
-        # No command may put questions to the person.
+        # No command may ask the user.
         env.pop("HARNESS_ASK", None)
         return {**env, SESSION_VARIABLE: self.session.id} if self.session else env
 
     def notice(self, text: str) -> None:
-        """Say what the person should know: in the log, and where they talk with us and do not see that."""
+        """Tell the user in the log, and in the prompt or editor that does not show it."""
         self.log(f"hs: {text}")
         for notify in self.notices:
             notify(text)
 
     def keep(self, path: Path, data: bytes) -> None:
-        """Write a file of home for later; a home that cannot be written is said once, and ends nothing."""
+        """Write a file into home; if that fails, say so once and go on."""
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             atomic.write(path, data, durable=False, mode=0o600)
@@ -227,7 +227,7 @@ class Runtime:
         """Append a line to HARNESS_LOG; a log that cannot be written ends no run."""
         target = self.env["HARNESS_LOG"]
         if target == "/dev/stderr":
-            # What a tool has printed must not move the cursor of whoever reads it.
+            # The output of a tool must not move the cursor of the terminal.
             sys.stderr.write(f"{harmless(line, keep=_KEPT)}\n")
             return
         try:
@@ -238,7 +238,7 @@ class Runtime:
 
 
 def start(environ: dict[str, str] | os._Environ[str], cwd: Path) -> Runtime:
-    """Return a run with every variable of the protocol set, as defaults say where they are not."""
+    """Return a run with every variable of the protocol set, to its default if need be."""
     env = dict(environ)
     home = Path(env.get("HOME") or Path("~").expanduser())
     for name, value in {
@@ -261,7 +261,7 @@ def start(environ: dict[str, str] | os._Environ[str], cwd: Path) -> Runtime:
 def _store(run: Runtime) -> Path:
     """Return the sessions of the nearest directory that has some, else those of home.
 
-    A link is not followed: it may have come with a clone, and lead to the sessions of another project.
+    A link is not followed: it may have come with a clone and lead to the sessions of another project.
     """
     for directory in (run.cwd, *run.cwd.parents):
         source = directory / ".harness"

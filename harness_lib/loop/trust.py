@@ -1,7 +1,7 @@
 """What of a project is used: its text always, its programs, settings and credentials only after `hs trust`.
 
 Opening a repository must not run what is in it, nor send a key where it says. What was trusted is known by
-a fingerprint of its content, kept in home: when the content changes, a person is asked again. Some files
+a fingerprint of its content, kept in home: when the content changes, the user is asked again. Some files
 are read by no tool: credentials, and what the system shows of a process.
 """
 
@@ -28,7 +28,7 @@ _FILES = (".auth.json", "mcp.json", "models.conf", "settings.conf", "settings.js
 REFUSED = "holds credentials or shows a process: no tool reads it. Ask the user for what you need of it."
 # In whichever source they are.
 _OURS = frozenset((".auth.json", ".auth-cache.json"))
-# Below the person's home directory: files, and whole directories.
+# Below the user's home directory: files, and whole directories.
 _OF_OTHERS = (
     ".aws", ".azure", ".cargo/credentials", ".cargo/credentials.toml", ".claude/.credentials.json",
     ".codex/auth.json", ".config/gcloud", ".config/gh", ".config/git/credentials", ".config/github-copilot",
@@ -64,7 +64,7 @@ def is_usable(runtime: Runtime, source: str) -> bool:
 
 
 def is_trusted(runtime: Runtime, source: str) -> bool:
-    """Return whether a person has trusted the project's `source` as it is now."""
+    """Return whether the user has trusted the project's `source` as it is now."""
     seen = fingerprint(source)
     return seen != "" and load(runtime).get(os.path.realpath(source)) == seen
 
@@ -101,12 +101,12 @@ def save(runtime: Runtime, sources: list[str]) -> None:
 
 
 def content(runtime: Runtime, source: str) -> list[Path]:
-    """Return the files that trust is about, for a person to look at."""
+    """Return the files that trust is about, for the user to look at."""
     return _content(Path(source)) if is_projects(runtime, source) else []
 
 
 def _content(source: Path) -> list[Path]:
-    # Skills are read anyway, but take the place of the person's own only when they are trusted.
+    # Skills are read anyway, but take the place of the user's own only when they are trusted.
     return [*_files(source), *_there({path / "SKILL.md" for path in _entries(source / "skills")})]
 
 
@@ -116,7 +116,7 @@ def _files(source: Path) -> list[Path]:
 
 
 def _there(paths: set[Path]) -> list[Path]:
-    # Where nobody may look, `Path.exists` raises an error.
+    # Without permission to look, `Path.exists` raises an error.
     return sorted(path for path in paths if os.path.exists(path))  # noqa: PTH110
 
 
@@ -184,7 +184,7 @@ def project_root(runtime: Runtime, start: Path) -> Path:
 
 
 def project_of_source(runtime: Runtime, source: str) -> Path | None:
-    """Return the project that the source came with; None where it is the person's own."""
+    """Return the project that the source came with; None where it is the user's own."""
     if not is_projects(runtime, source):
         return None
     path = Path(source)

@@ -1,4 +1,4 @@
-"""One turn: what a person says goes into the session, and states are followed until there is an answer.
+"""One turn: what the user says goes into the session, and states are followed until there is an answer.
 
 No way from one state to another is built in; which states there are, the plugins decide.
 """
@@ -51,7 +51,7 @@ def take(runtime: Runtime, message: str, *, at_once: bool = False) -> Turn:
         ending = follow(runtime)
     finally:
         _report(runtime)
-        # Whoever draws the events has to know that no more will come, whatever the reason.
+        # The prompt and editors have to know that no more events will come, whatever the reason.
         runtime.stream.emit("done")
     account = spent(runtime)
     if ending.failed:
@@ -62,7 +62,7 @@ def take(runtime: Runtime, message: str, *, at_once: bool = False) -> Turn:
 
 
 def _report(runtime: Runtime) -> None:
-    """Tell whose subagent this is what it has cost, however it ends."""
+    """Write the cost for the hs whose subagent this is, however it ends."""
     if runtime.account_file:
         with suppress(OSError):
             Path(runtime.account_file).write_text(dumps(spent(runtime)._asdict()), encoding="utf-8")

@@ -15,7 +15,7 @@ import pytest
 
 from harness_lib.loop import disk
 from harness_lib.loop.providers import tokens
-from harness_lib.loop.providers.models import Variant
+from harness_lib.loop.providers.models import ProviderConfig
 from tests.loop.servers.openai import OpenAI
 from tests.loop.servers.script import ModelServer, say, use
 
@@ -138,11 +138,11 @@ def typed(place: Path, lines: list[str]) -> list[dict[str, object]]:
 
 def test_the_login_of_the_page_is_one() -> None:
     written = PAGE.split("\n### A login\n")[1].split("```conf\n")[1].split("```")[0]
-    variant = Variant("ours", disk.parse_conf(written))
+    config = ProviderConfig("ours", disk.parse_conf(written))
 
-    tokens.check_way(variant)
-    assert tokens.client_of(variant).redirect_uri(1455) == "http://127.0.0.1:1455/callback"
-    assert tokens.client_of(variant).redirect_port == 1455
+    tokens.check_way(config)
+    assert tokens.client_of(config).redirect_uri(1455) == "http://127.0.0.1:1455/callback"
+    assert tokens.client_of(config).redirect_port == 1455
 
 
 def test_every_file_of_the_picture_is_there() -> None:

@@ -185,6 +185,14 @@ def misspelt_price(home: Path, _: Path) -> None:
     write(home / ".harness" / "models.conf", "# ours\nours- context=1000 pricein=3\n")
 
 
+def broken_rules(home: Path, _: Path) -> None:
+    write(home / ".harness" / "settings.json", '{"permissions": {"deny": "Bash"}}')
+
+
+def misspelt_rules(home: Path, _: Path) -> None:
+    write(home / ".harness" / "settings.json", '{"permissions": {"alow": ["Bash(git status:*)"]}}')
+
+
 def tool_without_input(home: Path, _: Path) -> None:
     schema = '{"name":"odd","description":"Do it"}'
     write_program(home / ".harness" / "tools" / "odd", f"#!/bin/sh\necho '{schema}'\n")
@@ -236,6 +244,8 @@ def skill_without_description(home: Path, _: Path) -> None:
         (misspelt_setting, "settings.conf: there is no setting aprove", "did you mean approve?"),
         (misspelt_provider, "ours.conf: there is no setting auth-env", "did you mean auth_env?"),
         (misspelt_price, "models.conf: there is no setting pricein", "did you mean price_in?"),
+        (broken_rules, "permissions.deny must be a list of rules, so no call runs", "repair it"),
+        (misspelt_rules, "settings.json: there is no setting alow", "did you mean allow?"),
         (tool_without_input, "tools/odd has no input_schema", 'add "input_schema"'),
         (hook_of_no_stage, "never runs: there is no stage tool_gates", "did you mean tool_gate?"),
         (crashing_gate, "tool_gate/10-bash exits with 3, which denies", "repair it, and try: echo"),

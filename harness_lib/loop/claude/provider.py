@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from harness_lib.loop.runtime import Runtime
 
 
-# The model that the person has chosen in Claude Code.
+# The model that the user has chosen in Claude Code.
 DEFAULT = "default"
 _PROTOCOL = (
     "-p",
@@ -34,7 +34,7 @@ _PROTOCOL = (
     "--output-format=stream-json",
     "--include-partial-messages",
     "--permission-prompt-tool=stdio",
-    # Its questions to a person have no place here; it decides by itself.
+    # Its questions to the user have no place here; it decides by itself.
     "--disallowedTools=AskUserQuestion",
 )
 _READ_ONLY = ("--tools=Read,Glob,Grep", "--strict-mcp-config")
@@ -66,7 +66,7 @@ class Claude:
         return "the installed Claude Code, which does whole turns with its own login and tools"
 
     def ready(self, runtime: Runtime) -> bool:
-        """Return whether it is installed; whether somebody is logged in only a request shows."""
+        """Return whether it is installed; only a request shows whether the user is logged in."""
         return bool(_program(runtime))
 
     def defaults(self, runtime: Runtime) -> dict[str, str]:  # noqa: ARG002
@@ -165,7 +165,7 @@ def _environment(runtime: Runtime) -> dict[str, str]:
 
 
 def _decide(runtime: Runtime, request: Json) -> Json:
-    """Return whether a tool may run, as our gates and a person say it."""
+    """Return whether a tool may run, as our permission hooks and the user say it."""
     tool_input = request.get("input")
     name, call_id = str(request.get("tool_name") or ""), str(request.get("tool_use_id") or "")
     call: Json = {"id": call_id, "name": name, "input": tool_input if isinstance(tool_input, dict) else {}}

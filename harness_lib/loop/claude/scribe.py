@@ -23,7 +23,7 @@ _COUNTED_LATER = {"cost": "0"}
 
 
 class Scribe:
-    """Hears the events of one turn. `last` is its last answer, which whoever knows the turn's cost saves."""
+    """Hear the events of one turn; `last` is its last answer, saved when the cost of the turn is known."""
 
     def __init__(self, runtime: Runtime, conversation: Conversation) -> None:
         self._runtime = runtime
@@ -107,7 +107,7 @@ def _text(content: object) -> str:
 
 
 def assemble(runtime: Runtime, piped: Piped) -> Piped:
-    """Go on to `send` with what only a person says; what the session says, the provider tells."""
+    """Go on to `send` with what only the user says; what the session says, the provider tells."""
     payload: Json = {**(as_object(piped) or {}), "messages": [], "tools": [], "next_state": "send"}
     return {**payload, "system": runtime.system} if runtime.system else payload
 

@@ -66,7 +66,7 @@ class Connections:
         self._open: dict[str, asyncio.Future[mcp.Client]] = {}
         self._holders: list[asyncio.Task[None]] = []
         self._calls: set[Future[tuple[str, bool]]] = set()
-        # What the package says of a server would fall into the line that a person types in.
+        # What the package says of a server would fall into the line that the user types in.
         self._heard = _ToLog(self._log)
         _PACKAGE.addHandler(self._heard)
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
@@ -127,7 +127,7 @@ class Connections:
         except (futures.TimeoutError, CancelledError):
             return late
         finally:
-            # Nobody waits for it any more, also where the turn is interrupted.
+            # Its result is not needed any more, also where the turn is interrupted.
             future.cancel()
         if error is None:
             return ""

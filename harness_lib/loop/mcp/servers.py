@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 FILE = "mcp.json"
-# Where a client of ours puts the servers that it wants used: name -> configuration.
+# Where `hs acp` puts the servers that its client names: name -> configuration.
 OF_THE_CLIENT = "mcp servers of the client"
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
 _OLD_SECONDS = 3600.0

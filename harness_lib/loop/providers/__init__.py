@@ -1,1 +1,1 @@
-"""Hosts of models: what they need, and which wire they speak."""
+"""Hosts of models: what they need, and which API they speak."""

@@ -1,4 +1,4 @@
-"""Where the requests of a run go: its provider's address, be it one of ours or a variant of one."""
+"""Find where the requests of a run go: the address of a built-in provider, or of a provider config."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from harness_lib.loop import plugins
 from harness_lib.loop.failures import ProviderError
 from harness_lib.loop.providers import keys, models
 from harness_lib.loop.providers.hosted import ANTHROPIC, OPENAI
-from harness_lib.loop.providers.models import Variant
+from harness_lib.loop.providers.models import ProviderConfig
 from harness_lib.loop.wires import exchange
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ _HOSTED: dict[str, Hosted] = {provider.name: provider for provider in (ANTHROPIC
 
 
 def is_hosted(runtime: Runtime) -> bool:
-    """Return whether the run's provider is a host that we ask ourselves, over one of our wires."""
+    """Return whether the run's provider is a host that hs asks itself, over one of its API adapters."""
     plugin = _plugin(runtime)
     return plugin is None or (plugin.is_ours and plugin.name in _HOSTED)
 
@@ -36,7 +36,7 @@ def own_language(runtime: Runtime) -> Provider:
 
 
 def check(runtime: Runtime) -> None:
-    """Raise ProviderError where a provider of ours lacks what it needs: a key, a login, a program."""
+    """Raise ProviderError where a built-in provider lacks what it needs: a key, a login, a program."""
     if is_hosted(runtime):
         of(runtime)
     elif (plugin := _plugin(runtime)) and plugin.is_ours:
@@ -49,8 +49,8 @@ def _plugin(runtime: Runtime) -> Plugin | None:
 
 def of(runtime: Runtime) -> Endpoint:
     """Return the address for the run's provider. Raises ProviderError where it has none, or no key."""
-    hosted, variant = _hosted(runtime)
-    return hosted.at(runtime, variant)
+    hosted, config = _hosted(runtime)
+    return hosted.at(runtime, config)
 
 
 def speaker(runtime: Runtime) -> Speaker:
@@ -58,16 +58,16 @@ def speaker(runtime: Runtime) -> Speaker:
 
     Raises ProviderError where we do not speak with that provider ourselves.
     """
-    hosted, variant = _hosted(runtime)
-    return hosted.speaker(runtime, variant)
+    hosted, config = _hosted(runtime)
+    return hosted.speaker(runtime, config)
 
 
-def _hosted(runtime: Runtime) -> tuple[Hosted, Variant | None]:
-    variant = models.find_variant(runtime, runtime.provider)
-    hosted = _HOSTED.get(variant.protocol if variant else runtime.provider)
+def _hosted(runtime: Runtime) -> tuple[Hosted, ProviderConfig | None]:
+    config = models.find_config(runtime, runtime.provider)
+    hosted = _HOSTED.get(config.protocol if config else runtime.provider)
     if hosted is None:
         raise ProviderError(_why_not(runtime))
-    return hosted, variant
+    return hosted, config
 
 
 def _why_not(runtime: Runtime) -> str:
@@ -84,31 +84,31 @@ def _why_not(runtime: Runtime) -> str:
 
 
 class Described(NamedTuple):
-    """What the `.conf` of `variant` says, as a provider."""
+    """What the `.conf` of `config` says, as a provider."""
 
-    variant: Variant
+    config: ProviderConfig
 
     def describe(self, runtime: Runtime) -> str:  # noqa: ARG002 (as the protocol says)
-        return self.variant.values.get("description", "")
+        return self.config.values.get("description", "")
 
     def ready(self, runtime: Runtime) -> bool:
         """Return whether there is a key or a login for it."""
-        if self.variant.auth_env and runtime.env.get(self.variant.auth_env):
+        if self.config.auth_env and runtime.env.get(self.config.auth_env):
             return True
-        credential = keys.first(runtime, self.variant.name)
+        credential = keys.first(runtime, self.config.name)
         # A login is renewed when it is used.
         return keys.is_fresh(credential) or bool(
-            self.variant.values.get("auth") and credential.get("refresh_token")
+            self.config.values.get("auth") and credential.get("refresh_token")
         )
 
     def defaults(self, runtime: Runtime) -> dict[str, str]:  # noqa: ARG002
-        return {"model": self.variant.values.get("model", "")}
+        return {"model": self.config.values.get("model", "")}
 
     def environment_help(self, runtime: Runtime) -> str:  # noqa: ARG002
-        name = self.variant.name
-        if self.variant.values.get("auth"):
+        name = self.config.name
+        if self.config.values.get("auth"):
             return f"(a login: hs auth login {name})"
-        return f"{self.variant.auth_env}  API key" if self.variant.auth_env else "(no key)"
+        return f"{self.config.auth_env}  API key" if self.config.auth_env else "(no key)"
 
     def ask(self, runtime: Runtime, payload: Json) -> Json:
         if is_hosted(runtime):
@@ -121,5 +121,5 @@ def find_provider(runtime: Runtime, name: str) -> Provider | None:
     provider = plugins.provider(runtime, name)
     if provider is not None:
         return provider
-    variant = models.find_variant(runtime, name)
-    return Described(variant) if variant else None
+    config = models.find_config(runtime, name)
+    return Described(config) if config else None

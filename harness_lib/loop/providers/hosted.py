@@ -1,4 +1,4 @@
-"""Our own providers: an environment names the host, a wire speaks with it."""
+"""The built-in providers: an environment names the host, an API adapter speaks with it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from harness_lib.loop.piped import Json
-    from harness_lib.loop.providers.models import Variant
+    from harness_lib.loop.providers.models import ProviderConfig
     from harness_lib.loop.providers.tokens import Login
     from harness_lib.loop.runtime import Runtime
 
@@ -37,7 +37,7 @@ OPENAI_MAX_TOKENS   max response tokens (the model's)
 
 
 class Hosted(NamedTuple):
-    """A provider of ours. `endpoint` makes the address from an environment and a key."""
+    """A built-in provider. `endpoint` makes the address from an environment and a key."""
 
     name: str
     description: str
@@ -64,27 +64,27 @@ class Hosted(NamedTuple):
         """Return the variables that are read."""
         return self.variables
 
-    def speaker(self, runtime: Runtime, variant: Variant | None = None) -> Speaker:
+    def speaker(self, runtime: Runtime, config: ProviderConfig | None = None) -> Speaker:
         """Return how this run's messages are written; no key and no login is needed to assemble them."""
-        values = variant.values if variant else {}
-        url = {f"{self.name.upper()}_API_URL": values.get("url", "")} if variant else {}
+        values = config.values if config else {}
+        url = {f"{self.name.upper()}_API_URL": values.get("url", "")} if config else {}
         return Speaker(
             wire=_wire(values.get("wire", "")) or self.address({**runtime.env, **url})[1],
-            provider=variant.name if variant else self.name,
+            provider=config.name if config else self.name,
             model=runtime.model or values.get("model", "") or self.default_model,
         )
 
-    def at(self, runtime: Runtime, variant: Variant | None = None) -> Endpoint:
+    def at(self, runtime: Runtime, config: ProviderConfig | None = None) -> Endpoint:
         """Return where requests of this run go. Raises ProviderError without the key that is needed."""
-        login = _login(runtime, variant)
-        env = _environment(runtime, self.name, variant, login) if variant else runtime.env
-        key = keys.secret(keys.first(runtime, variant.name if variant else self.name))
+        login = _login(runtime, config)
+        env = _environment(runtime, self.name, config, login) if config else runtime.env
+        key = keys.secret(keys.first(runtime, config.name if config else self.name))
         endpoint = self.endpoint(env, key)
-        headers = {**endpoint.headers, **(variant.headers if variant else {})}
+        headers = {**endpoint.headers, **(config.headers if config else {})}
         if not all(value.isascii() and value.isprintable() for value in headers.values()):
-            # Said here: whoever meets it later would print the key.
+            # Checked here: later code would print the key.
             raise ProviderError(f"The key for {runtime.provider} holds a character that no header can carry.")
-        values, speaker = variant.values if variant else {}, self.speaker(runtime, variant)
+        values, speaker = config.values if config else {}, self.speaker(runtime, config)
         return endpoint._replace(
             login=login,
             headers=headers,
@@ -129,30 +129,32 @@ def _wire(name: str) -> WireName | None:
     return wires[name]
 
 
-def _login(runtime: Runtime, variant: Variant | None) -> Login | None:
-    """Return the login of a variant that has one. Raises ProviderError where nobody is logged in."""
-    if variant is None or not variant.values.get("auth"):
+def _login(runtime: Runtime, config: ProviderConfig | None) -> Login | None:
+    """Return the login of a provider config that has one. Raises ProviderError without a login."""
+    if config is None or not config.values.get("auth"):
         return None
     # Imported here: only who logs in pays for it.
     from harness_lib.loop.providers import tokens  # noqa: PLC0415
 
-    tokens.check_way(variant)
-    login = tokens.Login(runtime, tokens.client_of(variant))
+    tokens.check_way(config)
+    login = tokens.Login(runtime, tokens.client_of(config))
     login.check()
     return login
 
 
-def _environment(runtime: Runtime, protocol: str, variant: Variant, login: Login | None) -> dict[str, str]:
-    """Return the environment that a variant is: the one of its protocol with other values."""
+def _environment(
+    runtime: Runtime, protocol: str, config: ProviderConfig, login: Login | None
+) -> dict[str, str]:
+    """Return the environment that a provider config is: the one of its protocol with other values."""
     prefix = protocol.upper()
-    values = variant.values
-    key = runtime.env.get(variant.auth_env, "") if variant.auth_env else ""
-    key = key or keys.secret(keys.first(runtime, variant.name))
-    if variant.auth_env and not key and login is None:
-        raise ProviderError(f"{variant.auth_env} is not set. Set it, or run: hs auth set {variant.name}")
+    values = config.values
+    key = runtime.env.get(config.auth_env, "") if config.auth_env else ""
+    key = key or keys.secret(keys.first(runtime, config.name))
+    if config.auth_env and not key and login is None:
+        raise ProviderError(f"{config.auth_env} is not set. Set it, or run: hs auth set {config.name}")
     if not values.get("url"):
         # Its key would go to the host of the protocol.
-        raise ProviderError(f"The provider {variant.name} has no url= in its .conf file.")
+        raise ProviderError(f"The provider {config.name} has no url= in its .conf file.")
     changed = {
         f"{prefix}_API_URL": values["url"],
         f"{prefix}_MAX_TOKENS": values.get("max_tokens", ""),

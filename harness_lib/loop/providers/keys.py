@@ -134,7 +134,7 @@ def replace_first(runtime: Runtime, path: Path, provider: str, credential: Json)
     others = entries[1:] if isinstance(entries, list) else []
     write(path, {**credentials, provider: [credential, *others]})
     if trust.is_projects(runtime, source):
-        # It was used, so it was trusted; nobody has to look at what we have written ourselves.
+        # It was used, so it was trusted; the user need not review what hs has written itself.
         trust.save(runtime, [source])
 
 
@@ -144,7 +144,7 @@ def write(path: Path, credentials: Json) -> None:
     atomic.write(path, render(credentials).encode(), mode=0o600)
 
 
-# Names by commas that a person lets through, for tests that need a key; subagents are told of them, too.
+# Names, separated by commas, that the user lets through for tests that need a key; subagents inherit it.
 KEPT = "HARNESS_KEEP_ENV"
 _WELL_KNOWN = frozenset(
     (
@@ -174,7 +174,7 @@ def names(runtime: Runtime) -> set[str]:
     found = set(_WELL_KNOWN)
     for source in dict.fromkeys([*runtime.unscoped, *runtime.sources]):
         if trust.is_usable(runtime, source):
-            files = (Path(source, "providers", f"{name}.conf") for name in models.variants_in(source))
+            files = (Path(source, "providers", f"{name}.conf") for name in models.configs_in(source))
             found |= {disk.read_conf(file).get("auth_env", "") for file in files}
             found |= _of_programs(runtime, source)
     return found

@@ -1,6 +1,6 @@
 """Log in: the browser is opened, and what comes back from it is exchanged for tokens.
 
-The verifier stays in this process, so a code that somebody else gets to see is worth nothing to them; the
+The verifier stays in this process, so a stolen code is worth nothing without it; the
 state tells our browser's answer from one that another page has made up.
 """
 
@@ -44,7 +44,7 @@ _LONGEST = 64 * 1024
 
 @dataclass(frozen=True)
 class Attempt:
-    """What nobody can guess: `state` goes through the browser, `verifier` straight to the server."""
+    """Two random values: `state` goes through the browser, `verifier` straight to the server."""
 
     client: Client
     redirect_uri: str
@@ -53,7 +53,7 @@ class Attempt:
 
     @property
     def url(self) -> str:
-        """The address at which the person logs in."""
+        """The address at which the user logs in."""
         challenge = hashlib.sha256(self.verifier.encode()).digest()
         parameters = {
             "response_type": "code",
@@ -73,7 +73,7 @@ class Attempt:
         return hmac.compare_digest(parameters.get("state", "").encode(), self.state.encode())
 
     def code(self, parameters: dict[str, str]) -> str:
-        """Return the code in an answer of ours. Raises ProviderError with what the server says instead."""
+        """Return the code in an answer to this login. Raises ProviderError with the words of the server."""
         if parameters.get("error"):
             problem = parameters.get("error_description") or parameters["error"]
             raise ProviderError(f"The login was refused: {harmless(problem)[:_SHOWN]}")
@@ -82,7 +82,7 @@ class Attempt:
         return parameters["code"]
 
     def pasted(self, text: str) -> str:
-        """Return the code in what a person has pasted: the code, `CODE#STATE`, or the whole address.
+        """Return the code in what the user has pasted: the code, `CODE#STATE`, or the whole address.
 
         Raises ProviderError for a text without a code, or one of another login.
         """
@@ -91,7 +91,7 @@ class Attempt:
             parameters = dict(parse_qsl(urlsplit(text).query or text))
         else:
             code, _, state = text.partition("#")
-            # A person who enters only the code has seen which login it belongs to.
+            # The user who enters only the code has seen which login it belongs to.
             parameters = {"code": code, "state": state or self.state}
         if not self.is_ours(parameters):
             raise ProviderError("This belongs to another login.")
@@ -147,7 +147,7 @@ class Listener:
 class _Server(ThreadingMixIn, TCPServer):
     # Not http.server's own: it asks for the name of this machine, which may take seconds.
     allow_reuse_address = True
-    # Browsers open connections in advance and say nothing on them: each has a thread that nobody waits for.
+    # Browsers open connections in advance and send nothing on them: each gets a thread that is never joined.
     daemon_threads = True
     block_on_close = False
     listener: Listener
@@ -167,7 +167,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("content-type", "text/html; charset=utf-8")
         self.send_header("content-length", str(len(page)))
-        # The address has the code in it: it is to be told to nobody.
+        # The address holds the code: it must not be passed on.
         self.send_header("referrer-policy", "no-referrer")
         self.send_header("connection", "close")
         self.end_headers()
@@ -178,7 +178,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def log_in(client: Client) -> Json:
-    """Return the credential that a person gives by logging in. Raises ProviderError."""
+    """Return the credential that the user gives by logging in. Raises ProviderError."""
     with _terminal() as terminal, _listener(client, can_paste=terminal is not None) as listener:
         port = listener.port if listener else client.redirect_port
         attempt = Attempt(client, client.redirect_uri(port))
@@ -193,7 +193,7 @@ def log_in(client: Client) -> Json:
 
 
 def _code(attempt: Attempt, listener: Listener | None, terminal: int | None) -> str:
-    """Return the code, from whichever comes first: the browser, or a person who pastes it."""
+    """Return the code, from whichever comes first: the browser, or the user who pastes it."""
     deadline = time.monotonic() + _SECONDS
     watched = [*([listener.descriptor] if listener else []), *([terminal] if terminal is not None else [])]
     while True:
@@ -214,7 +214,7 @@ def _code(attempt: Attempt, listener: Listener | None, terminal: int | None) -> 
 
 @contextmanager
 def _explained() -> Iterator[None]:
-    """Say what was wrong with what was pasted, and let the person try again."""
+    """Say what was wrong with what was pasted, and let the user try again."""
     try:
         yield
     except ProviderError as error:
@@ -239,7 +239,7 @@ def _listener(client: Client, *, can_paste: bool) -> Iterator[Listener | None]:
 
 @contextmanager
 def _terminal() -> Iterator[int | None]:
-    """Open the terminal at which somebody may paste; None where there is none."""
+    """Open the terminal at which the user may paste; None without one."""
     try:
         descriptor = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY | os.O_CLOEXEC)
     except OSError:
@@ -252,7 +252,7 @@ def _terminal() -> Iterator[int | None]:
 
 
 def _open(url: str) -> None:
-    """Open the person's browser where there is a screen; the address is shown anyway."""
+    """Open the user's browser where there is a screen; the address is shown anyway."""
     remote = any(os.environ.get(name) for name in ("SSH_CONNECTION", "SSH_TTY"))
     screen = sys.platform == "darwin" or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
     # Without a screen Python would take a browser for terminals, which would take ours.

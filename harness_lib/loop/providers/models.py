@@ -1,4 +1,4 @@
-"""Variants, hosts that a `.conf` file describes, and what is known of models: limits and prices.
+"""Provider configs, hosts that a `.conf` file describes, and what is known of models: limits and prices.
 
 A source's `models.conf` has a line for each beginning of a model's name, because no host tells it.
 """
@@ -20,8 +20,8 @@ FILE = "models.conf"
 _MILLION = 1_000_000
 
 
-class Variant(NamedTuple):
-    """The file of a variant; what it does not say is empty."""
+class ProviderConfig(NamedTuple):
+    """The file of a provider config; what it does not say is empty."""
 
     name: str
     values: dict[str, str]
@@ -41,36 +41,36 @@ class Variant(NamedTuple):
         return {key[len(prefix) :]: value for key, value in self.values.items() if key.startswith(prefix)}
 
 
-def find_variant(runtime: Runtime, name: str) -> Variant | None:
-    """Return the most local variant `name`; a program of that name goes before it."""
+def find_config(runtime: Runtime, name: str) -> ProviderConfig | None:
+    """Return the most local provider config `name`; a program of that name goes before it."""
     if not is_name(name) or plugins.provider(runtime, name) is not None:
         return None
     for source in reversed(trust.usable(runtime)):
         path = Path(source, "providers", f"{name}.conf")
         if path.is_file():
-            return Variant(name, disk.read_conf(path))
+            return ProviderConfig(name, disk.read_conf(path))
     return None
 
 
-def every_variant(runtime: Runtime) -> list[Variant]:
-    """Return the most local variant of each name, by name."""
-    by_name: dict[str, Variant] = {}
+def every_config(runtime: Runtime) -> list[ProviderConfig]:
+    """Return the most local provider config of each name, by name."""
+    by_name: dict[str, ProviderConfig] = {}
     for source in trust.usable(runtime):
-        for name in variants_in(source):
-            by_name[name] = Variant(name, disk.read_conf(Path(source, "providers", f"{name}.conf")))
+        for name in configs_in(source):
+            by_name[name] = ProviderConfig(name, disk.read_conf(Path(source, "providers", f"{name}.conf")))
     return [by_name[name] for name in sorted(by_name)]
 
 
-def variants_in(source: str) -> list[str]:
-    """Return the names of the variants in `source`."""
+def configs_in(source: str) -> list[str]:
+    """Return the names of the provider configs in `source`."""
     names = disk.visible_names(str(Path(source, "providers")))
     return [name.removesuffix(".conf") for name in names if name.endswith(".conf")]
 
 
 def protocol_of(runtime: Runtime, provider: str) -> str:
-    """Return the wire protocol of `provider`: its variant's, or its own name."""
-    variant = find_variant(runtime, provider)
-    return variant.protocol if variant else provider
+    """Return the API of `provider`: its provider config's, or its own name."""
+    config = find_config(runtime, provider)
+    return config.protocol if config else provider
 
 
 class Model(NamedTuple):
@@ -130,8 +130,8 @@ def _lines(runtime: Runtime, source: str) -> dict[str, dict[str, str]]:
 
 
 def _own(runtime: Runtime, model: str) -> dict[str, str]:
-    variant = find_variant(runtime, runtime.provider)
-    return variant.values if variant and variant.values.get("model") == model else {}
+    config = find_config(runtime, runtime.provider)
+    return config.values if config and config.values.get("model") == model else {}
 
 
 def _read(path: Path) -> dict[str, dict[str, str]]:

@@ -23,7 +23,7 @@ from harness_lib.loop.providers import keys
 from harness_lib.text import harmless
 
 if TYPE_CHECKING:
-    from harness_lib.loop.providers.models import Variant
+    from harness_lib.loop.providers.models import ProviderConfig
     from harness_lib.loop.runtime import Runtime
 
 
@@ -45,7 +45,7 @@ class Client:
     token_url: str
     client_id: str
     scope: str = ""
-    # Port 0: any that is free, as servers allow for programs of a person's own machine.
+    # Port 0: any that is free, as servers allow for programs of the user's own machine.
     redirect_port: int = 0
     redirect_host: str = "127.0.0.1"
     redirect_path: str = "/callback"
@@ -56,7 +56,7 @@ class Client:
 
     @property
     def command(self) -> str:
-        """What a person types to log in."""
+        """What the user types to log in."""
         return f"hs auth login {self.name}"
 
     def redirect_uri(self, port: int) -> str:
@@ -64,28 +64,28 @@ class Client:
         return f"http://{self.redirect_host}:{port}{self.redirect_path}"
 
 
-def check_way(variant: Variant) -> None:
+def check_way(config: ProviderConfig) -> None:
     """Raise ProviderError for a way to log in that hs does not know."""
-    auth = variant.values.get("auth", "")
+    auth = config.values.get("auth", "")
     if auth != "oauth":
-        raise ProviderError(f"Unknown auth={auth} in the .conf file of {variant.name}; hs knows auth=oauth.")
+        raise ProviderError(f"Unknown auth={auth} in the .conf file of {config.name}; hs knows auth=oauth.")
 
 
-def client_of(variant: Variant) -> Client:
-    """Return the client that `variant` describes. Raises ProviderError naming what is missing or wrong."""
-    values = variant.values
+def client_of(config: ProviderConfig) -> Client:
+    """Return the client that `config` describes. Raises ProviderError naming what is missing or wrong."""
+    values = config.values
     missing = [key for key in _WANTED if not values.get(key)]
     if missing:
-        raise ProviderError(f"The provider {variant.name} has no {missing[0]}= in its .conf file.")
+        raise ProviderError(f"The provider {config.name} has no {missing[0]}= in its .conf file.")
     for key in ("authorize_url", "token_url"):
         if not _is_safe(values[key]):
-            message = f"{key}={values[key]} of {variant.name} would send a login unencrypted; it wants https."
+            message = f"{key}={values[key]} of {config.name} would send a login unencrypted; it wants https."
             raise ProviderError(message)
     port = values.get("redirect_port", "0")
     if not (port.isascii() and port.isdigit() and int(port) < 1 << 16):
-        raise ProviderError(f"Invalid redirect_port={port} of {variant.name}.")
+        raise ProviderError(f"Invalid redirect_port={port} of {config.name}.")
     return Client(
-        name=variant.name,
+        name=config.name,
         authorize_url=values["authorize_url"],
         token_url=values["token_url"],
         client_id=values["client_id"],
@@ -113,7 +113,7 @@ def _is_here(host: str) -> bool:
 
 
 class LoginEndedError(ProviderError):
-    """The server takes the login no more; only a person can make another one."""
+    """The server takes the login no more; only the user can make another one."""
 
 
 def exchange(client: Client, code: str, redirect_uri: str, verifier: str) -> Json:
@@ -174,7 +174,7 @@ def _credential(client: Client, answer: Json, before: Json) -> Json:
 def _token(answer: Json, name: str) -> str:
     token = str(answer[name])
     if not token or not token.isascii() or not token.isprintable():
-        # Said here: whoever meets it later would print the token.
+        # Checked here: later code would print the token.
         raise ProviderError(f"The authorization server gave a {name} that no header can carry.")
     return token
 
@@ -215,18 +215,18 @@ def claims(token: str) -> Json:
 
 @dataclass(frozen=True)
 class Login:
-    """A person's login at `client`, as it is stored."""
+    """The user's login at `client`, as it is stored."""
 
     runtime: Runtime = field(repr=False)
     client: Client
 
     @property
     def advice(self) -> str:
-        """What a person does when the login is not taken."""
+        """What the user does when the login is not taken."""
         return f"Log in again: {self.client.command}"
 
     def check(self) -> None:
-        """Raise ProviderError where nobody is logged in."""
+        """Raise ProviderError without a login."""
         if not self._credential().get("access_token"):
             name = self.client.name
             raise ProviderError(f"Nobody is logged in at {name}. Log in: {self.client.command}")
@@ -242,7 +242,7 @@ class Login:
             credential = self._renewed(refused)
         account = str(credential.get("account_id") or "")
         if not all(text.isascii() and text.isprintable() for text in (_authorization(credential), account)):
-            # Whoever meets it later would print the token.
+            # Later code would print the token.
             raise ProviderError(f"The stored login at {self.client.name} is damaged. {self.advice}")
         filled = {name: value.replace("{account_id}", account) for name, value in templates.items()}
         return {

@@ -1,6 +1,6 @@
 """Measure a session: its part of a model's context, what of it a summary stands for, its cost.
 
-Decided from the messages alone, so that whoever resumes the session decides the same.
+Decided from the messages alone, so that every process that resumes the session decides the same.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def view(messages: list[Message]) -> View:
     for message in reversed(messages):
         keep = message.fields.get("keep", "")
         if message.role == "summary" and keep.isascii() and keep.isdigit() and message.body.strip():
-            # What came after it was never summarised, whatever somebody has written into the file.
+            # What came after it was never summarised, even if `keep` was edited to a later number.
             first = min(int(keep), message.seq)
             left = [each for each in messages if each.seq >= first and each.role != "summary"]
             return View(message, left)
@@ -67,7 +67,7 @@ def guess(messages: list[Message]) -> int:
 def cut(messages: list[Message], size: int) -> Cut | None:
     """Return where to cut so that the newest part stays; None where that leaves nothing worth a summary.
 
-    `size` is the model's context, or what is in use where that is unknown. A cut lies before what a person or
+    `size` is the model's context, or what is in use where that is unknown. A cut lies before what the user or
     the model has said, never between a call and its result.
     """
     seen = view(messages)

@@ -2,7 +2,7 @@
 
 Hosts refuse a history in which that is not so for ever, whatever killed the run that left it. An answer as
 its host wrote it is kept beside the Markdown: signed thinking and encrypted reasoning survive there. It
-counts for the same wire, provider and model only, and as long as nobody has edited the Markdown.
+counts for the same API, provider and model only, and as long as the Markdown was not edited.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ INTERRUPTED = "interrupted: this call did not finish, and may have done part of 
 
 
 class User(NamedTuple):
-    """What a person said."""
+    """What the user said."""
 
     text: str
 
@@ -92,7 +92,7 @@ def _answer(call: Call, message: Message | None) -> Answered:
 def save_native(
     session: Session, message: Message, speaker: tuple[str, str, str], blocks: list[Json]
 ) -> None:
-    """Keep `blocks`, the native form of `message`; `speaker` is wire, provider and model."""
+    """Keep `blocks`, the native form of `message`; `speaker` is API, provider and model."""
     directory = session.directory / "native"
     value = {"speaker": list(speaker), "sha256": _hash(message), "blocks": blocks}
     path = directory / f"{message.seq:04d}.json"

@@ -151,7 +151,7 @@ def _block(block: Block, ticks: str) -> str:
 
 
 def _fence(blocks: list[Block]) -> int:
-    """Return three, or one more than the longest fence where the text would be taken for a fence of ours."""
+    """Return three, or one more than the longest fence if the text could be mistaken for a call."""
     texts = [block.text for block in blocks if isinstance(block, Text | Thinking)]
     if not any(_OPENING.search(text) for text in texts) and not any(
         isinstance(block, Thinking) and _LONGEST.search(block.text) for block in blocks

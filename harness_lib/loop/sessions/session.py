@@ -57,9 +57,9 @@ class Session:
         return Stream(self.directory / ".stream")
 
     def hold(self) -> int:
-        """Let nobody else work in it until this process ends. Raises HeldError naming who does.
+        """Lock the session until this process ends. Raises HeldError naming the process that holds it.
 
-        Whoever did was perhaps killed: the tools that were left running are ended, and their number returned.
+        The last holder may have been killed: end the tools it left running, and return their number.
         """
         if self._lock is not None:
             return 0
@@ -98,7 +98,7 @@ class Session:
             self._lock = None
 
     def goes_on_with(self, provider: str, model: str) -> None:
-        """Let whoever opens it again go on with this provider and model."""
+        """Store the provider and model with which the session is resumed."""
         path = self.directory / "session.conf"
         written = disk.read_conf(path) | {"provider": provider, "model": model}
         with self.writing():

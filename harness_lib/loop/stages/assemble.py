@@ -17,7 +17,7 @@ from harness_lib.loop.sessions import history
 from harness_lib.loop.tools import skills
 from harness_lib.loop.wires import exchange
 
-# What both wires take; a host refuses every request in which one tool has another.
+# What all APIs take; a host refuses every request in which one tool has another.
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _AGENTS_LIMIT = 32 * 1024
 _HEAD = (
@@ -50,7 +50,7 @@ def tell_typed(runtime: Runtime, piped: Piped) -> Piped:
 
 
 def messages(runtime: Runtime, piped: Piped) -> Piped:
-    """Add `messages`: the session's, on the wire of its provider."""
+    """Add `messages`: the session's, on the API of its provider."""
     payload = as_object(piped) or {}
     try:
         speaker = endpoints.speaker(runtime)

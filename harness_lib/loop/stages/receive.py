@@ -49,7 +49,7 @@ def save(runtime: Runtime, piped: Piped) -> Piped:
 def _repeatable(answer: Answer) -> Answer:
     """Make an answer of which its host takes back every call: no host checks what its own model says.
 
-    Calls without an id, or with one that another call has, get one of ours, and names what hosts take.
+    Calls without an id of their own get a new one, and names get the characters that hosts take.
     """
     known: set[str] = set()
     blocks = []

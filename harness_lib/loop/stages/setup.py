@@ -15,7 +15,7 @@ from harness_lib.loop.runtime import Runtime
 CACHE = ".auth-cache.json"
 # In the order in which bundled packs of providers stand among the sources.
 _OUR_PROVIDERS = ("anthropic", "openai")
-# It needs no key, so whoever has one means the others.
+# It needs no key, so a key that is set means another provider.
 _LAST = "claude"
 
 
@@ -59,7 +59,7 @@ def scope(runtime: Runtime, piped: Piped) -> Piped:
 def _belongs(runtime: Runtime, source: str, names: set[str], provider: str) -> bool:
     path = Path(source)
     own, providers = path.name, disk.visible_names(f"{source}/providers")
-    # A bundled pack of variants, whose provider is a function.
+    # A bundled pack of provider configs, whose provider is a function.
     is_ours = path.parent == runtime.root / "plugins" and disk.is_directory(f"{source}/providers")
     if own not in providers and f"{own}.conf" not in providers and not is_ours:
         return True
@@ -114,13 +114,13 @@ def defaults(runtime: Runtime, piped: Piped) -> Piped:
 
 
 def is_ready(runtime: Runtime, name: str) -> bool:
-    """Return whether the provider or variant `name` has what it needs."""
+    """Return whether the provider or provider config `name` has what it needs."""
     provider = endpoints.find_provider(runtime, name)
     return provider is not None and provider.ready(runtime)
 
 
 def candidates(runtime: Runtime) -> list[str]:
-    """Return the names of all providers and variants, in the order of the sources."""
+    """Return the names of all providers and provider configs, in the order of the sources."""
     names: list[str] = []
     for source in trust.usable(runtime):
         directory = str(Path(source, "providers"))
@@ -130,7 +130,7 @@ def candidates(runtime: Runtime) -> list[str]:
             if Path(source).parent == runtime.root / "plugins"
             else set()
         )
-        names += sorted(programs | ours | set(models.variants_in(source)))
+        names += sorted(programs | ours | set(models.configs_in(source)))
     return list(dict.fromkeys(names if runtime.without_core else [*names, _LAST]))
 
 
@@ -150,15 +150,15 @@ def log_in(runtime: Runtime, piped: Piped) -> Piped:
     if name == "claude" and not credential.get("type"):
         message = "Claude Code keeps its login itself: start claude and type /login"
         raise HookError(message, {"error": message})
-    variant = models.find_variant(runtime, name)
+    config = models.find_config(runtime, name)
     try:
-        if credential.get("type") or variant is None or not variant.values.get("auth"):
+        if credential.get("type") or config is None or not config.values.get("auth"):
             return credential
         # Imported here: only who logs in needs a server and a browser.
         from harness_lib.loop.providers import login, tokens  # noqa: PLC0415
 
-        tokens.check_way(variant)
-        return login.log_in(tokens.client_of(variant))
+        tokens.check_way(config)
+        return login.log_in(tokens.client_of(config))
     except ProviderError as error:
         raise HookError(str(error), {"error": str(error)}) from error
 

@@ -91,7 +91,7 @@ def _outcome(runtime: Runtime, queue: list[Json]) -> Outcome:
 
 
 def _run_all(runtime: Runtime, calls: list[Json]) -> list[Outcome]:
-    """Ask the gates about each of `calls`, then run those that may; return the outcomes in their order."""
+    """Ask the permission hooks about each of `calls`, run what may run, and return the outcomes in order."""
     verdicts = [decide(runtime, call) for call in calls]
     for call, verdict in zip(calls, verdicts, strict=True):
         if verdict.decision == "allow":
@@ -115,7 +115,7 @@ def _run_all(runtime: Runtime, calls: list[Json]) -> list[Outcome]:
 
 
 def decide(runtime: Runtime, call: Json) -> gates.Verdict:
-    """Return what the gates say to `call`, or a person to whom they leave it: allow or deny."""
+    """Return what the permission hooks say to `call`, or the user to whom they leave it: allow or deny."""
     verdict = gates.ask_gates(runtime, call)
     if verdict.decision != "ask":
         return verdict

@@ -51,7 +51,7 @@ def _execute(runtime: Runtime, tool_input: Json) -> Result:
 
 
 def _spent(path: Path, *, killed: bool) -> dict[str, str]:
-    """Return what the subagent has cost; of one that was killed before it could tell, nobody knows it."""
+    """Return what the subagent has cost; unknown if it was killed before it could tell."""
     try:
         account = as_object(path.read_text(encoding="utf-8")) or {}
     except (OSError, UnicodeDecodeError):
@@ -76,7 +76,7 @@ def _left(runtime: Runtime) -> dict[str, str]:
 
 
 def _asker(runtime: Runtime) -> asking.Asker | None:
-    """Return who answers a subagent: what the person has said for good holds for it, too."""
+    """Return who answers a subagent: what the user has said for good holds for it, too."""
     return (lambda question: approval.put(runtime, question)) if runtime.asker is not None else None
 
 

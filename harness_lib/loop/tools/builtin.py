@@ -117,7 +117,7 @@ def path_of(runtime: Runtime, tool_input: Json) -> Path:
     text = text_of(tool_input, "path")
     if not text or "\0" in text:
         raise ToolError("path is required")
-    # Not by pathlib: for a user that nobody knows it raises an error.
+    # Not by pathlib: it raises an error for an unknown user.
     path = runtime.work_directory / os.path.expanduser(text)  # noqa: PTH111
     if is_secret(path):
         raise ToolError(f"{text} {REFUSED}")

@@ -41,7 +41,7 @@ class Skill(NamedTuple):
 def every(runtime: Runtime) -> dict[str, Skill]:
     """Return the skills by name, sorted; the most local of a name counts.
 
-    A project's takes the place of one of the person's own only when the project is trusted.
+    A project's takes the place of one of the user's own only when the project is trusted.
     """
     # Asked for twice with each request, where nothing has changed in between.
     known: dict[str, Skill] | None = runtime.kept.get("skills")

@@ -1,4 +1,4 @@
-"""What every wire has to be able to do: where a request goes, and what an answer is once it is understood."""
+"""What every API has to be able to do: where a request goes, and what an answer is once it is understood."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ class Speaker(NamedTuple):
 
 
 class Login(Protocol):
-    """A person's login at a host, which makes the headers of each request."""
+    """The user's login at a host, which makes the headers of each request."""
 
     @property
     def advice(self) -> str:
-        """What a person does when the login is not taken."""
+        """What the user does when the login is not taken."""
         ...
 
     def headers(self, templates: Mapping[str, str], refused: str = "") -> dict[str, str]:
@@ -63,7 +63,7 @@ class Endpoint(NamedTuple):
     effort: str = ""
     cached: bool = False
     session: str = ""
-    # Whoever is logged in: its headers are made at each request, as its tokens are renewed.
+    # A login makes its headers at each request, as its tokens are renewed.
     login: Login | None = None
 
     def __repr__(self) -> str:
@@ -143,7 +143,7 @@ class Wire(Protocol):
         """Return the request."""
         ...
 
-    def Reader(self) -> Reader:  # noqa: N802 (a wire is a module, and its reader a class)
+    def Reader(self) -> Reader:  # noqa: N802 (an API adapter is a module, and its reader a class)
         """Return a reader for one answer."""
         ...
 

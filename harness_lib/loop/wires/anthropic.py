@@ -1,4 +1,4 @@
-"""The wire of Anthropic's Messages API."""
+"""The API of Anthropic's Messages API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A request and its answer, over whichever wire; what streams in goes to the session's events.
+"""A request and its answer, over whichever API; what streams in goes to the session's events.
 
 What may pass is asked again: with the pause that the host asks for, or growing ones, and not for ever.
 """
@@ -43,7 +43,7 @@ def read(speaker: Speaker, native: Json) -> tuple[Speaker, Answer]:
 
 
 def ask(runtime: Runtime, endpoint: Endpoint, payload: Json, *, quiet: bool = False) -> Json:
-    """Return the whole native answer to `payload`; `quiet`: nobody sees it come. Raises ProviderError."""
+    """Return the whole native answer to `payload`; `quiet`: it is not streamed. Raises ProviderError."""
     _check(payload)
     body = wire(endpoint.wire).body(payload, endpoint)
 

@@ -177,7 +177,7 @@ def _refused(response: httpx2.Response, headers: Mapping[str, str]) -> ProviderE
         where = response.headers.get("location", "")
         advice = f"It redirects to {where}; name that address if it is the right one."
     after = _retry_after(response.headers.get("retry-after", "")) if status in _PASSING else None
-    # Whoever waits for us has to know how long.
+    # The caller has to know how long to wait.
     wait = f"Retry after {after:.0f} s." if after else ""
     words = (
         f"The provider answered {status}:",

@@ -1,4 +1,4 @@
-"""The wire of OpenAI's Responses, without anything being stored there."""
+"""The API of OpenAI's Responses, without anything being stored there."""
 
 from __future__ import annotations
 

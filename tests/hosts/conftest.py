@@ -85,7 +85,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in filter(None, names):
         if (CHECKOUT / name).is_file():
             (place / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(CHECKOUT / name, place / name)
+            shutil.copy2(CHECKOUT / name, place / name, follow_symlinks=False)
     return place
 
 

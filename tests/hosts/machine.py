@@ -143,7 +143,7 @@ class Machine:
 
     def skills_add(self, source: Path, *flags: str, agents: Sequence[str] = ("claude-code", "codex")) -> None:
         """Type `skills add` as README says."""
-        self.run("skills", "add", source, "--skill", "harness", "-a", *agents, "-y", *flags).check()
+        self.run("skills", "add", source, "-a", *agents, "-y", *flags).check()
 
     @property
     def skills(self) -> Path:

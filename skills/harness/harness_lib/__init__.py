@@ -1,0 +1,1 @@
+../../../harness_lib/__init__.py

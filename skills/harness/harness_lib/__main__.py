@@ -1,0 +1,1 @@
+../../../harness_lib/__main__.py

@@ -1,0 +1,1 @@
+../../../../harness_lib/attempts/held_out_check.py

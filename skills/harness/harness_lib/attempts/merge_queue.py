@@ -1,0 +1,1 @@
+../../../../harness_lib/attempts/merge_queue.py

@@ -1,0 +1,1 @@
+../../../../harness_lib/attempts/rescue_refs.py

@@ -1,0 +1,1 @@
+../../../../harness_lib/attempts/target_branch.py

@@ -1,0 +1,1 @@
+../../../../harness_lib/checks/shell_run.py

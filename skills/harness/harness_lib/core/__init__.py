@@ -1,0 +1,1 @@
+../../../../harness_lib/core/__init__.py

@@ -1,0 +1,1 @@
+../../../../harness_lib/core/add_tasks.py

@@ -1,0 +1,1 @@
+../../../../harness_lib/core/nothing_to_do.py

@@ -1,0 +1,1 @@
+../../../../harness_lib/hookinstall/__init__.py

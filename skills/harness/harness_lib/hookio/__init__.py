@@ -1,0 +1,1 @@
+../../../../harness_lib/hookio/__init__.py

@@ -1,0 +1,1 @@
+../../../../../harness_lib/loop/mcp/__init__.py

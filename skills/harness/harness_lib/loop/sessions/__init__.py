@@ -1,0 +1,1 @@
+../../../../../harness_lib/loop/sessions/__init__.py

@@ -1,0 +1,1 @@
+../../../../../harness_lib/loop/stages/__init__.py

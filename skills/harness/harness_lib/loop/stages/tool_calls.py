@@ -1,0 +1,1 @@
+../../../../../harness_lib/loop/stages/tool_calls.py

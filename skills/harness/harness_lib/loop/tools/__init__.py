@@ -1,0 +1,1 @@
+../../../../../harness_lib/loop/tools/__init__.py

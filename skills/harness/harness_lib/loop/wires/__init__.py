@@ -1,0 +1,1 @@
+../../../../../harness_lib/loop/wires/__init__.py

@@ -1,0 +1,1 @@
+../../../../harness_lib/records/__init__.py

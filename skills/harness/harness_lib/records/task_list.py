@@ -1,0 +1,1 @@
+../../../../harness_lib/records/task_list.py

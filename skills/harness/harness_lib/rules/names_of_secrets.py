@@ -1,0 +1,1 @@
+../../../../harness_lib/rules/names_of_secrets.py

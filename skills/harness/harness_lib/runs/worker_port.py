@@ -1,0 +1,1 @@
+../../../../harness_lib/runs/worker_port.py

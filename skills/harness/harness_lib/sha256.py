@@ -1,0 +1,1 @@
+../../../harness_lib/sha256.py

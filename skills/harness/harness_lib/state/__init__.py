@@ -1,0 +1,1 @@
+../../../../harness_lib/state/__init__.py

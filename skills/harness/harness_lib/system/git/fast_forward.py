@@ -1,0 +1,1 @@
+../../../../../harness_lib/system/git/fast_forward.py

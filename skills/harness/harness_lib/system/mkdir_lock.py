@@ -1,0 +1,1 @@
+../../../../harness_lib/system/mkdir_lock.py

@@ -1,0 +1,1 @@
+../../../../../harness_lib/system/place/session_notes.py

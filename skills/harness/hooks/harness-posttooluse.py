@@ -1,0 +1,1 @@
+../../../hooks/harness-posttooluse.py

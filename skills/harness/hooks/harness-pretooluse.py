@@ -1,0 +1,1 @@
+../../../hooks/harness-pretooluse.py

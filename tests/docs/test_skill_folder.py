@@ -1,0 +1,38 @@
+"""An installed skill holds what it needs of the repository, and nothing else of it."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+from docs import skill
+from tests.conftest import CHECKOUT
+
+MOST_BYTES = 3_000_000
+TO_TYPE = "type: python -m docs.skill"
+
+
+def test_the_folder_is_what_is_written() -> None:
+    assert skill.links() == skill.files(), TO_TYPE
+    assert (skill.FOLDER / "SKILL.md").read_text(encoding="utf-8") == skill.page(), TO_TYPE
+    assert all(
+        path.is_symlink() or path.is_dir() or path.name == "SKILL.md" for path in skill.FOLDER.rglob("*")
+    )
+
+
+def test_a_copy_of_it_is_small_and_works(tmp_path: Path) -> None:
+    """`skills add` copies what the links lead to, whatever else lies in the clone."""
+    copy = tmp_path / "harness"
+    shutil.copytree(skill.FOLDER, copy)
+
+    assert sum(path.stat().st_size for path in copy.rglob("*") if path.is_file()) < MOST_BYTES
+    stated = subprocess.run(
+        [copy / "bin" / "harness", "--version"], capture_output=True, text=True, check=True
+    )
+    assert stated.stdout.startswith("harness ")
+
+
+def test_skills_add_passes_the_page_at_the_top_over() -> None:
+    assert skill.INTERNAL in (CHECKOUT / "SKILL.md").read_text(encoding="utf-8").split("---\n")[1]
+    assert skill.INTERNAL not in skill.page()

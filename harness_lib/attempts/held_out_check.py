@@ -17,7 +17,6 @@ from harness_lib.checks.protocol import Checked, Worktree
 from harness_lib.checks.shell import ShellCheck
 from harness_lib.core import held_out, ownership, quoting
 from harness_lib.core.context import Context
-from harness_lib.core.held_out import Material, Placed
 from harness_lib.errors import EnvSetupError
 from harness_lib.rules import runners
 from harness_lib.system.files import atomic, directories, printed
@@ -80,7 +79,7 @@ def run_in(
     return _told(clean, task, checked)
 
 
-def _command(material: Material, scratch: Path) -> str:
+def _command(material: held_out.Material, scratch: Path) -> str:
     if material.script is None:
         return material.command
     script = scratch / material.script.path
@@ -89,7 +88,7 @@ def _command(material: Material, scratch: Path) -> str:
 
 
 @contextmanager
-def _placed(top: Path, file: Placed, aside: Path) -> Iterator[None]:
+def _placed(top: Path, file: held_out.Placed, aside: Path) -> Iterator[None]:
     """Put `file` into the checkout at `top`, and restore what was there, kept in `aside`, afterwards.
 
     Raises FileExistsError or NotADirectoryError if something else is in the way.

@@ -11,19 +11,20 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harness_lib import sha256, typed
 from harness_lib.core import rights
 from harness_lib.core.context import Context
-from harness_lib.core.import_parse import Drafts
 from harness_lib.errors import ConfigError, UsageError
 from harness_lib.rules import input_files
 from harness_lib.system.files import atomic, nofollow
 from harness_lib.system.place import data_home
 from harness_lib.task import HeldOut, Task
+
+if TYPE_CHECKING:
+    from harness_lib.core.import_parse import Drafts
 
 FIELD = "validation.hidden"
 FILE, LAST = "check.json", "last.txt"
@@ -223,6 +224,8 @@ def imported(ctx: Context, drafts: Drafts, command: str, *, dry_run: bool) -> Dr
 
     Raises RefusedError inside an agent, which types `command`. Unusable ones are added to the problems.
     """
+    from dataclasses import replace  # noqa: PLC0415 (only an import pays for it)
+
     items = list(drafts.items)
     for number, draft in enumerate(items):
         validation = draft.document.get("validation")

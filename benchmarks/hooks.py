@@ -50,7 +50,7 @@ def foreign(place: Path, rounds: int) -> Iterator[Row]:
             taken = in_turns(
                 {"floor": partial(_start, PROGRAM, place), "hook": partial(_block, project)}, rounds
             )
-        what = f"a Stop hook on a list that somebody else wrote, {tasks:,} tasks"
+        what = f"a Stop hook on a list that another program wrote, {tasks:,} tasks"
         yield at_most(what, 4, taken["hook"] / taken["floor"], FLOOR)
         yield Row(f"{what}: the first time", "", f"{first / taken['floor']:.1f} times {FLOOR}")
 

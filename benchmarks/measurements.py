@@ -71,7 +71,7 @@ ALL = (
     Measurement(
         "foreign",
         20,
-        "a Stop hook on a list that somebody else wrote, 10 and 10,000 tasks",
+        "a Stop hook on a list that another program wrote, 10 and 10,000 tasks",
         lambda at: hooks.foreign(at.path / "foreign", at.rounds * 4),
     ),
     Measurement(

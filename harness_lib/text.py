@@ -1,4 +1,4 @@
-"""Text of somebody else, made harmless to show: nothing in it moves the cursor or hides what follows."""
+"""External text, made harmless to show: nothing in it moves the cursor or hides what follows."""
 
 from __future__ import annotations
 

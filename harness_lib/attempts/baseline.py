@@ -154,7 +154,7 @@ def touched(ctx: Context, task: Task) -> tuple[str, ...]:
     """Return which parts of the gate the attempt has changed: names of fields and of files."""
     if task.gate is None or task.gate.command is None:
         # A claim of harness always has a gate and a work tree; one of the legacy protocol has neither, but
-        # perhaps the fence of an earlier claim of ours.
+        # perhaps the fence of an earlier claim of harness.
         return ("gate",) if task.worktree else ()
     protected = protected_tree(ctx, task)
     at_claim = task._replace(validation=task.validation._replace(cwd=task.gate.cwd))

@@ -118,7 +118,7 @@ def clear_dead_locks(git: Git, intent: Intent, refs: Sequence[str] = ()) -> list
     since = timestamps.parse(intent.at).timestamp()
     refs = [*(ref for ref in (intent.rescue, intent.ref) if ref), *refs]
     removed = locks.remove_dead_locks(git, since, refs)
-    return [f"Removed {path.name}, which a killed git of ours had left behind." for path in removed]
+    return [f"Removed {path.name}, which a killed git of harness had left behind." for path in removed]
 
 
 def completed(ctx: Context, session: Session, task: Task, said: Sequence[str] = ()) -> Ended:

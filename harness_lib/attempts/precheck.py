@@ -141,8 +141,8 @@ def prove(ctx: Context, task: Task) -> Task:
 def _without_its_traces(ctx: Context, task: Task) -> Task:
     """Return `task` with files that the check left behind in its baseline: they are not its work."""
     base = task.started_at_commit
-    assert base is not None, "BUG: a claim of ours without a base."
-    assert task.gate is not None, "BUG: a claim of ours without a gate."
+    assert base is not None, "BUG: a claim of harness without a base."
+    assert task.gate is not None, "BUG: a claim of harness without a gate."
     warnings = _undo_check(ctx, task, base)
     before = baseline.keep_untracked(ctx, base, status.changes(ctx.git, ctx.excluded_paths).untracked)[0]
     with ctx.store.transaction() as tx:

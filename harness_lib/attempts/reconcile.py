@@ -51,7 +51,7 @@ def reclaim_interrupted(ctx: Context, session: Session, *, fresh: bool) -> Repor
     """Recover all that `session` may recover, one task after another.
 
     In a `fresh` session everything that bears its worker's name is interrupted; later only what a killed
-    command of ours has left under way.
+    command of harness has left unfinished.
     Raises RefusedError (untrusted commands, a person's merge or the like is under way), ConfigError (no
     check), EnvSetupError; the session is halted.
     """
@@ -181,7 +181,7 @@ def _may_recover(tx: Tx, task: Task, session: Session, ctx: Context, *, fresh: b
 
 
 def _is_worked_on_elsewhere(questions: Questions, task: Task, session: Session, ctx: Context) -> bool:
-    """Return whether somebody else, whose session is open and whose process lives, claimed `task`."""
+    """Return whether another worker, with an open session and a living process, claimed `task`."""
     others = not leases.works_for(task.claimed_by, session.worker)
     return others and sessions.worker_is_live(task.claimed_by, questions, ctx)
 
@@ -308,7 +308,7 @@ def _validate(
 class Reclaimed(NamedTuple):
     """What came of one try, and the words for it.
 
-    `later`: it stands as it was and is to be tried again. `lost`: somebody else has it, nothing was touched.
+    `later`: unchanged, to be tried again. `lost`: another worker has it, nothing was touched.
     """
 
     how: Literal["handed back", "later", "given up", "lost"]

@@ -203,7 +203,7 @@ def set_up(ctx: Context) -> None:
 
 
 def _has_more_than_git_keeps(git: Git, commit: str, changes: status.Changes) -> bool:
-    """Return whether a repository in the work tree has content that no commit of ours and no remote has."""
+    """Return whether a repository in the work tree has content that neither harness nor a remote has."""
     if submodules.among(changes) or any(submodules.is_broken(git, path) for path in submodules.staged(git)):
         return True
     return any(

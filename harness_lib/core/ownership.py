@@ -94,7 +94,7 @@ def require(questions: Questions, task_id: str | None, ctx: Context) -> HeldTask
     """Return the task in progress that the caller may finish.
 
     `task_id` None means the one that this worker holds.
-    Raises UsageError, HeldError (somebody else's session), LeaseLostError (somebody else's claim).
+    Raises UsageError, HeldError (another session is open), LeaseLostError (another worker has the claim).
     """
     if ctx.env.get(CHECKED):
         raise UsageError(

@@ -76,7 +76,7 @@ def command(script: Path, host: Host, *, refuses: bool = False) -> str:
 
 
 def script_of(text: object) -> Path | None:
-    """Return the script that the command `text` rings at if it is one of ours, else None."""
+    """Return the script that the command `text` calls if it is one of harness, else None."""
     match = _SPELLING.fullmatch(text) if isinstance(text, str) else None
     if match is None:
         return None

@@ -56,7 +56,7 @@ class HostFile(NamedTuple):
             return list(json_entries.handlers(json_entries.parsed(self.text)))
 
     def ours(self) -> list[tuple[str, Path]]:
-        """Return (event, script) of every hook of ours. Raises ConfigError."""
+        """Return (event, script) of every hook of harness. Raises ConfigError."""
         pairs = ((event, entries.script_of(command)) for event, command in self.commands())
         return [(event, script) for event, script in pairs if script is not None]
 

@@ -112,9 +112,9 @@ def _is_ours(handler: object) -> bool:
 
 
 def install(document: Document, by_event: Mapping[str, Entry], root: Mapping[str, object]) -> None:
-    """Let `document` have one entry of ours for each event of `by_event`, and none for another.
+    """Let `document` have one entry of harness for each event of `by_event`, and none for another.
 
-    An entry of ours that is there is changed in its place: Codex remembers trust by the place of a hook, of
+    An existing entry of harness is changed in place: Codex remembers trust by the place of a hook, of
     others' hooks too. `root` are members that the host wants to see at the top.
     """
     uninstall(document, keep=by_event)

@@ -27,7 +27,7 @@ _CODEX_PLUGIN = re.compile(
 class Route(NamedTuple):
     """One way: `title` says which; `path` is the host's file or the plugin's folder.
 
-    `is_plugin`: nothing of it is ours to take back. `missing`: the scripts that it names and that are not
+    `is_plugin`: harness must not remove any of it. `missing`: the scripts that it names and that are not
     there. `doubt`: why the host may pass it over.
     """
 

@@ -79,7 +79,7 @@ def _extended(document: TOMLDocument, hooks: Array, by_event: Mapping[str, Entry
 
 
 def _reduced(text: str) -> str:
-    """Return `text` without those elements of an array of hooks that are ours."""
+    """Return `text` without those elements of an array of hooks that belong to harness."""
     import tomlkit  # noqa: PLC0415 (see `_parsed`)
     from tomlkit.items import Array  # noqa: PLC0415
 

@@ -143,7 +143,7 @@ def _patched(patch: object) -> list[str]:
 
 
 def _event(named: str, host: str) -> str | None:
-    """Return the event of ours that `host` (or any) calls `named`, in any case; None for another one."""
+    """Return the event of harness that `host` (or any) calls `named`, in any case; None for another one."""
     own = agents.hooks(host)
     for event, theirs in own.events.items() if own else ():
         if theirs == named:

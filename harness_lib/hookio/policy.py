@@ -144,7 +144,7 @@ def held(context: HookContext) -> Sequence[WorkingTask]:
 def _spent(context: HookContext) -> str:
     """Return which limit ends the work on a list of the legacy protocol, "" if none does.
 
-    In a list of ours the session itself is closed or halted.
+    In a list of harness the session itself is closed or halted.
     """
     cache = context.cache
     assert cache is not None

@@ -205,5 +205,5 @@ def is_object(name: str) -> bool:
 
 
 def waiting(target: str) -> str:
-    """Return the full name of the branch of ours where work for `target` waits."""
+    """Return the full name of the branch on which work for `target` waits."""
     return WAITING + target.removeprefix(HEADS)

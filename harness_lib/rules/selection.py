@@ -16,7 +16,7 @@ from harness_lib.rules import graph, leases, transitions
 from harness_lib.rules.failures import category_of, is_permanent
 from harness_lib.task import State, Task
 
-UNPROVEN = "somebody else's write says that it is completed, or has changed its check since"
+UNPROVEN = "an external edit says that it is completed, or has changed its check since"
 
 Rank = tuple[int, str, float, graph.IdKey]
 

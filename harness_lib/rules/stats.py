@@ -20,7 +20,7 @@ SECONDS_PER_DAY = 86_400.0
 class Counts(NamedTuple):
     """The counts of tasks by status.
 
-    `pending` are also those of which only somebody else's write says that they are completed.
+    `pending` are also those that only an external edit has completed.
     `blocked` are those of `pending` that depend directly on a task failed for good: computed, never stored.
     `failed` is `retryable` + `permanent`; `red` are those of `completed` whose last re-check failed.
     `attempts` counts those that failed, also before a `retry` or `remove`; `checkpoints` those of each

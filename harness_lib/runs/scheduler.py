@@ -56,7 +56,7 @@ def run(ctx: Context, options: Options, watch: Watch) -> Reply:
     """Run until nothing is left to do, a limit is reached, or a person has stopped it.
 
     Exit 0: every task is completed; 9: stopped, as `stop` says.
-    Raises HeldError (somebody else's session), RefusedError (untrusted commands), UsageError, and ConfigError
+    Raises HeldError (another session is open), RefusedError (untrusted commands), UsageError, and ConfigError
     and EnvSetupError for what a person must see to first.
     """
     ctx, options = prepare(ctx, options)

@@ -301,7 +301,7 @@ def _give_second_name_back(second: Path, file: Path) -> bool:
             return False
         os.link(second, file, follow_symlinks=False)
     except OSError:
-        # Nothing was kept, or it stands again: somebody else was faster.
+        # Nothing was kept, or it was restored: another process was faster.
         return False
     return True
 

@@ -234,7 +234,7 @@ class Store(Upkeep):
         of harness that took its lock in a `.harness/` that was made again meanwhile.
         """
         if load.stamp_now(self.root) != loaded.stamp:
-            message = f"{self.root.state} was saved by somebody else just now, so nothing was changed."
+            message = f"{self.root.state} was saved by another program just now, so nothing was changed."
             raise HeldError(message, "Type the command again.")
 
 

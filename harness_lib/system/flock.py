@@ -33,7 +33,7 @@ def opened(path: Path, *, make: bool = False) -> int:
 
 
 def take_now(descriptor: int) -> bool:
-    """Take the lock without waiting; return whether it is ours."""
+    """Take the lock without waiting; return whether we hold it."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except (BlockingIOError, PermissionError):
@@ -52,7 +52,7 @@ def let_go(descriptor: int) -> None:
 
 
 def take_within(descriptor: int, seconds: float) -> bool:
-    """Take the lock, trying for at most `seconds`; return whether it is ours."""
+    """Take the lock, trying for at most `seconds`; return whether we hold it."""
     end = time.monotonic() + seconds
     while not take_now(descriptor):
         if time.monotonic() >= end:

@@ -99,7 +99,7 @@ class StateLock:
         return False
 
     def _take_if_free(self) -> bool:
-        """Take the lock if nobody has it and nobody stands in line for it; return whether it is ours."""
+        """Take the lock if nobody has it and nobody stands in line for it; return whether we hold it."""
         with flock.attempt(self._queue) as nobody_waits:
             descriptor = flock.hold(self.path) if nobody_waits else None
         if descriptor is None:

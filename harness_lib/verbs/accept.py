@@ -144,7 +144,7 @@ def _reply(task: Task, code: Exit, message: str, warnings: Sequence[str] = ()) -
 def _complete(ctx: Context, task_id: str) -> outcome.Ended | None:
     """Complete the task on the branch that is checked out; None if no further session may be opened.
 
-    Raises HeldError (somebody else holds the list), RefusedError (untrusted commands), ConfigError,
+    Raises HeldError (another session holds the list), RefusedError (untrusted commands), ConfigError,
     EnvSetupError; the work is kept then.
     """
     own = Context(env=owner.without_agent(ctx.env), cwd=ctx.root.path, clock=ctx.clock, say=ctx.say)

@@ -148,7 +148,7 @@ def _is_trusted(ctx: Context, questions: Questions) -> bool:
 
 
 def repair(ctx: Context) -> Reply:
-    """Restore a broken or missing list, end a torn log, sweep temporary files, make anew what is ours.
+    """Restore a broken or missing list, end a torn log, sweep temporary files, make generated files anew.
 
     Raises ContractError (a person must edit), StateUnreadableError (nothing good is left), HeldError.
     """

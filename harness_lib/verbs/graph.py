@@ -90,7 +90,7 @@ def _reply(ctx: Context, questions: Questions, drawing: Drawing, form: Format = 
     return Reply(
         "graph",
         "\n".join(lines),
-        # A diagram goes into a file: no line of ours may follow it.
+        # A diagram goes into a file: no other line may follow it.
         next=overview.upcoming(ctx, questions) if form == "tree" else None,
         warnings=tuple(questions.warnings),
         extra={

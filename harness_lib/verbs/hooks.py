@@ -102,14 +102,20 @@ def uninstall(
     installed = [file for where, file in routes.by_scope(ctx, host) if scope in (None, where) and file.ours()]
     replies = [
         _carry_out(
-            ctx, file, file.uninstalled(), f"{file.path} has no hooks of ours.", [], dry_run=dry_run, ask=ask
+            ctx,
+            file,
+            file.uninstalled(),
+            f"{file.path} has no hooks of harness.",
+            [],
+            dry_run=dry_run,
+            ask=ask,
         )
         for file in installed
     ]
     left = [route for route in routes.of(ctx, host) if route.is_plugin]
     warnings = [f"{route.title} still brings hooks; {host.title} itself switches it off" for route in left]
     if not replies:
-        return _reply(f"{host.title} has no hooks of ours in its files.", warnings=warnings)
+        return _reply(f"{host.title} has no hooks of harness in its files.", warnings=warnings)
     return _reply(
         "\n".join(each.message for each in replies),
         warnings=warnings,

@@ -114,7 +114,7 @@ def visitor(root: Root, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
 
 
 def make(root: Root, *tasks: Task, mode: str = "exclusive", **fields: Any) -> None:
-    """Make a list of ours, switched on, in which `me` works in session 3; no process stands for that."""
+    """Make a list of harness, switched on, in which `me` works in session 3; no process stands for that."""
     root.state.unlink(missing_ok=True)
     fields.setdefault("sessions", (SESSION,))
     config = SessionConfig(mode)  # type: ignore[arg-type]

@@ -109,7 +109,7 @@ def test_what_a_person_saves_while_a_change_is_made_is_not_written_over(store: S
         tx.replace(tx.state.tasks[0]._replace(title="New"))
         root.state.write_text(text, encoding="utf-8")
 
-    message = f"{root.state} was saved by somebody else just now, so nothing was changed."
+    message = f"{root.state} was saved by another program just now, so nothing was changed."
     assert (caught.value.message, caught.value.hint) == (message, "Type the command again.")
     assert root.state.read_text(encoding="utf-8") == text
 
@@ -126,7 +126,7 @@ def test_what_a_person_saves_then_is_kept(store: Store, root: Root, monkeypatch:
 
     monkeypatch.setattr(os, "fsync", save)
 
-    with pytest.raises(HeldError, match="was saved by somebody else just now"):
+    with pytest.raises(HeldError, match="was saved by another program just now"):
         rename(store, "ours")
 
     assert root.state.read_bytes() == edited

@@ -94,8 +94,15 @@ class Builtin:
             return Result(f"error:{name}: {error.strerror or error}", error=True)
 
 
+# The edits of Claude Code, where it does the work, as calls of ours.
+_OF_CLAUDE = {"Edit": "replace", "Write": "write_file"}
+_KEYS = {"file_path": "path", "old_string": "old", "new_string": "new", "replace_all": "all"}
+
+
 def change_of(runtime: Runtime, name: str, tool_input: Json) -> Change | None:
     """Return what a call of the tool `name` would make of a file; None if it edits none, or would fail."""
+    if name in _OF_CLAUDE:
+        name, tool_input = _OF_CLAUDE[name], {_KEYS.get(key, key): tool_input[key] for key in tool_input}
     plugin = runtime.table.find("tools", name)
     change = plugin.target.change if plugin and isinstance(plugin.target, Builtin) else None
     try:

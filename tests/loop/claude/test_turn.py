@@ -261,6 +261,28 @@ def test_what_nobody_knows_is_refused_and_the_turn_goes_on(hs: Hs, stage: Stage)
     assert answered[0]["response"]["subtype"] == "error"
 
 
+def test_an_edit_of_its_own_is_shown_as_a_difference_and_rules_hold_for_it(
+    stage: Stage, home: Path, project: Path
+) -> None:
+    write(project / "calc.py", "def add(a, b):\n    return a - b\n")
+    write(home / ".harness" / "settings.json", '{"permissions": {"deny": ["Edit(*.lock)"]}}')
+    locked = {"file_path": str(project / "a.lock"), "content": "x"}
+    edit = {"file_path": "calc.py", "old_string": "a - b", "new_string": "a + b", "replace_all": False}
+    stage.plays([
+        INIT, *call("Write", **locked), asks("Write", **locked), came_to("denied"),
+        *call("Edit", "toolu_2", **edit), asks("Edit", "toolu_2", **edit), came_to("edited", "toolu_2"),
+        *text("Done."), result("Done."),
+    ])  # fmt: skip
+    with person("--provider", "claude", "--approve", "ask", "go", cwd=project, env={}) as someone:
+        someone.sees("may Edit run?")
+        someone.sees("  -    return a - b\n  +    return a + b\n")
+        someone.types("y\n", when="or say why not:")
+        assert someone.leaves() == 0
+
+    assert [answer["behavior"] for answer in stage.answers] == ["deny", "allow"]
+    assert "the rule deny Edit(*.lock)" in stage.answers[0]["message"]
+
+
 def test_a_person_is_asked_and_always_is_about_the_first_word(stage: Stage, project: Path) -> None:
     more = [*call("Bash", "toolu_2", command="rm x"), asks("Bash", "toolu_2", command="rm x")]
     stage.plays([*with_a_call()[:-6], *more, came_to("no", "toolu_2"), *text("Done."), result("Done.")])

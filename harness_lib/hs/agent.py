@@ -11,7 +11,7 @@ from harness_lib.errors import HarnessError, UsageError
 from harness_lib.hs import output, person, session_store, setup
 from harness_lib.hs.look import Builtin
 from harness_lib.hs.output import complain
-from harness_lib.hs.person import unknown, with_files
+from harness_lib.hs.person import skill_names, unknown, with_files
 from harness_lib.hs.setup import Options
 from harness_lib.loop import discovery, turn
 from harness_lib.loop.failures import Interrupted
@@ -62,7 +62,7 @@ def _do(runtime: Runtime, asked: Options, shown: output.Output) -> Turn | None:
     setup.enter(runtime, session, asked)
     assert runtime.session is not None
     # Only now it is known whose model is asked.
-    if problem := unknown(runtime, typed, ()):
+    if problem := unknown(runtime.provider, typed, skill_names(runtime)):
         session_store.remove_unused(runtime.session)
         raise UsageError(problem, "It was not sent. A word behind a slash is the name of a skill.")
     if session is None and not isinstance(shown, output.Events):

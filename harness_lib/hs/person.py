@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from harness_lib.loop import disk, permissions, processes, trust
-from harness_lib.loop.asking import Asker, Question, Said, always_about
+from harness_lib.loop.asking import Asker, Question, Said, always_about, rule_for
 from harness_lib.loop.failures import Interrupted
 from harness_lib.loop.piped import Json
 from harness_lib.loop.plugins import Result
@@ -31,17 +31,21 @@ _MOST_LINES = 2000
 _SECONDS = 7 * 24 * 3600
 
 
-def unknown(runtime: Runtime, text: str, known: Collection[str]) -> str:
-    """Return why the first word of `text` names nothing, though it has a slash before it; "" otherwise.
+def unknown(provider: str, text: str, names: Collection[str]) -> str:
+    """Return why the first word of `text`, with a slash before it, is none of `names`; "" otherwise.
 
-    `known` are names beside those of skills. A path is no such word, and Claude Code has names of its own.
+    A path is no such word, and Claude Code has names of its own.
     """
     word = text.split(maxsplit=1)[0] if text.split() else ""
-    names = {*known, *(f"/{name}" for name in skills.every(runtime))}
-    if not _WORD.fullmatch(word) or word in names or runtime.provider == "claude" or Path(word).exists():
+    if not _WORD.fullmatch(word) or word in names or provider == "claude" or Path(word).exists():
         return ""
     close = difflib.get_close_matches(word, sorted(names), 1)
     return f"There is no {word}.{f' Did you mean {close[0]}?' if close else ''}"
+
+
+def skill_names(runtime: Runtime) -> set[str]:
+    """Return the names of the skills as they are typed."""
+    return {f"/{name}" for name in skills.every(runtime)}
 
 
 def with_files(runtime: Runtime, text: str) -> str:
@@ -49,7 +53,11 @@ def with_files(runtime: Runtime, text: str) -> str:
     parts = [text]
     for name, path in dict(_mentioned(runtime, text)).items():
         call: Json = {"name": "read_file", "input": {"path": name, "limit": _MOST_LINES}}
-        if permissions.decide(runtime, call).decision == "deny":
+        try:
+            denied = permissions.decide(runtime, call).decision == "deny"
+        except permissions.RulesError:
+            denied = True
+        if denied:
             result = Result("a rule denies it", error=True)
         elif path.is_dir() and not trust.is_secret(path):
             result = Result(builtin.clipped(runtime, "\n".join(disk.visible_names(str(path)))))
@@ -156,7 +164,9 @@ def choices(question: Question) -> str:
     """Return the line with the possible answers."""
     subject = harmless(always_about(question))
     always = f", a = always ({subject})" if subject else ""
-    return f"  y = once{always}, n = no, or say why not: "
+    rule = harmless(rule_for(question))
+    save = f", s = save {rule}" if rule else ""
+    return f"  y = once{always}{save}, n = no, or say why not: "
 
 
 def understood(answer: str, question: Question) -> Said:
@@ -166,6 +176,8 @@ def understood(answer: str, question: Question) -> Said:
         return Said(allowed=True)
     if words.lower() in {"a", "always"} and always_about(question):
         return Said(allowed=True, always=True)
-    if words.lower() in {"", "n", "no", "a", "always"}:
+    if words.lower() in {"s", "save"} and rule_for(question):
+        return Said(allowed=True, always=True, kept=True)
+    if words.lower() in {"", "n", "no", "a", "always", "s", "save"}:
         return Said(allowed=False, reason="the user said no")
     return Said(allowed=False, reason=f"the user said no: {words}")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness_lib.errors import ConfigError
-from harness_lib.loop import asking, disk, trust
+from harness_lib.loop import asking, disk, permissions, trust
 from harness_lib.loop.asking import Question, Said, always_about
 
 if TYPE_CHECKING:
@@ -52,4 +52,9 @@ def put(runtime: Runtime, question: Question) -> Said:
         return Said(allowed=False, reason=f"a person has to be asked, and there is none here{why}")
     if answer.allowed and answer.always and subject:
         known.add(subject)
+        if answer.kept and (rule := asking.rule_for(question)):
+            try:
+                permissions.allow(runtime, rule)
+            except (ConfigError, OSError) as error:
+                runtime.notice(f"the rule {rule} is not saved: {error}")
     return answer

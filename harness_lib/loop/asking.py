@@ -46,11 +46,12 @@ class Question:
 
 @dataclass(frozen=True)
 class Said:
-    """What the user said; `always`: of the like, too."""
+    """What the user said; `always`: of the like, too; `kept`: also in later runs."""
 
     allowed: bool
     reason: str = ""
     always: bool = False
+    kept: bool = False
 
 
 Asker = Callable[[Question], Said]
@@ -166,6 +167,14 @@ def always_about(question: Question) -> str:
     command = str(question.input.get("command", "")).strip(" \t")
     named = [] if _SHELL & set(command) else _named(command.replace("\t", " ").split(" "))
     return " ".join(("bash", *named)) if named else ""
+
+
+def rule_for(question: Question) -> str:
+    """Return the rule that "always" stands for in a `settings.json`; "" for what is no command."""
+    program, _, words = always_about(question).partition(" ")
+    if program != "bash" or "*" in words:
+        return ""
+    return f"Bash({words})" if program_name(words.split(" ")[0]) in _TARGETS else f"Bash({words}:*)"
 
 
 def _named(words: list[str]) -> list[str]:

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 from harness_lib.errors import ConfigError
 from harness_lib.loop import disk, shell_words, trust
 from harness_lib.loop.shell_words import HIDDEN, Simple
+from harness_lib.system.files import atomic
 
 if TYPE_CHECKING:
     from harness_lib.loop.piped import Json
@@ -138,6 +139,23 @@ def decide(runtime: Runtime, call: Json) -> Ruling:
         return Ruling("ask", f"it would change rules about what may run ({FILE})")
     allowing = [rule for rule in every if rule.decision == "allow" and rule.is_for(name)]
     return Ruling("allow" if allowing and _allows(runtime, allowing, name, tool_input) else "")
+
+
+def allow(runtime: Runtime, text: str) -> None:
+    """Add the rule `text` to those of the person that allow. Raises RulesError, OSError."""
+    from harness_lib.loop.providers import keys  # noqa: PLC0415 (for its lock, once a person wants a rule)
+
+    path = Path(os.path.realpath(runtime.home / FILE))
+    with keys.held(runtime):
+        read = _read(path) if path.exists() else None
+        if isinstance(read, RulesError):
+            raise read
+        settings = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        allowed = settings.setdefault("permissions", {}).setdefault("allow", [])
+        if text not in allowed:
+            allowed.append(text)
+            atomic.write(path, f"{json.dumps(settings, indent=2, ensure_ascii=False)}\n".encode())
+    runtime.notice(f"saved in {path}: {text}")
 
 
 def may_read(runtime: Runtime, path: str) -> bool:

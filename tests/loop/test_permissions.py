@@ -322,6 +322,29 @@ def test_the_rules_of_a_project_count_after_trust_only(go: Go, hs: Hs, project: 
     assert not (project / "made").exists()
 
 
+def test_a_person_saves_a_rule_that_holds_in_every_run_to_come(
+    conversation: Conversation, go: Go, home: Path, project: Path
+) -> None:
+    path = home / ".harness" / "settings.json"
+    write(path, '{"model": "mine", "permissions": {"deny": ["Bash(rm:*)"]}}')
+    with conversation(
+        use("bash", command="mkdir one"), use("bash", command="mkdir two"),
+        use("write_file", path="x", content=""), say("Done."),
+    ) as (someone, _):  # fmt: skip
+        someone.types("go\r")
+        someone.types("s\r", when="s = save Bash(mkdir:*)")
+        # An edit has no rule of its own to save.
+        someone.types("s\r", when="a = always (write_file), n = no")
+        someone.has_on_screen("Done.")
+        assert someone.raw.count("may bash run?") == 1
+
+    assert {each.name for each in project.iterdir()} == {"one", "two"}
+    permissions = {"deny": ["Bash(rm:*)"], "allow": ["Bash(mkdir:*)"]}
+    assert json.loads(path.read_text(encoding="utf-8")) == {"model": "mine", "permissions": permissions}
+    go(use("bash", command="mkdir three"), say("Done."), words=("--approve", "ask", "go"))
+    assert (project / "three").exists()
+
+
 @pytest.mark.parametrize(
     "takes",
     [

@@ -16,7 +16,7 @@ from html import unescape
 from harness_lib.errors import HarnessError, UsageError
 from harness_lib.hs import session_store, setup
 from harness_lib.hs.acp import ALLOW_ALWAYS, ALLOW_ONCE
-from harness_lib.hs.person import unknown
+from harness_lib.hs.person import skill_names, unknown
 from harness_lib.hs.setup import Options
 from harness_lib.loop import approval, processes, turn
 from harness_lib.loop.asking import Question, Said, always_about
@@ -191,7 +191,7 @@ class Worker:
             tell({"type": "config", "config": config(self._runtime), "error": problem})
 
     def _answer(self, number: int, prompt: str) -> Turn:
-        if problem := unknown(self._runtime, prompt, ()):
+        if problem := unknown(self._runtime.provider, prompt, skill_names(self._runtime)):
             return Turn(error=f"{problem} It was not sent.")
         return self._take(number, expand(self._runtime, prompt))
 

@@ -228,7 +228,9 @@ class Conversation:
         return text.startswith("!") or bool(self._unknown(text)) or text.partition(" ")[0] in commands.NAMES
 
     def _unknown(self, text: str) -> str:
-        return person.unknown(self._runtime, text, commands.NAMES)
+        # By what was looked up before: this is asked in the thread of the line, too.
+        names = {*commands.NAMES, *(f"/{name}" for name in self._skills)}
+        return person.unknown(self._runtime.provider, text, names)
 
     def _do(self, text: str) -> Session | None:
         if text.partition(" ")[0] in commands.NAMES:
@@ -346,4 +348,4 @@ def last_exchange(messages: Sequence[Message]) -> tuple[str, str]:
         return "", ""
     answers = [message for message in messages if message.role == "assistant" and message.seq > asked.seq]
     texts = [block.text for block in answers[-1].blocks if isinstance(block, Text)] if answers else []
-    return in_one_line(asked.body)[:_LONGEST], "\n".join(texts)
+    return in_one_line(asked.said)[:_LONGEST], "\n".join(texts)

@@ -69,6 +69,11 @@ class Message:
         """What an assistant's body holds, in order."""
         return parse_blocks(self.body, int(self.fields.get("fence", "3")))
 
+    @property
+    def said(self) -> str:
+        """What the person said: the body without the skill before it and the attached files behind it."""
+        return self.body.rpartition("\nThe user typed: ")[2].partition("\n\n<file path=")[0]
+
 
 def parse(seq: int, role: str, text: str) -> Message:
     """Return the message in `text`; `role` is what the file's name says, for files without frontmatter."""

@@ -125,11 +125,9 @@ class Session:
 
     @property
     def title(self) -> str:
-        """The beginning of what was asked first, in one line, without attached files; "" if nothing was."""
+        """The beginning of what was said first, in one line; "" if nothing was."""
         first = next((message for message in self._messages() if message.role == "user"), None)
-        # A skill that was called by its name stands before the words.
-        asked = first.body.rpartition("\nThe user typed: ")[2] if first else ""
-        return in_one_line(asked.partition("\n\n<file path=")[0])[:_TITLE]
+        return in_one_line(first.said)[:_TITLE] if first else ""
 
     def append(self, role: str, fields: dict[str, str], body: str) -> Message:
         """Write the next message and return it."""

@@ -288,9 +288,9 @@ def test_a_person_is_asked_and_always_is_about_the_first_word(stage: Stage, proj
     stage.plays([*with_a_call()[:-6], *more, came_to("no", "toolu_2"), *text("Done."), result("Done.")])
 
     with person(*CLAUDE, "--approve", "ask", "go", cwd=project, env={}) as typed:
-        typed.sees("a = always (bash make), n = no, or say why not:")
+        typed.sees("a = always (bash make), s = save Bash(make), n = no, or say why not:")
         typed.types("a\n")
-        typed.sees("a = always (bash rm), n = no, or say why not:")
+        typed.sees("a = always (bash rm), s = save Bash(rm:*), n = no, or say why not:")
         typed.types("n\n")
         typed.sees("Done.")
         assert typed.leaves() == 0

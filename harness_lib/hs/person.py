@@ -32,7 +32,7 @@ _SECONDS = 7 * 24 * 3600
 
 
 def unknown(provider: str, text: str, names: Collection[str]) -> str:
-    """Return why the first word of `text`, with a slash before it, is none of `names`; "" otherwise.
+    """Return why the first word of `text`, with a slash before it, is not in `names`; "" otherwise.
 
     A path is no such word, and Claude Code has names of its own.
     """

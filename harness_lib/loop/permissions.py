@@ -65,6 +65,9 @@ class RulesError(ConfigError):
     def __init__(self, message: str) -> None:
         super().__init__(f"{message}.", "Correct that file; until then no tool runs.")
 
+    def __str__(self) -> str:
+        return self.message.removesuffix(".")
+
 
 @dataclass(frozen=True)
 class Rule:

@@ -60,7 +60,10 @@ def _record(ctx: Context, by: str, draft: Task) -> Task:
     with ctx.store.transaction() as tx:
         ownership.require_task(tx, by)
         waiting = tx.proposals()
-        task = draft._replace(id=_next(waiting), notes=(f"proposed by whoever worked on {by}",))
+        task = draft._replace(
+            id=f"{PREFIX}{max((number(task) for task in waiting), default=0) + 1}",
+            notes=(f"proposed by whoever worked on {by}",),
+        )
         add_tasks.require_writable(task)
         same = next((old for old in waiting if old._replace(id=task.id) == task), None)
         if same is not None:
@@ -71,10 +74,6 @@ def _record(ctx: Context, by: str, draft: Task) -> Task:
             )
         tx.propose(task)
     return task
-
-
-def _next(waiting: Sequence[Task]) -> str:
-    return f"{PREFIX}{max((number(task) for task in waiting), default=0) + 1}"
 
 
 def show(ctx: Context) -> Reply:

@@ -20,7 +20,7 @@ from harness_lib.rules.halting import Halt
 from harness_lib.state.api import Questions, Store, Tx
 from harness_lib.system.place import session_notes
 from harness_lib.system.processes import owner
-from harness_lib.task import Category, Session, StopReason, Task
+from harness_lib.task import Category, Session, StopReason
 
 # The next command if another session holds the list.
 WATCH = "harness status --watch"
@@ -301,16 +301,11 @@ def begin_next(tx: Tx, session: Session) -> Session:
 def _remove(tx: Tx, session: Session) -> None:
     tx.remove_session(session.number)
     for task in tx.in_progress():
-        if _is_left_behind(task, session):
+        if leases.works_for(task.claimed_by, session.worker) and task.lease_expires_at is not None:
             tx.replace(task._replace(lease_expires_at=timestamps.render(tx.now)))
     if session.pid is not None:
         tx.drop_session(session.pid)
     tx.log("LOCK", "released", session=session.number)
-
-
-def _is_left_behind(task: Task, session: Session) -> bool:
-    """Return whether `task` has a lease of the ended `session`, for which others would wait in vain."""
-    return leases.works_for(task.claimed_by, session.worker) and task.lease_expires_at is not None
 
 
 def attempt_finished(tx: Tx, session: Session) -> Session:

@@ -40,17 +40,17 @@ def has_root(ctx: Context) -> bool:
 
 
 def ok(what: str) -> Diagnosis:
-    """Return that all is well with `what`."""
+    """Return that `what` is fine."""
     return Diagnosis("ok", what)
 
 
 def warn(what: str, cure: str | None = None) -> Diagnosis:
-    """Return something to know of."""
+    """Return a warning."""
     return Diagnosis("warn", what, cure)
 
 
 def bad(what: str, cure: str | None = None) -> Diagnosis:
-    """Return something that keeps harness from working."""
+    """Return an error, which keeps harness from working."""
     return Diagnosis("bad", what, cure)
 
 

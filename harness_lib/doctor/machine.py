@@ -1,4 +1,4 @@
-"""The machine, the repository, the project directory and hs."""
+"""Examine the machine, the repository, the project directory and hs."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _version(package: str) -> str | None:
 
 
 def ignored(ctx: Context) -> Diagnoses:
-    """Say which lines the rules for ignoring lack."""
+    """Report which lines the ignore rules lack."""
     if ctx.git_at_cwd is not None and (offer := project.offer_ignored(ctx.git_at_cwd)):
         yield warn(offer, project.CURE_IGNORED)
 
@@ -77,9 +77,9 @@ def git(ctx: Context) -> Diagnoses:
 
 
 def repository(ctx: Context) -> Diagnoses:
-    """Say whether there is a repository that attempts can be committed to and rolled back in."""
+    """Report whether there is a repository in which attempts can be committed and rolled back."""
     try:
-        tree = _work_tree(ctx)
+        tree = ctx.git if has_root(ctx) else Git.open(ctx.cwd)
     except EnvSetupError as error:
         yield failed(error)
         return
@@ -101,11 +101,6 @@ def repository(ctx: Context) -> Diagnoses:
         yield warn(f"git's lock {lock} stands since {age} s", cure)
 
 
-def _work_tree(ctx: Context) -> Git:
-    """Return the list's work tree, or the one around here where there is no list."""
-    return ctx.git if has_root(ctx) else Git.open(ctx.cwd)
-
-
 def _identity(tree: Git) -> Diagnosis:
     names = (tree.run("config", key, check=False).stdout.decode("utf-8", "replace").strip() for key in _WHO)
     name, email = names
@@ -119,7 +114,7 @@ _WHO = ("user.name", "user.email")
 
 
 def environment(ctx: Context) -> Diagnoses:
-    """Say who the caller is, and which variables change what harness does."""
+    """Report who the caller is, and which variables change the behaviour of harness."""
     me = ctx.owner
     agent = owner.in_agent(ctx.env)
     yield ok(f"you are {me.worker} (process {me.pid}{f', inside {agent}' if agent else ''})")
@@ -132,7 +127,7 @@ def environment(ctx: Context) -> Diagnoses:
 
 
 def root(ctx: Context) -> Diagnoses:
-    """Say where the list lies, how it was found, and whether it can be written there."""
+    """Report where the list is, how it was found, and whether it can be written."""
     try:
         path = ctx.root.path
     except UsageError as error:
@@ -170,7 +165,7 @@ def _how(ctx: Context, path: Path) -> str:
 
 
 def python_of_hooks(ctx: Context) -> Diagnoses:
-    """Say whether the `python3` that hooks are started with is new enough."""
+    """Report whether the `python3` that starts the hooks is new enough."""
     executable = interpreter.python3(ctx.env)
     if executable is None:
         yield warn("python3 is not on the PATH, so no hook can run", "Install Python 3.10 or newer.")
@@ -178,11 +173,11 @@ def python_of_hooks(ctx: Context) -> Diagnoses:
     problem = interpreter.problem(executable, ctx.env)
     if problem:
         cure = "Put Python 3.10 or newer first on the PATH that the agent is started with."
-        yield bad(f"{executable}, which starts the hooks, {problem}: they hold nobody", cure)
+        yield bad(f"{executable}, which starts the hooks, {problem}: no agent is held", cure)
 
 
 def sandbox(ctx: Context) -> Diagnoses:
-    """Say whether this process may write where git keeps commits; Codex's sandbox forbids it."""
+    """Report whether this process may write to the git directory; the sandbox of Codex forbids it."""
     try:
         git = ctx.git if has_root(ctx) else Git.open(ctx.cwd)
     except EnvSetupError:
@@ -197,7 +192,7 @@ _HS_SECONDS = 60.0
 
 
 def hs(ctx: Context) -> Diagnoses:
-    """Say whether hs has its packages and a provider, which plugins are broken, and who can read its keys."""
+    """Report whether hs has its packages and a provider, broken plugins, and who can read its keys."""
     place = launcher.beside("hs")
     if place is None or not launcher.has_packages(ctx.env):
         yield ok("hs: not in use yet; its first call fetches its packages")

@@ -1,4 +1,4 @@
-"""The hooks of the agents that are used here, and the list of the project."""
+"""Examine the hooks of the agents that are used here, and the list of the project."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _less(host: Host, working: list[Route]) -> str:
 
 
 def worktree(ctx: Context) -> Diagnoses:
-    """Say so where the main work tree has a list that a linked one does not find."""
+    """Report a list of the main work tree that this linked one does not find."""
     if has_root(ctx) or ctx.env.get("HARNESS_STATE_ROOT"):
         return
     try:
@@ -93,7 +93,7 @@ def worktree(ctx: Context) -> Diagnoses:
 
 
 def task_list(ctx: Context) -> Diagnoses:
-    """Say whether the list can be read, and if so what is unusual about it."""
+    """Report whether the list can be read, and what is unusual about it."""
     try:
         questions = ctx.store.ask()
     except HarnessError as error:
@@ -103,7 +103,7 @@ def task_list(ctx: Context) -> Diagnoses:
         yield warn(warning, "harness check --repair")
     if not questions.warnings:
         yield ok(f"the list can be read ({questions.counts().total} tasks)")
-    for part in (_trust, _marker, _sessions, _leases, _halts, _unproven):
+    for part in (_trust, _active_flag, _sessions, _leases, _halts, _unproven):
         yield from part(ctx, questions)
 
 
@@ -124,20 +124,21 @@ def _trust(ctx: Context, questions: Questions) -> Diagnoses:
         return
 
 
-def _marker(ctx: Context, questions: Questions) -> Diagnoses:
+def _active_flag(ctx: Context, questions: Questions) -> Diagnoses:
     remains = questions.holds_agents()
     if not ctx.store.hooks_are_on():
         if questions.sessions():
             other = sessions.holder(questions, ctx)
             where = f", typed by {other.worker}, who holds the list" if other else ""
-            yield warn("a session is open, but the hooks are off (no marker)", f"harness start{where}")
+            problem = "a session is open, but the hooks are off (no .harness-active)"
+            yield warn(problem, f"harness start{where}")
         return
     if not remains:
         yield warn("the hooks are on, but nothing is left to do", "harness pause")
     elif questions.has_had_sessions and not questions.sessions():
         more = typed.harness("edit", rest="--max-sessions N")
         cure = more if sessions.are_used_up(questions, ctx) else sessions.START
-        yield warn("the hooks are on, but no session is open: they hold nobody", cure)
+        yield warn("the hooks are on, but no session is open: no agent is held", cure)
     else:
         yield ok("the hooks are on")
 
@@ -167,13 +168,13 @@ def _unproven(_ctx: Context, questions: Questions) -> Diagnoses:
 
 
 def files(ctx: Context) -> Diagnoses:
-    """Say what is unusual about the files beside the list."""
+    """Report what is unusual about the files beside the list."""
     script = ctx.root.init_script
     if project.has_init_script(ctx) and not os.access(script, os.X_OK):
         yield warn(f"{script.name} is not executable, so `sh` runs it", f"chmod +x {script}")
 
 
 def store(ctx: Context) -> Diagnoses:
-    """Say what is unusual about how the list is kept and locked."""
+    """Report what is unusual about the files and locks of the list."""
     for oddity in ctx.store.oddities():
         yield Diagnosis(*oddity)

@@ -114,7 +114,7 @@ def remove_dead_locks(
     Raises HeldError, naming the file, its age and what to do, if a lock may have a living owner.
     """
     leftover = leftover_locks(git, refs)
-    foreign = [path for path in leftover if not _is_ours(git, path)]
+    foreign = [path for path in leftover if not path.is_relative_to(git.common_dir / OURS)]
     if everywhere:
         places = (path for ref in EVERYWHERE for path in directories.below(git.common_dir / ref, "*.lock"))
         others = [path for path in places if path not in leftover]
@@ -125,10 +125,6 @@ def remove_dead_locks(
     for path in leftover:
         path.unlink(missing_ok=True)
     return leftover
-
-
-def _is_ours(git: Git, path: Path) -> bool:
-    return path.is_relative_to(git.common_dir / OURS)
 
 
 def _prove_dead(git: Git, paths: Sequence[Path], since: float) -> None:

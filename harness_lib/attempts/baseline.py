@@ -96,7 +96,7 @@ def keep_untracked(ctx: Context, base: str, paths: tuple[str, ...]) -> tuple[str
     if not paths and not left_out:
         return None, ()
     before = snapshot.capture_untracked(git, paths, LIMIT_EACH_BYTES, LIMIT_TOTAL_BYTES, left_out)
-    commit = trees.commit(git, before.tree, [base], before_subject(ctx.root.path))
+    commit = git.commit(before.tree, [base], before_subject(ctx.root.path))
     with locks.hold(git):
         git.set_ref(rescue_refs.BEFORE_REFS + commit, commit)
     return commit, before.unprotected

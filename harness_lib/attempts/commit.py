@@ -59,7 +59,7 @@ def commit_object(ctx: Context, head: str, task: Task, tree: str) -> str:
     parents = [head, *git.merge_heads()]
     if len(parents) == 1 and content == git.tree_of(head):
         return head
-    return trees.commit(git, content, parents, message(task))
+    return git.commit(content, parents, message(task))
 
 
 def nothing_committed(task: Task, oid: str) -> list[str]:
@@ -124,7 +124,7 @@ def undo_check(ctx: Context, task: Task, commit_oid: str, changed: Sequence[str]
         # A person may have edited these files while the check ran: keep a copy of them first.
         ref = rescue_refs.free_ref(git, task, suffix="-check")
         left = snapshot.capture(git, ctx.excluded_paths)
-        git.set_ref(ref, trees.commit(git, left, [commit_oid], f"harness: after the check of {task.id}\n"))
+        git.set_ref(ref, git.commit(left, [commit_oid], f"harness: after the check of {task.id}\n"))
         undone = restore.undo_tracked(git, commit_oid, ctx.excluded_paths)
     changed_by = f"{len(undone)} tracked file(s) changed while the check of {task.id} ran; put back"
     return [f"{changed_by}, the change is kept: {typed.harness('rescue', 'show', ref)}"]

@@ -187,5 +187,5 @@ def _kept(ctx: Context, task: Task, tree: str, edits: dict[str, trees.Entry]) ->
         head, ref = git.head(), rescue_refs.free_ref(git, task, suffix="-unconverted")
         message = f"harness: files of {task.id} as its attempt left them\n"
         content = trees.edited(git, tree, edits)
-        git.set_ref(ref, trees.commit(git, content, [head] if head else [], message))
+        git.set_ref(ref, git.commit(content, [head] if head else [], message))
     return ref

@@ -123,7 +123,7 @@ def _undo_check(ctx: Context, task: Task, left: str) -> None:
         return
     with locks.hold(git):
         head = git.head()
-        kept = trees.commit(git, current, [head] if head else [], f"harness: after the check of {task.id}\n")
+        kept = git.commit(current, [head] if head else [], f"harness: after the check of {task.id}\n")
         git.set_ref(rescue_refs.free_ref(git, task, suffix="-check"), kept)
         checkout.apply(git, changed)
 

@@ -34,7 +34,7 @@ from harness_lib.core.context import Context
 from harness_lib.errors import ConfigError, HeldError
 from harness_lib.rules import transitions
 from harness_lib.system import flock
-from harness_lib.system.git import clones, locks, restore, snapshot, status, trees, worktrees
+from harness_lib.system.git import clones, locks, restore, snapshot, status, worktrees
 from harness_lib.system.git.repository import Git, GitError
 from harness_lib.task import Session, Task
 
@@ -277,7 +277,7 @@ def _stand_at(ctx: Context, task: Task, oid: str, merged: str) -> None:
             if left not in (git.tree_of(oid), git.tree_of(merged)):
                 ref = rescue_refs.free_ref(git, task, suffix="-check")
                 message = f"harness: left by the check of {task.id}\n"
-                git.set_ref(ref, trees.commit(git, left, [oid], message))
+                git.set_ref(ref, git.commit(left, [oid], message))
         git.run("checkout", "--quiet", "--force", "--detach", merged)
         if clones.has_clone(git):
             clones.renew(git)

@@ -121,7 +121,7 @@ def _without_a_persons(ctx: Context, task: Task) -> str | None:
     with locks.hold(git):
         work = trees.without(git, snapshot.capture(git, ctx.excluded_paths), theirs)
         ref = rescue_refs.free_ref(git, task, suffix="-work")
-        git.set_ref(ref, trees.commit(git, work, [head], f"harness: work of {task.id} to go on with\n"))
+        git.set_ref(ref, git.commit(work, [head], f"harness: work of {task.id} to go on with\n"))
     return ref
 
 

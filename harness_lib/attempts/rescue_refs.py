@@ -35,7 +35,7 @@ def rescue_only(ctx: Context, task: Task) -> str:
         ref = free_ref(git, task)
         head = git.head()
         message = f"harness: rescued work of {task.id}\n"
-        git.set_ref(ref, trees.commit(git, tree, [head] if head else [], message))
+        git.set_ref(ref, git.commit(tree, [head] if head else [], message))
     return ref
 
 
@@ -114,7 +114,7 @@ def changed_before(git: Git, task: Task) -> list[str]:
     ref = _before_ref(git, task, tree)
     with locks.hold(git):
         message = f"harness: files that were untracked before {task.id}, as they were\n"
-        git.set_ref(ref, trees.commit(git, tree, [base] if base else [], message))
+        git.set_ref(ref, git.commit(tree, [base] if base else [], message))
     names = f"{len(changed)} untracked file{'s' if len(changed) > 1 else ''} that {task.id} did not make"
     paths = some([repr(path) for path in sorted(changed)], NAMED)
     return [f"{names} changed or went: {paths}. As before they are kept: {show_command(ref)}"]

@@ -8,7 +8,7 @@ from harness_lib.core import quoting, trust
 from harness_lib.core.context import Context
 from harness_lib.rules import attempts, transitions
 from harness_lib.state.api import Tx
-from harness_lib.system.git import history, locks, restore, snapshot, trees
+from harness_lib.system.git import history, locks, restore, snapshot
 from harness_lib.system.git.repository import Git
 from harness_lib.system.processes import runner
 from harness_lib.task import Intent, Session, Task
@@ -163,7 +163,7 @@ def _rescue(ctx: Context, task: Task, intent: Intent) -> tuple[str, str | None]:
     ref = intent.rescue if first is None else rescue_refs.free(git, intent.rescue)
     parents = dict.fromkeys(oid for oid in (head, rescue_refs.branch_tip(git, task)) if oid)
     message = f"harness: rescued work of {task.id}, attempt {task.attempts}\n"
-    git.set_ref(ref, trees.commit(git, tree, list(parents), message))
+    git.set_ref(ref, git.commit(tree, list(parents), message))
     return tree, intent.rescue
 
 

@@ -240,7 +240,7 @@ class _Runs:
         if new:
             git, base = self.ctx.git, self.task.started_at_commit
             message = f"harness: to check {self.task.id} again\n"
-            with self._checkout(trees.commit(git, content, [base] if base else [], message)) as view:
+            with self._checkout(git.commit(content, [base] if base else [], message)) as view:
                 for task in new:
                     self._known[rechecks.key(task), content] = self._run(view, task)
         return [self._known[rechecks.key(task), content] for task in tasks]

@@ -22,7 +22,7 @@ from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, HarnessError
 from harness_lib.system import flock
 from harness_lib.system.files import atomic, directories
-from harness_lib.system.git import clones, locks, snapshot, status, submodules, trees, worktrees
+from harness_lib.system.git import clones, locks, snapshot, status, submodules, worktrees
 from harness_lib.system.git.repository import Git, GitError
 from harness_lib.system.place import data_home, find_root
 from harness_lib.system.processes import reaper
@@ -244,7 +244,7 @@ def keep(ctx: Context, git: Git, commit: str) -> str | None:
     if any(git.tree_of(oid) == tree for _, oid in git.refs(rescue_refs.RESCUE_REFS)):
         return None
     ref = rescue_refs.free(git, f"{rescue_refs.RESCUE_REFS}{_left_over(git)}")
-    oid = trees.commit(git, tree, [head] if head else [], f"harness: left over in {git.top}\n")
+    oid = git.commit(tree, [head] if head else [], f"harness: left over in {git.top}\n")
     git.set_ref(ref, oid)
     ctx.say(f"what was left over in {git.top} is kept: {rescue_refs.show_command(ref)}")
     return ref

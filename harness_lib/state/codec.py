@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from harness_lib.errors import ConfigError
+from harness_lib.records.fields import Record
 from harness_lib.state import reading
 from harness_lib.state.reading import SHOWN, Problem, Problems, shape, trusted
 from harness_lib.state.writing import (
@@ -26,7 +27,7 @@ from harness_lib.state.writing import (
     render,
     task_texts,
 )
-from harness_lib.task import Session, State, Task
+from harness_lib.task import State, Task
 
 __all__ = [
     "NO_BLOCKS",
@@ -42,10 +43,9 @@ __all__ = [
     "encode_task",
     "links",
     "parse",
+    "record_problems",
     "render",
-    "session_problems",
     "shell_problems",
-    "task_problems",
     "task_texts",
 ]
 LISTED = 20
@@ -150,25 +150,16 @@ def decode_task(document: object) -> Task:
     return task
 
 
-def task_problems(document: object, index: int) -> Problems:
-    """Return the problems of one task, at `index` in its list."""
+def record_problems(record: Record, document: object, path: str) -> Problems:
+    """Return the problems of `document` as a `record`, at `path` in the list."""
     problems: Problems = []
-    shape(Task)(document, f"tasks[{index}]", problems)
-    return problems
-
-
-def session_problems(document: object, index: int) -> Problems:
-    """Return the problems of one open session, at `index` in its list."""
-    problems: Problems = []
-    shape(Session)(document, f"sessions[{index}]", problems)
+    shape(record)(document, path, problems)
     return problems
 
 
 def shell_problems(document: Mapping[str, Any]) -> Problems:
     """Return the problems of a list, without those of its tasks and sessions."""
-    problems: Problems = []
-    shape(State)({**document, "tasks": [], "sessions": None}, "", problems)
-    return problems
+    return record_problems(State, {**document, "tasks": [], "sessions": None}, "")
 
 
 def _ends(task: Mapping[str, Any]) -> tuple[object, Sequence[object]]:

@@ -26,7 +26,7 @@ from harness_lib.state.summary_shape import Summary
 from harness_lib.system import os_errors
 from harness_lib.system.files import atomic
 from harness_lib.system.place.roots import Root
-from harness_lib.task import State, Task
+from harness_lib.task import Session, State, Task
 
 
 def check(state: State, old: State) -> None:
@@ -38,9 +38,9 @@ def check(state: State, old: State) -> None:
     shell = codec.encode_shell(state)
     problems = codec.shell_problems(shell)
     for index, session in enumerate(shell.get("sessions") or ()):
-        problems += codec.session_problems(session, index)
+        problems += codec.record_problems(Session, session, f"sessions[{index}]")
     for index in state.changed_since(old):
-        problems += codec.task_problems(codec.encode_task(state.tasks[index]), index)
+        problems += codec.record_problems(Task, codec.encode_task(state.tasks[index]), f"tasks[{index}]")
     if not _same_links(state.tasks, old.tasks):
         problems += codec.links([(task.id, task.depends_on) for task in state.tasks])
     if problems:

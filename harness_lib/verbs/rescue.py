@@ -13,7 +13,7 @@ from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import RefusedError, UsageError
 from harness_lib.rules import leases
-from harness_lib.system.git import locks, rescue_apply, restore, snapshot, status, trees
+from harness_lib.system.git import locks, rescue_apply, restore, snapshot, status
 from harness_lib.system.git.repository import Git
 from harness_lib.system.git.rescue_apply import Rescue
 from harness_lib.terminal.screen import Screen
@@ -210,7 +210,7 @@ def save(ctx: Context, task_id: str) -> Reply:
 def _keep(git: Git, place: str, tree: str, head: str, about: str) -> str:
     """Keep `tree`, made on top of `head`, in the ref `place` or the next that is free; return the ref."""
     ref = rescue_refs.free(git, place)
-    git.set_ref(ref, trees.commit(git, tree, [head], f"harness: {about}\n"))
+    git.set_ref(ref, git.commit(tree, [head], f"harness: {about}\n"))
     return ref
 
 

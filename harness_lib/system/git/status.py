@@ -75,7 +75,7 @@ def looked_at(git: Git) -> Iterator[Mapping[str, str]]:
     if not marked:
         yield {}
         return
-    with trees.index(git.git_dir, copy=True) as env:
+    with trees.private_index(git, copy=True) as env:
         _unmark(git, env, marked, None)
         yield env
 

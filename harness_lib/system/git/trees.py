@@ -25,26 +25,32 @@ INDEX = tuple(
     for setting in ("splitIndex", "protectNTFS", "protectHFS", "sparseCheckout")
     for word in ("-c", f"core.{setting}=false")
 )
+# Mode and object of one file in a tree, as git writes them.
 Entry = tuple[str, str]
 PREFIX = "harness-scratch-"
 STALE_SECONDS = 24 * 3600.0
 
 
-"""Mode and object of one file in a tree, as git writes them."""
-
-
 @contextmanager
 def scratch_directory(git: Git) -> Iterator[Path]:
-    """Yield a new directory beside git's own files, gone afterwards."""
-    with directory(git.git_dir) as place:
+    """Yield a new directory in the git directory, gone afterwards."""
+    _sweep(git.git_dir)
+    place = git.git_dir / f"{PREFIX}{os.urandom(8).hex()}"
+    place.mkdir(0o700)
+    try:
         yield place
+    finally:
+        _remove(place)
 
 
 @contextmanager
 def private_index(git: Git, *, copy: bool = False) -> Iterator[dict[str, str]]:
     """Yield the environment of a private index: empty, or with `copy` as the real one is now."""
-    with index(git.git_dir, copy=copy) as env:
-        yield env
+    with scratch_directory(git) as place:
+        private = place / "index"
+        if copy:
+            _copy(git.git_dir / "index", private)
+        yield {"GIT_INDEX_FILE": str(private)}
 
 
 def write_tree(git: Git, env: Mapping[str, str]) -> str:
@@ -141,11 +147,6 @@ def write(git: Git, files: Mapping[str, Entry]) -> str:
         return write_tree(git, env)
 
 
-def commit(git: Git, tree: str, parents: Sequence[str], message: str) -> str:
-    """Return a new commit of `tree`, unsigned, without hooks; no ref moves."""
-    return git.commit(tree, parents, message)
-
-
 def blobs(git: Git, names: Sequence[str]) -> Iterator[bytes | None]:
     """Yield the content of each blob, named by its id or as `COMMIT:PATH`; None if it is not a blob."""
     output = (
@@ -173,18 +174,6 @@ def sizes(git: Git, oids: Iterable[str]) -> dict[str, int]:
     return {oid: int(size) for oid, _, size in (line.partition(" ") for line in answer.decode().splitlines())}
 
 
-@contextmanager
-def directory(git_dir: Path) -> Iterator[Path]:
-    """Yield a new directory in `git_dir`, gone afterwards."""
-    _sweep(git_dir)
-    place = git_dir / f"{PREFIX}{os.urandom(8).hex()}"
-    place.mkdir(0o700)
-    try:
-        yield place
-    finally:
-        _remove(place)
-
-
 def _sweep(git_dir: Path) -> None:
     """Remove what killed processes left: a scratch directory lives for seconds, so a day is enough."""
     for old in git_dir.glob(PREFIX + "*"):
@@ -204,16 +193,6 @@ def _remove(place: Path) -> None:
         place.rmdir()
     except OSError:
         shutil.rmtree(place, ignore_errors=True)
-
-
-@contextmanager
-def index(git_dir: Path, *, copy: bool = False) -> Iterator[dict[str, str]]:
-    """Yield the environment of a private index: empty, or with `copy` as the real one is now."""
-    with directory(git_dir) as place:
-        private = place / "index"
-        if copy:
-            _copy(git_dir / "index", private)
-        yield {"GIT_INDEX_FILE": str(private)}
 
 
 def _copy(source: Path, target: Path) -> None:

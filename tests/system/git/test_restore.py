@@ -439,7 +439,7 @@ def test_what_could_not_be_protected_is_never_removed_and_missed_when_gone(world
 def _published(world: World) -> str:
     put(world.top / "new", "x")
     tree = snapshot.capture(world.git)
-    return trees.commit(world.git, tree, [world.base], "work")
+    return world.git.commit(tree, [world.base], "work")
 
 
 def test_publish_moves_the_branch_and_the_index_and_no_file(world: World) -> None:
@@ -465,7 +465,7 @@ def test_publish_makes_the_first_commit(tmp_path: Path) -> None:
     sh(tmp_path, "init", "-q", "-b", "main")
     git = Git.open(tmp_path)
     put(tmp_path / "new", "x")
-    commit = trees.commit(git, snapshot.capture(git), [], "first")
+    commit = git.commit(snapshot.capture(git), [], "first")
     restore.move_head_and_index(git, commit, None)
     assert git.head() == commit
     assert status.changes(git) == status.changes(git).__class__()
@@ -485,7 +485,7 @@ def test_publish_settles_an_index_with_conflicts_and_keeps_what_is_untracked(wor
     put(world.top / "tracked.txt", "settled\n")
     put(world.top / "loose", "x")
     tree = trees.without(world.git, snapshot.capture(world.git), ["loose"])
-    commit = trees.commit(world.git, tree, [world.base, *world.git.merge_heads()], "merged")
+    commit = world.git.commit(tree, [world.base, *world.git.merge_heads()], "merged")
     restore.move_head_and_index(world.git, commit, world.base)
     world.git.quit_under_way()
     assert world.status() == "?? loose"

@@ -126,7 +126,7 @@ def test_publishing_survives_being_killed_at_any_moment(template: World, kills: 
     for n in range(30):
         put(template.top / f"t/{n}", f"work {n}\n" * 200)
     tree = trees.without(template.git, snapshot.capture(template.git), ["b"])
-    commit = trees.commit(template.git, tree, [template.base], "work")
+    commit = template.git.commit(tree, [template.base], "work")
     arguments = ("publish", commit, template.base, tree)
     measured = _copy(template, "measured")
     longest = _seconds(lambda: restore.move_head_and_index(measured.git, commit, template.base))

@@ -241,7 +241,7 @@ def test_untracked_files_are_kept_byte_for_byte_and_read_back(world: World) -> N
     World.make(world.top / "nested")
     before = snapshot.capture_untracked(world.git, status.changes(world.git).untracked, LIMIT, LIMIT)
     assert before.unprotected == ("nested",)
-    commit = trees.commit(world.git, before.tree, [world.base], "before")
+    commit = world.git.commit(before.tree, [world.base], "before")
     assert snapshot.read_untracked(world.git, commit) == before
     kept = {path.removeprefix("content/"): entry for path, entry in content(world.git, before.tree).items()}
     standing = disk(world.top)
@@ -299,8 +299,8 @@ def test_two_glob_trees_differ_exactly_if_a_file_does(world: World) -> None:
 
 def test_a_commit_names_its_parents_and_moves_nothing(world: World) -> None:
     tree = world.git.tree_of(world.base)
-    one = trees.commit(world.git, tree, [world.base], "one")
-    two = trees.commit(world.git, tree, [one, world.base], "-two\n\nwith a body")
+    one = world.git.commit(tree, [world.base], "one")
+    two = world.git.commit(tree, [one, world.base], "-two\n\nwith a body")
     assert sh(world.top, "rev-list", "--parents", "-1", two).split()[1:] == [one, world.base]
     assert world.git.head() == world.base
 

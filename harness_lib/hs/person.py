@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 import sys
@@ -39,7 +38,9 @@ def unknown(provider: str, text: str, names: Collection[str]) -> str:
     word = text.split(maxsplit=1)[0] if text.split() else ""
     if not _WORD.fullmatch(word) or word in names or provider == "claude" or Path(word).exists():
         return ""
-    close = difflib.get_close_matches(word, sorted(names), 1)
+    from difflib import get_close_matches  # noqa: PLC0415 (only who mistypes pays for it)
+
+    close = get_close_matches(word, sorted(names), 1)
     return f"There is no {word}.{f' Did you mean {close[0]}?' if close else ''}"
 
 

@@ -13,8 +13,8 @@ import socket
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from harness_lib.loop.piped import Json, as_object, dumps
 from harness_lib.loop.shell_words import RUN_OTHERS, program_name, words_of
@@ -27,8 +27,7 @@ _SHELL = frozenset(";|&`$()<>\n\\")
 _PLAIN = re.compile(r"[\w./+:@-]+", re.ASCII)
 
 
-@dataclass(frozen=True)
-class Question:
+class Question(NamedTuple):
     """A call that the user decides about; `who` is the subagent that wants it, "" for the session itself.
 
     `place` names the directories outside of the project that it is about, "" for none; `difference` is what
@@ -44,8 +43,7 @@ class Question:
     difference: str = ""
 
 
-@dataclass(frozen=True)
-class Said:
+class Said(NamedTuple):
     """What the user said; `always`: of the like, too; `kept`: also in later runs."""
 
     allowed: bool
@@ -119,7 +117,7 @@ def _serve(server: socket.socket, asker: Asker, ended: threading.Event) -> None:
                     place=str(request.get("place") or ""),
                     difference=str(request.get("difference") or ""),
                 )
-                client.sendall(f"{json.dumps(vars(asker(question)))}\n".encode())
+                client.sendall(f"{json.dumps(asker(question)._asdict())}\n".encode())
         except OSError:
             # Who asked is gone.
             continue

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from harness_lib.errors import ConfigError
 from harness_lib.loop import approval, permissions, plugins, trust
@@ -28,8 +27,7 @@ _LONGEST = 4096
 _PATH = "path"
 
 
-@dataclass(frozen=True)
-class Verdict:
+class Verdict(NamedTuple):
     """What the permission hooks have said; `input` is the input of the call as they leave it to run."""
 
     decision: str

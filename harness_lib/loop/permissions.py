@@ -14,11 +14,10 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from harness_lib.errors import ConfigError
 from harness_lib.loop import disk, shell_words, trust
@@ -69,8 +68,7 @@ class RulesError(ConfigError):
         return self.message.removesuffix(".")
 
 
-@dataclass(frozen=True)
-class Rule:
+class Rule(NamedTuple):
     """A line of a `settings.json`; `home` is the project that the file belongs to, None for the person's."""
 
     decision: str
@@ -90,8 +88,7 @@ class Rule:
         return name in _COVERS.get(self.tool, ()) or fnmatch.fnmatchcase(name, self.tool)
 
 
-@dataclass(frozen=True)
-class Ruling:
+class Ruling(NamedTuple):
     """What the rules say to a call, and which of them; "" where none does."""
 
     decision: str = ""

@@ -12,9 +12,8 @@ import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 from harness_lib.loop import processes
 from harness_lib.loop.failures import Interrupted
@@ -39,12 +38,15 @@ _PLACE = re.compile(r", all of it in .*(?=; this is the beginning and the end \.
 CALL: ContextVar[str] = ContextVar("CALL", default="")
 
 
+def _always(_: Runtime) -> bool:
+    return True
+
+
 class ToolError(Exception):
     """The call cannot be done; the message tells the model why."""
 
 
-@dataclass(frozen=True)
-class Change:
+class Change(NamedTuple):
     """What an edit makes of a file; `old` is None where there is no text yet."""
 
     path: Path
@@ -52,8 +54,7 @@ class Change:
     new: str
 
 
-@dataclass(frozen=True)
-class Builtin:
+class Builtin(NamedTuple):
     """One of our tools. `properties` are those of its input; `reads`: it changes nothing.
 
     `change` returns what a call would make of a file, without doing it.
@@ -65,7 +66,7 @@ class Builtin:
     required: list[str]
     function: Callable[[Runtime, Json], Result]
     reads: bool = False
-    offered: Callable[[Runtime], bool] = field(default=lambda _: True)
+    offered: Callable[[Runtime], bool] = _always
     change: Callable[[Runtime, Json], Change] | None = None
 
     def schema(self, runtime: Runtime) -> Json | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Iterator
 
@@ -83,6 +82,8 @@ def _groups(old: list[str], new: list[str]) -> Iterator[list[Opcode]]:
         begin, end = ("equal", 0, before, 0, before), ("equal", i, len(mine), j, len(theirs))
         groups: list[list[Opcode]] = [[begin, ("replace", before, i, before, j), end]]
     else:
-        groups = list(difflib.SequenceMatcher(None, mine, theirs).get_grouped_opcodes(_CONTEXT))
+        from difflib import SequenceMatcher  # noqa: PLC0415 (only where a difference is shown)
+
+        groups = list(SequenceMatcher(None, mine, theirs).get_grouped_opcodes(_CONTEXT))
     for group in groups:
         yield [(kind, i1 + first, i2 + first, j1 + first, j2 + first) for kind, i1, i2, j1, j2 in group]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from harness_lib.loop.plugins import Result
 from harness_lib.loop.tools import builtin, files
@@ -19,8 +18,7 @@ _CONTEXT = 2
 _TYPES = ("replace_range", "append_at", "prepend_at", "append_file", "prepend_file")
 
 
-@dataclass(frozen=True)
-class _Edit:
+class _Edit(NamedTuple):
     """Put `lines` in place of the lines from `start` up to `stop`; at one place the lowest rank is first."""
 
     start: int

@@ -25,6 +25,8 @@ ALREADY_DONE = "was done already: it had passed its check before any work, and n
 SAID_TO_BE_DONE = "was done already, as its agent says: its check passes, and nothing was changed"
 FLAKY = "is flaky: its check failed and passed on the same content"
 RED_NAMED = 3
+# An agent's shell ends a command after two minutes, so a longer check does not run again at its finish.
+RED_SECONDS = 30
 PASSES = "validation.red_first: the check passes before any work, so it proves nothing"
 
 
@@ -76,18 +78,19 @@ def red_before(ctx: Context, task: Task, failed: Checked, known: check.Known) ->
     A short check runs for that on a clean checkout of what the attempt began with. Raises LeaseLostError.
     """
     base, names = task.started_at_commit, _failing(failed)
-    if base is None or not names or not is_worth_repeating(failed):
+    if base is None or not names:
         return ""
-    key = (rechecks.key(task), ctx.git.tree_of(base))
-    try:
-        if key not in known:
+    before = known.get((rechecks.key(task), ctx.git.tree_of(base)))
+    if before is None and failed.seconds <= RED_SECONDS:
+        asked = task.validation._replace(timeout_seconds=2 * RED_SECONDS)
+        try:
             with committed.beside(ctx, base) as clean:
                 ctx.busy(f"checking {task.id} as it was before the attempt …")
-                known[key] = check.run(clean, task, suffix="-before", holder=task)
-    except (ConfigError, EnvSetupError, HeldError):
-        return ""
-    before = set(_failing(known[key]))
-    red = [name for name in names if name in before]
+                before = check.run(clean, task._replace(validation=asked), suffix="-before", holder=task)
+        except (ConfigError, EnvSetupError, HeldError):
+            return ""
+    failed_before = set(_failing(before)) if before else set()
+    red = [name for name in names if name in failed_before]
     if not red:
         return ""
     which = some([quoting.one_line(name, quoting.PATH_LENGTH) for name in red], RED_NAMED)

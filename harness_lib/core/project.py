@@ -32,7 +32,7 @@ def closed_git(git: Git) -> Path | None:
 
 
 def require_writable_git(ctx: Context, git: Git) -> None:
-    """Raise EnvSetupError, with what a person types, if no commit can be made from here."""
+    """Raise EnvSetupError, with the cure, if no commit can be made from here."""
     place = closed_git(git)
     if place is not None:
         message = f"{place} is not writable from here, so no work could be kept. Nothing was changed."

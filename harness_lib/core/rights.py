@@ -178,7 +178,7 @@ def _describe_changes(old: SessionConfig, new: SessionConfig) -> str:
 
 
 def _require_quiet(questions: Questions, ctx: Context) -> None:
-    """Raise unless nobody works: claims of one mode have no lease, those of the other live by theirs."""
+    """Raise if a session is open or a task in progress: only in one of the modes claims have a lease."""
     for session in questions.sessions():
         if sessions.is_live(session, ctx):
             raise HeldError(

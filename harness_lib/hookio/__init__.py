@@ -1,1 +1,1 @@
-"""What hosts tell us and what we answer: one short visit per event of an agent. Standard library only."""
+"""Hooks: read the events of hosts, decide, and answer. Standard library only."""

@@ -1,4 +1,4 @@
-"""What a field of the task list may hold, what it means and how a person gives it: plain data.
+"""Describe fields of the task list: what a field may hold, what it means, how a user gives it.
 
 The records of `harness_lib.task` say it of each of their fields, once. `state/record/` makes of it the reader
 and the writer, `given.py` the options of the command line, `docs/fields.py` the published schema.
@@ -47,7 +47,7 @@ class Kind(NamedTuple):
 
 
 class Typed(NamedTuple):
-    """How a person gives a field: an option of `harness add` and `harness edit`, and a line of a check list.
+    """How a user gives a field: an option of `harness add` and `harness edit`, and a line of a check list.
 
     `edit_help` is said by `edit` where it means something else there.
     `splits`: one option may name several, as ID,ID.

@@ -1,4 +1,4 @@
-"""The fields of a task that a person gives it, by their paths, such as `validation.command`."""
+"""The fields of a task that a user gives, by their paths, such as `validation.command`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from harness_lib.records.task import Task
 
 
 class Given(NamedTuple):
-    """A field that a person may give: its path in a task, what it holds, and how it is typed."""
+    """A field that a user may give: its path in a task, its kind, and how it is typed."""
 
     path: str
     kind: Kind

@@ -287,7 +287,7 @@ def _keep_second_name(file: Path, second: Path) -> None:
         info = os.lstat(file)
         if not stat.S_ISREG(info.st_mode) or _is(second, info):
             return
-        # Whoever died here has left it; two at once the lock of the list keeps apart.
+        # A process that died here left it; the lock of the list excludes others.
         beside = second.with_name(f".{second.name}.tmp")
         atomic.remove(beside)
         os.link(file, beside, follow_symlinks=False)

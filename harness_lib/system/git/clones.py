@@ -360,7 +360,7 @@ def _seen(git: Git) -> Path:
 
 
 def _refs(clone: Path, *, packed: bool) -> dict[str, str]:
-    """Return name → object of the loose refs, the stashes and, if they are `packed` anew, of all others."""
+    """Return name → object of the loose refs, the stashes and, if `packed` has changed, of all others."""
     found = _packed(clone) if packed else {}
     found |= _loose(clone)
     for number, line in enumerate(reversed(_text(clone / "logs" / "refs" / "stash", -1).splitlines())):

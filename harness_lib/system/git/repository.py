@@ -29,7 +29,7 @@ NO_WORK_TREE = b"must be run in a work tree"
 NO_IDENTITY = (b"Please tell me who you are", b"empty ident name", b"auto-detect", b"no email was given")
 
 
-# Who commits where git knows nobody, and the commits of this process that are so.
+# The identity of commits if git has none, and such commits of this process.
 NOBODY = "harness@localhost"
 by_nobody: set[str] = set()
 HEADS = "refs/heads/"

@@ -253,7 +253,7 @@ def _plan(
         if GITLINK in {entry[0] for entry in (base_entry, present) if entry}:
             move.problems.append(f"{path} is a repository of its own and was left as it is")
         elif base_entry is None and path not in in_made:
-            # It appeared after `made`: whoever made it, nothing has kept it.
+            # It appeared after `made`, so nothing has kept it.
             continue
         elif present not in (None, saved):
             move.problems.append(f"{path} has changed since it was saved and was left as it is")

@@ -57,7 +57,7 @@ def write_tree(git: Git, env: Mapping[str, str]) -> str:
     """Return the tree of the private index in `env`."""
     result = git.run(*INDEX, "write-tree", env=env, check=False)
     if result.returncode:
-        # An excluded file is in a merge conflict: `add` may not settle it, so HEAD's version stands.
+        # An excluded file is unmerged: `add` may not resolve it, so HEAD's version is used.
         unmerged = git.run("ls-files", "-u", "-z", env=env).stdout
         paths = dict.fromkeys(record.partition("\t")[2] for record in decode(unmerged))
         update(git, env, dict.fromkeys(paths))

@@ -1,1 +1,1 @@
-"""The program itself: how it is started again, and the packages that it runs with."""
+"""The program itself: started again as a child, and its private packages."""

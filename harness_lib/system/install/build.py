@@ -1,8 +1,8 @@
-"""Make the private environment: one at a time, finished or not there.
+"""Make the private environment: one process at a time, and completely or not at all.
 
-Crash model: a run may be killed at any line, and its pip may go on as an orphan. What is left is a directory
-with a name of its own that nobody reads; the next run that makes something removes it.
-Standard library only. Source: docs/design.md, "On the user's machine".
+Crash model: the process may be killed at any line, and its pip may continue as an orphan. Then a directory
+with a unique name is left that is never read; the next process that makes an environment removes it. Standard
+library only. Source: docs/design.md, "On the user's machine".
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from harness_lib.system.install import private_env
 _TIMEOUT_SECONDS = 900
 _PART = "part-"
 _LOCK = "lock"
-# How pip and uv say that they have come to no registry.
+# Messages of pip and uv if no registry can be reached.
 _UNREACHED = (
     "from versions: none",
     "not found in the package registry",
@@ -44,7 +44,7 @@ def make(data: Path, env: Path, launcher: str, requirements: Path) -> None:
     try:
         _make_private(data)
         with _alone(data):
-            # Whoever held the lock may have done it.
+            # The previous holder of the lock may have made it.
             if not private_env.is_ready(env, requirements):
                 _say("preparing its own Python environment (once) ...")
                 _remove_leftovers(data)
@@ -64,13 +64,13 @@ def _make_private(data: Path) -> None:
     try:
         data.mkdir(mode=0o700)
     except FileExistsError:
-        # Whatever it is that stands there now, a race included, is looked at.
+        # Checked, whatever is there now.
         private_env.is_safe(data)
 
 
 @contextmanager
 def _alone(data: Path) -> Iterator[None]:
-    """Hold the lock of `data`; the kernel lets go of it when we die, so the file is never removed."""
+    """Hold the lock of `data`; the kernel releases it when this process ends."""
     descriptor = flock.opened(data / _LOCK)
     try:
         if not flock.take_now(descriptor):
@@ -82,9 +82,9 @@ def _alone(data: Path) -> Iterator[None]:
 
 
 def _remove_leftovers(data: Path) -> None:
-    """Remove what killed runs left. Our lock says that no living run owns it."""
+    """Remove what killed processes left; the lock proves that no living one owns it."""
     for part in data.glob(f"{_PART}*"):
-        # An orphaned pip may still be writing there; what it adds goes next time.
+        # An orphaned pip may still write there; that is removed next time.
         shutil.rmtree(part, ignore_errors=True)
 
 
@@ -93,10 +93,10 @@ def _build(data: Path, env: Path, launcher: str, recipe: str) -> None:
     try:
         _install(part, launcher, recipe)
         (part / private_env.READY).write_text(recipe, encoding="utf-8")
-        # A power cut must not leave the name without the content.
+        # After a power cut the name must not exist without the content.
         os.sync()
         if env.exists():
-            # Not ready, or we would not be here: somebody emptied it, or its checksum collides.
+            # It is not ready: it was emptied, or its checksum collides.
             env.rename(part / "replaced")
         part.rename(env)
     finally:
@@ -105,7 +105,7 @@ def _build(data: Path, env: Path, launcher: str, recipe: str) -> None:
 
 
 def _install(part: Path, launcher: str, recipe: str) -> None:
-    """Install the pinned packages with the first installer that can; raise EnvSetupError when none can."""
+    """Install the pinned packages with the first installer that succeeds, else raise EnvSetupError."""
     requirements = part / "requirements.txt"
     requirements.write_text(recipe.partition("\n")[2], encoding="utf-8")
     arguments = [
@@ -134,22 +134,22 @@ def _install(part: Path, launcher: str, recipe: str) -> None:
 def _installers(part: Path) -> Iterator[list[str]]:
     """Yield the commands that can install packages into a directory here, the fastest first.
 
-    A pip that failed is not followed by the pip of a new venv: that would say the same again.
+    After a failed pip the pip of a new venv is not tried: it would fail in the same way.
     """
     uv = shutil.which("uv")
-    # A relative entry of the PATH leads into the user's project.
+    # A relative entry of the PATH is in the user's project.
     if uv and Path(uv).is_absolute():
         yield [uv, "pip", "install", "--python", sys.executable]
     pip = ["-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--no-compile"]
     if _complaint([sys.executable, "-c", "import pip"], part) is None:
         yield [sys.executable, *pip]
-    # Debian splits both off: pip may be missing with venv there, and the other way round.
+    # Debian packages them separately: pip may be missing without venv, and the other way round.
     elif _complaint([sys.executable, "-m", "venv", str(part / "venv")], part) is None:
         yield [str(part / "venv" / "bin" / "python"), *pip]
 
 
 def _complaint(command: list[str], part: Path) -> str | None:
-    """Run `command` in `part`; return None when it succeeded, else one line that says why not."""
+    """Run `command` in `part`; return None if it succeeded, else one line with the reason."""
     try:
         done = subprocess.run(
             command,
@@ -175,7 +175,7 @@ def _complaint(command: list[str], part: Path) -> str | None:
 
 
 def _installer_environment() -> dict[str, str]:
-    """Keep the user's registry and proxy settings; drop what would lead the installer elsewhere.
+    """Return the environment of an installer: with the user's registry and proxy settings.
 
     PYTHON*: the user's project. PIP_USER and PIP_REQUIRE_VIRTUALENV contradict a target directory.
     """

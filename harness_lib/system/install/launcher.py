@@ -17,7 +17,7 @@ from harness_lib.system.place import data_home
 
 _HOME = Path(data_home.HOME)
 _OF_HS = _HOME / "harness_lib" / "loop" / "requirements.txt"
-# Where one of these is, there is what it needs in turn.
+# Their own dependencies are in the same places.
 _DEPENDENCIES = ("filelock", "jsonschema", "rich", "tomlkit")
 DEPENDENCIES_OF_HS = ("acp", "httpx2", "mcp", "pathspec", "prompt_toolkit", "rich", "stamina", "yaml")
 
@@ -25,7 +25,7 @@ DEPENDENCIES_OF_HS = ("acp", "httpx2", "mcp", "pathspec", "prompt_toolkit", "ric
 def python(code: str, dependencies: tuple[str, ...] = _DEPENDENCIES) -> list[str]:
     """Return the command that runs `code` with this interpreter, isolated, and this package importable."""
     setting = ["-X", f"pycache_prefix={sys.pycache_prefix}"] if sys.pycache_prefix else []
-    # Behind the standard library: nothing there can take the place of a part of it.
+    # After the standard library, so that nothing can replace a part of it.
     return [
         sys.executable,
         *setting,
@@ -47,7 +47,7 @@ def hs() -> list[str]:
 
 
 def beside(name: str) -> str | None:
-    """Return the launcher `name` of this checkout, or what was installed with this package; None without."""
+    """Return the path of the launcher `name`, of this checkout or installed with this package; else None."""
     for place in (_HOME / "bin", Path(sys.executable).parent):
         if os.access(place / name, os.X_OK):
             return str(place / name)
@@ -55,7 +55,7 @@ def beside(name: str) -> str | None:
 
 
 def has_packages(environ: Mapping[str, str]) -> bool:
-    """Return whether what `hs` needs is here: in our own data directory, or installed with this package."""
+    """Return whether the packages of `hs` are in the data directory or installed with this package."""
     if not (_HOME / "bin" / "hs").is_file():
         return True
     data = private_env.data_directory(environ)
@@ -65,7 +65,7 @@ def has_packages(environ: Mapping[str, str]) -> bool:
 def _packages(dependencies: tuple[str, ...]) -> list[str]:
     """Return the directories of this package and of its dependencies, its own first.
 
-    Whatever PYTHONPATH names is the user's, and not looked at.
+    Directories of PYTHONPATH are the user's, and skipped.
     """
     foreign = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     path = [str(_HOME), *(entry for entry in sys.path if entry not in foreign)]

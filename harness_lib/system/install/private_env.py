@@ -1,9 +1,9 @@
-"""The packages that a bare checkout runs with: outside of the skill folder and of every project, made once.
+"""Find the packages of a bare checkout, outside of the skill folder and of every project, made once.
 
-It is a directory of packages, not a virtual environment: there is no interpreter in it to break when the
-machine's Python is upgraded, and the launcher needs no second start of Python to use it.
-Every run of the launcher passes here, so this half only looks; `build` makes the directory.
-Standard library only. Source: docs/design.md, "On the user's machine".
+It is a directory of packages, not a virtual environment: it has no interpreter that an upgrade of Python
+could break, and the launcher can use it without a second start of Python. Every start loads this module, so
+it only reads; `build` makes the directory. Standard library only. Source: docs/design.md, "On the user's
+machine".
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ELSEWHERE = "Set HARNESS_HOME to the absolute path of a directory that only you
 
 
 def data_directory(environ: Mapping[str, str]) -> Path:
-    """Return where our own files live: HARNESS_HOME, else `harness` in the user's data directory.
+    """Return the data directory: HARNESS_HOME, else `harness` in the user's data directory.
 
     A relative XDG_DATA_HOME is ignored, as its standard demands.
     Raises EnvSetupError when the place would depend on the current directory, which is a project.
@@ -37,9 +37,9 @@ def data_directory(environ: Mapping[str, str]) -> Path:
 
 
 def is_safe(data: Path) -> bool:
-    """Return whether `data` is a directory that nobody else can put code into; False: there is none.
+    """Return whether `data` is a directory that only this user can write; False if it does not exist.
 
-    Raises EnvSetupError when there is one that others control: what lies in it will be executed.
+    Raises EnvSetupError if other users can write it: the code in it will be run.
     """
     try:
         info = data.lstat()
@@ -56,7 +56,7 @@ def is_safe(data: Path) -> bool:
 
 
 def recipe(requirements: Path = REQUIREMENTS) -> str:
-    """Return what the environment is made from: pins, and the Python and machine that binary packages fit."""
+    """Return the recipe of the environment: pins, and the Python and machine for binary packages."""
     python = f"{sys.implementation.cache_tag}{sys.abiflags} {sys.platform} {os.uname().machine}"
     return f"{python}\n{requirements.read_text(encoding='utf-8')}"
 
@@ -74,5 +74,5 @@ def is_ready(env: Path, requirements: Path = REQUIREMENTS) -> bool:
     try:
         return (env / READY).read_text(encoding="utf-8") == recipe(requirements)
     except (OSError, UnicodeDecodeError):
-        # Unreadable is as good as absent: making it says what is wrong.
+        # An unreadable one counts as missing: making it reports the problem.
         return False

@@ -62,7 +62,7 @@ def run(
     max_log: int | None = None,
     clock: Clock = SYSTEM,
 ) -> Finished:
-    """Run `sh -c command` in `cwd` with `env` and `stdin`, all output into `log` (made anew).
+    """Run `sh -c command` in `cwd` with `env` and `stdin`, all output into `log`, which is emptied first.
 
     `timeout`, `tick`, `grace` (default GRACE_SECONDS) in seconds. After `timeout`, or more than `max_log`
     bytes (default 1 GiB, or HARNESS_LOG_LIMIT_BYTES in `env`), its processes get TERM, `grace` seconds later
@@ -109,7 +109,7 @@ def run(
 
 @contextmanager
 def _opened(log: Path) -> Iterator[int]:
-    """Yield a descriptor of `log`, made anew, for as long as its command runs."""
+    """Yield a descriptor of `log`, which is emptied first."""
     # Appending: a command that empties its own log must not leave a hole of zeros before what follows.
     flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
     descriptor = atomic.within(log.parent, lambda: nofollow.descriptor(log, flags))

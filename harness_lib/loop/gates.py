@@ -40,7 +40,12 @@ def ask_gates(runtime: Runtime, call: Json) -> Verdict:
     stage = runtime.stage
     passed: Json = {key: call.get(key) for key in ("id", "name", "input")}
     verdict = Verdict("allow", "", passed["input"] or {})
-    for plugin in runtime.table.of("hooks.d", STAGE):
+    hooks = list(runtime.table.of("hooks.d", STAGE))
+    ours = next((at for at, plugin in enumerate(hooks) if plugin.target is approve), len(hooks))
+    if any(not plugin.is_ours for plugin in hooks[ours:]):
+        # What a later hook makes of the input is what runs: ours is asked about that, too.
+        hooks.append(hooks[ours])
+    for plugin in hooks:
         try:
             reply = as_object(plugin.target(runtime.at(STAGE), passed))
             problem = "" if reply is not None else "printed no JSON object"

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from harness_lib.loop.runtime import Runtime
 
 FILE = "settings.json"
+INHERITED = "HARNESS_RULES"
 DECISIONS = ("deny", "ask", "allow")
 _RULE = re.compile(r"\s*([\w.*:-]+)\s*(?:\((.*)\))?\s*", re.DOTALL)
 _EDITS = ("edit_file", "replace", "write_file", "Edit", "MultiEdit", "NotebookEdit", "Write")
@@ -104,7 +105,9 @@ def rules(runtime: Runtime) -> list[Rule]:
     usable = {str(runtime.home), *trust.usable(runtime)}
     trusted = disk.remembered(runtime.kept, runtime.home / trust.FILE, lambda _: trust.load(runtime)) or {}
     allowing: list[Rule] = []
-    restricting: dict[Rule, None] = runtime.kept.setdefault("restricting rules", {})
+    if "restricting rules" not in runtime.kept:
+        runtime.kept["restricting rules"] = _inherited(runtime)
+    restricting: dict[Rule, None] = runtime.kept["restricting rules"]
     for source in dict.fromkeys([str(runtime.home), *runtime.sources]):
         if source not in usable and os.path.realpath(source) not in trusted:
             continue
@@ -118,6 +121,27 @@ def rules(runtime: Runtime) -> list[Rule]:
             elif source in usable:
                 allowing.append(rule)
     return [*restricting, *allowing]
+
+
+def _inherited(runtime: Runtime) -> dict[Rule, None]:
+    """Return the rules that the run has which started this one as a subagent."""
+    try:
+        return {
+            Rule(decision, tool, what, text, Path(file), Path(home) if home else None): None
+            for decision, tool, what, text, file, home in json.loads(runtime.env.get(INHERITED) or "[]")
+        }
+    except (ValueError, TypeError) as error:
+        raise RulesError(f"{INHERITED} holds no rules: {error}") from error
+
+
+def for_subagents(runtime: Runtime) -> dict[str, str]:
+    """Return the variable by which a subagent gets the rules that ask and deny here."""
+    rules_here = [rule for rule in rules(runtime) if rule.decision != "allow"]
+    parts = [
+        [rule.decision, rule.tool, rule.what, rule.text, str(rule.file), str(rule.home or "")]
+        for rule in rules_here
+    ]
+    return {INHERITED: json.dumps(parts)}
 
 
 def decide(runtime: Runtime, call: Json) -> Ruling:
@@ -191,16 +215,18 @@ def _read(path: Path) -> list[tuple[str, str, str, str]] | RulesError:
 
 def _restricts(runtime: Runtime, rule: Rule, name: str, tool_input: Json) -> bool | None:
     """Return whether a rule that asks or denies covers the call; None where that cannot be told."""
-    command = str(tool_input.get("command") or "") if name in _COVERS["Bash"] else ""
-    if command and rule.what and (rule.is_for("read_file") or rule.is_for("write_file")):
+    command = tool_input.get("command") if name in _COVERS["Bash"] else None
+    if isinstance(command, str) and rule.what and (rule.is_for("read_file") or rule.is_for("write_file")):
         return _opens(runtime, rule, command)
     if not (rule.is_for(name) and rule.what):
         return rule.is_for(name)
-    if name in _COVERS["Bash"]:
+    if isinstance(command, str):
         answers = [_names(rule.what, simple) for simple in shell_words.every(command)]
         return command.strip() == rule.what or True in answers or (None if None in answers else False)
     if name in _EDITS + _READS:
-        return any(_is_at(runtime, rule, path) for path in _paths(runtime, name, tool_input))
+        paths = _paths(runtime, name, tool_input)
+        # A tool of a source's own may call them otherwise.
+        return not paths or any(_is_at(runtime, rule, path) for path in paths)
     # What else may stand in brackets says nothing to us; the careful way is that it covers the call.
     return name not in _COVERS["Skill"] or fnmatch.fnmatchcase(_skill(tool_input), rule.what)
 

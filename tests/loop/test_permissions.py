@@ -364,6 +364,32 @@ def test_no_call_takes_a_rule_away(hs: Hs, done: Done, project: Path, takes: str
     assert not (project / "made").exists()
 
 
+def test_rules_hold_for_what_a_later_hook_makes_of_a_call(done: Done, home: Path, project: Path) -> None:
+    allow_ask_deny(home / ".harness", deny=["Bash(touch:*)"])
+    changed = "#!/bin/sh\nsed 's/echo made/touch made/'\n"
+    write_program(home / ".harness" / "hooks.d" / "tool_gate" / "60-change", changed)
+    done(use("bash", command="echo made"), say("Done."))
+    assert not (project / "made").exists()
+    assert "the rule deny Bash(touch:*)" in bodies(session_of(home))[2][1]
+
+
+def test_a_subagent_keeps_the_rules_that_are_gone_from_the_disk(hs: Hs, go: Go, project: Path) -> None:
+    allow_ask_deny(project / ".harness", deny=["Bash(touch made)"])
+    hs("trust")
+    server, _ = go(
+        use("bash", command="rm -r .harness"), use("agent", prompt="make it"),
+        use("bash", command="touch made"), say("I could not."), say("Done."),
+    )  # fmt: skip
+    assert not (project / "made").exists()
+    assert "the rule deny Bash(touch made)" in str(server.requests[3])
+
+
+def test_a_tool_in_the_place_of_ours_is_held_to_rules_it_cannot_be_read_by(ruled: Runtime) -> None:
+    assert decided(ruled, "bash", cmd="ls") == "deny"
+    assert decided(ruled, "write_file", file="x") == "deny"
+    assert decided(ruled, "read_file") == "deny"
+
+
 def test_a_rule_that_denies_outlasts_the_trust_in_what_lies_beside_it(
     hs: Hs, done: Done, project: Path
 ) -> None:

@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness_lib.loop import approval, asking, processes
+from harness_lib.loop import approval, asking, permissions, processes
 from harness_lib.loop.piped import as_object
 from harness_lib.loop.plugins import Result
 from harness_lib.loop.runtime import ACCOUNT_FILE
@@ -91,6 +91,7 @@ def _environment(runtime: Runtime, tool_input: Json) -> dict[str, str]:
     return {
         **env,
         **_left(runtime),
+        **permissions.for_subagents(runtime),
         # Another provider has other models.
         "HARNESS_PROVIDER": provider or runtime.provider,
         "HARNESS_MODEL": model or ("" if provider else runtime.model),

@@ -1,4 +1,4 @@
-"""Decide whether a call may run: by the setting, by what the user has said before, by asking them.
+"""Decide whether a call may run: by the setting, by earlier answers of the user, or by asking.
 
 auto: no question is asked. ask: before everything that does not only read. read-only: nothing else runs.
 """
@@ -19,7 +19,7 @@ MODES = ("auto", "ask", "read-only")
 
 
 class UnknownModeError(ConfigError):
-    """The setting is unknown, so nothing runs: that is the most careful way to read it."""
+    """The setting is unknown, so no call runs."""
 
     def __init__(self, mode: str) -> None:
         message = f"approve={mode} must be one of {', '.join(MODES)}"
@@ -27,7 +27,7 @@ class UnknownModeError(ConfigError):
 
 
 def mode(runtime: Runtime) -> str:
-    """Return the mode: what this run was asked for, else the most local setting, else the command's own."""
+    """Return the mode: the run's option, else the most local setting, else the default of the command."""
     settings = (disk.read_conf(Path(source, "settings.conf")) for source in reversed(trust.usable(runtime)))
     local = next((values["approve"] for values in settings if values.get("approve")), "")
     chosen = runtime.env.get("HARNESS_APPROVE") or local or runtime.approve

@@ -1,4 +1,4 @@
-"""Ask the user whether a call may run, and know what "always" covers: never more than they have read.
+"""Ask the user whether a call may run, and know what "always" covers: never more than was shown.
 
 Subagents ask the user of the outermost hs over a socket. A command is known by its program, and where the
 program does different things by a verb (`git status`, `git reset`), by that, too.
@@ -102,7 +102,7 @@ def _as_json(question: Question) -> Json:
 
 
 def _serve(server: socket.socket, asker: Asker, ended: threading.Event) -> None:
-    """Answer one question after another: there is one person."""
+    """Answer one question after another: there is one user."""
     while not ended.is_set():
         try:
             client, _ = server.accept()

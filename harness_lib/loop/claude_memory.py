@@ -41,7 +41,7 @@ class Conversation(NamedTuple):
 
 
 def conversation(runtime: Runtime) -> Conversation:
-    """Return how the run's session goes on."""
+    """Return the conversation that the session goes on in."""
     if runtime.session is None:
         return Conversation(_new_id(), known=False, prompt=_GO_ON)
     messages = _messages(runtime.session)
@@ -59,7 +59,7 @@ def conversation(runtime: Runtime) -> Conversation:
 
 
 def anew(runtime: Runtime) -> Conversation:
-    """Return a new conversation that is told all of the session."""
+    """Return a new conversation whose prompt holds the whole session."""
     entries = history.entries(runtime.session.messages(), {}) if runtime.session else []
     place = len(entries)
     while place and isinstance(entries[place - 1], User):
@@ -77,7 +77,7 @@ def _new_id() -> str:
 
 
 def known_as(runtime: Runtime) -> str:
-    """Return the session as the commands of a turn know it: Claude Code tells its own the name of its own."""
+    """Return the session id that commands of a turn see: with Claude Code, that of its conversation."""
     if runtime.session is None:
         return ""
     kept = (as_object(_read(_path(runtime.session))) or {}) if runtime.provider == NAME else {}
@@ -85,7 +85,7 @@ def known_as(runtime: Runtime) -> str:
 
 
 def keep(runtime: Runtime, session_id: str, cost: float) -> None:
-    """Remember that the conversation `session_id` knows the session as it is now, and has cost so much."""
+    """Store that the conversation `session_id` knows the session as it is now, and its cost so far."""
     if runtime.session is None:
         return
     messages = _messages(runtime.session)

@@ -1,4 +1,4 @@
-"""Find plugins: the sources of the moment, and the table made of them; our own plugins, by name.
+"""Find plugins: the sources, the table made of them, and the built-in plugins by name.
 
 This is done before every request and behind every tool, unless nothing has run since, so that a plugin which
 is added during a run takes part in it. The commands of `hs` are not among ours: they stand above the loop.
@@ -15,7 +15,7 @@ from harness_lib.loop.mcp import tools
 from harness_lib.loop.piped import as_object
 from harness_lib.loop.providers import hosted
 from harness_lib.loop.runtime import BUILT_IN, Kind, Plugin, Runtime, Table
-from harness_lib.loop.stages import assemble, receive, send, setup, tasks, tool_calls
+from harness_lib.loop.stages import assemble, send, setup, tasks, tool_calls
 from harness_lib.loop.tools import agent, bash, edit_file, files, search
 from harness_lib.loop.tools import skills as skill
 
@@ -46,7 +46,7 @@ _HOOKS: Hooks = {
         "35-skills": assemble.catalogue,
     },
     "send": {"10-send": send.send},
-    "receive": {"10-save": receive.save},
+    "receive": {"10-save": send.save},
     "tool_exec": {"10-exec": tool_calls.execute},
     "tool_gate": {"50-approve": gates.approve, "90-harness": tasks.guard},
     "tool_done": {"10-save": tool_calls.save, "90-harness": tasks.beat},
@@ -94,7 +94,7 @@ def refresh(runtime: Runtime) -> None:
 
 
 def use(runtime: Runtime, sources: list[str]) -> None:
-    """Make the table from `sources`: of what they do not name, only our hooks and providers are left."""
+    """Make the table from `sources`; built-in tools are left out if the pack `core` is not among them."""
     core = str(runtime.root / "plugins" / "core")
     runtime.sources = sources
     runtime.without_core = core not in sources and disk.is_directory(core)
@@ -103,7 +103,7 @@ def use(runtime: Runtime, sources: list[str]) -> None:
 
 
 def _add(runtime: Runtime, ours: list[Plugin], stage: str = "") -> None:
-    """Add our plugins, then those of the sources; with a `stage`, only its hooks and providers."""
+    """Add `ours`, then the plugins of the sources; with a `stage`, only its hooks and providers."""
     for plugin in ours:
         if not (runtime.without_core and plugin.kind == "tools" and plugin.is_ours):
             runtime.table.add(plugin)
@@ -117,7 +117,7 @@ def _add(runtime: Runtime, ours: list[Plugin], stage: str = "") -> None:
 
 
 def stages() -> list[str]:
-    """Return the stages that a turn and its commands go through by themselves."""
+    """Return the stages that have built-in hooks."""
     return list(_HOOKS)
 
 
@@ -138,7 +138,7 @@ def _foreign(kind: Kind, path: str) -> object:
 
 
 class _Claude:
-    """The provider `claude`, imported when it is first asked for something."""
+    """The provider `claude`, imported at its first use."""
 
     def __getattr__(self, name: str) -> object:
         from harness_lib.loop.claude import provider  # noqa: PLC0415 (most turns have another provider)

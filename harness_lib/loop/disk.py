@@ -25,7 +25,7 @@ def read_conf(path: Path) -> dict[str, str]:
 
 
 def parse_conf(text: str) -> dict[str, str]:
-    """Return the values in `text`; lines without `=`, and those that begin with `#`, say nothing."""
+    """Return the values in `text`; lines without `=` and those that begin with `#` are skipped."""
     values: dict[str, str] = {}
     for line in text.splitlines():
         key, separator, value = line.partition("=")
@@ -65,7 +65,7 @@ def directories(directory: str) -> list[str]:
 
 
 def is_directory(path: str) -> bool:
-    """Return whether `path` is a directory; one that cannot be looked at is not."""
+    """Return whether `path` is a directory that can be read."""
     return os.path.isdir(path)
 
 
@@ -95,5 +95,5 @@ def is_name(text: str) -> bool:
 
 
 def for_hosts(text: str) -> str:
-    """Return the name of a tool as hosts take it: they refuse every request in which one has another."""
+    """Return the name of a tool in the characters and the length that hosts accept."""
     return _OTHER.sub("_", text)[:_LONGEST] or "_"

@@ -35,7 +35,7 @@ class ProviderError(Exception):
 
 
 class TransientError(ProviderError):
-    """It may answer when it is asked again, after so many seconds; None if it did not say."""
+    """The request may succeed later; `after` is the pause in seconds, None if the host named none."""
 
     def __init__(self, message: str, after: float | None = None) -> None:
         super().__init__(message)
@@ -43,7 +43,7 @@ class TransientError(ProviderError):
 
 
 class UnauthorizedError(ProviderError):
-    """The host takes the key or the token of the request no more."""
+    """The host refuses the key or the token of the request."""
 
 
 class ContextError(ProviderError):
@@ -60,5 +60,5 @@ class Interrupted(BaseException):
 
 
 def one_line(error: HarnessError) -> str:
-    """Return what is wrong and, where that is known, what to do, in one line for the user."""
+    """Return the message and the hint of `error` in one line."""
     return f"{error.message} {error.hint or ''}".rstrip()

@@ -64,7 +64,7 @@ class ForeignTool(Program):
     """A tool: `--schema`, `--describe`, `--exec`."""
 
     def schema(self, runtime: Runtime) -> Json | None:
-        """Return the schema, asked once for each state of the file; None, said once, if it is no schema."""
+        """Return the schema, asked once for each state of the file; None, reported once, if it is invalid."""
         stamp = _stamp(self.path)
         known: dict[tuple[str, object], Json | None] = runtime.kept.setdefault("schemas", {})
         if (self.path, stamp) not in known:
@@ -108,7 +108,7 @@ class ForeignProvider(Program):
         return self.flag(runtime, "--env") or ""
 
     def ask(self, runtime: Runtime, payload: Json) -> Json:
-        """Run it; what it says on standard error is the message of its failure."""
+        """Run it; its standard error is the message if it fails."""
         command = [self.path, "--stream"] if self._streams() else [self.path]
         errors = _errors_file(runtime)
         try:
@@ -146,7 +146,7 @@ class ForeignCommand(Program):
 
 
 def _is_schema(schema: Json) -> bool:
-    """Return whether hosts take it: of one that they refuse, they refuse the whole request."""
+    """Return whether hosts accept the schema; one invalid tool makes them refuse the whole request."""
     input_schema = schema.get("input_schema") or {}
     described = isinstance(schema.get("description") or "", str)
     return (

@@ -28,7 +28,7 @@ _PATH = "path"
 
 
 class Verdict(NamedTuple):
-    """What the permission hooks have said; `input` is the input of the call as they leave it to run."""
+    """The decision of the permission hooks; `input` is the input with which the call runs."""
 
     decision: str
     reason: str
@@ -73,7 +73,7 @@ def _stricter(before: Verdict, reply: Json) -> Verdict:
 
 
 def approve(runtime: Runtime, piped: Piped) -> Piped:
-    """Let what only reads the project run, and everything where nobody wants to be asked.
+    """Decide by the rules and the approval mode; what only reads the project may run.
 
     Credentials are read by no tool, whatever was asked for.
     """
@@ -117,7 +117,7 @@ def _named(runtime: Runtime, text: str) -> Path:
 
 
 def secret_paths(runtime: Runtime, tool_input: Json) -> list[Path]:
-    """Return the paths in `tool_input` that lead to what no tool reads."""
+    """Return the paths in `tool_input` that lead to files which no tool may read."""
     return [path for path in _paths(runtime, tool_input) if is_secret(path)]
 
 
@@ -131,7 +131,7 @@ def outside_project(runtime: Runtime, tool_input: Json) -> str:
 
 
 def _inside(runtime: Runtime) -> Iterator[Path]:
-    """Yield where the project is, and what the model was told to read: results of tools, and skills."""
+    """Yield the directories that may be read unasked: the project, the session, and those of skills."""
     yield trust.project_root(runtime, runtime.work_directory).resolve()
     if runtime.session is not None:
         yield runtime.session.directory.resolve()

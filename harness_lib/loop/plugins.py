@@ -30,7 +30,7 @@ class Hook(Protocol):
 
 
 class Tool(Protocol):
-    """What the model may call."""
+    """A tool that the model may call."""
 
     def schema(self, runtime: Runtime) -> Json | None:
         """Return name, description and input_schema; None if it is not to be offered."""
@@ -94,7 +94,7 @@ def provider(runtime: Runtime, name: str) -> Provider | None:
 
 
 def only_reads(runtime: Runtime, name: str) -> bool:
-    """Return whether the tool `name` says of itself that it changes nothing."""
+    """Return whether the schema of the tool `name` says that it only reads."""
     found = tool(runtime, name)
     annotations = ((found.schema(runtime) if found else None) or {}).get("annotations")
     return isinstance(annotations, dict) and annotations.get("readOnlyHint") is True
@@ -124,7 +124,7 @@ def call(runtime: Runtime, stage: str, payload: Piped, *, is_told: bool = False)
 
 
 def _object(runtime: Runtime, plugin: Plugin, piped: Piped) -> Piped:
-    """Return what `plugin` printed as an object. Raises GarbageError for what is no object."""
+    """Return the output of `plugin` as an object. Raises GarbageError for anything else."""
     value = as_object(piped)
     if value is None:
         line = failure_line(plugin, "printed no JSON object")
@@ -134,7 +134,7 @@ def _object(runtime: Runtime, plugin: Plugin, piped: Piped) -> Piped:
 
 
 def failure_line(plugin: Plugin, problem: object) -> str:
-    """Return the line about a hook that failed, which people look for in logs: which, how, and when."""
+    """Return the log line about a hook that failed: which, how, and in which stage."""
     if plugin.is_ours:
         return f"hook {plugin.stage}/{plugin.name} failed during {plugin.stage}: {problem}"
     return f"hook {plugin.origin} {problem} during {plugin.stage}"

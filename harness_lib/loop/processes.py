@@ -56,7 +56,7 @@ def interrupt(number: int, frame: object) -> None:  # noqa: ARG001 (as signals c
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Hold signals back as long as the block lasts, for what would be lost when it is left in the middle."""
+    """Hold signals back during the block, which must not be left in the middle."""
     with _starting:
         yield
     _raise_pending()
@@ -218,7 +218,7 @@ def _start(
 
 
 def end_noted(directory: Path) -> int:
-    """End what still runs according to the notes in `directory`, and return how many programs that were.
+    """End the programs that still run by the notes in `directory`; return their number.
 
     The process that started them was killed.
     """
@@ -232,7 +232,7 @@ def end_all() -> None:
 
 
 def kill_all() -> None:
-    """Leave none of this process's programs the time to end in order."""
+    """Kill the programs of this process at once."""
     for group in list(_running):
         reaper.Tree(group).signal(signal.SIGKILL)
 

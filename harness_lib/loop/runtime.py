@@ -51,7 +51,7 @@ class Plugin(NamedTuple):
 
 @dataclass
 class Table:
-    """All plugins of a moment. `all` also holds those whose place was taken, in the order of sources."""
+    """The plugins by their keys. `all` also holds overridden ones, in the order of sources."""
 
     # The only tools that there are to be; None: all.
     allowed: list[str] | None = None
@@ -61,7 +61,7 @@ class Table:
     _ordered: dict[tuple[Kind, str], list[Plugin]] = field(default_factory=dict, repr=False, compare=False)
 
     def add(self, plugin: Plugin) -> None:
-        """Put `plugin` in; what had its name before is only listed from now on."""
+        """Add `plugin`; one of the same name is only listed from now on."""
         self.all.append(plugin)
         if plugin.kind != "tools" or self.allowed is None or plugin.name in self.allowed:
             self.entries[plugin.key] = plugin
@@ -152,7 +152,7 @@ class Runtime:
 
     @property
     def stream(self) -> Stream:
-        """Where events go; nowhere without a session."""
+        """The file of events; without a session nothing is written."""
         return self.session.stream if self.session else Stream(None)
 
     @property
@@ -182,7 +182,7 @@ class Runtime:
         return self
 
     def variables(self) -> dict[str, str]:
-        """Return the environment of a foreign plugin."""
+        """Return the environment of a plugin that is a program."""
         directory = str(self.session.directory) if self.session else ""
         return {
             **self.env,
@@ -224,7 +224,7 @@ class Runtime:
                 self.log(f"hs: {path} cannot be written ({error.strerror}); hs goes on without it.")
 
     def log(self, line: str) -> None:
-        """Append a line to HARNESS_LOG; a log that cannot be written ends no run."""
+        """Append a line to HARNESS_LOG; go on if it cannot be written."""
         target = self.env["HARNESS_LOG"]
         if target == "/dev/stderr":
             # The output of a tool must not move the cursor of the terminal.

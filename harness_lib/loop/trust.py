@@ -77,7 +77,7 @@ def is_projects(runtime: Runtime, source: str) -> bool:
 
 
 def fingerprint(source: str) -> str:
-    """Return what the content of `source` that trust is about is known by; "" if there is none."""
+    """Return a hash of the files in `source` that need trust; "" if there are none."""
     files = _content(Path(source))
     return _hash(Path(source), files) if files else ""
 
@@ -101,7 +101,7 @@ def save(runtime: Runtime, sources: list[str]) -> None:
 
 
 def content(runtime: Runtime, source: str) -> list[Path]:
-    """Return the files that trust is about, for the user to look at."""
+    """Return the files that need trust, for the user to look at."""
     return _content(Path(source)) if is_projects(runtime, source) else []
 
 
@@ -111,7 +111,7 @@ def _content(source: Path) -> list[Path]:
 
 
 def _files(source: Path) -> list[Path]:
-    """Return what is used only when it is trusted."""
+    """Return the files that are used only after `hs trust`."""
     return _there({source / name for name in _FILES} | set(_below(source)))
 
 
@@ -160,7 +160,7 @@ def _hash(source: Path, paths: list[Path]) -> str:
 
 
 def _data(path: Path) -> bytes:
-    """Return what `path` holds; a device or a file that never ends says nothing."""
+    """Return the content of `path`; nothing for a device."""
     try:
         size = path.stat().st_size if path.is_file() else 0
         with path.open("rb") if size else io.BytesIO() as stream:
@@ -202,7 +202,7 @@ def is_text_of(project: Path, path: Path) -> bool:
 
 
 def is_secret(path: Path) -> bool:
-    """Return whether the way to `path` passes one of them; links are followed, step by step."""
+    """Return whether `path` is or leads through a file that no tool may read; links are followed."""
     home = os.path.realpath(Path.home())
     closed = tuple(f"{home}{os.sep}{name}" for name in _OF_OTHERS)
     return any(

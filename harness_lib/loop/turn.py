@@ -22,7 +22,7 @@ _STATES_WITHOUT_A_REQUEST = 10_000
 
 
 class Turn(NamedTuple):
-    """How a turn ended; `stop` says why in a word, and `error` is empty where it was answered."""
+    """How a turn ended; `stop` is the reason in a word, `error` is empty if it was answered."""
 
     output: str = ""
     stop: str = "error"

@@ -1,1 +1,1 @@
-"""The provider `claude`: a whole turn is handed to the installed Claude Code, with its login."""
+"""The provider `claude`: it hands a whole turn to the installed Claude Code, with its login."""

@@ -70,7 +70,7 @@ class Claude:
         return bool(_program(runtime))
 
     def defaults(self, runtime: Runtime) -> dict[str, str]:  # noqa: ARG002
-        """Return the model that is used where none is named."""
+        """Return the default model."""
         return {"model": DEFAULT}
 
     def environment_help(self, runtime: Runtime) -> str:  # noqa: ARG002
@@ -78,14 +78,14 @@ class Claude:
         return _VARIABLES
 
     def check(self, runtime: Runtime) -> None:
-        """Raise ProviderError where it cannot be asked at all."""
+        """Raise ProviderError if Claude Code is not installed."""
         if not _program(runtime):
             raise ProviderError("Claude Code is not installed: there is no claude on the PATH.")
         if runtime.env.get("HARNESS_TOOLS") is not None:
             raise ProviderError("claude has tools of its own, so --tools cannot be kept; leave it out.")
 
     def ask(self, runtime: Runtime, payload: Json) -> Json:
-        """Hand it the turn; return its result. Raises ProviderError; no turn is tried twice."""
+        """Hand the turn over; return its result. Raises ProviderError; no turn is tried twice."""
         self.check(runtime)
         conversation = claude_memory.conversation(runtime)
         try:
@@ -115,7 +115,7 @@ def _turn(runtime: Runtime, payload: Json, conversation: Conversation) -> Json:
 
 
 def _understood(runtime: Runtime, scribe: Scribe, result: Json) -> Json:
-    """Return the result of a turn that was answered. Raises ProviderError for another."""
+    """Return the result of a turn that was answered. Raises ProviderError if it was not."""
     spent = scribe.spent(result)
     words = str(result.get("result") or "")
     if result.get("is_error") is not True:

@@ -1,4 +1,4 @@
-"""Write what Claude Code tells of a turn into our events and messages; the stages of such a turn."""
+"""Write the events of Claude Code into the session's events and messages; the stages of such a turn."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from harness_lib.loop.piped import Json, Piped, as_object
 from harness_lib.loop.plugins import Result
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions.message import Text
-from harness_lib.loop.stages import receive, tasks, tool_calls
+from harness_lib.loop.stages import send, tasks, tool_calls
 from harness_lib.loop.wires import anthropic
 from harness_lib.loop.wires.answer import Answer
 
@@ -35,7 +35,7 @@ class Scribe:
         self.model = ""
 
     def hear(self, event: Json) -> None:
-        """Take an event; what a subagent of it says is its own affair, and unknown ones say nothing."""
+        """Take an event; ignore unknown ones and those of its subagents."""
         kind = event.get("type")
         if kind == "system" and event.get("subtype") == "init":
             self._session_id = str(event.get("session_id") or "")
@@ -51,7 +51,7 @@ class Scribe:
                     self._result(block)
 
     def spent(self, result: Json) -> dict[str, str]:
-        """Return what the turn has cost, by its `result`; nothing where that does not say it."""
+        """Return the cost of the turn from its `result`; nothing if it has none."""
         total = result.get("total_cost_usd")
         if not isinstance(total, int | float):
             return {}
@@ -63,7 +63,7 @@ class Scribe:
         """Save the last answer, if there is one that is not saved yet; `spent` is what the turn has cost."""
         answer, self.last = self.last, None
         if answer is not None:
-            receive.write(self._runtime, answer, self.model or self._runtime.model, spent)
+            send.write(self._runtime, answer, self.model or self._runtime.model, spent)
             self._keep()
 
     def _streamed(self, event: Json) -> None:
@@ -107,7 +107,7 @@ def _text(content: object) -> str:
 
 
 def assemble(runtime: Runtime, piped: Piped) -> Piped:
-    """Go on to `send` with what only the user says; what the session says, the provider tells."""
+    """Go on to `send` with the new messages of the user; Claude Code knows the others."""
     payload: Json = {**(as_object(piped) or {}), "messages": [], "tools": [], "next_state": "send"}
     return {**payload, "system": runtime.system} if runtime.system else payload
 
@@ -124,6 +124,6 @@ def save(runtime: Runtime, piped: Piped) -> Piped:
     if not result.get("saved"):
         spent = result.get("spent")
         answer = Answer([Text(text)] if text else [], "end")
-        receive.write(runtime, answer, runtime.model, spent if isinstance(spent, dict) else {})
+        send.write(runtime, answer, runtime.model, spent if isinstance(spent, dict) else {})
     runtime.stop = str(result.get("stop") or "end")
     return {"next_state": "done", "output": text}

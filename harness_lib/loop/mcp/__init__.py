@@ -1,4 +1,4 @@
-"""Tools of MCP servers: what they are called, what is remembered of them, and the servers themselves.
+"""Tools of MCP servers: their names, the cache of their schemas, and the connections.
 
 Only `client.py` imports the package `mcp`, and is itself imported when a server is first needed.
 """

@@ -85,7 +85,7 @@ class Connections:
             self._start(self._list(server))
 
     def call(self, server: Server, tool: str, tool_input: Json) -> tuple[str, bool]:
-        """Return what the tool says, and whether that is an error."""
+        """Return the result of the tool, and whether it is an error."""
         future = self._start(self._call(server, tool, tool_input))
         self._calls.add(future)
         future.add_done_callback(self._calls.discard)
@@ -96,7 +96,7 @@ class Connections:
         )
 
     def cancel(self) -> None:
-        """Give up the calls of this moment."""
+        """Cancel the calls that are running."""
         for future in list(self._calls):
             future.cancel()
 
@@ -176,7 +176,7 @@ class Connections:
         await asyncio.gather(*holders, return_exceptions=True)
 
     def _ended(self, server: Server, ready: asyncio.Future[mcp.Client], holder: asyncio.Task[None]) -> None:
-        """Let the next call start the server anew, and tell who waits for this one why it is not there."""
+        """Let the next call start the server again, and pass the error to the callers that wait for it."""
         self._open.pop(server.name, None)
         error = None if holder.cancelled() else holder.exception()
         if not ready.done() and error is not None:

@@ -33,7 +33,7 @@ class Server(NamedTuple):
 
     @property
     def fingerprint(self) -> str:
-        """What its tools are remembered by: another configuration is another server."""
+        """The key of its cached tools: a hash of name and configuration."""
         import hashlib  # noqa: PLC0415 (only where there is a server)
 
         return hashlib.sha256(dumps([self.name, self.config]).encode()).hexdigest()
@@ -108,7 +108,7 @@ def remembered_tools(runtime: Runtime, server: Server) -> list[Json] | None:
 
 
 def remember_tools(runtime: Runtime, server: Server, tools: list[Json]) -> None:
-    """Keep `tools` for this session, where it has none yet, and for those to come."""
+    """Cache `tools` for this session, unless it has some, and for later ones."""
     known: dict[str, list[Json]] = runtime.kept.setdefault("mcp tools", {})
     known.setdefault(server.fingerprint, tools)
     value = {"server": server.name, "tools": sorted(tools, key=lambda tool: str(tool["name"]))}
@@ -124,7 +124,7 @@ def is_old(runtime: Runtime, server: Server) -> bool:
 
 
 def is_tool(tool: object) -> bool:
-    """Return whether `tool` is what a server tells of a tool."""
+    """Return whether `tool` is a valid cached tool."""
     return (
         isinstance(tool, dict)
         and isinstance(tool.get("name"), str)

@@ -1,4 +1,4 @@
-"""The tools of MCP servers among ours: their names, and a call of one."""
+"""The tools of MCP servers as plugins: their names and calls."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def is_hosted(runtime: Runtime) -> bool:
 
 
 def own_language(runtime: Runtime) -> Provider:
-    """Return the run's provider that is not such a host: a program, or `claude`."""
+    """Return the run's provider that is a program, or `claude`."""
     plugin = _plugin(runtime)
     assert plugin is not None
     return cast("Provider", plugin.target)
@@ -48,7 +48,7 @@ def _plugin(runtime: Runtime) -> Plugin | None:
 
 
 def of(runtime: Runtime) -> Endpoint:
-    """Return the address for the run's provider. Raises ProviderError where it has none, or no key."""
+    """Return the address and key of the run's provider. Raises ProviderError if one is missing."""
     hosted, config = _hosted(runtime)
     return hosted.at(runtime, config)
 
@@ -84,7 +84,7 @@ def _why_not(runtime: Runtime) -> str:
 
 
 class Described(NamedTuple):
-    """What the `.conf` of `config` says, as a provider."""
+    """A provider config as a provider."""
 
     config: ProviderConfig
 
@@ -117,7 +117,7 @@ class Described(NamedTuple):
 
 
 def find_provider(runtime: Runtime, name: str) -> Provider | None:
-    """Return the provider `name`, be it ours, a program, or a `.conf`; None if there is none."""
+    """Return the provider `name`: built-in, a program, or a `.conf`; None if there is none."""
     provider = plugins.provider(runtime, name)
     if provider is not None:
         return provider

@@ -43,7 +43,8 @@ class Hosted(NamedTuple):
     description: str
     default_model: str
     variables: str
-    is_ready: Callable[[dict[str, str]], bool]
+    # Variables each of which makes it ready.
+    ready_by: tuple[str, ...]
     # What its API speaks at the address that an environment names; no key is needed to know it.
     address: Callable[[dict[str, str]], tuple[str, WireName]]
     endpoint: Callable[[dict[str, str], str], Endpoint]
@@ -54,10 +55,10 @@ class Hosted(NamedTuple):
 
     def ready(self, runtime: Runtime) -> bool:
         """Return whether the environment or a stored credential is enough."""
-        return self.is_ready(runtime.env) or bool(keys.first(runtime, self.name))
+        return any(map(runtime.env.get, self.ready_by)) or bool(keys.first(runtime, self.name))
 
     def defaults(self, runtime: Runtime) -> dict[str, str]:  # noqa: ARG002
-        """Return the model that is used where none is named."""
+        """Return the default model."""
         return {"model": self.default_model}
 
     def environment_help(self, runtime: Runtime) -> str:  # noqa: ARG002
@@ -102,13 +103,13 @@ class Hosted(NamedTuple):
 
 
 def effort(env: dict[str, str]) -> str:
-    """Return how hard the model shall think; "" if that was not said."""
+    """Return the effort of reasoning that was asked for; "" for none."""
     thinking = env.get("HARNESS_THINKING", "")
     return "" if thinking == "off" else thinking
 
 
 def number(env: dict[str, str], name: str) -> int:
-    """Return the whole number in the variable `name`; 0 where it says nothing."""
+    """Return the whole number in the variable `name`; 0 if it is unset. Raises ProviderError."""
     text = env.get(name, "")
     if not text:
         return 0
@@ -145,7 +146,7 @@ def _login(runtime: Runtime, config: ProviderConfig | None) -> Login | None:
 def _environment(
     runtime: Runtime, protocol: str, config: ProviderConfig, login: Login | None
 ) -> dict[str, str]:
-    """Return the environment that a provider config is: the one of its protocol with other values."""
+    """Return the environment of a provider config: that of its protocol with other values."""
     prefix = protocol.upper()
     values = config.values
     key = runtime.env.get(config.auth_env, "") if config.auth_env else ""
@@ -163,10 +164,6 @@ def _environment(
         f"{prefix}_AUTH_HEADER": "authorization: (login)" if login else "",
     }
     return {**runtime.env, **changed}
-
-
-def _anthropic_ready(env: dict[str, str]) -> bool:
-    return bool(env.get("ANTHROPIC_API_KEY"))
 
 
 def _anthropic_address(env: dict[str, str]) -> tuple[str, WireName]:
@@ -206,14 +203,10 @@ ANTHROPIC = Hosted(
     description="Anthropic Messages API",
     default_model="claude-sonnet-4-6",
     variables=_ANTHROPIC_VARIABLES,
-    is_ready=_anthropic_ready,
+    ready_by=("ANTHROPIC_API_KEY",),
     address=_anthropic_address,
     endpoint=_anthropic_endpoint,
 )
-
-
-def _openai_ready(env: dict[str, str]) -> bool:
-    return bool(env.get("OPENAI_API_KEY") or env.get("OPENAI_API_URL"))
 
 
 def _openai_address(env: dict[str, str]) -> tuple[str, WireName]:
@@ -240,7 +233,7 @@ OPENAI = Hosted(
     description="OpenAI Responses, and chat completions of compatible servers",
     default_model="gpt-4o",
     variables=_OPENAI_VARIABLES,
-    is_ready=_openai_ready,
+    ready_by=("OPENAI_API_KEY", "OPENAI_API_URL"),
     address=_openai_address,
     endpoint=_openai_endpoint,
 )

@@ -55,7 +55,7 @@ def first(runtime: Runtime, provider: str) -> Json:
 
 
 def is_fresh(credential: Json) -> bool:
-    """Return whether `credential` is one and has not expired."""
+    """Return whether `credential` is not empty and has not expired."""
     expires = str(credential.get("expires_at") or "0")
     return bool(credential) and (expires == "0" or not expires.isdigit() or int(expires) > time.time())
 
@@ -120,7 +120,7 @@ def stored(path: Path) -> Json:
 
 
 def check_writable(path: Path) -> None:
-    """Raise EnvSetupError where `path` could not be written: what a server gives only once would be lost."""
+    """Raise EnvSetupError if `path` cannot be written; a token that is issued once would be lost."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not atomic.can_write(path.parent):
         raise EnvSetupError(f"{path.parent} cannot be written, and credentials are kept there.")
@@ -170,7 +170,7 @@ _NAMED = re.compile(
 
 
 def names(runtime: Runtime) -> set[str]:
-    """Return the variables that hold keys, of every provider that is known: packs not in use, too."""
+    """Return the variables that hold keys, of all known providers, in use or not."""
     found = set(_WELL_KNOWN)
     for source in dict.fromkeys([*runtime.unscoped, *runtime.sources]):
         if trust.is_usable(runtime, source):
@@ -193,7 +193,7 @@ def hide(runtime: Runtime) -> None:
 
 
 def _of_programs(runtime: Runtime, source: str) -> set[str]:
-    """Return what the programs in `source` say of themselves, each asked once."""
+    """Return the key variables that the provider programs in `source` name, each asked once."""
     directory = str(Path(source, "providers"))
     programs = [name for name in disk.programs(directory) if not name.endswith(".conf")]
     said: dict[str, str] = runtime.kept.setdefault("variables of programs", {})

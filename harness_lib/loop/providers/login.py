@@ -1,4 +1,4 @@
-"""Log in: the browser is opened, and what comes back from it is exchanged for tokens.
+"""Log in: open the browser, and exchange the code that it brings back for tokens.
 
 The verifier stays in this process, so a stolen code is worth nothing without it; the
 state tells our browser's answer from one that another page has made up.
@@ -223,7 +223,7 @@ def _explained() -> Iterator[None]:
 
 @contextmanager
 def _listener(client: Client, *, can_paste: bool) -> Iterator[Listener | None]:
-    """Listen for the browser; where another program has the port, pasting is left."""
+    """Listen for the browser; if the port is taken, only pasting is left."""
     try:
         listener = Listener(client.redirect_port)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Provider configs, hosts that a `.conf` file describes, and what is known of models: limits and prices.
+"""Provider configs (`.conf` files that describe hosts), and the limits and prices of models.
 
 A source's `models.conf` has a line for each beginning of a model's name, because no host tells it.
 """
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from harness_lib.loop import disk, plugins, trust
 from harness_lib.loop.disk import is_name
+from harness_lib.loop.sessions import context
 
 if TYPE_CHECKING:
     from harness_lib.loop.runtime import Runtime
@@ -21,7 +22,7 @@ _MILLION = 1_000_000
 
 
 class ProviderConfig(NamedTuple):
-    """The file of a provider config; what it does not say is empty."""
+    """A provider config; missing values are empty."""
 
     name: str
     values: dict[str, str]
@@ -68,7 +69,7 @@ def configs_in(source: str) -> list[str]:
 
 
 def protocol_of(runtime: Runtime, provider: str) -> str:
-    """Return the API of `provider`: its provider config's, or its own name."""
+    """Return the protocol of `provider`: that of its config, or its own name."""
     config = find_config(runtime, provider)
     return config.protocol if config else provider
 
@@ -84,7 +85,7 @@ class Model(NamedTuple):
     price_write: float | None = None
 
     def cost(self, answer: Answer) -> float | None:
-        """Return what an answer has cost; None where a price is missing, or its host has counted nothing."""
+        """Return the cost of an answer; None if a price is missing, or its host counted no tokens."""
         if self.price_in is None or self.price_out is None or not answer.tokens_in:
             return None
         cached = self.price_in if self.price_cached is None else self.price_cached
@@ -110,7 +111,7 @@ def of(runtime: Runtime, name: str = "") -> Model:
 
 
 def spent(runtime: Runtime, answer: Answer, model: str) -> dict[str, str]:
-    """Return what `answer` has cost, as it stands in the file of a message; nothing where that is unknown."""
+    """Return the cost of `answer` as fields of a message; none if it is unknown."""
     cost = of(runtime, model).cost(answer)
     return {} if cost is None else {"cost": f"{cost:.6f}"}
 
@@ -121,7 +122,7 @@ def beginnings(runtime: Runtime, source: str) -> list[str]:
 
 
 def names(runtime: Runtime, source: str) -> list[str]:
-    """Return those of them that may be whole names."""
+    """Return those beginnings that may be whole names."""
     return [beginning for beginning in beginnings(runtime, source) if not beginning.endswith(("-", "."))]
 
 
@@ -151,21 +152,12 @@ def _model(values: dict[str, str]) -> Model:
     return Model(
         context=_tokens(values.get("context", "")),
         output=_tokens(values.get("output", "")),
-        price_in=_price(values.get("price_in", "")),
-        price_out=_price(values.get("price_out", "")),
-        price_cached=_price(values.get("price_cached", "")),
-        price_write=_price(values.get("price_write", "")),
+        price_in=context.amount(values.get("price_in", "")),
+        price_out=context.amount(values.get("price_out", "")),
+        price_cached=context.amount(values.get("price_cached", "")),
+        price_write=context.amount(values.get("price_write", "")),
     )
 
 
 def _tokens(text: str) -> int:
     return int(text) if text.isascii() and text.isdigit() else 0
-
-
-def _price(text: str) -> float | None:
-    """Parse a price; return None for an invalid one, so that a typing error makes nothing free."""
-    try:
-        price = float(text)
-    except ValueError:
-        return None
-    return price if 0 <= price < float("inf") else None

@@ -113,7 +113,7 @@ def _is_here(host: str) -> bool:
 
 
 class LoginEndedError(ProviderError):
-    """The server takes the login no more; only the user can make another one."""
+    """The server refuses the login for good; the user has to log in again."""
 
 
 def exchange(client: Client, code: str, redirect_uri: str, verifier: str) -> Json:
@@ -138,7 +138,7 @@ def refresh(client: Client, credential: Json) -> Json:
 
 
 def is_due(credential: Json) -> bool:
-    """Return whether `credential` is to be renewed before it is used; one without a moment never is."""
+    """Return whether `credential` has to be renewed before its use; without `expires_at` never."""
     expires = str(credential.get("expires_at") or "0")
     return expires.isdigit() and 0 < int(expires) <= time.time()
 
@@ -162,7 +162,7 @@ def _ask(client: Client, fields: Mapping[str, str]) -> Json:
 
 
 def _credential(client: Client, answer: Json, before: Json) -> Json:
-    """Return what is kept; a server that gives no new refresh token means the one that there is."""
+    """Return the credential to store; without a new refresh token the old one stays."""
     credential: Json = {**before, "type": "oauth", "access_token": _token(answer, "access_token")}
     if answer.get("refresh_token"):
         credential["refresh_token"] = _token(answer, "refresh_token")
@@ -180,7 +180,7 @@ def _token(answer: Json, name: str) -> str:
 
 
 def _expires(answer: Json) -> int:
-    """Return the second at which the tokens are to be renewed; 0: it is unknown, the host will say so."""
+    """Return the second at which the tokens are to be renewed; 0 if it is unknown."""
     now = int(time.time())
     lasts = answer.get("expires_in")
     seconds = int(lasts) if isinstance(lasts, int | float | str) and str(lasts).isdigit() else 0
@@ -191,7 +191,7 @@ def _expires(answer: Json) -> int:
 
 
 def _account(client: Client, answer: Json) -> str:
-    """Return whose account it is, as the tokens say it; "" where that is not asked for, or not said."""
+    """Return the account that the tokens name; "" if it is not wanted or not named."""
     for name in ("id_token", "access_token"):
         claim: object = claims(str(answer.get(name) or ""))
         for key in client.account_claim:
@@ -202,7 +202,7 @@ def _account(client: Client, answer: Json) -> str:
 
 
 def claims(token: str) -> Json:
-    """Return what a JWT says; nothing of another token. Who has signed it is not looked at."""
+    """Return the claims of a JWT; none of another token. The signature is not checked."""
     parts = token.split(".")
     if len(parts) != 3:  # noqa: PLR2004 (head, claims, signature)
         return {}
@@ -222,7 +222,7 @@ class Login:
 
     @property
     def advice(self) -> str:
-        """What the user does when the login is not taken."""
+        """Advice for the user when the login is refused."""
         return f"Log in again: {self.client.command}"
 
     def check(self) -> None:

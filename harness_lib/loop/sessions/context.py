@@ -1,4 +1,4 @@
-"""Measure a session: its part of a model's context, what of it a summary stands for, its cost.
+"""Measure a session: its tokens in the model's context, where to cut it for a summary, its cost.
 
 Decided from the messages alone, so that every process that resumes the session decides the same.
 """
@@ -20,7 +20,7 @@ _SKILL = re.compile(r'<skill name="[^"\n]*">.*?</skill>', re.DOTALL)
 
 
 class View(NamedTuple):
-    """What a model is told: the newest summary, if there is one, and the messages behind it."""
+    """What is sent to a model: the newest summary, if there is one, and the messages behind it."""
 
     summary: Message | None
     messages: list[Message]
@@ -34,7 +34,7 @@ class Cut(NamedTuple):
 
 
 def view(messages: list[Message]) -> View:
-    """Return what counts of `messages`."""
+    """Return the newest summary in `messages`, and what it does not replace."""
     for message in reversed(messages):
         keep = message.fields.get("keep", "")
         if message.role == "summary" and keep.isascii() and keep.isdigit() and message.body.strip():
@@ -46,26 +46,26 @@ def view(messages: list[Message]) -> View:
 
 
 def tokens(messages: list[Message]) -> int:
-    """Return about how many tokens the next request has: what a host has counted, and a guess of the rest."""
+    """Return the estimated tokens of the next request: the host's last count, and a guess of the rest."""
     seen = view(messages)
     since = seen.summary.seq if seen.summary else 0
     for place in range(len(seen.messages) - 1, -1, -1):
         message = seen.messages[place]
-        counted = _number(message, "tokens_in")
+        counted = _count(message.fields.get("tokens_in", ""))
         # What was counted before the summary is the size of what it has replaced.
         if message.role == "assistant" and counted and message.seq > since:
-            return counted + _number(message, "tokens_out") + guess(seen.messages[place + 1 :])
+            return counted + _count(message.fields.get("tokens_out", "")) + guess(seen.messages[place + 1 :])
     return guess([*([seen.summary] if seen.summary else []), *seen.messages])
 
 
 def guess(messages: list[Message]) -> int:
-    """Return a quarter of the characters that a model would be told."""
+    """Return a quarter of the characters of `messages`."""
     sizes = (len(message.body) for message in messages if message.role != "error")
     return sum(sizes) // _CHARACTERS_PER_TOKEN
 
 
 def cut(messages: list[Message], size: int) -> Cut | None:
-    """Return where to cut so that the newest part stays; None where that leaves nothing worth a summary.
+    """Return where to cut so that the newest part stays; None if nothing is left to summarise.
 
     `size` is the model's context, or what is in use where that is unknown. A cut lies before what the user or
     the model has said, never between a call and its result.
@@ -89,7 +89,7 @@ def cut(messages: list[Message], size: int) -> Cut | None:
 
 
 def carried(older: list[Message]) -> str:
-    """Return what no model has to remember: the files that were read and changed, and loaded skills."""
+    """Return what is appended to every summary: the files read and changed, and loaded skills."""
     read: dict[str, None] = {}
     changed: dict[str, None] = {}
     skills: dict[str, None] = {}
@@ -122,11 +122,6 @@ def _listed(name: str, body: str) -> list[str]:
     return match[1].split("\n") if match else []
 
 
-def _number(message: Message, name: str) -> int:
-    text = message.fields.get(name, "")
-    return int(text) if text.isascii() and text.isdigit() else 0
-
-
 class Account(NamedTuple):
     """A sum. `cost` is in US dollars; None: unknown, because an answer in it has no price."""
 
@@ -154,7 +149,7 @@ def total(messages: Iterable[Message]) -> Account:
             continue
         tokens_in += _count(message.fields.get("tokens_in", ""))
         tokens_out += _count(message.fields.get("tokens_out", ""))
-        spent = _amount(message.fields.get("cost", ""))
+        spent = amount(message.fields.get("cost", ""))
         cost = None if cost is None or spent is None else cost + spent
     return Account(tokens_in, tokens_out, cost)
 
@@ -163,9 +158,10 @@ def _count(text: str) -> int:
     return int(text) if text.isascii() and text.isdigit() else 0
 
 
-def _amount(text: str) -> float | None:
+def amount(text: str) -> float | None:
+    """Parse US dollars; return None for anything else, so that a typing error makes nothing free."""
     try:
-        amount = float(text)
+        dollars = float(text)
     except ValueError:
         return None
-    return amount if 0 <= amount < float("inf") else None
+    return dollars if 0 <= dollars < float("inf") else None

@@ -1,4 +1,4 @@
-"""Tell the model a session: every call answered once, right behind the message that made it.
+"""Make the history for a model from a session: every call is answered once, right after its message.
 
 Hosts refuse a history in which that is not so for ever, whatever killed the run that left it. An answer as
 its host wrote it is kept beside the Markdown: signed thinking and encrypted reasoning survive there. It
@@ -28,7 +28,7 @@ class User(NamedTuple):
 
 
 class Assistant(NamedTuple):
-    """What the model answered; `native` is the same as its own host wrote it, where that may be replayed."""
+    """An answer of the model; `native` is its form of the host, if that may be replayed."""
 
     blocks: list[Block]
     native: list[Json] | None = None
@@ -65,7 +65,7 @@ def entries(messages: list[Message], native: dict[int, list[Json]]) -> list[Entr
 
 
 def _replayable(block: Block) -> Block:
-    """Return `block`; a call whose name no host takes back, by another one."""
+    """Return `block`; a call gets a name that hosts accept."""
     if not isinstance(block, Call) or block.name == disk.for_hosts(block.name):
         return block
     return replace(block, name=disk.for_hosts(block.name))

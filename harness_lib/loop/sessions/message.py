@@ -26,7 +26,7 @@ class Text(NamedTuple):
 
 
 class Thinking(NamedTuple):
-    """What it thought, signed by its host."""
+    """The model's reasoning, signed by its host."""
 
     text: str
     signature: str = ""
@@ -34,7 +34,7 @@ class Thinking(NamedTuple):
 
 @dataclass
 class Call:
-    """A tool it wants run; its `arguments` are as they came."""
+    """A call of a tool; its `arguments` are as they came."""
 
     id: str
     name: str
@@ -48,7 +48,7 @@ class Call:
 
     @cached_property
     def compact(self) -> str:
-        """The arguments as a host takes them back: what was no object would be refused."""
+        """The arguments as a host accepts them back; invalid ones become {}."""
         return dumps(self.input) if self.input is not None else "{}"
 
 

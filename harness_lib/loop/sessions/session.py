@@ -24,7 +24,7 @@ SIZE_LIMIT = 1024**3
 
 
 def now() -> str:
-    """Return the moment as sessions write it: local, to the second, with its offset."""
+    """Return the local time to the second, with its offset, as sessions write it."""
     return datetime.now().astimezone().isoformat(timespec="seconds")
 
 
@@ -155,7 +155,7 @@ class Session:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Turn what the disk refuses into EnvSetupError: the run ends, and what was written stays whole."""
+        """Turn OSError into EnvSetupError: the run ends, and what was written stays intact."""
         try:
             yield
         except OSError as error:
@@ -231,14 +231,14 @@ class Stream:
             listener(event)
 
     def empty(self) -> None:
-        """Begin anew, as before every request."""
+        """Empty the file, as before every request."""
         with suppress(OSError):
             descriptor = self._open()
             if descriptor is not None:
                 os.ftruncate(descriptor, 0)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None

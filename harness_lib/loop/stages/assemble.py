@@ -1,4 +1,4 @@
-"""The stages `start`, `assemble` and `error`: what the model is told with a request."""
+"""The stages `start`, `assemble` and `error`: make a request, and show an error."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def display(runtime: Runtime, piped: Piped) -> Piped:
 
 
 def tell_typed(runtime: Runtime, piped: Piped) -> Piped:
-    """Put it into the session: here every call has its result, so a user message may follow."""
+    """Append the messages typed meanwhile: here every call has its result, so they may follow."""
     if runtime.session is not None and runtime.typed_meanwhile is not None:
         # What was taken is nowhere else.
         with processes.uninterrupted():
@@ -81,7 +81,7 @@ def tools(runtime: Runtime, piped: Piped) -> Piped:
 
 
 def schema_of(runtime: Runtime, name: str, tool: Tool) -> Json | None:
-    """Return the schema of `tool`; None, said once, where it names another tool than its file."""
+    """Return the schema of `tool`; None, reported once, if its name is not that of the file."""
     schema = tool.schema(runtime)
     if schema is None or (schema.get("name") == name and _NAME.fullmatch(name)):
         return schema
@@ -135,7 +135,7 @@ def _fragments(runtime: Runtime) -> list[Path]:
 
 
 def _read_prompt(path: Path, limit: int | None = None) -> str:
-    """Return the text of `path`, at most `limit` bytes; what cannot be read says nothing."""
+    """Return the text of `path`, at most `limit` bytes; nothing if it cannot be read."""
     try:
         with path.open("rb") as stream:
             data = stream.read() if limit is None else stream.read(limit + 1)

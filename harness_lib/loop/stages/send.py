@@ -1,4 +1,6 @@
-"""The stage `send`: ask the provider, behind a summary where the session fills its model's context.
+"""The stages `send` and `receive`: ask the provider, save its answer, and see which of its calls may run.
+
+Where the session fills the context of its model, it is summarised first.
 
 The messages stay where they are; `NNNN-summary.md` names the first that is still told (`keep`). A summary
 that does not help is not tried again in the same turn, or it would cost a request before every request.
@@ -6,16 +8,21 @@ that does not help is not tried again in the same turn, or it would cost a reque
 
 from __future__ import annotations
 
+import os
+from dataclasses import replace
+
+from harness_lib.loop import disk, plugins
 from harness_lib.loop.failures import ContextError, HookError, ProviderError
 from harness_lib.loop.piped import Json, Piped, as_object
 from harness_lib.loop.providers import endpoints, models
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions import context, history
 from harness_lib.loop.sessions.context import Cut
-from harness_lib.loop.sessions.message import Message
+from harness_lib.loop.sessions.message import Call, Message, render_blocks
 from harness_lib.loop.sessions.session import SIZE_LIMIT
+from harness_lib.loop.stages import tool_calls
 from harness_lib.loop.wires import exchange
-from harness_lib.loop.wires.answer import Endpoint
+from harness_lib.loop.wires.answer import Answer, Endpoint
 
 _DEFAULT_TURNS = 100
 _FULL = 0.8
@@ -60,7 +67,7 @@ def send(runtime: Runtime, piped: Piped) -> Piped:
 
 
 def _check_limits(runtime: Runtime) -> None:
-    """Raise HookError where the session may not grow, or the turn not go on: requests, cost."""
+    """Raise HookError at the limit of the session's size, of requests, or of cost."""
     if runtime.session is not None and runtime.session.is_full:
         message = (
             f"The session {runtime.session.id} has more than {SIZE_LIMIT >> 20} MiB on disk, which is the "
@@ -122,7 +129,7 @@ def compact(runtime: Runtime, payload: Json) -> bool:
 
 
 def fitted(runtime: Runtime, endpoint: Endpoint) -> Endpoint:
-    """Return `endpoint` with no more output than the context has room for: hosts refuse the sum of both."""
+    """Return `endpoint` with no more output than fits into the context; hosts refuse more."""
     limit = models.of(runtime, endpoint.model).context
     if not limit or runtime.session is None:
         return endpoint
@@ -163,7 +170,7 @@ def _summarise(runtime: Runtime, messages: list[Message], payload: Json) -> str:
 
 
 def _ask_summary(runtime: Runtime, cut: Cut, payload: Json) -> tuple[str, dict[str, str]]:
-    """Return the model's summary and what it has cost. Its request begins as the others, from the cache."""
+    """Return the model's summary and its cost. The request begins as the others do, for the host's cache."""
     endpoint = endpoints.of(runtime)
     wire = exchange.wire(endpoint.wire)
     assert runtime.session is not None
@@ -182,3 +189,95 @@ def _ask_summary(runtime: Runtime, cut: Cut, payload: Json) -> tuple[str, dict[s
         **models.spent(runtime, answer, endpoint.model),
     }
     return ("" if answer.stop == "length" else answer.text), fields
+
+
+# An answer of which no call could be run; so many in a row, and the model will not find out by itself.
+_SPOILED_ANSWERS = 3
+_USUAL_FENCE = 3
+
+
+def save(runtime: Runtime, piped: Piped) -> Piped:
+    """Save the answer; go on to `tool_exec` with its calls, or to `done` with its text."""
+    try:
+        speaker, answer = exchange.read(endpoints.speaker(runtime), as_object(piped) or {})
+    except ProviderError as error:
+        raise HookError(str(error), {"error": str(error)}) from error
+    answer = _repeatable(answer)
+    runtime.stop = answer.stop
+    message = write(runtime, answer, runtime.model, models.spent(runtime, answer, speaker.model))
+    if answer.native and message is not None and runtime.session is not None:
+        history.save_native(runtime.session, message, speaker, answer.native)
+    if not answer.calls:
+        return {"next_state": "done", "output": answer.text}
+    runnable = [call for call in answer.calls if not _refused(runtime, call, answer.stop)]
+    if runnable:
+        runtime.kept["spoiled"] = 0
+        calls = [{"id": call.id, "name": call.name, "input": call.input} for call in runnable]
+        return {"next_state": "tool_exec", "tool_calls": calls}
+    runtime.kept["spoiled"] = runtime.kept.get("spoiled", 0) + 1
+    if runtime.kept["spoiled"] < _SPOILED_ANSWERS:
+        return {"next_state": "assemble"}
+    problem = f"The model's last {_SPOILED_ANSWERS} answers had calls that could not be run; the turn ends."
+    raise HookError(problem, {"error": problem})
+
+
+def _repeatable(answer: Answer) -> Answer:
+    """Return `answer` with ids and names of calls that its host accepts back.
+
+    Calls without an id of their own get a new one, and names get the characters that hosts take.
+    """
+    known: set[str] = set()
+    blocks = []
+    for block in answer.blocks:
+        repeatable = block
+        if isinstance(block, Call) and (not block.id or block.id in known or block.id.split() != [block.id]):
+            repeatable = replace(block, id=f"call_{os.urandom(16).hex()}")
+        if isinstance(repeatable, Call):
+            known.add(repeatable.id)
+            name = disk.for_hosts(repeatable.name)
+            repeatable = repeatable if name == repeatable.name else replace(repeatable, name=name)
+        blocks.append(repeatable)
+    return answer if blocks == answer.blocks else answer._replace(blocks=blocks, native=None)
+
+
+def write(runtime: Runtime, answer: Answer, model: str, spent: dict[str, str]) -> Message | None:
+    """Save `answer`, and tell that it has stopped; None without a session. `spent`: its `cost`, if known."""
+    if runtime.session is None:
+        return None
+    body, fence = render_blocks(answer.blocks)
+    fields = {
+        "model": model,
+        "provider": runtime.provider,
+        "stop": answer.stop,
+        "tokens_in": str(answer.tokens_in),
+        "tokens_out": str(answer.tokens_out),
+        "tokens_cached": str(answer.tokens_cached),
+        "tokens_cache_write": str(answer.tokens_cache_write),
+        **spent,
+        **({"fence": str(fence)} if fence > _USUAL_FENCE else {}),
+    }
+    message = runtime.session.append("assistant", fields, body)
+    runtime.stream.emit("stop", reason=answer.stop, seq=f"{message.seq:04d}")
+    return message
+
+
+def _refused(runtime: Runtime, call: Call, stop: str) -> bool:
+    """Answer an invalid call with the reason; return whether it was one."""
+    problem = _problem(runtime, call, stop)
+    if problem:
+        done: Json = {"call_id": call.id, "name": call.name, "result": f"error: {problem}", "error": True}
+        tool_calls.record(runtime, done)
+    return bool(problem)
+
+
+def _problem(runtime: Runtime, call: Call, stop: str) -> str:
+    if stop == "length":
+        return "the answer was cut off by its length limit, so this call was not run. Ask for less at once."
+    tool_input = call.input
+    if tool_input is None:
+        return "the arguments are no JSON object, so this call was not run."
+    tool = plugins.tool(runtime, call.name)
+    schema = tool.schema(runtime) if tool else None
+    required = ((schema or {}).get("input_schema") or {}).get("required") or []
+    missing = [name for name in required if name not in tool_input]
+    return f"the call lacks {', '.join(missing)}, so it was not run." if missing else ""

@@ -20,7 +20,7 @@ _LAST = "claude"
 
 
 def walk(runtime: Runtime, piped: Piped) -> Piped:  # noqa: ARG001 (the first hook makes the list)
-    """Bundled packs, then home, then each `.harness` from the root down to here, its packs before itself."""
+    """List bundled packs, home, and each `.harness` from the root down to here, its packs before itself."""
     home_source = str(runtime.home)
     sources = disk.directories(f"{runtime.root}{os.sep}plugins")
     way = [str(directory / ".harness") for directory in (*reversed(runtime.cwd.parents), runtime.cwd)]
@@ -33,7 +33,7 @@ def walk(runtime: Runtime, piped: Piped) -> Piped:  # noqa: ARG001 (the first ho
 
 
 def merge_credentials(runtime: Runtime, piped: Piped) -> Piped:
-    """Write the credentials of all sources where foreign providers look for them."""
+    """Write the credentials of all sources into the cache that provider programs read."""
     before, runtime.sources = runtime.sources, _sources(piped)
     merged = keys.merged(runtime)
     runtime.sources = before
@@ -44,7 +44,7 @@ def merge_credentials(runtime: Runtime, piped: Piped) -> Piped:
 
 
 def scope(runtime: Runtime, piped: Piped) -> Piped:
-    """Leave out the packs of providers that are not in use: their hooks would speak another language."""
+    """Leave out the packs of providers that are not in use; their hooks are for another API."""
     provider = runtime.provider
     sources = runtime.unscoped = _sources(piped)
     if not is_name(provider):

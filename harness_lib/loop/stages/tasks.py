@@ -1,4 +1,4 @@
-"""The bridge to the task list: a session is told of it, and held while its tasks are not done.
+"""The bridge to the task list: tell the session about it, and hold the session until its tasks are done.
 
 Its files are changed by no tool, and who works on a task gives signs of life.
 
@@ -55,7 +55,7 @@ def hold(runtime: Runtime, piped: Piped) -> Piped:
 
 
 def guard(runtime: Runtime, piped: Piped) -> Piped:
-    """Let no tool edit the files of the list; a guard that cannot answer is a no."""
+    """Let no tool edit the files of the list; if the guard cannot answer, the call is denied."""
     call = as_object(piped) or {}
     # Asked before every tool: looking for a list takes longer than to see that nothing is changed.
     if plugins.only_reads(runtime, str(call.get("name") or "")):
@@ -73,7 +73,7 @@ def guard(runtime: Runtime, piped: Piped) -> Piped:
 
 
 def _edits_list(runtime: Runtime, call: Json, root: str) -> bool:
-    """Return whether `call` may be about to change a file of the list: only then it is worth a process."""
+    """Return whether `call` names a file of the list: only then the guard is started."""
     tool_input = call.get("input")
     if not isinstance(tool_input, dict):
         return False

@@ -78,7 +78,7 @@ def _keep_printed(runtime: Runtime, call: Json, printed: str) -> None:
 
 
 def _outcome(runtime: Runtime, queue: list[Json]) -> Outcome:
-    """Return what the first call has come to; what may run beside it runs with it, and is kept for later."""
+    """Return the outcome of the first call; those that may run beside it run now, and are kept."""
     # Hosts may give the same id to calls of different answers.
     answer = (runtime.first, runtime.requests)
     of, ready = runtime.kept.get("ready") or (answer, [])
@@ -115,7 +115,7 @@ def _run_all(runtime: Runtime, calls: list[Json]) -> list[Outcome]:
 
 
 def decide(runtime: Runtime, call: Json) -> gates.Verdict:
-    """Return what the permission hooks say to `call`, or the user to whom they leave it: allow or deny."""
+    """Return the decision of the permission hooks on `call`, or of the user if they ask: allow or deny."""
     verdict = gates.ask_gates(runtime, call)
     if verdict.decision != "ask":
         return verdict
@@ -193,7 +193,7 @@ def at_once(runtime: Runtime, queue: list[Any]) -> list[Json]:
 
 
 def run_at_once(runtime: Runtime, items: Sequence[T], work: Callable[[T], U], most: int) -> list[U]:
-    """Return what `work` makes of each, in their order, at most so many at once.
+    """Return the result of `work` for each item, in order; at most `most` run at once.
 
     Ctrl-C ends the programs of all of them before it goes on as Interrupted; said twice, at once.
     """
@@ -235,7 +235,7 @@ def _kind(runtime: Runtime, call: Json) -> str:
 
 @dataclass
 class Outcomes:
-    """What the calls of a turn have come to: all that were seen, and how often since the last new one."""
+    """The outcomes of a turn's calls: all that were seen, and how often each since the last new one."""
 
     turn: int
     seen: set[str] = field(default_factory=set)

@@ -1,4 +1,4 @@
-"""The tool `agent`: another hs with a task of its own, in a session of its own."""
+"""The tool `agent`: run a subagent, another hs with its own task and session."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _spent(path: Path, *, killed: bool) -> dict[str, str]:
 
 
 def _left(runtime: Runtime) -> dict[str, str]:
-    """Return the part of the limit of cost that a subagent may use up."""
+    """Return what is left of the cost limit for a subagent."""
     most = runtime.env.get("HARNESS_MAX_COST", "")
     spent = context.total(runtime.turn_messages()).cost
     if not most or spent is None:

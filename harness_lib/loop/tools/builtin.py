@@ -55,7 +55,7 @@ class Change(NamedTuple):
 
 
 class Builtin(NamedTuple):
-    """One of our tools. `properties` are those of its input; `reads`: it changes nothing.
+    """A built-in tool. `properties` are those of its input; `reads`: it changes nothing.
 
     `change` returns what a call would make of a file, without doing it.
     """

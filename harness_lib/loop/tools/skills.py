@@ -79,7 +79,7 @@ def _leave_out(runtime: Runtime, skill: Skill) -> None:
 
 
 def called(runtime: Runtime, message: str) -> str:
-    """Return `message`, or the skill that it calls by its name behind a slash, with its words."""
+    """Return `message`, or for /NAME the text of that skill with the words behind it."""
     name, _, words = message.strip().partition(" ")
     skill = every(runtime).get(name[1:]) if name.startswith("/") and "\n" not in name else None
     if skill is None:

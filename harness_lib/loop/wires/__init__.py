@@ -1,1 +1,1 @@
-"""The wires: what goes to a host of models, and what comes back."""
+"""The API adapters: requests to the hosts of models, and their answers."""

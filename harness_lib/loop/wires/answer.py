@@ -1,4 +1,4 @@
-"""What every API has to be able to do: where a request goes, and what an answer is once it is understood."""
+"""What every API adapter provides, the address of a request, and an answer in common form."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Login(Protocol):
 
     @property
     def advice(self) -> str:
-        """What the user does when the login is not taken."""
+        """Advice for the user when the login is refused."""
         ...
 
     def headers(self, templates: Mapping[str, str], refused: str = "") -> dict[str, str]:
@@ -133,7 +133,7 @@ class Reader(Protocol):
 
 
 class Wire(Protocol):
-    """A language that hosts of models speak."""
+    """An API adapter."""
 
     def messages(self, history: list[Entry]) -> list[Json]:
         """Return the history as the host wants it."""
@@ -168,7 +168,7 @@ def as_tables(value: object) -> list[Json]:
 
 
 def as_string(value: object) -> str:
-    """Return a text that a host has sent: whole, in parts, or as something else that stands for it."""
+    """Return a text that a host has sent, whole or in parts, as a string."""
     if isinstance(value, list):
         return "".join(part["text"] for part in as_tables(value) if isinstance(part.get("text"), str))
     return value if isinstance(value, str) else "" if value is None else dumps(value)

@@ -1,4 +1,4 @@
-"""The API of Anthropic's Messages API."""
+"""The adapter of Anthropic's Messages API."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class Reader:
             _fail(as_table(event.get("error")))
 
     def done(self, data: str) -> bool:  # noqa: ARG002 (this wire has no such line)
-        """Return False: this wire ends with an event."""
+        """Return False: this API ends with an event."""
         return False
 
     def native(self) -> Json | None:

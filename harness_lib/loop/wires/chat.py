@@ -1,4 +1,4 @@
-"""The API of chat completions, which OpenAI began and most other hosts speak."""
+"""The adapter of chat completions, which OpenAI began and most other hosts speak."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def wire(name: WireName) -> Wire:
 
 
 def read(speaker: Speaker, native: Json) -> tuple[Speaker, Answer]:
-    """Return what `native` says, and who has said it: both of OpenAI's APIs are told by their shape."""
+    """Return the answer in `native`, and its speaker: OpenAI's two APIs are told apart by the shape."""
     if speaker.wire == "responses" and "choices" in native:
         speaker = speaker._replace(wire="chat")
     return speaker, wire(speaker.wire).answer(native)
@@ -55,7 +55,7 @@ def ask(runtime: Runtime, endpoint: Endpoint, payload: Json, *, quiet: bool = Fa
 
 
 def _check(payload: Json) -> None:
-    """Raise ProviderError for a payload that no host can be sent: some hook has made it."""
+    """Raise ProviderError for an invalid payload, which a hook has made."""
     for key in ("messages", "tools"):
         objects = payload.get(key) or []
         if not isinstance(objects, list) or not all(isinstance(each, dict) for each in objects):
@@ -122,7 +122,7 @@ def _without_half(held: str, text: str) -> tuple[str, Json]:
 
 
 def _keep(runtime: Runtime, endpoint: Endpoint, text: str, why: str) -> None:
-    """Keep what came of an answer that does not count; no engine replays a message of this role."""
+    """Keep the text of a failed answer; no engine replays a message of this role."""
     if text and runtime.session is not None:
         fields = {"model": endpoint.model, "provider": endpoint.provider, "stop": "error", "error": why}
         runtime.session.append("error", fields, text)

@@ -194,7 +194,7 @@ def _refused(response: httpx2.Response, headers: Mapping[str, str]) -> ProviderE
 
 
 def _without_secrets(text: str, headers: Mapping[str, str]) -> str:
-    """Return what a host said without the key that it may repeat."""
+    """Return `text` of a host without the key, which it may repeat."""
     for name, value in headers.items():
         if "auth" in name.lower() or "key" in name.lower():
             text = text.replace(value.split(" ")[-1] or value, "***")

@@ -1,4 +1,4 @@
-"""The API of OpenAI's Responses, without anything being stored there."""
+"""The adapter of OpenAI's Responses API; nothing is stored there."""
 
 from __future__ import annotations
 

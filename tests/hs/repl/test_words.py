@@ -97,9 +97,9 @@ def test_cost_is_told_for_each_model_and_in_all(serve: Serve, project: Path, hom
         someone.types("go\r", when="free (openai)")
         someone.types("/cost\r", when="Three.")
         someone.has_on_screen("this session")
+        lines = [" ".join(line.split()) for line in someone.screen.splitlines()]
         assert someone.leaves("\x04") == 0
 
-    lines = [" ".join(line.split()) for line in someone.plain.splitlines()]
     assert "big-one 2 requests, 20 tokens in (8 from the cache), 10 out, $0.00004" in lines
     assert "free 1 request, 10 tokens in (4 from the cache), 5 out, cost unknown" in lines
     assert "this session 3 requests, 30 tokens in (12 from the cache), 15 out, cost unknown" in lines

@@ -246,7 +246,7 @@ class _Runs:
         return [self._known[rechecks.key(task), content] for task in tasks]
 
     def _run(self, view: Context, task: Task) -> Checked:
-        view.busy(f"judging {self.task.id} once more: checking {task.id} …")
+        view.busy(f"second check of {self.task.id}: checking {task.id} …")
         try:
             return check.run(view, task, suffix="-verdict", holder=self.task)
         except (ConfigError, EnvSetupError) as error:

@@ -139,10 +139,10 @@ def _require_person_for_its_check(ctx: Context, task: Task, new: Task) -> None:
 
     Of a task in progress the caller says so, with another way out.
     """
-    judging_changes = (task.validation, task.max_attempts) != (new.validation, new.max_attempts)
-    if judging_changes and task.status == "in_progress" and task.max_attempts == new.max_attempts:
+    check_changes = (task.validation, task.max_attempts) != (new.validation, new.max_attempts)
+    if check_changes and task.status == "in_progress" and task.max_attempts == new.max_attempts:
         return
-    if judging_changes or halting.is_for_a_person(task):
+    if check_changes or halting.is_for_a_person(task):
         rights.require_check_of_another(ctx, task, typed.harness("edit", task.id, rest="…"))
 
 

@@ -21,12 +21,14 @@ from harness_lib.core import (
     trust,
 )
 from harness_lib.core.context import Context
+from harness_lib.core.import_parse import Drafts
 from harness_lib.core.import_plan import Plan
 from harness_lib.core.reply import Reply
 from harness_lib.errors import UsageError
 from harness_lib.state.api import Questions
 from harness_lib.task import Task
 from harness_lib.terminal.screen import Screen
+from harness_lib.text import counted
 
 SUMMARY = "append many tasks from JSON or a Markdown check list"
 EXAMPLE = "harness import tasks.md --dry-run"
@@ -51,6 +53,7 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("file", help="JSON, a Markdown check list, or - for standard input")
     parser.add_argument("--dry-run", action="store_true", help="say what would be added, add nothing")
     parser.add_argument("--format", choices=("json", "markdown"), help="(default: by name or content)")
+    parser.add_argument("--check", metavar="CMD", help="the check of tasks that have none")
 
 
 def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
@@ -59,7 +62,7 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
         source = Source("standard input", sys.stdin.buffer.read(), "-")
     else:
         source = read_file(ctx, args.file)
-    return run(ctx, source, form=args.format, dry_run=args.dry_run)
+    return run(ctx, source, form=args.format, check=args.check, dry_run=args.dry_run)
 
 
 class Source(NamedTuple):
@@ -70,23 +73,33 @@ class Source(NamedTuple):
     word: str
 
 
-def run(ctx: Context, source: Source, *, form: Format | None = None, dry_run: bool = False) -> Reply:
+def run(
+    ctx: Context,
+    source: Source,
+    *,
+    form: Format | None = None,
+    check: str | None = None,
+    dry_run: bool = False,
+) -> Reply:
     """Append the tasks of `source`; with `dry_run` only say which they would be.
 
-    `form` None: guessed from the name and the first character.
+    `form` None: guessed from the name and the first character. `check` is for tasks without one.
     Raises UsageError with every problem and its place; then nothing is added.
     """
-    again = typed.harness("import", source.word, *(("--format", form) if form else ()))
+    options = (*(("--format", form) if form else ()), *(("--check", check) if check else ()))
+    again = typed.harness("import", source.word, *options)
     form = form or _guess(source)
-    drafts = (
-        import_parse.json_tasks(source.data) if form == "json" else import_parse.markdown_tasks(source.data)
-    )
+    if form == "json":
+        drafts = import_parse.json_tasks(source.data)
+    else:
+        drafts = import_parse.markdown_tasks(source.data, "" if source.word == "-" else source.word)
+    drafts = drafts.with_check(check) if check else drafts
     drafts = held_out.imported(ctx, drafts, again, dry_run=dry_run)
     spent = add_tasks.spent_ids(ctx)
     if dry_run:
         questions = ctx.store.ask()
         plan = import_plan.plan(questions, drafts, spent)
-        return _reply(plan, _doubtful(ctx, questions, plan.tasks), dry_run=True, then=again)
+        return _reply(plan, drafts, _doubtful(ctx, questions, plan.tasks), then=again, dry_run=True)
     trust.prepare(ctx)
     with ctx.store.transaction() as tx:
         plan = import_plan.plan(tx, drafts, spent)
@@ -97,7 +110,8 @@ def run(ctx: Context, source: Source, *, form: Format | None = None, dry_run: bo
             tx.on_commit(lambda: trust.note(ctx, tx))
         then = ownership.next_command(ctx, tx)
     warnings = (*_doubtful(ctx, ctx.store.ask(), plan.tasks), *tx.warnings)
-    return _reply(plan, warnings if mine else (*warnings, add_tasks.NOT_TRUSTED), dry_run=False, then=then)
+    warnings = warnings if mine else (*warnings, add_tasks.NOT_TRUSTED)
+    return _reply(plan, drafts, warnings, then=then, dry_run=False)
 
 
 def _doubtful(ctx: Context, questions: Questions, added: tuple[Task, ...]) -> tuple[str, ...]:
@@ -128,12 +142,20 @@ def _guess(source: Source) -> Format:
     return "json" if source.data.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"[", b"{") else "markdown"
 
 
-def _reply(plan: Plan, warnings: tuple[str, ...], *, dry_run: bool, then: str | None) -> Reply:
-    tasks = plan.tasks
+def _reply(
+    plan: Plan, drafts: Drafts, warnings: tuple[str, ...], *, then: str | None, dry_run: bool
+) -> Reply:
+    tasks, bare = plan.tasks, [task for task in plan.tasks if not check_of(task).is_given]
     lines = [f"{'would add' if dry_run else 'added'} {_count(tasks)}"]
+    if drafts.kind:
+        lines.insert(
+            0, f"{drafts.kind}: {counted(len(tasks), 'task')}, {len(tasks) - len(bare)} with a check"
+        )
     lines += [f"  {_line(task)}" for task in tasks[:SHOWN]]
     if len(tasks) > SHOWN:
         lines.append(f"  … and {len(tasks) - SHOWN} more, up to {tasks[-1].id}")
+    if drafts.kind and bare and not dry_run:
+        lines.append(f"{counted(len(bare), 'task')} without a check: {typed.give_check(bare[0].id)}")
     if then == sessions.START and not dry_run:
         lines.append(f"{then} lets you or the agent of this chat begin; harness run starts agents itself.")
     return Reply(

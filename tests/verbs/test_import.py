@@ -296,3 +296,72 @@ def test_the_markdown_that_the_help_shows_is_read_as_it_stands(harness: Harness)
     assert [item.title for item in items] == ["Limit requests per client", "Say so in the documents"]
     assert not problems
     assert harness("import", "--help").out.rstrip().endswith(shown.rstrip())
+
+
+# -- plans of superpowers
+
+PLAN = """# Greeting Implementation Plan
+
+**Goal:** Greet.
+
+### Task 1: Say hello
+
+- [ ] **Step 1: Make it pass**
+
+Run: `grep -q hello a.txt`
+Expected: PASS
+
+- [ ] **Step 2: Commit**
+
+### Task 2: Say why
+
+- [ ] **Step 1: Write the page**
+
+### Task 3: Say goodbye
+
+Run: `grep -q bye b.txt`
+Expected: PASS
+"""
+
+
+def test_a_plan_of_superpowers_is_one_task_for_each_of_its_tasks_in_order(
+    project: Project, agent: Agent
+) -> None:
+    file = markdown_plan(project, PLAN)
+
+    looked = agent.ok("import", file, "--dry-run")
+    said = agent.ok("import", file)
+
+    assert looked["message"].startswith("superpowers plan: 3 tasks, 2 with a check\nwould add 3 tasks:\n")
+    assert said["message"].startswith("superpowers plan: 3 tasks, 2 with a check\nadded 3 tasks:\n")
+    assert "1 task without a check: harness edit task-002 --validate " in said["message"]
+    first, second, third = project.state["tasks"]
+    assert [each["title"] for each in (first, second, third)] == ["Say hello", "Say why", "Say goodbye"]
+    assert first["validation"]["command"] == "grep -q hello a.txt"
+    assert first["description"].endswith(
+        f"From {file}: read its beginning, which counts for each of its tasks."
+    )
+    assert "Commit" not in first["description"]
+    assert waits(project) == {"task-001": [], "task-002": ["task-001"], "task-003": ["task-002"]}
+
+
+def test_tasks_without_a_check_get_the_one_that_is_typed(project: Project, agent: Agent) -> None:
+    agent.ok("import", markdown_plan(project, PLAN), "--check", "test -f why.md")
+
+    commands = [task["validation"]["command"] for task in project.state["tasks"]]
+    assert commands == ["grep -q hello a.txt", "test -f why.md", "grep -q bye b.txt"]
+
+
+def test_done_tasks_of_a_plan_are_left_out_and_nobody_waits_for_them(project: Project, agent: Agent) -> None:
+    plan = PLAN.replace("- [ ] **Step 1: Write", "- [x] **Step 1: Write")
+
+    said = agent.ok("import", markdown_plan(project, plan))
+
+    assert said["count"] == 2
+    assert waits(project) == {"task-001": [], "task-002": ["task-001"]}
+
+
+def test_a_check_list_of_ours_below_such_headings_stays_one(project: Project, agent: Agent) -> None:
+    agent.ok("import", markdown_plan(project, "## Task 1: A group\n\n- [ ] One\n  - check: test -f x\n"))
+
+    assert [task["title"] for task in project.state["tasks"]] == ["One"]

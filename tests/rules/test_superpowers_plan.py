@@ -1,0 +1,152 @@
+"""Plans of superpowers: one task for each `Task N`, with the check that its author expects to pass."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness_lib.rules import superpowers_plan
+from harness_lib.rules.superpowers_plan import PlannedTask
+
+HEADER = """# Limiter Implementation Plan
+
+> **For agentic workers:** REQUIRED SUB-SKILL: Use superpowers:executing-plans to implement this plan.
+
+**Goal:** Limit requests per client.
+
+---
+
+## File map
+
+- Create: `limiter.py`
+
+"""
+
+
+def task(text: str) -> PlannedTask:
+    """Return the only task of the plan with `text` below its heading."""
+    (only,) = superpowers_plan.parse(f"{HEADER}### Task 1: Add it\n\n{text}\n")
+    return only
+
+
+def test_a_task_is_its_heading_and_everything_below_it_but_steps_that_commit() -> None:
+    plan = (
+        HEADER
+        + """## Chunk 1: Core
+
+### Task 1: Add the limiter
+
+**Files:**
+- Create: `limiter.py`
+
+- [ ] **Step 1: Write the failing test**
+
+```python
+### Task 9: code, and no heading
+def test_limit(): ...
+```
+
+- [ ] **Step 2: Run it**
+
+Run: `pytest -q tests/test_limiter.py`
+Expected: FAIL with "No module named limiter"
+
+#### What to keep in mind
+
+- [ ] **Step 3: Make it pass**
+
+Run: `pytest -q tests/test_limiter.py`
+Expected: PASS
+
+- [ ] **Step 4: Commit**
+
+```bash
+git add -A
+git commit -m "feat: limiter"
+```
+
+---
+
+### Task 2: Say so
+
+- [x] **Step 1: Write the page**
+- [x] **Step 2: Stage and commit**
+
+## Verification
+
+Run: `make all`
+Expected: PASS
+"""
+    )
+    first, second = superpowers_plan.parse(plan)
+
+    assert (first.title, first.check, first.done) == (
+        "Add the limiter",
+        "pytest -q tests/test_limiter.py",
+        False,
+    )
+    assert first.description.startswith("**Files:**")
+    assert first.description.endswith("Expected: PASS")
+    assert "#### What to keep in mind" in first.description
+    assert "### Task 9" in first.description
+    assert second == PlannedTask(second.line, "Say so", "- [x] **Step 1: Write the page**", None, done=True)
+    lines = plan.splitlines()
+    assert lines[first.line - 1] == "### Task 1: Add the limiter"
+    assert lines[second.line - 1] == "### Task 2: Say so"
+
+
+@pytest.mark.parametrize(
+    ("heading", "title"),
+    [
+        ("## Task 1: Add it", "Add it"),
+        ("### Task 12a - Add it", "Add it"),
+        ("### **Task 3: Add it**", "Add it"),
+        ("#### Task 1.2. Add `x`", "Add `x`"),
+        ("### \u4efb\u52a1 1\uff1a\u6dfb\u52a0", "\u6dfb\u52a0"),
+        ("Task 4: Add it\n---", "Add it"),
+        ("### Tasks 6-19: The rest", None),
+        ("### Multitask 1: x", None),
+        ("### Task list", None),
+        ("Text:\n\n    ### Task 1: code", None),
+        ("<!--\n### Task 1: a comment\n-->", None),
+    ],
+)
+def test_what_begins_a_task(heading: str, title: str | None) -> None:
+    found = superpowers_plan.parse(f"{HEADER}{heading}\n\nText.\n")
+    assert [each.title for each in found] == ([title] if title else [])
+
+
+@pytest.mark.parametrize(
+    ("text", "check"),
+    [
+        ("Run: `pytest -q`\nExpected: PASS", "pytest -q"),
+        ("**Run:** `npm test`\n\n**Expected:** 67 passed, 0 failed", "npm test"),
+        ("Run:\n\n```bash\n$ make test\n```\n\nExpected: success.", "make test"),
+        ("```sh\nmake\n# and\nmake test\n```\n\nExpected: builds, no errors", "set -e\nmake\nmake test"),
+        ("Run: `npm run build 2>&1 | tail -5`\nExpected: build succeeds", "npm run build"),
+        ("Run: `true`\nExpected: PASS\n\nRun: `pytest`\nExpected: FAIL", "true"),
+        ("Run: `true`\nExpected: PASS\n\nRun: `pytest`\nExpected: all green", "pytest"),
+        ("Run: `pytest`\nExpected before the change: exit `1`; old tests pass, two fail", None),
+        ("Run: `pytest`", None),
+        ("Run: `gh run watch <run-id>`\nExpected: it succeeds", None),
+        ("Run: `git commit -m x`\nExpected: ok", None),
+        ("```python\nassert x\n```\n\nExpected: PASS", None),
+        ("Expected: PASS", None),
+        ("Run: ``\nExpected: PASS", None),
+    ],
+)
+def test_the_check_is_the_last_command_that_is_expected_to_pass(text: str, check: str | None) -> None:
+    assert task(text).check == check
+
+
+def test_a_plan_from_another_system_reads_the_same() -> None:
+    plan = f"{HEADER}### Task 1: One\n\nRun: `a`\nExpected: PASS\n\n### Task 2: Two\n\nText\n"
+    assert superpowers_plan.parse(plan.replace("\n", "\r\n")) == superpowers_plan.parse(plan)
+
+
+@given(st.text(alphabet="#T ask1:`\n-[]xRunEpcted\tPSA~>", max_size=200))
+def test_any_text_can_be_read(text: str) -> None:
+    for found in superpowers_plan.parse(text):
+        assert found.title.strip()
+        assert 1 <= found.line <= len(text.split("\n"))

@@ -1,9 +1,9 @@
-"""Rules that last: what may run unasked, what is asked about, and what never runs.
+"""Permission rules: which calls run unasked, which need a question, and which never run.
 
-They stand in the `settings.json` of a source, as in Claude Code: `{"permissions": {"allow": [...], "ask":
-[...], "deny": [...]}}`, each a tool with an optional part in brackets: `Bash(git status:*)`, `Edit(src/**)`.
-A rule that denies counts before one that asks, and that before one that allows. Where it cannot be told
-whether a rule covers a command, one that allows does not, and one that asks or denies asks.
+They are in the `settings.json` of a source, in Claude Code's format: `{"permissions": {"allow": [...], "ask":
+[...], "deny": [...]}}`. A rule is a tool with an optional specifier: `Bash(git status:*)`, `Edit(src/**)`.
+Deny rules win over ask rules, and those over allow rules. If it is unknown whether a rule matches a command,
+an allow rule does not match, and an ask or deny rule leads to a question.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _SEARCHES = frozenset(("grep", "glob", "Grep", "Glob", "LS"))
 
 
 class RulesError(ConfigError):
-    """A `settings.json` cannot be understood, so nothing runs: it may forbid what was about to."""
+    """A `settings.json` is invalid. No call runs, because a rule in it may deny the call."""
 
     def __init__(self, message: str) -> None:
         super().__init__(f"{message}.", "Correct that file; until then no tool runs.")
@@ -70,7 +70,7 @@ class RulesError(ConfigError):
 
 
 class Rule(NamedTuple):
-    """A line of a `settings.json`; `home` is the project that the file belongs to, None for the person's."""
+    """One rule; `home` is the project of its file, None for the user's own settings."""
 
     decision: str
     tool: str
@@ -83,14 +83,14 @@ class Rule(NamedTuple):
         return f"{self.decision} {self.text} ({self.file})"
 
     def is_for(self, name: str) -> bool:
-        """Return whether it is about the tool `name`."""
+        """Return whether the rule is about the tool `name`."""
         if self.tool.startswith("mcp__") and name.startswith(f"{self.tool}__"):
             return True
         return name in _COVERS.get(self.tool, ()) or fnmatch.fnmatchcase(name, self.tool)
 
 
 class Ruling(NamedTuple):
-    """What the rules say to a call, and which of them; "" where none does."""
+    """The decision of the rules about a call, "" if no rule matches, and the reason."""
 
     decision: str = ""
     reason: str = ""
@@ -99,8 +99,8 @@ class Ruling(NamedTuple):
 def rules(runtime: Runtime) -> list[Rule]:
     """Return the rules in force. Raises RulesError.
 
-    Those that ask or deny stay until the run ends, and those of a project that was trusted once stay when its
-    files change: no call can take them away.
+    Ask and deny rules stay in force until the run ends. Those of a project that was ever trusted also apply
+    after its files have changed. So no call can remove them.
     """
     usable = {str(runtime.home), *trust.usable(runtime)}
     trusted = disk.remembered(runtime.kept, runtime.home / trust.FILE, lambda _: trust.load(runtime)) or {}
@@ -124,7 +124,7 @@ def rules(runtime: Runtime) -> list[Rule]:
 
 
 def _inherited(runtime: Runtime) -> dict[Rule, None]:
-    """Return the rules that the run has which started this one as a subagent."""
+    """Return the rules of the run that started this one as a subagent."""
     try:
         return {
             Rule(decision, tool, what, text, Path(file), Path(home) if home else None): None
@@ -135,7 +135,7 @@ def _inherited(runtime: Runtime) -> dict[Rule, None]:
 
 
 def for_subagents(runtime: Runtime) -> dict[str, str]:
-    """Return the variable by which a subagent gets the rules that ask and deny here."""
+    """Return the environment variable that passes the ask and deny rules to a subagent."""
     rules_here = [rule for rule in rules(runtime) if rule.decision != "allow"]
     parts = [
         [rule.decision, rule.tool, rule.what, rule.text, str(rule.file), str(rule.home or "")]
@@ -145,7 +145,7 @@ def for_subagents(runtime: Runtime) -> dict[str, str]:
 
 
 def decide(runtime: Runtime, call: Json) -> Ruling:
-    """Return what the rules say to `call`. Raises RulesError."""
+    """Return the decision of the rules about `call`. Raises RulesError."""
     name, tool_input = str(call.get("name") or ""), call.get("input") or {}
     every = rules(runtime)
     hidden: Rule | None = None
@@ -166,7 +166,7 @@ def decide(runtime: Runtime, call: Json) -> Ruling:
 
 
 def allow(runtime: Runtime, text: str) -> None:
-    """Add the rule `text` to those of the person that allow. Raises RulesError, OSError."""
+    """Add the allow rule `text` to the user's settings. Raises RulesError, OSError."""
     from harness_lib.loop.providers import keys  # noqa: PLC0415 (for its lock, once a person wants a rule)
 
     path = Path(os.path.realpath(runtime.home / FILE))
@@ -183,13 +183,13 @@ def allow(runtime: Runtime, text: str) -> None:
 
 
 def may_read(runtime: Runtime, path: str) -> bool:
-    """Return whether no rule forbids to read the file `path`. Raises RulesError."""
+    """Return whether no ask or deny rule covers reading `path`. Raises RulesError."""
     denying = [rule for rule in rules(runtime) if rule.decision != "allow" and rule.is_for("read_file")]
     return not any(not rule.what or _is_at(runtime, rule, path) for rule in denying)
 
 
 def _read(path: Path) -> list[tuple[str, str, str, str]] | RulesError:
-    """Return decision, tool, part in brackets and text of each rule in `path`, or what is wrong with it."""
+    """Return decision, tool, specifier and text of each rule in `path`, or the error in the file."""
     try:
         settings = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -214,7 +214,7 @@ def _read(path: Path) -> list[tuple[str, str, str, str]] | RulesError:
 
 
 def _restricts(runtime: Runtime, rule: Rule, name: str, tool_input: Json) -> bool | None:
-    """Return whether a rule that asks or denies covers the call; None where that cannot be told."""
+    """Return whether an ask or deny rule matches the call; None if that is unknown."""
     command = tool_input.get("command") if name in _COVERS["Bash"] else None
     if isinstance(command, str) and rule.what and (rule.is_for("read_file") or rule.is_for("write_file")):
         return _opens(runtime, rule, command)
@@ -232,7 +232,7 @@ def _restricts(runtime: Runtime, rule: Rule, name: str, tool_input: Json) -> boo
 
 
 def _opens(runtime: Runtime, rule: Rule, command: str) -> bool | None:
-    """Return whether `command` names a file that a rule about files covers, to read or to write it."""
+    """Return whether `command` names a file that a rule about files matches; None if that is unknown."""
     hidden = False
     for path, is_written in _files_in(command):
         if is_written or rule.is_for("read_file"):
@@ -243,7 +243,7 @@ def _opens(runtime: Runtime, rule: Rule, command: str) -> bool | None:
 
 
 def _files_in(command: str) -> Iterator[tuple[str, bool]]:
-    """Yield what may be files in `command`, and whether it writes them: targets, sources, and every word."""
+    """Yield each word in `command` that may be a file, and whether the command writes it."""
     places = [""]
     for simple in shell_words.every(command):
         in_place = simple.program in _EDIT_IN_PLACE and any(_IN_PLACE.match(word) for word in simple.words)
@@ -259,7 +259,7 @@ def _files_in(command: str) -> Iterator[tuple[str, bool]]:
 
 
 def _written(runtime: Runtime, name: str, tool_input: Json) -> Iterator[str]:
-    """Yield the files that a call may write, as far as its input tells."""
+    """Yield the files that a call may write, judging by its input."""
     if name in _EDITS:
         yield from _paths(runtime, name, tool_input)
     elif name in _COVERS["Bash"]:
@@ -268,7 +268,7 @@ def _written(runtime: Runtime, name: str, tool_input: Json) -> Iterator[str]:
 
 
 def _names(what: str, command: Simple) -> bool | None:
-    """Return whether the command is what a rule that asks or denies names; None where that is hidden."""
+    """Return whether an ask or deny rule matches the command; None if that is unknown."""
     words, rest = _parsed(what)
     if not command.words or not words:
         return False
@@ -345,7 +345,7 @@ def _skill(tool_input: Json) -> str:
 
 
 def _covers(what: str, command: Simple) -> bool:
-    """Return whether a rule that allows covers the command: word for word as it is written."""
+    """Return whether an allow rule matches the command, word for word."""
     words, rest = _parsed(what)
     if not words or not command.words:
         return False
@@ -360,7 +360,7 @@ def _pattern(what: str) -> str:
 
 
 def _decides(runtime: Runtime, paths: list[str]) -> bool:
-    """Return whether one of `paths` is where git, or we, look for what is run and what is allowed."""
+    """Return whether one of `paths` is in a directory that decides what git or hs runs and allows."""
     places = [os.path.realpath(source) for source in {*runtime.sources, str(runtime.home)}]
     real = [_real(runtime, path) for path in paths]
     return any(
@@ -380,7 +380,7 @@ def _real(runtime: Runtime, path: str) -> str:
 
 
 def _is_at(runtime: Runtime, rule: Rule, path: str) -> bool:
-    """Return whether a rule that asks or denies covers `path`: as it is named, or where it leads."""
+    """Return whether an ask or deny rule matches `path`, as it is named or where it leads."""
     full = str(runtime.work_directory / os.path.expanduser(path.replace("\0", "")))  # noqa: PTH111
     # A pattern of the shell is what it finds.
     is_pattern = any(c in path for c in "*?[")
@@ -396,14 +396,14 @@ def _is_at(runtime: Runtime, rule: Rule, path: str) -> bool:
 
 
 def _is_below(base: str, pattern: str, paths: set[str]) -> bool:
-    """Return whether one of `paths` is what `pattern` means in `base`, whatever the case of its letters."""
+    """Return whether one of `paths` below `base` matches `pattern`, ignoring case."""
     below = [part for path in paths if (part := _below(base, path))]
     # Where the disk knows no case, another spelling is the same file.
     return any(_matches(pattern, part) or _matches(pattern.casefold(), part.casefold()) for part in below)
 
 
 def _allows_path(runtime: Runtime, rule: Rule, name: str, path: str) -> bool:
-    """Return whether a rule that allows covers where `path` leads."""
+    """Return whether an allow rule matches the file that `path` leads to."""
     if not rule.what:
         return True
     real = _real(runtime, path)
@@ -420,7 +420,7 @@ def _allows_path(runtime: Runtime, rule: Rule, name: str, path: str) -> bool:
 
 
 def _anchored(runtime: Runtime, rule: Rule, *, strict: bool) -> Iterator[tuple[str, str]]:
-    """Yield the directories that a rule may be about, each with its pattern; a `strict` one means all."""
+    """Yield each base directory of a rule with its pattern; `strict` yields every possible base."""
     here = str(runtime.work_directory)
     root = str(rule.home or trust.project_root(runtime, runtime.work_directory))
     what = rule.what
@@ -454,7 +454,7 @@ def _matches(pattern: str, path: str) -> bool:
 
 
 def matcher(patterns: list[str]) -> Callable[[str], bool]:
-    """Return whether a path is what one of `patterns` means, as git reads them in a .gitignore."""
+    """Return a function that matches a path against `patterns` in the syntax of .gitignore."""
     return _matcher(tuple(patterns))
 
 

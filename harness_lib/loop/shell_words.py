@@ -1,8 +1,7 @@
-"""Read a command of bash as far as rules need it: its simple commands, and what of them cannot be told.
+"""Split a bash command into its simple commands, for permission rules.
 
-Nothing is run and nothing is expanded. What cannot be told counts against whoever hides it: a rule that
-allows covers it never, one that forbids may. It is read too widely rather than too narrowly: the body of a
-here-document, say, is read as commands.
+Nothing is run or expanded: words that an expansion would produce are marked HIDDEN. The parser errs on the
+side of finding too many commands. For example, it also reads the body of a here-document as commands.
 """
 
 from __future__ import annotations
@@ -17,13 +16,13 @@ def words_of(table: str) -> frozenset[str]:
     return frozenset(table.split())
 
 
-# Stands for what the shell would put there. No command can hold it.
+# Stands for text that only the shell knows. No command can contain this character.
 HIDDEN = "\0"
 _DEPTH = 6
 _LONGEST = 100_000
 _ENDS = frozenset(";&|\n()")
 _PATTERN = frozenset("*?[{}")
-# Words with characters of patterns that stand for themselves.
+# Words with pattern characters that are no patterns.
 _LITERAL = frozenset(["[", "[[", "{", "}", "{}"])
 _ASSIGNS = re.compile(r"[A-Za-z_]\w*(\[[^]]*\])?\+?=")
 _SHELLS = words_of("ash bash busybox csh dash fish ksh rbash sh tcsh zsh")
@@ -36,7 +35,7 @@ _KEYWORDS = words_of("""
     ! { } [[ ]] case coproc do done elif else esac fi for function if in select then until while
 """)
 
-# They run what their arguments say.
+# Programs that run the commands in their arguments.
 RUN_OTHERS = words_of("""
     ash bash busybox csh dash elvish fish ksh nu pwsh rbash sh tcsh toybox xonsh zsh
     . alias builtin command coproc eval exec source trap
@@ -54,9 +53,9 @@ RUN_OTHERS = words_of("""
 
 @dataclass
 class Simple:
-    """A simple command, the files that it is redirected from (`sources`) and to (`targets`).
+    """A simple command, with the files that it is redirected from (`sources`) and to (`targets`).
 
-    `plain`: its words are all that it is: no keyword, expansion, redirection or assignment.
+    `plain` is False if it has a keyword, expansion, redirection or assignment beside its words.
     """
 
     words: list[str] = field(default_factory=list)
@@ -70,7 +69,7 @@ class Simple:
 
     @property
     def program(self) -> str:
-        """The name of the program without its directory; with HIDDEN in it where that cannot be told."""
+        """The name of the program without its directory; contains HIDDEN if it is not known."""
         return self.words[0].rpartition("/")[2].casefold() if self.words else ""
 
 
@@ -81,7 +80,7 @@ def program_name(word: str) -> str:
 
 
 def written(text: str) -> list[Simple]:
-    """Return the simple commands of `text` as they are written."""
+    """Return the simple commands in `text`."""
     try:
         # A backslash joins two lines.
         read = _Reader(text.replace("\\\n", "")).read()
@@ -91,7 +90,7 @@ def written(text: str) -> list[Simple]:
 
 
 def every(text: str, depth: int = 0) -> Iterator[Simple]:
-    """Yield each simple command that `text` may run: also what shells, `env` and their like are given."""
+    """Yield each simple command that `text` may run, also through shells, `env`, `sudo` and so on."""
     if depth > _DEPTH or len(text) > _LONGEST:
         yield Simple([HIDDEN], plain=False)
         return
@@ -115,7 +114,7 @@ def _without_prefix(words: list[str]) -> list[str]:
 
 
 def _given(words: list[str], depth: int) -> Iterator[Simple]:
-    """Yield what a program that runs others is given: its further words, and those that hold a command."""
+    """Yield the commands that `words` give to a program that runs others."""
     if not words or (len(words) == 1 and not any(c in words[0] for c in " \t\n;&|")):
         if words and program_name(words[0]) in _SHELLS:
             # It reads commands from somewhere.
@@ -138,7 +137,7 @@ def _given(words: list[str], depth: int) -> Iterator[Simple]:
 
 
 class _Reader:
-    """Reads commands from `at` on, up to the end or the bracket `closing` that nothing in them has opened."""
+    """Parses commands from `at` to the end, or to an unmatched `closing` bracket."""
 
     def __init__(self, text: str, at: int = 0, closing: str = "") -> None:
         self._text = text
@@ -156,7 +155,7 @@ class _Reader:
         self._operator = ""
 
     def read(self) -> list[Simple]:
-        """Read all of it; return the commands, those in expansions first."""
+        """Parse and return the commands, those in expansions first."""
         while self.at < len(self._text):
             char = self._text[self.at]
             if char == self._closing and not self._open:
@@ -219,7 +218,7 @@ class _Reader:
         return text
 
     def _unfinished(self) -> None:
-        """Note that a quote has no end, or that we have read it otherwise than bash would."""
+        """Note an unterminated quote: bash may parse the command differently."""
         self.nested.append(Simple([HIDDEN], plain=False))
         self._command.plain = False
 
@@ -242,7 +241,7 @@ class _Reader:
         self._unfinished()
 
     def _expand(self, *, quoted: bool = False) -> None:
-        """Read what stands behind a `$`."""
+        """Parse the expansion behind a `$`."""
         following = self._peek()
         if following in {"(", "{"}:
             inner = _Reader(self._text, self.at + 1, {"(": ")", "{": "}"}[following])
@@ -271,7 +270,7 @@ class _Reader:
         self._hide(written(text))
 
     def _hide(self, commands: list[Simple]) -> None:
-        """Put HIDDEN where a value comes; `commands` make it."""
+        """Put HIDDEN in place of an expansion, and keep the `commands` in it."""
         self._command.plain = False
         self._put(HIDDEN)
         self.nested += commands

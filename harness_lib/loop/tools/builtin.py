@@ -47,7 +47,7 @@ class ToolError(Exception):
 
 
 class Change(NamedTuple):
-    """What an edit makes of a file; `old` is None where there is no text yet."""
+    """The text of a file before and after an edit; `old` is None if there is no text yet."""
 
     path: Path
     old: str | None
@@ -101,7 +101,7 @@ _KEYS = {"file_path": "path", "old_string": "old", "new_string": "new", "replace
 
 
 def change_of(runtime: Runtime, name: str, tool_input: Json) -> Change | None:
-    """Return what a call of the tool `name` would make of a file; None if it edits none, or would fail."""
+    """Return the change that a call of the tool `name` would make; None if it edits no file or would fail."""
     if name in _OF_CLAUDE:
         name, tool_input = _OF_CLAUDE[name], {_KEYS.get(key, key): tool_input[key] for key in tool_input}
     plugin = runtime.table.find("tools", name)
@@ -150,10 +150,9 @@ def run_program(
     stdin: bytes | None = None,
     timeout: float = math.inf,
 ) -> tuple[str, processes.Finished]:
-    """Run `command` where tools run; return what the model gets of its output, and how it ended.
+    """Run `command` in the session's directory; return its output, clipped for the model, and how it ended.
 
-    What it prints is told while it runs, as `tool_progress`; Interrupted has what it had printed until then.
-    Raises OSError.
+    Emits its output as `tool_progress` while it runs. Interrupted carries the output so far. Raises OSError.
     """
     with tempfile.TemporaryFile() as output:
         try:
@@ -175,7 +174,7 @@ def run_program(
 
 
 def _teller(runtime: Runtime) -> Callable[[bytes], None] | None:
-    """Return what tells the output of a program; of several at once nobody is told."""
+    """Return what emits the output of a program; None if several run at once."""
     if threading.current_thread() is not threading.main_thread():
         return None
     decoder = codecs.getincrementaldecoder("utf-8")("replace")

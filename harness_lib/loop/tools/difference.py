@@ -18,7 +18,7 @@ _LINE_CHARACTERS = 500
 def unified(change: Change, most: int = LINES) -> str:
     """Return the first `most` lines of the difference, "" where the text stays the same.
 
-    It may hold any character. Before the hunks stands where the file is, and where a link leads to.
+    It is not safe to print as it is. Its first line names the file, and the target if it is a link.
     """
     old, new = _lines(change.old or ""), _lines(change.new)
     if old == new and change.old is not None:
@@ -69,7 +69,7 @@ Opcode = tuple[str, int, int, int, int]
 
 
 def _groups(old: list[str], new: list[str]) -> Iterator[list[Opcode]]:
-    """Yield what differs with its context; what both begin and end with is not compared line by line."""
+    """Yield the changed parts with their context; a common beginning and end are not compared."""
     most = min(len(old), len(new))
     head = next((at for at in range(most) if old[at] != new[at]), most)
     most -= head

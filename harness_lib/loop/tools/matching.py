@@ -1,7 +1,7 @@
-"""Search files for the tool `grep`, as a process of its own that can be ended: a pattern may take for ever.
+"""Search files for the tool `grep`, in a process that can be killed: some patterns take forever.
 
-Reads one JSON object on standard input, and prints what it finds as `grep -n` does. Imports the standard
-library only, since it is started for every search.
+Reads one JSON object from standard input and prints matches as `grep -n` does. Imports the standard library
+only, because it starts for every search.
 """
 
 from __future__ import annotations

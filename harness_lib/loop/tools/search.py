@@ -1,6 +1,6 @@
-"""The tools `grep` and `glob`: find text in files, and files by their names.
+"""The tools `grep` and `glob`: search text in files, and files by name.
 
-Files that git ignores are left out, and so are those that no tool may read. No link is followed.
+They skip files that git ignores, files that no tool may read, and symbolic links.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _glob(runtime: Runtime, tool_input: Json) -> Result:
 
 
 def _files(runtime: Runtime, tool_input: Json, pattern: str) -> Iterator[str]:
-    """Yield the files that may be looked at, as other tools take their names. Raises ToolError."""
+    """Yield the files that may be searched, named so that other tools find them. Raises ToolError."""
     directory = path_of(runtime, tool_input if tool_input.get("path") else {"path": "."})
     if directory.is_file():
         names, directory = [directory.name], directory.parent

@@ -47,7 +47,8 @@ def test_the_next_attempt_reads_what_failed_and_where_all_of_it_is(project: Proj
     assert "\n".join(shown) in "\n".join(brief)
     assert "\n".join(shown) in message
     why = "test_cart.py::test_total_adds_tax: AssertionError: tax is missing"
-    assert project.task()["error_log"] == [f"[TEST_FAIL] The check failed with exit code 1. {why}"]
+    red = "Every test that fails was red before this attempt: test_cart.py::test_total_adds_tax."
+    assert project.task()["error_log"] == [f"[TEST_FAIL] The check failed with exit code 1. {red} {why}"]
     assert len(project.grep("ERROR", "[task-001]", "tax is missing")) == 1
 
 

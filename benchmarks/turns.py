@@ -109,6 +109,7 @@ def compare(place: Path, rounds: int) -> Iterator[Row]:
     (place / "twelve.py").write_text(TWELVE, encoding="utf-8")
     with served() as server:
         yield from _whole(server, place, rounds)
+        yield from _long(server, place, rounds)
         yield from _gaps(server, place)
         yield from _deltas(server, place, rounds)
         yield from _memory(server, place)
@@ -138,7 +139,7 @@ def _whole(server: Timed, place: Path, rounds: int) -> Iterator[Row]:
         rounds,
     )
     twelve = "twelve lines of httpx2"
-    yield at_most("`hs`: one tool call, whole process", 2, taken["hs"] / taken["twelve"], twelve)
+    yield at_most("`hs`: one tool call, whole process", 1.4, taken["hs"] / taken["twelve"], twelve)
     yield at_most("`hs version`", 4, taken["version"] / taken["floor"], FLOOR)
 
 
@@ -146,6 +147,19 @@ def _one_call(server: Timed, place: Path, command: tuple[str, ...]) -> None:
     server.begin(CALL, say("Done."))
     said = _start(command, place, server)
     assert said.strip().endswith("Done."), said
+
+
+def _long(server: Timed, place: Path, rounds: int) -> Iterator[Row]:
+    """Compare a turn with one tool call in a session of 300 messages with one in a session of 3."""
+    taken: dict[int, list[float]] = {3: [], 300: []}
+    for messages in list(taken) * rounds:
+        server.begin(say("First."))
+        _start((*HS, "RUN it"), place, server)
+        _fill(messages)
+        server.begin(CALL, say("Done."))
+        taken[messages].append(seconds(partial(_start, (*HS, "--continue", "go on"), place, server)))
+    short, long = statistics.median(taken[3]), statistics.median(taken[300])
+    yield at_most("`hs`: a turn with one tool call, 300 messages", 1.2, long / short, "3 messages")
 
 
 def _gaps(server: Timed, place: Path) -> Iterator[Row]:

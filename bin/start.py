@@ -77,6 +77,8 @@ def hs():
         return 0
     from pathlib import Path
 
+    # While modules are loaded nothing becomes garbage; a long session is still cleaned up.
+    gc.set_threshold(100000)
     enter(Path(CHECKOUT, "harness_lib", "loop", "requirements.txt"))
     from harness_lib.hs.main import entry
 

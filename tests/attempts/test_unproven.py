@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.verbs.conftest import Make
 from tests.verbs.project import Agent, Project, begin
 
-SAID = "somebody else's write"
+SAID = "an external edit"
 
 
 def forge(project: Project, *task_ids: str, **also: object) -> None:

@@ -30,7 +30,7 @@ def test_a_run_does_the_work_of_a_list_in_which_all_was_said_to_be_done(workshop
     workshop.done_is_done()
     assert (workshop.top / "one").read_text().startswith("done")
     log = (workshop.top / "harness-progress.txt").read_text()
-    assert "WARN [task-003] somebody else's write says" in log
+    assert "WARN [task-003] an external edit says" in log
     assert "its check passes: true" in log
     workshop.nothing_is_left_over()
 

@@ -268,7 +268,7 @@ class OuterLock:
         self._grip = self._lock.acquire(os.getpid(), deadline=deadline, ours=self._ours, over=self._is_over)
         if self._grip != "foreign":
             return []
-        return [f"{self._lock.path} cannot be used: agents of the legacy protocol are not locked out"]
+        return [f"{self._lock.path} cannot be used: legacy agents are not locked out"]
 
     def _is_over(self, holder: Holder) -> bool:
         """Return whether a living holder without an open session holds nothing: its `stop` was killed.

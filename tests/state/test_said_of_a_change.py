@@ -107,7 +107,7 @@ def test_a_disk_that_takes_nothing_is_named_with_the_place(store: Store, root: R
     assert kind is EnvSetupError
     assert message.startswith(f"{root.path}/.{root.backup.name}.")
     assert message.endswith(" cannot be written, so nothing was changed: Is a directory")
-    assert hint == "See what stands there; then type it again."
+    assert hint == "Look at that place; then type it again."
     assert root.state.read_bytes() == before
 
 

@@ -35,5 +35,5 @@ def test_the_file_is_named_where_there_is_one() -> None:
 
 
 def test_what_is_gone_is_not_called_full() -> None:
-    assert "takes files away" in os_errors.cure(error(errno.ENOENT))
+    assert "removes files" in os_errors.cure(error(errno.ENOENT))
     assert "right to" in os_errors.cure(error(errno.EACCES))

@@ -21,24 +21,14 @@ from harness_lib.runs import overview
 from harness_lib.runs.run_snapshot import Seen
 from harness_lib.system.git import calls
 from harness_lib.task import State, StopReason, Task
+from tests.docs.pages import CHECKOUT, README, page, section
 
 if TYPE_CHECKING:
-    from tests.conftest import Harness
+from tests.conftest import Harness
 
-CHECKOUT = Path(__file__).parents[2]
-README = (CHECKOUT / "README.md").read_text(encoding="utf-8")
 DOCUMENTS = sorted([*CHECKOUT.glob("*.md"), *CHECKOUT.glob("docs/*.md"), *CHECKOUT.glob("benchmarks/*.md")])
 LONGEST = 150
 FIRST_SCREEN = 24
-
-
-def page(name: str) -> str:
-    return (CHECKOUT / "docs" / name).read_text(encoding="utf-8")
-
-
-def section(title: str) -> str:
-    """Return the text below a heading of the second level of README."""
-    return README.split(f"\n## {title}\n")[1].split("\n## ")[0]
 
 
 def test_the_first_page_is_one_page() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.test_readme import CHECKOUT, README, section
+from tests.docs.pages import CHECKOUT, README, section
 from tests.launcher.launching import REAL_ENVIRON
 from tests.system.git.gitrepo import put, sh
 from tests.terminal.pseudo_terminal import ESCAPE, TERMINAL, read_to_end

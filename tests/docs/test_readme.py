@@ -24,7 +24,7 @@ from harness_lib.task import State, StopReason, Task
 from tests.docs.pages import CHECKOUT, README, page, section
 
 if TYPE_CHECKING:
-from tests.conftest import Harness
+    from tests.conftest import Harness
 
 DOCUMENTS = sorted([*CHECKOUT.glob("*.md"), *CHECKOUT.glob("docs/*.md"), *CHECKOUT.glob("benchmarks/*.md")])
 LONGEST = 150

@@ -57,7 +57,7 @@ class Measurement(NamedTuple):
     rows: Callable[[Place], Iterator[Row]]
 
     def is_meant(self, text: str) -> bool:
-        """Return whether a person who types `text` means this one."""
+        """Return whether the user who types `text` means this one."""
         return text.lower() in f"{self.name} {self.about}".replace("`", "").lower()
 
 

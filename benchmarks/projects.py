@@ -1,4 +1,4 @@
-"""Projects to measure: a repository, a list, and `harness` started as a person starts it."""
+"""Projects to measure: a repository, a list, and `harness` started as the user starts it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What `harness run` adds to each task: an agent that does nothing, a check that is `true`, and git.
 
-The floor is git alone, as a person types it in work trees that are there already: the commands of `typed` for
+The floor is git alone, as the user types it in work trees that are there already: the commands of `typed` for
 each task. Merging goes one after another, also where several work side by side.
 """
 

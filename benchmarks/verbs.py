@@ -1,4 +1,4 @@
-"""What the verbs cost as the list and the log grow. Each is a process of its own, as a person types it."""
+"""What the verbs cost as the list and the log grow. Each is a process of its own, as the user types it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ALL = (
     *CYCLE,
     ("log",),
 )
-# A day of an agent's, and what a person looks at; in this order each finds something to do.
+# A day of an agent's, and what the user looks at; in this order each finds something to do.
 DAILY = (
     ("start",),
     *CYCLE[:2],

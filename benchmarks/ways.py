@@ -158,7 +158,7 @@ class Project:
         }
 
     def named(self) -> set[int]:
-        """Return which tasks a person is told to look at."""
+        """Return which tasks the user is told to look at."""
         return {number for number, task in enumerate(self.tasks(), 1) if task.get("look_at")}
 
     def right(self) -> set[int]:

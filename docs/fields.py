@@ -75,7 +75,7 @@ Written by `python -m docs.fields`; change `harness_lib/records/` instead.
 
 Keys that are not named here are kept, at every level.
 A field that holds no more than its default may be left out, and null says the same where it may stand.
-A person gives some of them, by an option of `harness add` and `harness edit` or in an imported file.
+The user gives some of them, by an option of `harness add` and `harness edit` or in an imported file.
 In a check list that is a line such as `- check: …`, in JSON the field by its own name.
 """
 _TITLES: tuple[tuple[str, Record], ...] = (
@@ -179,7 +179,7 @@ def _section(title: str, record: Record) -> Iterator[str]:
     yield (record.__doc__ or "").partition("\n")[0]
     yield ""
     typed = any(column.typed for column in columns(record))
-    yield "| field | holds | default | meaning |" + (" how a person gives it |" if typed else "")
+    yield "| field | holds | default | meaning |" + (" how the user gives it |" if typed else "")
     yield "|---|---|---|---|" + ("---|" if typed else "")
     for column in columns(record):
         cells = [f"`{column.name}`", holds(column.kind), _default(column), column.means]

@@ -50,7 +50,7 @@ class UsageError(HarnessError):
 
 
 class ConfigError(HarnessError):
-    """A person must edit the named field of a file."""
+    """The user must edit the named field of a file."""
 
     kind = "CONFIG"
     exit_code = Exit.CONFIG

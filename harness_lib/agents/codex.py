@@ -40,7 +40,7 @@ def writable(git_directory: str, *, is_linked: bool) -> str:
     if is_linked:
         return "In a linked worktree only this helps: start it with: codex -s danger-full-access"
     roots = f"sandbox_workspace_write.writable_roots={json.dumps([git_directory])}"
-    return f"A person ends this Codex and starts it with: codex -c {typed.word(roots)}"
+    return f"The user ends this Codex and starts it with: codex -c {typed.word(roots)}"
 
 
 SIGNS = adapter.Signs("codex", variables=("CODEX_SESSION_ID", "CODEX_THREAD_ID"), session="CODEX_SESSION_ID")

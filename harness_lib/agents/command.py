@@ -12,7 +12,7 @@ them optional, alone or together:
     {"said": "Added the parser."}        its last message
     {"limit_resets_at": "2026-11-22T15:00:00Z"}   a usage limit; an ISO moment, seconds since 1970, or null
     {"transient": "503 from the API"}    an external failure; try again
-    {"login": "no API key"}              a person must act
+    {"login": "no API key"}              the user must act
 
 An `action` or `said` after a trouble says that it is over.
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness_lib.agents.adapter import TEXT, Host, Signs
 
-# CURSOR_TRACE_ID is no sign: the editor sets it in the terminals of persons, too.
+# CURSOR_TRACE_ID is no sign: the editor sets it in the terminals of users, too.
 SIGNS = Signs(
     "cursor",
     variables=("CURSOR_AGENT",),

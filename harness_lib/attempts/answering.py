@@ -1,8 +1,8 @@
-"""Find the work that waits for a person's answer, and what the answer has to cover."""
+"""Find the work that waits for the user's answer, and what the answer has to cover."""
 
 from __future__ import annotations
 
-from harness_lib.attempts import commit, complete, contents, for_person, reconcile, second_check
+from harness_lib.attempts import commit, complete, contents, for_user, reconcile, second_check
 from harness_lib.core.context import Context
 from harness_lib.errors import HeldError, RefusedError, UsageError
 from harness_lib.rules import halting, leases
@@ -19,7 +19,7 @@ def place(ctx: Context, task: Task) -> Context:
     require_waiting(task)
     if task.status != "in_progress":
         return ctx
-    if task.intent is not None or for_person.is_merged(task):
+    if task.intent is not None or for_user.is_merged(task):
         raise HeldError(
             f"The worker {task.claimed_by} is ending its attempt at {task.id} at this moment.",
             "Try again in a moment; if nobody works on it any more: harness recover",
@@ -31,8 +31,8 @@ def place(ctx: Context, task: Task) -> Context:
 
 
 def require_waiting(task: Task) -> Task:
-    """Return `task`. Raises UsageError unless its work waits for a person, or was accepted by one."""
-    if not halting.takes_an_answer(task.halt_kind) and not for_person.is_accepted(task):
+    """Return `task`. Raises UsageError unless its work waits for the user, or was accepted by one."""
+    if not halting.takes_an_answer(task.halt_kind) and not for_user.is_accepted(task):
         raise UsageError(
             f"{task.id} has no work that waits to be accepted or returned.", "See: harness status --all"
         )
@@ -40,7 +40,7 @@ def require_waiting(task: Task) -> Task:
 
 
 def unaccepted(ctx: Context, task: Task) -> tuple[str, ...]:
-    """Return the files in the work of `task` that a person still has to accept.
+    """Return the files in the work of `task` that the user still has to accept.
 
     `ctx` is as seen from its work tree, if it is in progress.
     """

@@ -1,7 +1,7 @@
 """Record what an attempt starts from, refuse one that could lose work, and name what it has left behind.
 
-What an attempt may leave in a person's repository beside its commits (a hook path, a filter, an alias) runs a
-program whenever the person types the next git command. Some is meant: `npm install` sets `core.hooksPath` for
+What an attempt may leave in the user's repository beside its commits (a hook path, a filter, an alias) runs a
+program whenever the user types the next git command. Some is meant: `npm install` sets `core.hooksPath` for
 husky. So each is named once, with what takes it out, and nothing is changed by us. In a run an agent has a
 repository of its own, and leaves nothing here.
 """
@@ -137,7 +137,7 @@ def protected_tree(ctx: Context, task: Task) -> str | None:
 
 
 def regate(ctx: Context, task: Task) -> Task:
-    """Return `task` with a gate for its present check: a person edited it during an attempt."""
+    """Return `task` with a gate for its present check: the user edited it during an attempt."""
     if task.gate is None:
         return task
     gate = task.gate._replace(
@@ -199,7 +199,7 @@ def _are(paths: tuple[str, ...]) -> str:
 
 
 def keep(ctx: Context, task: Task) -> None:
-    """Keep the gate of `task`, whose attempt begins, or whose check a person has changed."""
+    """Keep the gate of `task`, whose attempt begins, or whose check the user has changed."""
     place = ctx.root.private / DIRECTORY / check.safe_name(task.id)
     atomic.write(place, json.dumps(_essence(task)).encode(), durable=False, make=True)
 
@@ -226,7 +226,7 @@ def _essence(task: Task) -> dict[str, object]:
     return {"attempt": [task.started_at_commit, task.attempts], "gate": fields}
 
 
-# Settings that make git run a program at a person's next command.
+# Settings that make git run a program at the user's next command.
 SETTINGS = r"^(filter\..*|alias\..*|core\.(hookspath|fsmonitor))$"
 REFS = ("refs/heads", "refs/tags")
 SHOWN = 5

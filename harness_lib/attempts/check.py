@@ -81,7 +81,7 @@ def run_once(
 def failed_logs(ctx: Context, task: Task) -> list[Path]:
     """Return the logs of the checks of attempts at `task`, the last one first.
 
-    Logs of a person's `validate`, of cleanups and of agents are not among them.
+    Logs of the user's `validate`, of cleanups and of agents are not among them.
     """
     logs = []
     for path in directories.matching(log_directory(ctx, task), "*.log"):

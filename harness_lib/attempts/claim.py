@@ -145,7 +145,7 @@ def _nothing(tx: Tx, ctx: Context, session: Session) -> Taken:
     if stop in sessions.ALL_TAKEN:
         stop = sessions.end(tx, session, stop, of_run=ctx.target is not None)
         sessions.disable_hooks_when_finished(tx, ctx.store)
-    elif tx.awaits_person():
+    elif tx.awaits_user():
         sessions.close(tx, session)
         sessions.disable_hooks_when_finished(tx, ctx.store)
     return Taken(stop=stop)

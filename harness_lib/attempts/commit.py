@@ -25,14 +25,14 @@ def commit(
 ) -> outcome.Ended:
     """Move the branch from `head` to `oid`, which `commit_object` has made, and record the task as completed.
 
-    `look_at`: what a person should look at in it.
-    Raises RefusedError (HEAD moved, a person's merge is under way), HeldError (git is locked),
+    `look_at`: what the user should look at in it.
+    Raises RefusedError (HEAD moved, the user's merge is under way), HeldError (git is locked),
     LeaseLostError; then nothing is recorded.
     """
     git = ctx.git
     with locks.hold(git):
         restore.require_unlocked(git)
-        under_way.require_none_of_a_person(git, task)
+        under_way.require_none_of_user(git, task)
         base = outcome.full_base(git, task)
         with ctx.store.transaction() as tx:
             mine = outcome.require_claim(tx, task)._replace(started_at_commit=base)
@@ -121,7 +121,7 @@ def undo_check(ctx: Context, task: Task, commit_oid: str, changed: Sequence[str]
     if not changed:
         return []
     with locks.hold(git):
-        # A person may have edited these files while the check ran: keep a copy of them first.
+        # The user may have edited these files while the check ran: keep a copy of them first.
         ref = rescue_refs.free_ref(git, task, suffix="-check")
         left = snapshot.capture(git, ctx.excluded_paths)
         git.set_ref(ref, git.commit(left, [commit_oid], f"harness: after the check of {task.id}\n"))

@@ -11,7 +11,7 @@ from harness_lib.attempts import (
     committed,
     contents,
     evaluate,
-    for_person,
+    for_user,
     merge_queue,
     outcome,
     requeue,
@@ -34,7 +34,7 @@ def complete(
 ) -> outcome.Ended:
     """Commit or merge the content that has passed its check, or requeue it; record the outcome.
 
-    Work that a person must see first is held. `known` has the results of earlier checks, by content.
+    Work that the user must see first is held. `known` has the results of earlier checks, by content.
     Raises what `commit.commit` and `merge_queue.merge` raise.
     """
     if evaluation.against:
@@ -50,8 +50,8 @@ def complete(
         return _send_back(ctx, session, task, second_check.vacuous(verdict), "vacuous")
     brought = contents.of(ctx, task, evaluation.head, oid)
     if brought.secrets:
-        why = for_person.secrets(task, brought.secrets)
-        return for_person.hold(ctx, session, task, oid, why, brought.secrets)
+        why = for_user.secrets(task, brought.secrets)
+        return for_user.hold(ctx, session, task, oid, why, brought.secrets)
     sentences = [*look_at(task, evaluation, verdict, brought), *_by_nobody(ctx, task, oid)]
     if task.gate is not None and task.gate.target is not None:
         ended = merge_queue.merge(ctx, session, task, oid, sentences)
@@ -62,23 +62,23 @@ def complete(
 
 def is_guarded(task: Task) -> bool:
     """Return whether work that passes only by changing its check inputs is sent back, not completed."""
-    return for_person.is_merged(task) or input_files.AUTO in task.validation.protect
+    return for_user.is_merged(task) or input_files.AUTO in task.validation.protect
 
 
 def _object(
     ctx: Context, session: Session, task: Task, oid: str, verdict: second_check.Verdict
 ) -> outcome.Ended:
-    """Send the work back to its agent the first time, and ask a person the second time."""
+    """Send the work back to its agent the first time, and ask the user the second time."""
     if "judges" in task.sent_back:
-        return for_person.hold(
-            ctx, session, task, oid, for_person.inputs_changed(task, verdict.files), verdict.files
+        return for_user.hold(
+            ctx, session, task, oid, for_user.inputs_changed(task, verdict.files), verdict.files
         )
     return _send_back(ctx, session, task, second_check.explanation(verdict, task), "judges")
 
 
 def _send_back(ctx: Context, session: Session, task: Task, reason: str, cause: SentBack) -> outcome.Ended:
     """Send work that has passed its check back to an agent; no attempt is counted."""
-    if for_person.is_merged(task):
+    if for_user.is_merged(task):
         return requeue.because_of_second_check(ctx, session, task, reason, cause)
     with ctx.store.transaction() as tx:
         current = transitions.send_back(outcome.require_claim(tx, task), cause)
@@ -103,7 +103,7 @@ def _by_nobody(ctx: Context, task: Task, oid: str) -> list[str]:
 def look_at(
     task: Task, evaluation: Evaluation, verdict: second_check.Verdict, brought: contents.Contents
 ) -> list[str]:
-    """Return what a person should review in work that has passed its check, a sentence each.
+    """Return what the user should review in work that has passed its check, a sentence each.
 
     Add such a sentence here, and nowhere else; it names the task and ends without a full stop.
     `outcome.completed` puts the command behind it that shows the work, such as `(git show 5d71f5b00000)`, and

@@ -1,4 +1,4 @@
-"""Inspect what the commit of an attempt adds: its size, and what a person must see first."""
+"""Inspect what the commit of an attempt adds: its size, and what the user must see first."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Contents(NamedTuple):
 def of(ctx: Context, task: Task, head: str, commit: str) -> Contents:
     """Return what `commit`, made on `head`, adds to the base of `task`.
 
-    Files that a person has accepted are no longer reported.
+    Files that the user has accepted are no longer reported.
     """
     git, base = ctx.git, task.started_at_commit
     if base is None or not git.exists(base):

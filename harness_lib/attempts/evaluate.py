@@ -44,11 +44,11 @@ NAMED = 10
 class Evaluation(NamedTuple):
     """The result of a check, and what was checked: the content `tree` of the work tree on top of `head`.
 
-    `halt`: why nobody may try again before a person has looked.
+    `halt`: why nobody may try again before the user has looked.
     `against`: what stands against merging it, whatever the check says.
     `touched`: the check inputs that the attempt has changed, though it may.
     `settings`: those of git that convert files and that it has changed, to no effect on this content.
-    `said`: what else a person should look at, part of a sentence each.
+    `said`: what else the user should look at, part of a sentence each.
     """
 
     checked: Checked
@@ -76,7 +76,7 @@ def evaluate(
     Raises RefusedError (untrusted), ConfigError (no check), EnvSetupError (cannot run here), LeaseLostError.
     """
     trust.require(ctx, questions)
-    under_way.require_none_of_a_person(ctx.git, task)
+    under_way.require_none_of_user(ctx.git, task)
     files = check_inputs.touched(ctx, task)
     touched = (*baseline.touched(ctx, task), *files.forbidden)
     _note(ctx, task, (*files.forbidden, *files.others))
@@ -164,7 +164,7 @@ def _converted(ctx: Context, task: Task, converted: contents.Converted) -> Evalu
     # They outlive the attempt, so the next attempt would inherit them.
     look = typed.git("config", "--show-origin", "--get-regexp", "^(filter|core)[.]")
     words = (
-        f"CONFIG: git's settings {settings} were changed during an attempt. A person looks at them ({look}), "
+        f"CONFIG: git's settings {settings} were changed during an attempt. The user looks at them ({look}), "
         f"takes back what is not wanted, and types: {typed.harness('retry', task.id)}"
     )
     checked = Checked("TEST_FAIL", message, "", ctx.store.log_file)
@@ -177,7 +177,7 @@ def _cheated(ctx: Context, task: Task, touched: tuple[str, ...]) -> Evaluation:
     if not IN_THE_LIST.intersection(touched):
         return Evaluation(checked)
     # The next attempt would be checked by files that this one wrote.
-    cure = f"a person must say what the check is: {typed.give_check(task.id)}"
+    cure = f"the user must say what the check is: {typed.give_check(task.id)}"
     return Evaluation(
         checked, halt=Halt("CHECK_CHANGED", f"CONFIG: {names} was changed during an attempt; {cure}")
     )

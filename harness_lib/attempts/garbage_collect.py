@@ -77,7 +77,7 @@ def _old_copies(ctx: Context) -> Iterator[tuple[str, str]]:
 def by_itself(ctx: Context) -> str | None:
     """Remove old logs at the end of a run; return a sentence that says how many.
 
-    Rescued work is never removed without a person.
+    Rescued work is never removed without the user.
     """
     taken = stats.outdated(logs(ctx), ctx.clock.now().timestamp(), DAYS, MEGABYTES * MEGABYTE)
     remove(ctx, taken, [])

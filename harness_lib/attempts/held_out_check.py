@@ -115,7 +115,7 @@ def _told(ctx: Context, task: Task, checked: Checked) -> Checked:
     if checked.verdict == "ENV_SETUP":
         show = typed.harness("show", task.id)
         raise EnvSetupError(
-            f"The held-out check of {task.id} cannot run here.", f"A person sees why, in a terminal: {show}"
+            f"The held-out check of {task.id} cannot run here.", f"The user sees why, in a terminal: {show}"
         )
     nowhere = check.log_directory(ctx, task)
     if checked.passed:

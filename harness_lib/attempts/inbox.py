@@ -124,9 +124,9 @@ DESCRIPTION_LENGTH = 1000
 def record_checkpoint(ctx: Context, held: HeldTask, step: tuple[int, int], description: str) -> Task:
     """Return the held task with the checkpoint: `step` is M and N, `description` one line.
 
-    Raises RefusedError if a person's merge or the like is under way.
+    Raises RefusedError if the user's merge or the like is under way.
     """
-    under_way.require_none_of_a_person(ctx.git, held.task)
+    under_way.require_none_of_user(ctx.git, held.task)
     done, total = step
     tree = snapshot.capture(ctx.git, ctx.excluded_paths)
     with ctx.store.transaction() as tx:

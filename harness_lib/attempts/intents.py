@@ -14,11 +14,11 @@ from harness_lib.task import Session, Task
 def resume(ctx: Context, session: Session, task: Task) -> outcome.Ended:
     """Finish the git operation of a killed process, as the task's intent says.
 
-    Raises RefusedError (the list may have come with a clone, and nobody has trusted it; or a person's merge
+    Raises RefusedError (the list may have come with a clone, and nobody has trusted it; or the user's merge
     or the like is under way), ConfigError (it says what we never write).
     """
     require_ours(ctx, task)
-    under_way.require_none_of_a_person(ctx.git, task, "harness recover")
+    under_way.require_none_of_user(ctx.git, task, "harness recover")
     git, intent = ctx.git, outcome.intent_of(task)
     if intent.action == "rollback":
         if _is_as_it_was(ctx, task):

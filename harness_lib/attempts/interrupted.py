@@ -1,6 +1,6 @@
 """Continue interrupted work in place or in the next attempt, or give its task up.
 
-A task whose attempt can be neither ended nor requeued is halted until a person has looked, so that others
+A task whose attempt can be neither ended nor requeued is halted until the user has looked, so that others
 need not wait for it. Its work is kept, and its work tree is not touched.
 """
 
@@ -111,7 +111,7 @@ def _is_where_it_was(ctx: Context, task: Task) -> bool:
 def _undo_check(ctx: Context, task: Task, left: str) -> None:
     """Restore the content of `left`, from before the check ran; files that the check added stay.
 
-    A person may have edited them meanwhile: their version is kept in a ref.
+    The user may have edited them meanwhile: their version is kept in a ref.
     """
     git, current = ctx.git, standing(ctx)
     changed = {

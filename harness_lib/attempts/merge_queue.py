@@ -47,7 +47,7 @@ LINE = "harness-merge.line"
 def merge(ctx: Context, session: Session, task: Task, oid: str, look_at: Sequence[str]) -> outcome.Ended:
     """Merge `oid`, the commit of an attempt's checked content, into the gate's target.
 
-    `look_at`: what a person should look at in it.
+    `look_at`: what the user should look at in it.
     Raises LeaseLostError, HeldError (git is locked), EnvSetupError (the check cannot run on the merged tree).
     """
     git = ctx.git

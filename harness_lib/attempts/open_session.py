@@ -56,7 +56,7 @@ def go_on(ctx: Context) -> Opened:
             tx.replace(transitions.renew(held, now=tx.now, lease_seconds=ctx.lease_seconds))
         if tx.holds_agents():
             tx.on_commit(lambda: ctx.store.switch_hooks(on=True))
-        if session is not None and tx.awaits_person():
+        if session is not None and tx.awaits_user():
             sessions.close(tx, session)
             return Opened(None, "waiting")
         left = has_unclaimed(tx)
@@ -127,7 +127,7 @@ def open_session(ctx: Context) -> Opened:
 def prove(ctx: Context, opened: Opened, *, waits: bool = False) -> Opened:
     """Run the checks of tasks that an external edit has completed; end the session if no work is left.
 
-    The workers of a run do this on the merged content, which a person's checkout may not have.
+    The workers of a run do this on the merged content, which the user's checkout may not have.
     Raises RefusedError (untrusted commands).
     """
     if opened.session is None or ctx.target is not None:

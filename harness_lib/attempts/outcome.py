@@ -122,7 +122,7 @@ def clear_dead_locks(git: Git, intent: Intent, refs: Sequence[str] = ()) -> list
 
 
 def completed(ctx: Context, session: Session, task: Task, said: Sequence[str] = ()) -> Ended:
-    """Record the task, whose commit is made, as completed, with all that a person should review.
+    """Record the task, whose commit is made, as completed, with all that the user should review.
 
     That is what its intent was begun with (see `complete.look_at`), each sentence with the command that shows
     the work, and what the git steps have `said` since.

@@ -1,4 +1,4 @@
-"""Stack the commits that wait for their branch into a batch, and say why work waits for a person.
+"""Stack the commits that wait for their branch into a batch, and say why work waits for the user.
 
 A batch is checked once, and its branch moves once. Crash model: before the branch moves, one write of the
 list says of each task which commit it will be and what that begins with. The move is of all of them, so
@@ -87,7 +87,7 @@ def _reasons(ctx: Context, target: str, target_tip: str, waiting_tip: str) -> It
 
 
 class _Obstacles(NamedTuple):
-    """What in a person's checkout keeps work from being merged there.
+    """What in the user's checkout keeps work from being merged there.
 
     `refused`: tracked files with changes, as long as they are there git merges nothing; `changed`: those that
     git would carry along; `standing`: files in the place of the work's; `lock`: git's own, which may have

@@ -52,7 +52,7 @@ def reclaim_interrupted(ctx: Context, session: Session, *, fresh: bool) -> Repor
 
     In a `fresh` session everything that bears its worker's name is interrupted; later only what a killed
     command of harness has left unfinished.
-    Raises RefusedError (untrusted commands, a person's merge or the like is under way), ConfigError (no
+    Raises RefusedError (untrusted commands, the user's merge or the like is under way), ConfigError (no
     check), EnvSetupError; the session is halted.
     """
     target_branch.mend(ctx)
@@ -239,7 +239,7 @@ def _recover_one(
     if not leases.works_for(task.claimed_by, session.worker):
         return _leave_files_to_the_living(ctx, session, task)
     with sessions.halting_on_error(ctx, session, task.id):
-        under_way.require_none_of_a_person(ctx.git, task, "harness recover")
+        under_way.require_none_of_user(ctx.git, task, "harness recover")
     if task.intent is not None:
         action = f"finish the interrupted {task.intent.action}"
         with sessions.halting_on_error(ctx, session, task.id):

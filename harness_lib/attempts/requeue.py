@@ -96,23 +96,23 @@ def interrupted(ctx: Context, session: Session, task: Task, why: str) -> outcome
         )
         rounds, accepted = (handback.rounds, handback.accepted) if handback else (0, False)
         line = quoting.one_line(reason, quoting.FAILURE_LENGTH)
-        work = _without_a_persons(ctx, task)
+        work = _without_users_files(ctx, task)
         handback = Handback(line, rounds, work, task.started_at_commit, accepted)
     verdict = outcome.requeued("SESSION_TIMEOUT", why, handback)
     return rollback.roll_back(ctx, session, task, verdict)
 
 
-def because_a_person_said(ctx: Context, session: Session, task: Task, text: str) -> outcome.Ended:
-    """Requeue the work in the work tree, because a person wants it changed as `text` says."""
+def because_user_said(ctx: Context, session: Session, task: Task, text: str) -> outcome.Ended:
+    """Requeue the work in the work tree, because the user wants it changed as `text` says."""
     rounds = task.handback.rounds if task.handback else 0
-    handback = Handback(text, rounds, _without_a_persons(ctx, task), task.started_at_commit)
+    handback = Handback(text, rounds, _without_users_files(ctx, task), task.started_at_commit)
     return rollback.roll_back(ctx, session, task, outcome.requeued("TASK_EXEC", text, handback))
 
 
-def _without_a_persons(ctx: Context, task: Task) -> str | None:
+def _without_users_files(ctx: Context, task: Task) -> str | None:
     """Keep the work without files that were untracked before the attempt; return the ref, or None for none.
 
-    These files are a person's, and must not get into another work tree or a commit.
+    These files are the user's, and must not get into another work tree or a commit.
     """
     git, head = ctx.git, ctx.git.head()
     theirs = rescue_refs.still_untracked(git, head, task) if head else []

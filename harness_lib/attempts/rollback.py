@@ -21,13 +21,13 @@ SUBJECT_LENGTH = 100
 def roll_back(ctx: Context, session: Session, task: Task, verdict: outcome.Verdict) -> outcome.Ended:
     """Record that the attempt failed, save its work in a rescue ref, and go back to its base.
 
-    Raises LeaseLostError, HeldError (another program has git locked), and RefusedError (a person's merge or
+    Raises LeaseLostError, HeldError (another program has git locked), and RefusedError (the user's merge or
     the like is under way); then nothing was changed.
     """
     git = ctx.git
     with locks.hold(git):
         restore.require_unlocked(git)
-    under_way.require_none_of_a_person(git, task)
+    under_way.require_none_of_user(git, task)
     base = outcome.full_base(git, task)
     base_gone = base is None or not git.exists(base)
     rescue, head = rescue_refs.free_ref(git, task), git.head()
@@ -103,7 +103,7 @@ def go_back(ctx: Context, session: Session, task: Task, *, again: bool = False) 
 
 
 def _taken_off(git: Git, task: Task, intent: Intent, tip: str | None) -> list[str]:
-    """Return a sentence about commits that were taken off the branch: a person may have made some of them."""
+    """Return a sentence about commits that were taken off the branch: the user may have made some of them."""
     assert intent.base is not None
     warnings = []
     if intent.base != task.started_at_commit:
@@ -117,7 +117,7 @@ def _taken_off(git: Git, task: Task, intent: Intent, tip: str | None) -> list[st
         shown = quoting.named(gone, NAMED, SUBJECT_LENGTH)
         kept = rescue_refs.show_command(intent.rescue or task.id)
         warnings.append(
-            f"{count}: {shown}. Kept: {kept}. Those that are a person's "
+            f"{count}: {shown}. Kept: {kept}. Those that are the user's "
             f"come back one by one with git cherry-pick COMMIT, all of them with: "
             f"{_bring_back(git, intent, tip)}"
         )
@@ -125,7 +125,7 @@ def _taken_off(git: Git, task: Task, intent: Intent, tip: str | None) -> list[st
 
 
 def _switched(ctx: Context, task: Task, was_on: str | None) -> list[str]:
-    """Return a sentence if the rollback has switched branches in a person's work tree."""
+    """Return a sentence if the rollback has switched branches in the user's work tree."""
     now = ctx.git.branch()
     if now == was_on or ctx.target is not None:
         return []

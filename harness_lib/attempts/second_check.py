@@ -54,7 +54,7 @@ class Objection(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """The result of the second check, and what a person should review in any case.
+    """The result of the second check, and what the user should review in any case.
 
     `vacuous`: new tests of the attempt that pass without its work.
     """
@@ -65,7 +65,7 @@ class Verdict(NamedTuple):
 
     @property
     def files(self) -> tuple[str, ...]:
-        """Return the files that a person would have to accept."""
+        """Return the files that the user would have to accept."""
         return tuple(dict.fromkeys(path for each in self.objections for path in each.files))
 
 
@@ -123,7 +123,7 @@ def run(ctx: Context, task: Task, tree: str, checkout: Checkout, known: check.Kn
 
 
 def waiting(ctx: Context, task: Task, tree: str) -> tuple[str, ...]:
-    """Return the check inputs that the content `tree` of `task` changes and a person has not accepted."""
+    """Return the check inputs that the content `tree` of `task` changes and the user has not accepted."""
     changes = _changes(ctx, task, tree)
     if changes is None:
         return ()
@@ -151,7 +151,7 @@ def explanation(verdict: Verdict, task: Task) -> str:
     return (
         f"The work passed its check, but changed files that a check depends on. {' '.join(sentences)} "
         f"Make the work pass with these files as they were ({back}); new tests are welcome. "
-        "If the task cannot be done without that change, leave it as it is, and a person will be asked."
+        "If the task cannot be done without that change, leave it as it is, and the user will be asked."
     )
 
 
@@ -161,7 +161,7 @@ def vacuous(verdict: Verdict) -> str:
     return (
         f"The work passed its check, but your tests pass without your change: with {names} alone, on what "
         "the attempt began with, the check passes, too. Let them fail without the change, or say in a note "
-        "(harness note) why they cannot: next time the work is completed, and a person is told."
+        "(harness note) why they cannot: next time the work is completed, and the user is told."
     )
 
 

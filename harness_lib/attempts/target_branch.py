@@ -1,6 +1,6 @@
 """Move the branch that finished work is merged into, or the waiting branch beside it.
 
-A person may have the target checked out. While they have changes there, or a task is in progress in it, their
+The user may have the target checked out. While they have changes there, or a task is in progress in it, their
 checkout is not touched: work is collected on `harness/<branch>`, and merged when nothing is in the way.
 """
 
@@ -58,7 +58,7 @@ def waiting(target: str) -> str:
 
 
 def require_room(git: Git, target: str) -> None:
-    """Raise EnvSetupError if a person's branch has the name that the waiting branch of `target` needs."""
+    """Raise EnvSetupError if the user's branch has the name that the waiting branch of `target` needs."""
     ours = waiting(target)
     for name, _ in git.refs(HEADS):
         if name != ours and (ours.startswith(f"{name}/") or name.startswith(f"{ours}/")):
@@ -72,7 +72,7 @@ def require_room(git: Git, target: str) -> None:
 def tip(git: Git, target: str) -> str:
     """Return the commit that an attempt starts from: everything that has been merged so far.
 
-    If a person has committed to the target while work waits, that is a merge of both, if there is no
+    If the user has committed to the target while work waits, that is a merge of both, if there is no
     conflict.
     """
     target_tip, waits = git.ref(target), git.ref(waiting(target))
@@ -91,7 +91,7 @@ def next_move(ctx: Context, target: str, *, aside: bool = False) -> Move:
     git, ours = ctx.git, waiting(target)
     target_tip, waits = git.ref(target), git.ref(ours)
     if waits and target_tip and git.is_ancestor(waits, target_tip):
-        # A person has merged it.
+        # The user has merged it.
         _forget(git, ours, waits)
         waits = None
     base = tip(git, target)
@@ -137,7 +137,7 @@ def _move_target(ctx: Context, target: str, move: Move, new: str) -> None:
         try:
             restore.require_unlocked(checkout.git)
         except HeldError as error:
-            # An editor, or a git command that waits for a person, perhaps for hours.
+            # An editor, or a git command that waits for the user, perhaps for hours.
             raise MovedError(blocked=True) from error
         try:
             fast_forward.forward(checkout.git, move.tip, new, only_while=unparted)
@@ -174,7 +174,7 @@ def _catch_up(checkout: Context, stood: str | None) -> None:
     """Update a checkout that is still where its branch was before we moved it.
 
     Only if everything shows that: its reflog ends at `stood`, the branch contains that commit, and is where
-    the list says that we moved it. Otherwise the difference is a person's work.
+    the list says that we moved it. Otherwise the difference is the user's work.
     """
     git, head = checkout.git, checkout.git.head()
     if stood is None or head is None or stood == head or not git.exists(stood):
@@ -237,7 +237,7 @@ def _holder(ctx: Context, target: str) -> Context | None:
 
 
 def _is_free(checkout: Context, old: str, new: str) -> bool:
-    """Return whether this checkout has no changes of a person and no attempt in progress."""
+    """Return whether this checkout has no changes of the user and no attempt in progress."""
     mend(checkout)
     if checkout.git.under_way() or _is_worked_in(checkout):
         return False

@@ -1,7 +1,7 @@
-"""Refuse to touch a checkout in which a person's merge, rebase or the like is in progress.
+"""Refuse to touch a checkout in which the user's merge, rebase or the like is in progress.
 
 A work tree of a run belongs to its attempt, so an operation in progress there was begun by the agent, and is
-ended with the attempt. In a person's checkout it is not known who began it: ending it could lose work.
+ended with the attempt. In the user's checkout it is not known who began it: ending it could lose work.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _what(git: Git, operation: str | None, unmerged: tuple[str, ...]) -> str:
     return f"A {operation} is under way in {git.top}{conflicts}."
 
 
-def require_none_of_a_person(git: Git, task: Task, then: str | None = None) -> None:
+def require_none_of_user(git: Git, task: Task, then: str | None = None) -> None:
     """Do the same for the work tree of `task`, unless it belongs to a run; `then`: `harness finish`."""
     if task.gate is None or task.gate.target is None:
         require_none(git, then or typed.harness("finish", task.id))

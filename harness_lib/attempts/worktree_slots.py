@@ -4,7 +4,7 @@ They are outside the project, so that no test runner or search of the project wa
 `<data home>/worktrees/<project>-<hash of its root>/<run>/<number>`.
 A work tree is removed only when everything in it is in a commit that a ref keeps (except files that
 git ignores); what no commit can hold is moved aside with its directory (`quarantine.py`).
-Each worker has a repository of its own (`system/git/clones.py`), which shares only objects with the person's.
+Each worker has a repository of its own (`system/git/clones.py`), which shares only objects with the user's.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def _dead(ctx: Context, alive: set[str]) -> Iterator[Place]:
 
 
 def is_ours(ctx: Context, git: Git) -> bool:
-    """Return whether the work tree belongs to a run: no person works in it."""
+    """Return whether the work tree belongs to a run: no user works in it."""
     return git.git_dir != git.common_dir and home(ctx) in git.top.parents
 
 

@@ -46,7 +46,7 @@ class Check(Protocol):
         """Return `sha256:…` of the check and its directory, which no attempt may change."""
 
     def commands(self) -> tuple[tuple[str | None, str | None], ...]:
-        """Return the shell commands and their directories: everything that a person has to trust."""
+        """Return the shell commands and their directories: everything that the user has to trust."""
 
     def require_place(self, top: Path) -> None:
         """Raise ConfigError if it cannot run in the work tree at `top` as it is written."""

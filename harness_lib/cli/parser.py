@@ -49,7 +49,7 @@ exit codes:
   0 done                     5 held by another session    9 stop: nothing to go on with
   1 the check said no        6 the lease was lost        70 a bug in harness
   2 wrong arguments          7 the machine lacks something
-  3 a person must edit       8 refused: it would lose work,
+  3 the user must edit       8 refused: it would lose work,
   4 the list is unreadable     or run what nobody trusted
 
 A first run: harness init && harness add "Say hello" --validate "grep -q hello README.md" && harness start

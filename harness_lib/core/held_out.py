@@ -48,7 +48,7 @@ class Material(NamedTuple):
     script: Placed | None = None
 
     def describe(self) -> str:
-        """Return what runs, in words for a person."""
+        """Return what runs, in words for the user."""
         runs = self.script.path if self.script else self.command
         files = ", ".join(each.path for each in self.files)
         return f"{runs} (with {files} put in place)" if files else runs
@@ -61,7 +61,7 @@ def typed_with(ctx: Context, changes: Mapping[str, Any], old: Task, command: str
     """
     words = [word for word in changes.get(FIELD) or () if word.strip()]
     if FIELD in changes or "validation.hidden_names" in changes:
-        rights.require_person(ctx, "A held-out check", command)
+        rights.require_user(ctx, "A held-out check", command)
     if not words:
         return {**changes, **({FIELD: None} if FIELD in changes else {})}
     check = changes.get("validation.command", old.validation.command)
@@ -184,7 +184,7 @@ def load(ctx: Context, task: Task) -> Material | None:
     if held_out is None:
         return None
     again = typed.harness("edit", task.id, rest="--hidden …")
-    cure = f"A person completes it where the check was held out, or holds it out anew: {again}"
+    cure = f"The user completes it where the check was held out, or holds it out anew: {again}"
     try:
         if not re.fullmatch(r"[0-9a-f]{64}", held_out.sha256):
             raise FileNotFoundError
@@ -235,7 +235,7 @@ def imported(ctx: Context, drafts: Drafts, command: str, *, dry_run: bool) -> Dr
         words = [words] if isinstance(words, str) else words
         if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
             continue
-        rights.require_person(ctx, "A held-out check", command)
+        rights.require_user(ctx, "A held-out check", command)
         try:
             material = read(ctx, words, validation.get("command"))
             kept = HeldOut("0" * 64) if dry_run else keep(ctx, material)

@@ -15,7 +15,7 @@ from harness_lib.state.api import Questions
 from harness_lib.task import Session, StopReason
 
 SHOWN = 5
-PERSON = "No task can be claimed until a person fixes the halted ones; waiting will not help."
+PERSON = "No task can be claimed until the user fixes the halted ones; waiting will not help."
 EMPTY = "The list has no tasks yet."
 CHECK_LEFT = "No task is left. Next, all checks run once more on a clean checkout:"
 ADD = 'harness add "what is to be done" --validate "command that proves it"'
@@ -44,7 +44,7 @@ def answer(reason: StopReason) -> Answer:
             return Answer(words, "harness claim --wait 600")
         case "max_sessions":
             more = typed.harness("edit", rest="--max-sessions N")
-            words = f"The list has reached its limit of sessions. A person can raise it: {more}"
+            words = f"The list has reached its limit of sessions. The user can raise it: {more}"
             return Answer(words, "harness status")
         case "max_tasks_per_session":
             return Answer("This session has reached its limit of tasks.", "harness stop")
@@ -54,7 +54,7 @@ def words(questions: Questions, reason: StopReason) -> str:
     """Return the sentence that says why no task of this list can be claimed."""
     if not questions.counts().total:
         return EMPTY
-    if reason == "waiting" and questions.awaits_person():
+    if reason == "waiting" and questions.awaits_user():
         return PERSON
     return answer(reason).words
 

@@ -30,7 +30,7 @@ class HeldTask(NamedTuple):
 def finish_command(ctx: Context, task: Task, session: Session | None = None) -> str | None:
     """Return the command that ends the work on `task`, or gives it what it cannot end without.
 
-    That is a check, or the trust of a person, who looks at the list's commands first.
+    That is a check, or the trust of the user, who looks at the list's commands first.
     None for an agent whose supervisor does that. `session`: the caller's, where it is known.
     """
     if ctx.env.get(SUPERVISED):
@@ -44,7 +44,7 @@ def finish_command(ctx: Context, task: Task, session: Session | None = None) -> 
     finish = typed.harness("finish", *([task.id] if task.lease_expires_at else []))
     if check_of(task).is_given:
         return "harness check" if trust.doubt(ctx) else finish
-    # It halts the session, so that an agent may stop until a person has acted; a second time it does no more.
+    # It halts the session, so that an agent may stop until the user has acted; a second time it does no more.
     return "harness stop" if session.halt else finish
 
 
@@ -59,14 +59,14 @@ def next_command(ctx: Context, questions: Questions) -> str | None:
 def decides_on_caller(ctx: Context, task: Task) -> bool:
     """Return whether the caller is an agent whose own work the check of `task` decides on.
 
-    Its worker may be an agent that we do not know, unless a person types.
+    Its worker may be an agent that we do not know, unless the user types.
     """
     if not (owner.in_agent(ctx.env) or ctx.env.get(SUPERVISED)):
         if not leases.is_mine(task, ctx.owner.worker):
             return False
         return not ctx.at_terminal or sessions.program_above(ctx.store.ask()) is not None
     mine = any(leases.works_for(name, ctx.owner.worker) for name in task.attempted_by)
-    return mine or task.status == "in_progress" or halting.is_for_a_person(task)
+    return mine or task.status == "in_progress" or halting.is_for_user(task)
 
 
 def give_check(ctx: Context, task: Task) -> str:

@@ -40,7 +40,7 @@ def propose(ctx: Context, draft: Task) -> Reply:
         task = _record(ctx, by, draft)
     except (EnvSetupError, OSError) as error:
         return leave(ctx, error, "add", by, json.dumps(codec.encode_task(draft)))
-    return Reply("add", f"proposed: {quoting.title(task)}\nA person decides about it; go on with your task.")
+    return Reply("add", f"proposed: {quoting.title(task)}\nThe user decides about it; go on with your task.")
 
 
 def from_letter(ctx: Context, by: str, text: str) -> Reply:
@@ -70,7 +70,7 @@ def _record(ctx: Context, by: str, draft: Task) -> Task:
             return same
         if len(waiting) >= MOST:
             raise UsageError(
-                f"{MOST} proposed tasks wait for a person already.", "Go on with your task without it."
+                f"{MOST} proposed tasks wait for the user already.", "Go on with your task without it."
             )
         tx.propose(task)
     return task
@@ -106,7 +106,7 @@ def accept(ctx: Context, numbers: Sequence[int]) -> Reply:
 
     Raises UsageError (no such number; it depends on nothing that exists), RefusedError (inside an agent).
     """
-    rights.require_person(ctx, "Which proposed task is added", typed.harness("add", "--proposed", *numbers))
+    rights.require_user(ctx, "Which proposed task is added", typed.harness("add", "--proposed", *numbers))
     spent = add_tasks.spent_ids(ctx)
     added = []
     with rights.change(ctx) as tx:
@@ -130,7 +130,7 @@ def accept(ctx: Context, numbers: Sequence[int]) -> Reply:
 
 def dismiss(ctx: Context, numbers: Sequence[int]) -> Reply:
     """Remove the proposed tasks with these numbers. Raises what `accept` does."""
-    rights.require_person(
+    rights.require_user(
         ctx, "Which proposed task is dismissed", typed.harness("add", "--proposed", *numbers, "--dismiss")
     )
     with rights.change(ctx) as tx:

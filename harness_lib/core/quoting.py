@@ -15,7 +15,7 @@ QUOTED_LENGTH = 20_000
 REASON_LENGTH = 2000
 FAILURE_LENGTH = 600
 NOTE_LENGTH = 400
-# A person or an agent reads the brief of a claim in a chat, where each line costs.
+# The user or an agent reads the brief of a claim in a chat, where each line costs.
 NOTES = 5
 TOUCHED = 3
 PATH_LENGTH = 80

@@ -53,7 +53,7 @@ def known_agent(ctx: Context) -> str | None:
     return owner.in_agent(ctx.env) or ("a supervised agent" if ctx.env.get(ownership.SUPERVISED) else None)
 
 
-def require_person(ctx: Context, subject: str, command: str) -> None:
+def require_user(ctx: Context, subject: str, command: str) -> None:
     """Raise RefusedError inside an agent; `subject` is the decision, and a user types `command` instead."""
     _require_none(acting_agent(ctx), subject, command)
 
@@ -61,8 +61,8 @@ def require_person(ctx: Context, subject: str, command: str) -> None:
 def _require_none(agent: str | None, subject: str, command: str) -> None:
     if agent:
         raise RefusedError(
-            f"{subject} must be decided by a person, not by {agent}.",
-            f"Ask the person to type, in a terminal: {command}",
+            f"{subject} must be decided by the user, not by {agent}.",
+            f"Ask the user to type, in a terminal: {command}",
         )
 
 
@@ -71,8 +71,8 @@ def require_check_of_another(ctx: Context, task: Task, command: str) -> None:
 
     A user types `command` instead.
     """
-    if halting.is_for_a_person(task):
-        require_person(ctx, f"What becomes of {task.id}, which waits for a person,", command)
+    if halting.is_for_user(task):
+        require_user(ctx, f"What becomes of {task.id}, which waits for the user,", command)
     if any(leases.works_for(name, ctx.owner.worker) for name in task.attempted_by):
         agent = acting_agent(ctx) or sessions.own_program(ctx)
         _require_none(agent, f"{task.id} was claimed in this session: its check", command)
@@ -149,7 +149,7 @@ def edit_settings(
         if _is_more(new.max_sessions, old.max_sessions) or _is_more(
             new.max_tasks_per_session, old.max_tasks_per_session
         ):
-            require_person(ctx, "How much may be done here", typed.harness("edit", rest="…"))
+            require_user(ctx, "How much may be done here", typed.harness("edit", rest="…"))
         if new.concurrency_mode != old.concurrency_mode:
             _require_quiet(tx, ctx)
         tx.configure(new)

@@ -191,7 +191,7 @@ def refuse_other(questions: Questions, ctx: Context) -> None:
         raise HeldError(
             f"Session {session.number} of {session.worker} ({_whereabouts(session)}) "
             f"holds this list since {session.started_at}.",
-            f"Wait until it ends; a person can end it: {how_to_end(session)}",
+            f"Wait until it ends; the user can end it: {how_to_end(session)}",
         )
 
 

@@ -151,7 +151,7 @@ def require(ctx: Context, questions: Questions) -> None:
 
 
 def doubt(ctx: Context) -> str | None:
-    """Return why nothing of this list will run and who can change that; None if this person has trusted it.
+    """Return why nothing of this list will run and who can change that; None if this user has trusted it.
 
     It is asked at each step, so it does not look whether a pull has changed commands since: `require` does.
     """

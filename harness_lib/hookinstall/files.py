@@ -139,7 +139,7 @@ def write(file: HostFile, data: bytes | None) -> None:
     if file.data is not None and not file.ours():
         atomic.write(file.backup, file.data, mode=stat.S_IMODE(target.stat().st_mode))
     atomic.make_directory(target.parent, 0o777)
-    # A person may keep their settings elsewhere and link them.
+    # The user may keep their settings elsewhere and link them.
     atomic.write(target, data)
     if data != file.data and file.backup.is_file() and file.backup.read_bytes() == data:
         atomic.remove(file.backup)

@@ -31,7 +31,7 @@ def stop(context: HookContext, own: Sequence[WorkingTask]) -> str:
         lines.append(
             "The worker identity is missing: give each worker one of its own, HARNESS_WORKER_ID=NAME."
         )
-    off = f"A person can switch this off: {_type(context, 'pause')} (or set HARNESS_DISABLED=1)."
+    off = f"The user can switch this off: {_type(context, 'pause')} (or set HARNESS_DISABLED=1)."
     return "\n".join([*lines, _DATA, off])
 
 
@@ -87,7 +87,7 @@ def repair(context: HookContext) -> str:
     return (
         f"harness: error: the task list in {context.root} cannot be read: {quoted(context.trouble, 600)} "
         f"See what is wrong, and what to do about it: {_type(context, 'check')}. "
-        "Tell the person; do not make a new list in its place."
+        "Tell the user; do not make a new list in its place."
     )
 
 
@@ -101,10 +101,10 @@ def halted(reason: str, program: str) -> str:
     start = typed.harness("start", program=program)
     if reason == "max_sessions":
         more = typed.harness("edit", rest="--max-sessions N", program=program)
-        return f"the list has reached its limit of sessions. A person can raise it: {more}"
+        return f"the list has reached its limit of sessions. The user can raise it: {more}"
     if reason == "max_tasks_per_session":
         return f"this session has done as many tasks as it may (max_tasks_per_session). The next one: {start}"
-    return f"halted until a person has acted: {quoted(reason, FAILURE)} Afterwards: {start}"
+    return f"halted until the user has acted: {quoted(reason, FAILURE)} Afterwards: {start}"
 
 
 def released(times: int, program: str) -> str:

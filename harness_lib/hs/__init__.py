@@ -1,1 +1,1 @@
-"""The command `hs`: its words, a person at its prompt, and editors that speak the Agent Client Protocol."""
+"""The command `hs`: its words, the user at its prompt, and editors that speak the Agent Client Protocol."""

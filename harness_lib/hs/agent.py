@@ -8,11 +8,11 @@ import stat
 import sys
 
 from harness_lib.errors import HarnessError, UsageError
-from harness_lib.hs import output, person, session_store, setup
+from harness_lib.hs import output, session_store, setup, user_input
 from harness_lib.hs.look import Builtin
 from harness_lib.hs.output import complain
-from harness_lib.hs.person import skill_names, unknown, with_files
 from harness_lib.hs.setup import Options
+from harness_lib.hs.user_input import skill_names, unknown, with_files
 from harness_lib.loop import discovery, turn
 from harness_lib.loop.failures import Interrupted
 from harness_lib.loop.providers import keys
@@ -67,7 +67,7 @@ def _do(runtime: Runtime, asked: Options, shown: output.Output) -> Turn | None:
         raise UsageError(problem, "It was not sent. A word behind a slash is the name of a skill.")
     if session is None and not isinstance(shown, output.Events):
         _announce(runtime)
-    runtime.asker = person.asker()
+    runtime.asker = user_input.asker()
     shown.begin(runtime)
     typed = with_files(runtime, typed)
     message = "\n\n".join(part for part in (typed, piped) if part.strip())
@@ -87,7 +87,7 @@ def _is_at_a_terminal() -> bool:
 
 
 def _talk(runtime: Runtime, session: Session | None, asked: Options) -> None:
-    """Talk with the person until they leave."""
+    """Talk with the user until they leave."""
     # Imported here: a task needs none of it.
     from harness_lib.hs.repl import conversation  # noqa: PLC0415
 

@@ -1,7 +1,7 @@
 """Commands that look (`hs tools`, `hooks`, `session`, `trust`, `version`), and those that run one plugin.
 
 `hs hook|tool|provider` runs a plugin with the flags and streams of the protocol, as another engine, a test
-or a curious person needs it.
+or a curious user needs it.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def _session(runtime: Runtime, args: list[str]) -> int:
     word, rest = (args[0], args[1:]) if args else ("list", [])
     if word == "list" and not rest:
         for session in session_store.every(runtime):
-            # Programs want the names; a person knows a session by its title.
+            # Programs want the names; the user knows a session by its title.
             show(f"{session.id}  {session.title}".rstrip() if sys.stdout.isatty() else session.id)
         return 0
     if word == "show" and len(rest) == 1:

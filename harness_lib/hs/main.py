@@ -36,7 +36,7 @@ Options of a task:
   --model M, --provider P        in place of the settings
   --max-turns N                  request limit
   --max-cost USD                 cost limit in USD; without a known price one request
-  --approve auto|ask|read-only   whether a person is asked before what does not only read (auto)
+  --approve auto|ask|read-only   whether the user is asked before what does not only read (auto)
   --tools a,b                    only these tools
   --keep-env NAME                let tools see this variable that holds a provider's key (repeatable)
   --system TEXT                  in place of the prompts

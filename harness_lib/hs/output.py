@@ -1,7 +1,7 @@
 """Show a turn of the one-shot `hs`: as its answer, as it streams in, or as events for a program.
 
 Names, answers and errors come from models, hosts and repositories; none of them may move a cursor. A bug of
-ours is one line for the person, and a traceback in a file that can be sent to us.
+ours is one line for the user, and a traceback in a file that can be sent to us.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Answer:
 
 
 class Streamed(Answer):
-    """The answer as it comes: for a person at a terminal."""
+    """The answer as it comes: for the user at a terminal."""
 
     def __init__(self) -> None:
         self._said = ""
@@ -94,7 +94,7 @@ class Events:
     def __init__(self) -> None:
         self._runtime: Runtime | None = None
         if isinstance(sys.stdout, io.TextIOWrapper):
-            # JSON for a program is UTF-8, whatever the locale of the person is.
+            # JSON for a program is UTF-8, whatever the locale of the user is.
             sys.stdout.reconfigure(encoding="utf-8")
 
     def begin(self, runtime: Runtime) -> None:

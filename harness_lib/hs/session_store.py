@@ -1,4 +1,4 @@
-"""Make, find, copy, export and remove the sessions of a person.
+"""Make, find, copy, export and remove the sessions of the user.
 
 All in their home are theirs, and those of a project that their home has a note of: the others may have come
 with it, and say what nobody has said. A note is a token that the session has and that home, where no clone
@@ -41,7 +41,7 @@ def find(runtime: Runtime, name: str) -> Session | None:
 
 
 def every(runtime: Runtime) -> list[Session]:
-    """Return this person's sessions that no subagent made, the one that changed last first."""
+    """Return this user's sessions that no subagent made, the one that changed last first."""
     return [session for session in _all(runtime) if "parent" not in session.conf]
 
 
@@ -111,7 +111,7 @@ NOTES, TOKEN = ".own-sessions", ".own"
 
 
 def mark(runtime: Runtime, directory: Path) -> None:
-    """Note that this person has made the session `directory`, and keep it out of git. Raises OSError."""
+    """Note that this user has made the session `directory`, and keep it out of git. Raises OSError."""
     if project_of(runtime, directory.parent) is None:
         return
     token = secrets.token_hex(_TOKEN_BYTES)
@@ -129,7 +129,7 @@ def mark(runtime: Runtime, directory: Path) -> None:
 
 
 def is_own(runtime: Runtime, session: Session) -> bool:
-    """Return whether this person has made `session`."""
+    """Return whether this user has made `session`."""
     if session.directory.is_symlink():
         return False
     if project_of(runtime, session.directory.parent) is None:
@@ -164,7 +164,7 @@ def works_outside(runtime: Runtime, session: Session) -> bool:
 
 
 def project_of(runtime: Runtime, store: Path) -> Path | None:
-    """Return the project that the sessions in `store` belong to; None where they are the person's own."""
+    """Return the project that the sessions in `store` belong to; None where they are the user's own."""
     real = Path(os.path.realpath(store))
     if real.is_relative_to(os.path.realpath(runtime.home)):
         return None
@@ -183,7 +183,7 @@ _OURS = (
 def fork(runtime: Runtime, source: Session, last: int | None) -> Session:
     """Return a new session that goes on behind the message `last` of `source`, or behind its end.
 
-    Of a session of somebody else only what a person can read is taken. Raises UsageError, RefusedError.
+    Of a session of somebody else only what the user can read is taken. Raises UsageError, RefusedError.
     """
     source.refuse_links()
     kept = [message.seq for message in source.messages() if last is None or message.seq <= last]

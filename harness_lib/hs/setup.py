@@ -127,7 +127,7 @@ def known(runtime: Runtime, name: str) -> Session:
 
 
 def to_go_on(runtime: Runtime, name: str) -> Session:
-    """Return the person's session `name`. Raises UsageError, and RefusedError if it must not go on here."""
+    """Return the user's session `name`. Raises UsageError, and RefusedError if it must not go on here."""
     session = known(runtime, name)
     session_store.check_own(runtime, session)
     return session

@@ -49,7 +49,7 @@ def put(runtime: Runtime, question: Question) -> Said:
         answer = asking.over(address, question)
     else:
         why = f": {question.reason}" if question.reason else ""
-        return Said(allowed=False, reason=f"a person has to be asked, and there is none here{why}")
+        return Said(allowed=False, reason=f"the user has to be asked, and there is none here{why}")
     if answer.allowed and answer.always and subject:
         known.add(subject)
         if answer.kept and (rule := asking.rule_for(question)):

@@ -84,7 +84,7 @@ def over(address: str, question: Question) -> Said:
             client.sendall(f"{dumps(_as_json(question))}\n".encode())
             reply = as_object(_line(client)) or {}
     except OSError as error:
-        return Said(allowed=False, reason=f"the person who has to be asked cannot be reached: {error}")
+        return Said(allowed=False, reason=f"the user who has to be asked cannot be reached: {error}")
     reason = str(reply.get("reason") or "")
     return Said(allowed=reply.get("allowed") is True, reason=reason, always=reply.get("always") is True)
 

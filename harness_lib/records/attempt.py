@@ -121,7 +121,7 @@ class Handback(NamedTuple):
     accepted: Annotated[
         bool,
         About(
-            FLAG, "A person has accepted it: it is completed as it is, and no agent works on it.", null=False
+            FLAG, "The user has accepted it: it is completed as it is, and no agent works on it.", null=False
         ),
     ] = False
     cause: Annotated[

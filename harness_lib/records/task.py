@@ -58,7 +58,7 @@ DEFAULT_MAX_ATTEMPTS = 3
 
 
 class HeldOut(NamedTuple):
-    """A held-out check; what it is made of is kept outside of the list, in the person's data directory."""
+    """A held-out check; what it is made of is kept outside of the list, in the user's data directory."""
 
     sha256: Annotated[str, About(STRING, "SHA-256 of what is kept there.", required=True, always=True)]
     extra: Extra = NO_EXTRA

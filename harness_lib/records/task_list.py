@@ -45,7 +45,7 @@ class Session(NamedTuple):
         int, About(integer(), "Attempts that ended in it.", null=False, always=True)
     ] = 0
     halt: Annotated[
-        str | None, About(STRING, "Why the session stands still until a person has acted.", always=True)
+        str | None, About(STRING, "Why the session stands still until the user has acted.", always=True)
     ] = None
     halt_kind: Annotated[
         HaltKind | None, About(choice(*HALT_KINDS), "What must be seen to before the session goes on.")
@@ -126,7 +126,7 @@ class State(NamedTuple):
         tuple[Task, ...],
         About(
             listed(record(Task, "task")),
-            "Tasks that unattended agents would add; nothing of them runs before a person accepts them.",
+            "Tasks that unattended agents would add; nothing of them runs before the user accepts them.",
         ),
     ] = ()
     attempts_reset: Annotated[

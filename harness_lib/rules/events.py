@@ -78,7 +78,7 @@ class Ended:
 
 @dataclass(frozen=True)
 class Stuck:
-    """A person must act before work can go on; `kind` is that of an error."""
+    """The user must act before work can go on; `kind` is that of an error."""
 
     task: str | None
     kind: str
@@ -101,7 +101,7 @@ class Unstarted(Gone):
 
 @dataclass(frozen=True)
 class Notice:
-    """A message for a person, or with `tick` only the passing of time."""
+    """A message for the user, or with `tick` only the passing of time."""
 
     kind: NoticeKind
     message: str = ""

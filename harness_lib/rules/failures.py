@@ -32,7 +32,7 @@ __all__ = [
 class Strategy(NamedTuple):
     """The consequences of a failure of one category.
 
-    `ending`: how the attempt ends; `stops`: whether the session halts until a person has acted.
+    `ending`: how the attempt ends; `stops`: whether the session halts until the user has acted.
     """
 
     ending: Ending
@@ -44,12 +44,12 @@ STRATEGIES: dict[Category, Strategy] = {
     "ENV_SETUP": Strategy(
         ending=Ending.EXCUSED,
         stops=True,
-        summary="A person must look if harness-init.sh fails again.",
+        summary="The user must look if harness-init.sh fails again.",
     ),
     "CONFIG": Strategy(
         ending=Ending.EXCUSED,
         stops=True,
-        summary="A person must edit the named field.",
+        summary="The user must edit the named field.",
     ),
     "TASK_EXEC": Strategy(
         ending=Ending.FAILED,
@@ -131,7 +131,7 @@ def hopeless(state: State) -> set[str]:
 def blocked_through(state: State, task_id: str) -> tuple[str, ...]:
     """Return the failed tasks that a [DEPENDENCY] blocks and that depend, directly or not, on `task_id`.
 
-    A person who retries `task_id` will want these back as well; in the order of the chain.
+    The user who retries `task_id` will want these back as well; in the order of the chain.
     """
     waiting = _dependents(task for task in state.tasks if task.status == "failed" and _names_dependency(task))
     blocked: dict[str, None] = {}

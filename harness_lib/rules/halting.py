@@ -19,7 +19,7 @@ class Halt(NamedTuple):
 
 
 def of_error(error: HarnessError) -> HaltKind:
-    """Return the kind of halt for an error that needs a person."""
+    """Return the kind of halt for an error that needs the user."""
     if isinstance(error, ConfigError):
         return "CONFIG"
     return "ENV_SETUP" if error.kind == "ENV_SETUP" else "REFUSED"
@@ -30,8 +30,8 @@ def of_category(category: Category) -> HaltKind:
     return "CONFIG" if category == "CONFIG" else "ENV_SETUP"
 
 
-def is_for_a_person(task: Task) -> bool:
-    """Return whether only a person may lift the halt of `task`: never an agent.
+def is_for_user(task: Task) -> bool:
+    """Return whether only the user may lift the halt of `task`: never an agent.
 
     This includes a halt without a kind, as nobody knows what it is about.
     """
@@ -54,7 +54,7 @@ def is_lifted_by_an_edit(kind: HaltKind | None) -> bool:
 
 
 def takes_an_answer(kind: HaltKind | None) -> bool:
-    """Return whether work was kept that a person can accept or return."""
+    """Return whether work was kept that the user can accept or return."""
     match kind:
         case "SECRET" | "JUDGES":
             return True

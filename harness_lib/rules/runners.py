@@ -1,4 +1,4 @@
-"""Read the output of test runners: the tests that failed, and the lines that a person would read."""
+"""Read the output of test runners: the tests that failed, and the lines that the user would read."""
 
 from __future__ import annotations
 

@@ -110,12 +110,12 @@ def _held(task: Task, now: datetime) -> Iterator[str]:
     if task.intent is not None:
         yield f"a {task.intent.action} is under way since {task.intent.at}"
     if task.halt is not None:
-        yield f"halted until a person has acted: {task.halt}"
+        yield f"halted until the user has acted: {task.halt}"
 
 
 def _against(state: State, task: Task) -> Iterator[str]:
     if task.halt is not None:
-        yield f"halted until a person has acted: {task.halt}"
+        yield f"halted until the user has acted: {task.halt}"
     if task.status == "failed" and task.attempts >= task.max_attempts:
         yield f"attempts used up ({_used(task)}): {typed.harness('retry', task.id)} gives it new ones"
     if task.status == "failed":

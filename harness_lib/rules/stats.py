@@ -127,7 +127,7 @@ def outdated(files: Iterable[Old], now: float, days: float, most_bytes: int) -> 
 def no_work(state: State) -> StopReason | None:
     """Return why no task can be claimed; None if one can, or an unverified one can be verified.
 
-    `done`: all are completed (an empty list too); `waiting`: others work on what is left, or a person must
+    `done`: all are completed (an empty list too); `waiting`: others work on what is left, or the user must
     act on a halted task first; `blocked`: what is left has failed for good or depends on such a task;
     `recheck_failed`: `done` or `blocked`, but a completed task is red.
     """
@@ -140,8 +140,8 @@ def no_work(state: State) -> StopReason | None:
     return "recheck_failed" if rechecks.red(state.tasks) else "blocked"
 
 
-def awaits_person(state: State) -> bool:
-    """Return whether only a person can free the remaining tasks, so that waiting is useless."""
+def awaits_user(state: State) -> bool:
+    """Return whether only the user can free the remaining tasks, so that waiting is useless."""
     return no_work(state) == "waiting" and all(task.status != "in_progress" for task in state.tasks)
 
 
@@ -160,7 +160,7 @@ def sessions_spent(state: State) -> StopReason | None:
 def work_remains(state: State) -> bool:
     """Return True while a task is pending, in progress or retryable.
 
-    A task that can never run counts until validation has recorded that, and so does a halted one: a person
+    A task that can never run counts until validation has recorded that, and so does a halted one: the user
     will come back to it.
     """
     return any(not task.is_done and not is_permanent(task) for task in state.tasks)

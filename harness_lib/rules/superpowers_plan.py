@@ -128,7 +128,7 @@ def _is_pass(expected: str) -> bool:
 
 
 def _typed(command: str) -> str | None:
-    """Return `command` for a shell that stops at the first failure; None if it is for a person or git."""
+    """Return `command` for a shell that stops at the first failure; None if it is for the user or git."""
     lines = [line.removeprefix("$ ").rstrip() for line in _SHORTENED.sub("", command).strip().split("\n")]
     lines = [line for line in lines if line and not line.lstrip().startswith("#")]
     text = "\n".join(lines)

@@ -221,7 +221,7 @@ def begin_commit(
 def complete(task: Task, *, now: datetime, look_at: tuple[str, ...] = ()) -> Task:
     """Return the task completed by the commit that its intent names; base, checkpoints and errors stay.
 
-    `look_at` are the sentences about this work that a person should read.
+    `look_at` are the sentences about this work that the user should read.
     """
     _check("complete", task)
     return _unclaimed(attempts.ended(task, now, "completed"))._replace(
@@ -316,7 +316,7 @@ def drop_intent(task: Task) -> Task:
 
 # J
 def reset(task: Task) -> Task:
-    """Return the task reset for a new try, as a person wants.
+    """Return the task reset for a new try, as the user wants.
 
     The errors stay, because the next attempt learns from them; those that say [DEPENDENCY] go, because with
     one of them a task is never retried.
@@ -340,7 +340,7 @@ def reset(task: Task) -> Task:
 
 # K
 def halt(task: Task, why: Halt | None) -> Task:
-    """Return the task halted until a person has acted on `why`; None lifts the halt."""
+    """Return the task halted until the user has acted on `why`; None lifts the halt."""
     _check("halt", task)
     return task._replace(halt=why and why.words, halt_kind=why and why.kind)
 

@@ -1,4 +1,4 @@
-"""Make one attempt at a claimed task without a person: agents work, then the check decides."""
+"""Make one attempt at a claimed task without the user: agents work, then the check decides."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harness_lib.attempts import (
     complete,
     contents,
     evaluate,
-    for_person,
+    for_user,
     inbox,
     outcome,
     precheck,
@@ -54,10 +54,10 @@ BLAME: dict[str, Category] = {
 def run(ctx: Context, session: Session, task: Task, worker: WorkerPort) -> outcome.Ended:
     """Take the claimed `task` to its end, and return it.
 
-    Raises StuckError (a person must act; the claim stays), LeaseLostError.
+    Raises StuckError (the user must act; the claim stays), LeaseLostError.
     """
     _require_check(ctx, task)
-    if for_person.is_accepted(task):
+    if for_user.is_accepted(task):
         worker.tell(Stepped("checks"))
         return _without_agent(ctx, session, task)
     green = _is_green(ctx, task, worker)

@@ -138,7 +138,7 @@ class Listener:
         return self.ending is None
 
     def hold_to(self, rules: Rules) -> None:
-        """Give the agent new limits, which a person has changed."""
+        """Give the agent new limits, which the user has changed."""
         self._rules = rules
 
     def seconds(self) -> float:

@@ -43,7 +43,7 @@ class Tries:
 def goes_on(ctx: Context, task: Task, worker: WorkerPort, agent_exit: AgentExit, tries: Tries) -> bool:
     """Return whether another agent continues this attempt, after waiting for what blocks it.
 
-    Raises StuckError (a person must act), HeldBackError (the run starts no further agent).
+    Raises StuckError (the user must act), HeldBackError (the run starts no further agent).
     """
     if not worktree_slots.is_there(ctx.git):
         return False

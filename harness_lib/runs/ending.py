@@ -27,7 +27,7 @@ def target_of(ctx: Context) -> str:
 
 
 def tidy(ctx: Context, warn: Callable[[str], None]) -> None:
-    """Remove what killed runs have left, and merge what waits for the person's checkout."""
+    """Remove what killed runs have left, and merge what waits for the user's checkout."""
     alive = sessions.living(ctx.store.ask(), ctx)
     for ref, _ in ctx.git.refs(SEEN):
         ctx.git.delete_ref(ref)
@@ -78,7 +78,7 @@ def _close(ctx: Context, *, recorded: bool) -> None:
 def _outcome(ctx: Context, why: Why) -> Why:
     """Return the outcome of a run that ended because of `why`; a red task counts more than any other reason.
 
-    Not so if a person stopped it, or must help first: they know.
+    Not so if the user stopped it, or must help first: they know.
     """
     if why in ("interrupted", "stuck"):
         return why
@@ -130,7 +130,7 @@ def _words(ctx: Context, why: Why, message: str) -> str:
         case "limit":
             return f"A limit of this run is reached ({message}). To go on, raise it: harness run --help"
         case "stuck":
-            return f"A person must act first. {message}".strip()
+            return f"The user must act first. {message}".strip()
         case _:
             # A session of the list itself is open: a second one is not possible.
             return f"{nothing_to_do.words(ctx.store.ask(), why)} {message}".strip()
@@ -183,7 +183,7 @@ def _next(ctx: Context, stop: Why) -> str:
 
 
 def problem(kind: str, outcome: Reply, hint: str) -> HarnessError:
-    """Return the error of a run that needs a person; `outcome` is how it has ended."""
+    """Return the error of a run that needs the user; `outcome` is how it has ended."""
     error = (ConfigError if kind == ConfigError.kind else EnvSetupError)(
         outcome.message, hint or "See: harness status"
     )

@@ -2,7 +2,7 @@
 
 A later task may break what an earlier one had finished: its own check does not look there.
 What passes only in place is not reproducible, and what was finished on another branch is only not here:
-neither is broken. What is still broken after its repair is left to a person.
+neither is broken. What is still broken after its repair is left to the user.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def run(
 ) -> Passed:
     """Run the checks of `scope` on a clean checkout of the target, and add tasks for the broken ones.
 
-    `goes_on` is asked all the time: a person may not want to wait for all of them.
+    `goes_on` is asked all the time: the user may not want to wait for all of them.
     Raises EnvSetupError if `harness-init.sh` fails in a fresh work tree.
     """
     tip = _tip(ctx)

@@ -1,4 +1,4 @@
-"""Call the command of `harness run --notify CMD` when a run needs a person or is over.
+"""Call the command of `harness run --notify CMD` when a run needs the user or is over.
 
 It never delays the run: it runs beside it, for a minute at most. A failure is a warning.
 """
@@ -32,7 +32,7 @@ LOG = "notify.log"
 
 
 class Notifier:
-    """Passes the events of a run on to `watch`, and calls `command` when a person should know."""
+    """Passes the events of a run on to `watch`, and calls `command` when the user should know."""
 
     def __init__(self, ctx: Context, command: str, watch: Watch) -> None:
         self._ctx, self._command, self._watch = ctx, command, watch
@@ -82,7 +82,7 @@ class Notifier:
         try:
             task = self._ctx.store.ask().task(name)
         except HarnessError:
-            # A person is editing the list; failures are reported at the end of the run.
+            # The user is editing the list; failures are reported at the end of the run.
             return False
         return task is not None and failures.is_permanent(task)
 

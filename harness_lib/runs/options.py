@@ -94,7 +94,7 @@ def prepare(ctx: Context, options: Options) -> tuple[Context, Options]:
 
 
 def _require_submodules(ctx: Context) -> None:
-    """Raise EnvSetupError if a submodule of the person lacks the commit that workers need."""
+    """Raise EnvSetupError if a submodule of the user lacks the commit that workers need."""
     assert ctx.target is not None
     lacking = submodules.lacking(ctx.git, target_branch.tip(ctx.git, ctx.target))
     if lacking and not ctx.root.init_script.is_file():

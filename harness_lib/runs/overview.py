@@ -50,7 +50,7 @@ class View(NamedTuple):
     """Everything that is shown of a list at one moment; equal views look the same.
 
     `shown` are the tasks that get a line, and `beside` says of some who works on them, why they failed, or
-    that they are unproven; `people` are the open sessions, `halts` what a person must do and `look_at` what
+    that they are unproven; `people` are the open sessions, `halts` what the user must do and `look_at` what
     they should look at in completed work, all as sentences; `progress` has every task; `hooks` says whether
     agents are held; `runs` go on unattended, with so much `ahead` of them.
     """
@@ -172,7 +172,7 @@ class Line(NamedTuple):
 def lines(view: View, now: float) -> Iterator[Line]:
     """Yield the status at the moment `now` (seconds since the epoch).
 
-    Lines that end with what a person must type are whole, however long.
+    Lines that end with what the user must type are whole, however long.
     """
     elsewhere = f", {len(view.lacking)} of them on another branch only" if view.lacking else ""
     yield Line(f"[{bar(view.counts)}] {headline(view.counts)}{elsewhere}", "bold")
@@ -192,7 +192,7 @@ def lines(view: View, now: float) -> Iterator[Line]:
             yield Line(f"    {view.beside[task.id]}", "red" if task.status == "failed" else "cyan")
     if len(view.shown) < view.counts.total:
         yield Line(f"… and {view.counts.total - len(view.shown)} more ({SHOW_ALL})", "dim")
-    yield from _section("a person must act:", view.halts, "yellow", whole=True)
+    yield from _section("the user must act:", view.halts, "yellow", whole=True)
     yield from (Line(text, "yellow", whole=True) for text in view.look_at)
     yield from _section("log:", view.log, "dim", whole=False)
     yield Line(view.sessions, whole=True)
@@ -330,7 +330,7 @@ def _session(ctx: Context, questions: Questions, session: Session) -> str:
     if session != sessions.holder(questions, ctx) or sessions.is_live_run(session):
         # The lines of a run say what it does.
         return opened
-    end = f"a person can end it: {sessions.how_to_end(session)}"
+    end = f"the user can end it: {sessions.how_to_end(session)}"
     return f"{opened}; it holds the list: others can look, and add and edit tasks ({end})"
 
 

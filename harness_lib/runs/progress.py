@@ -19,7 +19,7 @@ IDLE = {"waiting": "for what others do", "closed": "for the end", "done": "for t
 
 
 class Cells(NamedTuple):
-    """One worker as shown to a person; unknown values are empty."""
+    """One worker as shown to the user; unknown values are empty."""
 
     worker: str
     task: str

@@ -93,7 +93,7 @@ def _awaited(questions: Questions, task: Task) -> str | None:
 
 
 def lacked(questions: Questions, log: Sequence[str]) -> list[str]:
-    """Return what a person must do before a run can go on, from the end of the `log`.
+    """Return what the user must do before a run can go on, from the end of the `log`.
 
     "" if another session was opened since, or no work is left.
     """

@@ -1,4 +1,4 @@
-"""Write the report of a run that has ended: at most twenty lines, those that need a person first."""
+"""Write the report of a run that has ended: at most twenty lines, those that need the user first."""
 
 from __future__ import annotations
 

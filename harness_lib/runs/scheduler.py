@@ -53,11 +53,11 @@ TWICE = "stopping; what was done is kept"
 
 
 def run(ctx: Context, options: Options, watch: Watch) -> Reply:
-    """Run until nothing is left to do, a limit is reached, or a person has stopped it.
+    """Run until nothing is left to do, a limit is reached, or the user has stopped it.
 
     Exit 0: every task is completed; 9: stopped, as `stop` says.
     Raises HeldError (another session is open), RefusedError (untrusted commands), UsageError, and ConfigError
-    and EnvSetupError for what a person must see to first.
+    and EnvSetupError for what the user must see to first.
     """
     ctx, options = prepare(ctx, options)
     ctx.__dict__["owner"] = owner.ourselves("run")
@@ -167,7 +167,7 @@ class Scheduler:
             self.warn(f"How the run ended could not be written down: {error}")
 
     def reply(self) -> Reply:
-        """Return the reply of the run. Raises ConfigError or EnvSetupError if a person must help first."""
+        """Return the reply of the run. Raises ConfigError or EnvSetupError if the user must help first."""
         why = self._how()
         answer = ending.reply(self._ctx, why, self._message, self._began, self._spent(), self.left_out)
         if why == "stuck":
@@ -238,7 +238,7 @@ class Scheduler:
                 pool.stop()
 
     def _take_limits(self, pool: WorkerPool) -> bool:
-        """Take over the limits that a person has asked for; return whether there were any."""
+        """Take over the limits that the user has asked for; return whether there were any."""
         try:
             changes = run_snapshot.asked(self._ctx)
             if changes is None:
@@ -275,7 +275,7 @@ class Scheduler:
     def _goes_on(self, place: worktree_slots.Place, why: StopReason) -> bool:
         """Return whether there is still something to do.
 
-        The final check may have added tasks, a person may have ended it, or the list may have changed
+        The final check may have added tasks, the user may have ended it, or the list may have changed
         meanwhile.
         """
         is_due = self._has_completed() or (why in ALL_DONE and not self._is_checked)
@@ -352,7 +352,7 @@ class Scheduler:
         return passed.goes_on
 
     def check_at_the_end(self, place: worktree_slots.Place) -> None:
-        """Run the final check after a limit, or a problem for a person, has ended the run."""
+        """Run the final check after a limit, or a problem for the user, has ended the run."""
         if self._signals or self.why == "interrupted" or not self._has_completed():
             return
         try:

@@ -219,7 +219,7 @@ class Worker:
             self._tell_ended(ended, _why(ended.task))
 
     def _tell_ended(self, ended: outcome.Ended, message: str) -> None:
-        """Report how an attempt ended; the run reports, once, that finished work waits for a person."""
+        """Report how an attempt ended; the run reports, once, that finished work waits for the user."""
         task = ended.task
         warnings = task.look_at if task.status == "completed" else ended.warnings
         commit = task.completed_commit
@@ -263,7 +263,7 @@ class Worker:
         self._tell_ended(ended, why)
 
     def _halt(self, task: Task, stuck: StuckError) -> None:
-        """Halt the task until a person has acted; a problem that concerns every task ends the run."""
+        """Halt the task until the user has acted; a problem that concerns every task ends the run."""
         if stuck.unstarted and self.draining.is_set():
             # Another worker may have found that the agent is the cause; if not, the next run will.
             return

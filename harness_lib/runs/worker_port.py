@@ -1,4 +1,4 @@
-"""The interface between an attempt and its worker, and what the worker reports when a person must act."""
+"""The interface between an attempt and its worker, and what the worker reports when the user must act."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class HeldBackError(Exception):
 
 @dataclass
 class StuckError(Exception):
-    """A person must act; `everywhere`: for this task and every other one.
+    """The user must act; `everywhere`: for this task and every other one.
 
     `unstarted`: the agent ended before it did anything, which may be the task's doing or the agent's.
     `halts_as`: what halts the task, if it is not that.
@@ -87,7 +87,7 @@ class StuckError(Exception):
 
 
 def stuck(error: HarnessError) -> StuckError:
-    """Return the error which says that a person must act because of `error`."""
+    """Return the error which says that the user must act because of `error`."""
     return StuckError(error.kind, error.message, error.hint or "", halts_as=halting.of_error(error))
 
 

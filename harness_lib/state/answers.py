@@ -66,8 +66,8 @@ class Answers(Questions):
     def no_work(self) -> StopReason | None:
         return stats.no_work(self._state)
 
-    def awaits_person(self) -> bool:
-        return stats.awaits_person(self._state)
+    def awaits_user(self) -> bool:
+        return stats.awaits_user(self._state)
 
     def task(self, task_id: str) -> Task | None:
         place = self._index().places.get(task_id)

@@ -100,7 +100,7 @@ class Questions(Protocol):
     def no_work(self) -> StopReason | None:
         """Return why no task can be claimed; None if one can, or if one must be proven first."""
 
-    def awaits_person(self) -> bool:
+    def awaits_user(self) -> bool:
         """Return whether all tasks that are left are blocked on a human: waiting will not help."""
 
     # One task.

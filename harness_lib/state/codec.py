@@ -66,7 +66,7 @@ class ContractError(ConfigError):
         super().__init__(
             "\n".join(lines),
             "correct the named fields in the file, then look again: harness check"
-            " (a person can restore the last good list: harness check --restore)",
+            " (the user can restore the last good list: harness check --restore)",
         )
 
 

@@ -1,1 +1,1 @@
-"""What verbs share that faces a person: the two streams, drawing with rich, and common options."""
+"""What verbs share that faces the user: the two streams, drawing with rich, and common options."""

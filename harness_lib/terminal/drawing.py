@@ -1,4 +1,4 @@
-"""Draw for a person on a terminal; the only user of rich, imported when there is a terminal.
+"""Draw for the user on a terminal; the only user of rich, imported when there is a terminal.
 
 rich itself respects NO_COLOR and TERM=dumb. Texts from a list are never read as its markup: all of them are
 `Text` objects.

@@ -97,7 +97,7 @@ class _Shown:
         try:
             questions = self._ctx.store.ask()
         except HarnessError:
-            # A person is editing the list; the scheduler says what is to be said about that.
+            # The user is editing the list; the scheduler says what is to be said about that.
             return
         self.counts, self.ahead, self._seen = questions.counts(), questions.ahead(), seen
 
@@ -107,7 +107,7 @@ def _moment(at: float) -> datetime:
 
 
 def sentences(event: Event) -> Iterator[str]:
-    """Yield the lines that a person reads of `event`; of what is of no interest to them there are none."""
+    """Yield the lines that the user reads of `event`; of what is of no interest to them there are none."""
     who = f"[{event.worker}] " if event.worker else ""
     for text in (_sentence(event), *_warnings(event.news)):
         if text:

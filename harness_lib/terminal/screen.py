@@ -22,7 +22,7 @@ class Screen:
 
     @property
     def is_terminal(self) -> bool:
-        """Return whether a person watches: then colours and live tables are welcome."""
+        """Return whether the user watches: then colours and live tables are welcome."""
         return not self.json and self.out.isatty()
 
     def data(self, text: str) -> None:
@@ -34,7 +34,7 @@ class Screen:
         print(f"harness: {_safe(text)}", file=self.err, flush=True)
 
     def busy(self, text: str) -> None:
-        """Write a line about what takes long, to a person who waits for it."""
+        """Write a line about what takes long, to the user who waits for it."""
         if self.err.isatty():
             self.talk(text)
 
@@ -45,7 +45,7 @@ class Screen:
 
     @property
     def is_answerable(self) -> bool:
-        """Return whether a person can be asked."""
+        """Return whether the user can be asked."""
         return sys.stdin is not None and sys.stdin.isatty() and self.err.isatty()
 
     def ask(self, question: str) -> bool:

@@ -1,4 +1,4 @@
-"""`harness accept ID`: take work that waits for a person, and complete its task."""
+"""`harness accept ID`: take work that waits for the user, and complete its task."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from harness_lib.attempts import (
     claim,
     complete,
     evaluate,
-    for_person,
+    for_user,
     open_session,
     outcome,
     requeue,
@@ -33,7 +33,7 @@ from harness_lib.task import Session, Task
 from harness_lib.terminal.screen import Screen
 from harness_lib.text import some
 
-SUMMARY = "accept finished work that waits for a person, and complete its task"
+SUMMARY = "accept finished work that waits for the user, and complete its task"
 EXAMPLE = "harness accept task-001 --path .env"
 HELP_ORDER = 340
 NAMED = 10
@@ -65,9 +65,7 @@ def run(ctx: Context, task_id: str, paths: Sequence[str] = ()) -> Reply:
     `complete` does.
     """
     task = ownership.require_task(ctx.store.ask_to_change(), task_id)
-    rights.require_person(
-        ctx, f"What becomes of {task.id}", for_person.accept_command(task, paths or ("FILE",))
-    )
+    rights.require_user(ctx, f"What becomes of {task.id}", for_user.accept_command(task, paths or ("FILE",)))
     place = answering.place(ctx, task)
     left = _require_right(place, task, paths)
     with rights.change(ctx) as tx:
@@ -92,7 +90,7 @@ def _require_right(place: Context, task: Task, paths: Sequence[str]) -> tuple[st
         names = (
             f"{some(wrong, NAMED)}: nothing of that name waits." if wrong else "Nothing was named to accept."
         )
-        raise UsageError(names, f"For all that waits: {for_person.accept_command(task, waiting)}")
+        raise UsageError(names, f"For all that waits: {for_user.accept_command(task, waiting)}")
     return tuple(each for each in waiting if not covers(set(paths), each))
 
 
@@ -101,7 +99,7 @@ def _accept(tx: Tx, task: Task, paths: Sequence[str], *, is_whole: bool) -> Task
     if is_whole:
         accepted = transitions.halt(accepted, None)
         if accepted.handback is not None:
-            reason = "A person has accepted this work: it is to be completed as it is."
+            reason = "The user has accepted this work: it is to be completed as it is."
             accepted = accepted._replace(handback=accepted.handback._replace(reason=reason, accepted=True))
     tx.replace(accepted)
     return accepted
@@ -124,7 +122,7 @@ def _in_place(ctx: Context, task: Task) -> Reply:
 
 
 def _more(task: Task, left: Sequence[str]) -> str:
-    return f"{task.id} still waits. To accept the rest: {for_person.accept_command(task, left)}"
+    return f"{task.id} still waits. To accept the rest: {for_user.accept_command(task, left)}"
 
 
 def _ended(task: Task, ended: outcome.Ended | None) -> Reply:

@@ -23,7 +23,7 @@ EXAMPLE = "harness check"
 HELP_ORDER = 420
 CORRECT = (
     "Correct the named fields in the file, then look again; "
-    "a person can put the last good list in its place: harness check --restore"
+    "the user can put the last good list in its place: harness check --restore"
 )
 SHOWN = 15
 COMMANDS_SHOWN = 20
@@ -39,7 +39,7 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--restore",
         action="store_true",
-        help="for a person: replace an invalid list by the last good one (the invalid one is kept)",
+        help="for the user: replace an invalid list by the last good one (the invalid one is kept)",
     )
 
 
@@ -100,7 +100,7 @@ def _command_lines(ctx: Context, commands: list[tuple[str, str]], limit: int | N
     if commands:
         yield f"commands of this list ({len(commands)}):"
     for where, text in commands[:limit]:
-        # Escaped, not smoothed: this is what a person reads before trusting it.
+        # Escaped, not smoothed: this is what the user reads before trusting it.
         shown = escape(text)
         if limit is not None and len(shown) > LENGTH:
             shown = f"{shown[:LENGTH]}… ({len(shown) - LENGTH} characters more: harness check --all)"
@@ -135,7 +135,7 @@ def _next(ctx: Context, examined: Examined, *, trusted: bool) -> str | None:
         return "harness start" if examined.is_only_unproven and trusted else "harness check"
     if trusted:
         return "harness status"
-    # A person's to say: an agent would be refused.
+    # The user's to say: an agent would be refused.
     return None if rights.acting_agent(ctx) else "harness trust"
 
 
@@ -150,7 +150,7 @@ def _is_trusted(ctx: Context, questions: Questions) -> bool:
 def repair(ctx: Context) -> Reply:
     """Restore a broken or missing list, end a torn log, sweep temporary files, make generated files anew.
 
-    Raises ContractError (a person must edit), StateUnreadableError (nothing good is left), HeldError.
+    Raises ContractError (the user must edit), StateUnreadableError (nothing good is left), HeldError.
     """
     ownership.refuse_supervised(ctx, "harness check --repair")
     done, warnings = ctx.store.repair()
@@ -164,14 +164,14 @@ def repair(ctx: Context) -> Reply:
 
 
 def put_back(ctx: Context) -> Reply:
-    """Put the last good list in the place of one that breaks the contract, as a person has decided.
+    """Put the last good list in the place of one that breaks the contract, as the user has decided.
 
     Raises RefusedError (the list is fine, or an agent asks), StateUnreadableError (nothing good is left).
     """
     agent = rights.known_agent(ctx)
     if agent is not None:
         raise RefusedError(
-            f"Only a person can decide that an edit of the list is given up; this is a session of {agent}.",
+            f"Only the user can decide that an edit of the list is given up; this is a session of {agent}.",
             "Tell the user what is wrong (harness check), and that this puts the last good list back:"
             " harness check --restore",
         )

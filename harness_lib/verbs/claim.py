@@ -65,7 +65,7 @@ def _claim(ctx: Context, task_id: str | None) -> Reply:
     opened = open_session.Opened(None)
     waits = False
     while True:
-        # Each time anew: a person may have ended the session in between.
+        # Each time anew: the user may have ended the session in between.
         opened = _session(ctx, opened, waits=waits)
         session = opened.session
         if session is None:

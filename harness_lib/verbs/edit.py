@@ -81,7 +81,7 @@ def run(ctx: Context, task_id: str, changes: Changes) -> Reply:
     """Change the fields of `task_id` that `changes` names, and lift what it was halted for.
 
     Raises UsageError (no such task or value), RefusedError (completed; or the check of a task in progress,
-    asked by the agent or, where no person types, by its worker).
+    asked by the agent or, where no user types, by its worker).
     """
     while True:
         questions = ctx.store.ask()
@@ -120,7 +120,7 @@ def _require_right(ctx: Context, task: Task, changes: Changes) -> None:
             f"To have it done again: {typed.harness('retry', task.id)}",
         )
     new = _changed(task, changes)
-    _require_person_for_its_check(ctx, task, new)
+    _require_user_for_its_check(ctx, task, new)
     if task.status != "in_progress" or new.validation == task.validation:
         return
     agent = rights.acting_agent(ctx)
@@ -130,11 +130,11 @@ def _require_right(ctx: Context, task: Task, changes: Changes) -> None:
         )
         raise RefusedError(
             f"{task.id} is in progress; its worker ({agent or ctx.owner.worker}) may not change its check.",
-            f"A person can, in a terminal. Or give up, saying why: {give_up}",
+            f"The user can, in a terminal. Or give up, saying why: {give_up}",
         )
 
 
-def _require_person_for_its_check(ctx: Context, task: Task, new: Task) -> None:
+def _require_user_for_its_check(ctx: Context, task: Task, new: Task) -> None:
     """Raise RefusedError inside an agent whose own work the check of `task` decides on, or would.
 
     Of a task in progress the caller says so, with another way out.
@@ -142,7 +142,7 @@ def _require_person_for_its_check(ctx: Context, task: Task, new: Task) -> None:
     check_changes = (task.validation, task.max_attempts) != (new.validation, new.max_attempts)
     if check_changes and task.status == "in_progress" and task.max_attempts == new.max_attempts:
         return
-    if check_changes or halting.is_for_a_person(task):
+    if check_changes or halting.is_for_user(task):
         rights.require_check_of_another(ctx, task, typed.harness("edit", task.id, rest="…"))
 
 

@@ -37,7 +37,7 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
 def run(ctx: Context, task_id: str | None, category: Category, message: str) -> Reply:
     """Roll the attempt at `task_id`, or the one that is held, back with `category`.
 
-    CONFIG and ENV_SETUP halt the session and cost no attempt: a person must see to them, with exit 3 and 7.
+    CONFIG and ENV_SETUP halt the session and cost no attempt: the user must see to them, with exit 3 and 7.
     Exit 0 for all others.
     """
     if not message.strip():

@@ -10,7 +10,7 @@ from harness_lib.attempts import (
     commit,
     complete,
     evaluate,
-    for_person,
+    for_user,
     intents,
     outcome,
     precheck,
@@ -55,7 +55,7 @@ def run(ctx: Context, task_id: str | None = None, *, already_done: bool = False)
 
     `already_done`: the caller says that nothing was to be done; a check that fails then ends no attempt.
     Exit 0 completed, 1 the check said no (or the gate was touched).
-    Raises ConfigError (no check), EnvSetupError (its command is not there), RefusedError (a person's merge or
+    Raises ConfigError (no check), EnvSetupError (its command is not there), RefusedError (the user's merge or
     the like is under way); then no attempt is counted and the session is halted.
     """
     questions = ctx.store.ask_to_change()
@@ -115,7 +115,7 @@ def _reply(ctx: Context, held: HeldTask, ended: outcome.Ended, checked: Checked 
     if task.status == "in_progress":
         if task.halt is None:
             return _sent_back(held, ended)
-        raise for_person.refusal(task)
+        raise for_user.refusal(task)
     is_done = task.status == "completed"
     lines = [outcome.words_of_completed(ended)] if is_done else _rolled_back(task, ended, checked)
     then = nothing_to_do.after_attempt(ctx, ended.stop)

@@ -1,7 +1,7 @@
 """`harness hooks`: switch our hooks on in a host's own file, look, and take them back.
 
-Only our own entries are ever changed, the difference is shown first, and the trust that a host asks of a
-person is named but never given for them.
+Only entries of harness are changed, and the difference is shown first. Trust that a host asks of its user is
+named but never given for them.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def install(
 ) -> Reply:
     """Merge our hooks into the file of `agent`, whose difference is shown first; once is as good as twice.
 
-    `ask` shows it to a person and returns their answer; None writes at once. Exit 8 if they say no.
+    `ask` shows it to the user and returns their answer; None writes at once. Exit 8 if they say no.
     Raises UsageError (no such scope there), ConfigError (its file is broken), RefusedError, HeldError.
     """
     if agent in WITHOUT_HOOKS:
@@ -150,7 +150,7 @@ def _target(ctx: Context, host: Host, scope: Scope) -> Path:
     paths = routes.places(host, scope, ctx.env, routes.project(ctx))
     if not paths:
         raise UsageError(
-            f"{host.title} has one file for all projects of a person.",
+            f"{host.title} has one file for all projects of the user.",
             typed.harness("hooks", "install", "--agent", host.name, "--scope", "user"),
         )
     path = paths[0]

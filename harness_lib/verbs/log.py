@@ -101,7 +101,7 @@ def _follow(ctx: Context, screen: Screen, lines: int, only: Filter) -> Reply:
         for line in added:
             screen.data(line)
     except KeyboardInterrupt:
-        # By a person or by a signal to end: who only looks has left nothing to go on with.
+        # By the user or by a signal to end: who only looks has left nothing to go on with.
         pass
     return Reply("log", "", next="harness status")
 

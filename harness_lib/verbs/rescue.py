@@ -161,7 +161,7 @@ def save(ctx: Context, task_id: str) -> Reply:
     """Keep what has changed since HEAD as rescued work of `task_id`, and put the work tree back to HEAD.
 
     It is for work whose claim was lost: a claim refuses to begin on it. What git does not know goes too in a
-    worker's own work tree, and stays in the main one, where a person may have put it. A staged version that
+    worker's own work tree, and stays in the main one, where the user may have put it. A staged version that
     was changed further is neither in HEAD nor in the work tree, so it is kept by itself.
 
     Raises RefusedError where it is an attempt's, or a merge or the like is under way; HeldError where another
@@ -242,8 +242,8 @@ def drop(ctx: Context, ref: str) -> Reply:
     agent = rights.acting_agent(ctx)
     if agent:
         raise RefusedError(
-            f"Rescued work is dropped by a person, not by {agent}.",
-            f"Ask the person to type it in a terminal: {typed.harness('rescue', 'drop', ref)}",
+            f"Rescued work is dropped by the user, not by {agent}.",
+            f"Ask the user to type it in a terminal: {typed.harness('rescue', 'drop', ref)}",
         )
     rescue = _by_ref(ctx, ref)
     if rescue is None:

@@ -46,7 +46,7 @@ def run(ctx: Context, task_id: str) -> Reply:
                 f"Its worker can hand it back: {typed.harness('release', old.id)}. "
                 "If nobody works on it any more: harness start",
             )
-        if halting.is_for_a_person(old):
+        if halting.is_for_user(old):
             rights.require_check_of_another(ctx, old, typed.give_check(old.id))
         new = transitions.reset(old)
         revived = _revive(tx, new)

@@ -1,10 +1,10 @@
-"""`harness return ID "TEXT"`: send work that waits for a person back to an agent; no attempt is counted."""
+"""`harness return ID "TEXT"`: send work that waits for the user back to an agent; no attempt is counted."""
 
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from harness_lib.attempts import answering, for_person, requeue, rollback
+from harness_lib.attempts import answering, for_user, requeue, rollback
 from harness_lib.core import ownership, quoting, rights
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
@@ -13,7 +13,7 @@ from harness_lib.rules import transitions
 from harness_lib.task import Task
 from harness_lib.terminal.screen import Screen
 
-SUMMARY = "send work that waits for a person back to an agent; no attempt is counted"
+SUMMARY = "send work that waits for the user back to an agent; no attempt is counted"
 EXAMPLE = 'harness return task-001 "read the key from the environment; add no .env"'
 HELP_ORDER = 350
 
@@ -35,12 +35,12 @@ def run(ctx: Context, task_id: str, text: str) -> Reply:
     Raises RefusedError (typed by an agent, or its work tree is gone), UsageError (nothing waits, or no text).
     """
     task = ownership.require_task(ctx.store.ask_to_change(), task_id)
-    rights.require_person(ctx, f"What becomes of {task.id}", for_person.return_command(task))
+    rights.require_user(ctx, f"What becomes of {task.id}", for_user.return_command(task))
     place = answering.place(ctx, task)
     said = quoting.one_line(text, quoting.REASON_LENGTH)
     if not said:
-        raise UsageError("Say what is to be changed.", for_person.return_command(task))
-    reason = f"A person has looked at this work and returns it: {said}"
+        raise UsageError("Say what is to be changed.", for_user.return_command(task))
+    reason = f"The user has looked at this work and returns it: {said}"
     returned, warnings = _taken_out(place, task, reason) if task.status == "in_progress" else (task, ())
     with rights.change(ctx) as tx:
         waiting = answering.require_waiting(ownership.require_task(tx, task.id))
@@ -64,5 +64,5 @@ def _taken_out(ctx: Context, task: Task, reason: str) -> tuple[Task, tuple[str, 
     """Take the work that stands in a work tree out of it, and keep it."""
     rollback.require_trust(ctx, task)
     session = answering.session_of(ctx, ctx.store.ask(), task)
-    ended = requeue.because_a_person_said(ctx, session, task, reason)
+    ended = requeue.because_user_said(ctx, session, task, reason)
     return ended.task, ended.warnings

@@ -31,7 +31,7 @@ The reply's `tasks` are all tasks that the run has worked on, each with
   id, outcome     completed, failed, or pending (handed back)
   commit          of the finished work, or null
   cost_usd, tokens, seconds
-  warnings        what a person should look at in the finished work"""
+  warnings        what the user should look at in the finished work"""
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -69,12 +69,12 @@ def arguments(parser: ArgumentParser) -> None:
         metavar="MB",
         type=options.amount,
         default=100.0,
-        help="ask a person before a larger file is committed (default 100; 0: never)",
+        help="ask the user before a larger file is committed (default 100; 0: never)",
     )
     parser.add_argument(
         "--notify",
         metavar="CMD",
-        help="a shell command for when a person is needed or all is over: HARNESS_EVENT is done, stopped, "
+        help="a shell command for when the user is needed or all is over: HARNESS_EVENT is done, stopped, "
         "failed, stuck or limit, HARNESS_MESSAGE says more",
     )
     green = parser.add_mutually_exclusive_group()
@@ -132,7 +132,7 @@ def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
 def run(ctx: Context, chosen: Options, watch: Watch, *, notify: str | None = None) -> Reply:
     """Open a session for the agent that runs us, or drive agents until nothing is left to do.
 
-    `notify` is a shell command that is told when the run needs a person, and how it has ended.
+    `notify` is a shell command that is told when the run needs the user, and how it has ended.
     """
     asked = chosen.agent is not None or chosen.agent_command is not None
     if not asked and owner.in_agent(ctx.env):

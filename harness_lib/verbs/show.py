@@ -51,7 +51,7 @@ def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
 def run(ctx: Context, task_id: str, *, private: bool = False) -> Reply:
     """Return the fields, check, checkpoints, errors, rescued work, last log and lease of one task.
 
-    `private`: a person on a terminal also reads what its held-out check is, and what it said.
+    `private`: the user on a terminal also reads what its held-out check is, and what it said.
     Raises UsageError if there is no such task.
     """
     questions = ctx.store.ask()
@@ -166,7 +166,7 @@ def _held_out(ctx: Context, task: Task, *, private: bool) -> list[str]:
     if task.validation.hidden is None:
         return []
     if not private or not ctx.at_terminal or rights.acting_agent(ctx):
-        return ["it has a held-out check; a person reads about it with harness show, on a terminal"]
+        return ["it has a held-out check; the user reads about it with harness show, on a terminal"]
     try:
         material = held_out.load(ctx, task)
     except ConfigError as error:
@@ -192,7 +192,7 @@ def _claim(task: Task) -> Iterator[str]:
     if task.failed_at:
         yield f"failed at {task.failed_at}"
     if task.halt:
-        yield f"halted until a person acts: {quoting.one_line(task.halt, LINE_LENGTH)}"
+        yield f"halted until the user acts: {quoting.one_line(task.halt, LINE_LENGTH)}"
 
 
 def _block(name: str, rows: Sequence[str]) -> list[str]:
@@ -267,7 +267,7 @@ class Delivered(NamedTuple):
         return f"{self.since[:SHORT]}..{self.commits[0][:SHORT]}"
 
     def lines(self, task: Task) -> list[str]:
-        """Return what a person wants to know of it."""
+        """Return what the user wants to know of it."""
         names = quoting.named(self.files, FILES_SHOWN, FILES_LENGTH)
         again = typed.harness("retry", task.id)
         return [

@@ -129,7 +129,7 @@ def _watch_lines(ctx: Context, screen: Screen) -> overview.View | None:
 def follow(ctx: Context, limit: int | None) -> Iterator[View]:
     """Yield the list now and whenever it looks different, until nothing is left to do.
 
-    `limit` as in `overview.gather`. A list that cannot be read for a while (a person is editing it)
+    `limit` as in `overview.gather`. A list that cannot be read for a while (the user is editing it)
     is the view before with a warning.
     """
     seen = _all_stamps(ctx)

@@ -79,7 +79,7 @@ def _refuse_run(session: Session) -> None:
     if sessions.is_live_run(session):
         raise HeldError(
             f"Session {session.number} is of a harness run that goes on (pid {session.pid}).",
-            f"A person can end it: {sessions.how_to_end(session)}",
+            f"The user can end it: {sessions.how_to_end(session)}",
         )
 
 

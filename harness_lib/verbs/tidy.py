@@ -1,4 +1,4 @@
-"""`harness tidy`: show what of old logs and old rescued work would go, and take it when a person says so.
+"""`harness tidy`: show what of old logs and old rescued work would go, and take it when the user says so.
 
 Logs tell what happened and can be made again; rescued work cannot, so it goes by its age only, and only
 where its age is named.
@@ -64,7 +64,7 @@ def run(ctx: Context, *, days: float, megabytes: int, rescues: float | None, tak
     """
     command = typed.harness("tidy", "--yes")
     if take:
-        rights.require_person(ctx, "old logs and rescued work", command)
+        rights.require_user(ctx, "old logs and rescued work", command)
     now = ctx.clock.now().timestamp()
     logs = stats.outdated(garbage_collect.logs(ctx), now, days, megabytes * garbage_collect.MEGABYTE)
     works = garbage_collect.rescues(ctx, now, rescues) if rescues is not None else []

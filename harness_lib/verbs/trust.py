@@ -1,4 +1,4 @@
-"""`harness trust`: a person takes the commands of a list for their own."""
+"""`harness trust`: the user takes the commands of a list for their own."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HELP_ORDER = 520
 
 SHOWN = 20
 LENGTH = 500
-# For a person's own scripts; no reply names it.
+# For the user's own scripts; no reply names it.
 MAY_SAY_YES = "HARNESS_TRUST"
 
 
@@ -44,7 +44,7 @@ class Command(NamedTuple):
     tasks: tuple[str, ...]
 
     def line(self) -> str:
-        """Return the command on one line, for a person to read."""
+        """Return the command on one line, for the user to read."""
         whose = f" of {some(self.tasks, 1)}" if self.tasks else ""
         cut = f" (cut; {len(self.text)} characters in all)" if len(self.text) > LENGTH else ""
         return f"{self.purpose}{whose}: {quoting.one_line(self.text, LENGTH)}{cut}"
@@ -57,13 +57,13 @@ def run(
     everything: bool = False,
     ask: Callable[[str], bool] | None = None,
 ) -> Reply:
-    """Show what the list would run, and note it as this person's if they say `yes`, or when asked.
+    """Show what the list would run, and note it as this user's if they say `yes`, or when asked.
 
-    `ask` shows a text and returns the answer of a person at a terminal; None where there is none.
+    `ask` shows a text and returns the answer of the user at a terminal; None where there is none.
     `everything`: all commands, not the first 20. Exit 8 if nobody has said yes.
-    `yes` counts at a terminal, or where a person has set HARNESS_TRUST: an agent that we do not know has
+    `yes` counts at a terminal, or where the user has set HARNESS_TRUST: an agent that we do not know has
     neither, and types whatever it is shown.
-    Raises RefusedError (yes, said by an agent), HeldError (the commands changed while the person read).
+    Raises RefusedError (yes, said by an agent), HeldError (the commands changed while the user read).
     """
     questions = ctx.store.ask()
     commands = _commands(ctx, questions)
@@ -83,15 +83,15 @@ def run(
     agent = rights.acting_agent(ctx)
     if yes and (agent or (not ctx.at_terminal and ctx.env.get(MAY_SAY_YES, "0") in ("", "0"))):
         raise RefusedError(
-            f"Whether the commands of {ctx.store.list_file} may run is for a person to say"
+            f"Whether the commands of {ctx.store.list_file} may run is for the user to say"
             + (f", not for {agent}." if agent else ", at a terminal."),
-            "Ask the person to type it in a terminal of their own: harness trust",
+            "Ask the user to type it in a terminal of their own: harness trust",
         )
     question = f"{listing}\nMay these run as you, on this machine? [y/N] "
     if not yes and (agent or ask is None or not ask(question)):
         return Reply(
             "trust",
-            f"{listing}\nNot trusted: none of these is run. A person who knows them types, in a terminal: "
+            f"{listing}\nNot trusted: none of these is run. The user who knows them types, in a terminal: "
             "harness trust",
             exit=Exit.REFUSED,
             extra={**extra, "trusted": False},
@@ -106,7 +106,7 @@ def run(
 
 
 def _note(ctx: Context, shown: Questions) -> None:
-    """Note what the person has seen, and nothing that came in while they read."""
+    """Note what the user has seen, and nothing that came in while they read."""
     questions = ctx.store.ask()
     if trust.fingerprint(ctx, questions) != trust.fingerprint(ctx, shown):
         raise HeldError("The commands have changed while you read them.", "Read them again: harness trust")

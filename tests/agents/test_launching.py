@@ -1,4 +1,4 @@
-"""How each agent is started: without a person to ask, and with a brief of any length."""
+"""How each agent is started: without the user to ask, and with a brief of any length."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_claude_code_is_told_what_a_task_may_cost_and_waits_for_its_background_a
 
 
 @pytest.mark.parametrize("own", [("--max-budget-usd", "9"), ("--max-budget-usd=9",)])
-def test_a_limit_that_a_person_gives_the_agent_stays_theirs(own: tuple[str, ...]) -> None:
+def test_a_limit_that_the_user_gives_the_agent_stays_theirs(own: tuple[str, ...]) -> None:
     assert named("claude").launch("x", extra=own).command(0.5)[-len(own) :] == own
 
 

@@ -103,7 +103,7 @@ TERMINALS = ["tmux", "sshd-session", "Relay(42)", "tini", "node"]
 
 
 @pytest.mark.parametrize("terminal", some(TERMINALS, "tmux", "node"))
-def test_a_person_by_hand_corrects_the_check(project: Project, tmp_path: Path, terminal: str) -> None:
+def test_the_user_by_hand_corrects_the_check(project: Project, tmp_path: Path, terminal: str) -> None:
     """Their commands have one ancestor, too, that owns the session: the terminal, also that of an editor."""
     project.agent("person").ok("add", "One", "--validate", "false")
 

@@ -14,7 +14,7 @@ from tests.agents.heard import STREAMS
 NOW = datetime(2026, 11, 22, 0, 53, tzinfo=timezone.utc)
 NAMES = sorted(path.stem for path in STREAMS.glob("*.jsonl"))
 
-# What recordings end with: what a person must do, what has only to be tried again, and limits, with when they
+# What recordings end with: what the user must do, what has only to be tried again, and limits, with when they
 # are over if the client says so.
 FOR_A_PERSON = {
     "claude": "no-credit no-login no-model",
@@ -50,7 +50,7 @@ WORKED = (
     *("claude-overloaded", "claude-plain", "claude-warning", "codex-plain", "codex-retry", "copilot-plain"),
     *("gemini-minute", "gemini-overloaded", "gemini-plain", "hs-overloaded", "hs-plain", "opencode-plain"),
 )
-# Ended by a limit that the person had set: the attempt's own failure.
+# Ended by a limit that the user had set: the attempt's own failure.
 ENDED = ("claude-budget", "claude-turns", "hs-turns")
 
 
@@ -117,7 +117,7 @@ def test_an_error_that_is_got_over_was_seen(name: str) -> None:
 
 @pytest.mark.parametrize(("name", "kind", "until"), [(name, *ending) for name, ending in TROUBLES.items()])
 def test_trouble_is_told_apart(name: str, kind: str, until: str | None) -> None:
-    """What a person must do, what ends by itself, and what only has to be tried again."""
+    """What the user must do, what ends by itself, and what only has to be tried again."""
     trouble = reports(name)[-1].trouble
 
     assert trouble is not None

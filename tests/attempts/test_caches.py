@@ -95,7 +95,7 @@ def test_a_rule_with_an_exclamation_mark_wins_wherever_it_stands(project: Projec
 
 
 @pytest.mark.parametrize("how", ["the default place", "configured", "included"])
-def test_what_the_person_ignores_everywhere_stays_ignored(
+def test_what_the_user_ignores_everywhere_stays_ignored(
     project: Project, agent: Agent, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mine = project.top.parent

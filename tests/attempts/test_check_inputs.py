@@ -55,7 +55,7 @@ def test_what_an_earlier_task_has_removed_is_no_failed_attempt(project: Project,
     assert agent.ok("finish")["task"]["status"] == "completed"
 
 
-def test_what_a_person_has_removed_names_the_person(project: Project, agent: Agent) -> None:
+def test_what_the_user_has_removed_names_the_person(project: Project, agent: Agent) -> None:
     project.put("check.sh", "true\n")
     project.commit()
     project.git("rm", "-q", "check.sh")

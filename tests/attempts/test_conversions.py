@@ -47,7 +47,7 @@ def test_a_filter_that_hides_a_change_fails_it_too(project: Project, agent: Agen
     assert project.git("show", "refs/harness/rescue/task-001/1-unconverted:tracked.txt") == "good"
 
 
-def test_filters_and_line_ends_of_a_person_convert_as_before(project: Project, agent: Agent) -> None:
+def test_filters_and_line_ends_of_the_user_convert_as_before(project: Project, agent: Agent) -> None:
     _configure(project, "tr a-z A-Z")
     project.put(".gitattributes", "*.py filter=odd\n*.txt text\n")
     project.git("config", "filter.odd.smudge", "tr A-Z a-z")
@@ -67,7 +67,7 @@ def test_filters_and_line_ends_of_a_person_convert_as_before(project: Project, a
     )
 
 
-def test_once_a_person_has_looked_the_settings_are_theirs(project: Project, agent: Agent) -> None:
+def test_once_the_user_has_looked_the_settings_are_theirs(project: Project, agent: Agent) -> None:
     begin(agent, "grep -q good answer.py", "--max-attempts", "2")
     _configure(project, "sed s/good/GOOD/")
     project.put("answer.py", "good\n")

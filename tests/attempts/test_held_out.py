@@ -72,7 +72,7 @@ def test_work_that_fails_what_is_held_out_has_failed_and_learns_nothing_of_it(
 
 
 def _leaks(project: Project, said: str, tmp_path: Path) -> list[str]:
-    """Return where something of the held-out check stands beside the person's data directory."""
+    """Return where something of the held-out check stands beside the user's data directory."""
     words = (SECRET, "test_more", "test_held")
     texts = {"reply": said} | {
         str(path.relative_to(project.top)): path.read_bytes().decode("utf-8", "replace")
@@ -226,7 +226,7 @@ def test_an_agent_may_neither_set_nor_lift_nor_see_it(
         ("edit", "task-001", "--hidden-names"),
         ("import", str(plan)),
     ):
-        assert "A held-out check must be decided by a person" in inside.fails(8, *verb)["error"]["message"]
+        assert "A held-out check must be decided by the user" in inside.fails(8, *verb)["error"]["message"]
 
     assert project.state == before
     assert SECRET not in inside("show", "task-001").text

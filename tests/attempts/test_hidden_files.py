@@ -1,4 +1,4 @@
-"""Files that git was told not to look at are the attempt's like any other, and a person's are not lost."""
+"""Files that git was told not to look at are the attempt's like any other, and the user's are not lost."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ MARKS = ("--assume-unchanged", "--skip-worktree")
 
 
 @pytest.mark.parametrize("mark", MARKS)
-def test_a_claim_is_refused_where_a_person_has_changed_one(project: Project, agent: Agent, mark: str) -> None:
+def test_a_claim_is_refused_where_the_user_has_changed_one(project: Project, agent: Agent, mark: str) -> None:
     project.git("update-index", mark, "tracked.txt")
     project.put("tracked.txt", "my local version\n")
     agent.ok("add", "One", "--validate", "true")

@@ -82,7 +82,7 @@ def test_notes_and_checkpoints_arrive_in_their_order(shared: Project, worker: Ag
     assert left(worker) == []
 
 
-def test_a_list_that_a_person_has_half_saved_is_waited_for(shared: Project, worker: Agent) -> None:
+def test_a_list_that_the_user_has_half_saved_is_waited_for(shared: Project, worker: Agent) -> None:
     with forbidden(shared):
         worker.ok("note", "task-001", "a trap", **SUPERVISED)
     whole = shared.file.read_bytes()

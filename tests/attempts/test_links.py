@@ -1,4 +1,4 @@
-"""A link that leads out of the repository is committed, and a person is told to look at it."""
+"""A link that leads out of the repository is committed, and the user is told to look at it."""
 
 from __future__ import annotations
 

@@ -42,14 +42,14 @@ def test_what_no_longer_builds_on_its_base_is_not_committed(project: Project, ag
 def test_commits_that_a_failed_attempt_takes_off_are_named(project: Project, agent: Agent) -> None:
     begin(agent)
     project.put("one")
-    project.commit("Made by a person")
+    project.commit("Made by the user")
     project.put("two")
     project.commit("And another one")
 
     reply = agent.fails(1, "finish")
 
     warning = next(line for line in reply["warnings"] if "2 commits left main" in line)
-    assert "Made by a person" in warning
+    assert "Made by the user" in warning
     assert "And another one" in warning
     assert "harness rescue show task-001/1" in warning
     assert project.grep("WARN", "2 commits left main")
@@ -60,7 +60,7 @@ def test_commits_that_a_failed_attempt_takes_off_are_named(project: Project, age
     assert back
     assert "refs/harness/rescue/task-001/1" in back[1]
     project.git("cherry-pick", back[1])
-    assert project.git("log", "--format=%s", "-2").splitlines() == ["And another one", "Made by a person"]
+    assert project.git("log", "--format=%s", "-2").splitlines() == ["And another one", "Made by the user"]
 
 
 def test_merges_that_left_with_a_failed_attempt_come_back_as_they_were(
@@ -71,7 +71,7 @@ def test_merges_that_left_with_a_failed_attempt_come_back_as_they_were(
     project.commit("Of the side")
     project.git("checkout", "-q", "main")
     begin(agent)
-    project.git("merge", "-q", "--no-ff", "-m", "Merge by a person", "side")
+    project.git("merge", "-q", "--no-ff", "-m", "Merge by the user", "side")
 
     reply = agent.fails(1, "finish")
 

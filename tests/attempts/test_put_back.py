@@ -1,4 +1,4 @@
-"""Work of an attempt cut off elsewhere: rescued, put back later, and no files of a person with it."""
+"""Work of an attempt cut off elsewhere: rescued, put back later, and no files of the user with it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def elsewhere(make_project: Make) -> tuple[Project, Path]:
 
 
 def test_work_in_another_work_tree_is_rescued_and_put_back_into_the_next_attempt(make_project: Make) -> None:
-    """What was untracked before is a person's, and goes nowhere with the work."""
+    """What was untracked before is the user's, and goes nowhere with the work."""
     project, place = elsewhere(make_project)
     other = project.agent("other")
 

@@ -176,7 +176,7 @@ def test_the_judges_of_another_task_count_too(project: Project, agent: Agent, is
     assert "task-001" in message
 
 
-def test_a_person_takes_what_waits_or_sends_it_back(project: Project, agent: Agent) -> None:
+def test_the_user_takes_what_waits_or_sends_it_back(project: Project, agent: Agent) -> None:
     person = project.agent("person")
     _begin(project, agent, "sh check.sh", "--protect", "auto")
     project.put("check.sh", "true\n")
@@ -239,7 +239,7 @@ def test_new_tests_that_pass_without_the_work_send_it_back_once_and_are_named(
     assert "adds tests that pass without its work: tests/test_more.py" in sentence
 
 
-def test_what_a_person_had_lying_there_is_no_test_of_the_attempt(project: Project, agent: Agent) -> None:
+def test_what_the_user_had_lying_there_is_no_test_of_the_attempt(project: Project, agent: Agent) -> None:
     project.put("tests/test_more.py", PASSES)
     for name, text in BASE.items():
         project.put(name, text)

@@ -1,4 +1,4 @@
-"""What an attempt leaves in a person's repository beside its commits is named by `finish`, and stays."""
+"""What an attempt leaves in the user's repository beside its commits is named by `finish`, and stays."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.verbs.project import Agent, Project
 
 @pytest.fixture
 def claimed(project: Project) -> Agent:
-    """Return an agent that has claimed a task in a repository with things of a person's own."""
+    """Return an agent that has claimed a task in a repository with things of the user's own."""
     for setting in ("alias.mine", "filter.lfs.clean", "core.fsmonitor"):
         sh(project.top, "config", setting, "old")
     put(project.top / ".git" / "hooks" / "pre-push", "#!/bin/sh\n")

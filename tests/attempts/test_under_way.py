@@ -1,4 +1,4 @@
-"""A merge, rebase or the like of a person, begun in the middle of an attempt, is theirs to end."""
+"""A merge, rebase or the like of the user, begun in the middle of an attempt, is theirs to end."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _waits(name: str) -> bool:
 
 
 def _end(top: Path, name: str) -> None:
-    """End it as a person does: everything is resolved, and git goes on."""
+    """End it as the user does: everything is resolved, and git goes on."""
     if name == "bisect":
         sh(top, "bisect", "reset")
         return
@@ -111,7 +111,7 @@ def _end(top: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("what", OPERATIONS)
-def test_no_verb_ends_what_a_person_has_under_way(project: Project, agent: Agent, what: str) -> None:
+def test_no_verb_ends_what_the_user_has_under_way(project: Project, agent: Agent, what: str) -> None:
     name, start = OPERATIONS[what]
     _two_sides(project)
     begin(agent)
@@ -141,7 +141,7 @@ def test_no_verb_ends_what_a_person_has_under_way(project: Project, agent: Agent
 
 
 @pytest.mark.parametrize("what", ["a merge", "a rebase"])
-def test_recovery_leaves_it_to_the_person_too(project: Project, agent: Agent, what: str) -> None:
+def test_recovery_leaves_it_to_the_user_too(project: Project, agent: Agent, what: str) -> None:
     name, start = OPERATIONS[what]
     _two_sides(project)
     begin(agent)

@@ -231,7 +231,7 @@ def test_a_list_of_an_older_harness_is_believed_and_proven_from_then_on(
     assert agent.fails(9, "start")["stop"] == {"reason": "done"}
 
 
-def test_what_a_person_does_with_our_verbs_is_proven(agent: Agent) -> None:
+def test_what_the_user_does_with_our_verbs_is_proven(agent: Agent) -> None:
     begin(agent, "true")
     agent.ok("finish")
     agent.ok("retry", "task-001")

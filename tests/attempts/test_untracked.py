@@ -1,4 +1,4 @@
-"""What a person has and git does not is kept, put back or named; what an attempt made is not left in it."""
+"""What the user has and git does not is kept, put back or named; what an attempt made is not left in it."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_what_an_attempt_has_ignored_goes_with_it(project: Project, agent: Agent
     assert project.git("show", f"{project.refs()[0]}:{made}") == "by the attempt"
 
 
-def test_what_a_person_s_own_rules_ignore_stays(project: Project, agent: Agent) -> None:
+def test_what_the_user_s_own_rules_ignore_stays(project: Project, agent: Agent) -> None:
     """Rules that are untracked themselves, or that lie in what they ignore, are not the attempt's."""
     project.put(".gitignore", "secret\n")
     project.put("secret", "of mine\n")

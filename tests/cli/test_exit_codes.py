@@ -53,7 +53,7 @@ def _no_root(project: Project) -> Said:
 
 
 def _refused(project: Project) -> Said:
-    project.put("tracked.txt", "a person's work\n")
+    project.put("tracked.txt", "the user's work\n")
     return project.agent()("claim", "--json")
 
 
@@ -87,7 +87,7 @@ def test_each_exit_code_is_reached_and_says_what_to_do(filled: Project, code: Ex
 
 
 def test_the_schema_knows_every_reason_to_stop_and_exactly_these_exit_codes() -> None:
-    """`stuck` is no reason of a reply: it is an error that says what a person must do."""
+    """`stuck` is no reason of a reply: it is an error that says what the user must do."""
     fields = schema.load(schema.REPLY)["properties"]
     reasons = fields["stop"]["properties"]["reason"]["enum"]
     assert set(reasons) == {*get_args(StopReason), *get_args(RunStop)} - {"stuck"}

@@ -13,7 +13,7 @@ from tests.verbs.project import Agent, Project
 
 @pytest.fixture
 def person(make_project: Make) -> Agent:
-    """Return a person at the top of a repository with a list of one task in `pkg/the api`."""
+    """Return the user at the top of a repository with a list of one task in `pkg/the api`."""
     project = make_project(bare=True)
     project.put("pkg/the api/readme")
     project.commit()

@@ -103,16 +103,16 @@ def test_a_log_that_git_clean_took_comes_back_beside_a_list(project: Project, ag
     assert len(project.grep("after it was taken")) == 2
 
 
-def test_a_log_that_a_person_has_replaced_is_the_one_that_comes_back(project: Project, agent: Agent) -> None:
+def test_a_log_that_the_user_has_replaced_is_the_one_that_comes_back(project: Project, agent: Agent) -> None:
     begin(agent)
     (project.top / "harness-progress.txt").unlink()
-    project.put("harness-progress.txt", "cut short by a person\n")
+    project.put("harness-progress.txt", "cut short by the user\n")
     agent.ok("checkpoint", "task-001", "1/2", "later")
     project.git("clean", "-fdxq")
 
     agent.ok("start")
 
-    assert project.log[0] == "cut short by a person"
+    assert project.log[0] == "cut short by the user"
     assert project.grep("CHECKPOINT", "later")
 
 

@@ -70,7 +70,7 @@ def test_status_says_who_holds_the_list_and_what_others_may_do(held: Agent, othe
     (line,) = [line for line in other("status").out.splitlines() if line.startswith("open: ")]
     assert "session 1 of agent " in line
     assert "it holds the list: others can look, and add and edit tasks" in line
-    assert "a person can end it: harness stop --session 1" in line
+    assert "the user can end it: harness stop --session 1" in line
     assert "holds the list" not in held("status").out
 
 

@@ -1,4 +1,4 @@
-"""What an unattended agent adds waits for a person, and runs nothing before one has accepted it."""
+"""What an unattended agent adds waits for the user, and runs nothing before one has accepted it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _propose(agent: Agent, title: str, *options: str) -> None:
     agent.ok("add", title, "--validate", f"touch {title}", *options, **SUPERVISED)
 
 
-def test_a_proposal_is_no_task_until_a_person_accepts_it(project: Project, held: Agent) -> None:
+def test_a_proposal_is_no_task_until_the_user_accepts_it(project: Project, held: Agent) -> None:
     _propose(held, "Two", "--description", "why", "--depends-on", "task-001", "--priority", "P0")
     _propose(held, "Three")
 

@@ -1,4 +1,4 @@
-"""An agent may not change what it is judged by: a person may, in a terminal."""
+"""An agent may not change what it is judged by: the user may, in a terminal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ CLAUDE = {"CLAUDECODE": "1", "CLAUDE_CODE_SESSION_ID": "chat"}
 
 @pytest.fixture
 def chat(project: Project) -> Agent:
-    """Return an agent that its environment tells from a person."""
+    """Return an agent that its environment tells from the user."""
     made = project.agent("chat")
     made.env = {**CLAUDE, "HARNESS_WORKER_ID": None}
     return made
@@ -80,11 +80,11 @@ LIFTS = [
 ]
 
 
-def test_a_halt_for_a_person_is_lifted_by_no_agent(project: Project, chat: Agent, person: Agent) -> None:
+def test_a_halt_for_user_is_lifted_by_no_agent(project: Project, chat: Agent, person: Agent) -> None:
     begin(chat, "false")
     project.edit_task(validation={"command": "true"})
     chat.fails(1, "finish")
-    assert "a person must say" in project.task()["halt"]
+    assert "the user must say" in project.task()["halt"]
     other = project.agent("other-chat")
     other.env = {**CLAUDE, "CLAUDE_CODE_SESSION_ID": "other", "HARNESS_WORKER_ID": None}
 
@@ -134,11 +134,11 @@ def test_an_agent_keeps_itself_shorter_and_no_longer(project: Project, chat: Age
         person.ok("edit", limit, "9")
 
 
-def test_nobody_is_told_to_type_what_is_a_persons_at_max_sessions(project: Project, chat: Agent) -> None:
+def test_nobody_is_told_to_type_what_is_the_users_at_max_sessions(project: Project, chat: Agent) -> None:
     chat.ok("add", "One", "--validate", "true")
     project.edit(session_count=50)
 
     said = chat.fails(9, "start")
 
     assert said["next"] == "harness status"
-    assert "A person can raise it: harness edit --max-sessions N" in said["message"]
+    assert "The user can raise it: harness edit --max-sessions N" in said["message"]

@@ -1,4 +1,4 @@
-"""A list that came with a clone runs nothing until this person has said so."""
+"""A list that came with a clone runs nothing until this user has said so."""
 
 from __future__ import annotations
 

@@ -204,7 +204,7 @@ def test_a_state_root_outside_of_every_repository(make_project: Make, tmp_path: 
     assert project.in_commit() == ["done", "tracked.txt"]
 
 
-def test_a_person_without_work_is_told_who_holds_a_task_and_until_when(shared: Project) -> None:
+def test_the_user_without_work_is_told_who_holds_a_task_and_until_when(shared: Project) -> None:
     a = worker(shared, "a")
     a.ok("claim", "task-001")
     until = shared.task()["lease_expires_at"]

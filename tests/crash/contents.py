@@ -11,7 +11,7 @@ TRACKED = {
     "src/run.sh": b"#!/bin/sh\n",
     ".gitignore": b"/ignored/\n",
 }
-BEFORE = {"notes.txt": b"a person's notes\n", "deep/er/untracked.bin": b"\0\xff old\n"}
+BEFORE = {"notes.txt": b"the user's notes\n", "deep/er/untracked.bin": b"\0\xff old\n"}
 IGNORED = {"ignored/cache.bin": b"made by a build\n"}
 
 # What the attempt makes of it; None is a deleted file.
@@ -25,7 +25,7 @@ MADE: dict[str, bytes | None] = {
     "new dir/sub/second.txt": b"untracked, too\n",
     "src/new.txt": b"beside a tracked file\n",
 }
-CHANGED_BEFORE = {"notes.txt": b"a person's notes, spoilt by the attempt\n"}
+CHANGED_BEFORE = {"notes.txt": b"the user's notes, spoilt by the attempt\n"}
 CHANGED_IGNORED = {"ignored/cache.bin": b"made by the build of the attempt\n"}
 
 PASSES = "echo checked >> touched-by-check.txt; test -f own-commit.txt"

@@ -38,7 +38,7 @@ class Scenario:
     """What stands when the verb is typed, and what may be true after its death and the recovery.
 
     `prepare` makes the project; `lives`: the agent whose session is open types the verb, else a new one does.
-    `every`: only each so-manieth point is died at, unless all are asked for. `held`: a person may be asked.
+    `every`: only each so-manieth point is died at, unless all are asked for. `held`: the user may be asked.
     """
 
     name: str

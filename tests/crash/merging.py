@@ -1,6 +1,6 @@
 """A worker of an unattended run ends its attempt in a work tree of the run's, and dies at any point of it.
 
-What it has made is to arrive on `main`, which a person has checked out in the project, with files of theirs
+What it has made is to arrive on `main`, which the user has checked out in the project, with files of theirs
 in it that nobody may touch.
 """
 

@@ -73,7 +73,7 @@ def _beside_has_arrived(world: Merging, *, at_the_end: bool) -> None:
 
 
 def _checkout_is_as_committed(world: Merging) -> None:
-    """Find in the person's checkout what its branch has, and their own files as they were."""
+    """Find in the user's checkout what its branch has, and their own files as they were."""
     status = world.git("status", "--porcelain", "-z", "--untracked-files=all").split("\0")
     assert sorted(filter(None, status)) == sorted(f"?? {name}" for name in contents.BEFORE), status
     invariants.holds(world, {**contents.BEFORE, **contents.IGNORED})

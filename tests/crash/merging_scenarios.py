@@ -13,7 +13,7 @@ from harness_lib.system.git.repository import Git
 from tests.crash import contents, dying
 from tests.crash.merging import BESIDE, BESIDE_WORKER, WAITING, WORKER, Merging
 
-BY_PERSON = "A person's"
+BY_PERSON = "The user's"
 OF_BESIDE = {"beside.txt": b"made beside it\n"}
 IN_THE_WAY = {**contents.MADE, "notes.txt": b"the attempt's notes\n"}
 CLASHING = {"README.md": b"# Project\nedited by another\n"}
@@ -23,10 +23,10 @@ CLASHING = {"README.md": b"# Project\nedited by another\n"}
 class Scenario:
     """What stands when the check is about to be asked, and what `main` holds when all is over.
 
-    `conflicts`: it cannot arrive without another agent; `waits`: not before a person has made way.
+    `conflicts`: it cannot arrive without another agent; `waits`: not before the user has made way.
     `beside`: a second worker comes to the end of its own task between the death and the recovery;
     `queued`: it has come there before, and waits to be merged.
-    `committed`: a person commits these, in their checkout as the death has left it.
+    `committed`: the user commits these, in their checkout as the death has left it.
     """
 
     name: str
@@ -99,10 +99,10 @@ def _clash(world: Merging) -> None:
 
 SCENARIOS = (
     Scenario("nothing in between", _forward, {}, every=19),
-    Scenario("a person commits after it", _forward, {}, every=16, committed={"mine": b"a person's\n"}),
+    Scenario("the user commits after it", _forward, {}, every=16, committed={"mine": b"the user's\n"}),
     Scenario("on top of others", _on_top, {"of-another.txt": b"made by another\n"}, every=22),
     Scenario("conflict", _conflict, {}, every=24, conflicts=True),
-    Scenario("a person's file in the way", _in_the_way, {}, every=24, waits=True),
+    Scenario("the user's file in the way", _in_the_way, {}, every=24, waits=True),
     Scenario("what waits goes over", _goes_over, {"of-another.txt": b"made by another\n"}, every=24),
     Scenario("another one merges first", _beside, {}, every=19, beside=True),
     Scenario("another one waits behind", _queued, {}, every=24, beside=True, queued=True),

@@ -89,7 +89,7 @@ def survive(scenario: Scenario, world: Merging, template: Path, point: Point, su
         world.let_time_pass()
         if scenario.beside and not scenario.queued:
             _another_merges(scenario, world)
-        committed = _a_person_commits(scenario, world)
+        committed = _the_user_commits(scenario, world)
         torn = point.how == "half" and point.name.endswith("harness-progress.txt")
         agent = survivor(world, agent)
         invariants.check_always(world, torn=torn, started=survivor is not orphaned)
@@ -101,7 +101,7 @@ def survive(scenario: Scenario, world: Merging, template: Path, point: Point, su
         agent.end()
 
 
-def _a_person_commits(scenario: Scenario, world: Merging) -> bool:
+def _the_user_commits(scenario: Scenario, world: Merging) -> bool:
     """Return whether git let them: a lock that a killed git has left lets nobody, until one of us comes."""
     names = list(scenario.committed)
     if not names:

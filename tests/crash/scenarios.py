@@ -116,13 +116,13 @@ def _with_a_judge(world: World) -> None:
     world.put({JUDGE: b"true\n"})
 
 
-def _waits_for_a_person(world: World) -> None:
-    """Never completed: it goes back to its agent once, and then a person is asked."""
+def _waits_for_user(world: World) -> None:
+    """Never completed: it goes back to its agent once, and then the user is asked."""
     task = invariants.the_task(world)
     assert (task.status, task.attempts) == ("in_progress", 0), task
     assert task.halt_kind == ("JUDGES" if task.halt else None), task
     assert set(task.sent_back) <= {"judges"}, task
-    assert not task.halt or task.sent_back, "a person is asked before the agent was told"
+    assert not task.halt or task.sent_back, "the user is asked before the agent was told"
     _stands_uncommitted(world)
 
 
@@ -199,7 +199,7 @@ SCENARIOS = (
     ),
     Scenario("shared: a finish that fails", "finish", FAILS, _shared_attempt, _failed_or_goes_on, every=10),
     Scenario("shared: a claim", "claim", FAILS, _shared, _nothing_lost, every=6),
-    Scenario("judged twice", "finish", JUDGED, _judged_twice, _waits_for_a_person, every=2, held=True),
+    Scenario("judged twice", "finish", JUDGED, _judged_twice, _waits_for_user, every=2, held=True),
     Scenario(
         "tried without its work",
         "finish",

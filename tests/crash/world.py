@@ -140,7 +140,7 @@ class World:
     # -- what a test prepares -------------------------------------------------------------------------------
 
     def make_project(self, check: str) -> None:
-        """Make the repository, with a person's things beside it, and a list of two tasks."""
+        """Make the repository, with the user's things beside it, and a list of two tasks."""
         self.project.mkdir()
         self.git("init", "-q")
         self.put(contents.TRACKED)
@@ -148,7 +148,7 @@ class World:
         self.git("commit", "-q", "-m", "Begin")
         self.git("branch", "other")
         self.put({"README.md": b"set aside\n"})
-        self.git("stash", "push", "-q", "-m", "a person's stash")
+        self.git("stash", "push", "-q", "-m", "the user's stash")
         self.git("config", "user.nickname", "kept")
         self.git("tag", "-a", "-m", "A tag", "v1")
         self.git("pack-refs", "--all")

@@ -21,7 +21,7 @@ def tasks(*listed: Any) -> dict[str, Any]:
     return {"version": 2, "tasks": list(listed)}
 
 
-# What a person or an agent may have saved, and words that the message must have.
+# What the user or an agent may have saved, and words that the message must have.
 CONTRACT: dict[str, tuple[Any, tuple[str, ...]]] = {
     "a list": ([], ("object",)),
     "null": (None, ("object",)),

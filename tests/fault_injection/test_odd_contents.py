@@ -154,7 +154,7 @@ def test_line_end_conversion_does_not_make_everything_look_changed(project: Proj
     agent.ok("claim")
 
 
-def test_a_stash_of_a_person_is_not_touched(project: Project, agent: Agent) -> None:
+def test_a_stash_of_the_user_is_not_touched(project: Project, agent: Agent) -> None:
     project.put("tracked.txt", "stashed\n")
     project.git("stash")
     begin(agent, "false")

@@ -27,7 +27,7 @@ def agent(tmp_path: Path) -> Iterator[Agent]:
 
 
 def place(home: Path, name: str) -> Path:
-    """Return the person's file of the host `name`."""
+    """Return the user's file of the host `name`."""
     return home / registry.HOSTS[name].files["user"][0]
 
 

@@ -75,7 +75,7 @@ def test_what_was_there_before_or_is_used_since_stays(agent: Agent, home: Path, 
     assert [path.name for path in top.rglob("*")] == ["hooks", "mine.json"]
 
 
-def test_a_directory_that_a_person_has_made_in_the_place_of_ours_stays(agent: Agent, home: Path) -> None:
+def test_a_directory_that_the_user_has_made_in_the_place_of_ours_stays(agent: Agent, home: Path) -> None:
     agent.ok("hooks", "install", "--agent", "copilot")
     (home / ".copilot").rename(home / "kept")
     (home / ".copilot" / "hooks").mkdir(parents=True)
@@ -108,7 +108,7 @@ def test_foreign_entries_stand_where_they_stood_and_come_back(agent: Agent, home
 
 
 @pytest.mark.parametrize("name", JSON_HOSTS)
-def test_a_person_goes_on_editing_and_only_ours_is_taken_back(agent: Agent, home: Path, name: str) -> None:
+def test_the_user_goes_on_editing_and_only_ours_is_taken_back(agent: Agent, home: Path, name: str) -> None:
     file = put(place(home, name), json.dumps({"hooks": FOREIGN[name]}, indent=2))
     agent.ok("hooks", "install", "--agent", name)
     installed = json.loads(file.read_text("utf-8"))
@@ -237,7 +237,7 @@ def test_the_answer_is_bounded(agent: Agent, home: Path) -> None:
     assert len(said.text) < 50_000
 
 
-def test_on_a_terminal_a_person_is_asked_first(agent: Agent, home: Path) -> None:
+def test_on_a_terminal_the_user_is_asked_first(agent: Agent, home: Path) -> None:
     for answer in ("n", "", "y"):
         code, said = answered(agent.cwd, f"{answer}\n", "hooks", "install", "--agent", "codex")
         assert code == (0 if answer == "y" else 8)

@@ -1,4 +1,4 @@
-"""`harness hooks`: for which host and in which place, the person's or the project's, is asked and kept to."""
+"""`harness hooks`: for which host and in which place, the user's or the project's, is asked and kept to."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ def test_else_it_is_where_it_started(data: bytes, tmp_path: Path, monkeypatch: p
     assert entry._cwd({}, data) == "/"
 
 
-def test_a_person_who_types_the_name_of_a_hook_waits_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_user_who_types_the_name_of_a_hook_waits_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     class Terminal(io.TextIOWrapper):
         def isatty(self) -> bool:
             return True

@@ -75,7 +75,7 @@ STOPS = {
     "a subagent runs": Stop(
         _list(LEFT), fields={"background_tasks": [{"type": "subagent", "status": "running"}]}
     ),
-    "a person must act": Stop(_list(LEFT, sessions=(HALTED,)), warned="WARN harness: halted until a person"),
+    "the user must act": Stop(_list(LEFT, sessions=(HALTED,)), warned="WARN harness: halted until the user"),
     "work remains": Stop(_list(LEFT), 'Next is a "Title". Type: '),
     "it was held eight times": Stop(_held_often, warned="held 8 times in a row"),
     "the list is broken": Stop(_misspelt, "is 'pendign', must be one of"),

@@ -28,7 +28,7 @@ def project(tmp_path: Path) -> Iterator[Project]:
     made.put("side.txt")
     made.commit("Beside")
     made.git("checkout", "-q", "main")
-    made.put("tracked.txt", "changed by a person\n")
+    made.put("tracked.txt", "changed by the user\n")
     yield made
     made.close()
 
@@ -166,7 +166,7 @@ def test_a_commit_prepared_before_another_is_kept_and_not_published(project: Pro
     _list(project, "commit", commit=prepared, head=project.head, base="HEAD")
     project.put("person.txt")
     project.git("add", "person.txt")
-    theirs = project.commit_only("Made by a person meanwhile")
+    theirs = project.commit_only("Made by the user meanwhile")
     agent = _trusted(project)
 
     reply = json.dumps(agent.ok("start"))

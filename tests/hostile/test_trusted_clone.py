@@ -1,4 +1,4 @@
-"""A clone whose commands a person has trusted: they run, and nothing else of it is run or believed."""
+"""A clone whose commands the user has trusted: they run, and nothing else of it is run or believed."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_what_a_clone_says_is_completed_and_proven_is_checked_at_the_end_of_a_ru
     assert "builds on task-002, whose commit 000000000000 is not in" in repairs[0]["halt"]
 
 
-def test_what_a_clone_proposes_waits_for_a_person(clone: Workshop) -> None:
+def test_what_a_clone_proposes_waits_for_user(clone: Workshop) -> None:
     clone.run()
 
     titles = {task["title"]: task["status"] for task in clone.state["tasks"]}

@@ -102,7 +102,7 @@ def obey(
     """Type `command` and what the replies say is next, but not `until`; return what was heard last."""
     while command:
         request = yield request.shell(f"{harness} {command}")
-        # As the page says: until a reply says `stop`. What it names then is for the person.
+        # As the page says: until a reply says `stop`. What it names then is for the user.
         command = None if _STOP.search(request.last) else _next(request.last)
         brief = _BRIEF.search(request.last)
         if brief:

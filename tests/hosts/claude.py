@@ -38,7 +38,7 @@ class Claude:
     def asking(
         self, prompt: str, *flags: str, cwd: Path | None = None, env: Mapping[str, str] | None = None
     ) -> ClaudeRan:
-        """Let it work on `prompt` as it does by default: what needs a person's approval is refused."""
+        """Let it work on `prompt` as it does by default: what needs the user's approval is refused."""
         ran = self.machine.run(
             "claude",
             "-p",
@@ -58,13 +58,13 @@ class Claude:
         return self.machine.run("claude", "plugin", *words, env=env).check()
 
     def settings(self, content: Mapping[str, Any]) -> None:
-        """Write the person's settings."""
+        """Write the user's settings."""
         folder = self.machine.home / ".claude"
         folder.mkdir(exist_ok=True)
         (folder / "settings.json").write_text(json.dumps(content), encoding="utf-8")
 
     def trust(self, folder: Path) -> None:
-        """Do what a person does who answers yes when asked whether `folder` is to be trusted."""
+        """Do what the user does who answers yes when asked whether `folder` is to be trusted."""
         settings = self.machine.home / ".claude.json"
         known: dict[str, Any] = json.loads(settings.read_text("utf-8")) if settings.exists() else {}
         known.setdefault("projects", {})[str(folder)] = {"hasTrustDialogAccepted": True}
@@ -80,7 +80,7 @@ class ClaudeRan(Ran):
 
     @property
     def result(self) -> str:
-        """Return the last words, which are what a person reads."""
+        """Return the last words, which are what the user reads."""
         return str(next(event["result"] for event in self.events if event["type"] == "result"))
 
     def hooks(self, event: str) -> list[dict[str, Any]]:

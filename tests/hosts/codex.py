@@ -43,7 +43,7 @@ class Codex:
         return {"CODEX_HOME": str(self.home), "FAKE_KEY": "dummy"}
 
     def settle(self, sandbox: str = "danger-full-access") -> None:
-        """Write the person's settings: the model's address, and the project as a trusted one."""
+        """Write the user's settings: the model's address, and the project as a trusted one."""
         self.home.mkdir(exist_ok=True)
         text = CONFIG.format(sandbox=sandbox, address=self.address, project=self.machine.project)
         (self.home / "config.toml").write_text(text, encoding="utf-8")
@@ -57,7 +57,7 @@ class Codex:
         before: Sequence[str] = (),
     ) -> Ran:
         """Let it work on `prompt` until it stops by itself; `before` are words that precede the prompt."""
-        # What a person has looked at and trusted.
+        # What the user has looked at and trusted.
         flags = ("--dangerously-bypass-hook-trust", "--json", *flags)
         command = ["codex", "exec", *flags, *before, prompt]
         return self.machine.run(*command, cwd=cwd, env={**self.env, **(env or {})})

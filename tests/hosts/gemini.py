@@ -22,7 +22,7 @@ class Gemini:
     address: str
 
     def settle(self) -> None:
-        """Write the person's settings."""
+        """Write the user's settings."""
         folder = self.machine.home / ".gemini"
         folder.mkdir()
         (folder / "settings.json").write_text(json.dumps(SETTINGS), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""A machine with one person on it: a home, a project, the programs, and no way out.
+"""A machine with one user on it: a home, a project, the programs, and no way out.
 
 Everything that a client sees is given here by name; nothing is taken over from whoever runs the tests.
 """
@@ -129,7 +129,7 @@ class Machine:
             _end(process)
         return Ran(process.returncode, out, err)
 
-    # -- the harness, as this person types it
+    # -- the harness, as this user types it
 
     def harness(self, *words: str, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> Ran:
         """Type `harness WORDS` of the checkout."""
@@ -147,7 +147,7 @@ class Machine:
 
     @property
     def skills(self) -> Path:
-        """The person's own skills, as Claude Code looks for them."""
+        """The user's own skills, as Claude Code looks for them."""
         return self.home / ".claude" / "skills"
 
     @property

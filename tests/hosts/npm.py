@@ -26,7 +26,7 @@ class CannotInstallError(Exception):
 
 @dataclass(frozen=True)
 class Cache:
-    """`environ` is the person's own environment: npm needs the real home with its settings."""
+    """`environ` is the user's own environment: npm needs the real home with its settings."""
 
     place: Path
     environ: Mapping[str, str]

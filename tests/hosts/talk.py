@@ -1,7 +1,7 @@
 """What client and model say to each other, in one shape for every wire, and the scripts that play a model.
 
 A script is a generator: it yields what the model says and is sent the next request of the same conversation.
-So a whole agent reads from top to bottom, like the person it stands for.
+So a whole agent reads from top to bottom, like the user it stands for.
 """
 
 from __future__ import annotations

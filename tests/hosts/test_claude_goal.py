@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def _skill(with_skill: None) -> None:
-    """Have the skill in the person's own skill folder."""
+    """Have the skill in the user's own skill folder."""
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What Claude Code asks a person about in its default mode: not the loop, but every new command."""
+"""What Claude Code asks the user about in its default mode: not the loop, but every new command."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ TEAM = ["--agent-id", "worker1@builders", "--agent-name", "worker1", "--team-nam
 
 @pytest.fixture(autouse=True)
 def _skill(with_skill: None) -> None:
-    """Have the skill in the person's own skill folder."""
+    """Have the skill in the user's own skill folder."""
 
 
 def test_the_model_is_told_how_the_list_stands(claude: Claude, model: Model, machine: Machine) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def _skill(with_skill: None) -> None:
-    """Have the skill in the person's own skill folder."""
+    """Have the skill in the user's own skill folder."""
 
 
 def test_it_holds_until_the_list_is_done_and_lets_go(claude: Claude, model: Model, machine: Machine) -> None:

@@ -124,7 +124,7 @@ def test_it_is_held_until_the_list_is_finished(hs: Hs, model: Model, machine: Ma
 
 
 @pytest.mark.release
-def test_what_a_person_asks_for_is_passed_on(hs: Hs, model: Model) -> None:
+def test_what_the_user_asks_for_is_passed_on(hs: Hs, model: Model) -> None:
     model.play(says("Yes."))
 
     done = hs("--system", "Answer as a pirate.", "--model", "claude-sonnet-4-5", "--max-turns", "3",

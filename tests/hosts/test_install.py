@@ -40,7 +40,7 @@ def test_claude_takes_the_list_to_its_end(
 
 @pytest.mark.release
 def test_the_page_brings_hooks(claude: Claude, model: Model, machine: Machine, published: Path) -> None:
-    """A project's plugin waits for the person's trust; the hooks of a page that was typed hold without it."""
+    """A project's plugin waits for the user's trust; the hooks of a page that was typed hold without it."""
     machine.skills_add(published)
     one_task(machine)
     model.play(stops_after_each_task(WORK))

@@ -68,7 +68,7 @@ def test_killed_at_work_and_told_to_run_again_nothing_is_lost_and_no_attempt_cou
 
 
 @pytest.mark.release
-def test_in_its_own_sandbox_codex_hears_at_once_what_a_person_must_type(
+def test_in_its_own_sandbox_codex_hears_at_once_what_the_user_must_type(
     codex: Codex, model: Model, machine: Machine, published: Path
 ) -> None:
     """Its sandbox closes the git directory: nothing is half made, no session is left, and nobody is held."""
@@ -80,7 +80,7 @@ def test_in_its_own_sandbox_codex_hears_at_once_what_a_person_must_type(
     def starts(request: Request) -> Script:
         request = yield request.shell(f"{launcher(request.everything)} start")
         heard.append(request.last)
-        yield Say("A person must act.")
+        yield Say("The user must act.")
 
     model.play(starts)
 

@@ -1,4 +1,4 @@
-"""A person at a terminal: a real pty whose program has it as its own, what it shows, and what is typed."""
+"""The user at a terminal: a real pty whose program has it as its own, what it shows, and what is typed."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Person:
         return "\n".join(line.rstrip() for line in self._screen.display).rstrip()
 
     def resizes(self, columns: int, rows: int) -> None:
-        """Make the window of the terminal another size, as a person does with the mouse."""
+        """Make the window of the terminal another size, as the user does with the mouse."""
         fcntl.ioctl(self.leader, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         self._screen.resize(rows, columns)
 

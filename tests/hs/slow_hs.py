@@ -1,6 +1,6 @@
 """`hs` on a machine that is slow when a question is asked: a program, `slow_hs.py WHO ARGS`.
 
-`work`: what is handed to the line that a person types in is drawn before the thread that has handed it over
+`work`: what is handed to the line that the user types in is drawn before the thread that has handed it over
 goes on, and that sleeps from the question on, or from the text in BEHIND, until somebody opens the pipe
 `awake` to write.
 `line`: as soon as there is a file `asking`, what is handed to the line waits until somebody has typed, which

@@ -159,7 +159,7 @@ Conversation = Callable[..., AbstractContextManager[tuple[Person, ModelServer]]]
 
 @pytest.fixture
 def conversation(serve: Serve, project: Path) -> Conversation:
-    """Return a context in which a person sits at the prompt, and leaves in the end."""
+    """Return a context in which the user sits at the prompt, and leaves in the end."""
 
     @contextmanager
     def talk(

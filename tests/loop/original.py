@@ -35,7 +35,7 @@ class Original:
         (self.directory / "session.conf").write_text(text, encoding="utf-8")
 
     def turn(self, said: str) -> str:
-        """Save what a person says, follow the calls of the model, and return its answer."""
+        """Save what the user says, follow the calls of the model, and return its answer."""
         self._save("user", {}, said)
         while True:
             native = self._ask(self.messages())

@@ -1,4 +1,4 @@
-"""What a person puts into a source of `hs`, at home or in a project: programs, MCP servers, models."""
+"""What the user puts into a source of `hs`, at home or in a project: programs, MCP servers, models."""
 
 from __future__ import annotations
 

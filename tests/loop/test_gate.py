@@ -34,7 +34,7 @@ def gate(home: Path, name: str, said: Mapping[str, object]) -> None:
         ([DENY], False, "denied: not on my watch"),
         ([DENY, ALLOW], False, "not on my watch"),
         ([ALLOW, DENY], False, "not on my watch"),
-        ([ASK], False, "a person has to be asked"),
+        ([ASK], False, "the user has to be asked"),
         ([ASK, ALLOW], False, "it deletes"),
         ([ASK, DENY], False, "not on my watch"),
         ([{"decision": "perhaps"}], False, "denied"),

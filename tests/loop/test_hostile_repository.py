@@ -1,4 +1,4 @@
-"""A repository from somewhere, and names from somewhere: nothing there is used before a person trusts it."""
+"""A repository from somewhere, and names from somewhere: nothing there is used before the user trusts it."""
 
 from __future__ import annotations
 

@@ -274,11 +274,11 @@ def test_what_else_stands_in_the_settings_of_claude_code_is_left_alone(
     [
         ("ask", {"allow": ["Bash(touch:*)"]}, True, ""),
         ("auto", {"deny": ["Bash(touch:*)"]}, False, "denied: the rule deny Bash(touch:*)"),
-        ("auto", {"ask": ["Bash(touch:*)"]}, False, "a person has to be asked"),
+        ("auto", {"ask": ["Bash(touch:*)"]}, False, "the user has to be asked"),
         ("auto", {"deny": ["Bash(touch:*)"], "allow": ["Bash"]}, False, "the rule deny"),
         ("ask", {"ask": ["Bash(touch:*)"], "allow": ["Bash"]}, False, "the rule ask"),
         ("read-only", {"allow": ["Bash"]}, False, "nothing may be changed here"),
-        ("ask", {"allow": ["Edit"]}, False, "a person has to be asked"),
+        ("ask", {"allow": ["Edit"]}, False, "the user has to be asked"),
     ],
 )
 def test_rules_and_the_mode_decide_together(
@@ -322,7 +322,7 @@ def test_the_rules_of_a_project_count_after_trust_only(go: Go, hs: Hs, project: 
     assert not (project / "made").exists()
 
 
-def test_a_person_saves_a_rule_that_holds_in_every_run_to_come(
+def test_the_user_saves_a_rule_that_holds_in_every_run_to_come(
     conversation: Conversation, go: Go, home: Path, project: Path
 ) -> None:
     path = home / ".harness" / "settings.json"
@@ -401,7 +401,7 @@ def test_a_rule_that_denies_outlasts_the_trust_in_what_lies_beside_it(
     assert not {"made", "dir"} & {path.name for path in project.iterdir()}
 
 
-def test_a_person_is_asked_with_the_rule_that_wants_it(
+def test_the_user_is_asked_with_the_rule_that_wants_it(
     conversation: Conversation, home: Path, project: Path
 ) -> None:
     allow_ask_deny(home / ".harness", allow=["Bash(mkdir:*)"], ask=["Bash(touch:*)"])

@@ -81,7 +81,7 @@ def test_skills_are_told_by_name_and_their_text_is_escaped(home: Path, project: 
     assert "skill" in [tool["name"] for tool in payload["tools"]]
 
 
-def test_a_skill_of_a_project_takes_the_place_of_the_persons_own_only_when_it_is_trusted(
+def test_a_skill_of_a_project_takes_the_place_of_the_users_own_only_when_it_is_trusted(
     home: Path, project: Path
 ) -> None:
     for source in (

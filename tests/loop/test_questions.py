@@ -1,4 +1,4 @@
-"""A person is asked before a call runs: what is an answer, and what the words of the person come to."""
+"""The user is asked before a call runs: what is an answer, and what the words of the user come to."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.loop.source_files import write_program
 ASKED = ("--approve", "ask")
 
 
-def test_a_person_says_yes_always_and_no_with_a_reason(conversation: Conversation, project: Path) -> None:
+def test_the_user_says_yes_always_and_no_with_a_reason(conversation: Conversation, project: Path) -> None:
     with conversation(
         use("bash", command="touch one"),
         use("bash", command="mkdir two"),
@@ -82,7 +82,7 @@ def test_what_is_typed_before_a_question_is_no_answer(conversation: Conversation
     assert not (project / "made").exists()
 
 
-def test_at_the_prompt_a_person_says_yes_always_and_no_with_a_reason(
+def test_at_the_prompt_the_user_says_yes_always_and_no_with_a_reason(
     conversation: Conversation, project: Path
 ) -> None:
     with conversation(

@@ -105,7 +105,7 @@ def test_what_a_session_holds_only_its_owner_reads(done: Done, wire: Wire, home:
     assert {path.name for path, mode in modes.items() if path.is_file() and mode != 0o600} == set()
 
 
-# Of a provider in use and of others, of a login of Claude Code, of packs of the person's own.
+# Of a provider in use and of others, of a login of Claude Code, of packs of the user's own.
 KEYS = (
     *("OPENAI_API_KEY", "DEEPSEEK_API_KEY", "ZAI_AUTH_TOKEN"),
     *("ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "GEMINI_API_KEY", "MINE_KEY", "PROGRAM_TOKEN"),
@@ -141,7 +141,7 @@ def test_no_key_of_any_provider_reaches_a_command_that_looks_for_it(hs: Hs, serv
 
 
 @pytest.mark.usefixtures("packs")
-def test_a_person_may_let_a_key_through_for_tests_that_need_it(hs: Hs, serve: Serve) -> None:
+def test_the_user_may_let_a_key_through_for_tests_that_need_it(hs: Hs, serve: Serve) -> None:
     look = use("bash", command="env | grep -c very-secret")
     server = serve(CHAT, look, use("agent", prompt="look"), look, say("Seen."), say("Done."))
     options = ("--provider=openai", "--keep-env", "GEMINI_API_KEY", "--keep-env=MINE_KEY")

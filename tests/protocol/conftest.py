@@ -40,5 +40,5 @@ def user(project: Project, stand: str = "shell") -> Agent:
 
 
 def trusted(project: Project) -> None:
-    """Let a person trust the list."""
+    """Let the user trust the list."""
     user(project).ok("trust", "--yes", HARNESS_TRUST="1")

@@ -132,7 +132,7 @@ class LegacyAgent:
     # -- commands
 
     def init(self, *tasks: Document, **config: Any) -> None:
-        """Make the files by hand; the person said yes to .gitignore."""
+        """Make the files by hand; the user said yes to .gitignore."""
         ignored = "harness-*\n.harness-active\n.harness/\n"
         (self.top / ".gitignore").write_text(ignored, encoding="utf-8")
         self.git("add", ".gitignore")

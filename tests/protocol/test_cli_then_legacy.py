@@ -185,7 +185,7 @@ def test_a_claim_that_the_legacy_protocol_has_taken_over_while_our_check_ran_is_
 
 @pytest.mark.parametrize("check", ["true", "false"])
 def test_a_list_that_git_sees_stays_uncommitted(make_project: Make, legacy_in: LegacyIn, check: str) -> None:
-    """The person said no to .gitignore, and a legacy agent died while it wrote."""
+    """The user said no to .gitignore, and a legacy agent died while it wrote."""
     project = make_project(bare=True)
     legacy = legacy_in(project.top)
     legacy.init(seed_task("task-001", command=check))

@@ -233,7 +233,7 @@ class TestConcurrent:
         claimed.edit_task(lease_expires_at="2025-01-01T00:00:00Z")
         claimed.commit("Somebody's own work")
         claimed.put("work.txt")
-        claimed.put("tracked.txt", "changed by a person\n")
+        claimed.put("tracked.txt", "changed by the user\n")
         base, files = claimed.head, claimed.files
 
         claimed.agent("worker-2").ok("start")

@@ -87,7 +87,7 @@ def test_a_list_of_defaults_says_no_more_than_the_protocol_asks_for() -> None:
     assert codec.decode(document) == State(tasks=(Task("task-1"),))
 
 
-def test_each_path_that_a_person_gives_is_set_and_read_back() -> None:
+def test_each_path_that_the_user_gives_is_set_and_read_back() -> None:
     task = Task("task-1")
     for field in given.FIELDS:
         mark = object()

@@ -1,4 +1,4 @@
-"""What a file is called says whether a person should see it before it is committed."""
+"""What a file is called says whether the user should see it before it is committed."""
 
 from __future__ import annotations
 

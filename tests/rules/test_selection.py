@@ -15,7 +15,7 @@ from tests.rules.lists import BLOCKED, NOW, STAMP, state, states, waiting
 FAILED = Task("a", status="failed", attempts=1)
 
 
-def test_a_person_sees_first_what_is_at_work_then_what_is_halted_failed_next_and_done() -> None:
+def test_the_user_sees_first_what_is_at_work_then_what_is_halted_failed_next_and_done() -> None:
     tasks = [
         Task("done-10", status="completed"),
         Task("done-9", status="completed"),
@@ -133,14 +133,14 @@ LEASED = Task("a", status="in_progress", claimed_by="w1", claimed_at=STAMP)
             (
                 f"in progress by w1 since {STAMP}",
                 f"a rollback is under way since {STAMP}",
-                "halted until a person has acted: no sh",
+                "halted until the user has acted: no sh",
             ),
             id="rollback under way",
         ),
         pytest.param(
             (Task("a", status="failed", attempts=3, error_log=(BLOCKED,), halt="CONFIG"),),
             (
-                "halted until a person has acted: CONFIG",
+                "halted until the user has acted: CONFIG",
                 "attempts used up (3/3): harness retry a gives it new ones",
                 f"failed for good: {BLOCKED}",
             ),

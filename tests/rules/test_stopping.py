@@ -1,4 +1,4 @@
-"""When a session has nothing left to do, or may do no more, and what only a person can free."""
+"""When a session has nothing left to do, or may do no more, and what only the user can free."""
 
 from __future__ import annotations
 
@@ -91,8 +91,8 @@ def test_a_limit_is_reached_when_it_is_used_and_0_is_no_limit(limit: int, used: 
         pytest.param((DONE,), False, id="done"),
     ],
 )
-def test_waiting_is_in_vain_where_only_a_person_can_help(tasks: tuple[Task, ...], alone: bool) -> None:
-    assert stats.awaits_person(state(*tasks)) is alone
+def test_waiting_is_in_vain_where_only_the_user_can_help(tasks: tuple[Task, ...], alone: bool) -> None:
+    assert stats.awaits_user(state(*tasks)) is alone
 
 
 @pytest.mark.parametrize(("rest", "stop"), [((), "done"), ((GONE,), "blocked")])
@@ -113,9 +113,9 @@ def test_hooks_hold_until_the_final_check_was_made() -> None:
 
 @pytest.mark.parametrize("kind", [*HALT_KINDS, None])
 def test_what_follows_from_a_halt_is_decided_by_its_kind_not_its_words(kind: HaltKind | None) -> None:
-    task = Task("a", halt="a person must say what the check is", halt_kind=kind)
-    assert halting.is_for_a_person(task) is (kind in {"CHECK_CHANGED", "SECRET", "JUDGES", None})
-    assert not halting.is_for_a_person(task._replace(halt=None))
+    task = Task("a", halt="the user must say what the check is", halt_kind=kind)
+    assert halting.is_for_user(task) is (kind in {"CHECK_CHANGED", "SECRET", "JUDGES", None})
+    assert not halting.is_for_user(task._replace(halt=None))
     assert halting.is_lifted_by_an_edit(kind) is (kind in {"CONFIG", "CHECK_CHANGED"})
     # Only where work was kept is there an answer to give.
     assert halting.takes_an_answer(kind) is (kind in {"SECRET", "JUDGES"})

@@ -53,6 +53,6 @@ def test_an_arrow_leads_on_from_its_statuses_with_its_intents_only() -> None:
             assert arrows.may(name, task) is (fits and task.unproven == only)
 
 
-def test_a_completed_task_moves_only_when_a_person_wants_it_again() -> None:
+def test_a_completed_task_moves_only_when_the_user_wants_it_again() -> None:
     allowed = [name for name in arrows.ARROWS if arrows.may(name, Task("a", status="completed"))]
     assert [name for name in allowed if arrows.ARROWS[name].end != ("completed",)] == ["reset"]

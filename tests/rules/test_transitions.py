@@ -57,7 +57,7 @@ def test_a_claim_begins_a_fresh_attempt_and_keeps_what_was_used_up_and_learned()
         checkpoints=(Checkpoint(1, 2),),
         failed_at=STAMP,
         started_at_commit="0" * 40,
-        # What the legacy protocol let stand, or a person lifted by hand.
+        # What the legacy protocol let stand, or the user lifted by hand.
         intent=Intent("commit", STAMP, commit=COMMIT),
         completed_at=STAMP,
         completed_commit=COMMIT,

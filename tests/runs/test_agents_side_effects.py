@@ -41,7 +41,7 @@ def test_a_list_that_an_agent_has_removed_is_restored_and_that_is_told(workshop:
     workshop.done_is_done()
 
 
-def test_a_person_who_switches_branches_in_their_checkout_meanwhile_stays_there(workshop: Workshop) -> None:
+def test_the_user_who_switches_branches_in_their_checkout_meanwhile_stays_there(workshop: Workshop) -> None:
     """Git writes it down in the record of their checkout; who types it, nobody can tell apart."""
     person = f"git -C {workshop.top} switch -q -c of-mine"
     workshop.add("Meanwhile", "grep -q done f", do=f"sh {person}\nwrite f done")
@@ -52,7 +52,7 @@ def test_a_person_who_switches_branches_in_their_checkout_meanwhile_stays_there(
     assert sh(workshop.top, "symbolic-ref", "HEAD") == "refs/heads/of-mine"
 
 
-def test_a_large_file_is_not_committed_before_a_person_has_been_asked(workshop: Workshop) -> None:
+def test_a_large_file_is_not_committed_before_the_user_has_been_asked(workshop: Workshop) -> None:
     workshop.add("Large", "test -f big", do="sh truncate -s 3M big")
     workshop.file_task("g")
 

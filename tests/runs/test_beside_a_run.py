@@ -1,4 +1,4 @@
-"""What a person in a second terminal sees and changes while a run goes on."""
+"""What the user in a second terminal sees and changes while a run goes on."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_second_terminal_sees_what_goes_on_and_changes_its_limits(workshop: Wo
     workshop.ok("budget", "--max-cost", "0.4")
     workshop.wait_for("the limit is met", lambda: "finishing what runs" in workshop.printed)
     workshop.ok("budget", "--max-cost", "5")
-    # An agent, or a `git clean` of its, takes `.harness/`: what a person has typed still holds.
+    # An agent, or a `git clean` of its, takes `.harness/`: what the user has typed still holds.
     shutil.rmtree(workshop.top / ".harness")
     workshop.wait_for("it shows itself again", lambda: workshop("budget").code == 0)
     assert workshop.ok("budget")["limits"] == {"max_cost": 5.0}

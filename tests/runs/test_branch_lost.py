@@ -1,4 +1,4 @@
-"""A branch that a person has moved or lost: their move stays, and what was lost is named."""
+"""A branch that the user has moved or lost: their move stays, and what was lost is named."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.system.git.gitrepo import sh
 MAIN = "refs/heads/main"
 
 
-def test_what_a_person_does_to_the_branch_meanwhile_stays(workshop: Workshop, tmp_path: Path) -> None:
+def test_what_the_user_does_to_the_branch_meanwhile_stays(workshop: Workshop, tmp_path: Path) -> None:
     workshop.file_task("first")
     workshop.ends(0)
     started, go = tmp_path / "started", tmp_path / "go"

@@ -1,6 +1,6 @@
 """Runs and agents that are killed at any moment: at the end everything is as if nobody had been.
 
-And all the while a person commits to the branch that the work is for, in a checkout of it.
+And all the while the user commits to the branch that the work is for, in a checkout of it.
 
 CHAOS_KILLS says how many kills there are (default: a few, for every day; CONTRIBUTING has the whole storm).
 """
@@ -59,17 +59,17 @@ def _victim(chance: random.Random, run: int) -> int | None:
 def _person_commits(workshop: Workshop, number: int) -> None:
     """Commit a file to main, as often as git says that it is busy or that the file is no longer staged."""
     put(workshop.top / f"person{number}", f"person{number}\n")
-    words = ["commit", "-q", "-m", f"Of a person: {number}", "--", f"person{number}"]
+    words = ["commit", "-q", "-m", f"Of the user: {number}", "--", f"person{number}"]
 
     def done() -> bool:
         added = workshop.git.run("add", f"person{number}", check=False).returncode == 0
         return added and workshop.git.run(*words, check=False).returncode == 0
 
-    workshop.wait_for("the person commits", done)
+    workshop.wait_for("the user commits", done)
 
 
 def _of_person(workshop: Workshop) -> list[str]:
-    return sorted(sh(workshop.top, "log", "--format=%s", "--grep=^Of a person", "main").splitlines())
+    return sorted(sh(workshop.top, "log", "--format=%s", "--grep=^Of the user", "main").splitlines())
 
 
 @pytest.mark.timeout(60 + 20 * KILLS + 10 * TASKS)
@@ -85,7 +85,7 @@ def test_whoever_is_killed_the_list_comes_to_its_end(workshop: Workshop) -> None
     killed = commits = 0
     ended: int | None = None
     for _ in range(MOST_RUNS):
-        # What a person has committed beside work that waits is joined with it where every check has passed.
+        # What the user has committed beside work that waits is joined with it where every check has passed.
         final = [] if killed >= KILLS else ["--no-final-check"]
         run = workshop.start("-j", str(WORKERS), *final)
         while killed < KILLS and run.poll() is None:
@@ -105,14 +105,14 @@ def test_whoever_is_killed_the_list_comes_to_its_end(workshop: Workshop) -> None
     assert set(workshop.statuses().values()) == {"completed"}, workshop.printed
     assert ended == 0, workshop.printed
     workshop.done_is_done()
-    assert _of_person(workshop) == sorted(f"Of a person: {number}" for number in range(1, commits + 1))
+    assert _of_person(workshop) == sorted(f"Of the user: {number}" for number in range(1, commits + 1))
     _nothing_that_no_task_made(workshop, commits)
     workshop.nothing_is_left_over()
     workshop.failures_are_kept()
 
 
 def _nothing_that_no_task_made(workshop: Workshop, commits: int) -> None:
-    """Every line in the tree is one that a completed task had to write, or the person has written."""
+    """Every line in the tree is one that a completed task had to write, or the user has written."""
     expected = {f"line{number}" for number in range(1, TASKS + 1)} | {"begin", "hello", "*.pyc"}
     expected |= {f"person{number}" for number in range(1, commits + 1)}
     wrong = {f"wrong{number}" for number in range(1, TASKS + 1)}

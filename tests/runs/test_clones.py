@@ -1,4 +1,4 @@
-"""Each worker has a repository of its own: whatever its agent does there, the person's stays what it was."""
+"""Each worker has a repository of its own: whatever its agent does there, the user's stays what it was."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def shared(workshop: Workshop) -> Workshop:
     for name in ("side", "gone"):
         sh(top, "branch", name)
     sh(top, "tag", "v1", "HEAD~1")
-    put(top / "README.md", "a person's own\n")
+    put(top / "README.md", "the user's own\n")
     sh(top, "stash", "-q")
     sh(top, "config", "alias.mine", "status")
     sh(top, "remote", "add", "origin", "https://me:secret@example.invalid/x.git")
@@ -160,7 +160,7 @@ def test_a_commit_in_which_git_finds_fault_is_not_taken_and_the_files_are(shared
     shared.done_is_done()
 
 
-def test_what_a_worker_began_with_outlives_what_a_person_does(shared: Workshop, tmp_path: Path) -> None:
+def test_what_a_worker_began_with_outlives_what_the_user_does(shared: Workshop, tmp_path: Path) -> None:
     """The branch is rewritten, the tag goes, and git is told to keep nothing that nobody names."""
     top = shared.top
     working, checking, go, checked = (tmp_path / name for name in ("working", "checking", "go", "checked"))
@@ -259,7 +259,7 @@ def test_a_run_that_an_earlier_version_has_begun_is_recovered(shared: Workshop, 
     shared.done_is_done()
 
 
-def test_work_trees_whose_directory_a_person_has_deleted_are_in_nobodys_way(shared: Workshop) -> None:
+def test_work_trees_whose_directory_the_user_has_deleted_are_in_nobodys_way(shared: Workshop) -> None:
     ctx = shared.context()
     place = worktree_slots.directory_of(ctx, "run-1").slot(1)
     worktree_slots.checkout_clean(ctx, place, str(ctx.git.head()))

@@ -47,7 +47,7 @@ def test_a_list_that_was_done_is_looked_at_once(workshop: Workshop) -> None:
     assert ONCE_MORE not in workshop.run().stdout
 
     sh(workshop.top, "rm", "-q", "one")
-    sh(workshop.top, "commit", "-q", "-m", "a person's")
+    sh(workshop.top, "commit", "-q", "-m", "the user's")
     said = workshop.run(agent="echo done > one")
     assert "task-001 is broken on the final tree" in said.stdout
     assert said.returncode == 0, said.stdout + said.stderr

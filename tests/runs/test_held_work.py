@@ -1,4 +1,4 @@
-"""A run merges no caches, and asks a person about secrets while other tasks go on."""
+"""A run merges no caches, and asks the user about secrets while other tasks go on."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ def test_a_secret_waits_for_its_answer_while_the_others_go_on(workshop: Workshop
 
 
 def _no_longer_fits(workshop: Workshop) -> None:
-    """Accept work where a person was faster: it goes to an agent again, with the reason."""
-    put(workshop.top / "h/x", "a person was faster\n")
+    """Accept work where the user was faster: it goes to an agent again, with the reason."""
+    put(workshop.top / "h/x", "the user was faster\n")
     sh(workshop.top, "add", "h/x")
     sh(workshop.top, "commit", "-q", "-m", "By hand")
     said = workshop("accept", "task-003", "--path", "h/.env")

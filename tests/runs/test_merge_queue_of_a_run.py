@@ -137,7 +137,7 @@ def test_a_run_that_dies_with_a_full_queue_loses_none_of_it(workshop: Workshop) 
 
 @pytest.mark.parametrize("is_flaky", [True, False])
 def test_a_short_check_runs_again_before_blame(workshop: Workshop, tmp_path: Path, is_flaky: bool) -> None:
-    """It fails the second time that it runs, or also the third, on top of a person's commit."""
+    """It fails the second time that it runs, or also the third, on top of the user's commit."""
     runs = tmp_path / "runs"
     merged = f"git -C {workshop.top} commit -q --allow-empty -m Mine; date > {workshop.top}/mine"
     merged += f"; git -C {workshop.top} add mine; git -C {workshop.top} commit -q -m Mine"

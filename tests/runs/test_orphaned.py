@@ -32,7 +32,7 @@ def test_what_cannot_be_handed_back_is_handed_back_when_it_can(workshop: Worksho
     worktree = clones.at(workshop.git, Path(place))
     assert worktree is not None
     lock = put(worktree.git_dir / "index.lock", "")
-    # A git of a person's in that work tree: its lock is not ours to remove.
+    # A git of the user's in that work tree: its lock is not ours to remove.
     with subprocess.Popen(["git", "hash-object", "--stdin"], cwd=place, stdin=subprocess.PIPE):
         os.kill(_worker(run.pid), signal.SIGKILL)
         workshop.wait_for("it is held up", lambda: "could not be handed back yet" in workshop.printed)

@@ -1,4 +1,4 @@
-"""How a run ends: with what a person needs to know, in at most twenty lines, and once in the log."""
+"""How a run ends: with what the user needs to know, in at most twenty lines, and once in the log."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_what_to_type_is_never_cut_off_at_its_end(project: Project, agent: Agent
     project.commit()
     project.git("switch", "-q", "main")
     for name in long:
-        project.put(name, "a person's own\n")
+        project.put(name, "the user's own\n")
 
     lines = reported(project)
 

@@ -18,7 +18,7 @@ from tests.verbs.project import Agent, Time
 
 
 def test_it_goes_on_until_every_task_is_done(workshop: Workshop) -> None:
-    """Started as a person starts it; the first attempt at the last task fails, and is tried again."""
+    """Started as the user starts it; the first attempt at the last task fails, and is tried again."""
     one = workshop.file_task("one")
     two = workshop.file_task("two", "--depends-on", one)
     workshop.add("Three", "grep -q done one && grep -q done two", "--depends-on", two, do="write three x")
@@ -101,19 +101,19 @@ def test_a_check_that_others_have_taken_away_sends_the_work_back(workshop: Works
     workshop.nothing_is_left_over()
 
 
-def test_a_branch_that_a_person_moves_keeps_their_commit(workshop: Workshop, tmp_path: Path) -> None:
+def test_a_branch_that_the_user_moves_keeps_their_commit(workshop: Workshop, tmp_path: Path) -> None:
     started, go = tmp_path / "started", tmp_path / "go"
     workshop.add("Slow", "grep -q done f", do=f"touch {started}\nwait {go}\nwrite f done")
     run = workshop.start()
     workshop.wait_for("the agent starts", started.exists)
 
-    put(workshop.top / "mine", "a person's\n")
+    put(workshop.top / "mine", "the user's\n")
     sh(workshop.top, "add", "mine")
-    sh(workshop.top, "commit", "-q", "-m", "a person's")
+    sh(workshop.top, "commit", "-q", "-m", "the user's")
     go.touch()
 
     assert run.wait(60) == 0, workshop.printed
-    assert sh(workshop.top, "log", "--format=%s", "-2").splitlines() == ["[task-001] Slow", "a person's"]
+    assert sh(workshop.top, "log", "--format=%s", "-2").splitlines() == ["[task-001] Slow", "the user's"]
     workshop.nothing_is_left_over()
 
 

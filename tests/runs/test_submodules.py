@@ -100,7 +100,7 @@ def test_a_commit_of_a_submodule_that_was_pushed_lands_and_later_tasks_have_it(s
     remote = sh(submodule.top.parent / "lib.git", "rev-parse", "main")
     assert remote in links(submodule)[0]
     assert aside(submodule) == []
-    # The submodule's own checkout is the person's to update; nothing else differs.
+    # The submodule's own checkout is the user's to update; nothing else differs.
     assert sh(submodule.top, "status", "--porcelain") == "M lib"
     assert (submodule.top / "lib" / "l").read_text() == "one\n"
     sh(submodule.top, "-c", "protocol.file.allow=always", "submodule", "--quiet", "update")
@@ -108,12 +108,12 @@ def test_a_commit_of_a_submodule_that_was_pushed_lands_and_later_tasks_have_it(s
 
 
 def _edits(lib: Path) -> None:
-    put(lib / "l", "a person is writing\n")
+    put(lib / "l", "the user is writing\n")
 
 
 def _commits(lib: Path) -> None:
     _edits(lib)
-    sh(lib, "commit", "-qam", "a person's")
+    sh(lib, "commit", "-qam", "the user's")
 
 
 def _stages(lib: Path) -> None:
@@ -122,7 +122,7 @@ def _stages(lib: Path) -> None:
 
 
 @pytest.mark.parametrize("does", [_edits, _commits, _stages])
-def test_what_a_person_does_in_a_submodule_that_stayed_behind_is_a_change_of_theirs(
+def test_what_the_user_does_in_a_submodule_that_stayed_behind_is_a_change_of_theirs(
     submodule: Workshop, tmp_path: Path, does: Callable[[Path], None]
 ) -> None:
     started, go = tmp_path / "started", tmp_path / "go"
@@ -140,7 +140,7 @@ def test_what_a_person_does_in_a_submodule_that_stayed_behind_is_a_change_of_the
     assert run.wait(90) == 9, submodule.printed
     assert "you have changes in lib" in submodule.printed
     assert sh(submodule.top, "status", "--porcelain") == status
-    assert (links(submodule), (submodule.top / "lib" / "l").read_text()) == (before, "a person is writing\n")
+    assert (links(submodule), (submodule.top / "lib" / "l").read_text()) == (before, "the user is writing\n")
 
 
 def test_a_commit_that_the_projects_own_submodule_has_lands(submodule: Workshop) -> None:
@@ -249,7 +249,7 @@ def test_a_submodule_that_was_removed_is_named_to_the_next_agent(submodule: Work
     assert links(submodule) == []
 
 
-def test_agents_have_the_submodules_of_the_person_offline(submodule: Workshop, tmp_path: Path) -> None:
+def test_agents_have_the_submodules_of_the_user_offline(submodule: Workshop, tmp_path: Path) -> None:
     """At the recorded commits, those inside of others too; each a repository that is the agent's own."""
     allowed = ("-c", "protocol.file.allow=always")
     inner = tmp_path / "inner"
@@ -262,7 +262,7 @@ def test_agents_have_the_submodules_of_the_person_offline(submodule: Workshop, t
     sh(lib, *allowed, "submodule", "--quiet", "add", str(inner), "deep")
     sh(lib, "commit", "-qam", "Deeper")
     sh(submodule.top, "rm", "-qf", "harness-init.sh")
-    sh(submodule.top, "commit", "-qam", "No script, and a commit of lib that only the person has")
+    sh(submodule.top, "commit", "-qam", "No script, and a commit of lib that only the user has")
     for remote in (inner, tmp_path / "lib.git"):
         remote.rename(remote.with_suffix(".gone"))
     before = sh(lib, "for-each-ref"), (submodule.top / ".git" / "modules" / "lib" / "config").read_bytes()

@@ -17,7 +17,7 @@ HOOKS = ("pre-commit", "commit-msg", "post-commit", "post-checkout", "reference-
 
 
 def test_a_run_commits_without_hooks_and_plugins_of_an_agents(workshop: Workshop, tmp_path: Path) -> None:
-    """What it writes of those is kept for the person."""
+    """What it writes of those is kept for the user."""
     mine = put(workshop.top / ".harness" / "tools" / "mine", "old\n")
     sh(workshop.top, "add", str(mine))
     sh(workshop.top, "commit", "-q", "-m", "A plugin of ours")
@@ -44,7 +44,7 @@ def test_a_run_commits_without_hooks_and_plugins_of_an_agents(workshop: Workshop
 
 
 def test_no_run_verb_or_hook_pushes(workshop: Workshop, tmp_path: Path) -> None:
-    """Commits are harness's; where its commits go is a person's decision, however well a remote is set up."""
+    """Commits are harness's; where its commits go is the user's decision, however well a remote is set up."""
     words = tmp_path / "words"
     programs = recording(tmp_path / "programs", words)
     # One process owns the session of all verbs.

@@ -200,7 +200,7 @@ def test_the_check_of_whoever_has_the_task_now_runs_on(crew: Crew) -> None:
 
 
 def test_what_nobody_can_hand_back_is_given_up_after_some_tries_its_work_kept(crew: Crew) -> None:
-    """Others go on, and the task waits for a person."""
+    """Others go on, and the task waits for the user."""
     held = crew.take(1)
     assert held.worktree is not None
     put(worktree(crew, held).git_dir / "index", "torn")

@@ -109,7 +109,7 @@ def test_a_partial_clone_whose_remote_is_gone_is_refused_in_a_sentence(tmp_path:
     assert workshop.task("task-001")["attempts"] == 0
 
 
-def test_a_submodule_whose_commit_the_person_lacks_is_refused(workshop: Workshop, tmp_path: Path) -> None:
+def test_a_submodule_whose_commit_the_user_lacks_is_refused(workshop: Workshop, tmp_path: Path) -> None:
     allow = ("-c", "protocol.file.allow=always")
     sh(workshop.top, *allow, "submodule", "--quiet", "add", str(_origin(tmp_path)), "lib")
     sh(workshop.top, "commit", "-qm", "A submodule")
@@ -125,7 +125,7 @@ def test_a_submodule_whose_commit_the_person_lacks_is_refused(workshop: Workshop
 
 
 @pytest.mark.skipif(shutil.which("git-lfs") is None, reason="git-lfs is not installed")
-def test_large_files_come_from_the_persons_store_and_go_there(workshop: Workshop, tmp_path: Path) -> None:
+def test_large_files_come_from_the_users_store_and_go_there(workshop: Workshop, tmp_path: Path) -> None:
     top = workshop.top
     sh(top, "lfs", "install", "--local")
     sh(top, "lfs", "track", "*.bin")

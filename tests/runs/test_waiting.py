@@ -1,4 +1,4 @@
-"""Finished work waits while a person's checkout is in use, goes over by itself, and is never lost between."""
+"""Finished work waits while the user's checkout is in use, goes over by itself, and is never lost between."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.verbs.project import Agent, Time
 
 def test_work_waits_beside_a_changed_checkout_and_is_joined_with_it(workshop: Workshop) -> None:
     workshop.file_task("one")
-    put(workshop.top / "README.md", "a person is writing\n")
+    put(workshop.top / "README.md", "the user is writing\n")
     before = sh(workshop.top, "rev-parse", "main")
 
     said = workshop.ends(9, "--json")
@@ -25,10 +25,10 @@ def test_work_waits_beside_a_changed_checkout_and_is_joined_with_it(workshop: Wo
     assert "git merge harness/main" in said.stdout
     assert "git merge harness/main" in workshop("status").out
     assert sh(workshop.top, "rev-parse", "main") == before
-    assert (workshop.top / "README.md").read_text() == "a person is writing\n"
+    assert (workshop.top / "README.md").read_text() == "the user is writing\n"
     assert not (workshop.top / "one").exists()
 
-    sh(workshop.top, "commit", "-qam", "a person's")
+    sh(workshop.top, "commit", "-qam", "the user's")
     mine = sh(workshop.top, "rev-parse", "main")
     assert "git merge harness/main" in workshop("status").out
     both = "grep -q writing README.md && grep -q done one && grep -q done two"
@@ -40,11 +40,11 @@ def test_work_waits_beside_a_changed_checkout_and_is_joined_with_it(workshop: Wo
     workshop.all_is_well()
 
 
-def test_what_waits_and_conflicts_with_a_persons_commit_is_theirs_to_merge(workshop: Workshop) -> None:
+def test_what_waits_and_conflicts_with_the_users_commit_is_theirs_to_merge(workshop: Workshop) -> None:
     workshop.add("One", "grep -q done README.md", do="write README.md done")
-    put(workshop.top / "README.md", "a person is writing\n")
+    put(workshop.top / "README.md", "the user is writing\n")
     workshop.ends(9)
-    sh(workshop.top, "commit", "-qam", "a person's")
+    sh(workshop.top, "commit", "-qam", "the user's")
     mine = sh(workshop.top, "rev-parse", "main")
 
     workshop.file_task("two")
@@ -56,9 +56,9 @@ def test_what_waits_and_conflicts_with_a_persons_commit_is_theirs_to_merge(works
 
 
 def test_what_waits_goes_over_once_nothing_is_in_the_way(workshop: Workshop) -> None:
-    """Neither a file of a person's nor a lock of git's, for which nobody waits."""
+    """Neither a file of the user's nor a lock of git's, for which nobody waits."""
     workshop.file_task("one")
-    put(workshop.top / "one", "a person's own, untracked\n")
+    put(workshop.top / "one", "the user's own, untracked\n")
     lock = put(workshop.top / ".git" / "index.lock", "")
 
     said = workshop.ends(9, "--no-final-check", **HURRIED)
@@ -68,7 +68,7 @@ def test_what_waits_goes_over_once_nothing_is_in_the_way(workshop: Workshop) -> 
     )
     assert locked in said.stdout
     assert locked in workshop("status").out
-    assert (workshop.top / "one").read_text() == "a person's own, untracked\n"
+    assert (workshop.top / "one").read_text() == "the user's own, untracked\n"
     lock.unlink()
     assert "your own one stands where it has a file: move that away first" in workshop("status").out
     (workshop.top / "one").rename(workshop.top.parent / "mine")
@@ -83,11 +83,11 @@ def test_what_waits_goes_over_once_nothing_is_in_the_way(workshop: Workshop) -> 
 
 
 def test_what_waits_beside_commits_is_joined_once_all_checks_pass_there(workshop: Workshop) -> None:
-    """Where nobody tries the two together they stay apart: the person merges them, or another run does."""
+    """Where nobody tries the two together they stay apart: the user merges them, or another run does."""
     workshop.file_task("one")
-    put(workshop.top / "README.md", "a person is writing\n")
+    put(workshop.top / "README.md", "the user is writing\n")
     workshop.ends(9, "--no-final-check")
-    sh(workshop.top, "commit", "-qam", "a person's")
+    sh(workshop.top, "commit", "-qam", "the user's")
     mine = sh(workshop.top, "rev-parse", "main")
 
     said = workshop.ends(9, "--no-final-check")
@@ -100,11 +100,11 @@ def test_what_waits_beside_commits_is_joined_once_all_checks_pass_there(workshop
 
     assert "git merge" not in said.stdout
     assert "What waited on the branch harness/main has gone to main" in said.stdout
-    assert (workshop.top / "README.md").read_text() == "a person is writing\n"
+    assert (workshop.top / "README.md").read_text() == "the user is writing\n"
     workshop.all_is_well()
 
 
-def test_a_merge_of_a_persons_that_has_not_ended_is_named_as_what_is_in_the_way(workshop: Workshop) -> None:
+def test_a_merge_of_the_users_that_has_not_ended_is_named_as_what_is_in_the_way(workshop: Workshop) -> None:
     """They end it and take the work over, and the next run forgets the branch where it had waited."""
     workshop.file_task("one")
     sh(workshop.top, "switch", "-q", "-c", "side")
@@ -122,20 +122,20 @@ def test_a_merge_of_a_persons_that_has_not_ended_is_named_as_what_is_in_the_way(
     workshop.all_is_well()
 
 
-def test_work_does_not_conflict_with_what_waits_for_a_person(workshop: Workshop, tmp_path: Path) -> None:
+def test_work_does_not_conflict_with_what_waits_for_user(workshop: Workshop, tmp_path: Path) -> None:
     """The attempt starts on a merge of both; by its end that merge is another one."""
     workshop.add("One", "grep -q one f", do="write f one")
-    put(workshop.top / "README.md", "a person is writing\n")
+    put(workshop.top / "README.md", "the user is writing\n")
     workshop.ends(9, "--no-final-check")
-    sh(workshop.top, "commit", "-qam", "a person's, before")
+    sh(workshop.top, "commit", "-qam", "the user's, before")
     started, go = tmp_path / "started", tmp_path / "go"
     workshop.add("Two", "grep -q two f", do=f"write f two\ntouch {started}\nwait {go}")
-    put(workshop.top / "g", "a person's file\n")
+    put(workshop.top / "g", "the user's file\n")
     sh(workshop.top, "add", "g")
     put(workshop.top / "README.md", "and writes on\n")
     run = workshop.start()
     workshop.wait_for("the agent starts", started.exists)
-    sh(workshop.top, "commit", "-qm", "a person's, during")
+    sh(workshop.top, "commit", "-qm", "the user's, during")
     sh(workshop.top, "checkout", "-q", "README.md")
     go.touch()
 
@@ -151,7 +151,7 @@ def test_work_does_not_conflict_with_what_waits_for_a_person(workshop: Workshop,
 
 @pytest.fixture
 def chat(workshop: Workshop) -> Iterator[Agent]:
-    """Yield an agent that has finished two tasks in the person's checkout."""
+    """Yield an agent that has finished two tasks in the user's checkout."""
     made = Agent("chat", workshop.top, Time(), {"HARNESS_HOME": str(workshop.home)})
     for name in ("one", "two"):
         _finish(workshop, made, name)
@@ -191,7 +191,7 @@ def test_a_checkout_that_we_have_left_behind_its_branch_comes_after(workshop: Wo
     tip = _left_behind(workshop)
     chat.ok("stop")
     chat.die()
-    put(workshop.top / "mine", "a person's own, untracked\n")
+    put(workshop.top / "mine", "the user's own, untracked\n")
     workshop.file_task("three")
 
     workshop.ends(0, "--no-final-check")
@@ -204,16 +204,16 @@ def test_a_checkout_that_we_have_left_behind_its_branch_comes_after(workshop: Wo
 
 @pytest.mark.parametrize("edited", ["two", "README.md"])
 @pytest.mark.usefixtures("chat")
-def test_what_a_person_has_written_there_is_not_touched(workshop: Workshop, edited: str) -> None:
+def test_what_the_user_has_written_there_is_not_touched(workshop: Workshop, edited: str) -> None:
     _left_behind(workshop)
-    put(workshop.top / edited, "a person is writing\n")
+    put(workshop.top / edited, "the user is writing\n")
     sh(workshop.top, "add", edited)
     before = _status(workshop)
 
     target_branch.mend(workshop.context())
 
     assert _status(workshop) == before
-    assert (workshop.top / edited).read_text() == "a person is writing\n"
+    assert (workshop.top / edited).read_text() == "the user is writing\n"
 
 
 @pytest.mark.usefixtures("chat")
@@ -227,7 +227,7 @@ def test_a_branch_that_somebody_else_has_moved_is_not_followed(workshop: Worksho
     assert _status(workshop) == ["D  two"]
 
 
-def test_work_that_a_person_takes_back_in_the_index_stays_taken_back(workshop: Workshop, chat: Agent) -> None:
+def test_work_that_the_user_takes_back_in_the_index_stays_taken_back(workshop: Workshop, chat: Agent) -> None:
     """Also after their checkout has come after."""
     sh(workshop.top, "restore", "--source=main~1", "--staged", "--worktree", ".")
     target_branch.mend(workshop.context())

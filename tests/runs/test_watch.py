@@ -62,7 +62,7 @@ def test_a_new_task_is_seen(project: Project, agent: Agent) -> None:
     assert "[pending] task-002: Two" in said[0]
 
 
-def test_a_list_that_a_person_is_editing_is_a_warning_and_not_the_end(project: Project, agent: Agent) -> None:
+def test_a_list_that_the_user_is_editing_is_a_warning_and_not_the_end(project: Project, agent: Agent) -> None:
     agent.ok("add", "One", "--validate", "true")
     project.without_proofs()
     good = project.file.read_text(encoding="utf-8")

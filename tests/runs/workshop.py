@@ -79,7 +79,7 @@ class Workshop:
         return forked.run(HARNESS, argv, self.top, {**self.env, **env}, timeout=PATIENCE)
 
     def interpreted(self, *argv: str, **env: str) -> subprocess.CompletedProcess[str]:
-        """Type `harness ARGV` in an interpreter of its own, as a person does; it takes half a second more."""
+        """Type `harness ARGV` in an interpreter of its own, as the user does; it takes half a second more."""
         return subprocess.run(
             [sys.executable, "-m", "harness_lib", *argv],
             cwd=self.top,
@@ -92,7 +92,7 @@ class Workshop:
         )
 
     def __call__(self, *argv: str, **env: str) -> Said:
-        """Type one command as a person would; in this process, which is quicker."""
+        """Type one command as the user would; in this process, which is quicker."""
         person = Agent("person", self.top, Time(), {"HARNESS_HOME": str(self.home)})
         try:
             return person(*argv, **env)
@@ -195,7 +195,7 @@ class Workshop:
         self.nothing_is_left_over()
 
     def nothing_is_left_over(self) -> None:
-        """No work tree, no process, no branch of a run's; the person's checkout is as git has it."""
+        """No work tree, no process, no branch of a run's; the user's checkout is as git has it."""
         assert len(sh(self.top, "worktree", "list").splitlines()) == 1
         assert list((self.home / "worktrees").glob("*")) == []
         assert sh(self.top, "for-each-ref", "--format=%(refname)", "refs/heads").splitlines() == [

@@ -40,7 +40,7 @@ def answers(questions: Questions) -> dict[str, object]:
         "work_remains": questions.work_remains(),
         "holds_agents": questions.holds_agents(),
         "no_work": questions.no_work(),
-        "awaits_person": questions.awaits_person(),
+        "awaits_user": questions.awaits_user(),
         "task": [questions.task(name) for name in (*ids, "nobody")],
         "tasks": questions.tasks((*ids[::-2], "nobody")),
         "position": [questions.position(name) for name in ids],

@@ -209,7 +209,7 @@ def test_what_stops_the_work_is_said_alike(stores: Stores) -> None:
     ):
         both(stores, _empty)
         answered = both(stores, partial(_add, tasks=tasks))
-        seen.append((answered["no_work"], answered["work_remains"], answered["awaits_person"]))
+        seen.append((answered["no_work"], answered["work_remains"], answered["awaits_user"]))
     assert seen[0] == "done"
     assert seen[1:] == [
         ("done", False, False),

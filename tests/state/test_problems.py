@@ -152,7 +152,7 @@ def message(count: int) -> list[str]:
     with pytest.raises(ContractError) as caught:
         codec.decode({"tasks": [{"id": f"t{n}", "status": "done"} for n in range(count)]}, "the list")
     hint = "correct the named fields in the file, then look again: harness check"
-    assert caught.value.hint == f"{hint} (a person can restore the last good list: harness check --restore)"
+    assert caught.value.hint == f"{hint} (the user can restore the last good list: harness check --restore)"
     return caught.value.message.split("\n")
 
 

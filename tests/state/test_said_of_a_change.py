@@ -88,7 +88,7 @@ def test_a_change_that_would_break_the_contract_is_named_and_nothing_is_written(
 
 
 def test_only_what_has_changed_is_looked_at(store: Store, root: Root) -> None:
-    """What a person has written was read strictly before, and a change costs what it changes."""
+    """What the user has written was read strictly before, and a change costs what it changes."""
     document = json.loads(root.state.read_bytes())
     document["sessions"] = [{"number": 1, "worker": "w", "host": "h"}]
     root.state.write_text(json.dumps(document), encoding="utf-8")

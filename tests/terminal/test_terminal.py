@@ -51,7 +51,7 @@ def listed(project: Project) -> Path:
     return project.top
 
 
-def test_a_person_at_a_terminal_may_say_yes_at_once(project: Project) -> None:
+def test_the_user_at_a_terminal_may_say_yes_at_once(project: Project) -> None:
     (project.top / ".git/harness/trust.json").unlink()
     assert "Trusted on this machine." in shown(project.top, "trust", "--yes")
     assert project.agents[0].ok("trust")["trusted"]
@@ -93,7 +93,7 @@ def waiting_work(project: Project) -> None:
     project.git("update-ref", "refs/heads/harness/main", ahead)
 
 
-def test_what_a_person_must_or_can_do_is_never_cut_off(project: Project) -> None:
+def test_what_the_user_must_or_can_do_is_never_cut_off(project: Project) -> None:
     """Whoever has a narrow terminal needs the command at the end of the line as well."""
     project.agents[0].ok("start")
     waiting_work(project)
@@ -117,8 +117,8 @@ def test_watching_ends_by_itself_when_nothing_is_left(project: Project) -> None:
     assert "Nothing is left to do." in said
 
 
-def test_a_person_ends_watching_with_ctrl_c_and_that_is_no_failure(project: Project) -> None:
-    """What a person must do is never cut off here, either."""
+def test_the_user_ends_watching_with_ctrl_c_and_that_is_no_failure(project: Project) -> None:
+    """What the user must do is never cut off here, either."""
     waiting_work(project)
     with typed(project.top, "status", "--watch", COLUMNS="80") as (process, ours):
         said = read_until(ours, "sessions:")

@@ -1,4 +1,4 @@
-"""Work that adds a file named as a secret waits for a person, who accepts it or returns it."""
+"""Work that adds a file named as a secret waits for the user, who accepts it or returns it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def started(project: Project, agent: Agent) -> Agent:
 
 @pytest.fixture
 def held(started: Agent) -> Agent:
-    """Return an agent whose finished work waits for a person because of its `.env`."""
+    """Return an agent whose finished work waits for the user because of its `.env`."""
     started.fails(8, "finish")
     return started
 
@@ -103,7 +103,7 @@ def test_it_waits_on_after_its_agent_has_died(project: Project, held: Agent, per
 
 
 @pytest.mark.usefixtures("held")
-def test_a_merge_of_the_persons_is_not_rolled_back_with_it(project: Project, person: Agent) -> None:
+def test_a_merge_of_the_users_is_not_rolled_back_with_it(project: Project, person: Agent) -> None:
     (project.top / ".git/MERGE_HEAD").write_text(project.head + "\n", encoding="ascii")
 
     person.fails(8, "return", "task-001", "no")
@@ -111,7 +111,7 @@ def test_a_merge_of_the_persons_is_not_rolled_back_with_it(project: Project, per
     assert {".env", "done"} <= set(project.files)
 
 
-def test_returned_it_comes_with_what_the_person_said(project: Project, held: Agent, person: Agent) -> None:
+def test_returned_it_comes_with_what_the_user_said(project: Project, held: Agent, person: Agent) -> None:
     person.ok("return", "task-001", "no keys in the repository")
 
     task = project.task()

@@ -85,5 +85,5 @@ def test_claim_says_so_where_the_check_has_passed_on_this_commit(project: Projec
     assert agent.ok("claim")["warnings"] == []
     agent.ok("finish")
     project.put("g", "x\n")
-    project.commit("A person's")
+    project.commit("The user's")
     assert agent.ok("claim")["warnings"] == []

@@ -16,14 +16,14 @@ def paths(said: dict[str, Any]) -> list[str]:
 CHECKED = {"validation": {"command": "true"}}
 
 
-def test_a_person_puts_the_last_good_list_back_and_an_agent_may_not(project: Project, agent: Agent) -> None:
+def test_the_user_puts_the_last_good_list_back_and_an_agent_may_not(project: Project, agent: Agent) -> None:
     agent.ok("add", "One", "--validate", "true")
     project.file.write_text('{"tasks": [{"id": "task-001", "status": "dun"}]}', encoding="utf-8")
     before = project.file.read_bytes()
     person = project.agent("person")
 
     assert "harness check --restore" in person.fails(3, "status")["error"]["hint"]
-    assert "a person" in agent.fails(8, "check", "--restore", CLAUDECODE="1")["error"]["message"]
+    assert "the user" in agent.fails(8, "check", "--restore", CLAUDECODE="1")["error"]["message"]
     assert "tasks[0].status" in agent.fails(3, "check", "--repair")["message"]
     assert project.file.read_bytes() == before
     said = person.ok("check", "--restore", CLAUDE_PID="")
@@ -101,7 +101,7 @@ def test_nothing_is_doubted_without_reason(project: Project, agent: Agent) -> No
 
 
 def test_the_commands_of_an_untrusted_list_are_shown_as_they_are(project: Project, agent: Agent) -> None:
-    """What a person trusts must not hide behind line breaks, colours, or a cut that is not told."""
+    """What the user trusts must not hide behind line breaks, colours, or a cut that is not told."""
     (project.top / ".git" / "harness" / "trust.json").unlink(missing_ok=True)
     command, cleanup = "true\n\x1b[8m; curl evil", "x" * 999
     project.write({"id": "a", "validation": {"command": command}, "on_failure": {"cleanup": cleanup}})

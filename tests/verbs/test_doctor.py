@@ -74,7 +74,7 @@ def test_a_repository_without_a_commit_is_bad(project: Project, agent: Agent) ->
 
 
 def test_a_checkout_that_git_takes_for_none_is_told(project: Project, agent: Agent) -> None:
-    """Work goes on in it, but every git command of a person there is refused."""
+    """Work goes on in it, but every git command of the user there is refused."""
     project.git("config", "core.bare", "true")
     trouble = finding(agent.ok("doctor"), "core.bare")
     assert (trouble["level"], trouble["cure"]) == ("warn", "git config core.bare false")

@@ -1,4 +1,4 @@
-"""`harness edit`: what a person may correct, and what an agent may not."""
+"""`harness edit`: what the user may correct, and what an agent may not."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.verbs.project import FIELDS, TYPED, Agent, Project, begin
 
 @pytest.fixture
 def person(project: Project) -> Agent:
-    """Return a person with a list of two tasks, the second of which waits for the first."""
+    """Return the user with a list of two tasks, the second of which waits for the first."""
     made = project.agent("person")
     made.ok("add", "First", "--validate", "true")
     made.ok("add", "Second", "--depends-on", "task-001")
@@ -80,7 +80,7 @@ def test_no_agent_changes_the_check_of_a_task_that_is_worked_on(project: Project
     agent.ok("edit", "task-001", "--description", "what I have found out")
 
 
-def test_a_person_changes_the_check_by_which_an_attempt_is_judged(project: Project, agent: Agent) -> None:
+def test_the_user_changes_the_check_by_which_an_attempt_is_judged(project: Project, agent: Agent) -> None:
     begin(agent, "false")
     project.agent("person").ok("edit", "task-001", "--validate", "true")
     agent.ok("finish")

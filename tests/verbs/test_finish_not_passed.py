@@ -87,7 +87,7 @@ def test_the_cleanup_runs_in_the_rolled_back_tree_and_only_warns(project: Projec
 
 
 def test_the_check_edited_in_the_file_is_a_failure_that_names_it(project: Project, agent: Agent) -> None:
-    """The list is not rolled back, so the weak check would be the next attempt's gate: a person must say."""
+    """The list is not rolled back, so the weak check would be the next attempt's gate: the user must say."""
     begin(agent, "false")
     project.edit_task(validation={"command": "touch ran"})
 
@@ -108,7 +108,7 @@ def test_check_and_fingerprint_edited_together_are_noticed(project: Project, age
     agent.ok("checkpoint", "task-001", "1/2", "which writes the list anew")
 
     assert "gate" in agent.fails(1, "finish")["message"]
-    assert "a person must say" in project.task()["halt"]
+    assert "the user must say" in project.task()["halt"]
 
 
 @pytest.mark.parametrize(

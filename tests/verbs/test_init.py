@@ -63,7 +63,7 @@ def test_a_second_time_the_hooks_stay_as_they_are(project: Project, one: Agent) 
 
 
 def test_an_old_list_and_its_log_are_left_as_they_are_and_not_trusted(bare: Project) -> None:
-    """A list that is there may have come with a clone: `init` does not make its commands this person's."""
+    """A list that is there may have come with a clone: `init` does not make its commands this user's."""
     task = {"id": "a", "status": "pending", "validation": {"command": "true"}}
     bare.put("harness-tasks.json", json.dumps({"tasks": [task]}))
     bare.put("harness-progress.txt", "old line\n")
@@ -151,7 +151,7 @@ def test_a_list_that_was_removed_is_restored_and_said_so(project: Project, one: 
 
 
 @pytest.mark.parametrize("removed", [True, False])
-def test_a_person_can_start_over_and_keeps_the_old(project: Project, one: Agent, *, removed: bool) -> None:
+def test_the_user_can_start_over_and_keeps_the_old(project: Project, one: Agent, *, removed: bool) -> None:
     before = project.state["tasks"]
     if removed:
         project.file.unlink()

@@ -90,7 +90,7 @@ def test_a_session_with_other_work_is_told_of_a_red_task_and_does_not_end_with_i
     assert (finished["stop"], finished["next"]) == ({"reason": "recheck_failed"}, "harness retry task-001")
 
 
-def test_a_later_commit_of_a_person_makes_a_red_task_one_that_was_checked_before(
+def test_a_later_commit_of_the_user_makes_a_red_task_one_that_was_checked_before(
     project: Project, agent: Agent, ctx: Context, red: str
 ) -> None:
     project.put("a")
@@ -145,7 +145,7 @@ def test_hooks_come_back_for_a_red_task_and_go_with_it(project: Project, agent: 
     assert project.marker
     agent.ok("pause")
     found(ctx)
-    assert not project.marker, "a person has switched them off"
+    assert not project.marker, "the user has switched them off"
 
     project.put("a")
     project.commit("by hand")

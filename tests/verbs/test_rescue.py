@@ -86,12 +86,12 @@ def test_apply_brings_everything_back_without_committing(failed: Project, agent:
     assert "here already" in agent.ok("rescue", "apply", "task-001")["message"]
 
 
-def test_apply_never_writes_over_a_person_s_change(project: Project, agent: Agent) -> None:
+def test_apply_never_writes_over_the_user_s_change(project: Project, agent: Agent) -> None:
     lose(agent, "tracked.txt", "made.txt", "ignored.log", "other.txt", text="the attempt's\n")
     project.put(".gitignore", "*.log\n")
     project.commit("Ignore logs")
     for name in ("tracked.txt", "made.txt", "ignored.log"):
-        project.put(name, "a person's\n")
+        project.put(name, "the user's\n")
         before = project.files
         assert name in agent.fails(8, "rescue", "apply", "task-001")["message"]
         assert project.files == before
@@ -100,14 +100,14 @@ def test_apply_never_writes_over_a_person_s_change(project: Project, agent: Agen
 
 
 def test_apply_takes_only_what_is_named(failed: Project, agent: Agent) -> None:
-    failed.put("tracked.txt", "a person's\n")
+    failed.put("tracked.txt", "the user's\n")
     before = failed.files
     wrong = agent.fails(2, "rescue", "apply", "task-001", "maed.txt", "made.txt")
     assert "maed.txt" in wrong["error"]["message"]
     assert failed.files == before
     said = agent.ok("rescue", "apply", "task-001", "made.txt", "sub/")
     assert sorted(said["written"]) == ["made.txt", "sub/gone.txt"]
-    assert failed.read("tracked.txt") == "a person's\n"
+    assert failed.read("tracked.txt") == "the user's\n"
 
 
 def test_apply_merges_into_a_file_that_has_changed_elsewhere_since(failed: Project, agent: Agent) -> None:
@@ -197,10 +197,10 @@ def test_what_a_late_worker_has_changed_is_saved_for_its_next_claim(make_project
     assert taker.ok("checkpoint", "task-001", "1/2", "still mine")
 
 
-def test_saving_leaves_what_git_does_not_know_where_a_person_works(project: Project, agent: Agent) -> None:
+def test_saving_leaves_what_git_does_not_know_where_the_user_works(project: Project, agent: Agent) -> None:
     """Of what is staged as it stands nothing is said."""
     project.put("tracked.txt", "changed\n")
-    project.put("notes.txt", "a person's\n")
+    project.put("notes.txt", "the user's\n")
     project.git("add", "tracked.txt")
 
     said = agent.ok("rescue", "save", "task-009")
@@ -209,7 +209,7 @@ def test_saving_leaves_what_git_does_not_know_where_a_person_works(project: Proj
     assert (said["staged"], "staged" in said["message"]) == (None, False)
     assert project.refs() == [ref]
     assert project.read("tracked.txt") == "one\n"
-    assert project.read("notes.txt") == "a person's\n"
+    assert project.read("notes.txt") == "the user's\n"
     assert project.git("show", f"{ref}:tracked.txt") == "changed"
     assert project.grep("WARN", "saved by hand", ref)
     assert "nothing to save" in agent.ok("rescue", "save", "task-009")["message"]

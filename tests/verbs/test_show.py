@@ -175,12 +175,12 @@ CASES: dict[str, tuple[list[dict[str, Any]], str, str]] = {
     ),
     "halted without a check": (
         [{"halt": "CONFIG: no check"}],
-        "halted until a person has acted: CONFIG: no check",
+        "halted until the user has acted: CONFIG: no check",
         "harness edit a --validate 'COMMAND'",
     ),
     "halted": (
         [{"halt": "ENV_SETUP: no npm", "validation": {"command": "npm test"}}],
-        "halted until a person has acted",
+        "halted until the user has acted",
         "harness retry a",
     ),
     "claimed by nobody": ([{"status": "in_progress", **CHECKED}], "claimed by nobody", "harness start"),

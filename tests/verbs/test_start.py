@@ -32,7 +32,7 @@ def test_its_live_owner_calling_again_gets_the_brief_and_no_more(project: Projec
 
 
 def test_a_second_owner_gets_exit_5_and_hears_who_has_it(project: Project, one: Agent) -> None:
-    """A person can end the session by its number."""
+    """The user can end the session by its number."""
     one.ok("start")
     before = project.file.read_bytes()
 
@@ -143,7 +143,7 @@ def test_stop_without_a_session_is_fine_at_any_moment(project: Project, one: Age
 
 
 def test_the_run_of_another_machine_is_ended_there_or_by_number(project: Project, one: Agent) -> None:
-    """Nobody here can know whether it lives; a person who does has the last word."""
+    """Nobody here can know whether it lives; the user who does has the last word."""
     one.ok("start")
     (session,) = project.state["sessions"]
     elsewhere = {"host": "far-away", "worker": f"run-{session['pid']}-0123abcd"}

@@ -80,12 +80,12 @@ def test_a_session_ends_after_so_many_attempts_failed_ones_count(project: Projec
     assert agent.ok("claim")["task"]["id"] == "task-003"
 
 
-# -- when only a person could go on
+# -- when only the user could go on
 
 
 @pytest.fixture
 def halted(project: Project, agent: Agent) -> Project:
-    """Return a project whose one task waits for a person."""
+    """Return a project whose one task waits for the user."""
     agent.ok("add", "One", "--validate", "true")
     project.edit_task(halt="CONFIG: say which database")
     return project
@@ -96,14 +96,14 @@ def test_with_only_a_halted_task_nobody_is_told_to_wait(halted: Project, agent: 
         reply = agent.fails(9, verb)
 
         assert (reply["stop"], reply["next"]) == ({"reason": "waiting"}, "harness show task-001")
-        assert "until a person fixes the halted ones" in reply["message"]
+        assert "until the user fixes the halted ones" in reply["message"]
         assert "task-001: CONFIG: say which database" in reply["message"]
         assert "others hold" not in reply["message"]
     assert (halted.state["sessions"], halted.state["session_count"]) == ([], 0)
 
 
 def test_halted_tasks_use_up_no_sessions_and_the_limit_holds(halted: Project, agent: Agent) -> None:
-    """An open session ends where only a person could go on."""
+    """An open session ends where only the user could go on."""
     halted.configure(max_sessions=1)
     for _ in range(3):
         agent.fails(9, "start")
@@ -145,7 +145,7 @@ def test_where_no_session_is_left_nobody_is_sent_in_a_circle(agent: Agent) -> No
             command = agent.ok(*command.split()[1:])["next"]
         assert "harness start" not in [*typed, command], verb
 
-    assert "A person can raise it: harness edit --max-sessions N" in agent("status").out
+    assert "The user can raise it: harness edit --max-sessions N" in agent("status").out
     (closed,) = (line for line in agent("doctor").out.splitlines() if "no session is open" in line)
     assert closed.endswith(" -> harness edit --max-sessions N")
     assert agent.fails(9, "claim")["stop"] == {"reason": "max_sessions"}

@@ -1,4 +1,4 @@
-"""`harness status`: how far it is, who works on what, what a person must do, and the next command."""
+"""`harness status`: how far it is, who works on what, what the user must do, and the next command."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def test_the_bar_is_full_only_when_all_is_done(project: Project, agent: Agent) -
         assert agent("status").out.startswith("[" + "#" * bar + "-" * (20 - bar) + "]")
 
 
-def test_what_a_person_looks_for_comes_first_and_the_rest_is_a_number(project: Project, agent: Agent) -> None:
+def test_what_the_user_looks_for_comes_first_and_the_rest_is_a_number(project: Project, agent: Agent) -> None:
     listed: list[dict[str, Any]] = [{"id": f"done-{n}", "status": "completed"} for n in range(30)]
     listed += [{"id": f"wait-{n}", "depends_on": ["late"]} for n in range(30)]
     listed += [{"id": "late", "priority": "P2"}, {"id": "soon", "priority": "P0"}]
@@ -85,7 +85,7 @@ def test_of_a_failed_task_the_reason_stands_below_it_and_next_shows_it(agent: Ag
     assert said[-1] == "next: harness show task-001"
 
 
-def test_locks_and_counts_of_the_log_are_not_what_a_person_looks_for(project: Project, agent: Agent) -> None:
+def test_locks_and_counts_of_the_log_are_not_what_the_user_looks_for(project: Project, agent: Agent) -> None:
     with (project.top / "harness-progress.txt").open("a", encoding="utf-8") as log:
         log.write("[2025-07-01T10:00:00Z] [SESSION-1] WARN STATS and LOCK are words here\n")
         log.write("[2025-07-01T10:00:01Z] [SESSION-1] STATS tasks_total=0\n")

@@ -1,4 +1,4 @@
-"""`harness tidy` shows which logs and rescued work would go, and takes them only when a person says so."""
+"""`harness tidy` shows which logs and rescued work would go, and takes them only when the user says so."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def old_log(project: Project) -> Path:
     return log
 
 
-def test_old_logs_go_when_a_person_says_so(project: Project, agent: Agent, person: Agent, ref: str) -> None:
+def test_old_logs_go_when_the_user_says_so(project: Project, agent: Agent, person: Agent, ref: str) -> None:
     log = old_log(project)
 
     shown = agent.ok("tidy")

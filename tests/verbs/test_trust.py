@@ -1,4 +1,4 @@
-"""`harness trust`: what came with a clone runs once a person, and no agent, has said so."""
+"""`harness trust`: what came with a clone runs once the user, and no agent, has said so."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_what_a_pull_brought_to_restore_is_not_trusted(project: Project, agent: 
     assert not (project.top / "ran").exists()
 
 
-def test_yes_needs_a_terminal_or_a_variable_that_a_person_sets(clone: Project, visitor: Agent) -> None:
+def test_yes_needs_a_terminal_or_a_variable_that_the_user_sets(clone: Project, visitor: Agent) -> None:
     """An agent that nobody knows types what it is shown."""
     said = visitor.fails(8, *YES)["error"]
     assert "at a terminal" in said["message"]
@@ -110,7 +110,7 @@ def test_yes_needs_a_terminal_or_a_variable_that_a_person_sets(clone: Project, v
 
 
 def test_an_agent_cannot_say_yes(clone: Project) -> None:
-    """Nor is it sent to say it: a person is."""
+    """Nor is it sent to say it: the user is."""
     agent = clone.agent("agent", CLAUDECODE="1")
     assert "person" in agent.fails(8, *YES, HARNESS_TRUST="1")["error"]["hint"]
     assert agent.fails(8, "trust")["next"] is None
@@ -154,7 +154,7 @@ def test_a_list_in_another_place_is_asked_about_again(project: Project, agent: A
     moved.close()
 
 
-def test_a_person_at_a_terminal_is_asked_and_no_means_no(clone: Project) -> None:
+def test_the_user_at_a_terminal_is_asked_and_no_means_no(clone: Project) -> None:
     ctx = Context(env={}, cwd=clone.top)
     asked: list[str] = []
 
@@ -169,7 +169,7 @@ def test_a_person_at_a_terminal_is_asked_and_no_means_no(clone: Project) -> None
     assert len(asked) == 2
 
 
-def test_what_changed_while_the_person_read_is_not_trusted(clone: Project) -> None:
+def test_what_changed_while_the_user_read_is_not_trusted(clone: Project) -> None:
     def answer(_question: str) -> bool:
         clone.edit_task(validation={"command": "touch other"})
         return True

@@ -1,4 +1,4 @@
-"""Finished work that waits for a person: `harness status` says why, and how to take it over."""
+"""Finished work that waits for the user: `harness status` says why, and how to take it over."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def reason(agent: Agent) -> str:
     return str(line[len(begin) : -len(end)])
 
 
-def test_three_changes_of_a_persons_are_named_and_the_rest_counted(waiting: Project, agent: Agent) -> None:
+def test_three_changes_of_the_users_are_named_and_the_rest_counted(waiting: Project, agent: Agent) -> None:
     """What stands nowhere in the way is no reason, and no name draws on the terminal."""
     waiting.put("own.txt", "untracked, and nowhere in the way\n")
     assert reason(agent) == ""
@@ -58,7 +58,7 @@ def test_what_is_said_about_a_change_is_what_git_does(
 ) -> None:
     if parted:
         waiting.put("more.txt", "mine\n")
-        waiting.commit("A person's")
+        waiting.commit("The user's")
     waiting.put(name, "one, mine\n")
     if stages:
         waiting.git("add", name)
@@ -87,7 +87,7 @@ def test_an_ignored_file_is_to_be_moved_before_git_overwrites_it(waiting: Projec
 
 def test_branches_that_have_parted_are_told(waiting: Project, agent: Agent) -> None:
     waiting.put("other.txt", "mine\n")
-    waiting.commit("A person's")
+    waiting.commit("The user's")
     assert reason(agent) == ": main has commits of its own"
     waiting.put("new", "mine\n")
     waiting.put("tracked.txt", "mine\n")

@@ -4,5 +4,5 @@ One process speaks the protocol, and each session has one of its own below it: t
 counts for everything there, sessions work side by side, and a turn can be ended at any moment.
 """
 
-# What a person may say to a call, as the client is told.
+# What the user may say to a call, as the client is told.
 ALLOW_ONCE, ALLOW_ALWAYS, REJECT_ONCE = "allow_once", "allow_always", "reject_once"

@@ -78,7 +78,7 @@ class Updates:
         yield from self._on_notice({"message": f"The conversation was summarised ({event.get('seq')})."})
 
     def _on_notice(self, event: Json) -> Iterator[Any]:
-        # The protocol has no place for what is neither the model's nor the person's.
+        # The protocol has no place for what is neither the model's nor the user's.
         yield from self._on_thinking({"text": f"{event.get('message', '')}\n"})
 
     def _on_tool_start(self, event: Json) -> Iterator[Any]:
@@ -127,7 +127,7 @@ class Updates:
         }
 
     def asked(self, call: Json) -> schema.ToolCallUpdate:
-        """Return the call that a person is asked about, an edit with its difference."""
+        """Return the call that the user is asked about, an edit with its difference."""
         content = [_content(call)] if call.get("diff") else None
         return schema.ToolCallUpdate(status="pending", content=content, **self._shown(call))
 
@@ -207,7 +207,7 @@ LONGEST = 256 * 1024 * 1024
 
 
 class SessionProcess:
-    """One session; `tell` sends updates to the client, and `ask` asks the person."""
+    """One session; `tell` sends updates to the client, and `ask` asks the user."""
 
     def __init__(self, cwd: Path, tell: Tell, ask: Ask) -> None:
         self.id = ""
@@ -329,7 +329,7 @@ class SessionProcess:
         try:
             answer = await self._ask(self.id, call, str(event["for"]))
         except (RequestError, ConnectionError):
-            # A client that cannot ask a person has not said yes.
+            # A client that cannot ask the user has not said yes.
             pass
         finally:
             # Whoever waits for it goes on, also where the turn was cancelled.

@@ -1,7 +1,7 @@
 """Work as the process of one session: take turns as it is told, and tell in lines of JSON what happens.
 
 It listens beside the work, so that a turn that is cancelled, or whose client has gone, ends wherever it is.
-The person is asked by way of the client whether a call may run.
+The user is asked by way of the client whether a call may run.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from html import unescape
 from harness_lib.errors import HarnessError, UsageError
 from harness_lib.hs import session_store, setup
 from harness_lib.hs.acp import ALLOW_ALWAYS, ALLOW_ONCE
-from harness_lib.hs.person import skill_names, unknown
 from harness_lib.hs.setup import Options
+from harness_lib.hs.user_input import skill_names, unknown
 from harness_lib.loop import approval, processes, turn
 from harness_lib.loop.asking import Question, Said, always_about
 from harness_lib.loop.failures import Interrupted, one_line
@@ -100,7 +100,7 @@ class Permission:
         self._tell = tell
 
     def __call__(self, question: Question) -> Said:
-        """Return what the person said."""
+        """Return what the user said."""
         number, answer = self._inbox.expect()
         # The client has not heard of a subagent's calls.
         call: Json = {"id": question.id or f"asked-{number}", "name": question.name, "input": question.input}
@@ -151,7 +151,7 @@ def _open(runtime: Runtime, first: Json) -> Json:
         # The client says where it works in it now.
         session.conf["cwd"] = str(runtime.cwd)
         session_store.check_own(runtime, session)
-    # A client has a person.
+    # A client has the user.
     runtime.approve = "ask"
     runtime.kept[OF_THE_CLIENT] = first.get("servers") or {}
     setup.enter(runtime, session, Options())

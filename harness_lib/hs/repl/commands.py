@@ -39,7 +39,7 @@ While it works: Enter sends what is typed behind the running tools, Alt-Enter wh
 
 
 def run(runtime: Runtime, line: str, drawing: Drawing) -> Session | None:
-    """Do what `line` says; return the session that the person goes to, held. Raises HarnessError."""
+    """Do what `line` says; return the session that the user goes to, held. Raises HarnessError."""
     word, _, rest = line.partition(" ")
     return _RUN[word](runtime, rest.strip(), drawing)
 

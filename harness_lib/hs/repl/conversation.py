@@ -1,4 +1,4 @@
-"""Read a line, take a turn, and give the prompt back, until the person leaves."""
+"""Read a line, take a turn, and give the prompt back, until the user leaves."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from harness_lib.errors import HarnessError, UsageError
-from harness_lib.hs import person, setup
+from harness_lib.hs import setup, user_input
 from harness_lib.hs.repl import commands, drawing
 from harness_lib.hs.repl.commands import Words
 from harness_lib.hs.repl.drawing import Drawing, Fragments, status
@@ -68,7 +68,7 @@ class Typed:
         self._sent.put(None)
 
     def take(self) -> str | None:
-        """Wait for the next line and return it; None when the person leaves."""
+        """Wait for the next line and return it; None when the user leaves."""
         self._sort()
         while not self._sorted and not self._left:
             self._keep(self._sent.get())
@@ -82,15 +82,15 @@ class Typed:
         return [self._taken(line) for line in due]
 
     def begin(self) -> None:
-        """Begin new work, whose end the person does not know yet."""
+        """Begin new work, whose end the user does not know yet."""
         self._known = None
 
     def known(self) -> None:
-        """Note that the person has seen the end: messages from now on are meant to follow it."""
+        """Note that the user has seen the end: messages from now on are meant to follow it."""
         self._known = self._count
 
     def withdraw(self) -> list[str]:
-        """Take back the messages that were sent before the person saw the end."""
+        """Take back the messages that were sent before the user saw the end."""
         self._sort()
         last = self._count if self._known is None else self._known
         withdrawn = [line for line in self._sorted if line.number <= last]
@@ -119,7 +119,7 @@ _LONGEST = 300
 
 
 def talk(runtime: Runtime, ahead: Ahead) -> tuple[Session | None, Ahead]:
-    """Talk in the run's session until the person leaves it.
+    """Talk in the run's session until the user leaves it.
 
     `ahead` was typed in the conversation before. Return the session to go on in, held, and what was typed
     ahead for it.
@@ -138,7 +138,7 @@ def talk(runtime: Runtime, ahead: Ahead) -> tuple[Session | None, Ahead]:
 
 
 class Conversation:
-    """A person in one session; the messages in `sent` are done first."""
+    """The user in one session; the messages in `sent` are done first."""
 
     def __init__(self, runtime: Runtime, sent: Sequence[str]) -> None:
         self._runtime = runtime
@@ -162,7 +162,7 @@ class Conversation:
         self._look()
 
     def go_on(self) -> Session | None:
-        """Do what is typed, until the person leaves."""
+        """Do what is typed, until the user leaves."""
         session = self._runtime.session
         assert session is not None
         self._drawing.note(f"session: {session.id}   /help says what can be typed")
@@ -230,7 +230,7 @@ class Conversation:
     def _unknown(self, text: str) -> str:
         # By what was looked up before: this is asked in the thread of the line, too.
         names = {*commands.NAMES, *(f"/{name}" for name in self._skills)}
-        return person.unknown(self._runtime.provider, text, names)
+        return user_input.unknown(self._runtime.provider, text, names)
 
     def _do(self, text: str) -> Session | None:
         if text.partition(" ")[0] in commands.NAMES:
@@ -238,8 +238,8 @@ class Conversation:
         if problem := self._unknown(text):
             raise UsageError(problem, "/help says what can be typed. It was not sent.")
         if text.startswith("!") and text[1:].strip():
-            person.run_command(self._runtime, text[1:].strip())
-        elif turn.take(self._runtime, person.with_files(self._runtime, text)).failed:
+            user_input.run_command(self._runtime, text[1:].strip())
+        elif turn.take(self._runtime, user_input.with_files(self._runtime, text)).failed:
             # What was to follow an answer may make no sense without it.
             self._put_back()
         return None
@@ -261,16 +261,16 @@ class Conversation:
         texts = self._typed.soon()
         for text in texts:
             self._drawing.typed(text)
-        return [person.with_files(self._runtime, text) for text in texts]
+        return [user_input.with_files(self._runtime, text) for text in texts]
 
     def _ask(self, question: Question) -> Said:
-        """Ask the person; also for subagents, which may ask at the same time."""
+        """Ask the user; also for subagents, which may ask at the same time."""
         if self._stopped:
             return Said(allowed=False, reason="interrupted")
         shown = self._drawing.asked(question)
-        answer = self.editor.ask(shown, person.choices(question))
+        answer = self.editor.ask(shown, user_input.choices(question))
         return (
-            person.understood(answer, question)
+            user_input.understood(answer, question)
             if answer is not None
             else Said(allowed=False, reason="interrupted")
         )

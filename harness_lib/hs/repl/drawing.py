@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markdown import Markdown
 from rich.text import Text
 
-from harness_lib.hs import person
+from harness_lib.hs import user_input
 from harness_lib.loop.asking import Question
 from harness_lib.loop.piped import Json
 from harness_lib.loop.providers import models
@@ -68,7 +68,7 @@ class Drawing:
         self._thought = ""
         self._said = ""
         self._runs = ""
-        # What the running tool has printed last, the edit that runs, and those that the person has seen.
+        # What the running tool has printed last, the edit that runs, and those that the user has seen.
         self._printed = ""
         self._edit: Change | None = None
         self._asked: set[str] = set()
@@ -105,10 +105,10 @@ class Drawing:
     def asked(self, question: Question) -> str:
         """Return a question as it is shown."""
         self._asked.add(question.id)
-        return self._drawn(_lines(person.shown(question)))
+        return self._drawn(_lines(user_input.shown(question)))
 
     def typed(self, text: str) -> None:
-        """Show what the person has sent."""
+        """Show what the user has sent."""
         self._print(Text.assemble(("You: ", "bold cyan"), harmless(text, keep=_KEPT)))
 
     def answered(self, text: str) -> None:
@@ -164,7 +164,7 @@ class Drawing:
         )
         if self._edit and event.get("id") not in self._asked:
             shown = difference.unified(self._edit, _EDIT_LINES)
-            self._print(_lines([("dim", f"--- {harmless(name)} ---"), *person.difference(shown)]))
+            self._print(_lines([("dim", f"--- {harmless(name)} ---"), *user_input.difference(shown)]))
         self._draw()
 
     def _tool(self, event: Json) -> None:
@@ -186,7 +186,7 @@ class Drawing:
         return shown.get()
 
 
-def _lines(lines: list[person.Line]) -> Text:
+def _lines(lines: list[user_input.Line]) -> Text:
     return Text("\n").join(Text(text, style=style) for style, text in lines)
 
 

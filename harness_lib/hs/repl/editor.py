@@ -33,7 +33,7 @@ _SECONDS_BETWEEN_DRAWINGS = 0.05
 
 
 class Keys(Protocol):
-    """The actions of the person's keys."""
+    """The actions of the user's keys."""
 
     def sent(self, text: str, *, later: bool) -> None:
         """Take a whole message; `later`: it was sent by Alt-Enter."""
@@ -44,7 +44,7 @@ class Keys(Protocol):
         ...
 
     def left(self) -> None:
-        """Note that the person wants to leave."""
+        """Note that the user wants to leave."""
         ...
 
     def is_busy(self) -> bool:
@@ -72,7 +72,7 @@ class Editor:
         self._completer = completer
         self._above = above
         self._question: _Question | None = None
-        self._one_person = threading.Lock()
+        self._one_user = threading.Lock()
         self._gone = threading.Event()
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -131,7 +131,7 @@ class Editor:
 
         What was sent before the question was shown is not an answer to it.
         """
-        with self._one_person:
+        with self._one_user:
             asked = _Question(shown, choices)
             try:
                 return asked.answer.get() if self._do(self._open, asked) else None

@@ -217,7 +217,7 @@ def cache_settings(args: Sequence[str], top: Path, git_dir: Path, common_dir: Pa
         return ()
     try:
         content = os.fsencode("\n".join((*PATTERNS, *_built(top, git_dir), "")))
-        content += _read(_persons_file(top, common_dir))
+        content += _read(_users_file(top, common_dir))
         # Named by its content, as another work tree may write another one at the same time.
         path = common_dir / "harness" / f"ignored-{sha256.digest(content)[:16]}"
         if not path.exists():
@@ -250,7 +250,7 @@ def _tracked_crates(top: Path, git_dir: Path) -> list[str]:
     return [path.removesuffix(CRATE) for path in paths]
 
 
-def _persons_file(top: Path, common_dir: Path) -> Path:
+def _users_file(top: Path, common_dir: Path) -> Path:
     """Return the path of the user's rules for all repositories, whether it exists or not."""
     home, shared = Path("~").expanduser(), os.environ.get("XDG_CONFIG_HOME")
     own = (Path(shared) if shared else home / ".config") / "git"

@@ -104,7 +104,7 @@ def fill(git: Git, commit: str, common: Path) -> None:
     """
     clone = git.top / ".git" if clones.has_clone(git) else git.git_dir
     for path, (name, known) in _named(git, commit).items():
-        source, place, own = _persons(common, name), git.top / path, clone / clones.MODULES / name
+        source, place, own = _users_repository(common, name), git.top / path, clone / clones.MODULES / name
         if source is None or not source.exists(known) or place.resolve() != git.top.resolve() / path:
             continue
         # The stat data of a submodule that is here already stays valid.
@@ -125,7 +125,8 @@ def fill(git: Git, commit: str, common: Path) -> None:
 def lacking(git: Git, commit: str) -> dict[str, str]:
     """Return path → commit of the submodules of `commit` that the user has, but not at this commit."""
     found = {
-        path: (_persons(git.common_dir, name), known) for path, (name, known) in _named(git, commit).items()
+        path: (_users_repository(git.common_dir, name), known)
+        for path, (name, known) in _named(git, commit).items()
     }
     return {path: known for path, (source, known) in found.items() if source and not source.exists(known)}
 
@@ -141,7 +142,7 @@ def _named(git: Git, commit: str) -> dict[str, tuple[str, str]]:
     return {path: (names[path], found[path]) for path in found if path in names}
 
 
-def _persons(common: Path, name: str) -> Git | None:
+def _users_repository(common: Path, name: str) -> Git | None:
     """Return the user's repository of the submodule `name`; None if there is none."""
     place = common / clones.MODULES / name
     is_there = ".." not in place.parts and (place / "HEAD").is_file()

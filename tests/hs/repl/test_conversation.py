@@ -1,4 +1,4 @@
-"""A person who talks to `hs` on a real terminal: what is drawn, and the line of status."""
+"""The user who talks to `hs` on a real terminal: what is drawn, and the line of status."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.loop.servers.script import Step, Use, say, use
 from tests.loop.source_files import write, write_models, write_servers
 
 
-def test_a_conversation_goes_on_until_the_person_leaves(serve: Serve, project: Path, home: Path) -> None:
+def test_a_conversation_goes_on_until_the_user_leaves(serve: Serve, project: Path, home: Path) -> None:
     server = serve(CHAT, say("Hello **you**."), say("Again."))
 
     with person(cwd=project, env=CHAT.environment(server)) as someone:
@@ -33,7 +33,7 @@ def test_a_conversation_goes_on_until_the_person_leaves(serve: Serve, project: P
     assert "gpt-4o" in someone.plain
 
 
-def test_a_person_is_asked_and_may_stop_all_at_the_question(serve: Serve, project: Path) -> None:
+def test_the_user_is_asked_and_may_stop_all_at_the_question(serve: Serve, project: Path) -> None:
     server = serve(
         CHAT, use("bash", command="touch one"), use("bash", command="touch two"), say("Stopped, then.")
     )

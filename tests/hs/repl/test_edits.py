@@ -1,4 +1,4 @@
-"""What a person sees of an edit before it is done, and of a tool while it runs."""
+"""What the user sees of an edit before it is done, and of a tool while it runs."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_the_difference_of_an_edit_stands_coloured_before_the_question(
         someone.has_on_screen("Done.")
 
     assert "a + b" in calc.read_text(encoding="utf-8")
-    # Once: the person has read it.
+    # Once: the user has read it.
     assert someone.plain.count("+    return a + b") == 1
 
 

@@ -1,4 +1,4 @@
-"""What a person types while `hs` works: kept, shown as waiting, and sent where they said."""
+"""What the user types while `hs` works: kept, shown as waiting, and sent where they said."""
 
 from __future__ import annotations
 

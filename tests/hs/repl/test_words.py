@@ -157,7 +157,7 @@ def test_no_credentials_are_attached(go: Go, home: Path) -> None:
     assert answer.err.count("is not attached") == 3
 
 
-def test_a_command_of_the_person_runs_unasked_and_the_model_is_told(
+def test_a_command_of_the_user_runs_unasked_and_the_model_is_told(
     conversation: Conversation, project: Path, home: Path
 ) -> None:
     with conversation(say("Seen.")) as (someone, server):
@@ -177,7 +177,7 @@ def test_a_command_of_the_person_runs_unasked_and_the_model_is_told(
     ]  # fmt: skip
 
 
-def test_a_command_of_the_person_is_stopped_and_what_it_had_printed_is_told(
+def test_a_command_of_the_user_is_stopped_and_what_it_had_printed_is_told(
     conversation: Conversation,
 ) -> None:
     with conversation(say("Seen.")) as (someone, server):
@@ -192,7 +192,7 @@ def test_a_command_of_the_person_is_stopped_and_what_it_had_printed_is_told(
     assert "42\n[interrupted" in str(server.requests[0]).replace("\\n", "\n")
 
 
-def test_sessions_are_listed_with_their_titles_for_a_person_and_by_name_for_a_program(
+def test_sessions_are_listed_with_their_titles_for_user_and_by_name_for_a_program(
     go: Go, hs: Hs, project: Path, home: Path
 ) -> None:
     write(project / "notes", "x\n")

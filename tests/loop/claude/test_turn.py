@@ -283,7 +283,7 @@ def test_an_edit_of_its_own_is_shown_as_a_difference_and_rules_hold_for_it(
     assert "the rule deny Edit(*.lock)" in stage.answers[0]["message"]
 
 
-def test_a_person_is_asked_and_always_is_about_the_first_word(stage: Stage, project: Path) -> None:
+def test_the_user_is_asked_and_always_is_about_the_first_word(stage: Stage, project: Path) -> None:
     more = [*call("Bash", "toolu_2", command="rm x"), asks("Bash", "toolu_2", command="rm x")]
     stage.plays([*with_a_call()[:-6], *more, came_to("no", "toolu_2"), *text("Done."), result("Done.")])
 
@@ -330,7 +330,7 @@ def test_whatever_ends_hs_the_session_goes_on(
 ENV = {"HARNESS_PROVIDER": "claude"}
 
 
-def test_a_turn_is_streamed_and_the_person_is_asked(stage: Stage, project: Path) -> None:
+def test_a_turn_is_streamed_and_the_user_is_asked(stage: Stage, project: Path) -> None:
     stage.plays([
         INIT, *call("Bash", command="make"), asks("Bash", command="make"), came_to("made"),
         *text("All done."), result("All done."),

@@ -41,7 +41,7 @@ def describe(home: Path, auth: AuthServer, model: ModelServer, /, **more: str) -
 
 
 def browser(tmp_path: Path) -> dict[str, str]:
-    """Return the environment of a person whose browser follows every redirect, as browsers do."""
+    """Return the environment of the user whose browser follows every redirect, as browsers do."""
     program = tmp_path / "browser"
     code = "import sys, urllib.request as r; r.build_opener(r.ProxyHandler({})).open(sys.argv[1]).read()"
     program.write_text(

@@ -22,7 +22,7 @@ from tests.loop.servers.script import ModelServer
 pytestmark = pytest.mark.usefixtures("provider")
 
 
-def test_a_person_logs_in_by_the_browser_and_the_token_is_used(
+def test_the_user_logs_in_by_the_browser_and_the_token_is_used(
     hs: Hs, auth: AuthServer, model: ModelServer, home: Path, tmp_path: Path
 ) -> None:
     said = logged_in(hs, tmp_path)
@@ -52,7 +52,7 @@ def test_who_is_not_logged_in_is_told_what_to_type(hs: Hs, home: Path) -> None:
     assert hs("provider", "hosted", "--ready").code == 1
 
 
-def test_a_login_makes_its_provider_ready_until_the_person_logs_out(
+def test_a_login_makes_its_provider_ready_until_the_user_logs_out(
     hs: Hs, auth: AuthServer, home: Path, tmp_path: Path
 ) -> None:
     logged_in(hs, tmp_path)
@@ -156,13 +156,13 @@ def get(address: str) -> str:
         return str(answer.read().decode())
 
 
-def test_a_person_who_says_no_is_not_logged_in(hs: Hs, auth: AuthServer, home: Path, tmp_path: Path) -> None:
+def test_the_user_who_says_no_is_not_logged_in(hs: Hs, auth: AuthServer, home: Path, tmp_path: Path) -> None:
     auth.denied = True
 
     said = hs("auth", "login", "hosted", env=browser(tmp_path), session=True)
 
     assert said.code == 7
-    assert "The login was refused: The person\ufffd[2J said no." in said.err
+    assert "The login was refused: The user\ufffd[2J said no." in said.err
     assert not (home / ".harness" / ".auth.json").exists()
 
 
@@ -181,7 +181,7 @@ def test_ctrl_c_ends_a_login(project: Path, home: Path) -> None:
         (lambda path: path.mkdir(), 7, ".auth.json cannot be read: Is a directory"),
     ],
 )
-def test_what_cannot_be_stored_is_said_before_a_person_logs_in(
+def test_what_cannot_be_stored_is_said_before_the_user_logs_in(
     make: Callable[[Path], object],
     code: int,
     problem: str,

@@ -109,7 +109,7 @@ def test_all_of_standard_input_is_the_task_where_there_are_no_words(go: Go) -> N
     assert server.requests[0]["messages"][-1]["content"] == "first\nsecond"
 
 
-def test_repl_without_a_person_is_a_mistake_and_no_task(go: Go) -> None:
+def test_repl_without_the_user_is_a_mistake_and_no_task(go: Go) -> None:
     server, answer = go(say("never"), words=("repl",))
     assert (answer.code, answer.out, server.requests) == (2, "", [])
     assert "terminal" in answer.err

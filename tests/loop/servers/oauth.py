@@ -39,7 +39,7 @@ class AuthServer(ThreadingHTTPServer):
         self.refresh_token = ""
         self.used: set[str] = set()
         self.access_tokens: list[str] = []
-        # How long access tokens last, in seconds; what the person says.
+        # How long access tokens last, in seconds; what the user says.
         self.lasts: int | None = 3600
         self.denied = False
         # So many requests for tokens fail first.
@@ -90,7 +90,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse("authorize: state or challenge can be guessed")
             return
         if self.server.denied:
-            answer = {"error": "access_denied", "error_description": "The person\x1b[2J said no."}
+            answer = {"error": "access_denied", "error_description": "The user\x1b[2J said no."}
         else:
             code = secrets.token_urlsafe(16)
             self.server.codes[code] = Granted(asked["redirect_uri"], asked["code_challenge"])

@@ -1,4 +1,4 @@
-"""Files that no tool reads, by whatever way, under every approval; and those that a person is asked about."""
+"""Files that no tool reads, by whatever way, under every approval; and those that the user is asked about."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def test_a_change_of_one_task_leaves_the_text_of_the_others_as_it_was(store: Sto
 
 
 @pytest.mark.parametrize("way", ["in place", "by rename"])
-def test_an_edit_by_a_person_between_two_changes_is_kept(store: Store, root: Root, way: str) -> None:
+def test_an_edit_by_the_user_between_two_changes_is_kept(store: Store, root: Root, way: str) -> None:
     text = root.state.read_text(encoding="utf-8").replace('"Second"', '"Mine!!"')
     if way == "in place":
         root.state.write_text(text, encoding="utf-8")
@@ -102,7 +102,7 @@ def test_an_edit_of_the_same_length_that_breaks_the_contract_is_noticed(store: S
         store.read()
 
 
-def test_what_a_person_saves_while_a_change_is_made_is_not_written_over(store: Store, root: Root) -> None:
+def test_what_the_user_saves_while_a_change_is_made_is_not_written_over(store: Store, root: Root) -> None:
     text = root.state.read_text(encoding="utf-8").replace("Second", "Mine")
 
     with pytest.raises(HeldError) as caught, store.transaction() as tx:  # noqa: PT012 (what is left undone is the promise)
@@ -114,7 +114,7 @@ def test_what_a_person_saves_while_a_change_is_made_is_not_written_over(store: S
     assert root.state.read_text(encoding="utf-8") == text
 
 
-def test_what_a_person_saves_then_is_kept(store: Store, root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_user_saves_then_is_kept(store: Store, root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
     edited, sync = root.state.read_bytes() + b"\n", os.fsync
 
     def save(descriptor: int) -> None:

@@ -1,4 +1,4 @@
-"""A lost or broken list comes back, a person's edit is never replaced, and nothing broken is thrown away.
+"""A lost or broken list comes back, the user's edit is never replaced, and nothing broken is thrown away.
 
 What is said of it, to people and in the log, is held to the letter.
 """
@@ -211,7 +211,7 @@ def test_a_list_that_cannot_be_opened_is_said_to_be_so(root: Root) -> None:
 
 
 @pytest.mark.parametrize("text", ["[]", '"tasks"', "null", '{"tasks": [{"id": "a"}]}', '{"tasks": {}}'])
-def test_what_parses_is_a_person_s_edit_and_never_replaced(store: Store, root: Root, text: str) -> None:
+def test_what_parses_is_the_user_s_edit_and_never_replaced(store: Store, root: Root, text: str) -> None:
     root.state.write_text(text, encoding="utf-8")
 
     with pytest.raises(ContractError):
@@ -223,7 +223,7 @@ def test_what_parses_is_a_person_s_edit_and_never_replaced(store: Store, root: R
     assert broken_files(root) == []
 
 
-def test_a_person_can_give_up_an_edit_and_nothing_of_it_is_lost(store: Store, root: Root) -> None:
+def test_the_user_can_give_up_an_edit_and_nothing_of_it_is_lost(store: Store, root: Root) -> None:
     text = '{"tasks": [{"id": "mine"}]}'
     root.state.write_text(text, encoding="utf-8")
 

@@ -156,7 +156,7 @@ class RowsAnswers(Questions):
             return "waiting"
         return "recheck_failed" if counts.red else "blocked"
 
-    def awaits_person(self) -> bool:
+    def awaits_user(self) -> bool:
         return self.no_work() == "waiting" and not self.rows.by_status["in_progress"]
 
     def task(self, task_id: str) -> Task | None:

@@ -35,7 +35,7 @@ NASTY = (
 
 
 def sh(path: Path, *args: str, env: Mapping[str, str] | None = None, check: bool = True) -> str:
-    """Run git as a person would."""
+    """Run git as the user would."""
     done = subprocess.run(
         ["git", *args], cwd=path, env={**os.environ, **(env or {})}, capture_output=True, check=False
     )

@@ -1,4 +1,4 @@
-"""What fast_forward.py promises: a branch moves forward, and nothing of a person's is written over."""
+"""What fast_forward.py promises: a branch moves forward, and nothing of the user's is written over."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ def test_what_was_left_behind_its_branch_comes_after(world: World) -> None:
 
 
 @pytest.mark.parametrize("staged", [False, True])
-def test_where_a_person_has_written_nothing_comes_after(world: World, staged: bool) -> None:
+def test_where_the_user_has_written_nothing_comes_after(world: World, staged: bool) -> None:
     ahead = left_behind(world)
-    put(world.top / "tracked.txt", "a person's edit\n")
+    put(world.top / "tracked.txt", "the user's edit\n")
     if staged:
         sh(world.top, "add", "tracked.txt")
     before, status = disk(world.top), world.status()
@@ -78,33 +78,33 @@ def test_where_another_ref_must_not_be_nothing_is_left_changed(world: World) -> 
     assert not fast_forward.is_half_done(world.git)
 
 
-def test_a_persons_files_are_named_and_left_alone(world: World) -> None:
+def test_a_users_files_are_named_and_left_alone(world: World) -> None:
     ahead = commit_ahead(world)
-    put(world.top / "new" / "file", "a person's own\n")
-    put(world.top / "tracked.txt", "a person's edit\n")
+    put(world.top / "new" / "file", "the user's own\n")
+    put(world.top / "tracked.txt", "the user's edit\n")
     (world.top / "script").mkdir()
 
     assert set(fast_forward.obstacles(world.git, world.base, ahead)) == {"new/file", "tracked.txt", "script"}
 
     forward(world, ahead)
-    assert (world.top / "new" / "file").read_text() == "a person's own\n"
-    assert (world.top / "tracked.txt").read_text() == "a person's edit\n"
+    assert (world.top / "new" / "file").read_text() == "the user's own\n"
+    assert (world.top / "tracked.txt").read_text() == "the user's edit\n"
 
 
 @pytest.mark.parametrize("name", ["tracked.txt", "dir/inner.txt", "new/file"])
-def test_what_a_person_writes_while_it_goes_on_is_not_written_over(world: World, name: str) -> None:
+def test_what_the_user_writes_while_it_goes_on_is_not_written_over(world: World, name: str) -> None:
     ahead = commit_ahead(world)
     journal = atomic.write
 
-    def and_a_person_saves(path: Path, data: bytes) -> None:
+    def and_the_user_saves(path: Path, data: bytes) -> None:
         journal(path, data)
-        put(world.top / name, "a person's edit\n")
+        put(world.top / name, "the user's edit\n")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(atomic, "write", and_a_person_saves)
+        patch.setattr(atomic, "write", and_the_user_saves)
         forward(world, ahead)
 
-    assert (world.top / name).read_text() == "a person's edit\n"
+    assert (world.top / name).read_text() == "the user's edit\n"
     assert world.git.head() == ahead
 
 
@@ -127,7 +127,7 @@ def test_line_endings_of_a_checkout_are_no_obstacle(world: World) -> None:
 
 def test_a_head_that_somebody_moved_is_left(world: World) -> None:
     ahead = commit_ahead(world)
-    sh(world.top, "commit", "-q", "--allow-empty", "-m", "a person's")
+    sh(world.top, "commit", "-q", "--allow-empty", "-m", "the user's")
 
     with pytest.raises(HeadMovedError):
         forward(world, ahead)
@@ -220,7 +220,7 @@ def test_killed_after_its_end_nothing_is_taken_back(world: World) -> None:
     ahead = commit_ahead(world)
     _killed(world, ahead, atomic, "remove")
     put(world.top / "tracked.txt", "committed later\n")
-    sh(world.top, "commit", "-qam", "a person's")
+    sh(world.top, "commit", "-qam", "the user's")
     put(world.top / "tracked.txt", "changed\n")
 
     taken_back(world)
@@ -229,23 +229,23 @@ def test_killed_after_its_end_nothing_is_taken_back(world: World) -> None:
     assert world.status() == "M tracked.txt"
 
 
-def test_what_a_person_has_changed_in_what_was_killed_is_left(world: World) -> None:
+def test_what_the_user_has_changed_in_what_was_killed_is_left(world: World) -> None:
     ahead = commit_ahead(world)
     _killed(world, ahead, restore, "restage")
-    put(world.top / "tracked.txt", "a person's edit\n")
-    put(world.top / "new" / "mine", "a person's own\n")
+    put(world.top / "tracked.txt", "the user's edit\n")
+    put(world.top / "new" / "mine", "the user's own\n")
 
     taken_back(world)
 
-    assert (world.top / "tracked.txt").read_text() == "a person's edit\n"
-    assert disk(world.top)["new/mine"] == ("file", b"a person's own\n")
+    assert (world.top / "tracked.txt").read_text() == "the user's edit\n"
+    assert disk(world.top)["new/mine"] == ("file", b"the user's own\n")
     assert set(world.status().split("\n")) == {"M tracked.txt", "?? new/"}
 
 
-def test_what_a_person_has_committed_over_what_was_killed_stays(world: World) -> None:
+def test_what_the_user_has_committed_over_what_was_killed_stays(world: World) -> None:
     ahead = commit_ahead(world)
     _killed(world, ahead, restore, "restage")
-    sh(world.top, "commit", "-qam", "a person's, with half of ours")
+    sh(world.top, "commit", "-qam", "the user's, with half of ours")
 
     taken_back(world)
 

@@ -1,4 +1,4 @@
-"""A person uses git at any point of a move: at the end both are whole, whether the move goes on or is killed.
+"""The user uses git at any point of a move: at the end both are whole, whether the move goes on or is killed.
 
 Their command comes before an effect, in a process of its own, as it would from another terminal: before every
 fourth one here, each of the four cases beginning at another, and before each in turn in a release.
@@ -31,9 +31,9 @@ LATER = 5
 
 
 def _commits(top: Path) -> None:
-    put(top / "mine", "a person's\n")
+    put(top / "mine", "the user's\n")
     sh(top, "add", "mine")
-    sh(top, "commit", "-q", "-m", "A person's", "--", "mine")
+    sh(top, "commit", "-q", "-m", "The user's", "--", "mine")
 
 
 def _stages(top: Path) -> None:
@@ -45,7 +45,7 @@ def _stages(top: Path) -> None:
 
 def _committed_it_is(top: Path) -> None:
     assert sh(top, "status", "--porcelain") == ""
-    assert sh(top, "show", "main:mine") == "a person's"
+    assert sh(top, "show", "main:mine") == "the user's"
 
 
 def _staged_it_is(top: Path) -> None:
@@ -56,7 +56,7 @@ def _staged_it_is(top: Path) -> None:
 
 @dataclass(frozen=True)
 class Deed:
-    """What a person does, and what must be so when the move is over."""
+    """What the user does, and what must be so when the move is over."""
 
     does: Callable[[Path], None]
     then: Callable[[Path], None]
@@ -121,7 +121,7 @@ CASES = [(deed, dies) for deed in DEEDS for dies in (None, LATER)]
     ],
 )
 @pytest.mark.timeout(300)
-def test_whatever_a_person_does_at_any_point_of_it_is_as_they_did_it(
+def test_whatever_the_user_does_at_any_point_of_it_is_as_they_did_it(
     tmp_path: Path, case: tuple[str, int | None], first: int, step: int
 ) -> None:
     deed, dies = case

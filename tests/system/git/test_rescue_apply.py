@@ -72,7 +72,7 @@ def test_what_may_not_be_written_is_not_and_the_rest_is(repo: Path) -> None:
 def test_a_file_where_a_directory_would_have_to_be_is_in_the_way(repo: Path) -> None:
     put(repo / "dir/a.txt", "a\n")
     oid = _keep(repo)
-    put(repo / "dir", "a person's\n")
+    put(repo / "dir", "the user's\n")
     before = disk(repo)
     assert rescue_apply.apply(Git.open(repo), oid).in_the_way == ("dir/a.txt",)
     assert disk(repo) == before

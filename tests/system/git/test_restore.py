@@ -37,9 +37,9 @@ def test_undo_gives_tracked_files_back_and_leaves_the_rest(world: World) -> None
 
 def test_undo_leaves_a_directory_that_stands_in_the_way(world: World) -> None:
     (world.top / "tracked.txt").unlink()
-    put(world.top / "tracked.txt/by a person", "x")
+    put(world.top / "tracked.txt/by the user", "x")
     assert restore.undo_tracked(world.git, world.base) == ()
-    assert (world.top / "tracked.txt/by a person").read_text() == "x"
+    assert (world.top / "tracked.txt/by the user").read_text() == "x"
 
 
 # -- go_back ----------------------------------------------------------------------------------------------
@@ -281,7 +281,7 @@ def test_a_sparse_checkout_stays_sparse(world: World) -> None:
     stands_at_base(world)
 
 
-# -- what a person, an ignore file or another repository owns
+# -- what the user, an ignore file or another repository owns
 
 
 def test_a_file_that_changed_after_it_was_saved_is_left_and_named(world: World) -> None:
@@ -289,12 +289,12 @@ def test_a_file_that_changed_after_it_was_saved_is_left_and_named(world: World) 
     put(world.top / "tracked.txt", "the attempt\n")
     put(world.top / "made", "the attempt\n")
     saved = snapshot.capture(world.git)
-    put(world.top / "tracked.txt", "a person\n")
-    put(world.top / "made", "a person\n")
-    put(world.top / "later", "a person\n")
+    put(world.top / "tracked.txt", "the user\n")
+    put(world.top / "made", "the user\n")
+    put(world.top / "later", "the user\n")
     problems = world.go_back_from(saved)
     assert sorted(problem.split(" ")[0] for problem in problems) == ["made", "tracked.txt"]
-    assert {(world.top / name).read_text() for name in ("tracked.txt", "made", "later")} == {"a person\n"}
+    assert {(world.top / name).read_text() for name in ("tracked.txt", "made", "later")} == {"the user\n"}
     assert world.git.head() == world.base
 
 
@@ -303,9 +303,9 @@ def test_a_file_from_before_that_changed_after_it_was_saved_is_left_and_named(wo
     world.begin()
     put(world.top / "notes", "the attempt\n")
     saved = snapshot.capture(world.git)
-    put(world.top / "notes", "a person\n")
+    put(world.top / "notes", "the user\n")
     assert "notes" in world.go_back_from(saved)[0]
-    assert (world.top / "notes").read_text() == "a person\n"
+    assert (world.top / "notes").read_text() == "the user\n"
 
 
 def test_ignored_files_are_not_touched_not_even_when_the_attempt_made_them_visible(world: World) -> None:

@@ -78,7 +78,7 @@ def test_an_index_that_was_reset_knows_its_files_and_no_ref_has_moved(world: Wor
     assert not (world.top / ".git/ORIG_HEAD").exists()
 
 
-def test_an_index_is_reset_whatever_the_person_has_set(world: World) -> None:
+def test_an_index_is_reset_whatever_the_user_has_set(world: World) -> None:
     sh(world.top, "config", "reset.quiet", "true")
     sh(world.top, "rm", "-q", "--cached", "tracked.txt")
     restore.reset_index(world.git, "HEAD")

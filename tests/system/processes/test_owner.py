@@ -75,7 +75,7 @@ def test_the_hosts_session_names_the_worker(key: str) -> None:
     assert (answer.worker, answer.agent_session_id) == ("0fa2-1", "0fa2-1")
 
 
-def test_the_worker_id_a_person_chose_wins_and_is_one_clean_line() -> None:
+def test_the_worker_id_the_user_chose_wins_and_is_one_clean_line() -> None:
     chosen = "  night\n\x1bshift 1 " + "x" * 300
     answer = owner.current({"HARNESS_WORKER_ID": chosen, "CODEX_SESSION_ID": "id"})
 

@@ -82,7 +82,7 @@ def test_it_runs_where_and_with_what_it_is_told(log: Path) -> None:
 
 
 def test_it_has_no_input(log: Path) -> None:
-    """A prompt must end the check, not wait for a person who is not there."""
+    """A prompt must end the check, not wait for the user who is not there."""
     assert run("cat; read answer || echo nobody", log).tail == "nobody"
 
 

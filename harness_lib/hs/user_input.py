@@ -1,4 +1,4 @@
-"""Understand what a person types (/NAME, @FILE, !COMMAND), and ask them whether a call may run."""
+"""Understand what the user types (/NAME, @FILE, !COMMAND), and ask them whether a call may run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MENTION = re.compile(r"""(?<!\S)@(?:"([^"\n]+)"|(\S+))""")
 _BEHIND = ".,;:!?)]}'"
 _MOST_FILES = 20
 _MOST_LINES = 2000
-# The person waits for their own command as long as they like.
+# The user waits for their own command as long as they like.
 _SECONDS = 7 * 24 * 3600
 
 
@@ -83,7 +83,7 @@ def _mentioned(runtime: Runtime, text: str) -> Iterator[tuple[str, Path]]:
 
 
 def run_command(runtime: Runtime, command: str) -> None:
-    """Run `command` for the person, and tell it with its output to the model before the next message."""
+    """Run `command` for the user, and tell it with its output to the model before the next message."""
     assert runtime.session is not None
     tool_input, interrupted = {"command": command, "timeout": _SECONDS}, None
     runtime.stream.emit("tool_run", id="", name="bash", input=tool_input)
@@ -110,11 +110,11 @@ class Terminal:
     """Asks at the terminal, one question after another: subagents may ask at the same time."""
 
     def __init__(self) -> None:
-        self._one_person = threading.Lock()
+        self._one_user = threading.Lock()
 
     def ask(self, question: Question) -> Said:
         """Ask and return the answer; the end of the input means no."""
-        with self._one_person:
+        with self._one_user:
             try:
                 with _TERMINAL.open("r", encoding="utf-8", errors="replace") as terminal:
                     # What was typed before the question stood there is no answer to it.
@@ -128,13 +128,13 @@ class Terminal:
 
 
 def asker() -> Asker | None:
-    """Return the function that asks the person; None without a terminal."""
+    """Return the function that asks the user; None without a terminal."""
     is_interactive = sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
     return Terminal().ask if is_interactive else None
 
 
 def shown(question: Question) -> list[Line]:
-    """Return the call for a person to look at, an edit as its difference."""
+    """Return the call for the user to look at, an edit as its difference."""
     who = f" (subagent {harmless(question.who)})" if question.who else ""
     head = f"hs: may {harmless(question.name)} run{who}? {harmless(question.reason)}".rstrip()
     if question.difference:

@@ -1,6 +1,6 @@
-"""Hold work that has passed its check until a person accepts or returns it; none of it is lost.
+"""Hold work that has passed its check until the user accepts or returns it; none of it is lost.
 
-In a person's own checkout it stays in place, in progress. What a run would merge is kept in a rescue
+In the user's own checkout it stays in place, in progress. What a run would merge is kept in a rescue
 ref, so that its worker goes on with other tasks.
 """
 
@@ -24,12 +24,12 @@ NAMED = 10
 
 
 def accept_command(task: Task, paths: Sequence[str]) -> str:
-    """Return the command by which a person accepts `paths` of the work of `task`."""
+    """Return the command by which the user accepts `paths` of the work of `task`."""
     return typed.harness("accept", task.id, *(word for path in paths for word in ("--path", path)))
 
 
 def return_command(task: Task) -> str:
-    """Return the command by which a person sends the work of `task` back to an agent."""
+    """Return the command by which the user sends the work of `task` back to an agent."""
     return typed.harness("return", task.id, rest='"what is to be changed"')
 
 
@@ -38,7 +38,7 @@ def secrets(task: Task, files: Sequence[str]) -> Halt:
     return Halt(
         "SECRET",
         f"SECRET: the check passed, but the work adds what is named like a secret: {_named(files)}. "
-        f"Nothing was committed. If it may be committed, a person types: {accept_command(task, files)}; "
+        f"Nothing was committed. If it may be committed, the user types: {accept_command(task, files)}; "
         f"to send the work back to an agent: {return_command(task)}",
     )
 
@@ -49,7 +49,7 @@ def inputs_changed(task: Task, files: Sequence[str]) -> Halt:
         "JUDGES",
         "JUDGES: the check passed, but the work changes files that its check, or another task's, depends on: "
         f"{_named(files)}. "
-        f"Nothing was committed. If that change is right, a person types: {accept_command(task, files)}; "
+        f"Nothing was committed. If that change is right, the user types: {accept_command(task, files)}; "
         f"to send the work back to an agent: {return_command(task)}",
     )
 
@@ -57,7 +57,7 @@ def inputs_changed(task: Task, files: Sequence[str]) -> Halt:
 def hold(
     ctx: Context, session: Session, task: Task, oid: str, why: Halt, files: Sequence[str]
 ) -> outcome.Ended:
-    """Halt `task`, whose work is the commit `oid`, until a person has answered for `files`."""
+    """Halt `task`, whose work is the commit `oid`, until the user has answered for `files`."""
     with ctx.store.transaction() as tx:
         halted = transitions.halt(outcome.require_claim(tx, task), why)
         tx.replace(halted)
@@ -70,7 +70,7 @@ def hold(
     with locks.hold(ctx.git):
         ref = rescue_refs.free_ref(ctx.git, task, suffix="-work")
         ctx.git.set_ref(ref, oid)
-    reason = quoting.one_line(f"A person was asked about {_named(files)}.", quoting.REASON_LENGTH)
+    reason = quoting.one_line(f"The user was asked about {_named(files)}.", quoting.REASON_LENGTH)
     handback = Handback(reason, _rounds(task), ref, task.started_at_commit)
     return rollback.roll_back(
         ctx, session, halted, outcome.Verdict("TASK_EXEC", why.words, Ending.REQUEUED, why, handback)
@@ -82,7 +82,7 @@ def _named(files: Sequence[str]) -> str:
 
 
 def refusal(task: Task) -> RefusedError:
-    """Return the error for `finish` of `task`, whose work waits in place for a person."""
+    """Return the error for `finish` of `task`, whose work waits in place for the user."""
     out = (
         "name them in .gitignore or move them out of the work tree"
         if task.halt_kind == "SECRET"
@@ -91,7 +91,7 @@ def refusal(task: Task) -> RefusedError:
     return RefusedError(
         f"{task.halt}. The files stand where they are, and no attempt was counted.",
         f"If they do not belong to the work, {out}; then "
-        f"type: {typed.harness('finish', task.id)}. Otherwise ask the person, and end your turn.",
+        f"type: {typed.harness('finish', task.id)}. Otherwise ask the user, and end your turn.",
     )
 
 

@@ -1,0 +1,1 @@
+../../../../harness_lib/hs/user_input.py

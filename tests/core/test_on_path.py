@@ -15,6 +15,8 @@ from tests.terminal.pseudo_terminal import shown
 if TYPE_CHECKING:
     from tests.conftest import Harness
 
+LAUNCHER = shlex.quote(str(Path(__file__).parents[2] / "bin" / "harness"))
+
 
 def test_what_is_to_be_typed_in_its_place_is_our_launcher(harness: Harness) -> None:
     said = harness(env={"PATH": without_harness()}).out
@@ -24,13 +26,12 @@ def test_what_is_to_be_typed_in_its_place_is_our_launcher(harness: Harness) -> N
 
 def test_on_a_terminal_each_command_that_is_shown_can_be_typed(repo: Path) -> None:
     """After `skills add` alone there is no `harness` on the PATH."""
-    launcher = Path(__file__).parents[2] / "bin" / "harness"
     elsewhere = {"PATH": without_harness(), "HARNESS_WORKER_ID": "one"}
 
-    assert f"next: {launcher} add " in shown(repo, "init", **elsewhere)
+    assert f"next: {LAUNCHER} add " in shown(repo, "init", **elsewhere)
     said = shown(repo, "add", "One", **elsewhere)
-    assert f"Give it one: {launcher} edit task-001 --validate 'COMMAND'" in said
-    assert f"Did you mean: {launcher} status" in shown(repo, "statsu", **elsewhere)
+    assert f"Give it one: {LAUNCHER} edit task-001 --validate 'COMMAND'" in said
+    assert f"Did you mean: {LAUNCHER} status" in shown(repo, "statsu", **elsewhere)
     assert "next: harness start" in shown(repo, "add", "Two")
 
 
@@ -42,7 +43,7 @@ def test_what_an_agent_asks_of_its_user_can_be_typed(harness: Harness) -> None:
 
     said = harness("finish", env=env)
 
-    assert f"in a terminal: {Path(__file__).parents[2] / 'bin' / 'harness'} edit task-001" in said.err
+    assert f"in a terminal: {LAUNCHER} edit task-001" in said.err
 
 
 def test_where_it_is_found_nothing_is_said(tmp_path: Path) -> None:

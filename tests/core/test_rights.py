@@ -25,7 +25,7 @@ def person(project: Project) -> Agent:
 def _refused(project: Project, chat: Agent, *argv: str) -> None:
     before = project.file.read_bytes()
     error = chat.fails(8, *argv)["error"]
-    assert "person" in error["hint"]
+    assert "user" in error["hint"]
     assert project.file.read_bytes() == before
 
 

@@ -140,7 +140,7 @@ def test_agents_answer_nothing_and_nobody_where_nothing_was_asked(project: Proje
     started.fails(8, "finish")
 
     for verb in answers:
-        assert "person" in started.fails(8, *verb, CLAUDECODE="1")["error"]["hint"]
+        assert "user" in started.fails(8, *verb, CLAUDECODE="1")["error"]["hint"]
 
     assert project.task()["halt_kind"] == "SECRET"
 

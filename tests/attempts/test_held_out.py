@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import sys
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from product import answer
 def test_{SECRET.replace("-", "_")}():
     assert answer() == 42, "{SECRET}"
 """
-PYTEST = f"{sys.executable} -m pytest -q -p no:cacheprovider"
+PYTEST = f"{shlex.quote(sys.executable)} -m pytest -q -p no:cacheprovider"
 
 
 @pytest.fixture

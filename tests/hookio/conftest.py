@@ -9,6 +9,7 @@ import importlib.util
 import io
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -30,6 +31,8 @@ from tests.verbs.project import Agent, Project
 
 CHECKOUT = Path(__file__).parents[2]
 HOOKS = CHECKOUT / "hooks"
+# As it is shown: a shell takes it, whatever is in the path.
+LAUNCHER = shlex.quote(f"{CHECKOUT}/bin/harness")
 ME = "5e551011-0000-4000-8000-000000000001"
 OTHER = "5e551011-0000-4000-8000-000000000002"
 EVENTS = {

@@ -7,6 +7,7 @@ and Copilot CLI 1.0.102; only their paths were shortened.
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -107,7 +108,7 @@ def test_a_subagent_is_told_the_name_by_which_it_is_held(hook: Ring, root: Root,
     assert output["hookEventName"] == "SubagentStart"
     assert "\n" not in output["additionalContext"]
     assert len(output["additionalContext"]) < 500
-    worker, command = output["additionalContext"].split()[-3:-1]
+    worker, command = shlex.split(output["additionalContext"])[-3:-1]
     assert command == f"{CHECKOUT}/bin/harness"
     make(root, held_by(worker.removeprefix("HARNESS_WORKER_ID=")), mode="concurrent")
     stopped = replay(hook, root, name, "subagentstop", hook_event_name="SubagentStop")

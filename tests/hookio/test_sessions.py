@@ -10,7 +10,7 @@ import pytest
 
 from harness_lib.attempts import committed
 from harness_lib.hookio import policy
-from tests.hookio.conftest import CHECKOUT, ME, OTHER, Ring, add, agent, started, worktree
+from tests.hookio.conftest import LAUNCHER, ME, OTHER, Ring, add, agent, started, worktree
 from tests.verbs.project import Agent, Project
 
 FINAL = "validate --all --committed"
@@ -72,7 +72,7 @@ def test_where_no_further_session_may_start_nobody_is_told_to_start_one(hook: Ri
     heard = hook("stop")
 
     assert (heard.code, heard.out) == (0, "")
-    assert "harness edit --max-sessions N" in heard.err
+    assert f"{LAUNCHER} edit --max-sessions N" in heard.err
     assert "harness start" not in heard.err
     me.ok("stop")
     assert me.fails(9, "start")["stop"] == {"reason": "max_sessions"}
@@ -93,7 +93,7 @@ def test_an_agent_that_writes_completed_is_held_until_checks_pass(hook: Ring, pr
     for reason in (hook("stop", {}).reason, hook("sessionstart", {"source": "startup"}).context):
         assert "0 of 2 tasks are completed" in reason
         assert 'without a recorded check: task-001 "One", task-002 "Two"' in reason
-    assert f"{CHECKOUT}/bin/harness claim" in hook("stop", {}).reason
+    assert f"{LAUNCHER} claim" in hook("stop", {}).reason
     assert project.marker
     assert not project.grep("STATS", "completed=2")
 
@@ -178,7 +178,7 @@ def test_an_agent_hears_what_a_dead_one_left_and_what_to_do(hook: Ring, project:
     assert "Another agent" not in context
     assert "Session 1 was cut off" in context
     assert 'Interrupted: task-001 "One".' in context
-    assert f"{CHECKOUT}/bin/harness start" in context
+    assert f"{LAUNCHER} start" in context
 
 
 def test_a_cleared_conversation_holds_nothing_against_the_next_one_of_its_process(project: Project) -> None:

@@ -16,7 +16,7 @@ from harness_lib.system.place.roots import Root
 from harness_lib.system.processes import child
 from harness_lib.task import Session, Task
 from tests.hookio import lists
-from tests.hookio.conftest import Heard
+from tests.hookio.conftest import LAUNCHER, Heard
 from tests.hookio.lists import (
     BELL,
     DONE,
@@ -80,7 +80,7 @@ def test_whoever_works_is_held_and_that_is_counted(root: Root, visit: Visit) -> 
     heard = visit("Stop")
 
     assert heard.err == ""
-    assert f'Next is a "Title". Type: {data_home.LAUNCHER} claim\n' in heard.reason
+    assert f'Next is a "Title". Type: {LAUNCHER} claim\n' in heard.reason
     assert heard.out.endswith("}\n")
     assert (kept(root).progress, kept(root).blocks) == ("3:0 ", 1)
 
@@ -204,7 +204,7 @@ def test_an_idle_teammate_is_kept_and_counted_by_its_name(root: Root, visit: Vis
     heard = visit("TeammateIdle", teammate_name="mate")
 
     assert (heard.code, heard.out) == (2, "")
-    assert f"Next is a. Type: {data_home.LAUNCHER} claim" in heard.err
+    assert f"Next is a. Type: {LAUNCHER} claim" in heard.err
     assert kept(root, f"{ME} {BELL} mate").progress == "waiting a"
     more = [visit("TeammateIdle", teammate_name="mate") for _ in range(policy.PATIENCE)]
     assert [each.code for each in more] == [2] * (policy.PATIENCE - 1) + [0]

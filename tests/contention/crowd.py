@@ -54,7 +54,7 @@ class Crowd:
 
     def legacy(self, *options: str) -> tuple[str, ...]:
         """Return the program of a legacy agent."""
-        return (str(HERE / "legacy.py"), str(self.root), *options)
+        return (str(HERE / "legacy_agent.py"), str(self.root), *options)
 
     def work(self, programs: Sequence[Sequence[str]]) -> list[Report]:
         """Start each of `programs` in its own work tree, let all go at once, and return their reports."""

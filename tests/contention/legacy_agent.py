@@ -1,6 +1,6 @@
 """A legacy agent: takes the lock directory, edits the list and appends to the log by itself.
 
-`python legacy.py ROOT [--fail-fast] [--patient] [--most=N]`: with HARNESS_WORKER_ID set. It speaks as
+`python legacy_agent.py ROOT [--fail-fast] [--patient] [--most=N]`: with HARNESS_WORKER_ID set. It speaks as
 `worker.py` does; its report also has "claims" and "claims_refused": how often it asked for a task, and was
 turned away.
 `--fail-fast`: a claim that finds the lock taken has failed, as the recipe has it; else the agent asks again.

@@ -45,7 +45,7 @@ def test_each_task_is_claimed_and_completed_exactly_once(tmp_path: Path) -> None
 
 @pytest.mark.timeout(SECONDS)
 def test_half_of_them_may_follow_the_legacy_protocol(tmp_path: Path) -> None:
-    """They exclude us and we exclude them; among themselves they need patience (see `legacy.py`).
+    """They exclude us and we exclude them; among themselves they need patience (see `legacy_agent.py`).
 
     Here nobody is served first who came first, so each takes its share and waits for it as long as it must.
     """

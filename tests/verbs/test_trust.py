@@ -112,7 +112,7 @@ def test_yes_needs_a_terminal_or_a_variable_that_the_user_sets(clone: Project, v
 def test_an_agent_cannot_say_yes(clone: Project) -> None:
     """Nor is it sent to say it: the user is."""
     agent = clone.agent("agent", CLAUDECODE="1")
-    assert "person" in agent.fails(8, *YES, HARNESS_TRUST="1")["error"]["hint"]
+    assert "user" in agent.fails(8, *YES, HARNESS_TRUST="1")["error"]["hint"]
     assert agent.fails(8, "trust")["next"] is None
     assert agent.ok("check")["next"] is None
     assert agent.fails(8, "validate", "task-001")["error"]["hint"] == (

@@ -82,8 +82,10 @@ def program_name(word: str) -> str:
 def written(text: str) -> list[Simple]:
     """Return the simple commands in `text`."""
     try:
-        # A backslash joins two lines.
-        read = _Reader(text.replace("\\\n", "")).read()
+        read = _Reader(text).read()
+        if "<<" in text:
+            # A quote in the body of a here-document is only a character there.
+            read += [command for line in text.splitlines() for command in _Reader(line).read()]
     except RecursionError:
         return [Simple([HIDDEN], plain=False)]
     return [command for command in read if not command.is_empty]
@@ -156,8 +158,7 @@ class _Reader:
 
     def read(self) -> list[Simple]:
         """Parse and return the commands, those in expansions first."""
-        while self.at < len(self._text):
-            char = self._text[self.at]
+        while char := self._peek():
             if char == self._closing and not self._open:
                 break
             self._step(char)
@@ -168,7 +169,8 @@ class _Reader:
         self.at += 1
         if char == "\\":
             self._quoted = True
-            self._put(self._peek())
+            # At the end of the text it stands for itself.
+            self._put(self._text[self.at : self.at + 1] or char)
             self.at += 1
         elif char == "'":
             self._quoted = True
@@ -201,6 +203,9 @@ class _Reader:
             self._patterns |= {char} & _PATTERN
 
     def _peek(self) -> str:
+        """Return the next character, behind backslashes that join lines; "" at the end."""
+        while self._text.startswith("\\\n", self.at):
+            self.at += 2
         return self._text[self.at : self.at + 1]
 
     def _put(self, text: str) -> None:
@@ -224,13 +229,12 @@ class _Reader:
 
     def _double(self) -> None:
         self._put("")
-        while self.at < len(self._text):
-            char = self._text[self.at]
+        while char := self._peek():
             self.at += 1
             if char == '"':
                 return
-            if char == "\\" and self._peek() in set('"$`\\'):
-                self._put(self._peek())
+            if char == "\\" and (escaped := self._text[self.at : self.at + 1]) in {'"', "$", "`", "\\"}:
+                self._put(escaped)
                 self.at += 1
             elif char == "$":
                 self._expand(quoted=True)
@@ -267,7 +271,7 @@ class _Reader:
         while text.endswith("\\"):
             # A further pair in it.
             text = f"{text[:-1]}`{self._until('`')}"
-        self._hide(written(text))
+        self._hide(written(re.sub(r"\\([\\$])", r"\1", text)))
 
     def _hide(self, commands: list[Simple]) -> None:
         """Put HIDDEN in place of an expansion, and keep the `commands` in it."""

@@ -9,7 +9,7 @@ TYPE_CHECKING = False  # hooks load this, and `typing` takes longer than all of 
 if TYPE_CHECKING:
     from harness_lib.agents.adapter import Host
 
-# They take the usual answers, so a hook need not look them up; every other host works without a line here.
+# They use the usual answers, so a hook need not look them up. A line here is only for speed.
 USUAL = frozenset(("claude", "codex"))
 
 

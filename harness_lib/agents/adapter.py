@@ -1,4 +1,4 @@
-"""What the file of an agent has to say: its signs, where its program looks for hooks, how it is driven."""
+"""The interface of an agent's file: its signs, its hook files, and how to start it and read its output."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ if TYPE_CHECKING:  # every hook and verb loads this
 
 Scope = Literal["user", "project"]
 SCOPES: tuple[Scope, ...] = ("user", "project")
-# What most hosts call as we do.
+# The events that most hosts name as we do.
 EVENTS = {name: name for name in ("Stop", "SubagentStop", "SessionStart", "SessionEnd")}
 TOOLS = {name: name for name in ("PreToolUse", "PostToolUse")}
 
-# It stands for the text in an answer to a hook.
+# The placeholder for the text in an answer to a hook.
 TEXT = "TEXT"
-# Never changed; the default of fields that are not given.
+# Never changed; the default of optional fields.
 _NONE: Mapping[str, Any] = {}
 
 
 class Signs(NamedTuple):
-    """What tells that an agent, and no human, has typed a command.
+    """Signs that an agent, not a human, typed a command.
 
     `variables` are set for each command that it runs; none of them is set in the terminals of users.
     `session` is the variable with the id of its conversation, `process` the one with its process id.
@@ -41,12 +41,12 @@ class Signs(NamedTuple):
     one_at_a_time: bool = False
 
     def all_variables(self) -> set[str]:
-        """Return every variable by which a command could mistake itself for one of this agent."""
+        """Return every variable that marks a command as this agent's."""
         return {*self.variables, *self.details, self.session, self.process} - {""}
 
 
 class Host(NamedTuple):
-    """How our hooks get into an agent's program, and what it wants to hear from them.
+    """How an agent's program loads our hooks, and which answers it expects.
 
     `files` holds the hooks, by scope: the first one is written to, the others may hold some as well. Paths
     begin at the home (user) or at the top of the project. `home` is (variable, directory below the home that
@@ -97,7 +97,7 @@ class Launch(NamedTuple):
     def command(self, cost_usd: float | None = None, usage: str = "") -> tuple[str, ...]:
         """Return the command with a cost limit of `cost_usd`, and with `usage` as the file for its usage.
 
-        Each only where the agent has such a flag, and the user has not passed it already.
+        Each is added only if the agent has such a flag and the user has not passed it.
         """
         typed = self.argv
         if cost_usd is not None and self._is_free(self.cost_flag):
@@ -119,7 +119,7 @@ def arguments(
 
 
 class Trouble(NamedTuple):
-    """A failure that is not the agent's, and that another attempt at once would meet again.
+    """A failure that is not the agent's and that would stop another attempt, too.
 
     limit: the provider's usage limit is reached; wait until `resets_at` (None: unknown).
     transient: overloaded, a server error, no network, too many requests at once; try again in a while.
@@ -134,7 +134,7 @@ class Trouble(NamedTuple):
 
 
 class Report(NamedTuple):
-    """What the output has said so far; every text is bounded and can be shown on a terminal.
+    """The output so far; every text is bounded and safe to print on a terminal.
 
     last: the last message or tool call, one line
     action: the last tool call, tool and arguments in a canonical form; "" if there was none
@@ -161,12 +161,12 @@ class Adapter(Protocol):
 
     @property
     def name(self) -> str:
-        """What a user types to choose it."""
+        """The name that users type."""
         ...
 
     @property
     def title(self) -> str:
-        """What a user reads."""
+        """The name that users read."""
         ...
 
     @property
@@ -176,11 +176,11 @@ class Adapter(Protocol):
 
     @property
     def exit_tells(self) -> bool:
-        """Whether another exit code than 0 means that the agent has not finished."""
+        """Whether an exit code other than 0 means that the agent did not finish."""
         ...
 
     def launch(self, brief: str, *, model: str | None = None, extra: Sequence[str] = ()) -> Launch:
-        """Return how the agent is started on `brief`; `extra` are the user's own arguments."""
+        """Return the command that gives `brief` to the agent; `extra` are the user's arguments."""
         ...
 
     def read(self, report: Report, line: str, now: datetime) -> Report:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # see registry.py
     from collections.abc import Sequence
     from datetime import datetime
 
-# What the client itself makes of an error; where it says nothing of use the text decides.
+# The kinds of error that the client reports; for any other kind, the text of the error decides.
 _KINDS: dict[str, troubles.Kind] = {
     "authentication_failed": "login",
     "oauth_org_not_allowed": "login",
@@ -25,13 +25,13 @@ _KINDS: dict[str, troubles.Kind] = {
 }
 _FATAL = ("root/sudo privileges", "Invalid API key", "Please run /login")
 
-# A login that has just been renewed is refused once or twice.
+# A login that was just renewed is refused once or twice.
 _PATIENCE = 3
 
 _COUNTS = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 _MODEL_COUNTS = ("inputTokens", "outputTokens", "cacheCreationInputTokens", "cacheReadInputTokens")
 
-# Passed by the user, one of them replaces our "everything", which is there because no user can be asked.
+# If the user passes one of them, it replaces ours, which allows everything because no user can be asked.
 _PERMISSIONS = frozenset({"--permission-mode", "--allowedTools", "--allowed-tools"})
 
 SIGNS = adapter.Signs(
@@ -48,8 +48,8 @@ SIGNS = adapter.Signs(
 HOOKS = adapter.Host(
     name="claude",
     title="Claude Code",
-    # In the project, the file for this machine: the shared one would carry a path of ours into every clone,
-    # and Copilot reads it too.
+    # In the project, the file for this machine: the shared file would carry a path of this machine into every
+    # clone, and Copilot reads it too.
     files={
         "user": (".claude/settings.json",),
         "project": (".claude/settings.local.json", ".claude/settings.json"),
@@ -81,19 +81,19 @@ class Claude:
     exit_tells = True
 
     def launch(self, brief: str, *, model: str | None = None, extra: Sequence[str] = ()) -> adapter.Launch:
-        """Return how it is started. As root it wants IS_SANDBOX=1, which only a user can set."""
+        """Return the command that starts it. As root it needs IS_SANDBOX=1, which only a user can set."""
         argv = ("claude", "-p", "--output-format", "stream-json", "--verbose")
         usual = ("--dangerously-skip-permissions",)
         return adapter.Launch(
             (*argv, *adapter.arguments(usual, _PERMISSIONS, model, extra)),
             stdin=brief,
-            # By itself it ends its background agents after ten minutes; the limits of the run are enough.
+            # By default it ends its background agents after ten minutes; the limits of the run are enough.
             env={"CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS": "0"},
             cost_flag="--max-budget-usd",
         )
 
     def read(self, report: adapter.Report, line: str, now: datetime) -> adapter.Report:
-        """Return `report` with what `line` adds to it."""
+        """Add what `line` says to `report`, and return it."""
         event = stream.event(line)
         if event is None:
             fatal = any(words in line for words in _FATAL)
@@ -124,7 +124,7 @@ def _assistant(report: adapter.Report, event: Mapping[str, object], now: datetim
             report = _used(report, block)
         elif block.get("type") == "text":
             words = stream.text(block, "text")
-            # What a subagent says is not the agent's last word.
+            # A message of a subagent is not the last message of the agent.
             mine = event.get("parent_tool_use_id") is None
             report = stream.spoke(report, words) if mine else stream.noted(report, words)
     return report
@@ -137,7 +137,7 @@ def _used(report: adapter.Report, block: Mapping[str, object]) -> adapter.Report
 
 
 def _counted(report: adapter.Report, event: Mapping[str, object]) -> adapter.Report:
-    """Return `report` with the tokens of a message: it is told once per block, with the same numbers."""
+    """Add the tokens of a message, which each of its blocks repeats."""
     message = stream.text(event, "message", "id")[:100]
     if not message or message == report.mark:
         return report
@@ -152,14 +152,14 @@ def _result(report: adapter.Report, event: Mapping[str, object], now: datetime) 
     if event.get("is_error") is True:
         errors = event.get("errors")
         first = errors[0] if isinstance(errors, list) and errors and isinstance(errors[0], str) else ""
-        # An end of turns or of the budget, whose texts speak of limits, is the attempt's own.
+        # The end of the turns or the budget belongs to the attempt, although its text speaks of limits.
         ended = stream.text(event, "subtype").startswith("error_max")
         return stream.noted(report, first) if ended else _error(report, words or first, event, now)
     return stream.spoke(report, words)._replace(trouble=None)
 
 
 def _tokens(event: Mapping[str, object]) -> int:
-    """Return what the whole run used: by model, subagents included, or as older clients tell it."""
+    """Return the tokens of the whole run: by model with subagents, or in the form of older clients."""
     models = event.get("modelUsage")
     used = models.values() if isinstance(models, Mapping) else ()
     return sum(stream.total(one, *_MODEL_COUNTS) for one in used) or stream.total(
@@ -180,7 +180,7 @@ def _error(report: adapter.Report, words: str, event: Mapping[str, object], now:
 
 
 def _to_the_second(before: adapter.Trouble | None, known: adapter.Trouble | None) -> adapter.Trouble | None:
-    """Return `known` with the moment that an event has told: the text rounds it, perhaps into the past."""
+    """Take the exact moment from an event: the text rounds it, perhaps into the past."""
     if known is None or known.kind == "login" or before is None or before.resets_at is None:
         return known
     return known._replace(resets_at=before.resets_at)

@@ -1,6 +1,6 @@
 """Codex: `codex exec --json`, the brief on standard input, one JSON object per line.
 
-Recorded from 0.169.0. It works in its own sandbox, where only the work tree can be written; git is our part.
+Recorded from 0.169.0. Its own sandbox lets it write only to the work tree, so harness commits.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:  # see registry.py
     from collections.abc import Sequence
     from datetime import datetime
 
-# Passed by the user, they replace our sandbox: the client refuses a second one.
+# If the user passes one, it replaces our sandbox: the client refuses two.
 _SANDBOX = (
     "-s",
     "--sandbox",
@@ -36,7 +36,7 @@ _RETRYING = "Reconnecting..."
 
 
 def writable(git_directory: str, *, is_linked: bool) -> str:
-    """Return how a user starts Codex so that it can commit: its sandbox closes the git directory."""
+    """Return how to start Codex so that it can commit: its sandbox makes the git directory read-only."""
     if is_linked:
         return "In a linked worktree only this helps: start it with: codex -s danger-full-access"
     roots = f"sandbox_workspace_write.writable_roots={json.dumps([git_directory])}"
@@ -69,12 +69,12 @@ class Codex:
     exit_tells = True
 
     def launch(self, brief: str, *, model: str | None = None, extra: Sequence[str] = ()) -> adapter.Launch:
-        """Return how it is started."""
+        """Return the command that starts it."""
         passed = adapter.arguments(("--sandbox", "workspace-write"), _SANDBOX, model, extra)
         return adapter.Launch(("codex", "exec", "--json", "--skip-git-repo-check", *passed, "-"), stdin=brief)
 
     def read(self, report: adapter.Report, line: str, now: datetime) -> adapter.Report:
-        """Return `report` with what `line` adds to it."""
+        """Add what `line` says to `report`, and return it."""
         event = stream.event(line)
         if event is None:
             return stream.stray(report, line)
@@ -82,7 +82,7 @@ class Codex:
         if kind in ("item.started", "item.completed"):
             return _item(report, stream.get(event, "item"), done=kind == "item.completed")
         if kind == "turn.completed":
-            # What came from the cache is part of the input, what was thought part of the output.
+            # Cached tokens are part of the input, reasoning tokens part of the output.
             counted = stream.total(event.get("usage"), "input_tokens", "output_tokens")
             return stream.spent(report, counted)._replace(trouble=None)
         if kind == "error":
@@ -103,7 +103,7 @@ def _item(report: adapter.Report, item: object, *, done: bool) -> adapter.Report
         return stream.noted(report, stream.text(item, "text") or stream.text(item, "message"))
     shown = stream.first(item, "command", "tool", "query") or _paths(item)
     if not done:
-        # Counted when it is over: a change of files is told only then.
+        # Counted at its end: a change of files is reported only then.
         return stream.noted(report, f"{kind}: {shown}")._replace(trouble=None)
     return stream.acted(report, kind, {key: stream.get(item, key) for key in _TOOLS[kind]}, shown)
 
@@ -113,7 +113,7 @@ def _paths(item: object) -> str:
 
 
 def _error(report: adapter.Report, words: str, now: datetime) -> adapter.Report:
-    """Return `report` after an error; the last one is told twice, as `error` and as `turn.failed`."""
+    """Add an error; the last one is reported twice, as `error` and as `turn.failed`."""
     retrying = words.startswith(_RETRYING)
     return stream.troubled(
         stream.noted(report, words),

@@ -32,7 +32,7 @@ _KEYS = frozenset({"action", "tokens", "cost_usd", "said", "limit_resets_at", "t
 
 
 def adapter(template: str) -> Adapter:
-    """Return the adapter of the shell command `template`.
+    """Make the adapter of the shell command `template`.
 
     Raises UsageError if there is nothing in it.
     """
@@ -51,16 +51,16 @@ class Command(NamedTuple):
 
     @property
     def title(self) -> str:
-        """What a user reads: the command itself."""
+        """The name for people: the command itself."""
         return stream.one_line(self.template, 60)
 
     def launch(self, brief: str, *, model: str | None = None, extra: Sequence[str] = ()) -> Launch:
-        """Return how it is started."""
+        """Return the command that starts it."""
         env = {"HARNESS_MODEL": model} if model else {}
         return Launch(("sh", "-c", self.template, "sh", *extra), stdin=brief, env=env)
 
     def read(self, report: Report, line: str, now: datetime) -> Report:
-        """Return `report` with what `line` adds to it."""
+        """Add what `line` says to `report`, and return it."""
         event = stream.event(line)
         if event is None or not _KEYS & event.keys():
             return stream.noted(report, line)

@@ -1,7 +1,7 @@
 """GitHub Copilot CLI: the brief on standard input, one JSON object per line.
 
 Recorded from 1.0.102 with a provider of the user's own; GitHub's limits are from users' reports.
-What it has used up is in a file that it writes at its end, and in no line; `assistant.usage` (tokens) is
+Its usage is in a file that it writes at its end, not in a line; `assistant.usage` (tokens) is
 documented for its SDK and was not seen. GitHub bills AI credits of one cent each, which are counted in
 billionths; for a provider of the user's own they are "unavailable".
 """
@@ -17,10 +17,10 @@ if TYPE_CHECKING:  # see registry.py
     from collections.abc import Sequence
     from datetime import datetime
 
-# What came from a cache is among the input.
+# Cached tokens are part of the input.
 _COUNTS = ("inputTokens", "outputTokens")
 _NANO_CREDITS_PER_DOLLAR = 10**11
-# Passed by the user, they replace ours.
+# If the user passes one, it replaces ours.
 _ALLOWED = frozenset({"--allow-tool", "--allow-all-tools", "--allow-all", "--yolo"})
 
 SIGNS = adapter.Signs(
@@ -62,13 +62,13 @@ class Copilot:
     exit_tells = True
 
     def launch(self, brief: str, *, model: str | None = None, extra: Sequence[str] = ()) -> adapter.Launch:
-        """Return how it is started; files outside of the work tree stay closed to it."""
+        """Return the command that starts it. It may not use files outside the work tree."""
         argv = ("copilot", "--output-format", "json", "--no-ask-user", "--no-color")
         passed = adapter.arguments(("--allow-all-tools",), _ALLOWED, model, extra)
         return adapter.Launch((*argv, *passed), stdin=brief, usage_flag="--usage-output-file")
 
     def read(self, report: adapter.Report, line: str, now: datetime) -> adapter.Report:
-        """Return `report` with what `line` adds to it."""
+        """Add what `line` says to `report`, and return it."""
         event = stream.event(line)
         if event is None:
             problem = troubles.trouble(line, now) if line.startswith("Error: No authentication") else None
@@ -93,7 +93,7 @@ ADAPTER = Copilot()
 
 
 def _used(report: adapter.Report, usage: Mapping[str, object]) -> adapter.Report:
-    """Return `report` with what the file says that all of it has used up."""
+    """Add the usage of the whole run from the file."""
     models = usage["modelMetrics"]
     each = models.values() if isinstance(models, Mapping) else ()
     tokens = sum(stream.total(stream.get(model, "usage"), *_COUNTS) for model in each)
@@ -105,7 +105,7 @@ def _used(report: adapter.Report, usage: Mapping[str, object]) -> adapter.Report
 
 def _wrong(report: adapter.Report, kind: str, data: object, now: datetime) -> adapter.Report:
     if kind == "model.call_failure":
-        # It tries again itself; what it makes of the last failure comes as `session.error`.
+        # It tries again by itself; the last failure comes as `session.error`.
         words = f"{int(stream.number(data, 'statusCode')) or ''} {stream.text(data, 'errorMessage')}"
         problem = troubles.trouble(words, now, stream.number(data, "statusCode"))
         patient = problem is not None and problem.kind == "login"

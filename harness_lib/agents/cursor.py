@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness_lib.agents.adapter import TEXT, Host, Signs
 
-# CURSOR_TRACE_ID is no sign: the editor sets it in the terminals of users, too.
+# CURSOR_TRACE_ID is not used: the editor also sets it in the terminals of users.
 SIGNS = Signs(
     "cursor",
     variables=("CURSOR_AGENT",),
@@ -19,7 +19,7 @@ HOOKS = Host(
     events={"Stop": "stop", "SubagentStop": "subagentStop", "SessionStart": "sessionStart"},
     form="flat",
     root={"version": 1},
-    # Cursor ends a loop after a few rounds of its own; ours ends after eight without progress.
+    # Cursor ends a loop after a few rounds; ours ends after eight rounds without progress.
     extra={"Stop": {"loop_limit": 1000}, "SubagentStop": {"loop_limit": 1000}},
     trust={
         "user": "see the hooks page in Cursor's settings.",

@@ -1,6 +1,6 @@
 """Gemini CLI: the brief on standard input, one JSON object per line; errors on standard error as text.
 
-Recorded from 0.61.0. At a limit it waits in silence for as long as the provider says, be it hours.
+Recorded from 0.61.0. At a limit it waits in silence as long as the provider says, even for hours.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ if TYPE_CHECKING:  # see registry.py
     from collections.abc import Sequence
     from datetime import datetime
 
-# Its lines of plain text that are about the provider or the login; all others are noise.
+# Its plain-text lines about the provider or the login; all other lines are noise.
 _TOLD = re.compile(
     r"^\W{0,5}\w{0,3}Attempt \d+ failed|auth method|running in a trusted directory|set an Auth", re.IGNORECASE
 )
 _TALKING = "talking"
-# Passed by the user, they replace ours.
+# If the user passes one, it replaces ours.
 _APPROVAL = frozenset({"--approval-mode", "--yolo", "-y"})
 
 SIGNS = adapter.Signs(
@@ -60,13 +60,13 @@ class Gemini:
     exit_tells = True
 
     def launch(self, brief: str, *, model: str | None = None, extra: Sequence[str] = ()) -> adapter.Launch:
-        """Return how it is started; in a folder that it does not trust it asks before each step."""
+        """Return the command that starts it. Without trust in the folder it would ask before each step."""
         passed = adapter.arguments(("--approval-mode", "yolo"), _APPROVAL, model, extra)
         argv = ("gemini", "--output-format", "stream-json", *passed)
         return adapter.Launch(argv, stdin=brief, env={"GEMINI_CLI_TRUST_WORKSPACE": "true"})
 
     def read(self, report: adapter.Report, line: str, now: datetime) -> adapter.Report:
-        """Return `report` with what `line` adds to it."""
+        """Add what `line` says to `report`, and return it."""
         event = stream.event(line)
         if event is None:
             return _plain(report, line, now)
@@ -89,7 +89,7 @@ ADAPTER = Gemini()
 
 
 def _message(report: adapter.Report, words: str) -> adapter.Report:
-    """Return `report` with a piece of a message; pieces follow one another until something else comes."""
+    """Add a piece of a message; pieces follow one another until another event comes."""
     before = report.said if report.mark == _TALKING else ""
     return stream.spoke(report, before + words)._replace(mark=_TALKING)
 
@@ -105,6 +105,6 @@ def _result(report: adapter.Report, event: object, now: datetime) -> adapter.Rep
 def _plain(report: adapter.Report, line: str, now: datetime) -> adapter.Report:
     if not _TOLD.search(line[:500]):
         return stream.stray(report, line)
-    # It tries again by itself, so whatever it was, it is no worse than a wait.
+    # It tries again by itself, so at worst the run waits.
     problem = troubles.trouble(line, now) or troubles.of_kind("transient", line, now, None)
     return stream.troubled(report, problem)

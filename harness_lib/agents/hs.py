@@ -12,7 +12,7 @@ if TYPE_CHECKING:  # see registry.py
     from datetime import datetime
 
 _STATUS = re.compile(r"^The provider answered (\d{3}):")
-# What no other attempt of it would change, in words of its own.
+# Its messages for errors that another attempt would meet again.
 _PERSON = re.compile(
     r"^no ready provider|--max-cost cannot be kept| is not set\. Set it, or run: hs auth"
     r"|^Nobody is logged in at |Log in again: hs auth login |^Claude Code is not installed"
@@ -31,15 +31,15 @@ class Hs:
     exit_tells = True
 
     def launch(self, brief: str, *, model: str | None = None, extra: Sequence[str] = ()) -> adapter.Launch:
-        """Return how it is started."""
-        # No user can be asked, whatever a setting says.
+        """Return the command that starts it."""
+        # No user can be asked, whatever the settings say.
         passed = adapter.arguments(("--approve", "auto"), ("--approve",), model, extra)
         argv = ("hs", "-p", "--json", *passed)
-        # What tools print is among the events; on standard error it could be taken for an event itself.
+        # The output of tools is in the events; on standard error it could be mistaken for an event.
         return adapter.Launch(argv, stdin=brief, env={"HARNESS_LOG": "/dev/null"}, cost_flag="--max-cost")
 
     def read(self, report: adapter.Report, line: str, now: datetime) -> adapter.Report:
-        """Return `report` with what `line` adds to it."""
+        """Add what `line` says to `report`, and return it."""
         event = stream.event(line)
         if event is None:
             return stream.stray(report, line)

@@ -15,6 +15,6 @@ HOOKS = Host(
     form="toml",
     trust={"user": "see what Kimi Code says at its next start."},
     is_measured=False,
-    # It takes the exit code of a block only, and no context.
+    # It reads only the exit code of a block, and no context.
     answers={"block": None, "context": {}, "deny": None},
 )

@@ -1,6 +1,6 @@
 """opencode: `opencode run`, the brief on standard input, one JSON object per line.
 
-Recorded from 1.18.33. At a limit it waits in silence, and only its log says so: so the log is asked for.
+Recorded from 1.18.33. At a limit it waits in silence and only writes to its log, so we ask for the log.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ if TYPE_CHECKING:  # see registry.py
     from collections.abc import Sequence
     from datetime import datetime
 
-# `small=true` asks for a title on the side; nobody waits for it.
+# `small=true` is a request for a title, which nothing waits for.
 _LOGGED = re.compile(r'level=ERROR\b.*message="stream error".* small=false\b.* error\.error="(?P<text>[^"]*)')
 _COUNTS = ("input", "output", "reasoning")
 _CACHE = ("read", "write")
 
 SIGNS = adapter.Signs("opencode", variables=("OPENCODE",))
 
-# It runs no command when it is about to stop, so nothing could hold it.
+# It runs no hook before it stops, so nothing could hold it.
 WITHOUT_HOOKS = (
     "opencode runs no command when it is about to stop, so no hook can hold it; there is nothing "
     "to install. The skill works there: `npx skills add` puts it where opencode looks, and the agent follows "
@@ -38,12 +38,12 @@ class OpenCode:
     exit_tells = True
 
     def launch(self, brief: str, *, model: str | None = None, extra: Sequence[str] = ()) -> adapter.Launch:
-        """Return how it is started; `model` is spelled `provider/model`."""
+        """Return the command that starts it; `model` has the form `provider/model`."""
         argv = ("opencode", "run", "--format", "json", "--auto", "--print-logs", "--log-level", "ERROR")
         return adapter.Launch((*argv, *adapter.arguments((), (), model, extra)), stdin=brief)
 
     def read(self, report: adapter.Report, line: str, now: datetime) -> adapter.Report:
-        """Return `report` with what `line` adds to it."""
+        """Add what `line` says to `report`, and return it."""
         event = stream.event(line)
         if event is None:
             return _plain(report, line, now)
@@ -92,7 +92,7 @@ def _plain(report: adapter.Report, line: str, now: datetime) -> adapter.Report:
     match = _LOGGED.search(line[:4000])
     if not match:
         return stream.stray(report, line)
-    # It tries again by itself; what it gives up on comes as an event.
+    # It tries again by itself; the final failure comes as an event.
     seen = troubles.trouble(match["text"], now)
     patient = seen is None or seen.kind == "login"
     return stream.troubled(

@@ -1,4 +1,4 @@
-"""The agents we know, in the order of preference: how each is recognised, driven, and given our hooks.
+"""The known agents in the order of preference.
 
 Every verb and some hooks ask it which agent calls, so the files of the agents load no other module at first.
 """
@@ -23,22 +23,22 @@ ADAPTERS: Mapping[str, Adapter] = {
     each.ADAPTER.name: each.ADAPTER for each in AGENTS if hasattr(each, "ADAPTER")
 }
 HOSTS: Mapping[str, Host] = {each.HOOKS.name: each.HOOKS for each in AGENTS if hasattr(each, "HOOKS")}
-# The answer to a user who asks for the hooks of an agent that has none.
+# The message for agents that have no hooks.
 WITHOUT_HOOKS: Mapping[str, str] = {
     each.SIGNS.name: each.WITHOUT_HOOKS for each in AGENTS if hasattr(each, "WITHOUT_HOOKS")
 }
-# How a user starts an agent whose sandbox closes the git directory, so that it can commit.
+# How to start an agent whose sandbox makes the git directory read-only, so that it can commit.
 WRITABLE: Mapping[str, Callable[..., str]] = {
     each.SIGNS.name: each.writable for each in AGENTS if hasattr(each, "writable")
 }
-# Our event by what a host calls it, in lower case.
+# Maps a host's name of an event, in lower case, to ours.
 EVENTS = {theirs.lower(): event for each in HOSTS.values() for event, theirs in each.events.items()} | {
     theirs.lower(): event for each in HOSTS.values() for theirs, event in each.also.items()
 }
 
 
 def named(name: str) -> Adapter:
-    """Return the adapter that a user calls `name`.
+    """Return the adapter called `name`.
 
     Raises UsageError, with the known names.
     """
@@ -50,7 +50,7 @@ def named(name: str) -> Adapter:
 
 
 def host(env: Mapping[str, str], fields: Mapping[str, object]) -> str:
-    """Return the host that calls a hook, recognised by the `fields` it sends or by its variables, else ""."""
+    """Return the host that called the hook, recognised by its `fields` or its variables; "" if unknown."""
     for signs in SIGNS.values():
         if any(key in fields for key in signs.fields):
             return signs.name

@@ -1,6 +1,6 @@
 """Read from a client's error text when its usage limit ends.
 
-The forms are those of Claude Code, Codex, Gemini and Copilot; what is not understood is None, never a guess.
+The forms are those of Claude Code, Codex, Gemini and Copilot; an unknown form gives None, never a guess.
 A time without a zone is the client's local time, so it is read in the zone of `now`.
 """
 
@@ -13,11 +13,11 @@ from zoneinfo import ZoneInfo
 
 from harness_lib import timestamps
 
-# Nobody is sent to sleep for longer; a limit that ends later is asked about again.
+# The longest wait; a limit that ends later is looked at again.
 LONGEST = timedelta(days=8)
 _BELIEVED = timedelta(days=40)
 
-# A time of day has no seconds: said for 3:52, the limit may end at 3:52:42.
+# A time of day has no seconds: "3:52" may mean 3:52:42.
 _JUST_PAST = timedelta(minutes=10)
 _SOON = timedelta(minutes=1)
 
@@ -51,21 +51,21 @@ _DATED = re.compile(
 def moment(text: str, now: datetime) -> datetime | None:
     """Return the moment (UTC) until which `text` says to wait: after `now`, at most `LONGEST` after it.
 
-    None: it has no moment, or one that has passed or cannot be meant.
+    None: it names no moment, or one that has passed or is impossible.
     """
     for anchor in _ANCHOR.finditer(text[:20_000]):
         window = " ".join(text[anchor.end() : anchor.end() + _WINDOW].split())
         try:
             reset = _bounded(_first(window, now), now)
         except (ValueError, OverflowError):
-            continue  # digits that are no date, or one that no calendar has
+            continue  # not a date, or one that no calendar has
         if reset is not None:
             return reset
     return None
 
 
 def at_epoch(seconds: float, now: datetime) -> datetime | None:
-    """Return the moment `seconds` after 1970 under the same promises as `moment`."""
+    """Return the moment `seconds` after 1970; the limits of `moment` apply."""
     try:
         return _bounded(datetime.fromtimestamp(seconds, timezone.utc), now)
     except (ValueError, OverflowError, OSError):
@@ -120,7 +120,7 @@ def _dated(window: str, now: datetime) -> datetime | None:
 
 
 def _candidates(match: re.Match[str], now: datetime) -> Iterator[datetime]:
-    """Give the moments that `match` may mean, the earliest first."""
+    """Yield the moments that `match` may mean, the earliest first."""
     today = now.astimezone(_zone(match["zone"], now.tzinfo or timezone.utc))
     at = today.replace(hour=_hour(match), minute=int(match["minute"] or 0), second=0, microsecond=0)
     if match["month"]:
@@ -149,5 +149,5 @@ def _zone(name: str | None, local: tzinfo) -> tzinfo:
     try:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError):
-        # Not known to this machine, or no zone at all but a word after the time.
+        # This machine does not know the zone, or the word after the time is no zone.
         return timezone.utc

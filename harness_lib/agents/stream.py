@@ -1,6 +1,6 @@
 """Read a line of an agent's output without trusting it, and fold it into a report of bounded size.
 
-What an agent prints is whatever a model, a tool or a broken pipe made of it, so every access is checked and
+A model, a tool or a broken pipe may put anything into the output, so every access is checked and
 every text is cut.
 """
 
@@ -22,7 +22,7 @@ SAID = 2000
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
-# Above it a count is garbage, and a sum of such counts would not fit into anything.
+# A larger count is garbage, and a sum of such counts would overflow.
 _MOST = 10**15
 
 
@@ -102,17 +102,17 @@ def canonical(tool: str, arguments: object) -> str:
 
 
 def noted(report: Report, words: str) -> Report:
-    """Return `report` after a line that says something but proves nothing."""
+    """Note a line that is not evidence of progress."""
     return report._replace(last=one_line(words) or report.last)
 
 
 def stray(report: Report, line: str) -> Report:
-    """Return `report` after a line that is no event: why an agent did not start, else noise."""
+    """Note a line that is no event: the reason why an agent did not start, or noise."""
     return report if report.actions or report.said or report.trouble else noted(report, line)
 
 
 def spoke(report: Report, words: str) -> Report:
-    """Return `report` after a message of the model: it answers, so what was wrong is over."""
+    """Note a message of the model. An answer means that earlier trouble is over."""
     if not words.strip():
         return report
     shown = harmless(words.lstrip()[:SAID], instead=" ", keep="\n\t")
@@ -120,20 +120,20 @@ def spoke(report: Report, words: str) -> Report:
 
 
 def acted(report: Report, tool: str, arguments: object, shown: str = "") -> Report:
-    """Return `report` after a tool call; `shown` is what a watcher reads of it."""
+    """Note a tool call; `shown` is the text for people who watch."""
     line = f"{tool}: {shown}" if shown else tool
     done = report._replace(action=canonical(tool, arguments), actions=report.actions + 1, trouble=None)
     return noted(done, line)
 
 
 def spent(report: Report, tokens: float = 0, cost_usd: float = 0) -> Report:
-    """Return `report` with totals that were heard of; a total that went down is an older one."""
+    """Take new totals; a total that is smaller than the known one is an older report."""
     cost = max(report.cost_usd or 0, cost_usd) if cost_usd or report.cost_usd is not None else None
     return report._replace(tokens=max(report.tokens, int(tokens)), cost_usd=cost)
 
 
 def troubled(report: Report, trouble: Trouble | None) -> Report:
-    """Return `report` after trouble, if it is one.
+    """Note `trouble`, if there is any.
 
     A transient error does not hide a limit, and a later report without a moment keeps the known one.
     """

@@ -19,10 +19,10 @@ Kind = Literal["limit", "transient", "login"]
 MESSAGE = 300
 _LOOKED_AT = 4000
 
-# Below it a limit is a pause in the work; above it a pause is a limit.
+# A shorter limit counts as a pause, a longer pause as a limit.
 _SHORT_SECONDS = 5 * 60
 
-# Compiled when an error is first looked at: the patterns take longer than most commands may.
+# Compiled at the first error: the patterns take longer than most commands.
 _MONEY = (
     r"billing|insufficient[ _](?:balance|quota|credits?|funds)|credit balance|out of credits"
     r"|quota exceeded\. check|spend(?:ing)? (?:limit|cap)|payment required|usage[ _]not[ _]included"
@@ -55,9 +55,10 @@ _SERVER_ERRORS = range(500, 600)
 
 
 def trouble(text: str, now: datetime, status: float = 0) -> Trouble | None:
-    """Return the trouble that an error `text` tells of, at the HTTP `status` (0: not said).
+    """Classify an error `text` with the HTTP `status` (0: unknown).
 
-    None is the agent's own failure: a wrong argument, a prompt that is too long, an end of its turns.
+    None: the failure is the agent's own, such as a wrong argument, a prompt that is too long, or no turns
+    left.
     """
     from harness_lib.agents import resets  # noqa: PLC0415 (its patterns take a while to compile)
 
@@ -67,7 +68,7 @@ def trouble(text: str, now: datetime, status: float = 0) -> Trouble | None:
 
 
 def of_kind(kind: Kind | None, text: str, now: datetime, until: datetime | None) -> Trouble | None:
-    """Return trouble of a `kind` that is known, or what a wait until `until` makes of it."""
+    """Return trouble of the known `kind`; a wait until `until` may change it."""
     if kind is None:
         return None
     if until is not None and kind != "login":
@@ -78,7 +79,8 @@ def of_kind(kind: Kind | None, text: str, now: datetime, until: datetime | None)
 def _kind(text: str, until: datetime | None) -> Kind | None:
     if _says(_UNLIMITED, text):
         return "transient"
-    # "You exceeded your quota, check your billing, retry in 34 s": what ends by itself needs no human.
+    # "You exceeded your quota, check your billing, retry in 34 s": a limit that ends by itself needs no
+    # human.
     if _says(_PERSON, text) or (until is None and _says(_MONEY, text)):
         return "login"
     if _says(_LIMIT, text):

@@ -1,4 +1,4 @@
-"""Make the check of a task: the one place that knows the kinds of checks.
+"""Make the check of a task; the only module that knows the kinds of checks.
 
 All code that runs, trusts or fingerprints a check asks the result of `check_of`, so that a second kind
 is a file beside `shell`, a line here and its field in `harness_lib/records/task.py`.
@@ -23,7 +23,7 @@ def check_of(task: Task) -> Check:
 
 
 def held_out(task: Task) -> str:
-    """Return which held-out check must pass beside that of `task`, and who is told of it; "" if none."""
+    """Return what identifies the held-out check of `task` and who may read its result; "" without one."""
     asked = task.validation
     names = " with names" if asked.hidden_names else ""
     return f"{asked.hidden.sha256}{names}" if asked.hidden else ""

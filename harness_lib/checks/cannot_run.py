@@ -1,6 +1,6 @@
 """Tell a check that cannot run on this machine from a check that fails, and name the interpreters involved.
 
-A file of the project that is not there is never the machine's fault: the attempt may still have to write it.
+A missing file of the project is never an error of the machine: the attempt may still have to write it.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from harness_lib.system.install import interpreter
 from harness_lib.system.processes.environment import missing_command
 
 COMMAND_NOT_FOUND = 127
-# So many interpreters are asked for the module.
+# The most interpreters that are asked for a module.
 ASKED = 6
 VIRTUAL_ENVIRONMENTS = (".venv/bin/python", "venv/bin/python")
 PYTHONS = ("python3", "python")
-# Programs that run checks, and that are modules of Python; of a plugin, only its name is known.
+# Test runners that are Python modules.
 MODULES = frozenset(
     (
         *("pytest", "tox", "nox", "coverage", "hatch", "mypy"),
@@ -73,7 +73,7 @@ def reason(returncode: int | None, tail: str, cwd: Path, env: Mapping[str, str],
 
 
 def who_has(word: str | None, env: Mapping[str, str], top: Path) -> Iterator[str]:
-    """Yield a sentence that names the interpreters, if `word` is a Python or one of its test runners."""
+    """If `word` is a Python or one of its test runners, yield a sentence that names the interpreters."""
     if word is None or not (word in MODULES or re.fullmatch(r"python[\d.]*", word)):
         return
     module = word if word in MODULES else "pytest"
@@ -83,7 +83,7 @@ def who_has(word: str | None, env: Mapping[str, str], top: Path) -> Iterator[str
 
 
 def _last_line(returncode: int | None, tail: str) -> tuple[int | None, str]:
-    """Return how the command ended, and its last line; below make, those of the program that make ran."""
+    """Return the exit code and last line of the command; under make, those of the program that make ran."""
     lines = [line.strip() for line in tail.splitlines() if line.strip()]
     while lines and (said := _MAKE.fullmatch(lines[-1])):
         returncode = int(said[1])
@@ -116,7 +116,7 @@ def _is_module_of_project(module: str, cwd: Path, top: Path) -> bool:
 def _ask(
     module: str, first: list[str], env: Mapping[str, str], top: Path
 ) -> Iterator[tuple[str, interpreter.Found]]:
-    """Yield the interpreters that `env` and the project have, each with what it says of `module`."""
+    """Yield the interpreters of `env` and the project, each with its answer about `module`."""
     entries = env.get("PATH", os.defpath).split(os.pathsep)
     on_path = [f"{entry}/{name}" for entry in entries for name in PYTHONS if entry.startswith("/")]
     own = [str(top / name) for name in VIRTUAL_ENVIRONMENTS]
@@ -128,7 +128,7 @@ def _ask(
 
 
 def _words(found: Mapping[str, interpreter.Found], module: str) -> Iterator[str]:
-    """Yield which interpreter lacks `module`, and which ones have it."""
+    """Yield sentences: which interpreter lacks `module`, and which ones have it."""
     without = [f"{path} ({each.version})" for path, each in found.items() if not each.has_module]
     having = [f"{path} ({each.version})" for path, each in found.items() if each.has_module]
     if without:

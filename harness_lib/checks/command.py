@@ -1,4 +1,4 @@
-"""A command for the shell, as a task names one: plain data."""
+"""A shell command of a task. Plain data."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Command(NamedTuple):
-    """The command, where it runs, and the seconds until it is stopped; `task` is who asks for it."""
+    """A command, its directory, its time limit in seconds, and the task that it belongs to."""
 
     task: str
     text: str | None

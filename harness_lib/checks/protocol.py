@@ -1,4 +1,4 @@
-"""The interface of checks: what one is asked, where it runs, and its result."""
+"""The interface of checks: their methods, the place where they run, and their result."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from harness_lib.system.files import printed
 class Worktree(NamedTuple):
     """Where a check runs: the top of the work tree, its environment, and the file for its output.
 
-    `marks` are variables that every process of a check gets, even if others of `env` are removed.
+    `marks` are variables that every process of a check keeps, even where other variables are removed.
     `on_tick` is called every `tick` seconds, and ends the check by returning False.
     """
 
@@ -32,7 +32,7 @@ class Check(Protocol):
 
     @property
     def text(self) -> str | None:
-        """Its text as shown to people; None if there is none."""
+        """Its text for people; None without a check."""
 
     @property
     def cwd(self) -> str | None:
@@ -40,19 +40,19 @@ class Check(Protocol):
 
     @property
     def is_given(self) -> bool:
-        """Whether there is a check: a task without one cannot be completed."""
+        """Whether the task has a check; without one it cannot be completed."""
 
     def fingerprint(self) -> str:
-        """Return `sha256:…` of the check and its directory, which no attempt may change."""
+        """Return `sha256:…` of the check and its directory. No attempt may change it."""
 
     def commands(self) -> tuple[tuple[str | None, str | None], ...]:
-        """Return the shell commands and their directories: everything that the user has to trust."""
+        """Return the shell commands and their directories, which the user must trust."""
 
     def require_place(self, top: Path) -> None:
-        """Raise ConfigError if it cannot run in the work tree at `top` as it is written."""
+        """Raise ConfigError if its directory is not in the work tree at `top`."""
 
     def run(self, worktree: Worktree) -> Checked:
-        """Run it once. Raises ConfigError if it cannot run as it is written."""
+        """Run it once. Raises ConfigError if it is not valid."""
 
 
 Verdict = Literal["pass", "TEST_FAIL", "TIMEOUT", "ENV_SETUP"]

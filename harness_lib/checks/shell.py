@@ -1,6 +1,6 @@
 """A check that is a command for the shell: exit code 0 exactly when the task is done.
 
-The code that runs a command is loaded when one runs: hooks read lists, and run no check.
+The code that runs a command is loaded only when a check runs: hooks read lists and run no check.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class ShellCheck(Command):
         return gates.command_hash(self.text, self.cwd)
 
     def commands(self) -> tuple[tuple[str | None, str | None], ...]:
-        """Return the command and its directory as they are written, even if there is none."""
+        """Return the command and its directory as written, even if empty."""
         return ((self.text, self.cwd),)
 
     def require_place(self, top: Path) -> None:

@@ -1,4 +1,4 @@
-"""Run the command of a check once, and say what came of it."""
+"""Run the command of a check once, and return the result."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from harness_lib.rules import reports, runners
 from harness_lib.system.files import printed
 from harness_lib.system.processes import environment, runner
 
-# How what is recorded of a failed check begins.
+# The first words of a recorded failure.
 FAILED, DID_NOT, PRINTED = "The check failed", "The check did not", "The check printed"
 
 NO_REPORT = "without the report that it closes with: what it tests may have ended it"
-# Where a runner may be told to be quiet.
+# Variables that can tell a runner to be quiet.
 SETTINGS = (
     *("pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "pyproject.toml", "tox.ini", "setup.cfg"),
     *("package.json", "jest.config.*", "vitest.config.*", "vite.config.*"),
@@ -57,7 +57,7 @@ def run(check: Command, worktree: Worktree) -> Checked:
 
 
 def _unreported(command: str, log: Path, cwd: Path, top: Path) -> str | None:
-    """Return the runner that has printed no closing report although it would; None where there is none."""
+    """Return the test runner that should have printed a closing report and did not; None otherwise."""
     if not reports.is_expected(command):
         return None
     places = [cwd, *(place for place in cwd.parents if place.is_relative_to(top))]
@@ -67,7 +67,7 @@ def _unreported(command: str, log: Path, cwd: Path, top: Path) -> str | None:
 
 
 def directory(check: Command, top: Path) -> Path:
-    """Return where `check` runs; ConfigError if that is no directory of the work tree at `top`."""
+    """Return the directory of `check`. Raises ConfigError if it is not in the work tree at `top`."""
     path = (top / (check.cwd or "")).resolve()
     cure = f"Name a directory of the project: {typed.harness('edit', check.task, '--cwd', 'DIRECTORY')}"
     if path != top and top not in path.parents:

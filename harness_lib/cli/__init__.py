@@ -1,1 +1,1 @@
-"""argv in, text or JSON out: the only floor that prints."""
+"""argv in, text or JSON out: the only package that prints."""

@@ -1,4 +1,4 @@
-"""Load a module when something of it is first used, because a verb can reach many more than it needs."""
+"""Import modules lazily: a verb refers to many more modules than it uses."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from importlib.util import LazyLoader
 from types import ModuleType
 
 OURS = "harness_lib."
-# What may go on until somebody ends it.
+# Verbs that may run until they are stopped.
 FOR_HOURS = frozenset({"run", "demo", "--watch", "--wait", "-f", "--follow"})
-# What the standard library brings along for a few of our calls.
+# Standard modules that few calls need.
 SELDOM = frozenset({"shlex", "shutil", "tempfile"})
 # `run` and its like have threads, of which two could meet in a module that is half loaded (before Python
 # 3.12.2). The others wait for checks or for workers, and meanwhile our folder may become another version's.
@@ -19,10 +19,10 @@ AT_ONCE = FOR_HOURS | {"finish", "validate", "recover"}
 
 
 class _Patient(LazyLoader):
-    """Puts off to load a module also where it is imported a second time, which asks for its `__spec__`."""
+    """A lazy module that a second import, which reads `__spec__`, does not load."""
 
     def exec_module(self, module: ModuleType) -> None:
-        """Let `module` be loaded when something else of it is first asked for."""
+        """Load `module` when another attribute of it is first read."""
         super().exec_module(module)
         waiting = type(module)
 
@@ -37,7 +37,7 @@ class _Patient(LazyLoader):
 
 
 class _Finder:
-    """Finds modules as Python does, and puts off to load them: the seldom used, and with `ours` ours, too."""
+    """Finds modules as Python does, and makes rarely used ones lazy; with `ours`, our own, too."""
 
     def __init__(self, *, ours: bool) -> None:
         self._ours = ours
@@ -51,6 +51,6 @@ class _Finder:
 
 
 def install(argv: Sequence[str]) -> None:
-    """Let this process, which was started to do what `argv` says, load no module before it is used."""
+    """Make imports lazy in this process, if the verb in `argv` allows it."""
     if FOR_HOURS.isdisjoint(argv):
         sys.meta_path.insert(0, _Finder(ours=AT_ONCE.isdisjoint(argv)))

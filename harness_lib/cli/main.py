@@ -1,4 +1,4 @@
-"""Turn every failure into one message and one exit code; nothing is caught above this."""
+"""The outermost function of a command: turn every failure into one message and one exit code."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SIGNALS = (signals.END, signals.HANG_UP)
 
 
 class Terminated(KeyboardInterrupt):
-    """Somebody asked this process to end, as an agent's tool does when its own time is up."""
+    """A signal asked this process to end, for example when an agent's tool reached its time limit."""
 
     def __init__(self, number: int) -> None:
         super().__init__()
@@ -40,9 +40,9 @@ def entry() -> NoReturn:
     if lazily.FOR_HOURS.isdisjoint(argv):
         code = main(argv)
         standard_streams.drop_unwritten()
-        # To take the interpreter apart takes about a twentieth of the time that a verb takes.
+        # Shutting the interpreter down would take about 5 % of the time of a verb.
         os._exit(code)
-    # The launcher switches it off, and a night makes garbage.
+    # The launcher switches it off, but a long run makes garbage.
     gc.enable()
     code = main(argv)
     standard_streams.drop_unwritten()
@@ -57,7 +57,7 @@ def main(argv: Sequence[str]) -> int:
     argv = parser.current(argv, screen.talk)
     verb = next((word for word in argv if not word.startswith("-")), "harness")
     ctx: Context | None = None
-    # Of what is only shown while it goes on, as of a log, the reader has seen enough.
+    # The reader closed the pipe, as in `log -f | head`: that is not an error.
     code = Exit.DONE
     try:
         args = parser.parse(argv)
@@ -85,7 +85,7 @@ def main(argv: Sequence[str]) -> int:
     try:
         return render.error(problem, verb, screen, _list_warnings(ctx))
     except OSError:
-        # Nobody can read why; the exit code says which kind it is.
+        # The message cannot be printed; the exit code still tells the kind.
         return int(problem.exit_code)
 
 
@@ -102,27 +102,27 @@ def _context(screen: Screen) -> Context:
 
 
 def _complete(reply: Reply, ctx: Context) -> Reply:
-    """Return `reply` with what the list's transactions had to warn about: no verb may forget it."""
+    """Add the warnings of the list's transactions to `reply`."""
     if "store" in ctx.__dict__:
         sessions.show(ctx)
     return reply._replace(warnings=tuple(dict.fromkeys((*reply.warnings, *_list_warnings(ctx)))))
 
 
 def _list_warnings(ctx: Context | None) -> tuple[str, ...]:
-    """Return what the list's transactions have had to warn about so far."""
+    """Return the warnings of the list's transactions so far."""
     return ctx.store.warnings if ctx is not None and "store" in ctx.__dict__ else ()
 
 
 def _accept_any_text() -> None:
-    """Let names that are no valid Unicode pass through a stream that cannot show them."""
+    """Let a stream print names that are not valid Unicode."""
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
 
 
 def _end_in_order() -> None:
-    """Turn the signals that ask us to end into an exception: a check that runs is ended with us."""
+    """Turn signals that ask us to end into an exception, so that a running check ends with us."""
     for number in SIGNALS:
-        # nohup sets SIGHUP to be ignored, and means it.
+        # nohup ignores SIGHUP on purpose.
         if signals.is_default(number):
             signals.raise_once(number, Terminated)
 
@@ -135,7 +135,7 @@ def _machine_error(error: OSError) -> HarnessError:
 
 
 def _bug_error() -> HarnessError:
-    """Write down the exception that is being handled, and return what is to be said of it."""
+    """Write the current exception to a file, and return the error for the user."""
     import traceback  # noqa: PLC0415 (rarely needed)
 
     report = traceback.format_exc()
@@ -149,7 +149,7 @@ def _bug_error() -> HarnessError:
 
 
 def _root() -> roots.Root | None:
-    """Return the state root around here, if that can be found out: nobody is left to hear why not."""
+    """Return the project directory, or None on any error."""
     try:
         return roots.find(os.environ, Path.cwd())
     except (HarnessError, OSError):

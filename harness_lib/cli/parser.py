@@ -1,4 +1,4 @@
-"""The words of the command line, read by argparse."""
+"""Parse the command line with argparse."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from harness_lib.core.reply import Reply
 from harness_lib.errors import UsageError
 from harness_lib.terminal.screen import Screen
 
-# What other programs call these; only words that are not spelt like the verb.
+# Words of other programs for our verbs, where they are not spelled alike.
 ELSEWHERE = {
     **dict.fromkeys(("list", "ls", "tasks", "cost"), "status --all"),
     **dict.fromkeys(("undo", "revert", "rollback"), "show ID"),
@@ -29,7 +29,7 @@ ELSEWHERE = {
     "uninstall": "hooks uninstall --help",
 }
 
-# Options of other programs, and ours for the same.
+# Options of other programs, and ours with the same meaning.
 OPTIONS_ELSEWHERE = {
     **dict.fromkeys(("--workers", "--parallel", "--threads"), "--jobs"),
     **dict.fromkeys(("--test", "--command", "--cmd", "--verify"), "--validate"),
@@ -37,7 +37,7 @@ OPTIONS_ELSEWHERE = {
     **dict.fromkeys(("--budget", "--max-budget", "--max-usd"), "--max-cost"),
 }
 
-# Verbs of earlier versions, and what each is now; they are read for good.
+# Verbs of earlier versions and their new names; they keep working.
 FORMER = {"why": "show"}
 
 OPTIONS = ("--help", "--version", "--json", "-h")
@@ -82,7 +82,7 @@ class _FirstSteps:
 
 
 class _Help(argparse.RawDescriptionHelpFormatter):
-    """Help as wide as the terminal.
+    """A help formatter that is as wide as the terminal.
 
     argparse makes one of these for every argument that it learns, and to know how wide the terminal is it
     would load all that packs archives.
@@ -97,19 +97,19 @@ def _columns() -> int:
     try:
         return int(said) if said.isdecimal() else os.get_terminal_size(sys.stdout.fileno()).columns
     except (OSError, ValueError):
-        # No terminal: a pipe, or a test that has put something else in the place of stdout.
+        # Not a terminal: a pipe, or a replaced stdout in a test.
         return COLUMNS
 
 
 class _Parser(argparse.ArgumentParser):
-    """An argparse parser that fails as every other part does."""
+    """An argparse parser that raises UsageError."""
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message[:1].upper()}{message[1:]}.", f"See: {self.prog} --help")
 
 
 class _Program(_Parser):
-    """The parser of the whole program, whose help, and nothing else, loads the file of every verb."""
+    """The parser of the whole program. Only its help loads the file of every verb."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -128,7 +128,7 @@ class _Program(_Parser):
 
 
 def _row(name: str, summary: str) -> str:
-    """Return a line of the list of verbs, broken where the terminal ends."""
+    """Return a row of the list of verbs, wrapped at the width of the terminal."""
     from textwrap import fill  # noqa: PLC0415 (only the help needs it)
 
     width = max(LEAST_COLUMNS, _columns() - 4)
@@ -136,7 +136,7 @@ def _row(name: str, summary: str) -> str:
 
 
 def current(argv: Sequence[str], say: Callable[[str], None]) -> list[str]:
-    """Return `argv` with a verb of an earlier version as it is called now, which `say` is told."""
+    """Return `argv` with an old verb replaced by its new name; `say` gets the notice."""
     words = list(argv)
     at = next((place for place, word in enumerate(words) if word != "--json"), None)
     if at is not None and words[at] in FORMER:
@@ -151,7 +151,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         return argparse.Namespace(command=_FirstSteps())
     first = next((word for word in argv if word != "--json"), "--help")
     if first == "help":
-        # As git has it: of the verb that is named behind it.
+        # As in git, `help VERB` is the help of VERB.
         return parse([*argv[argv.index(first) + 1 :], "--help"])
     names = verb.known()
     if first.startswith("-") and not any(option.startswith(first) for option in OPTIONS):
@@ -165,7 +165,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def _meant_before_verb(word: str) -> str:
-    """Return a hint to what somebody may have meant by the option `word` before a verb."""
+    """Suggest an option for the unknown `word` before a verb."""
     from difflib import get_close_matches  # noqa: PLC0415 (only who mistypes pays for it)
 
     close = get_close_matches(word, OPTIONS, n=1)
@@ -174,7 +174,7 @@ def _meant_before_verb(word: str) -> str:
 
 
 def _meant_option(syntax: argparse.ArgumentParser, unknown: Sequence[str]) -> str:
-    """Return a hint to what of a verb somebody may have meant by the first of `unknown`, and to its help."""
+    """Suggest an option of the verb for the first of `unknown`, and name its help."""
     takes_a_sentence = re.search(r"[ \[](title|text)\b", syntax.format_usage())
     if takes_a_sentence and not any(word.startswith("-") for word in unknown):
         return f"Words that belong together stand in quotes. See: {syntax.prog} --help"
@@ -187,7 +187,7 @@ def _meant_option(syntax: argparse.ArgumentParser, unknown: Sequence[str]) -> st
 
 
 def _meant(word: str, names: Sequence[str]) -> str:
-    """Return a hint to the one of `names` that somebody may have meant by `word`."""
+    """Suggest the one of `names` that is closest to `word`."""
     ours = ELSEWHERE.get(word.lower())
     if ours:
         return f"Did you mean: harness {ours}"
@@ -198,7 +198,7 @@ def _meant(word: str, names: Sequence[str]) -> str:
 
 
 def _parser(chosen: str | None) -> argparse.ArgumentParser:
-    """Return the parser of the program, which knows the verb `chosen` alone: one is all that is typed."""
+    """Return the parser of the program with the verb `chosen` only, as no other is needed."""
     parser = _Program(
         prog="harness",
         description="A task list on disk that keeps agents working until it is done.",

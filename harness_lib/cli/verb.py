@@ -26,7 +26,7 @@ VERBS = Path(__file__).parents[1] / "verbs"
 
 
 class Command(Protocol):
-    """What the file of a verb has.
+    """The interface of a verb's file.
 
     SUMMARY is one line for the list of verbs, EXAMPLE a command that a newcomer can type, and HELP_ORDER
     its place in that list; its hundreds are the group.
@@ -37,10 +37,10 @@ class Command(Protocol):
     HELP_ORDER: int
 
     def arguments(self, parser: ArgumentParser, /) -> None:
-        """Add what may be typed after the verb."""
+        """Add the arguments of the verb."""
 
     def answer(self, ctx: Context, args: Namespace, screen: Screen, /) -> Reply:
-        """Do what was typed and return what is to be said."""
+        """Run the verb and return its reply."""
 
 
 def known() -> list[str]:

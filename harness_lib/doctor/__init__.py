@@ -1,4 +1,4 @@
-"""What `harness doctor` examines: the machine, the hooks and the list. Never writes and takes no lock."""
+"""The checks of `harness doctor`: machine, hooks and list. Never writes and takes no lock."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LENGTH = 300
 
 
 class Diagnosis(NamedTuple):
-    """`bad` keeps harness from working, `warn` may do so or surprise the user."""
+    """`bad` stops harness from working, `warn` may stop it or surprise the user."""
 
     level: Level
     what: str
@@ -40,7 +40,7 @@ def has_root(ctx: Context) -> bool:
 
 
 def ok(what: str) -> Diagnosis:
-    """Return that `what` is fine."""
+    """Return an ok line."""
     return Diagnosis("ok", what)
 
 
@@ -50,10 +50,10 @@ def warn(what: str, cure: str | None = None) -> Diagnosis:
 
 
 def bad(what: str, cure: str | None = None) -> Diagnosis:
-    """Return an error, which keeps harness from working."""
+    """Return an error."""
     return Diagnosis("bad", what, cure)
 
 
 def failed(error: HarnessError) -> Diagnosis:
-    """Return `error` as a diagnosis; its hint is the cure."""
+    """Turn `error` into a diagnosis; its hint is the cure."""
     return bad(error.message, error.hint)

@@ -26,7 +26,7 @@ PACKAGES = ("filelock", "jsonschema", "rich", "tomlkit")
 
 
 def python(_ctx: Context) -> Diagnoses:
-    """Say which Python runs us, and with which packages."""
+    """Report the running Python and its packages."""
     yield ok(f"Python {platform.python_version()} ({sys.executable})")
     installed = [f"{name} {number}" for name in PACKAGES if (number := _version(name))]
     lacking = [name for name in PACKAGES if not _version(name)]
@@ -38,7 +38,7 @@ def python(_ctx: Context) -> Diagnoses:
 
 
 def worker(ctx: Context) -> Diagnoses:
-    """Say whether a worker of `harness run` can start, by starting one in the same way."""
+    """Report whether a worker of `harness run` can start, by starting one."""
     cause = worker_pool.rehearse(ctx)
     if cause is None:
         yield ok("a worker of `harness run` can start")
@@ -56,13 +56,13 @@ def _version(package: str) -> str | None:
 
 
 def ignored(ctx: Context) -> Diagnoses:
-    """Report which lines the ignore rules lack."""
+    """Report missing lines in the ignore rules."""
     if ctx.git_at_cwd is not None and (offer := project.offer_ignored(ctx.git_at_cwd)):
         yield warn(offer, project.CURE_IGNORED)
 
 
 def git(ctx: Context) -> Diagnoses:
-    """Say whether git is there and new enough."""
+    """Report whether git is installed and new enough."""
     try:
         reported = calls.reported(ctx.cwd)
     except EnvSetupError as error:
@@ -77,7 +77,7 @@ def git(ctx: Context) -> Diagnoses:
 
 
 def repository(ctx: Context) -> Diagnoses:
-    """Report whether there is a repository in which attempts can be committed and rolled back."""
+    """Report whether a repository exists in which attempts can be committed and rolled back."""
     try:
         tree = ctx.git if has_root(ctx) else Git.open(ctx.cwd)
     except EnvSetupError as error:
@@ -114,7 +114,7 @@ _WHO = ("user.name", "user.email")
 
 
 def environment(ctx: Context) -> Diagnoses:
-    """Report who the caller is, and which variables change the behaviour of harness."""
+    """Report the caller and the environment variables that change how harness behaves."""
     me = ctx.owner
     agent = owner.in_agent(ctx.env)
     yield ok(f"you are {me.worker} (process {me.pid}{f', inside {agent}' if agent else ''})")
@@ -206,7 +206,7 @@ def hs(ctx: Context) -> Diagnoses:
         if cure and each.get("about") != "provider":
             yield warn(finding, cure)
         else:
-            # A user of another agent needs no provider.
+            # Users of another agent need no provider.
             yield ok(finding)
 
 

@@ -27,7 +27,7 @@ LARGE_LOG_BYTES = 100 * 1024 * 1024
 
 
 def loaded(ctx: Context) -> Diagnoses:
-    """Report how each agent that is used here gets the hooks, and what prevents it."""
+    """Report how each agent on this machine loads the hooks, and what prevents it."""
     agent = owner.in_agent(ctx.env)
     used = [host for host in HOSTS.values() if host.name == agent or routes.is_here(ctx, host)]
     for host in used:
@@ -76,7 +76,7 @@ def _less(host: Host, working: list[Route]) -> str:
 
 
 def worktree(ctx: Context) -> Diagnoses:
-    """Report a list of the main work tree that this linked one does not find."""
+    """Report a list in the main work tree that this linked work tree does not find."""
     if has_root(ctx) or ctx.env.get("HARNESS_STATE_ROOT"):
         return
     try:
@@ -120,7 +120,7 @@ def _trust(ctx: Context, questions: Questions) -> Diagnoses:
                 "after a pull: harness check, then harness trust",
             )
     except EnvSetupError:
-        # Said before, about the repository.
+        # Already reported for the repository.
         return
 
 

@@ -1,1 +1,1 @@
-"""Our hooks in the files of other programs: found, put in, taken out, and never a setting of anybody lost."""
+"""Find, install and remove our hooks in the settings of other programs, without losing any other setting."""

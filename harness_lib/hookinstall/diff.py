@@ -1,4 +1,4 @@
-"""Show what changes in a host's file, without the rest of it. Pure."""
+"""Show the difference in a host's file without its unchanged lines. Pure."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ WIDTH = 400
 
 
 class _Line(str):
-    """A line that is the same with a comma at its end and without.
+    """A line that equals itself with a comma at its end.
 
-    The line before a new member gets a comma; it may be a secret of the user, and has not changed.
+    The line before a new member gets a comma. It is not a change, and must not be shown: it may hold a
+    secret.
     """
 
     __slots__ = ()
@@ -28,7 +29,7 @@ class _Line(str):
 
 
 def lines(path: Path, old: bytes | None, new: bytes | None) -> list[str]:
-    """Return the lines that go and come, in the form of `diff -u`, bounded; none of those around them.
+    """Return the removed and added lines in the form of `diff -u`, without context, limited in number.
 
     None: there is no file.
     """
@@ -47,7 +48,7 @@ def _lines(data: bytes | None) -> list[_Line]:
 
 
 def _within(old: str, new: str) -> list[str]:
-    """Return what has changed in a file that is one line."""
+    """Return the difference in a file that is one line."""
     start = _alike(old, new)
     end = _alike(old[start:][::-1], new[start:][::-1])
     rows = (f"{sign}…{text[start : len(text) - end]}…" for sign, text in (("-", old), ("+", new)))
@@ -55,7 +56,7 @@ def _within(old: str, new: str) -> list[str]:
 
 
 def _alike(old: str, new: str) -> int:
-    """Return how many characters both begin with."""
+    """Return the length of the common prefix."""
     pairs = zip(old, new, strict=False)
     return next((n for n, (one, two) in enumerate(pairs) if one != two), min(len(old), len(new)))
 

@@ -23,20 +23,21 @@ _NAMED = re.compile(
     r"\bharness-(stop|sessionstart|sessionend|teammateidle|subagentstart|subagentstop|pretooluse|posttooluse)"
     r"\.py\b"
 )
-# Where the script is gone the command is silent: exit code 2 would hold an agent for ever in some hosts.
-# Hosts start hooks in the project, where a relative entry of the PATH would find the project's own python3.
+# If the script is gone, the command prints nothing: in some hosts, exit code 2 would block the agent for
+# ever. Hosts start hooks in the project, where a relative entry of the PATH would find the project's own
+# python3.
 _AWAY = '[ ! -f "$f" ] || { HARNESS_CWD=$PWD; export HARNESS_CWD; cd /; '
 _FIND = "p=$(command -v python3)"
-# For the hook whose failure refuses what an agent wants to do: no Python is no reason to refuse it.
+# For the hook whose failure refuses a tool call: a missing Python must not refuse it.
 _ABLE = " || exit 0"
-# The shim of pyenv takes three times as long as a hook to find the version that its file names.
+# pyenv's shim takes three times as long as the hook itself.
 _RUN = (
     '; case $p in */shims/python3) r=${p%/shims/*}; [ ! -f "$r/version" ] || read -r v <"$r/version"; '
     'v=$r/versions/${PYENV_VERSION:-$v}/bin/python3; [ ! -x "$v" ] || p=$v ;; esac; '
     'exec "${p:-python3}" -I -S "$f"'
 )
 _END = "; }"
-# How earlier versions wrote it, which asked the shim.
+# The command that earlier versions wrote, which starts the shim.
 _FORMER_ABLE, _FORMER_RUN = "command -v python3 >/dev/null || exit 0; ", 'exec python3 -I -S "$f"'
 _FORMS = (
     *(_AWAY + _FIND + able + _RUN for able in ("", _ABLE)),
@@ -65,10 +66,10 @@ def folder() -> Path:
 
 
 def command(script: Path, host: Host, *, refuses: bool = False) -> str:
-    """Return the shell command that runs `script`; where that is gone it is silent and holds no agent.
+    """Return the shell command that runs `script`, and does nothing if the script is gone.
 
     A missing script would otherwise hold an agent for ever in Codex and Gemini.
-    `refuses`: its failure counts as a refusal.
+    `refuses`: the host takes a failure of the hook as a refusal.
     """
     name = f" {host.name}" if host.is_named else ""
     able = _ABLE if refuses else ""
@@ -96,7 +97,7 @@ def is_other_harness(text: object) -> bool:
 
 
 def by_event(host: Host) -> dict[str, Entry]:
-    """Return what belongs into the file of `host`: its name of each event, and the entry."""
+    """Return the entries for the file of `host` by its names of the events."""
     place = folder()
     ours = json.loads((place / "hooks.json").read_text(encoding="utf-8"))["hooks"]
     entries: dict[str, Entry] = {}

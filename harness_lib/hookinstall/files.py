@@ -1,4 +1,4 @@
-"""A host's own file: read, changed and written so that the user never loses a setting."""
+"""Read, change and write a host's settings file so that the user never loses a setting."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class HostFile(NamedTuple):
         return self.path.with_name(self.path.name + KEPT)
 
     def commands(self) -> list[tuple[str, object]]:
-        """Return (event, command) of every hook, everybody's. Raises ConfigError."""
+        """Return (event, command) of every hook, ours and others'. Raises ConfigError."""
         if not self.text.strip():
             return []
         with _named(self.path):
@@ -61,7 +61,7 @@ class HostFile(NamedTuple):
         return [(event, script) for event, script in pairs if script is not None]
 
     def installed(self) -> bytes:
-        """Return the content with our hooks. Raises ConfigError, RefusedError (only the user can do it)."""
+        """Return the content with our hooks. Raises ConfigError, RefusedError (the user must edit it)."""
         by_event = entries.by_event(self.host)
         with _named(self.path):
             if self.host.form == "toml":
@@ -73,7 +73,7 @@ class HostFile(NamedTuple):
             return self._rendered(document, f"Add these entries to it yourself:\n{lines}")
 
     def uninstalled(self) -> bytes | None:
-        """Return the content without our hooks; None: nothing else was ever in it. Raises as `installed`."""
+        """Return the content without our hooks; None if it never had any other. Raises as `installed`."""
         if not self.ours():
             return self.data
         kept = self.backup.read_bytes() if self.backup.is_file() else None
@@ -89,7 +89,7 @@ class HostFile(NamedTuple):
             return self._rendered(document, by_hand)
 
     def shown(self) -> bytes | None:
-        """Return the content as it would be written, so that a difference shows nothing but our entries."""
+        """Return the content as `json` would write it, so that a diff shows only our entries."""
         if self.data is None or self.host.form == "toml" or json_entries.loss(self.text):
             return self.data
         return self._encoded(json_entries.rendered(json_entries.parsed(self.text), self.text))
@@ -120,7 +120,7 @@ def read(host: Host, path: Path) -> HostFile:
 
 
 def write(file: HostFile, data: bytes | None) -> None:
-    """Replace the content of `file` by `data`, None removes it; before our first change it is kept beside.
+    """Replace the content of `file` by `data`, or remove it (None); a copy is kept before our first change.
 
     Raises RefusedError (read-only), HeldError (it has changed since it was read), OSError.
     """
@@ -133,7 +133,7 @@ def write(file: HostFile, data: bytes | None) -> None:
     if read(file.host, file.path).data != file.data:
         raise HeldError(f"{file.path} has changed just now.", "Type the same again.")
     if data is None:
-        # Through a symlink, as it was made: the link may be older than what we put behind it.
+        # The backup follows the symlink as it was then: the link may be older than our change.
         atomic.remove(target)
         return
     if file.data is not None and not file.ours():
@@ -146,28 +146,28 @@ def write(file: HostFile, data: bytes | None) -> None:
 
 
 def _is_untouched(before: HostFile, after: HostFile) -> bool:
-    """Return whether `after` is `before` and our hooks, and nothing else has changed since."""
+    """Return whether `after` differs from `before` by our hooks only."""
     try:
         return not before.ours() and before.installed() == after.data
     except (ConfigError, RefusedError):
-        # We do not know what the copy beside it is for; the file itself is edited then.
+        # The backup's origin is unknown, so the file itself is edited.
         return False
 
 
 @contextmanager
 def _named(path: Path) -> Iterator[None]:
-    """Say which file it is that is wrong."""
+    """Name the file in an error."""
     try:
         yield
     except ConfigError as error:
         raise ConfigError(f"{path}, {error.message}", CORRECT_IT) from error
 
 
-# -- the directories that were made for a file
+# -- directories that harness made for a file
 #
-# Whether an empty directory was there before cannot be seen later, so it is noted in the data directory:
-# `hook-directories/<hash of the file's path>` holds a line per directory, the innermost first. Without the
-# note they stay.
+# An empty directory does not show who made it, so a note in the data directory says it:
+# `hook-directories/<hash of the file's path>` has a line per directory, the innermost first. Without the
+# note the directories stay.
 
 
 def missing_directories(file: Path) -> list[Path]:
@@ -177,7 +177,7 @@ def missing_directories(file: Path) -> list[Path]:
 
 
 def note_directories(env: Mapping[str, str], file: Path, made: Sequence[Path]) -> None:
-    """Note that we have `made` these directories for `file`; those of an earlier time stay noted."""
+    """Add the directories that we have `made` for `file` to its note."""
     path = _directory_note(env, file)
     if not made or path is None:
         return
@@ -188,13 +188,13 @@ def note_directories(env: Mapping[str, str], file: Path, made: Sequence[Path]) -
 
 
 def remove_directories(env: Mapping[str, str], file: Path) -> None:
-    """Remove the directories that we made for `file`, which is gone, as far as nothing else is in them."""
+    """Remove the empty directories that we made for `file`, which is gone."""
     path = _directory_note(env, file)
     if path is None:
         return
     for line in _noted(path):
         identity, _, name = line.partition(" ")
-        # One that is gone, one in which something lies, one that belongs to another by now.
+        # It is gone, not empty, or belongs to another user now.
         with suppress(OSError):
             if _identity(Path(name)) == identity:
                 Path(name).rmdir()
@@ -204,7 +204,7 @@ def remove_directories(env: Mapping[str, str], file: Path) -> None:
 
 
 def _directory_note(env: Mapping[str, str], file: Path) -> Path | None:
-    """Return where the note about `file` is; None where we have no place of our own."""
+    """Return the path of the note about `file`; None without a data directory."""
     data = Path(data_home.directory(env))
     if not data.is_absolute():
         return None
@@ -219,6 +219,6 @@ def _noted(path: Path) -> list[str]:
 
 
 def _identity(directory: Path) -> str:
-    """Return what tells `directory` itself from another one that was made later in its place."""
+    """Return an identity that a directory made later in its place does not have."""
     status = directory.lstat()
     return f"{status.st_dev}:{status.st_ino}"

@@ -22,7 +22,7 @@ _COMMA = re.compile(rf"{_STRING}|,(?=\s*[}}\]])")
 
 
 def parsed(text: str) -> Document:
-    """Return the settings in `text`, whose comments and trailing commas count for nothing.
+    """Parse the settings in `text`, without comments and trailing commas.
 
     Raises ConfigError: with the line.
     """
@@ -44,12 +44,12 @@ def parsed(text: str) -> Document:
 
 
 def _blank(match: re.Match[str]) -> str:
-    """Return blanks for what is no string, in as many lines."""
+    """Return blanks in place of a comment, with the same line breaks."""
     return match[0] if match[0].startswith('"') else re.sub(r"[^\n]", " ", match[0])
 
 
 def loss(text: str) -> str:
-    """Return what `json` would lose of `text`, "" if nothing."""
+    """Return what `json` would lose if it wrote `text` back; "" if nothing."""
     twice: list[str] = []
 
     def unique(pairs: list[tuple[str, object]]) -> Document:
@@ -88,7 +88,7 @@ def rendered(document: Document, text: str) -> str:
 
 
 def handlers(document: Document) -> Iterator[tuple[str, object]]:
-    """Yield (event, command) of every handler, everybody's."""
+    """Yield (event, command) of every handler, ours and others'."""
     for event, _, group, place in _places(document):
         handler = group[place]
         yield event, handler.get("command", handler.get("bash")) if isinstance(handler, dict) else None
@@ -97,7 +97,7 @@ def handlers(document: Document) -> Iterator[tuple[str, object]]:
 def _places(document: Document) -> Iterator[tuple[str, list[Any], list[Any], int]]:
     """Yield (event, its list, the list that holds a handler, the place there) of every handler."""
     for event, listed in document.get("hooks", {}).items():
-        # Other things than events stand among them (Gemini's "disabled", a switch).
+        # Not all members are events (Gemini's "disabled" is a switch).
         for number, entry in enumerate(listed if isinstance(listed, list) else ()):
             inner = entry.get("hooks") if isinstance(entry, dict) else None
             if isinstance(inner, list):
@@ -112,7 +112,7 @@ def _is_ours(handler: object) -> bool:
 
 
 def install(document: Document, by_event: Mapping[str, Entry], root: Mapping[str, object]) -> None:
-    """Let `document` have one entry of harness for each event of `by_event`, and none for another.
+    """Give `document` one entry of harness for each event of `by_event`, and no other.
 
     An existing entry of harness is changed in place: Codex remembers trust by the place of a hook, of
     others' hooks too. `root` are members that the host wants to see at the top.
@@ -142,9 +142,9 @@ def install(document: Document, by_event: Mapping[str, Entry], root: Mapping[str
 
 
 def uninstall(document: Document, keep: Container[str] = ()) -> None:
-    """Remove our entries from `document` but the first one of each event in `keep`.
+    """Remove our entries from `document`, except the first one of each event in `keep`.
 
-    What is empty because of that goes with them; an entry without its handlers is, though it has a matcher.
+    Remove what is empty after that, too: an entry without handlers counts as empty even if it has a matcher.
     """
     hooks = document.get("hooks", {})
     for event in list(hooks):
@@ -160,7 +160,7 @@ def uninstall(document: Document, keep: Container[str] = ()) -> None:
 
 
 def _stays(entry: Any, left: list[bool]) -> bool:
-    """Remove our handlers from `entry`; return whether it stays. The first one does while `left` says so."""
+    """Remove our handlers from `entry` (while `left`, not the first one); return whether `entry` stays."""
     if not isinstance(entry, dict) or not isinstance(entry.get("hooks"), list):
         return not _is_ours(entry) or _first(left)
     before = len(entry["hooks"])

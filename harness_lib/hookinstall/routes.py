@@ -1,4 +1,4 @@
-"""The ways on which our hooks reach a host, its files and its plugins, and where these are. Never writes."""
+"""Find the settings files and plugins through which a host loads our hooks. Never writes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from harness_lib.errors import ConfigError, HarnessError
 from harness_lib.hookinstall import entries, files, json_entries
 
 PLUGIN = "harness"
-# What Claude Code calls a plugin that it found as a skill folder.
+# Claude Code's name for a plugin that it found as a skill folder.
 _SKILL_FOLDER = f"{PLUGIN}@skills-dir"
 
 _CODEX_PLUGIN = re.compile(
@@ -25,7 +25,7 @@ _CODEX_PLUGIN = re.compile(
 
 
 class Route(NamedTuple):
-    """One way: `title` says which; `path` is the host's file or the plugin's folder.
+    """One settings file or plugin: `title` names it; `path` is the file or the plugin's folder.
 
     `is_plugin`: harness must not remove any of it. `missing`: the scripts that it names and that are not
     there. `doubt`: why the host may pass it over.
@@ -39,7 +39,7 @@ class Route(NamedTuple):
 
 
 def project(ctx: Context) -> Path:
-    """Return the top of the work tree that the caller stands in, else the current directory."""
+    """Return the top of the current work tree, or the current directory if there is none."""
     return ctx.git_at_cwd.top if ctx.git_at_cwd else ctx.cwd
 
 
@@ -58,7 +58,7 @@ def places(host: Host, scope: Scope, env: Mapping[str, str], project: Path) -> l
 
 
 def of(ctx: Context, host: Host) -> list[Route]:
-    """Return every way on which `host` gets our hooks here. Raises ConfigError (its file cannot be read)."""
+    """Return every route by which `host` loads our hooks here. Raises ConfigError (unreadable file)."""
     return [*_plugins(ctx, host), *_files(ctx, host)]
 
 
@@ -73,7 +73,7 @@ def others(ctx: Context, host: Host) -> list[tuple[Path, str]]:
 
 
 def by_scope(ctx: Context, host: Host) -> Iterator[tuple[Scope, files.HostFile]]:
-    """Yield the files of `host`, by scope; those too that do not exist. Raises RefusedError."""
+    """Yield the files of `host` by scope, whether they exist or not. Raises RefusedError."""
     top = project(ctx)
     seen: set[str] = set()
     for scope in SCOPES:
@@ -107,7 +107,7 @@ def _plugins(ctx: Context, host: Host) -> Iterator[Route]:
 def _claude_plugins(ctx: Context) -> Iterator[Route]:
     """Claude Code loads a skill folder with a manifest as a plugin.
 
-    Of several of one name it takes an installed plugin, else the user's own folder.
+    Of several with one name it takes an installed plugin, or else the user's own folder.
     """
     switches = _switches(ctx)
     (settings,) = places(claude.HOOKS, "user", ctx.env, ctx.cwd)
@@ -157,7 +157,7 @@ def codex_config(ctx: Context) -> Path:
 def lacks_trust(ctx: Context, host: Host, route: Route) -> bool:
     """Return whether the user has never trusted the Stop hook of `route`, as only Codex requires.
 
-    If a trust that was given still holds, only Codex knows: it compares what the hook is with what it was.
+    Only Codex knows whether earlier trust still holds: it compares the hook with the one that was trusted.
     """
     if host is not codex.HOOKS:
         return False
@@ -209,7 +209,7 @@ def _object(value: object) -> dict[str, object]:
 
 
 def readable(ctx: Context, host: Host) -> list[Route] | HarnessError:
-    """Return the ways, or why they cannot be known."""
+    """Return the routes, or why they cannot be read."""
     try:
         return of(ctx, host)
     except HarnessError as error:

@@ -32,7 +32,7 @@ _BLOCK = re.compile(r"(?:\r?\n)?" + r"\r?\n".join(_LINES))
 
 
 def commands(text: str) -> list[str]:
-    """Return the command of every hook in `text`, everybody's. Raises ConfigError: no TOML."""
+    """Return the command of every hook in `text`, ours and others'. Raises ConfigError: invalid TOML."""
     hooks = _parsed(text).get("hooks")
     tables = hooks if isinstance(hooks, list) else []
     values = (table.get("command") for table in tables if isinstance(table, dict))
@@ -40,7 +40,7 @@ def commands(text: str) -> list[str]:
 
 
 def install(text: str, by_event: Mapping[str, Entry]) -> str:
-    """Return `text` with our entries. Raises ConfigError: no TOML, or `hooks` is no list there."""
+    """Return `text` with our entries. Raises ConfigError: invalid TOML, or `hooks` is not a list."""
     from tomlkit.items import AoT, Array  # noqa: PLC0415 (see `_parsed`)
 
     bare = uninstall(text)
@@ -98,8 +98,8 @@ def _reduced(text: str) -> str:
 
 
 def _parsed(text: str) -> TOMLDocument:
-    """Return the document. Raises ConfigError: this is no TOML."""
-    # Imported where a host has such a file: every `harness status` asks which hooks are on.
+    """Parse the document. Raises ConfigError: invalid TOML."""
+    # Imported only for a host with such a file: every `harness status` asks which hooks are on.
     import tomlkit  # noqa: PLC0415
     from tomlkit.exceptions import TOMLKitError  # noqa: PLC0415
 

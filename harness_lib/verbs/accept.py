@@ -1,4 +1,4 @@
-"""`harness accept ID`: take work that waits for the user, and complete its task."""
+"""`harness accept ID`: accept work that waits for the user, and complete its task."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ NAMED = 10
 
 
 def arguments(parser: ArgumentParser) -> None:
-    """Add what may be typed after the verb."""
+    """Add the arguments of the verb."""
     parser.add_argument("id", help="the task")
     parser.add_argument(
         "--path",
@@ -57,7 +57,7 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
 
 
 def run(ctx: Context, task_id: str, paths: Sequence[str] = ()) -> Reply:
-    """Accept `paths` of the work of the task (or what lies below them), and complete it; no agent is started.
+    """Accept `paths` (files or directories) of the task's work, and complete it; no agent is started.
 
     Its check runs again on the current branch. Exit 1: it said no, or the work goes to an agent again; 8:
     more waits to be accepted. Somebody who holds the list meanwhile completes the task.
@@ -83,7 +83,7 @@ def run(ctx: Context, task_id: str, paths: Sequence[str] = ()) -> Reply:
 
 
 def _require_right(place: Context, task: Task, paths: Sequence[str]) -> tuple[str, ...]:
-    """Return what is still to be accepted beside `paths`. Raises UsageError if these are not what waits."""
+    """Return the files beside `paths` that still wait. Raises UsageError if a path does not wait."""
     waiting = answering.unaccepted(place, task)
     wrong = [path for path in paths if not any(covers({path}, each) for each in waiting)]
     if wrong or (waiting and not paths):
@@ -106,7 +106,7 @@ def _accept(tx: Tx, task: Task, paths: Sequence[str], *, is_whole: bool) -> Task
 
 
 def _in_place(ctx: Context, task: Task) -> Reply:
-    """Finish `task` where it stands, for the worker that has it."""
+    """Finish `task` in its work tree, for the worker that holds it."""
     questions = ctx.store.ask()
     session = answering.session_of(ctx, questions, task)
     evaluation = evaluate.evaluate(ctx, questions, task)
@@ -140,7 +140,7 @@ def _reply(task: Task, code: Exit, message: str, warnings: Sequence[str] = ()) -
 
 
 def _complete(ctx: Context, task_id: str) -> outcome.Ended | None:
-    """Complete the task on the branch that is checked out; None if no further session may be opened.
+    """Complete the task on the current branch; None if no further session may be opened.
 
     Raises HeldError (another session holds the list), RefusedError (untrusted commands), ConfigError,
     EnvSetupError; the work is kept then.

@@ -22,7 +22,7 @@ HELP_ORDER = 20
 
 
 def arguments(parser: ArgumentParser) -> None:
-    """Add what may be typed after the verb."""
+    """Add the arguments of the verb."""
     parser.add_argument("title", nargs="?", help="what is to be done")
     options.add_task(parser, editing=False)
     parser.add_argument(
@@ -55,9 +55,9 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
 
 
 def run(ctx: Context, draft: Task, *, try_once: bool = False) -> Reply:
-    """Append `draft` under an id of its own; with `try_once` its check runs once before.
+    """Append `draft` with a new id; with `try_once` its check runs once before.
 
-    Raises UsageError if its title is empty or it depends on nothing that exists, and EnvSetupError if its
+    Raises UsageError if its title is empty or a dependency does not exist, and EnvSetupError if its
     check was to be tried and cannot run here.
     """
     if not draft.title.strip():
@@ -79,7 +79,7 @@ def run(ctx: Context, draft: Task, *, try_once: bool = False) -> Reply:
 
 
 def _try(ctx: Context, draft: Task) -> str:
-    """Run the check of `draft` once, and return what it says; EnvSetupError if it cannot run here."""
+    """Run the check of `draft` once, and return its result; EnvSetupError if it cannot run here."""
     if not check_of(draft).is_given:
         raise UsageError("There is no check to try.", "Give one: --validate COMMAND")
     checked = check.run_once(ctx, draft, "try")
@@ -94,7 +94,7 @@ def _try(ctx: Context, draft: Task) -> str:
 
 
 def _where_it_runs(ctx: Context, task: Task) -> str:
-    """Say where the check will run, where somebody who stands beside the list would expect another place."""
+    """Say where the check will run if the current directory suggests another place."""
     top = ctx.git.top
     beside = ctx.root.path != top and ctx.root.path.is_relative_to(top)
     if not check_of(task).is_given or task.validation.cwd or not beside:

@@ -1,4 +1,4 @@
-"""`harness beat`: a sign of life, which renews the lease of what this worker holds."""
+"""`harness beat`: renew the leases of this worker."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HELP_ORDER = 195
 
 
 def arguments(_parser: ArgumentParser) -> None:
-    """Take none."""
+    """Accept no arguments."""
 
 
 def answer(ctx: Context, _args: Namespace, _screen: Screen) -> Reply:
@@ -25,7 +25,7 @@ def answer(ctx: Context, _args: Namespace, _screen: Screen) -> Reply:
 
 
 def run(ctx: Context) -> Reply:
-    """Renew the leases of this worker; in an exclusive list there are none. It never takes a lease back."""
+    """Renew the leases of this worker; an exclusive list has none. A lost lease is not taken back."""
     with ctx.store.transaction() as tx:
         held = [task for task in tx.in_progress() if tx.concurrent and _is_renewable(task, ctx)]
         for task in held:

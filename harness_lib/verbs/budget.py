@@ -1,6 +1,6 @@
-"""`harness budget`: what an unattended run may use up, what it has, and other limits while it goes on.
+"""`harness budget`: show or change the limits of a run while it goes on.
 
-A run holds its limits itself; a file of its own below `.harness/` is only where it is asked for others.
+The run keeps its limits itself; a file below `.harness/` only carries requests for new ones.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ SUMMARY = "show the limits of a run that is going on, or change them"
 EXAMPLE = "harness budget --max-cost 20"
 HELP_ORDER = 230
 
-# A run looks several times a second, but not while its final checks run.
+# A run looks for requests several times a second, but not during its final checks.
 PATIENCE_SECONDS = 3.0
 POLL_SECONDS = 0.05
 
 
 def arguments(parser: ArgumentParser) -> None:
-    """Add what may be typed after the verb."""
+    """Add the arguments of the verb."""
     options.add_limits(parser)
 
 
@@ -38,9 +38,9 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
 
 
 def run(ctx: Context, changes: Mapping[str, float]) -> Reply:
-    """Show the limits and what was spent; have those named in `changes` changed first (0 is no limit).
+    """Show limits and spending; first change the limits in `changes` (0: no limit).
 
-    Each run has its own limits and counts for itself what it has spent; a change is for all that go on.
+    Each run has its own limits and its own count; a change is for all active runs.
     Raises UsageError: no run is active, an amount is invalid, or an agent would raise its own limits.
     """
     running = run_snapshot.runs(ctx)
@@ -77,7 +77,7 @@ def _lines(seen: Seen, now: float) -> list[str]:
 
 
 def _wait_until_taken(ctx: Context, changes: Mapping[str, float]) -> tuple[list[Seen], tuple[str, ...]]:
-    """Return the runs once they have taken what they were asked, and what to say of those that have not."""
+    """Wait until the runs have taken the change; return them, and a message about those that have not."""
     until = ctx.clock.monotonic() + PATIENCE_SECONDS
     while True:
         running = run_snapshot.runs(ctx)

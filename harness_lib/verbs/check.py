@@ -1,4 +1,4 @@
-"""`harness check`: what is wrong with the list, and what it would run.
+"""`harness check`: report problems of the list, and the commands that it would run.
 
 Never writes and takes no lock; `--repair` is `harness_lib.core.repair_list`.
 Source: docs/design.md, "Reading is strict" and "Trust".
@@ -31,7 +31,7 @@ LENGTH = 300
 
 
 def arguments(parser: ArgumentParser) -> None:
-    """Add what may be typed after the verb."""
+    """Add the arguments of the verb."""
     parser.add_argument("--all", action="store_true", help="show every problem and command in full")
     parser.add_argument(
         "--repair", action="store_true", help="restore a broken list, and repair what a crash left behind"
@@ -51,10 +51,10 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
 
 
 def run(ctx: Context, *, everything: bool = False) -> Reply:
-    """Return all problems, what deserves a second look, and the list's commands.
+    """Return all problems, warnings, and the list's commands.
 
     Exit 1 if there is a problem, or a completed task whose last re-check failed.
-    Long lists and long commands are cut and say so; `everything` shows all of them whole.
+    Long lists and commands are cut with a note; `everything` shows them in full.
     """
     examined = ctx.store.examine()
     questions = examined.questions
@@ -86,7 +86,7 @@ def run(ctx: Context, *, everything: bool = False) -> Reply:
 
 
 def _commands(questions: Questions) -> Iterator[tuple[str, str]]:
-    """Yield (where it stands, what a shell would be given)."""
+    """Yield (place in the list, shell command)."""
     for row in questions.commands():
         if row.check:
             yield f"{row.task} check", row.check
@@ -100,7 +100,7 @@ def _command_lines(ctx: Context, commands: list[tuple[str, str]], limit: int | N
     if commands:
         yield f"commands of this list ({len(commands)}):"
     for where, text in commands[:limit]:
-        # Escaped, not smoothed: this is what the user reads before trusting it.
+        # Escaped, not cleaned: the user reads this before trusting it.
         shown = escape(text)
         if limit is not None and len(shown) > LENGTH:
             shown = f"{shown[:LENGTH]}… ({len(shown) - LENGTH} characters more: harness check --all)"
@@ -119,7 +119,7 @@ def _verdict(ctx: Context, examined: Examined, *, trusted: bool) -> str:
     if examined.problems or examined.questions is None:
         number = len(examined.problems)
         counted = f"{number} problem{'s' if number > 1 else ''} in {ctx.store.list_file}"
-        # What is lost has a command that mends it, and a list that can be read is not put back.
+        # A lost list has its own command, and a readable list is not replaced.
         return counted if examined.is_lost or examined.questions else f"{counted}\n{CORRECT}"
     doubt = "" if trusted else "; its commands have not been trusted on this machine"
     return f"{ctx.store.list_file} is valid ({examined.questions.counts().total} tasks){doubt}"
@@ -135,12 +135,12 @@ def _next(ctx: Context, examined: Examined, *, trusted: bool) -> str | None:
         return "harness start" if examined.is_only_unproven and trusted else "harness check"
     if trusted:
         return "harness status"
-    # The user's to say: an agent would be refused.
+    # Only the user may do this: an agent would be refused.
     return None if rights.acting_agent(ctx) else "harness trust"
 
 
 def _is_trusted(ctx: Context, questions: Questions) -> bool:
-    """Say whether the commands may run; where there is no repository, none may."""
+    """Return whether the commands may run; without a repository, none may."""
     try:
         return trust.is_trusted(ctx, questions)
     except EnvSetupError:
@@ -148,9 +148,9 @@ def _is_trusted(ctx: Context, questions: Questions) -> bool:
 
 
 def repair(ctx: Context) -> Reply:
-    """Restore a broken or missing list, end a torn log, sweep temporary files, make generated files anew.
+    """Restore a broken or missing list, end a torn log line, and clean up temporary and generated files.
 
-    Raises ContractError (the user must edit), StateUnreadableError (nothing good is left), HeldError.
+    Raises ContractError (the user must edit), StateUnreadableError (no valid copy is left), HeldError.
     """
     ownership.refuse_supervised(ctx, "harness check --repair")
     done, warnings = ctx.store.repair()
@@ -164,9 +164,9 @@ def repair(ctx: Context) -> Reply:
 
 
 def put_back(ctx: Context) -> Reply:
-    """Put the last good list in the place of one that breaks the contract, as the user has decided.
+    """Replace a list that breaks the contract by its last valid copy, as the user has decided.
 
-    Raises RefusedError (the list is fine, or an agent asks), StateUnreadableError (nothing good is left).
+    Raises RefusedError (the list is valid, or an agent asks), StateUnreadableError (no valid copy is left).
     """
     agent = rights.known_agent(ctx)
     if agent is not None:

@@ -1,4 +1,4 @@
-"""`harness checkpoint`: say how far the work has come; evidence for recovery."""
+"""`harness checkpoint`: record progress, which recovery can use."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HELP_ORDER = 140
 
 
 def arguments(parser: ArgumentParser) -> None:
-    """Add what may be typed after the verb."""
+    """Add the arguments of the verb."""
     parser.add_argument("id", nargs="?", help="(default: the one that you hold)")
     parser.add_argument("step", metavar="M/N", help="step M of N is done")
     parser.add_argument("text", help="what was done")
@@ -29,7 +29,7 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
 
 
 def run(ctx: Context, task_id: str | None, step: str, text: str) -> Reply:
-    """Record `step`, "M/N", with the content of the work tree, and renew the lease; None: the held task."""
+    """Record `step`, "M/N", with the content of the work tree, and renew the lease. None: the held task."""
     done, total = numbers = inbox.parse(step)
     description = quoting.one_line(text, inbox.DESCRIPTION_LENGTH)
     held = ownership.require_settled(ctx.store.ask_to_change(), task_id, ctx)

@@ -1,4 +1,4 @@
-"""`harness claim`: take the next task, atomically."""
+"""`harness claim`: claim the next task, atomically."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SHOWN = 5
 
 
 def arguments(parser: ArgumentParser) -> None:
-    """Add what may be typed after the verb."""
+    """Add the arguments of the verb."""
     parser.add_argument("id", nargs="?", help="claim this task instead of the next one")
     parser.add_argument(
         "--dry-run", action="store_true", help="show which task would be claimed and why; claim nothing"
@@ -45,7 +45,7 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
 
 
 def run(ctx: Context, task_id: str | None = None, *, dry_run: bool = False, wait: float = 0.0) -> Reply:
-    """Take `task_id`, or the next task in the protocol's order, and print its brief.
+    """Claim `task_id`, or the next task in the protocol's order, and print its brief.
 
     `wait` is how many seconds to wait for others to finish what this one depends on.
     Raises UsageError (no such task, or it may not run), RefusedError, HeldError, ConfigError, EnvSetupError.
@@ -65,7 +65,7 @@ def _claim(ctx: Context, task_id: str | None) -> Reply:
     opened = open_session.Opened(None)
     waits = False
     while True:
-        # Each time anew: the user may have ended the session in between.
+        # Asked each time, as the user may have ended the session meanwhile.
         opened = _session(ctx, opened, waits=waits)
         session = opened.session
         if session is None:
@@ -74,7 +74,7 @@ def _claim(ctx: Context, task_id: str | None) -> Reply:
             return nothing_to_do.final_check("claim", questions, session, opened.recovered)
         taken = claim.take(ctx, session, task_id)
         if taken.stop == "waiting" and ctx.store.ask().expired():
-            # Its worker has been silent for too long, and this session was opened before that.
+            # Its lease ran out after this session was opened.
             report = reconcile.reclaim_interrupted(ctx, session, fresh=False)
             opened = opened._replace(
                 recovered=(*opened.recovered, *report.recovered),
@@ -87,14 +87,14 @@ def _claim(ctx: Context, task_id: str | None) -> Reply:
             return nothing_to_do.reply("claim", ctx.store.ask(), taken.stop, opened.recovered)
         if taken.task:
             return _reply(ctx, session, taken, taken.task, opened)
-        # Another worker was faster, or has what may come next checked at this moment.
+        # Another worker was faster, or is checking a task that this one depends on.
         waits = True
 
 
 def _session(ctx: Context, before: open_session.Opened, *, waits: bool) -> open_session.Opened:
-    """Return this worker's open session, opening one as `harness start` does if there is none.
+    """Return this worker's open session; open one as `harness start` does if there is none.
 
-    What there was to tell `before` is told with it.
+    The reply includes the messages of `before`.
     """
     questions = ctx.store.ask_to_change()
     sessions.refuse_other(questions, ctx)
@@ -129,7 +129,7 @@ def _reply(ctx: Context, session: Session, taken: Taken, task: Task, opened: ope
 
 
 def _passes_already(ctx: Context, task: Task) -> str:
-    """Return what to say where the check of `task` is known to pass; it is not run for that."""
+    """Return a note if the check of `task` is known to pass already. Does not run it."""
     known = None if task.validation.red_first else precheck.passed_for(ctx.store.ask(), task)
     if known is None:
         return ""
@@ -140,7 +140,7 @@ def _passes_already(ctx: Context, task: Task) -> str:
 
 
 def _dry_run(ctx: Context, task_id: str | None) -> Reply:
-    """Say which task would be taken, and why; nothing is written."""
+    """Say which task would be claimed, and why. Writes nothing."""
     questions = ctx.store.ask()
     held = ownership.held_by_me(questions, ctx)
     unproven = [] if held else questions.provable()

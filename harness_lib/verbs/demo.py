@@ -1,4 +1,4 @@
-"""`harness demo`: the whole protocol in a temporary project, with a scripted agent and no key or network.
+"""`harness demo`: show the whole protocol in a temporary project, with a scripted agent, offline.
 
 Everything in it is real: git, the unattended run with two workers, processes, the SIGKILL, the conflict.
 Only the agent is a script (`harness_lib.runs.demo_agent`), and what it will do wrong is written there.
@@ -41,7 +41,7 @@ KILLED = -9
 
 
 def arguments(_parser: ArgumentParser) -> None:
-    """Take none."""
+    """Accept no arguments."""
 
 
 def answer(ctx: Context, _args: Namespace, screen: Screen) -> Reply:
@@ -82,9 +82,9 @@ TASKS = (
 
 
 def run(ctx: Context, show: Callable[[str], None]) -> Reply:
-    """Run the demo, telling `show` what happens; exit 1 unless all that it promises really happened.
+    """Run the demo and pass each step to `show`; exit 1 unless everything that it promises happened.
 
-    Raises EnvSetupError, before anything is made, where git is missing or too old.
+    Raises EnvSetupError at once if git is missing or too old.
     """
     calls.require_for_runs(ctx.cwd)
     project = Path(tempfile.mkdtemp(prefix="harness-demo-")).resolve()

@@ -1,4 +1,4 @@
-"""`harness doctor`: the usual troubles, each with its cure. Never writes and takes no lock."""
+"""`harness doctor`: look for common problems and name their cures. Never writes and takes no lock."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ MACHINE: tuple[Examination, ...] = (
     project.loaded,
     machine.hs,
 )
-# Only where there is a state root.
+# Only in a project with a list.
 LIST: tuple[Examination, ...] = (project.task_list, project.files, project.store)
 
 
 def arguments(_parser: ArgumentParser) -> None:
-    """Take none."""
+    """Accept no arguments."""
 
 
 def answer(ctx: Context, _args: Namespace, _screen: Screen) -> Reply:
@@ -42,7 +42,7 @@ def answer(ctx: Context, _args: Namespace, _screen: Screen) -> Reply:
 
 
 def run(ctx: Context) -> Reply:
-    """Return the verdict and one line per finding; exit 1 if something is bad."""
+    """Return a summary and one line per finding; exit 1 if one is bad."""
     diagnoses = [each for examination in MACHINE for each in examination(ctx)]
     if has_root(ctx):
         diagnoses += [each for examination in LIST for each in examination(ctx)]

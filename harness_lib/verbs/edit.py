@@ -1,6 +1,6 @@
-"""`harness edit ID`: correct a task.
+"""`harness edit ID`: change a task.
 
-The check of a task in progress is not the worker's to change: who may set its own exam has passed it already
+A worker may not change the check of its own task
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ EXAMPLE = 'harness edit task-001 --validate "pytest -q tests/test_rate.py" --pri
 HELP_ORDER = 310
 
 SHOWN = 120
-# What to change: new values by the path of the field. An empty text or list clears a field that may be empty.
+# New values by the path of the field. An empty text or list clears an optional field.
 Changes = Mapping[str, Any]
 
 
 def arguments(parser: ArgumentParser) -> None:
-    """Add what may be typed after the verb."""
+    """Add the arguments of the verb."""
     parser.add_argument("id", nargs="?", help="the task; without it the options of the whole list apply")
     task = parser.add_argument_group("the task (an empty text clears a field)")
     options.add_task(task, editing=True)
@@ -78,7 +78,7 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
 
 
 def run(ctx: Context, task_id: str, changes: Changes) -> Reply:
-    """Change the fields of `task_id` that `changes` names, and lift what it was halted for.
+    """Set the fields of `task_id` in `changes`, and end its halt.
 
     Raises UsageError (no such task or value), RefusedError (completed; or the check of a task in progress,
     asked by the agent or, where no user types, by its worker).
@@ -99,7 +99,7 @@ def run(ctx: Context, task_id: str, changes: Changes) -> Reply:
             )
         if new.validation.cwd != old.validation.cwd:
             add_tasks.require_inside(ctx, new)
-        # The gate needs git, and no git runs under the lock: prepare, then look again.
+        # The gate needs git, and git must not run under the lock: prepare it, then look again.
         regated = _with_new_gate(ctx, old, new)
         with rights.change(ctx) as tx:
             if tx.task(old.id) != old:
@@ -135,9 +135,9 @@ def _require_right(ctx: Context, task: Task, changes: Changes) -> None:
 
 
 def _require_user_for_its_check(ctx: Context, task: Task, new: Task) -> None:
-    """Raise RefusedError inside an agent whose own work the check of `task` decides on, or would.
+    """Raise RefusedError inside an agent whose own work this check decides on.
 
-    Of a task in progress the caller says so, with another way out.
+    For a task in progress the caller reports it, with another solution.
     """
     check_changes = (task.validation, task.max_attempts) != (new.validation, new.max_attempts)
     if check_changes and task.status == "in_progress" and task.max_attempts == new.max_attempts:
@@ -161,7 +161,7 @@ def _changed(task: Task, changes: Changes) -> Task:
 
 
 def _normalized(field: Given, value: Any) -> Any:
-    """Return what a typed `value` means: empty texts and items are left out, and so are duplicates."""
+    """Return the typed `value` without empty texts and items and without duplicates."""
     if field.kind.form == "text" and field.null:
         return value.strip() or None
     if field.kind.form == "list":
@@ -171,13 +171,13 @@ def _normalized(field: Given, value: Any) -> Any:
 
 
 def _with_new_gate(ctx: Context, old: Task, new: Task) -> Task:
-    """Return `new` with the gate of its new check, if an attempt is under way."""
+    """Return `new` with a gate for its new check, if an attempt is under way."""
     if old.gate is None or new.validation == old.validation:
         return new
     regated = baseline.regate(_at_its_work_tree(ctx, old), new)
     unmoved = (old.validation.protect, old.validation.cwd) == (new.validation.protect, new.validation.cwd)
     if unmoved and regated.gate is not None:
-        # As at the claim: taken anew, the gate would bless what the attempt has done to these files since.
+        # Taken at the base, as at the claim. Taken now, it would accept the attempt's changes to these files.
         same = check_of(old).text == check_of(new).text
         judges = old.gate.judges if same else regated.gate.judges
         regated = regated._replace(gate=regated.gate._replace(protected=old.gate.protected, judges=judges))
@@ -185,7 +185,7 @@ def _with_new_gate(ctx: Context, old: Task, new: Task) -> Task:
 
 
 def _at_its_work_tree(ctx: Context, task: Task) -> Context:
-    """Return `ctx` as seen from the work tree of the attempt, if that is still there."""
+    """Return `ctx` for the work tree of the attempt, if that still exists."""
     if task.worktree is None or task.worktree == str(ctx.git.top):
         return ctx
     worktree = worktree_slots.at(ctx, Path(task.worktree))

@@ -23,7 +23,7 @@ STOPPED_WITH = {"CONFIG": Exit.CONFIG, "ENV_SETUP": Exit.ENV_SETUP}
 
 
 def arguments(parser: ArgumentParser) -> None:
-    """Add what may be typed after the verb."""
+    """Add the arguments of the verb."""
     parser.add_argument("id", nargs="?", help="the task (default: the one you hold)")
     parser.add_argument("--category", choices=CATEGORIES, default="TASK_EXEC")
     parser.add_argument("--message", required=True, help="what went wrong, for the next attempt to read")
@@ -35,9 +35,9 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
 
 
 def run(ctx: Context, task_id: str | None, category: Category, message: str) -> Reply:
-    """Roll the attempt at `task_id`, or the one that is held, back with `category`.
+    """Roll back the attempt at `task_id`, or at the held task, with `category`.
 
-    CONFIG and ENV_SETUP halt the session and cost no attempt: the user must see to them, with exit 3 and 7.
+    CONFIG and ENV_SETUP halt the session (exit 3 and 7) and cost no attempt: the user must fix them.
     Exit 0 for all others.
     """
     if not message.strip():

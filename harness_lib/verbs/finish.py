@@ -1,4 +1,4 @@
-"""`harness finish`: the check decides whether the task is done."""
+"""`harness finish`: run the check, and complete the task or roll the attempt back."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ NAMED = 5
 
 
 def arguments(parser: ArgumentParser) -> None:
-    """Add what may be typed after the verb."""
+    """Add the arguments of the verb."""
     parser.add_argument("id", nargs="?", help="the task (default: the one you hold)")
     parser.add_argument(
         "--already-done",
@@ -53,7 +53,7 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
 def run(ctx: Context, task_id: str | None = None, *, already_done: bool = False) -> Reply:
     """Run the check of the held task: commit and complete it, or rescue the attempt and roll it back.
 
-    `already_done`: the caller says that nothing was to be done; a check that fails then ends no attempt.
+    `already_done`: the caller says that no change was needed; a failed check then does not end the attempt.
     Exit 0 completed, 1 the check said no (or the gate was touched).
     Raises ConfigError (no check), EnvSetupError (its command is not there), RefusedError (the user's merge or
     the like is under way); then no attempt is counted and the session is halted.

@@ -1,6 +1,6 @@
-"""`harness graph`: which task waits for which, as a tree or as a Mermaid diagram.
+"""`harness graph`: show the dependencies as a tree or a Mermaid diagram.
 
-What waits for a task stands below it. A task that waits for several is drawn in full once, below the first of
+Dependents are below a task. A task with several dependencies is drawn in full once, below the first of
 them, and named with an arrow below the others.
 """
 
@@ -33,7 +33,7 @@ COLOURS = {"completed": "#d4edda", "in_progress": "#cce5ff", "failed": "#f8d7da"
 
 
 def arguments(parser: ArgumentParser) -> None:
-    """Add what may be typed after the verb."""
+    """Add the arguments of the verb."""
     parser.add_argument("--format", choices=get_args(Format), default="tree")
     parser.add_argument("--all", action="store_true", help="every task, however many there are")
 
@@ -53,7 +53,7 @@ def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
 
 
 class Row(NamedTuple):
-    """A line of the tree: `depth` 0 is a root; `mark` says why nothing stands below this mention."""
+    """A line of the tree: `depth` 0 is a root; `mark` says why nothing is drawn below it."""
 
     depth: int
     task: Task
@@ -61,7 +61,7 @@ class Row(NamedTuple):
     is_last: bool = True
 
     def text(self) -> str:
-        """Return the line without what leads to it."""
+        """Return the text of the line, without the tree's branches."""
         if self.mark:
             return f"{self.task.id} ({self.mark})"
         return (
@@ -70,7 +70,7 @@ class Row(NamedTuple):
 
 
 class Drawing(NamedTuple):
-    """The tasks that are drawn, the rows of the tree, the cycles in words, how many tasks are left out."""
+    """The drawn tasks, the rows of the tree, the cycles as text, and the number of tasks left out."""
 
     tasks: tuple[Task, ...]
     rows: tuple[Row, ...]
@@ -79,13 +79,13 @@ class Drawing(NamedTuple):
 
 
 def run(ctx: Context, *, form: Format = "tree", everything: bool = False) -> Reply:
-    """Return the drawing as text; a list of more than 40 tasks is cut unless `everything` is wanted."""
+    """Return the drawing as text; more than 40 tasks are cut unless `everything` is true."""
     questions = ctx.store.ask()
     return _reply(ctx, questions, draw(questions, None if everything else SHOWN), form)
 
 
 def _reply(ctx: Context, questions: Questions, drawing: Drawing, form: Format = "tree") -> Reply:
-    """Return `drawing`, which was made of `questions`, as the reply of the verb."""
+    """Return the reply for `drawing`, which was made from `questions`."""
     lines = plain(drawing) if form == "tree" else mermaid(drawing)
     return Reply(
         "graph",
@@ -103,7 +103,7 @@ def _reply(ctx: Context, questions: Questions, drawing: Drawing, form: Format = 
 
 
 def draw(questions: Questions, limit: int | None) -> Drawing:
-    """Return the tree of all tasks, or of `limit` at most: then what is completed is left out first."""
+    """Return the tree of all tasks, or of at most `limit`: completed tasks are left out first."""
     tasks = total = sorted(questions.search(), key=lambda task: graph.id_key(task.id))
     if limit is not None and len(tasks) > limit:
         tasks = [task for task in tasks if not task.is_done]
@@ -121,9 +121,9 @@ def draw(questions: Questions, limit: int | None) -> Drawing:
 
 
 def walk(tasks: Iterable[Task]) -> Iterator[Row]:
-    """Yield the rows of the tree, each after the one it hangs on.
+    """Yield the rows of the tree, each after its parent.
 
-    A branch that grows too deep for a line goes on as a root of its own, so that a chain of thousands can be
+    A branch that is too deep for a line continues as a new root, so that a chain of thousands can be
     drawn; whatever hangs on nothing but a cycle begins at its lowest id.
     """
     known = {task.id: task for task in tasks}
@@ -192,7 +192,7 @@ def plain(drawing: Drawing) -> Iterator[str]:
 
 
 def footer(drawing: Drawing) -> Iterator[str]:
-    """Yield what is to be said below a tree."""
+    """Yield the lines below the tree."""
     for ring in drawing.cycles:
         yield f"cycle: {ring}"
     if drawing.hidden:
@@ -216,5 +216,5 @@ def mermaid(drawing: Drawing) -> Iterator[str]:
 
 
 def escape(text: str) -> str:
-    """Return `text` for a quoted label: whatever Mermaid or HTML could read as theirs becomes `#code;`."""
+    """Return `text` for a quoted label: characters with a meaning in Mermaid or HTML become `#code;`."""
     return "".join(c if c.isalnum() or c in _HARMLESS else f"#{ord(c)};" for c in text)

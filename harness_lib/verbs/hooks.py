@@ -1,4 +1,4 @@
-"""`harness hooks`: switch our hooks on in a host's own file, look, and take them back.
+"""`harness hooks`: install our hooks in a host's settings, show them, and remove them.
 
 Only entries of harness are changed, and the difference is shown first. Trust that a host asks of its user is
 named but never given for them.
@@ -30,7 +30,7 @@ NOT_MEASURED = "Support for {} follows its documentation; it has not been tried 
 
 
 def arguments(parser: ArgumentParser) -> None:
-    """Add what may be typed after the verb."""
+    """Add the arguments of the verb."""
     parser.add_argument(
         "action",
         nargs="?",
@@ -62,9 +62,9 @@ def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
 def install(
     ctx: Context, agent: str, scope: Scope = "user", *, dry_run: bool = False, ask: Ask | None = None
 ) -> Reply:
-    """Merge our hooks into the file of `agent`, whose difference is shown first; once is as good as twice.
+    """Add our hooks to the settings of `agent`, after showing the difference. Idempotent.
 
-    `ask` shows it to the user and returns their answer; None writes at once. Exit 8 if they say no.
+    `ask` shows the difference and returns the user's answer; None writes at once. Exit 8 if they say no.
     Raises UsageError (no such scope there), ConfigError (its file is broken), RefusedError, HeldError.
     """
     if agent in WITHOUT_HOOKS:
@@ -92,9 +92,9 @@ def install(
 def uninstall(
     ctx: Context, agent: str, scope: Scope | None = None, *, dry_run: bool = False, ask: Ask | None = None
 ) -> Reply:
-    """Take our hooks back out of the files of `agent` (of one `scope`, or wherever they are).
+    """Remove our hooks from the settings of `agent` (in one `scope`, or everywhere).
 
-    Raises and asks as `install` does.
+    Asks and raises as `install` does.
     """
     if agent in WITHOUT_HOOKS:
         return _limit(agent)
@@ -125,7 +125,7 @@ def uninstall(
 
 
 def status(ctx: Context, agent: str | None = None) -> Reply:
-    """Say on which way each agent (or `agent` alone) gets our hooks here."""
+    """Report how each agent (or only `agent`) loads our hooks here."""
     if agent in WITHOUT_HOOKS:
         return _limit(str(agent))
     chosen = [HOSTS[agent]] if agent else list(HOSTS.values())
@@ -156,7 +156,7 @@ def _target(ctx: Context, host: Host, scope: Scope) -> Path:
     path = paths[0]
     top = routes.project(ctx).resolve()
     if scope == "project" and top not in path.resolve().parents:
-        # A clone could have brought the link, to have us write where it cannot.
+        # A clone may contain such a link, to make us write outside of it.
         raise RefusedError(
             f"{path} leads out of the project, to {path.resolve()}.", "Use --scope user, or remove the link."
         )
@@ -199,7 +199,7 @@ def _carry_out(
 
 
 def _summary(file: HostFile, changed: bytes | None) -> list[str]:
-    """Return what changes in `file`, in about ten lines: which events get a hook or lose one."""
+    """Summarize the change of `file` in about ten lines: which events get a hook or lose one."""
     before, after = file.ours(), HostFile(file.host, file.path, changed).ours()
     rows = [("-", hook) for hook in before if hook not in after]
     rows += [("+", hook) for hook in after if hook not in before]

@@ -48,7 +48,7 @@ Format = Literal["json", "markdown"]
 
 
 def arguments(parser: ArgumentParser) -> None:
-    """Add what may be typed after the verb."""
+    """Add the arguments of the verb."""
     parser.epilog = f"{parser.epilog or ''}\n\n{MARKDOWN}".strip()
     parser.add_argument("file", help="JSON, a Markdown check list, or - for standard input")
     parser.add_argument("--dry-run", action="store_true", help="say what would be added, add nothing")
@@ -66,7 +66,7 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
 
 
 class Source(NamedTuple):
-    """What is imported: its name for messages, its bytes, and what was typed for it."""
+    """The input: its name for messages, its bytes, and what the user typed for it."""
 
     name: str
     data: bytes
@@ -81,7 +81,7 @@ def run(
     check: str | None = None,
     dry_run: bool = False,
 ) -> Reply:
-    """Append the tasks of `source`; with `dry_run` only say which they would be.
+    """Append the tasks of `source`; with `dry_run` only list them.
 
     `form` None: guessed from the name and the first character. `check` is for tasks without one.
     Raises UsageError with every problem and its place; then nothing is added.
@@ -115,7 +115,7 @@ def run(
 
 
 def _doubtful(ctx: Context, questions: Questions, added: tuple[Task, ...]) -> tuple[str, ...]:
-    """Return the first warnings about checks that cannot fail or are not one task's own."""
+    """Return the first warnings about checks that cannot fail or that tasks share."""
     ids = {task.id for task in added}
     before = [task for task in questions.search(*project.OPEN) if task.id not in ids]
     doubts = [doubt for task in added for doubt in project.cannot_fail(ctx.git.top, task)]
@@ -125,7 +125,7 @@ def _doubtful(ctx: Context, questions: Questions, added: tuple[Task, ...]) -> tu
 
 
 def read_file(ctx: Context, path: str) -> Source:
-    """Return the file at `path`, seen from the caller's directory; UsageError if it cannot be read."""
+    """Read the file at `path`, relative to the caller's directory; UsageError if it cannot be read."""
     try:
         return Source(path, (ctx.cwd / Path(path)).read_bytes(), path)
     except OSError as error:

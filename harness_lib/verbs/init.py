@@ -1,4 +1,4 @@
-"""`harness init`: make the files of a task list."""
+"""`harness init`: create a task list."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ set -e
 
 
 def arguments(parser: ArgumentParser) -> None:
-    """Add what may be typed after the verb."""
+    """Add the arguments of the verb."""
     parser.add_argument("path", nargs="?", type=Path, help="the project (default: here)")
     parser.add_argument(
         "--mode", choices=MODES, help="one session at a time, or many workers (default: exclusive)"
@@ -84,7 +84,7 @@ def run(
     final_check: bool = True,
     start_over: bool = False,
 ) -> Reply:
-    """Make the list in `path` (default: here); run again it changes nothing that is there.
+    """Create the list in `path` (default: here). A second call changes nothing that exists.
 
     But one that has the final check loses it with `final_check` False.
     One that was lost is restored. `start_over`: an empty one takes its place, and it is kept beside that.
@@ -175,7 +175,7 @@ def _make_files(ctx: Context, git: Git, settings: SessionConfig) -> list[str]:
 def _ignore(root: roots.Root, git: Git, *, gitignore: bool) -> str:
     own = tuple(name for name in root.harness_names() if name != roots.PRIVATE_DIR)
     names, private = _relative(root, git, own), _relative(root, git, root.private_patterns())
-    # Work trees of a run have a private directory too, which no rules of its own hide.
+    # Work trees of a run also have a private directory, without ignore rules of its own.
     git.exclude(private if gitignore else [*names, *private])
     if not gitignore:
         return ".git/info/exclude"
@@ -193,7 +193,7 @@ def _ignore(root: roots.Root, git: Git, *, gitignore: bool) -> str:
 
 
 def _relative(root: roots.Root, git: Git, names: Sequence[str]) -> list[str]:
-    """Return `names` as git's ignore files want them: in the folder's own name nothing is a pattern."""
+    """Return `names` for an ignore file, with pattern characters of the folder's name escaped."""
     inside = root.path.relative_to(git.top)
     folder = Path(re.sub(r"([\\*?\[])", r"\\\1", str(inside)))
     return [f"/{folder / name}{'/' if name.endswith('/') else ''}" for name in names]
@@ -230,7 +230,7 @@ def _reply(root: roots.Root, made: list[str], ignored_in: str, mode: Mode | None
 
 
 def restore(ctx: Context) -> bool:
-    """Put a list back whose file is gone, if an earlier state is left anywhere; return whether it was."""
+    """Restore a list whose file is gone from any earlier copy; return whether that was possible."""
     if ctx.store.exists():
         return False
     try:
@@ -238,14 +238,14 @@ def restore(ctx: Context) -> bool:
     except StateUnreadableError:
         return False
     with ctx.store.transaction() as tx:
-        # Entering it restores the list, and warns of that.
+        # Entering the transaction restores the list and warns about it.
         if tx.holds_agents():
             tx.on_commit(lambda: ctx.store.switch_hooks(on=True))
     return True
 
 
 def begin_anew(ctx: Context) -> str:
-    """Put an empty list in the place of the one that is there; return the name of the file that keeps that.
+    """Replace the list by an empty one; return the name of the file that keeps the old list.
 
     Raises HeldError (somebody works on it), RefusedError (a task is in progress).
     """

@@ -1,4 +1,4 @@
-"""`harness log`: the end of the log, by type, task or session; what is not near the end is left to grep.
+"""`harness log`: show the end of the log, by type, task or session. Use grep for older entries.
 
 Source: docs/protocol.md, "Standardized Log Format".
 """
@@ -30,7 +30,7 @@ _TAG = re.compile(r" \[([^\s\[\]]+)\]")
 
 
 def arguments(parser: ArgumentParser) -> None:
-    """Add what may be typed after the verb."""
+    """Add the arguments of the verb."""
     parser.add_argument(
         "-n", metavar="N", dest="lines", type=_count, default=DEFAULT_LINES, help="(default: %(default)s)"
     )
@@ -50,7 +50,7 @@ def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
 
 
 class Entry(NamedTuple):
-    """One line of the log, taken apart; of a line that is not in the grammar only `text` is known."""
+    """One parsed line of the log; a line outside the grammar has only `text`."""
 
     text: str
     at: str | None = None
@@ -62,14 +62,14 @@ class Entry(NamedTuple):
 
 
 class Filter(NamedTuple):
-    """What to show; None is everything."""
+    """Which entries to show; None means all."""
 
     type: str | None = None
     task: str | None = None
     session: int | None = None
 
     def fits(self, entry: Entry) -> bool:
-        """Return whether `entry` is wanted."""
+        """Return whether `entry` matches."""
         pairs = ((self.type, entry.type), (self.session, entry.session))
         of_the_task = self.task is None or entry.task in (self.task, typed.full_id(self.task))
         return of_the_task and all(asked is None or asked == actual for asked, actual in pairs)
@@ -79,7 +79,7 @@ EVERYTHING = Filter()
 
 
 def run(ctx: Context, *, lines: int = DEFAULT_LINES, only: Filter = EVERYTHING) -> Reply:
-    """Return the last `lines` lines that `only` lets through, from the last megabyte of the log."""
+    """Return the last `lines` lines that match `only`, from the last megabyte of the log."""
     read = ctx.store.log_tail(lines) if only == EVERYTHING else ctx.store.log_tail()
     fitting = [entry for entry in map(parse, read) if only.fits(entry)]
     shown = fitting[-lines:] if lines > 0 else []
@@ -93,27 +93,28 @@ def run(ctx: Context, *, lines: int = DEFAULT_LINES, only: Filter = EVERYTHING) 
 
 
 def _follow(ctx: Context, screen: Screen, lines: int, only: Filter) -> Reply:
-    """Print the end of the log and what is added, until Ctrl-C or a signal to end."""
+    """Print the end of the log and new lines, until Ctrl-C or a signal to end."""
     try:
-        # First the place, then the end: a line added between the two is shown twice rather than never.
+        # First remember the position, then print the end: a line added between the two appears twice rather
+        # than never.
         added = follow(ctx, only)
         screen.data(run(ctx, lines=lines, only=only).message)
         for line in added:
             screen.data(line)
     except KeyboardInterrupt:
-        # By the user or by a signal to end: who only looks has left nothing to go on with.
+        # Ended by the user or a signal: that is not an error here.
         pass
     return Reply("log", "", next="harness status")
 
 
 def follow(ctx: Context, only: Filter = EVERYTHING) -> Iterator[str]:
-    """Yield the lines that are added from the call on and that `only` lets through, for ever."""
+    """Yield new lines that match `only`, for ever."""
     added = ctx.store.log_follow()
     return (entry.text for line in added if only.fits(entry := parse(line)))
 
 
 def parse(line: str) -> Entry:
-    """Take a line apart: `[stamp] [SESSION-N] TYPE [task]? [category]? message`."""
+    """Parse a line: `[stamp] [SESSION-N] TYPE [task]? [category]? message`."""
     text = quoting.one_line(line, LINE_LENGTH)
     match = _LINE.fullmatch(text)
     if match is None:
@@ -123,7 +124,7 @@ def parse(line: str) -> Entry:
 
 
 def _tags(rest: str) -> tuple[str | None, str | None, str]:
-    """Return (task, category, message); one tag alone is a category only if there is one of that name."""
+    """Return (task, category, message); a single tag is a category only if one has this name."""
     tags: list[str] = []
     at = 0
     while len(tags) < len(("task", "category")) and (match := _TAG.match(rest, at)):
@@ -138,7 +139,7 @@ def _tags(rest: str) -> tuple[str | None, str | None, str]:
 
 
 def _not_searched(ctx: Context) -> tuple[str, ...]:
-    """Say that the log is longer than what was looked through."""
+    """Say that the log is longer than the part that was searched."""
     searched = ctx.store.log_searched()
     if searched is None:
         return ()

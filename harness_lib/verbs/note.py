@@ -1,4 +1,4 @@
-"""`harness note ID TEXT`: what later tasks should know; their briefs show it."""
+"""`harness note ID TEXT`: add a note that the briefs of later tasks show."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HELP_ORDER = 150
 
 
 def arguments(parser: ArgumentParser) -> None:
-    """Add what may be typed after the verb."""
+    """Add the arguments of the verb."""
     parser.add_argument("id", help="the task that taught it")
     parser.add_argument("text", help="what later tasks should know: a decision, a trap")
 
@@ -29,9 +29,9 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
 
 
 def run(ctx: Context, task_id: str, text: str) -> Reply:
-    """Append `text`, as one line, to the notes of a task in whatever status; anybody may.
+    """Append `text`, as one line, to the notes of a task in any status. Every caller may do this.
 
-    The same words twice are one note; beyond `notes.MOST` the oldest goes, with a warning.
+    A repeated note counts once; beyond `inbox.MOST` the oldest note is dropped, with a warning.
     Raises UsageError if there is no such task, or no text.
     """
     line = inbox.line(task_id, text)

@@ -1,4 +1,4 @@
-"""`harness pause`: switch the hooks off; nothing else changes, and `harness start` puts them back."""
+"""`harness pause`: switch the hooks off; nothing else changes, and `harness start` switches them on again."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HELP_ORDER = 530
 
 
 def arguments(_parser: ArgumentParser) -> None:
-    """Take none."""
+    """Accept no arguments."""
 
 
 def answer(ctx: Context, _args: Namespace, _screen: Screen) -> Reply:
@@ -23,7 +23,7 @@ def answer(ctx: Context, _args: Namespace, _screen: Screen) -> Reply:
 
 
 def run(ctx: Context) -> Reply:
-    """Remove the marker; idempotent."""
+    """Remove the enable flag; idempotent."""
     was_on = ctx.store.hooks_are_on()
     ctx.store.switch_hooks(on=False)
     message = (

@@ -1,4 +1,4 @@
-"""`harness recover`: what an earlier session left in progress."""
+"""`harness recover`: recover tasks that an earlier session left in progress."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HELP_ORDER = 180
 
 
 def arguments(_parser: ArgumentParser) -> None:
-    """Take none."""
+    """Accept no arguments."""
 
 
 def answer(ctx: Context, _args: Namespace, _screen: Screen) -> Reply:
@@ -26,7 +26,7 @@ def answer(ctx: Context, _args: Namespace, _screen: Screen) -> Reply:
 
 
 def run(ctx: Context) -> Reply:
-    """Recover every interrupted task that this worker may; opens a session if none is.
+    """Recover every interrupted task that this worker may recover; open a session if there is none.
 
     Raises UsageError for a list of the legacy protocol: its hooks hold until `start` or `claim` takes it
     over.

@@ -17,7 +17,7 @@ HELP_ORDER = 170
 
 
 def arguments(parser: ArgumentParser) -> None:
-    """Add what may be typed after the verb."""
+    """Add the arguments of the verb."""
     parser.add_argument("id", nargs="?", help="the task (default: the one you hold)")
 
 
@@ -27,7 +27,7 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
 
 
 def run(ctx: Context, task_id: str | None = None) -> Reply:
-    """Give the held task back as pending and go back to its base; what was done is kept in a rescue ref."""
+    """Make the held task pending and go back to its base; its work is kept in a rescue ref."""
     held = ownership.require_settled(ctx.store.ask_to_change(), task_id, ctx)
     verdict = outcome.Verdict("TASK_EXEC", "released", Ending.RELEASED)
     with sessions.halting_on_error(ctx, held.session, held.task.id):

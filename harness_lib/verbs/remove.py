@@ -1,4 +1,4 @@
-"""`harness remove ID`: take a task off the list."""
+"""`harness remove ID`: remove a task from the list."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NAMED = 5
 
 
 def arguments(parser: ArgumentParser) -> None:
-    """Add what may be typed after the verb."""
+    """Add the arguments of the verb."""
     parser.add_argument("id", help="the task")
 
 

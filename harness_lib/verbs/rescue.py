@@ -31,7 +31,7 @@ NAMED = 5
 
 
 def arguments(parser: ArgumentParser) -> None:
-    """Add what may be typed after the verb."""
+    """Add the arguments of the verb."""
     parser.add_argument(
         "action",
         nargs="?",
@@ -54,7 +54,7 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     if args.action == "list":
         return show_all(ctx, args.what)
     if args.what is None:
-        # What is dropped is named exactly, and what is saved has no attempt of its own yet.
+        # A ref to drop must be named exactly, and saved work has no attempt yet.
         example = "task-001/1" if args.action == "drop" else "task-001"
         raise UsageError(
             "The attempt is missing.",
@@ -68,7 +68,7 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
 
 
 def show_all(ctx: Context, task_id: str | None = None) -> Reply:
-    """List what was rescued, of one task or of all, newest first."""
+    """List rescued work, of one task or of all, newest first."""
     task_id = _whole_id(ctx, task_id) if task_id else None
     prefix = RESCUE_REFS + (f"{check.safe_name(task_id)}/" if task_id else "")
     rescues = rescue_apply.listed(ctx.git, prefix)
@@ -112,7 +112,7 @@ def show(ctx: Context, name: str) -> Reply:
 
 
 def apply(ctx: Context, name: str, only: tuple[str, ...] = ()) -> Reply:
-    """Bring rescued work into the work tree as changes that are not committed; nothing is overwritten.
+    """Apply rescued work to the work tree as uncommitted changes; nothing is overwritten.
 
     `only`: these files or directories, from the top of the work tree; none: everything.
 
@@ -160,7 +160,7 @@ def apply(ctx: Context, name: str, only: tuple[str, ...] = ()) -> Reply:
 def save(ctx: Context, task_id: str) -> Reply:
     """Keep what has changed since HEAD as rescued work of `task_id`, and put the work tree back to HEAD.
 
-    It is for work whose claim was lost: a claim refuses to begin on it. What git does not know goes too in a
+    For work whose claim was lost: a claim refuses to begin on top of it. What git does not know goes too in a
     worker's own work tree, and stays in the main one, where the user may have put it. A staged version that
     was changed further is neither in HEAD nor in the work tree, so it is kept by itself.
 
@@ -208,14 +208,14 @@ def save(ctx: Context, task_id: str) -> Reply:
 
 
 def _keep(git: Git, place: str, tree: str, head: str, about: str) -> str:
-    """Keep `tree`, made on top of `head`, in the ref `place` or the next that is free; return the ref."""
+    """Keep `tree`, made on top of `head`, in the ref `place` or the next free one; return the ref."""
     ref = rescue_refs.free(git, place)
     git.set_ref(ref, git.commit(tree, [head], f"harness: {about}\n"))
     return ref
 
 
 def _reset_work_tree(ctx: Context, git: Git, head: str, tree: str) -> list[str]:
-    """Put the work tree, whose content is kept as `tree`, back to `head`; return what was left as it is."""
+    """Reset the work tree, whose content is kept as `tree`, to `head`; return the paths left alone."""
     if git.git_dir != git.common_dir:
         return restore.go_back(git, head, branch=git.branch(), made=tree, excluded_paths=ctx.excluded_paths)
     restore.undo_tracked(git, head, ctx.excluded_paths)
@@ -235,7 +235,7 @@ def _refuse_own_attempt(ctx: Context) -> None:
 
 
 def drop(ctx: Context, ref: str) -> Reply:
-    """Delete one rescue ref, named in full or as `ID/N`; its content stays in git until that cleans up.
+    """Delete one rescue ref, named in full or as `ID/N`; git keeps its content until the next gc.
 
     Raises UsageError (no such ref, or only an id), RefusedError (inside an agent).
     """
@@ -248,7 +248,7 @@ def drop(ctx: Context, ref: str) -> Reply:
     rescue = _by_ref(ctx, ref)
     if rescue is None:
         raise UsageError(f"There is no rescue {ref!r}.", "Name one in full; they are in: harness rescue list")
-    # The object's name is what brings the work back, so it is on record before the ref goes.
+    # The hash can bring the work back, so it is logged before the ref is deleted.
     with rights.change(ctx) as tx:
         rights.log(tx, ctx, f"dropped {rescue.ref} {rescue.oid}")
     ctx.git.delete_ref(rescue.ref, rescue.oid)
@@ -275,7 +275,7 @@ def _find(ctx: Context, name: str) -> Rescue:
 
 
 def _whole_id(ctx: Context, task_id: str) -> str:
-    """Return the whole id for the number of a task; rescued work may be of one that is not on the list."""
+    """Return the full id for the number of a task, which may no longer be on the list."""
     task = ownership.called(ctx.store.ask(), task_id)
     return task.id if task else task_id
 
@@ -309,5 +309,5 @@ def _facts(rescue: Rescue) -> dict[str, object]:
 
 
 def _harmless(row: str) -> str:
-    """Return `row` with its indentation, but without what a terminal would obey."""
+    """Return `row` with its indentation, without terminal control characters."""
     return harmless(row[:DIFF_WIDTH], keep="\t")

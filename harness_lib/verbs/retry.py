@@ -1,4 +1,4 @@
-"""`harness retry ID`: give a task that has failed, or is not as done as its check said, a new start."""
+"""`harness retry ID`: reset a failed task, or a completed one whose check fails now."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NAMED = 10
 
 
 def arguments(parser: ArgumentParser) -> None:
-    """Add what may be typed after the verb."""
+    """Add the arguments of the verb."""
     parser.add_argument("id", help="the task")
 
 
@@ -33,9 +33,9 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
 
 
 def run(ctx: Context, task_id: str) -> Reply:
-    """Make the task pending with all its attempts, and with it those that failed only because it had.
+    """Make the task pending with all its attempts, and also the tasks that failed only because of it.
 
-    Its errors stay for the next attempt to read.
+    Its errors stay, for the next attempt.
     Raises UsageError (no such task; it would fail again at once), RefusedError (in progress).
     """
     with rights.change(ctx) as tx:
@@ -63,9 +63,9 @@ def run(ctx: Context, task_id: str) -> Reply:
 
 
 def _revive(tx: Tx, new: Task) -> list[Task]:
-    """Put `new` in its place, and what it had blocked beside it; return the latter.
+    """Store `new`, and revive the tasks that it had blocked; return these.
 
-    What another failure or a cycle blocks as well stays failed: it would be marked again at once.
+    A task that something else blocks, too, stays failed: it would be marked again at once.
     """
     before = tx.tasks((new.id, *tx.blocked_through(new.id)))
     for task in before:

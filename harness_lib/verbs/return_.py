@@ -19,7 +19,7 @@ HELP_ORDER = 350
 
 
 def arguments(parser: ArgumentParser) -> None:
-    """Add what may be typed after the verb."""
+    """Add the arguments of the verb."""
     parser.add_argument("id", help="the task")
     parser.add_argument("text", help="what is to be changed; the next agent reads it")
 
@@ -30,7 +30,7 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
 
 
 def run(ctx: Context, task_id: str, text: str) -> Reply:
-    """Make the task pending with its work kept, and let the next agent hear `text`.
+    """Make the task pending, keep its work, and pass `text` to the next agent.
 
     Raises RefusedError (typed by an agent, or its work tree is gone), UsageError (nothing waits, or no text).
     """
@@ -61,7 +61,7 @@ def run(ctx: Context, task_id: str, text: str) -> Reply:
 
 
 def _taken_out(ctx: Context, task: Task, reason: str) -> tuple[Task, tuple[str, ...]]:
-    """Take the work that stands in a work tree out of it, and keep it."""
+    """Move the work out of a work tree, and keep it."""
     rollback.require_trust(ctx, task)
     session = answering.session_of(ctx, ctx.store.ask(), task)
     ended = requeue.because_user_said(ctx, session, task, reason)

@@ -1,6 +1,6 @@
 """`harness run`: inside an agent the same as `start`, so that an agent that types it starts no second one.
 
-In a shell, or where an agent is asked for by name, it is the supervisor.
+In a shell, or with an agent named, it is the supervisor.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ The reply's `tasks` are all tasks that the run has worked on, each with
 
 
 def arguments(parser: ArgumentParser) -> None:
-    """Add what may be typed after the verb."""
+    """Add the arguments of the verb."""
     parser.epilog = f"{parser.epilog}\n\n{JSON}"
     parser.add_argument("-j", "--jobs", metavar="N", type=int, default=1, help="workers at once (default 1)")
     parser.add_argument(
@@ -130,9 +130,9 @@ def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
 
 
 def run(ctx: Context, chosen: Options, watch: Watch, *, notify: str | None = None) -> Reply:
-    """Open a session for the agent that runs us, or drive agents until nothing is left to do.
+    """Open a session for the calling agent, or run agents until nothing is left to do.
 
-    `notify` is a shell command that is told when the run needs the user, and how it has ended.
+    `notify` is a shell command that is called when the run needs the user, and at its end.
     """
     asked = chosen.agent is not None or chosen.agent_command is not None
     if not asked and owner.in_agent(ctx.env):
@@ -142,7 +142,7 @@ def run(ctx: Context, chosen: Options, watch: Watch, *, notify: str | None = Non
 
 
 def _dry_run(ctx: Context, chosen: Options) -> Reply:
-    """Return what a run would begin with; raises what would stop it before anything has begun."""
+    """Return what a run would start with; raises the errors that would stop it before it begins."""
     run_ctx, chosen = prepare(ctx, chosen)
     assert run_ctx.target is not None
     questions = run_ctx.store.ask()

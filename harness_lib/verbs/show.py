@@ -1,4 +1,4 @@
-"""`harness show`: everything about one task, or why each that waits does; reads without a lock."""
+"""`harness show`: show one task, or why each waiting task waits. Reads without a lock."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ SHORT = 12
 
 
 def arguments(parser: ArgumentParser) -> None:
-    """Add what may be typed after the verb."""
+    """Add the arguments of the verb."""
     parser.add_argument("id", nargs="?", help="the task (default: the next, and why each that waits does)")
 
 
@@ -51,7 +51,7 @@ def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
 def run(ctx: Context, task_id: str, *, private: bool = False) -> Reply:
     """Return the fields, check, checkpoints, errors, rescued work, last log and lease of one task.
 
-    `private`: the user on a terminal also reads what its held-out check is, and what it said.
+    `private`: also show its held-out check and the result, for the user on a terminal.
     Raises UsageError if there is no such task.
     """
     questions = ctx.store.ask()
@@ -104,7 +104,7 @@ def _nothing_delivered(git: Git, task: Task) -> list[str]:
 
 
 def waiting(ctx: Context) -> Reply:
-    """Return which task comes next, and why each task that may not be claimed waits, a line each."""
+    """Return the next task, and a line for each task that cannot be claimed, with the reason."""
     questions = ctx.store.ask()
     following = questions.next_ready()
     may = {task.id for task in questions.claimable()}
@@ -211,7 +211,7 @@ def _last(name: str, rows: Sequence[str]) -> list[str]:
 
 
 def _last_log(ctx: Context, task: Task) -> Path | None:
-    """Return the log that a check of this task wrote last."""
+    """Return the newest log of this task's check."""
     try:
         logs = [(path.stat().st_mtime, path) for path in _logs(ctx, task)]
     except FileNotFoundError:
@@ -267,7 +267,7 @@ class Delivered(NamedTuple):
         return f"{self.since[:SHORT]}..{self.commits[0][:SHORT]}"
 
     def lines(self, task: Task) -> list[str]:
-        """Return what the user wants to know of it."""
+        """Return the lines for the user."""
         names = quoting.named(self.files, FILES_SHOWN, FILES_LENGTH)
         again = typed.harness("retry", task.id)
         return [
@@ -278,12 +278,12 @@ class Delivered(NamedTuple):
 
 
 def _delivered(git: Git, questions: Questions, task: Task) -> Delivered | None:
-    """Return what `task` has delivered; None if it committed nothing, or nobody knows."""
+    """Return the commits of `task`; None if there are none or they are not known."""
     tip, base = task.completed_commit, task.started_at_commit
     if task.status != "completed" or not tip or not base or not (git.exists(tip) and git.exists(base)):
         return None
     own: list[str] = []
-    # A run puts the work of several tasks on top of each other.
+    # A run stacks the work of several tasks.
     for oid in git.lines("rev-list", "--first-parent", f"--max-count={MOST}", tip, f"^{base}"):
         if _maker(git, questions, oid) not in (None, task.id):
             break
@@ -295,13 +295,13 @@ def _delivered(git: Git, questions: Questions, task: Task) -> Delivered | None:
 
 
 def _maker(git: Git, questions: Questions, commit: str) -> str | None:
-    """Return the task whose work `commit` holds; None if no task names it.
+    """Return the task that made `commit`; None if no task names it.
 
-    A task that committed nothing names the commit that it found.
+    A task without changes names the commit that it started from.
     """
     tasks = [task for task in questions.tasks(questions.made(commit)) if task.started_at_commit != commit]
     if len(tasks) > 1:
-        # In a run both began on an earlier commit. The subject there names the task.
+        # In a run both started from an earlier commit; there the subject names the task.
         subject = git.text("log", "-1", "--format=%s", commit)
         tasks = [task for task in tasks if subject.startswith(f"[{task.id}] ")] or tasks
     return tasks[0].id if tasks else None

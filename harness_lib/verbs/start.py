@@ -1,4 +1,4 @@
-"""`harness start`: the protocol's Session Start, in its order."""
+"""`harness start`: the steps of the protocol's Session Start, in order."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ HELP_ORDER = 110
 
 
 def arguments(_parser: ArgumentParser) -> None:
-    """Take none."""
+    """Accept no arguments."""
 
 
 def answer(ctx: Context, _args: Namespace, _screen: Screen) -> Reply:
-    """Open a session or go on with the caller's. Raises what `open_session.reply` does."""
+    """Open a session or continue the caller's. Raises the errors of `open_session.reply`."""
     return open_session.reply(ctx)

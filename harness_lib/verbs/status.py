@@ -1,4 +1,4 @@
-"""`harness status`: where the list stands; reads without a lock."""
+"""`harness status`: show the state of the list. Reads without a lock."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NAMED = 5
 
 
 def arguments(parser: ArgumentParser) -> None:
-    """Add what may be typed after the verb."""
+    """Add the arguments of the verb."""
     parser.add_argument("--all", action="store_true", help="every task, however many there are")
     parser.add_argument(
         "--watch", action="store_true", help="follow what happens until nothing is left to do"
@@ -49,13 +49,13 @@ def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
 def run(ctx: Context, *, everything: bool = False) -> Reply:
     """Return counts, a line per task, the end of the log, and the sessions.
 
-    Unless `everything` is wanted, the interesting tasks come first and the rest is a number.
+    Unless `everything` is true, the interesting tasks come first and the rest is only counted.
     """
     return _reply(ctx, overview.gather(ctx, None if everything else overview.SHOWN))
 
 
 def _reply(ctx: Context, view: overview.View) -> Reply:
-    """Return `view` as the reply of the verb."""
+    """Turn `view` into the reply of the verb."""
     now = ctx.clock.now().timestamp()
     return Reply(
         "status",
@@ -90,7 +90,7 @@ def _run(seen: Seen, now: float) -> dict[str, object]:
 
 
 def _watch(ctx: Context, screen: Screen) -> Reply:
-    """Follow the list: live on a terminal, a line per change in a pipe; Ctrl-C or a signal ends it well."""
+    """Follow the list: live on a terminal, a line per change in a pipe. Ctrl-C or a signal ends it."""
     try:
         last = _watch_live(ctx, screen) if screen.is_terminal else _watch_lines(ctx, screen)
     except KeyboardInterrupt:
@@ -129,8 +129,8 @@ def _watch_lines(ctx: Context, screen: Screen) -> overview.View | None:
 def follow(ctx: Context, limit: int | None) -> Iterator[View]:
     """Yield the list now and whenever it looks different, until nothing is left to do.
 
-    `limit` as in `overview.gather`. A list that cannot be read for a while (the user is editing it)
-    is the view before with a warning.
+    `limit` as in `overview.gather`. While the list cannot be read (the user is editing it), yield the
+    previous view with a warning.
     """
     seen = _all_stamps(ctx)
     view = overview.gather(ctx, limit)
@@ -147,7 +147,7 @@ def follow(ctx: Context, limit: int | None) -> Iterator[View]:
 
 
 def difference(before: View, after: View) -> str | None:
-    """Return one line about what has happened between two views; None if no task has changed."""
+    """Return one line about the changes between two views; None if no task has changed."""
     if after.warnings != before.warnings and after.warnings:
         return f"warning: {after.warnings[0]}"
     old = before.progress
@@ -162,7 +162,7 @@ def difference(before: View, after: View) -> str | None:
 
 
 def _wait_for_change(ctx: Context, before: list[object]) -> list[object]:
-    """Return when a file of the list has changed, or after a while: leases end and owners die silently."""
+    """Wait until a file of the list changes, or for a while: leases end and owners die without a change."""
     until = ctx.clock.monotonic() + LOOK_ANYWAY_SECONDS
     while (seen := _all_stamps(ctx)) == before and ctx.clock.monotonic() < until:
         ctx.clock.sleep(POLL_SECONDS)
@@ -170,5 +170,5 @@ def _wait_for_change(ctx: Context, before: list[object]) -> list[object]:
 
 
 def _all_stamps(ctx: Context) -> list[object]:
-    """Return what changes with the list or with the state of a run."""
+    """Return stamps that change with the list or the state of a run."""
     return [ctx.store.stamp(), *run_files.stamps(ctx.root, "board")]

@@ -1,4 +1,4 @@
-"""`harness stop`: the end of a session, at any moment."""
+"""`harness stop`: end a session at any time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SAID = "as it stood at harness stop"
 
 
 def arguments(parser: ArgumentParser) -> None:
-    """Add what may be typed after the verb."""
+    """Add the arguments of the verb."""
     parser.add_argument("--session", metavar="N", type=int, help="end session N, whoever opened it")
 
 
@@ -34,7 +34,7 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
 
 
 def run(ctx: Context, number: int | None = None) -> Reply:
-    """End this worker's session, or session `number`; none of its own to end is fine."""
+    """End this worker's session, or session `number`. It is no error if this worker has none."""
     ending = _session(ctx.store.ask_to_change(), ctx, number)
     trees, warnings = _trees(ctx, ending) if ending else ({}, ())
     with ctx.store.transaction() as tx:
@@ -62,7 +62,7 @@ def run(ctx: Context, number: int | None = None) -> Reply:
 
 
 def _session(questions: Questions, ctx: Context, number: int | None) -> Session | None:
-    """Return the caller's session, or the one called `number`."""
+    """Return the caller's session, or session `number`."""
     if number is None:
         return sessions.mine(questions, ctx)
     opened = questions.sessions()
@@ -75,7 +75,7 @@ def _session(questions: Questions, ctx: Context, number: int | None) -> Session 
 
 
 def _refuse_run(session: Session) -> None:
-    """Raise HeldError if a `harness run` that goes on has the session: it would go on without one."""
+    """Raise HeldError if an active `harness run` has the session: it would go on without one."""
     if sessions.is_live_run(session):
         raise HeldError(
             f"Session {session.number} is of a harness run that goes on (pid {session.pid}).",
@@ -84,9 +84,9 @@ def _refuse_run(session: Session) -> None:
 
 
 def _trees(ctx: Context, session: Session) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Return the tree of each task that `session` has in progress, by its id, and what went wrong.
+    """Return the tree of each task that `session` has in progress, by id, and the problems.
 
-    No repository is so broken that a session could not be ended.
+    A broken repository must not prevent the end of a session.
     """
     trees: dict[str, str] = {}
     warnings: list[str] = []
@@ -105,7 +105,7 @@ def _in_progress(questions: Questions, session: Session) -> list[Task]:
 
 
 def _record(tx: Tx, ctx: Context, session: Session, trees: Mapping[str, str]) -> None:
-    """Add a checkpoint to what `session` has in progress: recovery sees by it that nothing was lost."""
+    """Add a checkpoint to the tasks in progress: it tells recovery that nothing was lost."""
     lease = ctx.lease_seconds if tx.concurrent else None
     for task in _in_progress(tx, session):
         if task.id not in trees or not transitions.may("checkpoint", task):

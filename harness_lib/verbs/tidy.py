@@ -1,7 +1,6 @@
-"""`harness tidy`: show what of old logs and old rescued work would go, and take it when the user says so.
+"""`harness tidy`: list old logs and old rescued work, and delete them when the user agrees.
 
-Logs tell what happened and can be made again; rescued work cannot, so it goes by its age only, and only
-where its age is named.
+Rescued work cannot be made again, so it is deleted only if the user names an age.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ SHOWN = 20
 
 
 def arguments(parser: ArgumentParser) -> None:
-    """Add what may be typed after the verb."""
+    """Add the arguments of the verb."""
     parser.add_argument(
         "--days",
         metavar="N",
@@ -57,9 +56,9 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
 
 
 def run(ctx: Context, *, days: float, megabytes: int, rescues: float | None, take: bool) -> Reply:
-    """Show logs older than `days` or beyond `megabytes` in all, and rescues older than `rescues` days.
+    """List logs older than `days` or beyond `megabytes` in total, and rescued work older than `rescues` days.
 
-    With `take` they go; the names of dropped commits are in the log, with which git brings them back.
+    With `take` they are deleted; the log keeps the hashes of dropped commits, by which git can restore them.
     Raises RefusedError: an agent would take them.
     """
     command = typed.harness("tidy", "--yes")

@@ -1,4 +1,4 @@
-"""`harness trust`: the user takes the commands of a list for their own."""
+"""`harness trust`: let the user allow the commands of a list."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ HELP_ORDER = 520
 
 SHOWN = 20
 LENGTH = 500
-# For the user's own scripts; no reply names it.
+# For the user's own scripts; no message names it.
 MAY_SAY_YES = "HARNESS_TRUST"
 
 
 def arguments(parser: ArgumentParser) -> None:
-    """Add what may be typed after the verb."""
+    """Add the arguments of the verb."""
     parser.add_argument("--yes", action="store_true", help="I have read them and they are mine")
     parser.add_argument("--all", action="store_true", help="show every command, however many there are")
 
@@ -37,14 +37,14 @@ def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
 
 
 class Command(NamedTuple):
-    """Something that would be run: what for, the text, and for how many tasks it is the same."""
+    """A command that would run: its purpose, its text, and how many tasks share it."""
 
     purpose: str
     text: str
     tasks: tuple[str, ...]
 
     def line(self) -> str:
-        """Return the command on one line, for the user to read."""
+        """Return the command as one line for the user."""
         whose = f" of {some(self.tasks, 1)}" if self.tasks else ""
         cut = f" (cut; {len(self.text)} characters in all)" if len(self.text) > LENGTH else ""
         return f"{self.purpose}{whose}: {quoting.one_line(self.text, LENGTH)}{cut}"
@@ -57,7 +57,7 @@ def run(
     everything: bool = False,
     ask: Callable[[str], bool] | None = None,
 ) -> Reply:
-    """Show what the list would run, and note it as this user's if they say `yes`, or when asked.
+    """Show the commands of the list, and record the user's trust after `yes` or their answer.
 
     `ask` shows a text and returns the answer of the user at a terminal; None where there is none.
     `everything`: all commands, not the first 20. Exit 8 if nobody has said yes.
@@ -106,7 +106,7 @@ def run(
 
 
 def _note(ctx: Context, shown: Questions) -> None:
-    """Note what the user has seen, and nothing that came in while they read."""
+    """Record trust for what the user has seen, not for changes made while they read."""
     questions = ctx.store.ask()
     if trust.fingerprint(ctx, questions) != trust.fingerprint(ctx, shown):
         raise HeldError("The commands have changed while you read them.", "Read them again: harness trust")
@@ -114,7 +114,7 @@ def _note(ctx: Context, shown: Questions) -> None:
 
 
 def _commands(ctx: Context, questions: Questions) -> list[Command]:
-    """Return what would be run, each different command once, in the order of the list."""
+    """Return each different command once, in the order of the list."""
     tasks_by_command: dict[tuple[str, str], list[str]] = {}
     for row in questions.commands():
         where = f" in {row.cwd}" if row.cwd else ""

@@ -37,7 +37,7 @@ SHORT = 12
 
 
 def arguments(parser: ArgumentParser) -> None:
-    """Add what may be typed after the verb."""
+    """Add the arguments of the verb."""
     parser.add_argument("id", nargs="?", help="the task")
     parser.add_argument("--all", action="store_true", help="every task, the completed ones too")
     parser.add_argument(
@@ -68,7 +68,7 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
 
 
 class Result(NamedTuple):
-    """What the check of one task said; `verdict` is `pass`, a category, or `no check`."""
+    """The result of one task's check; `verdict` is `pass`, a category, or `no check`."""
 
     task: Task
     verdict: str
@@ -77,7 +77,7 @@ class Result(NamedTuple):
 
     @property
     def passed(self) -> bool:
-        """Whether the check says that the task is done."""
+        """Whether the check passed."""
         return self.verdict == "pass"
 
 
@@ -102,13 +102,13 @@ def run(ctx: Context, task_id: str | None = None, *, everything: bool = False) -
 
 
 def final_check(ctx: Context) -> Reply:
-    """Run the checks of all completed tasks on a clean checkout of HEAD, and record what they say.
+    """Run the checks of all completed tasks on a clean checkout of HEAD, and record the results.
 
     For an agent it ends between two checks when `committed.SLICE_SECONDS` are over, and names itself as what
     to type. Exit 1 if a check fails there at the end. Raises what `committed.run` does.
     """
     ownership.refuse_supervised(ctx, "validate --committed")
-    # An agent that we do not know has a session all the same.
+    # An unknown agent has a session, too.
     for_agent = owner.in_agent(ctx.env) or (not ctx.at_terminal and sessions.mine(ctx.store.ask(), ctx))
     done = committed.run(ctx, committed.SLICE_SECONDS if for_agent else None)
     tasks = [*filter(rechecks.can_be_rechecked, ctx.store.ask().search("completed"))]
@@ -120,7 +120,7 @@ def final_check(ctx: Context) -> Reply:
         lines = [f"{ran}; {done.left} are left.", *rechecked.red_lines(ctx.store.ask())]
         return Reply("validate", "\n".join(lines), next=rechecked.COMMAND, extra=extra)
     reason = committed.settle(ctx)
-    # A red task is to be done again by the same agent, which is told how.
+    # The same agent is told how to repair a red task.
     stop = None if reason == "recheck_failed" else reason
     questions = ctx.store.ask()
     then = nothing_to_do.after_attempt(ctx, stop)
@@ -159,7 +159,7 @@ def _single(ctx: Context, task: Task) -> Result:
 
 
 def _all(ctx: Context, tasks: Sequence[Task]) -> Iterator[Result]:
-    """Yield what the check of each task says; a check that several have in common runs once."""
+    """Yield the result of each task's check; a check that several tasks share runs once."""
     known: dict[rechecks.Key, Checked] = {}
     for task in tasks:
         if not check_of(task).is_given:
@@ -180,7 +180,7 @@ def _run(ctx: Context, task: Task) -> Checked:
 
 
 def _changed(ctx: Context, before: str) -> list[str]:
-    """Return the files that were there before and are different or gone now."""
+    """Return the files that existed before and have changed or are gone."""
     after = snapshot.capture(ctx.git, ctx.excluded_paths)
     return [path for path, (old, _new) in trees.changed(ctx.git, before, after).items() if old is not None]
 

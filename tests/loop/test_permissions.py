@@ -73,9 +73,10 @@ PASSED = [
     "case x in x) echo $(rm x);; esac", "echo $'it\\'s'; rm x", "echo 'a'\\''b'; rm x",
     'echo "a\\""; rm x', "select x in a; do rm $x; done",
     "echo a\\\\\nrm x", "# no \\\nrm x", "git status # no \\\nrm x", "echo $\\\n(rm x)", 'echo "\\\n"; rm x',
-    "echo \\\n# no\nrm x", "cat <\\\nsecrets/key", "cat <\\\n secrets/key", "echo 'a\\\n'; rm x", "true \\\n; rm x",
-    "echo x >\\\n> yarn.lock", "echo x >\\\nyarn.lock", "bash <<\\\n< 'rm x'", "cat se\\\ncrets/key", "X=1\\\n rm x",
-    "true &\\\n& rm x", "echo `\\\nrm x`", "echo $(r\\\nm x)", 'bash -c "r\\\nm x"', "echo ${x:-$\\\n(rm x)}",
+    "echo \\\n# no\nrm x", "cat <\\\nsecrets/key", "cat <\\\n secrets/key", "echo 'a\\\n'; rm x",
+    "true \\\n; rm x", "echo x >\\\n> yarn.lock", "echo x >\\\nyarn.lock", "bash <<\\\n< 'rm x'",
+    "cat se\\\ncrets/key", "X=1\\\n rm x", "true &\\\n& rm x", "echo `\\\nrm x`", "echo $(r\\\nm x)",
+    'bash -c "r\\\nm x"', "echo ${x:-$\\\n(rm x)}",
     "echo `r\\\\\nm x`", "cat <<A\nit's\nA\nrm x\ncat <<A\nit's\nA", "echo a\\\\\\\\\nrm x",
 ]  # fmt: skip
 UNSURE = [

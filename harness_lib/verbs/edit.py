@@ -1,6 +1,6 @@
 """`harness edit ID`: change a task.
 
-A worker may not change the check of its own task
+A worker may not change the check of its own task.
 """
 
 from __future__ import annotations

@@ -144,6 +144,7 @@ class Report(NamedTuple):
     trouble: the last one, removed once the agent has answered again
     said: its last message
     mark: what the adapter itself has to remember from one line to the next
+    session: what the agent calls its conversation; "" until it says so
     """
 
     last: str = ""
@@ -154,6 +155,7 @@ class Report(NamedTuple):
     trouble: Trouble | None = None
     said: str = ""
     mark: str = ""
+    session: str = ""
 
 
 class Adapter(Protocol):

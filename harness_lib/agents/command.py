@@ -13,6 +13,7 @@ them optional, alone or together:
     {"limit_resets_at": "2026-11-22T15:00:00Z"}   a usage limit; an ISO moment, seconds since 1970, or null
     {"transient": "503 from the API"}    an external failure; try again
     {"login": "no API key"}              the user must act
+    {"session_id": "3f2a"}               what it calls its conversation, for the record of the run
 
 An `action` or `said` after a trouble says that it is over.
 """

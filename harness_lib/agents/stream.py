@@ -22,6 +22,9 @@ SAID = 2000
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
+# What agents call the key with the name of their conversation.
+_SESSION = ("session_id", "sessionId", "sessionID", "thread_id", "session")
+
 # A larger count is garbage, and a sum of such counts would overflow.
 _MOST = 10**15
 
@@ -96,6 +99,15 @@ def canonical(tool: str, arguments: object) -> str:
         return whole
     half = ACTION // 2 - 10
     return f"{whole[:half]}…{len(whole) % 10**12}…{whole[-half:]}"
+
+
+def session(line: str) -> str:
+    """Return what an agent calls its conversation if `line` says it, or ""."""
+    if not any(key in line for key in _SESSION):
+        return ""
+    found = event(line) or {}
+    nested = (get(found, "data"), found)
+    return next((name for each in nested if (name := one_line(first(each, *_SESSION)))), "")
 
 
 # -- folding

@@ -46,11 +46,15 @@ class Stepped:
 
 @dataclass(frozen=True)
 class Said:
-    """The last line of a worker's agent, and what the attempt has cost so far."""
+    """The last line of a worker's agent, and what the attempt has cost so far.
+
+    `session` is what the agent calls its conversation, "" if it does not say.
+    """
 
     last: str
     tokens: int
     cost: float
+    session: str = ""
 
 
 @dataclass(frozen=True)
@@ -64,7 +68,8 @@ class Idle:
 class Ended:
     """An attempt has ended; `pending`: the task is requeued, uncounted. `rescue` is a ref, `commit` an id.
 
-    `files`: how many files the commit changes.
+    `files`: how many the commit changes; `touched`: the files of the check that the attempt has
+    changed; `logs`: the directory of what its agents and its check have printed.
     """
 
     task: str
@@ -74,6 +79,8 @@ class Ended:
     rescue: str | None = None
     warnings: tuple[str, ...] = ()
     files: int | None = None
+    touched: tuple[str, ...] = ()
+    logs: str = ""
 
 
 @dataclass(frozen=True)
@@ -146,8 +153,8 @@ def write(event: Event) -> dict[str, Any]:
 def read(written: Mapping[str, Any]) -> Event:
     """Return the event that `write` has written. Raises KeyError or TypeError for anything else."""
     fields = dict(written)
-    if "warnings" in fields:
-        fields["warnings"] = tuple(fields["warnings"])
+    for name in {"warnings", "touched"} & fields.keys():
+        fields[name] = tuple(fields[name])
     name, worker, at = fields.pop("event"), fields.pop("worker"), fields.pop("at")
     kind = _KINDS.get(name)
     return Event(worker, at, kind(**fields) if kind else Notice(name, **fields))

@@ -159,7 +159,8 @@ def _work(ctx: Context, task: Task, worker: WorkerPort, handback: str) -> AgentE
         agent_exit = _one(ctx, task, worker, tries, of(ctx, task, worker.rules(), handback, interrupted))
         tries.spent = _add(tries.spent, agent_exit)
         _keep_spent(ctx, task, agent_exit)
-        worker.tell(Said(agent_exit.report.last, tries.spent.tokens, tries.spent.cost))
+        said = agent_exit.report
+        worker.tell(Said(said.last, tries.spent.tokens, tries.spent.cost, said.session))
         if agent_exit.how == "told":
             raise KeyboardInterrupt
         if agent_exit.how == "login":
@@ -189,7 +190,7 @@ def _one(ctx: Context, task: Task, worker: WorkerPort, tries: agent_retries.Trie
         if listener.report != last_report:
             last_report = listener.report
             spent = listener.spent()
-            worker.tell(Said(last_report.last, spent.tokens, spent.cost))
+            worker.tell(Said(last_report.last, spent.tokens, spent.cost, last_report.session))
         _renew(ctx, task, listener)
         _read_inbox(ctx, worker)
         listener.hold_to(worker.rules())

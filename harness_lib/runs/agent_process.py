@@ -16,6 +16,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Literal
 
+from harness_lib.agents import stream
 from harness_lib.agents.adapter import Adapter, Report
 from harness_lib.attempts import check
 from harness_lib.core import ownership
@@ -181,6 +182,8 @@ class Listener:
     def _take(self, line: str) -> None:
         before = self.report.actions
         self.report = self._adapter.read(self.report, line, self._ctx.clock.now().astimezone())
+        if not self.report.session:
+            self.report = self.report._replace(session=stream.session(line))
         if self.report.actions != before:
             self._recent.append(self.report.action)
 

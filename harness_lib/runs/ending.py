@@ -12,6 +12,7 @@ from harness_lib.core.reply import Reply
 from harness_lib.errors import ConfigError, EnvSetupError, Exit, HarnessError
 from harness_lib.rules import stats
 from harness_lib.rules.budget import Spent
+from harness_lib.rules.run_records import Closed
 from harness_lib.runs import report
 from harness_lib.task import RunStop, StopReason
 
@@ -106,6 +107,13 @@ def record(ctx: Context, why: Why, kind: str, message: str, spent: Spent) -> Non
             tx.log("WARN", f"the run ended: {message}", session=number)
         used = f"run={why} cost_usd={spent.cost:.2f} tokens={spent.tokens} seconds={spent.seconds:.0f}"
         tx.log("STATS", f"{stats.render(tx.counts())} {used}", session=number)
+
+
+def closed(ctx: Context, why: Why) -> Closed:
+    """Return the end of a run, for its record, that ended because of `why`."""
+    outcome, counts = _outcome(ctx, why), ctx.store.ask().counts()
+    complete = outcome == "done" and counts.completed == counts.total
+    return Closed(ctx.clock.now().timestamp(), outcome, complete, ctx.git.ref(target_of(ctx)))
 
 
 def without_work(ctx: Context, why: StopReason | None, recovered: tuple[str, ...]) -> Reply:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 
 from harness_lib.attempts import open_session, worktree_slots
 from harness_lib.core import project, sessions
@@ -28,7 +29,7 @@ from harness_lib.rules.events import (
     Unstarted,
 )
 from harness_lib.rules.run_state import RunState
-from harness_lib.runs import ending, final_check, report, run_snapshot
+from harness_lib.runs import ending, final_check, recorder, report, run_snapshot
 from harness_lib.runs.ending import Why
 from harness_lib.runs.options import Options, prepare
 from harness_lib.runs.worker_pool import Orphans, WorkerPool
@@ -80,6 +81,7 @@ def run(ctx: Context, options: Options, watch: Watch) -> Reply:
         for doubt in project.in_common(ctx, ctx.store.ask().search(*project.OPEN)):
             scheduler.warn(doubt)
         run_snapshot.forget(ctx)
+        scheduler.recorder.begin()
         # What was broken, or not checked, when the last run ended is not done.
         if opened.session is not None or scheduler.something_broke(place):
             scheduler.run_workers(WorkerPool(ctx, lock), place)
@@ -87,6 +89,7 @@ def run(ctx: Context, options: Options, watch: Watch) -> Reply:
         scheduler.record()
     finally:
         ending.leave(ctx, place, scheduler.warn, scheduler.checked, recorded=scheduler.recorded)
+        scheduler.close_record()
         os.close(lock)
         run_snapshot.remove(ctx)
         run_snapshot.forget(ctx)
@@ -108,8 +111,11 @@ class Scheduler:
         self._is_checked = False
         self.recorded = False
         self.orphans = Orphans(ctx, self.tell)
-        self._ctx, self._options, self._watch = ctx, options, watch
+        self._ctx, self._options, self._show_event = ctx, options, watch
         self._began = self._since = report.beginning(ctx)
+        agent = options.agent or options.agent_command or ""
+        opened = recorder.opened(ctx, agent, options.workers, self._began.tip)
+        self.recorder = recorder.Recorder(ctx, opened, self._warn_of_record)
         self._message = self._kind = self._hint = ""
         self._signals: list[int] = []
         self._interrupts = 0
@@ -125,6 +131,15 @@ class Scheduler:
     def warn(self, message: str) -> None:
         """Report a problem that stops nothing."""
         self.tell("warning", message)
+
+    def _watch(self, event: Event, state: RunState) -> None:
+        self.recorder.take(event)
+        self._show_event(event, state)
+
+    def _warn_of_record(self, message: str) -> None:
+        """Show, and do not record, what is wrong with the record itself."""
+        at = self._ctx.clock.now().timestamp()
+        self._show_event(Event(None, at, Notice("warning", message)), self.state)
 
     def run_workers(self, pool: WorkerPool, place: worktree_slots.Place) -> None:
         """Start the workers, and serve them until the run ends."""
@@ -165,6 +180,11 @@ class Scheduler:
             self.recorded = True
         except (HarnessError, OSError) as error:
             self.warn(f"How the run ended could not be written down: {error}")
+
+    def close_record(self) -> None:
+        """Record that the run is over; without a list that can be read, its record ends without a reason."""
+        with suppress(HarnessError, OSError):
+            self.recorder.end(ending.closed(self._ctx, self._how()))
 
     def reply(self) -> Reply:
         """Return the reply of the run. Raises ConfigError or EnvSetupError if the user must help first."""

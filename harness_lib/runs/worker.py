@@ -223,7 +223,11 @@ class Worker:
         task = ended.task
         warnings = task.look_at if task.status == "completed" else ended.warnings
         commit = task.completed_commit
-        self.tell(Ended(task.id, task.status, message, commit, ended.rescue, warnings, ended.files))
+        logs = f"logs/{check.safe_name(task.id)}"
+        news = Ended(
+            task.id, task.status, message, commit, ended.rescue, warnings, ended.files, task.touched, logs
+        )
+        self.tell(news)
 
     def _leave(self, context: Context, session: Session, task: Task, error: GitError | OSError) -> None:
         """Requeue a task that cannot go on for a reason of its own, perhaps its agent's doing; others go on.

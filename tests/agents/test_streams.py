@@ -7,6 +7,7 @@ from datetime import datetime, timezone
 
 import pytest
 
+from harness_lib.agents import stream
 from harness_lib.agents.adapter import Report
 from harness_lib.agents.registry import ADAPTERS, named
 from tests.agents.heard import STREAMS
@@ -133,3 +134,9 @@ def test_an_end_of_the_agents_own_is_no_trouble(name: str) -> None:
 
     assert end.trouble is None
     assert end.last.startswith(("Reached maximum", "The limit of 1 requests"))
+
+
+@pytest.mark.parametrize("name", [name for name in WORKED if not name.startswith("copilot-")])
+def test_the_name_of_the_conversation_is_read(name: str) -> None:
+    lines = (STREAMS / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
+    assert any(stream.session(line) for line in lines)

@@ -25,13 +25,22 @@ from harness_lib.rules.events import (
     Unstarted,
 )
 
-ENDED = {"task": "t1", "status": "completed", "message": "", "commit": "c", "rescue": None, "files": 2}
+ENDED: dict[str, object] = {
+    "task": "t1",
+    "status": "completed",
+    "message": "",
+    "commit": "c",
+    "rescue": None,
+    "files": 2,
+    "touched": [],
+    "logs": "",
+}
 ALL: list[tuple[str, News, dict[str, object]]] = [
     ("started", Started(), {}),
     ("ready", Ready(), {}),
     ("claimed", Claimed("t1", "One", 2), {"task": "t1", "title": "One", "attempt": 2}),
     ("step", Stepped("limit", 9.5, "x"), {"step": "limit", "until": 9.5, "message": "x"}),
-    ("said", Said("hm", 70, 0.5), {"last": "hm", "tokens": 70, "cost": 0.5}),
+    ("said", Said("hm", 70, 0.5), {"last": "hm", "tokens": 70, "cost": 0.5, "session": ""}),
     ("idle", Idle("waiting"), {"why": "waiting"}),
     (
         "ended",

@@ -59,6 +59,7 @@ PATTERNS = (
     "logs/",
     "mail/",
     "mcp/",
+    "runs/",
     "seen/",
     "sessions/",
     "stops/",
@@ -67,8 +68,8 @@ PATTERNS = (
 )
 _HEAD = "# What harness keeps to itself; plugins beside it can be committed."
 RULES = "".join(f"{line}\n" for line in (_HEAD, *(f"/{pattern}" for pattern in PATTERNS))).encode()
-# The rules of an earlier harness: nothing in the directory could be committed.
-_FORMER = b"*\n"
+# The rules of earlier versions: first nothing in the directory could be committed, then no run was recorded.
+_FORMER = (b"*\n", RULES.replace(b"/runs/\n", b""))
 _FILE = ".gitignore"
 
 
@@ -76,10 +77,10 @@ def ignore_file(private: str) -> str | None:
     """Return the path of the ignore rules in `private` if they must be written; None to keep those there."""
     path = os.path.join(private, _FILE)
     try:
-        content = read(path, len(_FORMER) + 1)
+        content = read(path, len(RULES) + 1)
     except FileNotFoundError:
         return path
     except OSError:
         # A link, or unreadable: not a file of harness.
         return None
-    return path if content == _FORMER else None
+    return path if content in _FORMER else None

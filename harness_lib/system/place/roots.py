@@ -45,7 +45,7 @@ class Root:
 
     __slots__ = (
         *("backup", "generations", "init_script", "lock_file", "log", "logs", "marker", "path", "private"),
-        *("state", "summary"),
+        *("runs", "state", "summary"),
     )
 
     def __init__(self, path: Path) -> None:
@@ -67,6 +67,8 @@ class Root:
         self.summary = self.private / "summary.json"
         # The last generations of the list, each a file.
         self.generations = self.private / find_root.GENERATIONS
+        # A record of each run.
+        self.runs = self.private / "runs"
         # The output of checks.
         self.logs = self.private / "logs"
 

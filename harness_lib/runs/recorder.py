@@ -1,0 +1,168 @@
+"""Keep a record of each run in `.harness/runs/<run>/`: one JSON line for each event.
+
+A kill costs the last line at most.
+Records are for reports only: nothing is decided by them, and like all of `.harness/` they may be lost.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from harness_lib.core.context import Context
+from harness_lib.rules import run_records, stats
+from harness_lib.rules.events import Event, Notice, Ready, Said, Started
+from harness_lib.rules.run_records import Closed, Opened, Ran
+from harness_lib.rules.stats import Old
+from harness_lib.system import os_errors
+from harness_lib.system.files import atomic, directories, nofollow
+from harness_lib.system.processes import process
+
+NAME = "events.jsonl"
+# A record of ten thousand attempts is smaller.
+MOST_BYTES = 32 * 1024 * 1024
+# What an agent says is kept so often (seconds): a kill loses no more of what it has cost.
+SAID_SECONDS = 30.0
+# Limits of all records: their age in days, and their size together.
+DAYS = 90.0
+MOST_BYTES_OF_ALL = 4 * MOST_BYTES
+
+
+class Recorder:
+    """The record of one run; `warn` is told once if it cannot be written, and the run goes on."""
+
+    def __init__(self, ctx: Context, opened: Opened, warn: Callable[[str], None]) -> None:
+        self._opened, self._warn = opened, warn
+        self._path = ctx.root.runs / opened.run / NAME
+        self._private = ctx.root.private
+        self._size = 0
+        self._is_torn = self._is_lost = False
+        self._said: dict[int, Event] = {}
+        self._kept_at: dict[int, float] = {}
+
+    def begin(self) -> None:
+        """Begin the record, and remove records that are too old or too many."""
+        try:
+            _remove_old(self._path.parents[1], self._opened.at)
+        except OSError as error:
+            self._complain(error)
+        self._write(self._opened)
+
+    def take(self, event: Event) -> None:
+        """Record `event`, unless nobody will ask for it."""
+        news, worker = event.news, event.worker
+        if isinstance(news, (Ready, Started)) or (isinstance(news, Notice) and news.kind == "tick"):
+            return
+        if isinstance(news, Said) and worker is not None:
+            self._said[worker] = event
+            if event.at - self._kept_at.get(worker, 0.0) < SAID_SECONDS:
+                return
+        if worker is not None and (last := self._said.pop(worker, None)) is not None:
+            self._kept_at[worker] = event.at
+            self._write(last)
+        if not isinstance(news, Said):
+            self._write(event)
+
+    def end(self, closed: Closed) -> None:
+        """Record how the run has ended."""
+        for last in self._said.values():
+            self._write(last)
+        self._write(closed)
+
+    def _write(self, record: Opened | Closed | Event) -> None:
+        data = _line(record)
+        if self._size + len(data) > MOST_BYTES and not isinstance(record, Closed):
+            if not self._is_lost:
+                self._warn(f"The record of this run is full: {self._path}. The run goes on without it.")
+            self._is_lost = True
+            return
+        try:
+            self._append(data)
+        except OSError as error:
+            self._is_torn = True
+            self._complain(error)
+
+    def _append(self, data: bytes) -> None:
+        try:
+            descriptor = self._open()
+        except FileNotFoundError:
+            # At the beginning, and where somebody has deleted `.harness/`.
+            atomic.make_own(self._private)
+            atomic.make_directory(self._path.parent)
+            descriptor = self._open()
+            if not data.startswith(b'{"event": "opened"'):
+                data = _line(self._opened) + data
+        try:
+            if self._is_torn:
+                data, self._is_torn = b"\n" + data, False
+            self._size += len(data)
+            while data:
+                data = data[os.write(descriptor, data) :]
+        finally:
+            os.close(descriptor)
+
+    def _open(self) -> int:
+        return nofollow.descriptor(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+
+    def _complain(self, error: OSError) -> None:
+        if not self._is_lost:
+            self._warn(f"What happens in this run is not recorded. {os_errors.describe(error)}")
+        self._is_lost = True
+
+
+def _line(record: Opened | Closed | Event) -> bytes:
+    return json.dumps(run_records.write(record)).encode() + b"\n"
+
+
+def _remove_old(runs: Path, now: float) -> None:
+    files = []
+    for path in directories.below(runs, NAME):
+        info = path.lstat()
+        files.append(Old(os.fspath(path.parent), info.st_mtime, info.st_size))
+    for old in stats.outdated(files, now, DAYS, MOST_BYTES_OF_ALL):
+        directories.remove_tree(Path(old.name))
+
+
+def opened(ctx: Context, agent: str, workers: int, tip: str | None) -> Opened:
+    """Return the beginning of this process's run."""
+    me = process.find(os.getpid())
+    return Opened(
+        ctx.owner.worker,
+        ctx.clock.now().timestamp(),
+        os.getpid(),
+        me.started if me else "",
+        process.boot_id() or "",
+        agent,
+        workers,
+        ctx.target or "",
+        tip,
+    )
+
+
+def runs(ctx: Context) -> Iterator[Ran]:
+    """Yield every run of this list that has a record."""
+    for path in sorted(directories.below(ctx.root.runs, NAME)):
+        try:
+            data = nofollow.read(path, 2 * MOST_BYTES)
+        except OSError:
+            # Deleted at this moment, or a link.
+            continue
+        ran = run_records.fold(map(_parsed, data.split(b"\n")))
+        if ran is not None:
+            yield run_records.cut_off(ran, alive=_lives(ran.opened))
+
+
+def _parsed(line: bytes) -> object:
+    try:
+        return json.loads(line) if line else None
+    except (ValueError, RecursionError):
+        return None
+
+
+def _lives(run: Opened) -> bool:
+    if run.boot != (process.boot_id() or ""):
+        return False
+    running = process.find(run.pid)
+    return running is not None and running.started == run.started

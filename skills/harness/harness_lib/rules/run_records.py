@@ -1,0 +1,1 @@
+../../../../harness_lib/rules/run_records.py

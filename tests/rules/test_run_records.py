@@ -1,0 +1,105 @@
+"""A record of a run is read as far as it was written, and whatever else stands in it is skipped."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness_lib.rules import run_records
+from harness_lib.rules.events import Claimed, Ended, Event, Gone, Idle, News, Notice, Said, Stepped, Stuck
+from harness_lib.rules.run_records import Closed, Opened, Ran
+
+OPENED = Opened("run-1", 100.0, 7, "1", "boot", "claude", 2, "refs/heads/main", "abc")
+TOLD: list[tuple[int | None, News]] = [
+    (1, Claimed("task-001", "One", 1)),
+    (2, Claimed("task-002", "Two", 3)),
+    (1, Stepped("works")),
+    (1, Said("hm", 70, 0.5, "conversation-1")),
+    (2, Stepped("works")),
+    (2, Said("so", 30, 0.25)),
+    (None, Notice("warning", "a word")),
+    (1, Stepped("checks")),
+    (1, Ended("task-001", "completed", "", "c1", None, ("w",), 2, ("test_x.py",), "logs/task-001")),
+    (1, Claimed("task-003", "Three", 1)),
+    (2, Gone(-9, "killed")),
+    (1, Idle("closed")),
+    (1, Stuck("task-003", "CONFIG", "see to it")),
+]
+RECORDS: list[Opened | Closed | Event] = [
+    OPENED,
+    *(Event(who, 101.0 + n, news) for n, (who, news) in enumerate(TOLD)),
+    Closed(120.0, "stuck", False),
+]
+DOCUMENTS = [json.loads(json.dumps(run_records.write(each))) for each in RECORDS]
+
+
+def ran(documents: list[Any]) -> Ran:
+    found = run_records.fold(documents)
+    assert found is not None
+    return found
+
+
+def test_the_events_of_a_run_become_its_attempts() -> None:
+    found = ran(DOCUMENTS)
+
+    one, two, three = found.tried
+    assert (one.task, one.number, one.worker, one.began, one.ended) == ("task-001", 1, 1, 101.0, 109.0)
+    assert (one.status, one.commit, one.files, one.cost, one.tokens) == ("completed", "c1", 2, 0.5, 70)
+    assert (one.touched, one.logs, one.session) == (("test_x.py",), "logs/task-001", "conversation-1")
+    assert one.steps == (("works", 103.0), ("checks", 108.0))
+    assert (two.status, two.ended, two.cost) == (None, 111.0, 0.25)
+    assert (three.status, three.ended) == (None, 112.0)
+    assert [told.kind for told in found.told] == ["warning", "stuck"]
+    assert (found.closed, found.killed, found.last) == (Closed(120.0, "stuck", False), False, 120.0)
+
+
+def test_a_run_that_was_killed_has_no_end() -> None:
+    found = ran(DOCUMENTS[:6])
+
+    assert found.killed
+    assert [each.ended for each in found.tried] == [105.0, 105.0]
+    alive = run_records.cut_off(found, alive=True)
+    assert not alive.killed
+    assert [each.ended for each in alive.tried] == [None, None]
+
+
+@given(st.data())
+def test_what_is_no_event_is_skipped(data: st.DataObject) -> None:
+    """Fields of other types, other objects and a line that is torn change nothing but themselves."""
+    odd = st.sampled_from(DOCUMENTS[1:-1]).flatmap(
+        lambda known: st.sampled_from([key for key in known if key != "until"]).map(
+            lambda key: {**known, key: [{}]}
+        )
+    )
+    other = st.none() | st.integers() | st.dictionaries(st.text(), st.integers()) | odd
+    documents: list[Any] = [DOCUMENTS[0]]
+    for each in DOCUMENTS[1:]:
+        documents += [*data.draw(st.lists(other, max_size=1)), each]
+
+    assert ran(documents) == ran(DOCUMENTS)
+
+
+def test_long_texts_and_lists_are_cut() -> None:
+    ended = Ended("task-001", "failed", "x" * 5000, warnings=("y" * 5000,) * 100)
+
+    written = run_records.write(Event(1, 1.0, ended))
+
+    assert len(json.dumps(written)) < 60_000
+    assert len(written["message"]) == run_records.LONGEST_TEXT
+
+
+def _run(at: float, *, complete: bool = False) -> Ran:
+    return Ran(OPENED._replace(at=at), Closed(at + 5, "done", complete), at + 5, ())
+
+
+def test_the_runs_in_question_are_those_since_the_list_was_complete() -> None:
+    first, second, third, fourth = _run(0), _run(10, complete=True), _run(20), _run(30)
+
+    assert run_records.window([fourth, first, second, third], None) == ((third, fourth), 15.0)
+    assert run_records.window([first, second], None) == ((first, second), 0.0)
+    assert run_records.window([first, second, _run(20, complete=True)], None)[1] == 15.0
+    assert run_records.window([first, second, third], 12.0) == ((second, third), 12.0)
+    assert run_records.window([], None) == ((), 0.0)

@@ -1,0 +1,138 @@
+"""Each run leaves a record of what happened: also one that is killed, and one that cannot write it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+from harness_lib.rules.events import Claimed, Event
+from harness_lib.rules.run_records import Closed
+from harness_lib.runs import recorder
+from tests.conftest import CHECKOUT
+from tests.runs.workshop import COMMAND, Workshop
+from tests.system.git.gitrepo import put, sh
+
+if TYPE_CHECKING:
+    import pytest
+
+SAY = 'say {"cost_usd": 0.5, "tokens": 1200, "session_id": "c-1"}'
+
+
+def test_a_run_and_one_that_is_killed_leave_their_records(workshop: Workshop) -> None:
+    gate = workshop.home / "gate"
+    workshop.add("First", "grep -q done f", do=f"{SAY}\nwrite f done")
+    workshop.add("Held", "grep -q done g", do=f"once write g half\nonce wait {gate}\nwrite g done")
+    run = workshop.start()
+    workshop.wait_for("the second task", lambda: "task-002 attempt 1" in workshop.printed)
+    (seen,) = recorder.runs(workshop.context())
+    assert seen.alive
+    workshop.cut_power()
+    # A kill in the middle of a line.
+    (path,) = (workshop.top / ".harness/runs").glob("*/events.jsonl")
+    with path.open("ab") as record:
+        record.write(b'{"event": "ended", "worker": 1, "ta')
+    workshop.wait_for("its end", lambda: run.poll() is not None)
+    gate.touch()
+
+    workshop.ends(0)
+
+    killed, last = sorted(recorder.runs(workshop.context()), key=lambda ran: ran.opened.at)
+    assert killed.killed
+    first, held = killed.tried
+    assert (first.task, first.status, first.cost, first.tokens) == ("task-001", "completed", 0.5, 1200)
+    assert first.session == "c-1"
+    assert first.commit == workshop.task("task-001")["completed_commit"]
+    assert {"works", "checks", "merges"} <= {step for step, _ in first.steps}
+    assert (held.task, held.status) == ("task-002", None)
+    assert last.closed is not None
+    assert (last.closed.why, last.closed.complete) == ("done", True)
+    assert [each.status for each in last.tried if each.task == "task-002"][-1] == "completed"
+    assert last.closed.tip == workshop.git.ref("refs/heads/main")
+    assert sh(workshop.top, "status", "--porcelain", "--ignored", "--", ".harness/runs").split()[:1] != ["??"]
+
+
+def test_a_record_that_cannot_be_written_is_said_once_and_stops_nothing(workshop: Workshop) -> None:
+    for name in "abc":
+        workshop.file_task(name)
+    (workshop.top / ".harness/runs").write_text("in the way")
+
+    said = workshop.ends(0)
+
+    assert said.stdout.count("What happens in this run is not recorded. The system said: ") == 1
+    assert list(recorder.runs(workshop.context())) == []
+
+
+FULL = """
+import sys, resource, signal
+from pathlib import Path
+from harness_lib.core.context import Context
+from harness_lib.rules.events import Claimed, Event
+from harness_lib.runs import recorder
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (2000, resource.RLIM_INFINITY))
+ctx = Context(env={"HARNESS_WORKER_ID": "run-1"}, cwd=Path(sys.argv[1]), target="refs/heads/main")
+record = recorder.Recorder(ctx, recorder.opened(ctx, "x", 1, None), print)
+record.begin()
+for number in range(100):
+    record.take(Event(1, float(number), Claimed(f"task-{number:03d}", "T", 1)))
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+record.take(Event(1, 200.0, Claimed("task-200", "T", 1)))
+"""
+
+
+def test_a_disk_that_is_full_for_a_while_costs_what_did_not_fit(workshop: Workshop) -> None:
+    said = subprocess.run(
+        [sys.executable, "-c", FULL, str(workshop.top)],
+        env={**workshop.env, "PYTHONPATH": str(CHECKOUT)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert said.stdout.count("\n") == said.stdout.count("What happens in this run is not recorded.") == 1
+    (ran,) = recorder.runs(workshop.context())
+    names = [each.task for each in ran.tried]
+    assert names[0] == "task-000"
+    assert names[-1] == "task-200"
+    assert 5 < len(names) < 100
+
+
+def test_harness_directories_that_are_deleted_are_begun_again(workshop: Workshop) -> None:
+    workshop.add("Clean", "grep -q done f", do=f"sh rm -rf {workshop.top}/.harness\nwrite f done")
+    workshop.file_task("g")
+
+    workshop.ends(0)
+
+    (ran,) = recorder.runs(workshop.context())
+    assert ran.opened.agent == COMMAND
+    assert ran.closed is not None
+    assert [each.task for each in ran.tried if each.commit] == ["task-001", "task-002"]
+
+
+def test_a_record_is_bounded_and_old_ones_are_deleted(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (CHECKOUT / "docs/unattended.md").read_text(encoding="utf-8")
+    limits = (recorder.MOST_BYTES >> 20, recorder.DAYS, recorder.MOST_BYTES_OF_ALL >> 20)
+    most = "A record has at most {} MB; records are deleted after {:g} days, or beyond {} MB in all."
+    assert most.format(*limits) in text
+    monkeypatch.setattr(recorder, "MOST_BYTES", 2000)
+    ctx, said = workshop.context(), list[str]()
+    old = workshop.top / ".harness/runs/run-0" / recorder.NAME
+    put(old, "{}\n")
+    os.utime(old, (0, 0))
+    record = recorder.Recorder(ctx, recorder.opened(ctx, "x", 1, None), said.append)
+
+    record.begin()
+    for number in range(100):
+        record.take(Event(1, float(number), Claimed(f"task-{number:03d}", "T", 1)))
+    record.end(Closed(200.0, "done", complete=True))
+
+    assert not old.exists()
+    assert len(said) == 1
+    assert said[0].startswith("The record of this run is full: ")
+    (ran,) = recorder.runs(ctx)
+    assert ran.closed is not None
+    assert 5 < len(ran.tried) < 100

@@ -35,7 +35,7 @@ def test_a_terminated_finish_takes_its_check_with_it(harness: Harness, repo: Pat
     ) as finish:
         check = _wait_for_number(pid_file)
         finish.send_signal(signal.SIGTERM)
-        _out, err = finish.communicate(timeout=30)
+        _out, err = finish.communicate(timeout=200)
 
     assert finish.returncode == 128 + signal.SIGTERM
     assert "harness recover" in err

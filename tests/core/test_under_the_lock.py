@@ -81,7 +81,7 @@ def test_no_process_is_started_under_the_lock(repo: Path, mode: str) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=90,
+        timeout=200,
     )
 
     assert done.returncode == 0, done.stderr

@@ -126,7 +126,7 @@ def typed(place: Path, lines: list[str]) -> list[dict[str, object]]:
             capture_output=True,
             encoding="utf-8",
             check=False,
-            timeout=60,
+            timeout=200,
         )
         assert done.returncode == 0, f"{line}: {done.stderr}"
         # Who serves a client is silent until it is asked, and nobody asks here.

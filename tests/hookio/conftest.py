@@ -94,7 +94,7 @@ def executed(
         cwd=cwd,
         env={**os.environ, **(env or {})},
         capture_output=True,
-        timeout=60,
+        timeout=200,
         check=False,
     )
     return Heard(done.returncode, done.stdout.decode(), done.stderr.decode())

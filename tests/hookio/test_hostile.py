@@ -104,7 +104,7 @@ def test_a_host_whose_pipe_never_waits_is_heard_to_the_end(root: Root) -> None:
         os.write(host, json.dumps({"cwd": str(root.path)}).encode())
         os.close(host)
         os.close(stdin)
-        out, err = hook.communicate(timeout=60)
+        out, err = hook.communicate(timeout=200)
 
     assert (hook.returncode, err) == (0, b"")
     assert json.loads(out)["decision"] == "block"

@@ -49,7 +49,7 @@ def _run(
     project: Project, env: dict[str, str], *argv: str, stdin: str = ""
 ) -> subprocess.CompletedProcess[str]:
     done = subprocess.run(
-        argv, cwd=project.top, env=env, input=stdin, capture_output=True, text=True, check=False, timeout=90
+        argv, cwd=project.top, env=env, input=stdin, capture_output=True, text=True, check=False, timeout=200
     )
     project.close()
     return done

@@ -20,7 +20,7 @@ import pyte
 from tests import forked
 from tests.loop.environment import environment
 
-PATIENCE = 60.0
+PATIENCE = 200.0
 SLOW = Path(__file__).with_name("slow_hs.py").read_text(encoding="utf-8")
 # What only a program that is started has: its locale.
 STARTED = "import os, sys; os.execv(sys.executable, [sys.executable, '-m', 'harness_lib.hs', *sys.argv[1:]])"

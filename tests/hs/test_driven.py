@@ -86,7 +86,7 @@ def test_a_list_is_worked_off_with_a_failure_and_a_limit_on_the_way(
     run.send_signal(signal.SIGINT)
     workshop.wait_for("the first Ctrl-C", lambda: "Ctrl-C again" in workshop.printed)
     run.send_signal(signal.SIGINT)
-    run.wait(timeout=60)
+    run.wait(timeout=200)
     attempts = {name: workshop.task(name)["attempts"] for name in (one, two, three)}
     spent = json.loads(workshop.harness("budget", "--json").stdout)
     model.limited = set()

@@ -32,7 +32,7 @@ def shown(project: Path, env: dict[str, str], *args: str) -> str:
         except OSError:
             # Linux says so that the other end is closed.
             pass
-        process.wait(timeout=60)
+        process.wait(timeout=200)
     os.close(leader)
     return text.decode("utf-8", "replace")
 

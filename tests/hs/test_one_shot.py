@@ -117,7 +117,7 @@ def test_input_that_takes_its_time_is_waited_for_when_asked(serve: Serve, projec
     ) as process:  # fmt: skip
         assert process.stderr
         assert process.stderr.readline() == "hs reads\n"
-        out, _ = process.communicate("a late log\n", timeout=90)
+        out, _ = process.communicate("a late log\n", timeout=200)
 
     assert out == "Because.\n"
     assert "a late log" in str(server.requests[0])

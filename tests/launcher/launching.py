@@ -50,7 +50,7 @@ def run(
         input=stdin,
         capture_output=True,
         encoding="utf-8",
-        timeout=110,
+        timeout=280,
         check=False,
     )
     return Run(done.returncode, done.stdout, done.stderr)

@@ -38,7 +38,7 @@ class TestFirstRun:
             )
             for name in ("one", "two")
         ]
-        ended = [(*process.communicate(timeout=110), process.returncode) for process in both]
+        ended = [(*process.communicate(timeout=280), process.returncode) for process in both]
         assert [code for _, _, code in ended] == [9, 9], ended
         assert [json.loads(out)["argv"] for out, _, _ in ended] == [["one"], ["two"]]
         talk = "".join(err for _, err, _ in ended)

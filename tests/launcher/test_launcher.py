@@ -33,7 +33,7 @@ class TestPassingThrough:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
         )
-        out, _ = process.communicate(timeout=110)
+        out, _ = process.communicate(timeout=280)
         # A version manager may stand between sh and Python, but as an exec as well.
         assert json.loads(out)["pid"] == process.pid
 

@@ -102,7 +102,7 @@ def hs(project: Path) -> Hs:
             input=stdin,
             capture_output=True,
             encoding="utf-8",
-            timeout=90,
+            timeout=200,
             check=False,
         )
         return Answer(done.returncode, done.stdout, done.stderr)

@@ -217,7 +217,7 @@ def test_a_full_disk_ends_the_run_with_its_reason_and_leaves_the_session_whole(
         capture_output=True,
         encoding="utf-8",
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)),
-        timeout=60,
+        timeout=200,
         check=False,
     )
 
@@ -253,7 +253,7 @@ def test_a_session_that_cannot_be_written_is_said_before_anything_is_asked(
         stdin=subprocess.DEVNULL,
         capture_output=True,
         encoding="utf-8",
-        timeout=60,
+        timeout=200,
         check=False,
     )
 
@@ -284,7 +284,7 @@ def test_a_home_that_cannot_be_written_gives_its_credentials_and_is_named_once(
         stdin=subprocess.DEVNULL,
         capture_output=True,
         encoding="utf-8",
-        timeout=60,
+        timeout=200,
         check=False,
     )
 

@@ -275,7 +275,7 @@ def test_a_signal_that_comes_when_the_wait_has_just_begun_ends_it_once(number: i
         stdin=subprocess.DEVNULL,
         capture_output=True,
         encoding="utf-8",
-        timeout=60,
+        timeout=200,
         check=False,
     )
 
@@ -301,7 +301,7 @@ print(len(seen), flush=True)
 os._exit(0)
 """
     run = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, encoding="utf-8", timeout=60, check=False
+        [sys.executable, "-c", program], capture_output=True, encoding="utf-8", timeout=200, check=False
     )
 
     assert (run.stdout, run.stderr) == ("1\n", "")
@@ -320,7 +320,7 @@ for _ in range(3):
 print(len(seen))
 """
     run = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, encoding="utf-8", timeout=60, check=False
+        [sys.executable, "-c", program], capture_output=True, encoding="utf-8", timeout=200, check=False
     )
 
     assert (run.stdout, run.stderr) == ("3\n", "")

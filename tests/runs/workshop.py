@@ -31,7 +31,7 @@ from tests.verbs.project import Agent, Said, Time
 AGENT = Path(__file__).with_name("agent.py")
 COMMAND = f"{shlex.quote(sys.executable)} -I -S {shlex.quote(str(AGENT))}"
 HARNESS = "tests.runs.forking"
-PATIENCE = 90.0
+PATIENCE = 240.0
 # In the environment of a run: what waits there waits for a tenth of its time.
 HURRIED = {forking.HASTE: "10"}
 # In the agent's shell: up to the worker that has started it, which is killed.

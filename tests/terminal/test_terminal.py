@@ -136,7 +136,7 @@ def test_a_list_that_is_watched_in_a_pipe_ends_well_when_told(listed: Path) -> N
         assert process.stdout is not None
         assert "0 of 2 completed" in process.stdout.readline()
         process.terminate()
-        _out, err = process.communicate(timeout=60)
+        _out, err = process.communicate(timeout=200)
     assert (process.returncode, err) == (0, "")
 
 
@@ -149,7 +149,7 @@ def test_the_log_is_followed_until_somebody_ends_it(listed: Path) -> None:
         assert "WARN more" not in first
         assert "WARN more" in process.stdout.readline()
         process.send_signal(signal.SIGINT)
-        _out, err = process.communicate(timeout=60)
+        _out, err = process.communicate(timeout=200)
     assert (process.returncode, err) == (0, "")
 
 

@@ -312,7 +312,7 @@ def test_whatever_ends_hs_the_session_goes_on(
     with fifo.open("rb") as alive:
         # Its tool runs from here on.
         run.send_signal(number)
-        run.communicate(timeout=60)
+        run.communicate(timeout=200)
         if number != signal.SIGKILL:
             assert run.returncode == 130
             # The end of the file comes when nobody is left who could write.

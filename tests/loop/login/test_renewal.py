@@ -99,7 +99,7 @@ def test_ctrl_c_during_a_renewal_loses_no_login(
     run.send_signal(signal.SIGINT)
     # What it was sent is old from here on.
     auth.gate.set()
-    run.communicate(timeout=60)
+    run.communicate(timeout=200)
 
     assert run.returncode == 130
     assert hs("--provider", "hosted", "hello").out == "Hello.\n"

@@ -36,11 +36,12 @@ from harness_lib.records.task import (
     HeldOut,
     OnFailure,
     Priority,
+    Source,
     Status,
     Task,
     Validation,
 )
-from harness_lib.records.task_list import MODES, VERSION, Mode, Session, SessionConfig, State
+from harness_lib.records.task_list import MODES, VERSION, KeptPlan, Mode, Session, SessionConfig, State
 
 # Why there is nothing to go on with, from the rule that finds it to the reply that says so.
 StopReason = Literal["done", "recheck_failed", "blocked", "waiting", "max_tasks_per_session", "max_sessions"]
@@ -72,6 +73,7 @@ __all__ = [
     "HeldOut",
     "Intent",
     "Interruption",
+    "KeptPlan",
     "LogType",
     "Mode",
     "OnFailure",
@@ -82,6 +84,7 @@ __all__ = [
     "SentBack",
     "Session",
     "SessionConfig",
+    "Source",
     "State",
     "Status",
     "StopReason",

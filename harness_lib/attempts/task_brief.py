@@ -18,6 +18,12 @@ from harness_lib.system.git import snapshot
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Task
 
+KEY_LENGTH = 40
+NOT_FOR_AGENT = (
+    "harness commits and goes on to the next task: leave out the steps of the plan that do so "
+    "(commit, push, make a branch, tick boxes, a skill that carries out the whole plan)"
+)
+
 
 def render(
     task: Task, ctx: Context | None = None, questions: Questions | None = None, program: str = "harness"
@@ -30,6 +36,7 @@ def render(
     whole = typed.harness("show", task.id, "--json", program=program)
     which = f"attempt {task.attempts + 1} of {task.max_attempts}"
     lines = [f"{task.id} [{task.priority}] {which}: {quoting.title(task)}"]
+    lines += _plan(task, questions or (ctx.store.ask() if ctx and task.source else None), whole)
     if task.description:
         lines += ["description:", *quoting.quoted(task.description, whole)]
     lines += _check(task, whole, ownership.give_check(ctx, task) if ctx else typed.give_check(task.id))
@@ -49,6 +56,15 @@ def render(
         lines.append(f"what the last attempt did (rolled back): {show_command(rescued[-1])}")
     lines += quoting.notes(questions, task) if questions else []
     return "\n".join(lines)
+
+
+def _plan(task: Task, questions: Questions | None, whole: str) -> list[str]:
+    """Return what the plan of `task` says for all of its tasks, and what of it is not for the agent."""
+    if task.source is None:
+        return []
+    header = questions.plan_header(task.source.plan) if questions else ""
+    name = f"task {one_line(task.source.key, KEY_LENGTH)} of {one_line(task.source.plan, TITLE_LENGTH)}"
+    return [f"from a plan, {name}:", *quoting.quoted(header, whole), NOT_FOR_AGENT]
 
 
 def _protected(task: Task) -> list[str]:

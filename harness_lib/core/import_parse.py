@@ -5,27 +5,24 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from harness_lib.errors import UsageError
 from harness_lib.records import fields, given
 from harness_lib.records.given import Given
-from harness_lib.rules import checklist, superpowers_plan
+from harness_lib.rules import checklist
 from harness_lib.rules.checklist import Item
 from harness_lib.state import codec, reading
 from harness_lib.state.codec import ContractError, UnparseableError
 from harness_lib.task import Task
 from harness_lib.text import some
 
-if TYPE_CHECKING:
-    from harness_lib.rules.superpowers_plan import PlannedTask
-
 PAST = fields.names(Task) - given.NAMES - {"status"}
 SHELL = frozenset({"version", "created", "tasks", "session_count", "last_session", "sessions"})
 
 NAMED = 5
 
-_EXAMPLE = "A check list has lines such as: - [ ] Add rate limiting"
+EXAMPLE = "A check list has lines such as: - [ ] Add rate limiting"
 
 
 @dataclass(frozen=True)
@@ -40,7 +37,8 @@ class Wait:
 class Draft:
     """A task that is wanted: `document` in the list's own shape, without status and dependencies.
 
-    `place` names it in the file; `places` name its fields, where those are elsewhere.
+    `place` names it in the file, `lines` are its first and last one; `places` name its fields, where those
+    are elsewhere.
     `within` are the numbers of the drafts around it; one that `is_group` becomes no task.
     """
 
@@ -51,6 +49,7 @@ class Draft:
     is_group: bool = False
     within: tuple[int, ...] = ()
     places: Mapping[str, str] = field(default_factory=dict)
+    lines: tuple[int, int] = (0, 0)
 
     def place_of(self, path: str) -> str:
         """Return where the field `path` of this task stands."""
@@ -63,13 +62,15 @@ class Draft:
 class Drafts:
     """All drafts of a file, their problems by number (-1: of the file), and notes for the user.
 
-    `kind` names what the file is, "" for a check list of ours or JSON.
+    `kind` names what the file is, "" for a check list of ours or JSON; `plans` has what each plan of another
+    tool says for all of its tasks.
     """
 
     items: list[Draft] = field(default_factory=list)
     problems: list[tuple[int, str]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     kind: str = ""
+    plans: Mapping[str, str] = field(default_factory=dict)
 
     def with_check(self, command: str) -> Drafts:
         """Return the drafts with `command` as the check of those that have none."""
@@ -78,7 +79,7 @@ class Drafts:
 
 def _checked(draft: Draft, command: str) -> Draft:
     asked = draft.document.get("validation", {})
-    if draft.is_group or not isinstance(asked, dict) or asked.get("command"):
+    if draft.is_group or not isinstance(asked, dict) or asked.get("command") or "halt" in draft.document:
         return draft
     return replace(draft, document={**draft.document, "validation": {**asked, "command": command}})
 
@@ -193,44 +194,23 @@ def _document_of(task: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
 # -- Markdown ---------------------------------------------------------------------------------------------
 
 
-def markdown_tasks(data: bytes, name: str = "") -> Drafts:
-    """Return the tasks of a plan, or of a check list, in the file `name` ("" for standard input).
-
-    Raises UsageError if it is no text, or has no task.
-    """
+def text_of(data: bytes) -> str:
+    """Return `data` as text without its byte order mark; UsageError if it is not UTF-8."""
     try:
-        text = data.decode("utf-8-sig")
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise UsageError(f"This is not UTF-8 text: {error}.", _EXAMPLE) from error
+        raise UsageError(f"This is not UTF-8 text: {error}.", EXAMPLE) from error
+
+
+def markdown_tasks(text: str) -> Drafts:
+    """Return the tasks of a check list; none if it has no item with a box."""
     items, problems = checklist.parse(text)
-    if not any(item.fields for item in items) and (planned := superpowers_plan.parse(text)):
-        return _planned(planned, name)
-    if not items:
-        raise UsageError("This text contains no task.", _EXAMPLE)
     numbers = {item.line: number for number, item in enumerate(items)}
     starts = sorted(numbers)
     drafts = Drafts([_draft(item, numbers) for item in items], notes=list(_unknown(items)))
     for problem in problems:
         owner = max(line for line in starts if line <= problem.line)
         drafts.problems.append((numbers[owner], f"line {problem.line}: {problem.message}"))
-    return drafts
-
-
-def _planned(tasks: list[PlannedTask], name: str) -> Drafts:
-    """Return the tasks of a plan, each after the one before it."""
-    drafts, before = Drafts(kind="superpowers plan"), None
-    for number, task in enumerate(tasks, 1):
-        place = f"line {task.line}"
-        document: dict[str, Any] = {"title": task.title}
-        header = f"From {name}: read its beginning, which counts for each of its tasks." if name else ""
-        if description := "\n\n".join(filter(None, (task.description, header))):
-            document["description"] = description
-        if task.check:
-            document["validation"] = {"command": task.check}
-        waits = (Wait(place, before),) if before else ()
-        places = dict.fromkeys(("title", "description", "validation"), place)
-        drafts.items.append(Draft(place, document, waits, done=task.done, places=places))
-        before = before if task.done else number
     return drafts
 
 

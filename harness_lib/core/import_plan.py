@@ -27,10 +27,12 @@ Problems = list[tuple[int, str]]
 
 
 class Plan(NamedTuple):
-    """The tasks to append, and notes for the user."""
+    """The tasks to append, each with its draft, and notes for the user; `known` were imported before."""
 
     tasks: tuple[Task, ...]
     notes: tuple[str, ...]
+    drafts: tuple[Draft, ...] = ()
+    known: int = 0
 
 
 def plan(questions: Questions, drafts: Drafts, spent: tuple[str, ...] = ()) -> Plan:
@@ -38,21 +40,69 @@ def plan(questions: Questions, drafts: Drafts, spent: tuple[str, ...] = ()) -> P
 
     New numbered ids skip `spent` ones.
     """
+    known = _known(questions, drafts)
     numbered = [
-        (number, draft) for number, draft in enumerate(drafts.items) if not (draft.done or draft.is_group)
+        (number, draft)
+        for number, draft in enumerate(drafts.items)
+        if not (draft.done or draft.is_group or number in known)
     ]
     ids = _ids(questions, [draft for _, draft in numbered], spent)
-    names = _Names(questions, drafts.items, dict(zip((number for number, _ in numbered), ids, strict=True)))
+    here = {number: task.id for number, task in known.items()}
+    here |= zip((number for number, _ in numbered), ids, strict=True)
+    names = _Names(questions, drafts.items, here)
     problems = list(drafts.problems)
     tasks = _decoded(numbered, ids, problems)
     waits = [_waits(number, draft, names, problems) for number, draft in numbered]
-    _refuse(problems)
+    _refuse(problems, drafts.kind)
     tasks = [
         task._replace(id=own, depends_on=others) for task, own, others in zip(tasks, ids, waits, strict=True)
     ]
-    _refuse(_rings(numbered, tasks))
+    _refuse(_rings(numbered, tasks), drafts.kind)
     planned = [(draft, task) for (_, draft), task in zip(numbered, tasks, strict=True)]
-    return Plan(tuple(tasks), (*drafts.notes, *_notes(drafts, planned, names)))
+    notes = (*drafts.notes, *_changes(questions, drafts, known), *_notes(drafts, planned, names))
+    return Plan(tuple(tasks), notes, tuple(draft for draft, _ in planned), len(known))
+
+
+def _known(questions: Questions, drafts: Drafts) -> dict[int, Task]:
+    """Return the tasks of the list that were imported from these very places of these plans, by number."""
+    if not drafts.plans:
+        return {}
+    by_source = {(task.source.plan, task.source.key): task for task in questions.search() if task.source}
+    found = (by_source.get(_source(draft)) for draft in drafts.items)
+    return {number: task for number, task in enumerate(found) if task is not None}
+
+
+def _source(draft: Draft) -> tuple[str, str]:
+    source = draft.document.get("source", {})
+    return source.get("plan", ""), source.get("key", "")
+
+
+def _changes(questions: Questions, drafts: Drafts, known: dict[int, Task]) -> Iterator[str]:
+    """Yield what the plans say otherwise than when they were imported."""
+    changed = []
+    for number, task in known.items():
+        document = drafts.items[number].document
+        new = {name: document.get(name) for name in ("title", "description")}
+        new["check"] = document.get("validation", {}).get("command")
+        old = {"title": task.title, "description": task.description, "check": task.validation.command}
+        # A check that the user has typed stands.
+        names = [name for name in new if new[name] != old[name] and (name != "check" or new[name])]
+        if names and task.status != "completed":
+            changed.append(f"{task.id} ({', '.join(names)})")
+    if changed:
+        yield (
+            f"The plan says it otherwise now, and the list still says it as before: {some(changed, PLACES)}. "
+            f"To take a task over anew, remove it and import again."
+        )
+    named = {_source(draft) for draft in drafts.items}
+    gone = [
+        task.id
+        for task in (questions.search("pending", "failed") if drafts.plans else ())
+        if task.source and task.source.plan in drafts.plans
+        if (task.source.plan, task.source.key) not in named
+    ]
+    if gone:
+        yield f"No longer in the plan: {some(gone, PLACES)}."
 
 
 def _ids(questions: Questions, drafts: list[Draft], spent: tuple[str, ...]) -> list[str]:
@@ -194,7 +244,7 @@ def _rings(numbered: list[tuple[int, Draft]], tasks: list[Task]) -> Problems:
     ]
 
 
-def _refuse(problems: Problems) -> None:
+def _refuse(problems: Problems, kind: str) -> None:
     if not problems:
         return
     # A problem of a group is a problem of each of its tasks.
@@ -203,9 +253,10 @@ def _refuse(problems: Problems) -> None:
     if len(sentences) > LISTED:
         lines.append(f"  … and {len(sentences) - LISTED} more problems")
     count = "1 problem" if len(sentences) == 1 else f"{len(sentences)} problems"
+    overruled = ", or overrule the order of the plan: --sequential" if kind else ""
     raise UsageError(
         "\n".join([f"Nothing was added, because of {count}:", *lines]),
-        "Correct the file, then preview it: harness import --dry-run",
+        f"Correct the file, then preview it: harness import --dry-run{overruled}",
     )
 
 
@@ -222,12 +273,12 @@ def _notes(drafts: Drafts, planned: list[tuple[Draft, Task]], names: _Names) -> 
     renamed = [f"{draft.document['id']} became {task.id}" for draft, task in planned if _renamed(draft, task)]
     if renamed:
         yield f"Ids that are in the list already were changed: {some(renamed, PLACES)}."
-    known = ((task.title, names.titles(task.title)) for _, task in planned)
+    known = ((task.title, names.titles(task.title)) for _, task in planned if not drafts.kind)
     again = [f"{_quoted(title)} ({ids[0]})" for title, ids in known if ids]
     if again:
         yield f"Titles that are in the list already: {some(again, PLACES)}. Was this file imported before?"
     bare = [task.id for _, task in planned if not check_of(task).is_given]
-    if bare:
+    if bare and not drafts.kind:
         yield (
             f"Without a check, so they cannot be completed: {some(bare, PLACES)}. "
             f"Give each one: {typed.give_check(bare[0])}"

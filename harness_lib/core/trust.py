@@ -41,7 +41,19 @@ def note_at(
 
     Raises HeldError if another process holds the note, OSError if the git directory cannot be written.
     """
-    whole = {"fingerprint": fingerprint_of(commands, init_script)}
+    _write(git_common_dir, root, commands, init_script)
+
+
+def _write(
+    git_common_dir: Path,
+    root: Path,
+    commands: Sequence[TaskCommands],
+    init_script: bytes | None,
+    *,
+    only: bool = False,
+) -> None:
+    whole: dict[str, object] = {"fingerprint": fingerprint_of(commands, init_script)}
+    whole |= {"only": True} if only else {}
     file = git_common_dir / _FILE
     # Several lists may share one git directory, each with its own lock: this file needs one, too.
     with StateLock(file.with_suffix(".lock")):
@@ -59,13 +71,24 @@ def trusted_at(git_common_dir: Path, root: Path, commands: str, *, is_tracked: C
     """Return whether the list at `root` may run its commands, which have the fingerprint `commands`.
 
     A list that git does not track is changed only by users with write permission, so the note is enough;
-    a tracked one changes with every pull, so the note covers only the commands it was made for.
+    a tracked one changes with every pull, so the note covers only the commands it was made for. A note
+    with `only` does so, too.
     `is_tracked`, which starts a git process, is called only if the answer depends on it.
     """
     entry = _noted(git_common_dir, root)
     if entry is None:
         return False
-    return entry.get("fingerprint") == commands or not is_tracked()
+    return entry.get("fingerprint") == commands or not (entry.get("only") or is_tracked())
+
+
+def keep_to_present(ctx: Context, questions: Questions) -> None:
+    """Let the note on this list count for its present commands only, also if git does not track it.
+
+    For commands of a plan that somebody else may have written: the user looks at them first.
+    """
+    entry = _noted(ctx.git.common_dir, ctx.root.path)
+    if entry is not None:
+        _write(ctx.git.common_dir, ctx.root.path, questions.commands(), _init_script(ctx), only=True)
 
 
 def changed_since(
@@ -156,7 +179,8 @@ def doubt(ctx: Context) -> str | None:
     It is asked at each step, so it does not look whether a pull has changed commands since: `require` does.
     """
     try:
-        if _noted(ctx.git.common_dir, ctx.root.path) is not None:
+        entry = _noted(ctx.git.common_dir, ctx.root.path)
+        if entry is not None and (not entry.get("only") or is_trusted(ctx, ctx.store.ask())):
             return None
     except EnvSetupError:
         # No repository any more: what asks for one says so.

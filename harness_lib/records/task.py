@@ -49,7 +49,7 @@ STATUSES: tuple[Status, ...] = get_args(Status)
 PRIORITIES: tuple[Priority, ...] = get_args(Priority)
 # What a human must do before it can continue; `rules/halting.py` has the consequences of each.
 HaltKind = Literal[
-    "CONFIG", "ENV_SETUP", "REFUSED", "CHECK_CHANGED", "SECRET", "JUDGES", "UNSTARTED", "SPENT"
+    "CONFIG", "ENV_SETUP", "REFUSED", "CHECK_CHANGED", "SECRET", "JUDGES", "UNSTARTED", "SPENT", "HUMAN"
 ]
 HALT_KINDS: tuple[HaltKind, ...] = get_args(HaltKind)
 
@@ -178,6 +178,20 @@ class OnFailure(NamedTuple):
     extra: Extra = NO_EXTRA
 
 
+class Source(NamedTuple):
+    """The task of a plan that a task was imported from."""
+
+    plan: Annotated[
+        str,
+        About(STRING, "The file of the plan, from the top of the work tree.", required=True, always=True),
+    ]
+    key: Annotated[
+        str,
+        About(STRING, "What the plan calls the task, such as `3` or `T012`.", required=True, always=True),
+    ]
+    extra: Extra = NO_EXTRA
+
+
 class Task(NamedTuple):
     """One piece of work, its check, and how it has fared."""
 
@@ -290,6 +304,9 @@ class Task(NamedTuple):
                 words=("description",),
             ),
         ),
+    ] = None
+    source: Annotated[
+        Source | None, About(record(Source), "The plan that it was imported from, and its name there.")
     ] = None
     claimed_by: Annotated[str | None, About(STRING, "The worker that has it.")] = None
     claimed_at: Annotated[str | None, About(MOMENT, "When that worker claimed it.")] = None

@@ -7,6 +7,7 @@ from typing import Annotated, Literal, NamedTuple, get_args
 from harness_lib.records.attempt import NO_EXTRA, Extra
 from harness_lib.records.fields import (
     FLAG,
+    LONG,
     MOMENT,
     STRING,
     VERSION_NUMBER,
@@ -91,6 +92,18 @@ class SessionConfig(NamedTuple):
     extra: Extra = NO_EXTRA
 
 
+class KeptPlan(NamedTuple):
+    """An imported plan: what it says for all of its tasks."""
+
+    plan: Annotated[
+        str, About(STRING, "Its file, as in the source of its tasks.", required=True, always=True)
+    ]
+    header: Annotated[
+        str, About(LONG, "What the brief of each of its tasks begins with.", required=True, always=True)
+    ]
+    extra: Extra = NO_EXTRA
+
+
 class State(NamedTuple):
     """The whole of harness-tasks.json."""
 
@@ -128,6 +141,10 @@ class State(NamedTuple):
             listed(record(Task, "task")),
             "Tasks that unattended agents would add; nothing of them runs before the user accepts them.",
         ),
+    ] = ()
+    plans: Annotated[
+        tuple[KeptPlan, ...],
+        About(listed(record(KeptPlan)), "The imported plans, each with what it says for all of its tasks."),
     ] = ()
     attempts_reset: Annotated[
         int, About(integer(), "Failed attempts of tasks that were removed or given a new start.", null=False)

@@ -38,7 +38,7 @@ def is_for_user(task: Task) -> bool:
     if task.halt is None:
         return False
     match task.halt_kind:
-        case "CHECK_CHANGED" | "SECRET" | "JUDGES" | None:
+        case "CHECK_CHANGED" | "SECRET" | "JUDGES" | "HUMAN" | None:
             return True
         case "CONFIG" | "ENV_SETUP" | "REFUSED" | "UNSTARTED" | "SPENT":
             return False
@@ -49,8 +49,13 @@ def is_lifted_by_an_edit(kind: HaltKind | None) -> bool:
     match kind:
         case "CONFIG" | "CHECK_CHANGED":
             return True
-        case "ENV_SETUP" | "REFUSED" | "UNSTARTED" | "SPENT" | "SECRET" | "JUDGES" | None:
+        case "ENV_SETUP" | "REFUSED" | "UNSTARTED" | "SPENT" | "SECRET" | "JUDGES" | "HUMAN" | None:
             return False
+
+
+def asks_a_person(task: Task) -> bool:
+    """Return whether `task` is nothing but a question to a person, who has looked when they accept it."""
+    return task.halt_kind == "HUMAN"
 
 
 def takes_an_answer(kind: HaltKind | None) -> bool:
@@ -58,5 +63,5 @@ def takes_an_answer(kind: HaltKind | None) -> bool:
     match kind:
         case "SECRET" | "JUDGES":
             return True
-        case "CONFIG" | "ENV_SETUP" | "REFUSED" | "CHECK_CHANGED" | "UNSTARTED" | "SPENT" | None:
+        case "CONFIG" | "ENV_SETUP" | "REFUSED" | "CHECK_CHANGED" | "UNSTARTED" | "SPENT" | "HUMAN" | None:
             return False

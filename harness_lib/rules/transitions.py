@@ -7,7 +7,7 @@
     pending, failed ──L doom──▶ failed
     pending, failed, completed ──J reset──▶ pending;   K halt changes no status
     completed, but unproven ──P confirm──▶ completed;  ──Q doubt──▶ pending
-    completed ──R recheck──▶ completed
+    completed ──R recheck──▶ completed;   pending, for a person to look at ──S attest──▶ completed
 
 What git does lies between two arrows, with an intent in the state that says what is under way: commit between
 E and F, rollback between G and H, and where work goes onto another branch, merge between M and E, or M and G.
@@ -58,6 +58,7 @@ ArrowName = Literal[
     "confirm",
     "doubt",
     "recheck",
+    "attest",
 ]
 Underway = Literal["commit", "rollback", "merge"] | None
 
@@ -100,6 +101,7 @@ ARROWS: dict[ArrowName, Arrow] = {
     "confirm": Arrow(("completed",), (None,), ("completed",)),
     "doubt": Arrow(("completed",), (None,), ("pending",)),
     "recheck": Arrow(("completed",), (None,), ("completed",)),
+    "attest": Arrow(("pending",), (None,), ("completed",)),
 }
 
 
@@ -318,13 +320,17 @@ def drop_intent(task: Task) -> Task:
 def reset(task: Task) -> Task:
     """Return the task reset for a new try, as the user wants.
 
-    The errors stay, because the next attempt learns from them; those that say [DEPENDENCY] go, because with
+    A task that waits for a person still does. The errors stay, because the next attempt learns from them;
+    those that say [DEPENDENCY] go, because with
     one of them a task is never retried.
     """
     _check("reset", task)
+    asked = Halt("HUMAN", task.halt or "") if task.halt_kind == "HUMAN" else None
     errors = tuple(text for text in task.error_log if attempts.category_of(text) != "DEPENDENCY")
     return _unclaimed(task)._replace(
         status="pending",
+        halt=asked and asked.words,
+        halt_kind=asked and asked.kind,
         attempts=0,
         error_log=errors,
         checkpoints=(),
@@ -428,6 +434,13 @@ def recheck(task: Task, found: Recheck | None) -> Task:
     """Return the task with the result of its check on a clean checkout; None removes an old result."""
     _check("recheck", task)
     return task._replace(recheck=found)
+
+
+# S
+def attest(task: Task, *, now: datetime) -> Task:
+    """Return the task, which waits for a person, as completed: they have looked."""
+    _check("attest", task)
+    return _unclaimed(task)._replace(status="completed", completed_at=timestamps.render(now), failed_at=None)
 
 
 def _unclaimed(task: Task) -> Task:

@@ -9,7 +9,7 @@ from harness_lib import typed
 from harness_lib.checks import check_of
 from harness_lib.core import ownership, sessions
 from harness_lib.core.context import Context
-from harness_lib.rules import failures, leases
+from harness_lib.rules import failures, halting, leases
 from harness_lib.state.api import Questions
 from harness_lib.task import Task
 
@@ -62,6 +62,8 @@ def _in_progress(ctx: Context, questions: Questions, task: Task) -> str | None:
 
 
 def _halted(ctx: Context, task: Task) -> str:
+    if halting.asks_a_person(task):
+        return typed.harness("accept", task.id)
     if not check_of(task).is_given and not ownership.decides_on_caller(ctx, task):
         return typed.give_check(task.id)
     return typed.harness("show", task.id)

@@ -140,6 +140,7 @@ def _waits(task: Task) -> bool:
 def _halted(task: Task) -> str:
     answered = halting.takes_an_answer(task.halt_kind)
     retry = typed.harness("retry", task.id) if check_of(task).is_given else typed.give_check(task.id)
+    retry = typed.harness("accept", task.id) if halting.asks_a_person(task) else retry
     halt = task.halt or ""
     # The halt names the commands that answer it.
     shown = quoting.one_line(halt, ANSWERS_LENGTH if answered else REASON_LENGTH)

@@ -19,7 +19,17 @@ from harness_lib.rules.selection import Why
 from harness_lib.rules.stats import Ahead, Counts
 from harness_lib.state import api, journal
 from harness_lib.state.api import Questions, TaskCommands
-from harness_lib.task import Category, LogType, Session, SessionConfig, State, Status, StopReason, Task
+from harness_lib.task import (
+    Category,
+    KeptPlan,
+    LogType,
+    Session,
+    SessionConfig,
+    State,
+    Status,
+    StopReason,
+    Task,
+)
 from harness_lib.text import folded
 
 
@@ -158,6 +168,9 @@ class Answers(Questions):
         Answers._commands = fresh
         return tuple([row for _, rows in fresh.values() for row in rows])
 
+    def plan_header(self, plan: str) -> str:
+        return next((kept.header for kept in self._state.plans if kept.plan == plan), "")
+
     def proposals(self) -> tuple[Task, ...]:
         return self._state.proposals
 
@@ -280,6 +293,12 @@ class Tx(Answers, api.Tx):
         if findings:
             self.state = state
         return findings
+
+    def keep_plan(self, plan: str, header: str) -> None:
+        others = tuple(kept for kept in self._state.plans if kept.plan != plan)
+        if self.plan_header(plan) != header:
+            kept = (KeptPlan(plan, header),) if header else ()
+            self.state = self._state._replace(plans=(*others, *kept))
 
     def propose(self, task: Task) -> None:
         self.state = self._state._replace(proposals=(*self._state.proposals, task))

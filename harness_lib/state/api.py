@@ -190,6 +190,9 @@ class Questions(Protocol):
     def commands(self) -> tuple[TaskCommands, ...]:
         """Return the commands of each task, also of tasks without commands."""
 
+    def plan_header(self, plan: str) -> str:
+        """Return what the imported `plan` says for all of its tasks; "" if nothing is kept of it."""
+
     def proposals(self) -> tuple[Task, ...]:
         """Return the tasks that agents propose; nothing of them runs before a user accepts them."""
 
@@ -247,6 +250,9 @@ class Tx(Questions, Protocol):
 
     def validate_dependencies(self) -> tuple[Finding, ...]:
         """Mark the tasks that can never run as failed; return them, with the reason."""
+
+    def keep_plan(self, plan: str, header: str) -> None:
+        """Keep `header` as what the imported `plan` says for all of its tasks; "" keeps nothing."""
 
     def propose(self, task: Task) -> None:
         """Append `task` to the proposals."""

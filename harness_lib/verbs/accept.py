@@ -6,6 +6,7 @@ import os
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 
+from harness_lib import typed
 from harness_lib.attempts import (
     answering,
     claim,
@@ -22,7 +23,7 @@ from harness_lib.core import ownership, quoting, rights, sessions, trust
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import Exit, HarnessError, UsageError
-from harness_lib.rules import transitions
+from harness_lib.rules import halting, transitions
 from harness_lib.runs import ending
 from harness_lib.state.api import Tx
 from harness_lib.system import flock
@@ -33,7 +34,7 @@ from harness_lib.task import Session, Task
 from harness_lib.terminal.screen import Screen
 from harness_lib.text import some
 
-SUMMARY = "accept finished work that waits for the user, and complete its task"
+SUMMARY = "accept work that waits for you, or say that you have looked; it completes the task"
 EXAMPLE = "harness accept task-001 --path .env"
 HELP_ORDER = 340
 NAMED = 10
@@ -65,6 +66,8 @@ def run(ctx: Context, task_id: str, paths: Sequence[str] = ()) -> Reply:
     `complete` does.
     """
     task = ownership.require_task(ctx.store.ask_to_change(), task_id)
+    if halting.asks_a_person(task):
+        return _looked(ctx, task)
     rights.require_user(ctx, f"What becomes of {task.id}", for_user.accept_command(task, paths or ("FILE",)))
     place = answering.place(ctx, task)
     left = _require_right(place, task, paths)
@@ -80,6 +83,23 @@ def run(ctx: Context, task_id: str, paths: Sequence[str] = ()) -> Reply:
     if holder is not None:
         return _reply(current, Exit.DONE, f"{current.id} is accepted; session {holder.number} completes it.")
     return _ended(current, _complete(ctx, current.id))
+
+
+def _looked(ctx: Context, task: Task) -> Reply:
+    """Complete `task`, which asks a person to look. Raises UsageError before its dependencies are done."""
+    rights.require_user(ctx, f"What becomes of {task.id}", typed.harness("accept", task.id))
+    with rights.change(ctx) as tx:
+        task = ownership.require_task(tx, task.id)
+        left = [other.id for other in tx.tasks(task.depends_on) if not other.is_done]
+        if left or not (halting.asks_a_person(task) and transitions.may("attest", task)):
+            raise UsageError(
+                f"{task.id} is not to be looked at yet: it comes after {some(left, NAMED) or 'its claim'}.",
+                "See what is left: harness status",
+            )
+        done = transitions.attest(task, now=tx.now)
+        tx.replace(done)
+        rights.log(tx, ctx, f"accepted {quoting.one_line(task.halt or '', quoting.REASON_LENGTH)}", task.id)
+    return Reply("accept", f"{done.id} completed: you have looked.", task=done, next="harness status")
 
 
 def _require_right(place: Context, task: Task, paths: Sequence[str]) -> tuple[str, ...]:

@@ -157,7 +157,7 @@ def _changed(task: Task, changes: Changes) -> Task:
     if new == task:
         return task
     add_tasks.require_writable(new)
-    return transitions.halt(new, None)
+    return new if halting.asks_a_person(new) else transitions.halt(new, None)
 
 
 def _normalized(field: Given, value: Any) -> Any:

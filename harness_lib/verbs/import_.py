@@ -1,11 +1,13 @@
-"""`harness import FILE`: many tasks at once, all of them or none."""
+"""`harness import FILE`: many tasks at once, all of them or none, from a plan, a check list or JSON."""
 
 from __future__ import annotations
 
+import re
 import sys
 from argparse import ArgumentParser, Namespace
+from dataclasses import replace
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from harness_lib import typed
 from harness_lib.checks import check_of
@@ -15,23 +17,27 @@ from harness_lib.core import (
     import_parse,
     import_plan,
     ownership,
+    planned,
     project,
     quoting,
+    rights,
     sessions,
     trust,
 )
 from harness_lib.core.context import Context
-from harness_lib.core.import_parse import Drafts
+from harness_lib.core.import_parse import Draft, Drafts
 from harness_lib.core.import_plan import Plan
+from harness_lib.core.planned import Order, Read
 from harness_lib.core.reply import Reply
 from harness_lib.errors import UsageError
-from harness_lib.state.api import Questions
+from harness_lib.rules import halting
+from harness_lib.state.api import Questions, Tx
 from harness_lib.task import Task
 from harness_lib.terminal.screen import Screen
-from harness_lib.text import counted
+from harness_lib.text import counted, some
 
-SUMMARY = "append many tasks from JSON or a Markdown check list"
-EXAMPLE = "harness import tasks.md --dry-run"
+SUMMARY = "append many tasks: a plan of another tool, a Markdown check list, or JSON"
+EXAMPLE = "harness import docs/superpowers/plans/2026-11-20-greeting.md --dry-run"
 HELP_ORDER = 30
 MARKDOWN = """a Markdown check list:
 
@@ -44,74 +50,129 @@ MARKDOWN = """a Markdown check list:
 """
 
 SHOWN = 20
-Format = Literal["json", "markdown"]
+# So many tasks of a plan are shown with their commands.
+ROWS = 200
+NAMED = 5
+TITLE_WIDTH = 50
+COMMAND_LENGTH = 500
+OTHERS = ("superpowers", "spec-kit", "openspec", "gsd", "task-master", "github")
+MAY_SAY_YES = "HARNESS_TRUST"
 
 
 def arguments(parser: ArgumentParser) -> None:
     """Add the arguments of the verb."""
     parser.epilog = f"{parser.epilog or ''}\n\n{MARKDOWN}".strip()
-    parser.add_argument("file", help="JSON, a Markdown check list, or - for standard input")
-    parser.add_argument("--dry-run", action="store_true", help="say what would be added, add nothing")
-    parser.add_argument("--format", choices=("json", "markdown"), help="(default: by name or content)")
+    parser.add_argument("file", help="a plan, a check list or JSON; a directory of plans; - for stdin")
+    parser.add_argument("--dry-run", action="store_true", help="show what would be added, add nothing")
+    parser.add_argument(
+        "--format",
+        choices=("json", "markdown", "checklist", *OTHERS),
+        help="(default: by what it is); json and checklist are those of harness",
+    )
     parser.add_argument("--check", metavar="CMD", help="the check of tasks that have none")
+    order = parser.add_mutually_exclusive_group()
+    order.add_argument(
+        "--parallel",
+        dest="order",
+        action="store_const",
+        const="parallel",
+        help="no task of the plan waits for another",
+    )
+    order.add_argument(
+        "--sequential",
+        dest="order",
+        action="store_const",
+        const="sequential",
+        help="each task of the plan waits for the one before",
+    )
+    parser.add_argument("--yes", action="store_true", help="I have read the plan's commands: they may run")
 
 
 def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     """Answer `harness import`."""
-    if args.file == "-":
-        source = Source("standard input", sys.stdin.buffer.read(), "-")
-    else:
-        source = read_file(ctx, args.file)
-    return run(ctx, source, form=args.format, check=args.check, dry_run=args.dry_run)
+    return run(
+        ctx,
+        sources(ctx, args.file),
+        Choices(args.format, args.order, args.check, dry_run=args.dry_run, yes=args.yes),
+        args.file,
+    )
+
+
+class Choices(NamedTuple):
+    """What was typed beside the file; see `harness import --help`."""
+
+    form: str | None = None
+    order: Order | None = None
+    check: str | None = None
+    dry_run: bool = False
+    yes: bool = False
+
+    def words(self) -> tuple[str, ...]:
+        """Return what to type for the same import."""
+        form = ("--format", self.form) if self.form else ()
+        check = ("--check", self.check) if self.check else ()
+        return (*form, *((f"--{self.order}",) if self.order else ()), *check)
 
 
 class Source(NamedTuple):
-    """The input: its name for messages, its bytes, and what the user typed for it."""
+    """A file that is imported: its name for messages, its bytes, and its name as the source of tasks."""
 
     name: str
     data: bytes
-    word: str
+    plan: str
 
 
-def run(
-    ctx: Context,
-    source: Source,
-    *,
-    form: Format | None = None,
-    check: str | None = None,
-    dry_run: bool = False,
-) -> Reply:
-    """Append the tasks of `source`; with `dry_run` only list them.
+def run(ctx: Context, found: list[Source], choices: Choices, word: str) -> Reply:
+    """Append the tasks of what was `found` at `word`; with `dry_run` only say which they would be.
 
-    `form` None: guessed from the name and the first character. `check` is for tasks without one.
+    The commands of a plan count as trusted if a user types at a terminal, or says yes in a script.
     Raises UsageError with every problem and its place; then nothing is added.
     """
-    options = (*(("--format", form) if form else ()), *(("--check", check) if check else ()))
-    again = typed.harness("import", source.word, *options)
-    form = form or _guess(source)
-    if form == "json":
-        drafts = import_parse.json_tasks(source.data)
-    else:
-        drafts = import_parse.markdown_tasks(source.data, "" if source.word == "-" else source.word)
-    drafts = drafts.with_check(check) if check else drafts
-    drafts = held_out.imported(ctx, drafts, again, dry_run=dry_run)
+    again = typed.harness("import", word, *choices.words())
+    drafts = _with_files_beside(ctx, *_drafts(found, choices))
+    brought = any("validation" in draft.document for draft in drafts.items if drafts.kind and not draft.done)
+    drafts = drafts.with_check(choices.check) if choices.check else drafts
+    drafts = held_out.imported(ctx, drafts, again, dry_run=choices.dry_run)
     spent = add_tasks.spent_ids(ctx)
-    if dry_run:
+    if choices.dry_run:
         questions = ctx.store.ask()
         plan = import_plan.plan(questions, drafts, spent)
         return _reply(plan, drafts, _doubtful(ctx, questions, plan.tasks), then=again, dry_run=True)
     trust.prepare(ctx)
     with ctx.store.transaction() as tx:
         plan = import_plan.plan(tx, drafts, spent)
-        mine = add_tasks.may_trust(ctx, tx)
+        refused = _not_for_caller(ctx, choices, len(plan.tasks)) if brought and plan.tasks else None
+        mine = add_tasks.may_trust(ctx, tx) and refused is None
         if plan.tasks:
+            if refused:
+                trust.keep_to_present(ctx, tx)
             add_tasks.append(tx, ctx, plan.tasks)
+        _keep_plans(tx, drafts)
         if mine:
             tx.on_commit(lambda: trust.note(ctx, tx))
-        then = ownership.next_command(ctx, tx)
+        then = "harness trust" if refused else ownership.next_command(ctx, tx)
     warnings = (*_doubtful(ctx, ctx.store.ask(), plan.tasks), *tx.warnings)
-    warnings = warnings if mine else (*warnings, add_tasks.NOT_TRUSTED)
+    warnings = warnings if mine else (*warnings, refused or add_tasks.NOT_TRUSTED)
     return _reply(plan, drafts, warnings, then=then, dry_run=False)
+
+
+def _not_for_caller(ctx: Context, choices: Choices, count: int) -> str | None:
+    """Return why the commands of a plan are not trusted yet; None if the caller can decide that."""
+    agent = rights.acting_agent(ctx)
+    if not agent and ctx.at_terminal and (choices.yes or count <= ROWS):
+        return None
+    if not agent and choices.yes and ctx.env.get(MAY_SAY_YES, "0") not in ("", "0"):
+        return None
+    who = f", not for {agent}" if agent else ""
+    return (
+        f"The commands of the plan are not trusted yet: whether they may run is for the user to say{who}. "
+        "Ask the user to look at them and to type, in a terminal: harness trust"
+    )
+
+
+def _keep_plans(tx: Tx, drafts: Drafts) -> None:
+    for plan, header in drafts.plans.items():
+        tx.keep_plan(plan, header)
 
 
 def _doubtful(ctx: Context, questions: Questions, added: tuple[Task, ...]) -> tuple[str, ...]:
@@ -124,38 +185,122 @@ def _doubtful(ctx: Context, questions: Questions, added: tuple[Task, ...]) -> tu
     return (*doubts[:SHOWN], *([f"… and {more} more doubts: harness check"] if more > 0 else []))
 
 
-def read_file(ctx: Context, path: str) -> Source:
-    """Read the file at `path`, relative to the caller's directory; UsageError if it cannot be read."""
+# -- what is imported -------------------------------------------------------------------------------------
+
+
+def sources(ctx: Context, word: str) -> list[Source]:
+    """Return the file that `word` names, or the files of that directory which may be plans, in order.
+
+    Raises UsageError if it cannot be read.
+    """
+    if word == "-":
+        return [Source("standard input", sys.stdin.buffer.read(), "-")]
+    path = ctx.cwd / Path(word)
+    if not path.is_dir():
+        return [_file(ctx, path, word)]
+    found = (each for kind in ("md", "markdown", "json") for each in path.rglob(f"*.{kind}"))
+    inside = sorted((each.relative_to(path) for each in found if each.is_file()), key=_key)
+    kept = [name for name in inside if not _PASSED_OVER.intersection(name.parts)]
+    return [_file(ctx, path / name, str(Path(word) / name)) for name in kept]
+
+
+# Changes of OpenSpec that are done, and what other programs keep.
+_PASSED_OVER = frozenset(("archive", "node_modules", ".git", ".harness", ".venv"))
+
+
+def _key(path: Path) -> list[list[tuple[int, str]]]:
+    """Return the key that sorts paths by name, numbers in them as numbers."""
+    return [
+        [(int(digits or 0), text) for text, digits in re.findall(r"(\D*)(\d*)", part.casefold())]
+        for part in path.parts
+    ]
+
+
+def _file(ctx: Context, path: Path, word: str) -> Source:
     try:
-        return Source(path, (ctx.cwd / Path(path)).read_bytes(), path)
+        data = path.read_bytes()
     except OSError as error:
         raise UsageError(
-            f"{path} cannot be read: {error.strerror}.", "Name a file, or - for standard input."
+            f"{word} cannot be read: {error.strerror}.", "Name a file, a directory, or - for standard input."
         ) from error
+    return Source(word, data, planned.plan_name(ctx, path))
 
 
-def _guess(source: Source) -> Format:
-    if source.name.lower().endswith(".json"):
-        return "json"
+def _drafts(found: list[Source], choices: Choices) -> tuple[Drafts, list[Read]]:
+    """Return the tasks of all sources, and the plans of other tools among these."""
+    form = choices.form if choices.form in OTHERS else None
+    only_own = choices.form in ("json", "checklist")
+    plans, own = [], []
+    for source in found:
+        text = import_parse.text_of(source.data)
+        read = None if only_own else planned.recognised(text, source.plan, form)
+        plans += [read] if read else []
+        own += [] if read else [(source, text)]
+    if plans:
+        drafts = planned.drafts(plans, choices.order)
+        left_out = [source.name for source, _ in own]
+        if left_out:
+            drafts.notes.append(f"Passed over, because they are no plans: {some(left_out, NAMED)}.")
+        return drafts, plans
+    if choices.order:
+        raise UsageError(
+            f"--{choices.order} is for plans of other tools.", "A check list has lines such as: - after: …"
+        )
+    if len(found) != 1:
+        raise UsageError(
+            f"No plan is in this directory. Looked for: {planned.looked_for()}.", "Name the file itself."
+        )
+    return _own(*own[0], choices.form), []
+
+
+def _own(source: Source, text: str, form: str | None) -> Drafts:
+    if form == "json" or (form is None and _is_json(source, text)):
+        return import_parse.json_tasks(source.data)
+    drafts = import_parse.markdown_tasks(text)
+    if not drafts.items:
+        raise UsageError(
+            f"This text contains no task. Looked for: {planned.looked_for()}; lines such as `- [ ] …` "
+            "(a check list).",
+            import_parse.EXAMPLE,
+        )
+    return drafts
+
+
+def _is_json(source: Source, text: str) -> bool:
     if source.name.lower().endswith((".md", ".markdown", ".txt")):
-        return "markdown"
-    return "json" if source.data.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"[", b"{") else "markdown"
+        return False
+    return source.name.lower().endswith(".json") or text.lstrip()[:1] in ("[", "{")
+
+
+def _with_files_beside(ctx: Context, drafts: Drafts, plans: list[Read]) -> Drafts:
+    """Return `drafts` with the files beside each plan named in what it says for all of its tasks."""
+    said = dict(drafts.plans)
+    for read in plans:
+        place = Path(read.name).parent
+        names = [name for name in read.form.beside if (ctx.git.top / place / name).exists()]
+        if names:
+            files = ", ".join(str(place / name) for name in names)
+            more = f"Read beside it, as far as it concerns the task: {files}."
+            said[read.name] = "\n\n".join(filter(None, (said[read.name], more)))
+    return replace(drafts, plans=said)
+
+
+# -- what is said -----------------------------------------------------------------------------------------
 
 
 def _reply(
     plan: Plan, drafts: Drafts, warnings: tuple[str, ...], *, then: str | None, dry_run: bool
 ) -> Reply:
-    tasks, bare = plan.tasks, [task for task in plan.tasks if not check_of(task).is_given]
+    tasks = plan.tasks
+    bare = [task for task in tasks if not check_of(task).is_given and not halting.asks_a_person(task)]
     lines = [f"{'would add' if dry_run else 'added'} {_count(tasks)}"]
     if drafts.kind:
-        lines.insert(
-            0, f"{drafts.kind}: {counted(len(tasks), 'task')}, {len(tasks) - len(bare)} with a check"
-        )
-    lines += [f"  {_line(task)}" for task in tasks[:SHOWN]]
-    if len(tasks) > SHOWN:
-        lines.append(f"  … and {len(tasks) - SHOWN} more, up to {tasks[-1].id}")
-    if drafts.kind and bare and not dry_run:
-        lines.append(f"{counted(len(bare), 'task')} without a check: {typed.give_check(bare[0].id)}")
+        lines = [_recognised(drafts), *lines, *_table(plan)]
+        lines += _without(bare, dry_run=dry_run)
+    else:
+        lines += [f"  {_line(task)}" for task in tasks[:SHOWN]]
+        if len(tasks) > SHOWN:
+            lines.append(f"  … and {len(tasks) - SHOWN} more, up to {tasks[-1].id}")
     if then == sessions.START and not dry_run:
         lines.append(f"{then} lets you or the agent of this chat begin; harness run starts agents itself.")
     return Reply(
@@ -171,6 +316,57 @@ def _reply(
             "dry_run": dry_run,
         },
     )
+
+
+def _without(bare: list[Task], *, dry_run: bool) -> list[str]:
+    """Return what to type for the tasks without a check."""
+    if dry_run and bare:
+        ids = some([task.id for task in bare], NAMED)
+        return [f"{counted(len(bare), 'task')} without a check ({ids}): --check 'COMMAND' gives them one"]
+    lines = [f"{task.id} has no check: {typed.give_check(task.id)}" for task in bare[:SHOWN]]
+    return [*lines, *([f"… and {len(bare) - SHOWN} more: harness check"] if len(bare) > SHOWN else [])]
+
+
+def _recognised(drafts: Drafts) -> str:
+    """Return what the plan is, and what of it has a check, is done, or waits for a person."""
+    documents = [draft.document for draft in drafts.items]
+    checked = sum("validation" in document for document in documents)
+    done = sum(draft.done for draft in drafts.items)
+    human = sum("halt" in document for document in documents)
+    parts = [counted(len(documents), "task"), f"{checked} with a check"]
+    parts += [f"{human} for a person"] if human else []
+    parts += [f"{done} done already"] if done else []
+    return f"{drafts.kind}: {', '.join(parts)}"
+
+
+def _table(plan: Plan) -> list[str]:
+    """Return a row for each task, its check last and whole, because the user decides about it."""
+    rows = [("id", "title", "after", "lines", "check")] if plan.tasks else []
+    for task, draft in zip(plan.tasks[:ROWS], plan.drafts, strict=False):
+        after = quoting.one_line(", ".join(task.depends_on), TITLE_WIDTH) or "-"
+        rows.append((task.id, quoting.one_line(task.title, TITLE_WIDTH), after, _span(draft), _asked(task)))
+    wide = [max(map(len, column)) for column in list(zip(*rows, strict=True))[:4]]
+    lines = [
+        "  " + "  ".join([*(cell.ljust(width) for cell, width in zip(row, wide, strict=False)), row[4]])
+        for row in rows
+    ]
+    if len(plan.tasks) > ROWS:
+        lines.append(f"  … and {len(plan.tasks) - ROWS} more, up to {plan.tasks[-1].id}: harness check")
+    if plan.known:
+        are = "is" if plan.known == 1 else "are"
+        lines.append(f"{counted(plan.known, 'task')} of the plan {are} in the list already")
+    return lines
+
+
+def _span(draft: Draft) -> str:
+    first, last = draft.lines
+    return "-" if not first else f"{first}-{last}" if last > first else str(first)
+
+
+def _asked(task: Task) -> str:
+    if halting.asks_a_person(task):
+        return f"(a person: {typed.harness('accept', task.id)})"
+    return quoting.one_line(task.validation.command or "-", COMMAND_LENGTH)
 
 
 def _count(tasks: tuple[Task, ...]) -> str:

@@ -236,7 +236,7 @@ def _next(ctx: Context, questions: Questions, task: Task, *, eligible: bool) -> 
         return typed.harness("retry", task.id)
     if task.status != "in_progress" and eligible:
         return remedies.take(ctx, questions, task)
-    if halting.takes_an_answer(task.halt_kind):
+    if halting.takes_an_answer(task.halt_kind) or halting.asks_a_person(task):
         return typed.harness("accept", task.id)
     if task.halt is not None and check_of(task).is_given:
         return typed.harness("retry", task.id)

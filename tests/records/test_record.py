@@ -47,7 +47,7 @@ for wrong in (7, True, ["Ada"]):
     else:
         raise AssertionError(wrong)
 from harness_lib.core.import_parse import json_tasks, markdown_tasks
-(draft,) = markdown_tasks(b"- [ ] Do it\\n  - review: Ada\\n").items
+(draft,) = markdown_tasks("- [ ] Do it\\n  - review: Ada\\n").items
 assert draft.document["reviewer"] == "Ada"
 """
 

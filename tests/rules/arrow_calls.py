@@ -66,6 +66,7 @@ CALLS: dict[arrows.ArrowName, Callable[[Task], Task]] = {
     "begin_merge": lambda task: arrows.begin_merge(task, now=NOW, commit=COMMIT),
     "confirm": lambda task: arrows.confirm(task, now=NOW, commit=COMMIT),
     "doubt": arrows.doubt,
+    "attest": lambda task: arrows.attest(task, now=NOW),
     "recheck": lambda task: arrows.recheck(task, Recheck(COMMIT, passed=True)),
     "hand_back": lambda task: arrows.hand_back(task, Handback("it conflicts", 1, RESCUE, BASE)),
     "interrupt": lambda task: arrows.interrupt(task, Interruption("7" * 40)),

@@ -101,8 +101,8 @@ SLIPS = {
     ),
     "a kind of halt that nobody handles": Slip(
         "records/task.py",
-        '"UNSTARTED", "SPENT"\n]',
-        '"UNSTARTED", "SPENT", "LATE"\n]',
+        '"SPENT", "HUMAN"\n]',
+        '"SPENT", "HUMAN", "LATE"\n]',
         "rules/halting.py",
         "Missing return statement",
     ),

@@ -334,14 +334,15 @@ def test_a_plan_of_superpowers_is_one_task_for_each_of_its_tasks_in_order(
 
     assert looked["message"].startswith("superpowers plan: 3 tasks, 2 with a check\nwould add 3 tasks:\n")
     assert said["message"].startswith("superpowers plan: 3 tasks, 2 with a check\nadded 3 tasks:\n")
-    assert "1 task without a check: harness edit task-002 --validate " in said["message"]
+    assert "1 task without a check (task-002): --check 'COMMAND'" in looked["message"]
+    assert "task-002 has no check: harness edit task-002 --validate " in said["message"]
     first, second, third = project.state["tasks"]
     assert [each["title"] for each in (first, second, third)] == ["Say hello", "Say why", "Say goodbye"]
     assert first["validation"]["command"] == "grep -q hello a.txt"
-    assert first["description"].endswith(
-        f"From {file}: read its beginning, which counts for each of its tasks."
-    )
-    assert "Commit" not in first["description"]
+    assert first["source"] == {"plan": "tasks.md", "key": "1"}
+    assert project.state["plans"] == [
+        {"plan": "tasks.md", "header": "# Greeting Implementation Plan\n\n**Goal:** Greet."}
+    ]
     assert waits(project) == {"task-001": [], "task-002": ["task-001"], "task-003": ["task-002"]}
 
 

@@ -29,6 +29,7 @@ class Rows:
     tasks: dict[str, Task] = field(default_factory=dict)
     sessions: dict[int, Session] = field(default_factory=dict)
     proposals: dict[str, Task] = field(default_factory=dict)
+    plans: dict[str, str] = field(default_factory=dict)
     session_count: int = 0
     last_session: str | None = None
     attempts_reset: int = 0
@@ -43,6 +44,7 @@ class Rows:
             tasks=dict(self.tasks),
             sessions=dict(self.sessions),
             proposals=dict(self.proposals),
+            plans=dict(self.plans),
             by_status={status: dict(ids) for status, ids in self.by_status.items()},
             needed_by={task_id: dict(ids) for task_id, ids in self.needed_by.items()},
             waits=dict(self.waits),
@@ -247,6 +249,9 @@ class RowsAnswers(Questions):
 
     def commands(self) -> tuple[TaskCommands, ...]:
         return tuple(row for task in self.rows.tasks.values() for row in TaskCommands.of(task))
+
+    def plan_header(self, plan: str) -> str:
+        return self.rows.plans.get(plan, "")
 
     def proposals(self) -> tuple[Task, ...]:
         return tuple(self.rows.proposals.values())

@@ -67,6 +67,10 @@ class MemoryTx(RowsAnswers, api.Tx):
             self.replace(transitions.doom(task, now=self.now, message=finding.message))
         return findings
 
+    def keep_plan(self, plan: str, header: str) -> None:
+        if self.plan_header(plan) != header:
+            self._written().plans[plan] = header
+
     def propose(self, task: Task) -> None:
         self._written().proposals[task.id] = task
 

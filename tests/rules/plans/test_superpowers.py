@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness_lib.rules import superpowers_plan
-from harness_lib.rules.superpowers_plan import PlannedTask
+from harness_lib.rules.plans import superpowers
+from harness_lib.rules.plans.plan import Plan, PlannedTask
 
 HEADER = """# Limiter Implementation Plan
 
@@ -26,11 +26,16 @@ HEADER = """# Limiter Implementation Plan
 
 def task(text: str) -> PlannedTask:
     """Return the only task of the plan with `text` below its heading."""
-    (only,) = superpowers_plan.parse(f"{HEADER}### Task 1: Add it\n\n{text}\n")
+    (only,) = read(f"{HEADER}### Task 1: Add it\n\n{text}\n").tasks
     return only
 
 
-def test_a_task_is_its_heading_and_everything_below_it_but_steps_that_commit() -> None:
+def read(text: str) -> Plan:
+    """Return the plan `text`; one without tasks if it is none."""
+    return superpowers.read(text) or Plan("", ())
+
+
+def test_a_task_is_its_heading_and_everything_below_it() -> None:
     plan = (
         HEADER
         + """## Chunk 1: Core
@@ -79,7 +84,8 @@ Run: `make all`
 Expected: PASS
 """
     )
-    first, second = superpowers_plan.parse(plan)
+    whole = read(plan)
+    first, second = whole.tasks
 
     assert (first.title, first.check, first.done) == (
         "Add the limiter",
@@ -87,13 +93,18 @@ Expected: PASS
         False,
     )
     assert first.description.startswith("**Files:**")
-    assert first.description.endswith("Expected: PASS")
+    assert first.description.endswith('git commit -m "feat: limiter"\n```')
     assert "#### What to keep in mind" in first.description
     assert "### Task 9" in first.description
-    assert second == PlannedTask(second.line, "Say so", "- [x] **Step 1: Write the page**", None, done=True)
+    steps = "- [x] **Step 1: Write the page**\n- [x] **Step 2: Stage and commit**"
+    assert second._replace(lines=(0, 0), boxes=()) == PlannedTask("2", "Say so", steps, done=True)
     lines = plan.splitlines()
-    assert lines[first.line - 1] == "### Task 1: Add the limiter"
-    assert lines[second.line - 1] == "### Task 2: Say so"
+    assert lines[first.lines[0] - 1] == "### Task 1: Add the limiter"
+    assert lines[second.lines[0] - 1] == "### Task 2: Say so"
+    assert [lines[line - 1][:14] for line in first.boxes] == [f"- [ ] **Step {step}" for step in "1234"]
+    assert whole.header.startswith("# Limiter Implementation Plan\n\n**Goal:** Limit requests per client.")
+    assert "REQUIRED SUB-SKILL" not in whole.header
+    assert whole.header.endswith("## Verification\n\nRun: `make all`\nExpected: PASS")
 
 
 @pytest.mark.parametrize(
@@ -113,8 +124,8 @@ Expected: PASS
     ],
 )
 def test_what_begins_a_task(heading: str, title: str | None) -> None:
-    found = superpowers_plan.parse(f"{HEADER}{heading}\n\nText.\n")
-    assert [each.title for each in found] == ([title] if title else [])
+    found = read(f"{HEADER}{heading}\n\nText.\n")
+    assert [each.title for each in found.tasks] == ([title] if title else [])
 
 
 @pytest.mark.parametrize(
@@ -142,11 +153,11 @@ def test_the_check_is_the_last_command_that_is_expected_to_pass(text: str, check
 
 def test_a_plan_from_another_system_reads_the_same() -> None:
     plan = f"{HEADER}### Task 1: One\n\nRun: `a`\nExpected: PASS\n\n### Task 2: Two\n\nText\n"
-    assert superpowers_plan.parse(plan.replace("\n", "\r\n")) == superpowers_plan.parse(plan)
+    assert read(plan.replace("\n", "\r\n")) == read(plan)
 
 
 @given(st.text(alphabet="#T ask1:`\n-[]xRunEpcted\tPSA~>", max_size=200))
 def test_any_text_can_be_read(text: str) -> None:
-    for found in superpowers_plan.parse(text):
+    for found in read(text).tasks:
         assert found.title.strip()
-        assert 1 <= found.line <= len(text.split("\n"))
+        assert 1 <= found.lines[0] <= found.lines[1] <= len(text.split("\n"))

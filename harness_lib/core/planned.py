@@ -1,0 +1,241 @@
+"""Turn plans of other tools into drafts of tasks: their order, their source, and what is said of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path, PurePosixPath
+from typing import Any, Literal, NamedTuple
+
+from harness_lib.core.context import Context
+from harness_lib.core.import_parse import Draft, Drafts, Wait
+from harness_lib.errors import UsageError
+from harness_lib.records.fields import COMMAND, LONG
+from harness_lib.rules import checklist, plans
+from harness_lib.rules.halting import Halt
+from harness_lib.rules.plans.plan import Format, Plan, PlannedTask, join_after
+from harness_lib.text import cut, in_one_line, some
+
+Order = Literal["parallel", "sequential"]
+
+TITLE_LENGTH = 200
+WORDS_LENGTH = 1000
+# What is said behind a cut description has room there.
+_CUT = (LONG.most or 0) - 500
+_NAMED = 5
+
+
+class Read(NamedTuple):
+    """A plan that was read: its file as a source of tasks, its format, and what it says."""
+
+    name: str
+    form: Format
+    plan: Plan
+
+
+def plan_name(ctx: Context, path: Path) -> str:
+    """Return the name of the plan at `path` as a source of tasks: from the top of the work tree."""
+    whole = path.parent.resolve() / path.name
+    top = ctx.git.top.resolve()
+    return whole.relative_to(top).as_posix() if whole.is_relative_to(top) else str(whole)
+
+
+def recognised(text: str, name: str, form: str | None = None) -> Read | None:
+    """Return the plan `text` of the file `name`; None if it is a list of harness, or nothing that is known.
+
+    `form` names a format. Raises UsageError if it is not that one.
+    """
+    if form is not None:
+        chosen = next(each for each in plans.FORMATS if each.word == form)
+        plan = chosen.read(text)
+        if plan is None:
+            raise UsageError(
+                f"{name} is not a {chosen.title}: it has no {chosen.looks_for}.",
+                "Leave --format out, and it is recognised by what it is.",
+            )
+        return Read(name, chosen, plan)
+    is_json = text.lstrip()[:1] in ("{", "[")
+    found = plans.recognised(text, plans.JSON if is_json else plans.MARKDOWN)
+    if found is None or (found[0].word in ("superpowers", "openspec") and _is_check_list(text)):
+        return None
+    return Read(name, *found)
+
+
+def _is_check_list(text: str) -> bool:
+    """Return whether `text` is a check list of harness with headings or numbers as a plan has them."""
+    items = [item for item in checklist.parse(text)[0] if not item.done and not item.is_group]
+    return bool(items) and 2 * sum("check" in item.fields for item in items) >= len(items)
+
+
+def looked_for() -> str:
+    """Return what the formats are recognised by, in words."""
+    return "; ".join(f"{form.looks_for} ({form.word})" for form in plans.FORMATS)
+
+
+def drafts(found: Sequence[Read], order: Order | None = None) -> Drafts:
+    """Return the tasks of the plans, which follow each other, as drafts.
+
+    `order` overrules what the plans say about it.
+    """
+    items = [(read, task) for read in found for task in read.plan.tasks]
+    made = Drafts(kind=_kind(found), plans={read.name: _header(read) for read in found})
+    after = _after(found, made) if order is None else _overruled(order, len(items))
+    for number, (read, task) in enumerate(items):
+        waits = [Wait(_place(found, read, task), each + 1) for each in _open(after, items, number)]
+        made.items.append(_draft(found, read, task, tuple(waits)))
+    made.notes += _notes(found)
+    return made
+
+
+def _kind(found: Sequence[Read]) -> str:
+    titles = list(dict.fromkeys(read.form.title for read in found))
+    return titles[0] if len(found) == 1 else f"{len(found)} plans ({some(titles, _NAMED)})"
+
+
+def _header(read: Read) -> str:
+    header = read.plan.header
+    return header if len(header) <= _CUT else f"{header[:_CUT]}\n… the rest is in {read.name}."
+
+
+def _place(found: Sequence[Read], read: Read, task: PlannedTask) -> str:
+    where = f"line {task.lines[0]}" if task.lines[0] else f"task {task.key}"
+    return where if len(found) == 1 else f"{read.name}, {where}"
+
+
+def _draft(found: Sequence[Read], read: Read, task: PlannedTask, waits: tuple[Wait, ...]) -> Draft:
+    document: dict[str, Any] = {
+        "title": cut(_plain(task.title), TITLE_LENGTH) or f"Task {task.key}",
+        "source": {"plan": read.name, "key": task.key},
+    }
+    text = task.description
+    if len(text) > _CUT:
+        text = f"{text[:_CUT]}\n… the rest is in {read.name}, from line {task.lines[0]}."
+    if text:
+        document["description"] = text
+    if task.check and len(task.check) <= (COMMAND.most or 0) and "\0" not in task.check:
+        document["validation"] = {"command": task.check}
+    if task.priority:
+        document["priority"] = task.priority
+    if task.human is not None:
+        halt = Halt("HUMAN", cut(in_one_line(task.human), WORDS_LENGTH))
+        document |= {"halt": halt.words, "halt_kind": halt.kind}
+    place = _place(found, read, task)
+    places = dict.fromkeys(("title", "description", "validation", "halt", "source"), place)
+    return Draft(place, document, waits, done=task.done, places=places, lines=task.lines)
+
+
+def _plain(title: str) -> str:
+    return in_one_line(re.sub(r"\*\*(.+?)\*\*", r"\1", title)).strip(" *:")
+
+
+# -- order ------------------------------------------------------------------------------------------------
+
+
+def _overruled(order: Order, count: int) -> list[list[int]]:
+    return [[number - 1] if number and order == "sequential" else [] for number in range(count)]
+
+
+def _after(found: Sequence[Read], made: Drafts) -> list[list[int]]:
+    """Return the numbers of the tasks that each one comes after; add what names nothing to the problems."""
+    after: list[list[int]] = []
+    ranges: list[range] = []
+    for read in found:
+        first = len(after)
+        ranges.append(range(first, first + len(read.plan.tasks)))
+        numbers = {task.key: first + place for place, task in enumerate(read.plan.tasks)}
+        for place, task in enumerate(read.plan.tasks):
+            if task.after is None:
+                after.append([first + place - 1] if place else [])
+                continue
+            for key in task.after:
+                if key not in numbers:
+                    where = _place(found, read, task)
+                    made.problems.append((first + place, f"{where}: {key!r} is no task of this plan"))
+            after.append([numbers[key] for key in task.after if key in numbers])
+    for number, earlier in enumerate(_plans_before(found)):
+        _join(after, ranges[number], [ranges[each] for each in earlier])
+    return after
+
+
+def _join(after: list[list[int]], plan: range, earlier: list[range]) -> None:
+    """Let the first tasks of `plan` come after the last ones of the plans `earlier`."""
+    roots = [str(number) for number in plan if not after[number]]
+    last = []
+    for each in earlier:
+        waited_for = {number for task in each for number in after[task]}
+        last += [str(number) for number in each if number not in waited_for]
+    if roots and last:
+        for root, more in join_after(roots, tuple(last)).items():
+            after[int(root)] += [int(each) for each in more]
+
+
+def _plans_before(found: Sequence[Read]) -> list[set[int]]:
+    """Return the plans that each plan comes directly after.
+
+    A plan that says nothing comes after the one before it. The plans of one directory that say something (GSD
+    has one for each phase) come after those that they name, or all of a lower wave; the first ones come after
+    the directory before.
+    """
+    before: list[set[int]] = []
+    groups: list[list[int]] = []
+    for number, read in enumerate(found):
+        same = groups and PurePosixPath(found[groups[-1][0]].name).parent == PurePosixPath(read.name).parent
+        if same and read.plan.after is not None:
+            groups[-1].append(number)
+        else:
+            groups.append([number])
+    last: set[int] = set()
+    for group in groups:
+        for number in group:
+            plan = found[number].plan
+            waves = {other: found[other].plan.wave or 0 for other in group}
+            names = plan.after or ()
+            named = {other for other in group for name in names if _is_called(found[other], plan, name)}
+            if not named and plan.wave is not None:
+                below = max((wave for wave in waves.values() if wave < (plan.wave or 0)), default=None)
+                named = {other for other in group if waves[other] == below}
+            before.append((named - {number}) or last)
+        last = set(group).difference(*(before[number] for number in group))
+    return before
+
+
+def _is_called(read: Read, plan: Plan, name: str) -> bool:
+    """Return whether `plan` means `read` by `name`: `03-01`, `01` in the same phase, or a file."""
+    phase = plan.name.rpartition("-")[0]
+    stem = PurePosixPath(read.name).stem.removesuffix("-PLAN")
+    return name.removesuffix("-PLAN") in (read.plan.name, stem) or f"{phase}-{name}" == read.plan.name
+
+
+def _open(after: list[list[int]], items: Sequence[tuple[Read, PlannedTask]], number: int) -> list[int]:
+    """Return the open tasks before `number`; in the place of a done one those before it."""
+    found: dict[int, None] = {}
+    seen: set[int] = set()
+    ahead = list(reversed(after[number]))
+    while ahead:
+        each = ahead.pop()
+        if not items[each][1].done:
+            found[each] = None
+        elif each not in seen:
+            seen.add(each)
+            ahead += reversed(after[each])
+    return list(found)
+
+
+def _notes(found: Sequence[Read]) -> Iterator[str]:
+    """Yield a sentence for each kind of thing in the plans that may not be intended."""
+    twice = [
+        f"{task.key.rpartition('(')[0]} ({_place(found, read, task)})"
+        for read in found
+        for task in read.plan.tasks
+        if re.search(r"\(\d+\)\Z", task.key)
+    ]
+    if twice:
+        yield f"Several tasks of a plan have the same number, and each is one: {some(twice, _NAMED)}."
+    for read in found:
+        names = read.plan.after or ()
+        missing = [name for name in names if not any(_is_called(other, read.plan, name) for other in found)]
+        if missing:
+            yield (
+                f"{read.name} comes after {some(missing, _NAMED)}, which is not imported with it: "
+                "import their directory, or finish that first."
+            )

@@ -1,0 +1,128 @@
+"""Read a `PLAN.md` of Get Shit Done: `<task type="auto">` with name, files, action, verify and done.
+
+It is no XML: `&` and `<` stand as they are, and an end is sometimes missing. A `checkpoint:…` waits for a
+person. The front matter says which plans come before this one.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+import textwrap
+
+from harness_lib.rules.plans import commands
+from harness_lib.rules.plans.plan import LINE_END, Format, Plan, PlannedTask, unique, without_comments
+
+_HIDDEN = re.compile(
+    r"^[ \t]*(```+|~~~+)[^\n]*\n(?:.*?\n)??[ \t]*\1[`~]*[ \t]*$|<!--.*?-->", re.MULTILINE | re.DOTALL
+)
+_OPEN = re.compile(r"<task\b(?P<attributes>[^>]*)>", re.IGNORECASE)
+_TYPE = re.compile(r"type\s*=\s*[\"']?(?P<type>[\w:-]+)", re.IGNORECASE)
+_CLOSE = re.compile(r"</tasks?\s*>|<task\b", re.IGNORECASE)
+_NUMBER = re.compile(r"(?:Task\s+)?(?P<key>\d+(?:[.-]\d+)*[a-z]?)\s*[:.)\u2013\u2014-]\s*", re.IGNORECASE)
+_FRONT = re.compile(r"\A---[ \t]*\n(?P<fields>.*?)\n---[ \t]*(?:\n|\Z)", re.DOTALL)
+# What an agent of GSD would do with the plan, and harness does not.
+_ITS_OWN = re.compile(r"<(execution_context|output)\b.*?(?:</\1\s*>|\Z)", re.DOTALL | re.IGNORECASE)
+_FOR_PERSON = (
+    *("name", "what-built", "how-to-verify", "decision", "context", "options", "action", "instructions"),
+)
+_LONGEST_TITLE = 120
+
+
+def read(text: str) -> Plan | None:
+    """Return the plan `text`; None if it has no `<task …>`."""
+    text = LINE_END.sub("\n", text)
+    seen = _HIDDEN.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
+    found = []
+    for opened in _OPEN.finditer(seen):
+        closed = _CLOSE.search(seen, opened.end())
+        found.append((opened, closed.start() if closed else len(text)))
+    if not found:
+        return None
+    names = [_field(text[opened.end() : end], "name") for opened, end in found]
+    numbers = [_NUMBER.match(name) for name in names]
+    keys = unique([match["key"] if match else str(place) for place, match in enumerate(numbers, 1)])
+    tasks = []
+    for (opened, end), name, number, key in zip(found, names, numbers, keys, strict=True):
+        body = text[opened.end() : end]
+        kind = _TYPE.search(opened["attributes"])
+        human = _words(body) if kind and kind["type"].lower().startswith("checkpoint") else None
+        title = name[number.end() :] if number else name
+        tasks.append(
+            PlannedTask(
+                key,
+                title or _title(body),
+                textwrap.dedent(body.strip("\n")).strip(),
+                (
+                    text.count("\n", 0, opened.start()) + 1,
+                    text.count("\n", 0, end) + text.startswith("</", end),
+                ),
+                check=None if human else _check(body),
+                human=human,
+            )
+        )
+    front = _FRONT.match(text)
+    fields = front["fields"] if front else ""
+    outside = text[front.end() if front else 0 : found[0][0].start()] + text[found[-1][1] :]
+    header = without_comments(_ITS_OWN.sub("", re.sub(r"</?tasks?\s*>", "", outside)))
+    return Plan(header, tuple(tasks), _name(fields), _depends_on(fields), _wave(fields))
+
+
+def _field(body: str, name: str) -> str:
+    """Return the text of the element `name`, in one line."""
+    match = re.search(rf"<{name}\b[^>]*>(.*?)(?:</{name}\s*>|\Z)", body, re.DOTALL | re.IGNORECASE)
+    return " ".join(html.unescape(match[1]).split()) if match else ""
+
+
+def _check(body: str) -> str | None:
+    """Return the last command of `<automated>`, or else that of `<verify>`."""
+    verify = re.search(r"<verify\b[^>]*>(.*?)(?:</verify\s*>|\Z)", body, re.DOTALL | re.IGNORECASE)
+    if verify is None:
+        return None
+    automated = re.findall(r"<automated\b[^>]*>(.*?)</automated\s*>", verify[1], re.DOTALL | re.IGNORECASE)
+    texts = [textwrap.dedent(html.unescape(text).strip("\n")).strip() for text in automated or [verify[1]]]
+    found = [check for text in texts if (check := commands.whole(text))]
+    return found[-1] if found else None
+
+
+def _words(body: str) -> str:
+    """Return what a checkpoint asks a person."""
+    parts = (f"{name.replace('-', ' ')}: {said}" for name in _FOR_PERSON if (said := _field(body, name)))
+    return re.sub(r"<[^>]+>", " ", " / ".join(parts)) or "Look at what was done so far."
+
+
+def _title(body: str) -> str:
+    """Return the first sentence of what `body` says first, as a title."""
+    said = [_field(body, name) for name in _FOR_PERSON] + [" ".join(re.sub(r"<[^>]+>", " ", body).split())]
+    first = re.split(r"(?<=[.!?])\s", next(filter(None, said), "Task without a name"))[0]
+    return textwrap.shorten(first, _LONGEST_TITLE, placeholder=" …")
+
+
+def _value(fields: str, name: str) -> str:
+    match = re.search(rf"^{name}:[ \t]*(?P<value>[^\n]*(?:\n[ \t]*-[ \t][^\n]*)*)", fields, re.MULTILINE)
+    return re.sub(r"\s#[^\n]*", "", match["value"]) if match else ""
+
+
+def _names(value: str) -> tuple[str, ...]:
+    return tuple(re.findall(r"[\w.-]*\w", re.sub(r"^\s*-\s", " ", value, flags=re.MULTILINE)))
+
+
+def _name(fields: str) -> str:
+    """Return `01-02` for plan 2 of phase 1."""
+    plan = next(iter(_names(_value(fields, "plan"))), "")
+    phase = re.match(r"[\"']?(\d+(?:\.\d+)?)\b", _value(fields, "phase").strip())
+    return f"{phase[1]}-{plan}" if phase and plan and "-" not in plan else plan
+
+
+def _depends_on(fields: str) -> tuple[str, ...] | None:
+    return _names(_value(fields, "depends_on")) or (
+        () if re.search(r"^depends_on:", fields, re.MULTILINE) else None
+    )
+
+
+def _wave(fields: str) -> int | None:
+    digits = re.match(r"\d{1,6}", _value(fields, "wave").strip())
+    return int(digits[0]) if digits else None
+
+
+FORMAT = Format("gsd", "GSD plan", 'elements such as `<task type="auto">`', read)

@@ -1,0 +1,57 @@
+"""Read the `tasks.md` of OpenSpec: `- [ ] 1.2 Add the parser` below `## 1. Parser`.
+
+An item with numbered ones below it only groups them.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+
+from harness_lib.rules.plans import commands
+from harness_lib.rules.plans.plan import Document, Format, Plan, PlannedTask, unique, without_comments
+
+_ITEM = re.compile(
+    r"\**(?:Task )?(?P<key>\d+(?:\.\d+)+|\d+(?=[.):]))[.):]?\**\s*[:\u2013\u2014-]?\s+(?P<rest>.*\S)",
+    re.DOTALL,
+)
+
+
+def read(text: str) -> Plan | None:
+    """Return the plan `text`; None if no item has a number such as 1.2."""
+    doc = Document(text)
+    found = [(box, match) for box in doc.boxes if (match := _ITEM.fullmatch(box.text))]
+    if not any("." in match["key"] for _, match in found):
+        return None
+    starts = [box.line for box, _ in found]
+    tasks = []
+    keys = unique([match["key"] for _, match in found])
+    for (box, match), key in zip(found, keys, strict=True):
+        if bisect_left(starts, box.end) > bisect_left(starts, box.line) + 1:
+            continue
+        whole = doc.cut(box.line, box.end)
+        head = doc.above(box.line, lambda each: each.level > 1)
+        groups = [each.text for each, _ in found if each.line < box.line < each.end]
+        about = [*([head.text] if head else []), *groups]
+        tasks.append(
+            PlannedTask(
+                key,
+                match["rest"],
+                "\n\n".join((whole, *(f"Part of: {each}" for each in about))),
+                (box.line + 1, box.end),
+                check=commands.in_prose(whole),
+                done=box.ticked,
+                boxes=tuple(each.line + 1 for each in doc.boxes_in(box.line, box.end)),
+            )
+        )
+    first = min([starts[0], *(head.line for head in doc.headings if head.level > 1)])
+    return Plan(without_comments(doc.cut(0, first)), tuple(tasks))
+
+
+FORMAT = Format(
+    "openspec",
+    "OpenSpec tasks",
+    "items such as `- [ ] 1.1 …`",
+    read,
+    ("proposal.md", "design.md", "specs"),
+)

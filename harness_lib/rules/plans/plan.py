@@ -1,0 +1,194 @@
+"""What every plan of another tool becomes, and how its Markdown is read."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+from markdown_it import MarkdownIt
+
+if TYPE_CHECKING:
+    from markdown_it.token import Token
+
+LINE_END = re.compile(r"\r\n|\n|\r")
+_BOX = re.compile(r"\[(?P<tick>[ xX])\](?:\s+(?P<text>.*))?", re.DOTALL)
+_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+
+
+class PlannedTask(NamedTuple):
+    """A task of a plan.
+
+    `key` is its name in the plan, such as `3` or `T012`. `after` are the keys of what comes before it; None
+    if the plan does not say. `human` are the words for the person that it waits for. `lines` are its first
+    and last line (from 1; 0 in JSON), `boxes` the lines of its boxes.
+    """
+
+    key: str
+    title: str
+    description: str
+    lines: tuple[int, int] = (0, 0)
+    after: tuple[str, ...] | None = None
+    check: str | None = None
+    human: str | None = None
+    done: bool = False
+    boxes: tuple[int, ...] = ()
+    priority: str | None = None
+
+
+class Plan(NamedTuple):
+    """The tasks of a plan, in its order, and its `header`, which counts for all of them.
+
+    `name` is what other plans call it; `after` are the names of the plans before it, None if it does not
+    say. `wave`: plans of a lower one come before it.
+    """
+
+    header: str
+    tasks: tuple[PlannedTask, ...]
+    name: str = ""
+    after: tuple[str, ...] | None = None
+    wave: int | None = None
+
+
+class Format(NamedTuple):
+    """A format: its word for `--format`, its name in messages, what it is recognised by, and its reader.
+
+    `read` takes the text of a plan, and returns None if it is another format. `beside` are the files next
+    to such a plan that an agent should read, too.
+    """
+
+    word: str
+    title: str
+    looks_for: str
+    read: Callable[[str], Plan | None]
+    beside: tuple[str, ...] = ()
+
+
+class Heading(NamedTuple):
+    """A heading: its line (from 0), its level, and its text."""
+
+    line: int
+    level: int
+    text: str
+
+
+class Box(NamedTuple):
+    """A list item with a box: its lines (from 0, the end excluded), whether it is ticked, and its text."""
+
+    line: int
+    end: int
+    ticked: bool
+    text: str
+
+
+def _line_of(box: Box) -> int:
+    return box.line
+
+
+@dataclass(frozen=True)
+class Document:
+    """A Markdown document; code, quotations and comments are no structure."""
+
+    text: str
+
+    @cached_property
+    def lines(self) -> list[str]:
+        """The lines without their ends."""
+        return LINE_END.split(self.text)
+
+    @cached_property
+    def tokens(self) -> list[Token]:
+        """The blocks that have a position; what stands inside of a line is not parsed."""
+        parser = MarkdownIt("commonmark").disable("inline")
+        return [token for token in parser.parse(self.text) if token.map]
+
+    @cached_property
+    def headings(self) -> list[Heading]:
+        """The headings that are not inside of a list or a quotation."""
+        found = []
+        for index, token in enumerate(self.tokens):
+            if token.type == "heading_open" and token.level == 0 and token.map:
+                text = self.tokens[index + 1].content.strip().strip("*").strip()
+                found.append(Heading(token.map[0], int(token.tag[1:]), text))
+        return found
+
+    @cached_property
+    def boxes(self) -> list[Box]:
+        """The list items with a box."""
+        return [
+            Box(line, end, match["tick"] != " ", (match["text"] or "").strip())
+            for line, end, text in self.items
+            if (match := _BOX.fullmatch(text))
+        ]
+
+    @cached_property
+    def items(self) -> list[tuple[int, int, str]]:
+        """The list items: their lines, and the text of their first paragraph."""
+        found = []
+        for index, token in enumerate(self.tokens[:-2]):
+            text = self.tokens[index + 2]
+            if token.type == "list_item_open" and token.map and text.type == "inline":
+                found.append((token.map[0], self._last(*token.map), text.content))
+        return found
+
+    def _last(self, start: int, end: int) -> int:
+        """Return `end` without blank lines before it."""
+        while end > start + 1 and not self.lines[end - 1].strip():
+            end -= 1
+        return end
+
+    def within(self, start: int, end: int) -> list[Token]:
+        """Return the blocks that begin in the lines from `start` to `end`."""
+        return self.tokens[bisect_left(self._starts, start) : bisect_left(self._starts, end)]
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return [token.map[0] for token in self.tokens if token.map]
+
+    def boxes_in(self, start: int, end: int) -> list[Box]:
+        """Return the boxes in the lines from `start` to `end`."""
+        return self.boxes[
+            bisect_left(self.boxes, start, key=_line_of) : bisect_left(self.boxes, end, key=_line_of)
+        ]
+
+    def cut(self, start: int, end: int) -> str:
+        """Return the lines from `start` to `end`, without rules and blank lines around them."""
+        text = "\n".join(self.lines[start:end])
+        return re.sub(r"(?:\n\s*(?:-{3,}|\*{3,})\s*)+\Z", "", "\n" + text.rstrip()).strip("\n").rstrip()
+
+    def above(self, line: int, wanted: Callable[[Heading], bool]) -> Heading | None:
+        """Return the last heading before `line` that is `wanted`."""
+        return next((each for each in reversed(self.headings) if each.line < line and wanted(each)), None)
+
+    def end_of(self, heading: Heading) -> int:
+        """Return the line after the section of `heading`."""
+        later = (
+            each.line for each in self.headings if each.line > heading.line and each.level <= heading.level
+        )
+        return next(later, len(self.lines))
+
+
+def without_comments(text: str) -> str:
+    """Return `text` without HTML comments, and with one blank line in the place of several."""
+    return re.sub(r"\n\s*\n\s*\n", "\n\n", _COMMENT.sub("", text)).strip()
+
+
+def unique(keys: list[str]) -> Iterator[str]:
+    """Yield each key; one that has been there before gets a number: `3`, `3(2)`."""
+    seen: dict[str, int] = {}
+    for key in keys:
+        seen[key] = seen.get(key, 0) + 1
+        yield key if seen[key] == 1 else f"{key}({seen[key]})"
+
+
+def join_after(roots: list[str], before: tuple[str, ...], most: int = 10_000) -> dict[str, tuple[str, ...]]:
+    """Return what each of `roots` waits for, so that all of them come after `before`.
+
+    Where that would be too many pairs, only the first waits for all, and the others for it.
+    """
+    if len(roots) * len(before) <= most:
+        return dict.fromkeys(roots, before)
+    return {roots[0]: before, **dict.fromkeys(roots[1:], (roots[0],))}

@@ -1,0 +1,67 @@
+"""Read the tasks of an implementation plan as the skill `superpowers:writing-plans` writes it.
+
+A task is a heading such as `### Task 3: Add the limiter` with everything below it, at whatever level the plan
+has its tasks. Its check is the last command that the plan expects to pass (`Run: …`, `Expected: PASS`).
+Source: docs/plans.md, "Plans of other tools".
+"""
+
+from __future__ import annotations
+
+import re
+
+from harness_lib.rules.plans import commands
+from harness_lib.rules.plans.plan import (
+    Document,
+    Format,
+    Heading,
+    Plan,
+    PlannedTask,
+    unique,
+    without_comments,
+)
+
+_WORDS = "Task|Tarea|Tâche|Tarefa|Aufgabe|Задача|任务|任務|タスク|작업"
+_TASK = re.compile(
+    rf"(?:{_WORDS})\s*[#№]?\s*(?P<number>\d+(?:[.-]\d+)*[a-z]?)(?:\s*[:\uff1a.)\u2014\u2013-]\s*|\s+)(?P<title>.*\S)",
+    re.IGNORECASE,
+)
+# It tells an agent to carry out the whole plan by a skill of that tool.
+_FOR_WORKERS = re.compile(r"^> \*\*For (?:agentic workers|Claude)\b.*(?:\n>.*)*\n?", re.MULTILINE)
+
+
+def read(text: str) -> Plan | None:
+    """Return the plan `text`; None if no heading is a task."""
+    doc = Document(text)
+    heads = [(head, match) for head in doc.headings if (match := _TASK.fullmatch(head.text))]
+    if not heads:
+        return None
+    keys = unique([match["number"] for _, match in heads])
+    starts = [head.line for head, _ in heads]
+    tasks, outside, last = [], [], 0
+    for (head, match), key in zip(heads, keys, strict=True):
+        end = _end(doc, head, starts)
+        boxes = doc.boxes_in(head.line, end)
+        tasks.append(
+            PlannedTask(
+                key,
+                match["title"],
+                doc.cut(head.line + 1, end),
+                (head.line + 1, end),
+                check=commands.expected_to_pass(doc.within(head.line + 1, end)),
+                done=bool(boxes) and all(box.ticked for box in boxes),
+                boxes=tuple(box.line + 1 for box in boxes),
+            )
+        )
+        outside.append(doc.cut(last, head.line))
+        last = end
+    outside.append(doc.cut(last, len(doc.lines)))
+    header = without_comments(_FOR_WORKERS.sub("", "\n\n".join(filter(None, outside))))
+    return Plan(header, tuple(tasks))
+
+
+def _end(doc: Document, head: Heading, starts: list[int]) -> int:
+    """Return the line after the task of `head`: the next one begins, or a section that is not below it."""
+    return min([doc.end_of(head), *(line for line in starts if line > head.line)])
+
+
+FORMAT = Format("superpowers", "superpowers plan", "headings such as `### Task 1: …`", read)

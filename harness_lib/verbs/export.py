@@ -1,0 +1,97 @@
+"""`harness export --tick PLAN`: tick in a plan's own file what is completed here."""
+
+from __future__ import annotations
+
+import re
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from harness_lib import typed
+from harness_lib.core import import_parse, planned
+from harness_lib.core.context import Context
+from harness_lib.core.reply import Reply
+from harness_lib.errors import HeldError, UsageError
+from harness_lib.rules.plans.plan import PlannedTask
+from harness_lib.system.files import atomic
+from harness_lib.terminal.screen import Screen
+from harness_lib.text import counted
+
+SUMMARY = "tick the boxes of a plan whose tasks are completed"
+EXAMPLE = "harness export --tick specs/001-albums/tasks.md"
+HELP_ORDER = 32
+# A line with its end, as CommonMark counts lines.
+_LINE = re.compile(rb"[^\r\n]*(?:\r\n|\n|\r|\Z)")
+_EMPTY = re.compile(rb"\[ \]")
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """Add what may be typed after the verb."""
+    parser.add_argument(
+        "--tick",
+        metavar="PLAN",
+        required=True,
+        help="the file of an imported plan; nothing else in it changes",
+    )
+
+
+def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
+    """Answer `harness export`."""
+    return run(ctx, args.tick)
+
+
+def run(ctx: Context, word: str) -> Reply:
+    """Tick the boxes of the tasks in the plan `word` that are completed in the list.
+
+    Raises UsageError (no such file, no plan, nothing was imported from it), HeldError (it has just changed).
+    """
+    path = ctx.cwd / Path(word)
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{word} cannot be read: {error.strerror}.", "Name the file of a plan.") from error
+    name = planned.plan_name(ctx, path)
+    read = planned.recognised(import_parse.text_of(data), name)
+    if read is None:
+        raise UsageError(
+            f"{word} is no plan. Looked for: {planned.looked_for()}.", "Name the file of a plan."
+        )
+    imported = [task for task in ctx.store.ask().search() if task.source and task.source.plan == name]
+    tasks = {task.source.key: task for task in imported if task.source}
+    if not tasks:
+        raise UsageError(
+            f"No task of the list was imported from {name}.", f"Import it: {typed.harness('import', word)}"
+        )
+    done = [each for each in read.plan.tasks if each.key in tasks and tasks[each.key].is_done]
+    ticked, count = _ticked(data, done)
+    if count:
+        _write(path.resolve(), data, ticked)
+    boxes = f"{count} {'box' if count == 1 else 'boxes'} ticked"
+    if not any(each.boxes for each in read.plan.tasks):
+        boxes = "and it has no boxes to tick"
+    return Reply(
+        "export",
+        f"{word}: {len(done)} of {counted(len(read.plan.tasks), 'task')} completed, {boxes}.",
+        next="harness status",
+        extra={"ticked": count, "completed": len(done)},
+    )
+
+
+def _ticked(data: bytes, done: list[PlannedTask]) -> tuple[bytes, int]:
+    """Return `data` with the boxes of the tasks `done` ticked, and how many were not before."""
+    lines = _LINE.findall(data)
+    count = 0
+    for number in (line - 1 for task in done for line in task.boxes):
+        lines[number], changes = _EMPTY.subn(b"[x]", lines[number], count=1)
+        count += changes
+    return b"".join(lines), count
+
+
+def _write(path: Path, before: bytes, after: bytes) -> None:
+    def last_look() -> None:
+        if path.read_bytes() != before:
+            raise HeldError(f"{path} has just changed.", "Type it again.")
+
+    try:
+        atomic.write(path, after, last_look=last_look)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror}.", "Make it writable.") from error

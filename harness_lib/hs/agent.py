@@ -31,28 +31,24 @@ def _agent(runtime: Runtime, args: list[str]) -> int:
     streamed = runtime.env.get("HARNESS_STREAM") == "1"
     shown = output.choose(json="json" in asked.flags, streamed=streamed)
     try:
-        done = _do_and_report(runtime, asked, shown)
+        try:
+            done = _do(runtime, asked, shown)
+        except BaseException as error:
+            # However it ends, the last event says so.
+            if isinstance(shown, output.Events):
+                shown.end(_ended(runtime, error))
+            raise
         if done is not None:
             # Before what was opened is closed: servers take their time to end.
             shown.end(done)
     finally:
         runtime.close()
-    return int(done is not None and done.failed)
-
-
-def _do_and_report(runtime: Runtime, asked: Options, shown: output.Output) -> Turn | None:
-    """Do what was asked; however it ends, the last event says so."""
-    try:
-        return _do(runtime, asked, shown)
-    except BaseException as error:
-        if isinstance(shown, output.Events):
-            shown.end(_ended(runtime, error))
-        raise
+    return int(done is not None and bool(done.error))
 
 
 def _do(runtime: Runtime, asked: Options, shown: output.Output) -> Turn | None:
     session, words = setup.session(runtime, asked)
-    if _is_to_talk(asked, words):
+    if not words and not asked.flags & {"print", "json", "stdin"} and _is_at_a_terminal():
         _talk(runtime, session, asked)
         return None
     typed = " ".join(words)
@@ -62,7 +58,7 @@ def _do(runtime: Runtime, asked: Options, shown: output.Output) -> Turn | None:
     setup.enter(runtime, session, asked)
     assert runtime.session is not None
     # Only now it is known whose model is asked.
-    if problem := unknown(runtime.provider, typed, skill_names(runtime)):
+    if "/" in typed and (problem := unknown(runtime.provider, typed, skill_names(runtime))):
         session_store.remove_unused(runtime.session)
         raise UsageError(problem, "It was not sent. A word behind a slash is the name of a skill.")
     if session is None and not isinstance(shown, output.Events):
@@ -75,11 +71,6 @@ def _do(runtime: Runtime, asked: Options, shown: output.Output) -> Turn | None:
     if runtime.env.get("HARNESS_MAX_COST") and done.account.cost is None:
         runtime.log(f"hs: the cost is unknown: no price is known for {runtime.model}.")
     return done
-
-
-def _is_to_talk(asked: Options, words: tuple[str, ...]) -> bool:
-    """Return whether hs is interactive and no prompt is given."""
-    return not words and not asked.flags & {"print", "json", "stdin"} and _is_at_a_terminal()
 
 
 def _is_at_a_terminal() -> bool:
@@ -166,22 +157,17 @@ def read_input(typed: str, *, wait: bool = False) -> str:
     Beside words that were `typed`, input that does not begin within some seconds is left alone, unless one
     wants to `wait`: who starts hs from a program often leaves a pipe open that nobody will ever write to.
     """
-    return sys.stdin.read().rstrip("\n") if _is_to_be_read(typed, wait=wait) else ""
-
-
-def _is_to_be_read(typed: str, *, wait: bool) -> bool:
     if sys.stdin is None or sys.stdin.isatty():
-        return False
-    if not typed.strip() or wait or not _is_pipe(sys.stdin.fileno()):
-        return True
-    if select.select([sys.stdin], [], [], _WAIT_SECONDS)[0]:
-        return True
-    print(
-        f"hs: nothing came on standard input within {_WAIT_SECONDS:.0f} s, so it is not read; "
-        "for input that takes its time add the word -",
-        file=sys.stderr,
-    )
-    return False
+        return ""
+    may_wait = not typed.strip() or wait or not _is_pipe(sys.stdin.fileno())
+    if not may_wait and not select.select([sys.stdin], [], [], _WAIT_SECONDS)[0]:
+        print(
+            f"hs: nothing came on standard input within {_WAIT_SECONDS:.0f} s, so it is not read; "
+            "for input that takes its time add the word -",
+            file=sys.stderr,
+        )
+        return ""
+    return sys.stdin.read().rstrip("\n")
 
 
 def _is_pipe(descriptor: int) -> bool:
@@ -196,7 +182,8 @@ def _acp(runtime: Runtime, args: list[str]) -> int:
         return worker.work(runtime)
     if args:
         raise UsageError("hs acp takes no arguments.", "Its client speaks over standard input and output.")
-    if not (_is_spoken_through(0) and _is_spoken_through(1)):
+    # No client can be at the other end of a file or /dev/null.
+    if not all(_is_pipe(descriptor) or os.isatty(descriptor) for descriptor in (0, 1)):
         raise UsageError(
             "hs acp needs a client on standard input and output.", "Let an editor start it: hs acp"
         )
@@ -205,12 +192,6 @@ def _acp(runtime: Runtime, args: list[str]) -> int:
     from harness_lib.hs.acp import agent  # noqa: PLC0415 (the protocol's package is imported here only)
 
     return agent.serve()
-
-
-def _is_spoken_through(descriptor: int) -> bool:
-    """Return whether a client can be at the other end, which a file or /dev/null cannot be."""
-    mode = os.fstat(descriptor).st_mode
-    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(descriptor)
 
 
 ACP = Builtin("Serve a client of the Agent Client Protocol on standard input and output", _acp)

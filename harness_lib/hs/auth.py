@@ -13,7 +13,7 @@ from harness_lib.loop import discovery, plugins
 from harness_lib.loop.disk import is_name
 from harness_lib.loop.failures import HookError
 from harness_lib.loop.piped import Json, as_object
-from harness_lib.loop.providers import keys, models
+from harness_lib.loop.providers import endpoints, keys
 from harness_lib.loop.runtime import Runtime
 from harness_lib.system.files import atomic, nofollow
 
@@ -28,8 +28,8 @@ def run(runtime: Runtime, args: list[str]) -> int:
     if (words or ["list"])[0] == "list" and len(words) <= 2 and not local:  # noqa: PLR2004 (list PROVIDER)
         return _list(runtime, words[1:])
     if words[:1] in (["set"], ["login"]) and len(words) == 2 and is_name(words[1]):  # noqa: PLR2004 (set NAME)
-        if words[0] == "login":
-            _check_known(runtime, words[1])
+        if words[0] == "login" and endpoints.find_provider(runtime, words[1]) is None:
+            raise UsageError(f"There is no provider {words[1]}.", "hs help lists them.")
         _set(runtime, words[1], _file(runtime, local=local))
     elif words[:1] == ["logout"] and len(words) == 2:  # noqa: PLR2004 (logout PROVIDER)
         _log_out(runtime, words[1], _file(runtime, local=local))
@@ -40,12 +40,6 @@ def run(runtime: Runtime, args: list[str]) -> int:
     # Foreign providers look elsewhere: what is forgotten has to be forgotten there, too.
     discovery.refresh(runtime)
     return 0
-
-
-def _check_known(runtime: Runtime, provider: str) -> None:
-    """Raise UsageError for an unknown provider, before a key is asked for that nothing would use."""
-    if plugins.provider(runtime, provider) is None and models.find_config(runtime, provider) is None:
-        raise UsageError(f"There is no provider {provider}.", "hs help lists them.")
 
 
 def _set(runtime: Runtime, provider: str, path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -85,7 +86,7 @@ def _check(values: dict[str, str]) -> None:
     turns, cost = values.get("max-turns", "1"), values.get("max-cost", "0")
     if not (turns.isascii() and turns.isdigit() and int(turns)):
         raise UsageError(f"--max-turns wants a number of requests, not {turns}.")
-    if not _is_amount(cost):
+    if not re.fullmatch(r"[0-9]+\.?[0-9]*|\.[0-9]+", cost):
         raise UsageError(f"--max-cost wants an amount in US dollars, not {cost}.")
     mode = values.get("approve", "auto")
     if mode not in approval.MODES:
@@ -93,12 +94,6 @@ def _check(values: dict[str, str]) -> None:
     for variable in values.get("keep-env", "X").split(","):
         if not variable.isidentifier():
             raise UsageError(f"--keep-env wants the name of a variable, not {variable}.")
-
-
-def _is_amount(text: str) -> bool:
-    whole, _, part = text.partition(".")
-    digits = whole + part
-    return digits.isascii() and digits.isdigit()
 
 
 def session(runtime: Runtime, asked: Options) -> tuple[Session | None, tuple[str, ...]]:
@@ -155,15 +150,21 @@ def enter(runtime: Runtime, existing: Session | None, asked: Options) -> None:
     runtime.system = asked.values.get("system")
     if existing is not None:
         hold(runtime, existing)
-        _restore(runtime, existing.conf)
+        if not runtime.provider:
+            # The session goes on with its own unless others were asked for.
+            runtime.env["HARNESS_PROVIDER"] = existing.conf.get("provider", "")
+            runtime.env["HARNESS_MODEL"] = runtime.model or existing.conf.get("model", "")
     resolve(runtime)
     # Raises an error for rules that cannot be understood.
     permissions.rules(runtime)
     keys.hide(runtime)
-    _check_tools(runtime)
+    # What the tools of an MCP server are is known when it has been asked.
+    named = (name for name in runtime.allowed_tools or () if not name.startswith(PREFIX))
+    if missing := next((name for name in named if not plugins.tool(runtime, name)), ""):
+        raise UsageError(f"There is no tool {missing}.", "hs tools lists those that there are.")
     runtime.session = existing or session_store.create(runtime)
     if existing is None:
-        runtime.session.hold()
+        runtime.session.hold(is_new=True)
 
 
 def hold(runtime: Runtime, session: Session) -> None:
@@ -172,21 +173,6 @@ def hold(runtime: Runtime, session: Session) -> None:
         runtime.notice(
             f"what was left running was ended ({ended}): hs was killed in the session {session.id}."
         )
-
-
-def _restore(runtime: Runtime, conf: dict[str, str]) -> None:
-    """Restore the provider and model of the session unless others were asked for."""
-    if not runtime.provider:
-        runtime.env["HARNESS_PROVIDER"] = conf.get("provider", "")
-        runtime.env["HARNESS_MODEL"] = runtime.model or conf.get("model", "")
-
-
-def _check_tools(runtime: Runtime) -> None:
-    asked = runtime.allowed_tools or ()
-    # What a server has is known when it has been asked.
-    missing = [name for name in asked if not name.startswith(PREFIX) and not plugins.tool(runtime, name)]
-    if missing:
-        raise UsageError(f"There is no tool {missing[0]}.", "hs tools lists those that there are.")
 
 
 def resolve(runtime: Runtime) -> None:
@@ -277,7 +263,13 @@ def model_names(runtime: Runtime) -> list[str]:
     defaults = _defaults(wide, programs=False)
     own, protocol = runtime.provider, models.protocol_of(wide, runtime.provider)
     providers = {each.provider for each in defaults}
-    lines = [(_pack(source), name) for source in trust.usable(wide) for name in models.names(wide, source)]
+    lines = [
+        (_pack(source), prefix)
+        for source in trust.usable(wide)
+        for prefix in models.by_prefix(wide, source)
+        # Another one is only the beginning of a name.
+        if not prefix.endswith(("-", "."))
+    ]
     return list(
         dict.fromkeys(
             [
@@ -313,10 +305,10 @@ def _defaults(wide: Runtime, *, programs: bool = True) -> list[Choice]:
 def _owner(wide: Runtime, name: str) -> str:
     """Return the provider whose pack knows the longest beginning of `name`; "" where none does."""
     known = [
-        (len(beginning), pack)
+        (len(prefix), pack)
         for source in trust.usable(wide)
-        for beginning in models.beginnings(wide, source)
-        if (pack := _pack(source)) and name.startswith(beginning)
+        for prefix in models.by_prefix(wide, source)
+        if (pack := _pack(source)) and name.startswith(prefix)
     ]
     return max(known, default=(0, ""))[1]
 

@@ -51,6 +51,8 @@ def skill_names(runtime: Runtime) -> set[str]:
 
 def with_files(runtime: Runtime, text: str) -> str:
     """Return `text` with what each @FILE in it holds; a word that names no file stays as it is."""
+    if "@" not in text:
+        return text
     parts = [text]
     for name, path in dict(_mentioned(runtime, text)).items():
         call: Json = {"name": "read_file", "input": {"path": name, "limit": _MOST_LINES}}

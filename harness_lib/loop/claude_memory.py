@@ -10,7 +10,8 @@ import hashlib
 from pathlib import Path
 from typing import NamedTuple
 
-from harness_lib.loop.piped import as_object, dumps
+from harness_lib.loop import disk
+from harness_lib.loop.piped import dumps
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions import history
 from harness_lib.loop.sessions.history import Answered, Entry, User
@@ -45,7 +46,7 @@ def conversation(runtime: Runtime) -> Conversation:
     if runtime.session is None:
         return Conversation(_new_id(), known=False, prompt=_GO_ON)
     messages = _messages(runtime.session)
-    kept = as_object(_read(_path(runtime.session))) or {}
+    kept = disk.read_object(_path(runtime.session))
     seq, session_id = kept.get("seq"), kept.get("session")
     if isinstance(seq, int) and isinstance(session_id, str) and kept.get("cwd") == str(runtime.session.cwd):
         seen = [message for message in messages if message.seq <= seq]
@@ -80,7 +81,7 @@ def known_as(runtime: Runtime) -> str:
     """Return the session id that commands of a turn see: with Claude Code, that of its conversation."""
     if runtime.session is None:
         return ""
-    kept = (as_object(_read(_path(runtime.session))) or {}) if runtime.provider == NAME else {}
+    kept = disk.read_object(_path(runtime.session)) if runtime.provider == NAME else {}
     return str(kept.get("session") or runtime.session.id)
 
 
@@ -115,13 +116,6 @@ def _hash(messages: list[Message]) -> str:
 
 def _path(session: Session) -> Path:
     return session.directory / "native" / "claude.json"
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
 
 
 def _as_text(entry: Entry) -> str:

@@ -25,8 +25,7 @@ _FOREIGN = {
     "providers": "ForeignProvider",
     "hooks.d": "ForeignHook",
 }
-Hooks = dict[str, dict[str, plugins.Hook]]
-_HOOKS: Hooks = {
+_HOOKS: dict[str, dict[str, plugins.Hook]] = {
     "sources": {
         "30-walk-dirs": setup.walk,
         "35-auth-env": setup.merge_credentials,
@@ -99,7 +98,8 @@ def use(runtime: Runtime, sources: list[str]) -> None:
     runtime.sources = sources
     runtime.without_core = core not in sources and disk.is_directory(core)
     runtime.table = Table(runtime.allowed_tools)
-    _add(runtime, [*PLUGINS, *_brought(runtime), *tools.known(runtime)])
+    claudes = _of_claude(runtime) if runtime.provider == "claude" else []
+    _add(runtime, [*PLUGINS, *claudes, *tools.known(runtime)])
 
 
 def _add(runtime: Runtime, ours: list[Plugin], stage: str = "") -> None:
@@ -146,28 +146,29 @@ class _Claude:
         return getattr(provider.PROVIDER, name)
 
 
-def _brought(runtime: Runtime) -> list[Plugin]:
-    """Return the hooks of the provider `claude` while it is in use: it has a language of its own."""
+def _of_claude(runtime: Runtime) -> list[Plugin]:
+    """Return the hooks of the built-in provider `claude`, which keeps the conversation itself."""
     own = (f"{source}/providers/claude" for source in trust.usable(runtime))
-    if runtime.provider != "claude" or any(os.access(path, os.X_OK) for path in own):
+    if any(os.access(path, os.X_OK) for path in own):
         return []
     from harness_lib.loop.claude import scribe  # noqa: PLC0415 (as above)
 
-    assemble = {"10-messages": scribe.assemble}
-    others = dict.fromkeys(("20-tools", "30-prompts", "35-skills"), scribe.pass_on)
-    return _plugins({"assemble": assemble | others, "receive": {"10-save": scribe.save}})
-
-
-def _plugins(hooks: Hooks) -> list[Plugin]:
+    hooks = {
+        "10-messages": scribe.assemble,
+        **dict.fromkeys(("20-tools", "30-prompts", "35-skills"), scribe.pass_on),
+    }
     return [
-        Plugin("hooks.d", stage, name, BUILT_IN, hook)
-        for stage, names in hooks.items()
-        for name, hook in names.items()
+        Plugin("hooks.d", "receive", "10-save", BUILT_IN, scribe.save),
+        *(Plugin("hooks.d", "assemble", name, BUILT_IN, hook) for name, hook in hooks.items()),
     ]
 
 
 PLUGINS: list[Plugin] = [
-    *_plugins(_HOOKS),
+    *(
+        Plugin("hooks.d", stage, name, BUILT_IN, hook)
+        for stage, hooks in _HOOKS.items()
+        for name, hook in hooks.items()
+    ),
     *(Plugin("tools", "", tool.name, BUILT_IN, tool) for tool in _TOOLS),
     Plugin("providers", "", "anthropic", BUILT_IN, hosted.ANTHROPIC),
     Plugin("providers", "", "claude", BUILT_IN, _Claude()),

@@ -10,7 +10,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
+from harness_lib.loop.piped import Json, as_object
+
 T = TypeVar("T")
+# `Path.is_dir` raises an error where it may not look.
+is_directory = os.path.isdir
 _LONGEST = 64
 _OTHER = re.compile(r"[^A-Za-z0-9_-]")
 
@@ -32,6 +36,19 @@ def parse_conf(text: str) -> dict[str, str]:
         if separator and not line.startswith("#"):
             values.setdefault(key.strip(), value.strip())
     return values
+
+
+def number(text: str, default: int = 0) -> int:
+    """Return the whole number in `text`, `default` for any other text."""
+    return int(text) if text.isascii() and text.isdigit() else default
+
+
+def read_object(path: Path) -> Json:
+    """Return the JSON object in the file `path`; an empty one if there is none."""
+    try:
+        return as_object(path.read_text(encoding="utf-8")) or {}
+    except (OSError, UnicodeDecodeError):
+        return {}
 
 
 def render_conf(values: dict[str, str]) -> str:
@@ -60,13 +77,7 @@ def programs(directory: str) -> list[str]:
 
 def directories(directory: str) -> list[str]:
     """Return the paths of the directories in `directory`."""
-    paths = (os.path.join(directory, name) for name in visible_names(directory))
-    return [path for path in paths if is_directory(path)]
-
-
-def is_directory(path: str) -> bool:
-    """Return whether `path` is a directory that can be read."""
-    return os.path.isdir(path)
+    return [path for name in visible_names(directory) if os.path.isdir(path := os.path.join(directory, name))]
 
 
 def appending(path: str | Path) -> IO[bytes]:

@@ -106,7 +106,7 @@ def rules(runtime: Runtime) -> list[Rule]:
     trusted = disk.remembered(runtime.kept, runtime.home / trust.FILE, lambda _: trust.load(runtime)) or {}
     allowing: list[Rule] = []
     if "restricting rules" not in runtime.kept:
-        runtime.kept["restricting rules"] = _inherited(runtime)
+        runtime.kept["restricting rules"] = _inherited(runtime) if runtime.env.get(INHERITED) else {}
     restricting: dict[Rule, None] = runtime.kept["restricting rules"]
     for source in dict.fromkeys([str(runtime.home), *runtime.sources]):
         if source not in usable and os.path.realpath(source) not in trusted:
@@ -128,7 +128,7 @@ def _inherited(runtime: Runtime) -> dict[Rule, None]:
     try:
         return {
             Rule(decision, tool, what, text, Path(file), Path(home) if home else None): None
-            for decision, tool, what, text, file, home in json.loads(runtime.env.get(INHERITED) or "[]")
+            for decision, tool, what, text, file, home in json.loads(runtime.env[INHERITED])
         }
     except (ValueError, TypeError) as error:
         raise RulesError(f"{INHERITED} holds no rules: {error}") from error
@@ -148,6 +148,8 @@ def decide(runtime: Runtime, call: Json) -> Ruling:
     """Return the decision of the rules about `call`. Raises RulesError."""
     name, tool_input = str(call.get("name") or ""), call.get("input") or {}
     every = rules(runtime)
+    if not every:
+        return Ruling()
     hidden: Rule | None = None
     for decision in ("deny", "ask"):
         for rule in every:

@@ -87,12 +87,6 @@ def tool(runtime: Runtime, name: str) -> Tool | None:
     return cast("Tool", plugin.target) if plugin else None
 
 
-def provider(runtime: Runtime, name: str) -> Provider | None:
-    """Return the provider `name`, built-in or a program, but not a provider config."""
-    plugin = runtime.table.find("providers", name)
-    return cast("Provider", plugin.target) if plugin else None
-
-
 def only_reads(runtime: Runtime, name: str) -> bool:
     """Return whether the schema of the tool `name` says that it only reads."""
     found = tool(runtime, name)

@@ -7,7 +7,7 @@ import signal
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -28,12 +28,12 @@ _running: set[int] = set()
 _of_thread = threading.local()
 
 
+@dataclass
 class _Starting:
     """Holds signals back while a program is being started: one that is not yet known could not be ended."""
 
-    def __init__(self) -> None:
-        self.depth = 0
-        self.pending = 0
+    depth: int = 0
+    pending: int = 0
 
     def __enter__(self) -> None:
         # Signals interrupt the main thread only.
@@ -148,7 +148,7 @@ def run(
     """
     written = output or tempfile.TemporaryFile()  # noqa: SIM115 (handed to the caller)
     with reaper.noting(notes) as note:
-        child = _start(command, env, cwd, stdin, _errors(merge=merge, log=log), written)
+        child = _start(command, env, cwd, stdin, OUTPUT if merge else log, written)
         try:
             note(child.pid)
             _raise_pending()
@@ -198,15 +198,18 @@ def _start(
     env: Mapping[str, str],
     cwd: Path,
     stdin: bytes | None,
-    errors_file: AbstractContextManager[int | IO[bytes] | None],
+    log: int | str,
     output: IO[bytes],
 ) -> Child:
     """Start it; its output goes to the file `output`, which is closed if it cannot be started."""
     # Files, not pipes: a program never waits for a reader, and large output stays out of memory.
-    with tempfile.TemporaryFile() as fed:
+    with tempfile.TemporaryFile() as fed, ExitStack() as stack:
         fed.write(stdin or b"")
         fed.seek(0)
-        with _starting, errors_file as errors:
+        with _starting:
+            errors: int | IO[bytes] | None = log if isinstance(log, int) else None
+            if isinstance(log, str) and log not in {"", "/dev/stderr"}:
+                errors = stack.enter_context(disk.appending(log))
             try:
                 stream = NOTHING if stdin is None else fed
                 child = start(command, env=env, cwd=cwd, stdin=stream, output=output, errors=errors)
@@ -235,15 +238,3 @@ def kill_all() -> None:
     """Kill the programs of this process at once."""
     for group in list(_running):
         reaper.Tree(group).signal(signal.SIGKILL)
-
-
-@contextmanager
-def _errors(*, merge: bool, log: str) -> Iterator[int | IO[bytes] | None]:
-    """Yield where standard error goes, open as long as the child is being started."""
-    if merge:
-        yield OUTPUT
-    elif not log or log == "/dev/stderr":
-        yield None
-    else:
-        with disk.appending(log) as stream:
-            yield stream

@@ -10,7 +10,6 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -40,10 +39,6 @@ class Plugin(NamedTuple):
     target: Any
 
     @property
-    def key(self) -> Key:
-        return self.kind, self.stage, self.name
-
-    @property
     def is_ours(self) -> bool:
         """Whether it is a function of this package."""
         return self.origin == BUILT_IN
@@ -64,7 +59,7 @@ class Table:
         """Add `plugin`; one of the same name is only listed from now on."""
         self.all.append(plugin)
         if plugin.kind != "tools" or self.allowed is None or plugin.name in self.allowed:
-            self.entries[plugin.key] = plugin
+            self.entries[plugin[:3]] = plugin
             self._ordered.clear()
 
     def of(self, kind: Kind, stage: str = "") -> list[Plugin]:
@@ -82,10 +77,6 @@ class Table:
         """Return the plugin `name` of a kind that has no stages."""
         return self.entries.get((kind, "", name))
 
-    def stages(self) -> set[str]:
-        """Return the stages that have a hook."""
-        return {stage for kind, stage, _ in self.entries if kind == "hooks.d"}
-
 
 BUNDLED = Path(__file__).with_name("bundled")
 ACCOUNT_FILE = "HARNESS_ACCOUNT_FILE"
@@ -100,6 +91,9 @@ class Runtime:
 
     env: dict[str, str]
     cwd: Path
+    # HARNESS_HOME and HARNESS_ROOT.
+    home: Path
+    root: Path
     session: Session | None = None
     stage: str = ""
     sources: list[str] = field(default_factory=list)
@@ -128,14 +122,6 @@ class Runtime:
     # Caches of plugins between two states: schemas, connections, files that were read.
     kept: dict[str, Any] = field(default_factory=dict)
 
-    @cached_property
-    def home(self) -> Path:
-        return Path(self.env["HARNESS_HOME"])
-
-    @cached_property
-    def root(self) -> Path:
-        return Path(self.env["HARNESS_ROOT"])
-
     @property
     def provider(self) -> str:
         return self.env["HARNESS_PROVIDER"]
@@ -159,11 +145,6 @@ class Runtime:
     def work_directory(self) -> Path:
         """Where tools run: the session's directory, wherever it was resumed from."""
         return self.session.cwd if self.session else self.cwd
-
-    @property
-    def notes(self) -> Path | None:
-        """Where running tools are noted, so that a later process can end them if this one is killed."""
-        return self.session.directory if self.session else None
 
     def turn_messages(self) -> list[Message]:
         """Return the messages of this turn."""
@@ -253,7 +234,14 @@ def start(environ: dict[str, str] | os._Environ[str], cwd: Path) -> Runtime:
     env["HARNESS_VERSION"] = harness_lib.__version__
     # Not in our own environment any more: what we start is not that subagent.
     account_file = env.pop(ACCOUNT_FILE, "")
-    run = Runtime(env=env, cwd=cwd, home_assumed=not environ.get("HARNESS_HOME"), account_file=account_file)
+    run = Runtime(
+        env,
+        cwd,
+        home=Path(env["HARNESS_HOME"]),
+        root=Path(env["HARNESS_ROOT"]),
+        home_assumed=not environ.get("HARNESS_HOME"),
+        account_file=account_file,
+    )
     env["HARNESS_SESSIONS"] = env.get("HARNESS_SESSIONS") or str(_store(run))
     return run
 

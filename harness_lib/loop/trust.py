@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness_lib.loop.piped import as_object
+from harness_lib.loop import disk
 from harness_lib.system.files import atomic
 
 if TYPE_CHECKING:
@@ -84,11 +84,7 @@ def fingerprint(source: str) -> str:
 
 def load(runtime: Runtime) -> dict[str, str]:
     """Return the fingerprints that were trusted, by directory."""
-    path = runtime.home / FILE
-    try:
-        stored = as_object(path.read_text(encoding="utf-8")) or {}
-    except (OSError, UnicodeDecodeError):
-        return {}
+    stored = disk.read_object(runtime.home / FILE)
     return {key: value for key, value in stored.items() if isinstance(value, str)}
 
 

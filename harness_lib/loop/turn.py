@@ -30,10 +30,6 @@ class Turn(NamedTuple):
     session: str = ""
     account: Account = Account()
 
-    @property
-    def failed(self) -> bool:
-        return bool(self.error)
-
 
 def take(runtime: Runtime, message: str, *, at_once: bool = False) -> Turn:
     """Say `message` in the run's session and return how the turn ended.
@@ -50,7 +46,10 @@ def take(runtime: Runtime, message: str, *, at_once: bool = False) -> Turn:
     try:
         ending = follow(runtime)
     finally:
-        _report(runtime)
+        if runtime.account_file:
+            # For the hs whose subagent this is, however it ends.
+            with suppress(OSError):
+                Path(runtime.account_file).write_text(dumps(spent(runtime)._asdict()), encoding="utf-8")
         # The prompt and editors have to know that no more events will come, whatever the reason.
         runtime.stream.emit("done")
     account = spent(runtime)
@@ -59,13 +58,6 @@ def take(runtime: Runtime, message: str, *, at_once: bool = False) -> Turn:
         limited = runtime.stop if runtime.stop.startswith("max_") else "error"
         return Turn(stop=limited, error=error, session=runtime.session.id, account=account)
     return Turn(ending.output, runtime.stop or "end", session=runtime.session.id, account=account)
-
-
-def _report(runtime: Runtime) -> None:
-    """Write the cost for the hs whose subagent this is, however it ends."""
-    if runtime.account_file:
-        with suppress(OSError):
-            Path(runtime.account_file).write_text(dumps(spent(runtime)._asdict()), encoding="utf-8")
 
 
 def spent(runtime: Runtime) -> Account:

@@ -61,7 +61,7 @@ def _new(runtime: Runtime, _: str, drawing: Drawing) -> Session:
     if runtime.session.files():
         drawing.note(f"To go on with the one before: /session {runtime.session.id}")
     session = session_store.create(runtime)
-    session.hold()
+    session.hold(is_new=True)
     return session
 
 

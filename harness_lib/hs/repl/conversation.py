@@ -239,7 +239,7 @@ class Conversation:
             raise UsageError(problem, "/help says what can be typed. It was not sent.")
         if text.startswith("!") and text[1:].strip():
             user_input.run_command(self._runtime, text[1:].strip())
-        elif turn.take(self._runtime, user_input.with_files(self._runtime, text)).failed:
+        elif turn.take(self._runtime, user_input.with_files(self._runtime, text)).error:
             # What was to follow an answer may make no sense without it.
             self._put_back()
         return None

@@ -144,7 +144,7 @@ def _count(runtime: Runtime, problem: str, spent: dict[str, str]) -> None:
 
 
 def _command(runtime: Runtime, payload: Json, conversation: Conversation) -> list[str]:
-    command = [_program(runtime), *_PROTOCOL, f"--max-turns={send.limit(runtime)}"]
+    command = [_program(runtime), *_PROTOCOL, f"--max-turns={send.request_limit(runtime)}"]
     command.append(f"--resume={conversation.id}" if conversation.known else f"--session-id={conversation.id}")
     if runtime.model not in {"", DEFAULT}:
         command.append(f"--model={runtime.model}")

@@ -11,8 +11,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from harness_lib.loop import trust
-from harness_lib.loop.piped import Json, as_object, dumps
+from harness_lib.loop import disk, trust
+from harness_lib.loop.piped import Json, dumps
 
 if TYPE_CHECKING:
     from harness_lib.loop.runtime import Runtime
@@ -59,11 +59,7 @@ def expanded(runtime: Runtime, value: object) -> str:
 
 def read(path: Path) -> tuple[dict[str, Json], list[str]]:
     """Return the servers in the file `path` by name, and a sentence about each thing that is left out."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        text = ""
-    entries = (as_object(text) or {}).get("mcpServers")
+    entries = disk.read_object(path).get("mcpServers")
     if not isinstance(entries, dict):
         return {}, [f'{path} is left out: it is no {{"mcpServers": {{...}}}}.']
     usable = {name: entry for name, entry in entries.items() if _is_server(entry)}
@@ -96,11 +92,7 @@ def remembered_tools(runtime: Runtime, server: Server) -> list[Json] | None:
     """
     known: dict[str, list[Json]] = runtime.kept.setdefault("mcp tools", {})
     if server.fingerprint not in known:
-        try:
-            stored = as_object(_path(runtime, server).read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError):
-            stored = None
-        tools = (stored or {}).get("tools")
+        tools = disk.read_object(_path(runtime, server)).get("tools")
         if not isinstance(tools, list):
             return None
         known[server.fingerprint] = [tool for tool in tools if is_tool(tool)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from harness_lib.loop import plugins
 from harness_lib.loop.failures import ProviderError
 from harness_lib.loop.providers import keys, models
 from harness_lib.loop.providers.hosted import ANTHROPIC, OPENAI
@@ -16,68 +15,38 @@ if TYPE_CHECKING:
     from harness_lib.loop.plugins import Provider
     from harness_lib.loop.providers.hosted import Hosted
     from harness_lib.loop.runtime import Plugin, Runtime
-    from harness_lib.loop.wires.answer import Endpoint, Speaker
 
 
 _HOSTED: dict[str, Hosted] = {provider.name: provider for provider in (ANTHROPIC, OPENAI)}
 
 
-def is_hosted(runtime: Runtime) -> bool:
-    """Return whether the run's provider is a host that hs asks itself, over one of its API adapters."""
-    plugin = _plugin(runtime)
-    return plugin is None or (plugin.is_ours and plugin.name in _HOSTED)
-
-
-def own_language(runtime: Runtime) -> Provider:
-    """Return the run's provider that is a program, or `claude`."""
-    plugin = _plugin(runtime)
-    assert plugin is not None
-    return cast("Provider", plugin.target)
+def with_own_api(runtime: Runtime) -> Plugin | None:
+    """Return the run's provider where it is a program or `claude`; None for one that hs asks itself."""
+    plugin = runtime.table.find("providers", models.protocol_of(runtime, runtime.provider))
+    return None if plugin and plugin.is_ours and plugin.name in _HOSTED else plugin
 
 
 def check(runtime: Runtime) -> None:
     """Raise ProviderError where a built-in provider lacks what it needs: a key, a login, a program."""
-    if is_hosted(runtime):
-        of(runtime)
-    elif (plugin := _plugin(runtime)) and plugin.is_ours:
+    plugin = with_own_api(runtime)
+    if plugin is None:
+        host(runtime).at(runtime)
+    elif plugin.is_ours:
         plugin.target.check(runtime)
 
 
-def _plugin(runtime: Runtime) -> Plugin | None:
-    return runtime.table.find("providers", models.protocol_of(runtime, runtime.provider))
-
-
-def of(runtime: Runtime) -> Endpoint:
-    """Return the address and key of the run's provider. Raises ProviderError if one is missing."""
-    hosted, config = _hosted(runtime)
-    return hosted.at(runtime, config)
-
-
-def speaker(runtime: Runtime) -> Speaker:
-    """Return how the session's messages are written for the run's provider; no key is needed.
-
-    Raises ProviderError where we do not speak with that provider ourselves.
-    """
-    hosted, config = _hosted(runtime)
-    return hosted.speaker(runtime, config)
-
-
-def _hosted(runtime: Runtime) -> tuple[Hosted, ProviderConfig | None]:
+def host(runtime: Runtime) -> Hosted:
+    """Return the host of the run's provider. Raises ProviderError where hs does not ask it itself."""
     config = models.find_config(runtime, runtime.provider)
     hosted = _HOSTED.get(config.protocol if config else runtime.provider)
-    if hosted is None:
-        raise ProviderError(_why_not(runtime))
-    return hosted, config
-
-
-def _why_not(runtime: Runtime) -> str:
-    """Return why the run's provider has no address."""
-    plugin = _plugin(runtime)
+    if hosted is not None:
+        return hosted._replace(config=config)
+    plugin = with_own_api(runtime)
     if plugin is None:
-        return f"There is no provider {runtime.provider}; hs help lists them."
+        raise ProviderError(f"There is no provider {runtime.provider}; hs help lists them.")
     if plugin.is_ours:
-        return f"{runtime.provider} keeps the conversation itself."
-    return (
+        raise ProviderError(f"{runtime.provider} keeps the conversation itself.")
+    raise ProviderError(
         f"The provider {runtime.provider} speaks a language of its own: "
         "it needs the hooks assemble/10-messages and receive/10-save beside it."
     )
@@ -111,15 +80,16 @@ class Described(NamedTuple):
         return f"{self.config.auth_env}  API key" if self.config.auth_env else "(no key)"
 
     def ask(self, runtime: Runtime, payload: Json) -> Json:
-        if is_hosted(runtime):
-            return exchange.ask(runtime, of(runtime), payload)
-        return own_language(runtime).ask(runtime, payload)
+        plugin = with_own_api(runtime)
+        if plugin is None:
+            return exchange.ask(runtime, host(runtime).at(runtime), payload)
+        return cast("Json", plugin.target.ask(runtime, payload))
 
 
 def find_provider(runtime: Runtime, name: str) -> Provider | None:
     """Return the provider `name`: built-in, a program, or a `.conf`; None if there is none."""
-    provider = plugins.provider(runtime, name)
-    if provider is not None:
-        return provider
+    plugin = runtime.table.find("providers", name)
+    if plugin is not None:
+        return cast("Provider", plugin.target)
     config = models.find_config(runtime, name)
     return Described(config) if config else None

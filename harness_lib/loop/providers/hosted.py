@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast, get_args
 from urllib.parse import urlsplit
 
 from harness_lib.loop.failures import ProviderError
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from harness_lib.loop.runtime import Runtime
 
 
+WIRES = get_args(WireName)
 # What every model can give out.
 _UNKNOWN_OUTPUT = 8192
 _ANTHROPIC_HOST = "https://api.anthropic.com/"
@@ -45,9 +46,8 @@ class Hosted(NamedTuple):
     variables: str
     # Variables each of which makes it ready.
     ready_by: tuple[str, ...]
-    # What its API speaks at the address that an environment names; no key is needed to know it.
-    address: Callable[[dict[str, str]], tuple[str, WireName]]
     endpoint: Callable[[dict[str, str], str], Endpoint]
+    config: ProviderConfig | None = None
 
     def describe(self, runtime: Runtime) -> str:  # noqa: ARG002 (as the protocol says)
         """Return one line for people."""
@@ -65,27 +65,28 @@ class Hosted(NamedTuple):
         """Return the variables that are read."""
         return self.variables
 
-    def speaker(self, runtime: Runtime, config: ProviderConfig | None = None) -> Speaker:
+    def speaker(self, runtime: Runtime) -> Speaker:
         """Return how this run's messages are written; no key and no login is needed to assemble them."""
-        values = config.values if config else {}
-        url = {f"{self.name.upper()}_API_URL": values.get("url", "")} if config else {}
-        return Speaker(
-            wire=_wire(values.get("wire", "")) or self.address({**runtime.env, **url})[1],
-            provider=config.name if config else self.name,
-            model=runtime.model or values.get("model", "") or self.default_model,
-        )
+        values = self.config.values if self.config else {}
+        named = values.get("wire", "")
+        if named not in {"", *WIRES}:
+            raise ProviderError(f"Unknown wire={named}; hs speaks responses and chat.")
+        url = {f"{self.name.upper()}_API_URL": values.get("url", "")} if self.config else {}
+        wire = cast("WireName", named) or self.endpoint({**runtime.env, **url}, "(no key)").wire
+        provider = self.config.name if self.config else self.name
+        return Speaker(wire, provider, runtime.model or values.get("model", "") or self.default_model)
 
-    def at(self, runtime: Runtime, config: ProviderConfig | None = None) -> Endpoint:
+    def at(self, runtime: Runtime) -> Endpoint:
         """Return where requests of this run go. Raises ProviderError without the key that is needed."""
-        login = _login(runtime, config)
+        config = self.config
+        login = _login(runtime, config) if config and config.values.get("auth") else None
         env = _environment(runtime, self.name, config, login) if config else runtime.env
-        key = keys.secret(keys.first(runtime, config.name if config else self.name))
-        endpoint = self.endpoint(env, key)
+        speaker, values = self.speaker(runtime), config.values if config else {}
+        endpoint = self.endpoint(env, keys.secret(keys.first(runtime, speaker.provider)))
         headers = {**endpoint.headers, **(config.headers if config else {})}
         if not all(value.isascii() and value.isprintable() for value in headers.values()):
             # Checked here: later code would print the key.
             raise ProviderError(f"The key for {runtime.provider} holds a character that no header can carry.")
-        values, speaker = config.values if config else {}, self.speaker(runtime, config)
         return endpoint._replace(
             login=login,
             headers=headers,
@@ -118,22 +119,8 @@ def number(env: dict[str, str], name: str) -> int:
     return int(text)
 
 
-def _wire(name: str) -> WireName | None:
-    wires: dict[str, WireName | None] = {
-        "": None,
-        "anthropic": "anthropic",
-        "responses": "responses",
-        "chat": "chat",
-    }
-    if name not in wires:
-        raise ProviderError(f"Unknown wire={name}; hs speaks responses and chat.")
-    return wires[name]
-
-
-def _login(runtime: Runtime, config: ProviderConfig | None) -> Login | None:
-    """Return the login of a provider config that has one. Raises ProviderError without a login."""
-    if config is None or not config.values.get("auth"):
-        return None
+def _login(runtime: Runtime, config: ProviderConfig) -> Login:
+    """Return the login of a provider config. Raises ProviderError where the user is not logged in."""
     # Imported here: only who logs in pays for it.
     from harness_lib.loop.providers import tokens  # noqa: PLC0415
 
@@ -166,16 +153,11 @@ def _environment(
     return {**runtime.env, **changed}
 
 
-def _anthropic_address(env: dict[str, str]) -> tuple[str, WireName]:
-    url = complete(env.get("ANTHROPIC_API_URL") or f"{_ANTHROPIC_HOST}v1/messages", "/v1/messages")
-    return url, "anthropic"
-
-
 def _anthropic_endpoint(env: dict[str, str], stored: str) -> Endpoint:
-    url, wire = _anthropic_address(env)
+    url = complete(env.get("ANTHROPIC_API_URL") or f"{_ANTHROPIC_HOST}v1/messages", "/v1/messages")
     return Endpoint(
         provider="anthropic",
-        wire=wire,
+        wire="anthropic",
         url=url,
         model="",
         max_tokens=number(env, "ANTHROPIC_MAX_TOKENS"),
@@ -204,23 +186,17 @@ ANTHROPIC = Hosted(
     default_model="claude-sonnet-4-6",
     variables=_ANTHROPIC_VARIABLES,
     ready_by=("ANTHROPIC_API_KEY",),
-    address=_anthropic_address,
     endpoint=_anthropic_endpoint,
 )
 
 
-def _openai_address(env: dict[str, str]) -> tuple[str, WireName]:
+def _openai_endpoint(env: dict[str, str], stored: str) -> Endpoint:
     named = env.get("OPENAI_API_URL") or f"{_OPENAI_HOST}v1/responses"
     url = complete(named, "/v1/responses" if named.startswith(_OPENAI_HOST) else "/v1/chat/completions")
-    return url, "responses" if urlsplit(url).path.rstrip("/").endswith("/responses") else "chat"
-
-
-def _openai_endpoint(env: dict[str, str], stored: str) -> Endpoint:
-    url, wire = _openai_address(env)
     key = (env.get("OPENAI_API_KEY") or stored).strip()
     return Endpoint(
         provider="openai",
-        wire=wire,
+        wire="responses" if urlsplit(url).path.rstrip("/").endswith("/responses") else "chat",
         url=url,
         model="",
         max_tokens=number(env, "OPENAI_MAX_TOKENS"),
@@ -234,6 +210,5 @@ OPENAI = Hosted(
     default_model="gpt-4o",
     variables=_OPENAI_VARIABLES,
     ready_by=("OPENAI_API_KEY", "OPENAI_API_URL"),
-    address=_openai_address,
     endpoint=_openai_endpoint,
 )

@@ -35,16 +35,9 @@ def merged(runtime: Runtime) -> Json:
     """Return the credentials of all sources, the most local last; lists replace each other."""
     credentials: Json = {}
     for source in trust.usable(runtime):
-        credentials = _merge(credentials, load(Path(source, FILE)))
+        if stored := disk.read_object(Path(source, FILE)):
+            credentials = _merge(credentials, stored)
     return credentials
-
-
-def load(path: Path) -> Json:
-    """Return what the file `path` holds; nothing if there is none or it is no JSON object."""
-    try:
-        return as_object(path.read_text(encoding="utf-8")) or {}
-    except (OSError, UnicodeDecodeError):
-        return {}
 
 
 def first(runtime: Runtime, provider: str) -> Json:
@@ -101,7 +94,7 @@ def where(runtime: Runtime, provider: str) -> Path:
     """Return the file whose credentials of `provider` are used; home's where there are none."""
     for source in reversed(trust.usable(runtime)):
         path = Path(source, FILE)
-        if provider in load(path):
+        if provider in disk.read_object(path):
             return path
     return runtime.home / FILE
 
@@ -174,8 +167,7 @@ def names(runtime: Runtime) -> set[str]:
     found = set(_WELL_KNOWN)
     for source in dict.fromkeys([*runtime.unscoped, *runtime.sources]):
         if trust.is_usable(runtime, source):
-            files = (Path(source, "providers", f"{name}.conf") for name in models.configs_in(source))
-            found |= {disk.read_conf(file).get("auth_env", "") for file in files}
+            found |= {config.auth_env for config in models.configs_in(source)}
             found |= _of_programs(runtime, source)
     return found
 

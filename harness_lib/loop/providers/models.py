@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from harness_lib.loop import disk, plugins, trust
+from harness_lib.loop import disk, trust
 from harness_lib.loop.disk import is_name
 from harness_lib.loop.sessions import context
 
@@ -44,7 +44,7 @@ class ProviderConfig(NamedTuple):
 
 def find_config(runtime: Runtime, name: str) -> ProviderConfig | None:
     """Return the most local provider config `name`; a program of that name goes before it."""
-    if not is_name(name) or plugins.provider(runtime, name) is not None:
+    if not is_name(name) or runtime.table.find("providers", name) is not None:
         return None
     for source in reversed(trust.usable(runtime)):
         path = Path(source, "providers", f"{name}.conf")
@@ -57,15 +57,15 @@ def every_config(runtime: Runtime) -> list[ProviderConfig]:
     """Return the most local provider config of each name, by name."""
     by_name: dict[str, ProviderConfig] = {}
     for source in trust.usable(runtime):
-        for name in configs_in(source):
-            by_name[name] = ProviderConfig(name, disk.read_conf(Path(source, "providers", f"{name}.conf")))
+        by_name |= {config.name: config for config in configs_in(source)}
     return [by_name[name] for name in sorted(by_name)]
 
 
-def configs_in(source: str) -> list[str]:
-    """Return the names of the provider configs in `source`."""
-    names = disk.visible_names(str(Path(source, "providers")))
-    return [name.removesuffix(".conf") for name in names if name.endswith(".conf")]
+def configs_in(source: str) -> list[ProviderConfig]:
+    """Return the provider configs in `source`."""
+    directory = Path(source, "providers")
+    names = (name for name in disk.visible_names(str(directory)) if name.endswith(".conf"))
+    return [ProviderConfig(name[: -len(".conf")], disk.read_conf(directory / name)) for name in names]
 
 
 def protocol_of(runtime: Runtime, provider: str) -> str:
@@ -84,15 +84,15 @@ class Model(NamedTuple):
     price_cached: float | None = None
     price_write: float | None = None
 
-    def cost(self, answer: Answer) -> float | None:
-        """Return the cost of an answer; None if a price is missing, or its host counted no tokens."""
+    def spent(self, answer: Answer) -> dict[str, str]:
+        """Return the cost of an answer as the field of a message; none without a price or counted tokens."""
         if self.price_in is None or self.price_out is None or not answer.tokens_in:
-            return None
+            return {}
         cached = self.price_in if self.price_cached is None else self.price_cached
         written = self.price_in if self.price_write is None else self.price_write
         plain = max(0, answer.tokens_in - answer.tokens_cached - answer.tokens_cache_write)
         spent = plain * self.price_in + answer.tokens_cached * cached + answer.tokens_cache_write * written
-        return (spent + answer.tokens_out * self.price_out) / _MILLION
+        return {"cost": f"{(spent + answer.tokens_out * self.price_out) / _MILLION:.6f}"}
 
 
 def of(runtime: Runtime, name: str = "") -> Model:
@@ -104,35 +104,20 @@ def of(runtime: Runtime, name: str = "") -> Model:
     model = name or runtime.model
     lines: dict[str, dict[str, str]] = {}
     for source in trust.usable(runtime):
-        for prefix, values in _lines(runtime, source).items():
-            lines[prefix] = {**lines.get(prefix, {}), **values}
+        for prefix, said in by_prefix(runtime, source).items():
+            lines[prefix] = {**lines.get(prefix, {}), **said}
     longest = max((prefix for prefix in lines if model.startswith(prefix)), key=len, default="")
-    return _model({**lines.get(longest, {}), **_own(runtime, model)})
-
-
-def spent(runtime: Runtime, answer: Answer, model: str) -> dict[str, str]:
-    """Return the cost of `answer` as fields of a message; none if it is unknown."""
-    cost = of(runtime, model).cost(answer)
-    return {} if cost is None else {"cost": f"{cost:.6f}"}
-
-
-def beginnings(runtime: Runtime, source: str) -> list[str]:
-    """Return the beginnings of names that the `models.conf` of `source` knows."""
-    return list(_lines(runtime, source))
-
-
-def names(runtime: Runtime, source: str) -> list[str]:
-    """Return those beginnings that may be whole names."""
-    return [beginning for beginning in beginnings(runtime, source) if not beginning.endswith(("-", "."))]
-
-
-def _lines(runtime: Runtime, source: str) -> dict[str, dict[str, str]]:
-    return disk.remembered(runtime.kept, Path(source, FILE), _read) or {}
-
-
-def _own(runtime: Runtime, model: str) -> dict[str, str]:
     config = find_config(runtime, runtime.provider)
-    return config.values if config and config.values.get("model") == model else {}
+    own = config.values if config and config.values.get("model") == model else {}
+    values = {**lines.get(longest, {}), **own}
+    limits = [disk.number(values.get(key, "")) for key in ("context", "output")]
+    prices = ("price_in", "price_out", "price_cached", "price_write")
+    return Model(*limits, *(context.amount(values.get(key, "")) for key in prices))
+
+
+def by_prefix(runtime: Runtime, source: str) -> dict[str, dict[str, str]]:
+    """Return what the `models.conf` of `source` says of models, by the prefixes of their names."""
+    return disk.remembered(runtime.kept, Path(source, FILE), _read) or {}
 
 
 def _read(path: Path) -> dict[str, dict[str, str]]:
@@ -140,24 +125,9 @@ def _read(path: Path) -> dict[str, dict[str, str]]:
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         return {}
-    by_prefix: dict[str, dict[str, str]] = {}
+    found: dict[str, dict[str, str]] = {}
     for line in lines:
         prefix, *pairs = line.split() or [""]
         if prefix and not prefix.startswith("#"):
-            by_prefix[prefix] = {key: value for key, _, value in (pair.partition("=") for pair in pairs)}
-    return by_prefix
-
-
-def _model(values: dict[str, str]) -> Model:
-    return Model(
-        context=_tokens(values.get("context", "")),
-        output=_tokens(values.get("output", "")),
-        price_in=context.amount(values.get("price_in", "")),
-        price_out=context.amount(values.get("price_out", "")),
-        price_cached=context.amount(values.get("price_cached", "")),
-        price_write=context.amount(values.get("price_write", "")),
-    )
-
-
-def _tokens(text: str) -> int:
-    return int(text) if text.isascii() and text.isdigit() else 0
+            found[prefix] = {key: value for key, _, value in (pair.partition("=") for pair in pairs)}
+    return found

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from harness_lib.loop.disk import number
 from harness_lib.loop.sessions.message import Call, Message
 
 _CHARACTERS_PER_TOKEN = 4
@@ -51,10 +52,11 @@ def tokens(messages: list[Message]) -> int:
     since = seen.summary.seq if seen.summary else 0
     for place in range(len(seen.messages) - 1, -1, -1):
         message = seen.messages[place]
-        counted = _count(message.fields.get("tokens_in", ""))
+        counted = number(message.fields.get("tokens_in", ""))
         # What was counted before the summary is the size of what it has replaced.
         if message.role == "assistant" and counted and message.seq > since:
-            return counted + _count(message.fields.get("tokens_out", "")) + guess(seen.messages[place + 1 :])
+            said = number(message.fields.get("tokens_out", ""))
+            return counted + said + guess(seen.messages[place + 1 :])
     return guess([*([seen.summary] if seen.summary else []), *seen.messages])
 
 
@@ -147,15 +149,11 @@ def total(messages: Iterable[Message]) -> Account:
     for message in messages:
         if "tokens_in" not in message.fields and message.role != "assistant":
             continue
-        tokens_in += _count(message.fields.get("tokens_in", ""))
-        tokens_out += _count(message.fields.get("tokens_out", ""))
+        tokens_in += number(message.fields.get("tokens_in", ""))
+        tokens_out += number(message.fields.get("tokens_out", ""))
         spent = amount(message.fields.get("cost", ""))
         cost = None if cost is None or spent is None else cost + spent
     return Account(tokens_in, tokens_out, cost)
-
-
-def _count(text: str) -> int:
-    return int(text) if text.isascii() and text.isdigit() else 0
 
 
 def amount(text: str) -> float | None:

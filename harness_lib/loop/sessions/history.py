@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from harness_lib.loop import disk
-from harness_lib.loop.piped import Json, as_object, dumps
+from harness_lib.loop.piped import Json, dumps
 from harness_lib.loop.sessions import context
 from harness_lib.loop.sessions.message import Block, Call, Message, Text
 from harness_lib.loop.sessions.session import Session
@@ -58,17 +58,15 @@ def entries(messages: list[Message], native: dict[int, list[Json]]) -> list[Entr
             # No host takes an empty message.
             if not blocks:
                 continue
-            replayable = [_replayable(block) for block in blocks]
+            replayable = [
+                replace(block, name=name)
+                if isinstance(block, Call) and block.name != (name := disk.for_hosts(block.name))
+                else block
+                for block in blocks
+            ]
             entries.append(Assistant(replayable, native.get(message.seq) if replayable == blocks else None))
             entries += _answers([block for block in blocks if isinstance(block, Call)], messages, place + 1)
     return entries
-
-
-def _replayable(block: Block) -> Block:
-    """Return `block`; a call gets a name that hosts accept."""
-    if not isinstance(block, Call) or block.name == disk.for_hosts(block.name):
-        return block
-    return replace(block, name=disk.for_hosts(block.name))
 
 
 def _answers(calls: list[Call], messages: list[Message], first: int) -> list[Answered]:
@@ -80,13 +78,12 @@ def _answers(calls: list[Call], messages: list[Message], first: int) -> list[Ans
             break
         if message.role == "tool_result":
             results.setdefault(message.fields.get("call_id", ""), message)
-    return [_answer(call, results.get(call.id)) for call in calls]
-
-
-def _answer(call: Call, message: Message | None) -> Answered:
-    if message is None:
-        return Answered(call, INTERRUPTED, error=True)
-    return Answered(call, message.body, error=message.fields.get("error") == "true")
+    return [
+        Answered(call, result.body, error=result.fields.get("error") == "true")
+        if (result := results.get(call.id))
+        else Answered(call, INTERRUPTED, error=True)
+        for call in calls
+    ]
 
 
 def save_native(
@@ -105,27 +102,20 @@ def load_native(
     session: Session, messages: list[Message], speaker: tuple[str, str, str], kept: dict[str, Any]
 ) -> dict[int, list[Json]]:
     """Return by number what may be replayed to `speaker`; `kept` remembers files that were read before."""
-    known: dict[tuple[str, int], Json | None] = kept.setdefault("native", {})
+    known: dict[tuple[str, int], Json] = kept.setdefault("native", {})
     replayable: dict[int, list[Json]] = {}
     for message in messages:
         if message.role != "assistant":
             continue
         key = (session.id, message.seq)
         if key not in known:
-            known[key] = _read_native(session, message.seq)
+            known[key] = disk.read_object(session.directory / "native" / f"{message.seq:04d}.json")
         value = known[key]
-        if value and value.get("speaker") == list(speaker) and value.get("sha256") == _hash(message):
+        if value.get("speaker") != list(speaker) or not isinstance(value.get("blocks"), list):
+            continue
+        if value.get("sha256") == _hash(message):
             replayable[message.seq] = value["blocks"]
     return replayable
-
-
-def _read_native(session: Session, seq: int) -> Json | None:
-    try:
-        text = (session.directory / "native" / f"{seq:04d}.json").read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        return None
-    value = as_object(text)
-    return value if value and isinstance(value.get("blocks"), list) else None
 
 
 def _hash(message: Message) -> str:

@@ -14,9 +14,12 @@ from typing import NamedTuple
 from harness_lib.loop.piped import Json, as_object, dumps
 
 _OPENING = re.compile(r"^(`{3,})(tool_call id=|thinking\b)", re.MULTILINE)
-_CALL = re.compile(r"^tool_call id=(\S*) name=(\S+)")
-_THINKING = re.compile(r"^thinking(?: signature=(\S*))?$")
 _LONGEST = re.compile(r"^(`{3,})", re.MULTILINE)
+# A call or a thought in its fence, up to the closing one or the end.
+_FENCED = (
+    r"^%s(?:tool_call id=(\S*) name=(\S+)[^\n]*|thinking(?: signature=(\S*))?$)"
+    r"(?:\n(.*?))??(?:\n%s$|\Z)"
+)
 
 
 class Text(NamedTuple):
@@ -97,7 +100,12 @@ def render(message: Message) -> str:
 
 def render_blocks(blocks: list[Block]) -> tuple[str, int]:
     """Return the body of an assistant's message, and the length of its fences."""
-    fence = _fence(blocks)
+    texts = [block.text for block in blocks if isinstance(block, Text | Thinking)]
+    thoughts = [block.text for block in blocks if isinstance(block, Thinking)]
+    fence = 3
+    if any(map(_OPENING.search, texts)) or any(map(_LONGEST.search, thoughts)):
+        # The text could be mistaken for a call.
+        fence = 1 + max(len(each) for text in texts for each in _LONGEST.findall(text))
     return "".join(_block(block, "`" * fence) for block in blocks), fence
 
 
@@ -105,43 +113,18 @@ def parse_blocks(body: str, fence: int = 3) -> list[Block]:
     """Return the blocks of `body` whose fences are `fence` long."""
     ticks = "`" * fence
     blocks: list[Block] = []
-    gathered: list[str] = []
-    lines = iter(body.split("\n"))
-    for line in lines:
-        opened = _opened(line, ticks)
-        if opened is None:
-            gathered.append(line)
-            continue
-        _say(blocks, gathered)
-        inside = []
-        for inner in lines:
-            if inner == ticks:
-                break
-            inside.append(inner)
-        blocks.append(opened if isinstance(opened, Call) else Thinking("\n".join(inside), opened.signature))
-        if isinstance(opened, Call):
-            blocks[-1] = Call(opened.id, opened.name, "".join(inside))
-    _say(blocks, gathered)
+    # The line breaks around a fence belong to it.
+    rest, at = f"{body}\n", 0
+    for match in re.finditer(_FENCED % (ticks, ticks), body, re.DOTALL | re.MULTILINE):
+        text, at = rest[at : match.start()].removesuffix("\n"), match.end() + 1
+        if text.strip():
+            blocks.append(Text(text.removesuffix("\n")))
+        identity, name, signature, inside = match.groups("")
+        call = Call(identity, name, inside.replace("\n", ""))
+        blocks.append(call if name else Thinking(inside, signature))
+    if rest[at:].strip():
+        blocks.append(Text(rest[at:-1].removesuffix("\n")))
     return blocks
-
-
-def _opened(line: str, ticks: str) -> Call | Thinking | None:
-    if not line.startswith(ticks) or line.startswith(f"{ticks}`"):
-        return None
-    info = line[len(ticks) :]
-    call = _CALL.match(info)
-    if call:
-        return Call(call[1], call[2], "")
-    thinking = _THINKING.match(info)
-    return Thinking("", thinking[1] or "") if thinking else None
-
-
-def _say(blocks: list[Block], gathered: list[str]) -> None:
-    """Add the lines of text that have gathered; the line breaks around a fence are the fence's."""
-    text = "\n".join(gathered)
-    gathered.clear()
-    if text.strip():
-        blocks.append(Text(text.removesuffix("\n")))
 
 
 def _block(block: Block, ticks: str) -> str:
@@ -153,13 +136,3 @@ def _block(block: Block, ticks: str) -> str:
         arguments = dumps(tool_input) if tool_input is not None else " ".join(block.arguments.splitlines())
         return f"\n{ticks}tool_call id={block.id} name={block.name}\n{arguments}\n{ticks}\n"
     return f"{ticks}thinking signature={block.signature}\n{block.text}\n{ticks}\n"
-
-
-def _fence(blocks: list[Block]) -> int:
-    """Return three, or one more than the longest fence if the text could be mistaken for a call."""
-    texts = [block.text for block in blocks if isinstance(block, Text | Thinking)]
-    if not any(_OPENING.search(text) for text in texts) and not any(
-        isinstance(block, Thinking) and _LONGEST.search(block.text) for block in blocks
-    ):
-        return 3
-    return 1 + max(len(fence) for text in texts for fence in _LONGEST.findall(text))

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from pathlib import Path
 
 from harness_lib.errors import EnvSetupError, HeldError, RefusedError
@@ -32,18 +32,11 @@ class Session:
     """The messages in `directory`, in the order of their numbers."""
 
     def __init__(self, directory: Path) -> None:
-        self.directory = directory
+        self.directory, self.id = directory, directory.name
+        self.conf = disk.read_conf(directory / "session.conf")
+        self.stream = Stream(directory / ".stream")
         self._parsed: dict[str, tuple[tuple[int, int, int], Message]] = {}
         self._lock: int | None = None
-
-    @property
-    def id(self) -> str:
-        return self.directory.name
-
-    @cached_property
-    def conf(self) -> dict[str, str]:
-        """What `session.conf` says."""
-        return disk.read_conf(self.directory / "session.conf")
 
     @property
     def cwd(self) -> Path:
@@ -51,19 +44,16 @@ class Session:
         named = Path(self.conf.get("cwd") or ".")
         return named if named.is_dir() else Path.cwd()
 
-    @cached_property
-    def stream(self) -> Stream:
-        """Its events."""
-        return Stream(self.directory / ".stream")
-
-    def hold(self) -> int:
+    def hold(self, *, is_new: bool = False) -> int:
         """Lock the session until this process ends. Raises HeldError naming the process that holds it.
 
-        The last holder may have been killed: end the tools it left running, and return their number.
+        The last holder may have been killed: end the tools it left running, and return their number. One that
+        `is_new` has had none.
         """
         if self._lock is not None:
             return 0
-        self.refuse_links()
+        if not is_new:
+            self.refuse_links()
         with self.writing():
             descriptor = flock.opened(self.directory / ".lock")
         if not flock.take_now(descriptor):
@@ -75,7 +65,7 @@ class Session:
         os.write(descriptor, f"{os.getpid()}\n".encode())
         self._lock = descriptor
         with self.writing():
-            return processes.end_noted(self.directory)
+            return 0 if is_new else processes.end_noted(self.directory)
 
     def refuse_links(self) -> None:
         """Raise RefusedError where a link would let logs or messages be written somewhere else.
@@ -120,7 +110,10 @@ class Session:
                 stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
                 known = self._parsed.get(entry.name)
                 if known is None or known[0] != stamp:
-                    known = self._parsed[entry.name] = stamp, _read(entry)
+                    text = Path(entry.path).read_text(encoding="utf-8", errors="replace")
+                    role = entry.name.removesuffix(".md").partition("-")[2]
+                    known = stamp, parse(_number(entry.name) or 0, role, text)
+                    self._parsed[entry.name] = known
                 yield known[1]
 
     @property
@@ -150,7 +143,10 @@ class Session:
         for place, directories, names in os.walk(self.directory):
             if messages in (f"{place}{os.sep}{name}" for name in directories) and self._parsed:
                 directories.remove("messages")
-            size += sum(_size(f"{place}{os.sep}{name}") for name in names)
+            for name in names:
+                # It may have been a temporary one.
+                with suppress(FileNotFoundError):
+                    size += os.lstat(f"{place}{os.sep}{name}").st_size
         return size > SIZE_LIMIT
 
     @contextmanager
@@ -186,19 +182,6 @@ class Session:
                 return max((_number(entry.name) or 0 for entry in entries), default=0)
         except FileNotFoundError:
             return 0
-
-
-def _read(entry: os.DirEntry[str]) -> Message:
-    text = Path(entry.path).read_text(encoding="utf-8", errors="replace")
-    return parse(_number(entry.name) or 0, entry.name.removesuffix(".md").partition("-")[2], text)
-
-
-def _size(path: str) -> int:
-    try:
-        return os.lstat(path).st_size
-    except FileNotFoundError:
-        # It was a temporary one.
-        return 0
 
 
 # Of thousands of files, before each request.

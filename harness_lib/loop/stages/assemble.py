@@ -53,7 +53,7 @@ def messages(runtime: Runtime, piped: Piped) -> Piped:
     """Add `messages`: the session's, on the API of its provider."""
     payload = as_object(piped) or {}
     try:
-        speaker = endpoints.speaker(runtime)
+        speaker = endpoints.host(runtime).speaker(runtime)
     except ProviderError as error:
         raise HookError(str(error), {"error": str(error)}) from error
     if runtime.session is None:
@@ -70,7 +70,7 @@ def tools(runtime: Runtime, piped: Piped) -> Piped:
     """Add `tools`: the schema of each, by name, so that the beginning of every request is the same."""
     if prepare(runtime):
         for plugin in known(runtime):
-            if plugin.key not in runtime.table.entries:
+            if plugin[:3] not in runtime.table.entries:
                 runtime.table.add(plugin)
     schemas = []
     for plugin in runtime.table.of("tools"):
@@ -96,8 +96,17 @@ def schema_of(runtime: Runtime, name: str, tool: Tool) -> Json | None:
 
 def prompts(runtime: Runtime, piped: Piped) -> Piped:
     """Set `system` to the prompts of all sources and the instructions here, and go on to `send`."""
-    asked = runtime.system
-    parts = [_read_prompt(path) for path in _fragments(runtime)] if asked is None else [asked.strip()]
+    if runtime.system is None:
+        files = (
+            Path(source, "prompts", name)
+            for source in runtime.sources
+            for name in disk.visible_names(f"{source}{os.sep}prompts")
+            if name.endswith(".md")
+        )
+        owners = ((file, trust.project_of_source(runtime, str(file.parents[1]))) for file in files)
+        parts = [_read_prompt(file) for file, owner in owners if trust.has_text(owner, file)]
+    else:
+        parts = [runtime.system.strip()]
     parts += [_read_prompt(path, _AGENTS_LIMIT) for path in instructions(runtime)]
     system = "\n\n".join(part for part in parts if part)
     return {**(as_object(piped) or {}), "system": system, "next_state": "send"}
@@ -122,16 +131,6 @@ def instructions(runtime: Runtime) -> list[Path]:
         there = [path for name in ("AGENTS.md", "CLAUDE.md") if (path := directory / name).is_file()]
         files += [path for path in there[:1] if path not in files and trust.is_text_of(project, path)]
     return files
-
-
-def _fragments(runtime: Runtime) -> list[Path]:
-    return [
-        path
-        for source in runtime.sources
-        for name in disk.visible_names(f"{source}{os.sep}prompts")
-        if name.endswith(".md")
-        and trust.has_text(trust.project_of_source(runtime, source), path := Path(source, "prompts", name))
-    ]
 
 
 def _read_prompt(path: Path, limit: int | None = None) -> str:

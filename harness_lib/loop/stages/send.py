@@ -44,15 +44,19 @@ def send(runtime: Runtime, piped: Piped) -> Piped:
     if payload is None:
         raise HookError("no payload came in", {"error": "The stage `assemble` ended without a JSON object."})
     _check_limits(runtime)
-    if is_due(runtime) and compact(runtime, payload):
+    plugin = endpoints.with_own_api(runtime)
+    limit = models.of(runtime).context
+    # A provider that keeps the conversation also makes room in it.
+    if plugin is None and limit and _tokens(runtime) > limit * _FULL and compact(runtime, payload):
         return {"next_state": "assemble"}
     runtime.requests += 1
     runtime.stream.empty()
     try:
-        if endpoints.is_hosted(runtime):
-            answer = exchange.ask(runtime, fitted(runtime, endpoints.of(runtime)), payload)
+        if plugin is None:
+            endpoint = endpoints.host(runtime).at(runtime)
+            answer = exchange.ask(runtime, fitted(runtime, endpoint), payload)
         else:
-            answer = endpoints.own_language(runtime).ask(runtime, payload)
+            answer = plugin.target.ask(runtime, payload)
     except ContextError as error:
         # Once: what is too long behind a summary, too, no second one makes short.
         if not runtime.kept.get("overflowed") and compact(runtime, payload):
@@ -74,7 +78,7 @@ def _check_limits(runtime: Runtime) -> None:
             f"limit. Look at what is large in {runtime.session.directory}, or begin another session."
         )
         raise HookError(message, {"error": message})
-    allowed = limit(runtime)
+    allowed = request_limit(runtime)
     if runtime.requests >= allowed:
         _end(
             runtime,
@@ -102,19 +106,9 @@ def _end(runtime: Runtime, stop: str, why: str) -> None:
     raise HookError(message, {"error": message})
 
 
-def limit(runtime: Runtime) -> int:
+def request_limit(runtime: Runtime) -> int:
     """Return how many requests a turn may have."""
-    text = runtime.env["HARNESS_MAX_TURNS"]
-    return int(text) if text.isascii() and text.isdigit() else _DEFAULT_TURNS
-
-
-def is_due(runtime: Runtime) -> bool:
-    """Return whether the session fills more of the model's context than it should."""
-    if not endpoints.is_hosted(runtime):
-        # Who keeps the conversation itself also makes room in it.
-        return False
-    limit = models.of(runtime).context
-    return bool(limit and runtime.session) and _tokens(runtime) > limit * _FULL
+    return disk.number(runtime.env["HARNESS_MAX_TURNS"], _DEFAULT_TURNS)
 
 
 def compact(runtime: Runtime, payload: Json) -> bool:
@@ -171,7 +165,7 @@ def _summarise(runtime: Runtime, messages: list[Message], payload: Json) -> str:
 
 def _ask_summary(runtime: Runtime, cut: Cut, payload: Json) -> tuple[str, dict[str, str]]:
     """Return the model's summary and its cost. The request begins as the others do, for the host's cache."""
-    endpoint = endpoints.of(runtime)
+    endpoint = endpoints.host(runtime).at(runtime)
     wire = exchange.wire(endpoint.wire)
     assert runtime.session is not None
     replayed = history.load_native(runtime.session, cut.older, endpoint.speaker, runtime.kept)
@@ -186,7 +180,7 @@ def _ask_summary(runtime: Runtime, cut: Cut, payload: Json) -> tuple[str, dict[s
         "provider": endpoint.provider,
         "tokens_in": str(answer.tokens_in),
         "tokens_out": str(answer.tokens_out),
-        **models.spent(runtime, answer, endpoint.model),
+        **models.of(runtime, endpoint.model).spent(answer),
     }
     return ("" if answer.stop == "length" else answer.text), fields
 
@@ -198,21 +192,31 @@ _USUAL_FENCE = 3
 
 def save(runtime: Runtime, piped: Piped) -> Piped:
     """Save the answer; go on to `tool_exec` with its calls, or to `done` with its text."""
+    native = as_object(piped) or {}
     try:
-        speaker, answer = exchange.read(endpoints.speaker(runtime), as_object(piped) or {})
+        speaker = endpoints.host(runtime).speaker(runtime)
+        if speaker.wire == "responses" and "choices" in native:
+            # OpenAI's two APIs are told apart by the shape.
+            speaker = speaker._replace(wire="chat")
+        answer = exchange.wire(speaker.wire).answer(native)
     except ProviderError as error:
         raise HookError(str(error), {"error": str(error)}) from error
     answer = _repeatable(answer)
     runtime.stop = answer.stop
-    message = write(runtime, answer, runtime.model, models.spent(runtime, answer, speaker.model))
+    message = write(runtime, answer, runtime.model, models.of(runtime, speaker.model).spent(answer))
     if answer.native and message is not None and runtime.session is not None:
         history.save_native(runtime.session, message, speaker, answer.native)
     if not answer.calls:
         return {"next_state": "done", "output": answer.text}
-    runnable = [call for call in answer.calls if not _refused(runtime, call, answer.stop)]
-    if runnable:
+    calls: list[Json] = []
+    for call in answer.calls:
+        if problem := _problem(runtime, call, answer.stop):
+            done: Json = {"call_id": call.id, "name": call.name, "result": f"error: {problem}", "error": True}
+            tool_calls.record(runtime, done)
+        else:
+            calls.append({"id": call.id, "name": call.name, "input": call.input})
+    if calls:
         runtime.kept["spoiled"] = 0
-        calls = [{"id": call.id, "name": call.name, "input": call.input} for call in runnable]
         return {"next_state": "tool_exec", "tool_calls": calls}
     runtime.kept["spoiled"] = runtime.kept.get("spoiled", 0) + 1
     if runtime.kept["spoiled"] < _SPOILED_ANSWERS:
@@ -261,16 +265,8 @@ def write(runtime: Runtime, answer: Answer, model: str, spent: dict[str, str]) -
     return message
 
 
-def _refused(runtime: Runtime, call: Call, stop: str) -> bool:
-    """Answer an invalid call with the reason; return whether it was one."""
-    problem = _problem(runtime, call, stop)
-    if problem:
-        done: Json = {"call_id": call.id, "name": call.name, "result": f"error: {problem}", "error": True}
-        tool_calls.record(runtime, done)
-    return bool(problem)
-
-
 def _problem(runtime: Runtime, call: Call, stop: str) -> str:
+    """Return why `call` of an answer that ended by `stop` must not run; "" if it may."""
     if stop == "length":
         return "the answer was cut off by its length limit, so this call was not run. Ask for less at once."
     tool_input = call.input

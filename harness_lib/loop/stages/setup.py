@@ -38,7 +38,7 @@ def merge_credentials(runtime: Runtime, piped: Piped) -> Piped:
     merged = keys.merged(runtime)
     runtime.sources = before
     cache = runtime.home / CACHE
-    if keys.load(cache) != merged:
+    if disk.read_object(cache) != merged:
         runtime.keep(cache, keys.render(merged).encode())
     return piped
 
@@ -125,12 +125,10 @@ def candidates(runtime: Runtime) -> list[str]:
     for source in trust.usable(runtime):
         directory = str(Path(source, "providers"))
         programs = {name for name in disk.programs(directory) if not name.endswith(".conf")}
-        ours = (
-            {Path(source).name} & set(_OUR_PROVIDERS)
-            if Path(source).parent == runtime.root / "plugins"
-            else set()
-        )
-        names += sorted(programs | ours | set(models.configs_in(source)))
+        is_bundled = Path(source).parent == runtime.root / "plugins"
+        ours = {Path(source).name} & set(_OUR_PROVIDERS) if is_bundled else set()
+        configs = {config.name for config in models.configs_in(source)}
+        names += sorted(programs | ours | configs)
     return list(dict.fromkeys(names if runtime.without_core else [*names, _LAST]))
 
 

@@ -77,13 +77,17 @@ def _keep_printed(runtime: Runtime, call: Json, printed: str) -> None:
             record(runtime, {**done, "result": f"{printed}\n{ending}"})
 
 
-def _outcome(runtime: Runtime, queue: list[Json]) -> Outcome:
+def _outcome(runtime: Runtime, queue: list[Any]) -> Outcome:
     """Return the outcome of the first call; those that may run beside it run now, and are kept."""
     # Hosts may give the same id to calls of different answers.
     answer = (runtime.first, runtime.requests)
     of, ready = runtime.kept.get("ready") or (answer, [])
     if of != answer or not ready or ready[0][0] != queue[0]:
-        calls = at_once(runtime, queue)
+        kind, calls = _kind(runtime, queue[0]), queue[:1]
+        if kind and runtime.table.has_only_ours("tool_exec"):
+            calls = list(
+                takewhile(lambda call: isinstance(call, dict) and _kind(runtime, call) == kind, queue)
+            )
         ready = list(zip(calls, _run_all(runtime, calls), strict=True))
     runtime.kept["ready"] = answer, ready[1:]
     outcome: Outcome = ready[0][1]
@@ -184,14 +188,6 @@ def show(runtime: Runtime, name: str, tool_input: Json, result: Result) -> None:
     runtime.stream.emit("tool_output", text=text)
 
 
-def at_once(runtime: Runtime, queue: list[Any]) -> list[Json]:
-    """Return the calls at the beginning of `queue` that may run at the same time; at least one."""
-    kind = _kind(runtime, queue[0])
-    if not kind or not runtime.table.has_only_ours("tool_exec"):
-        return queue[:1]
-    return list(takewhile(lambda call: isinstance(call, dict) and _kind(runtime, call) == kind, queue))
-
-
 def run_at_once(runtime: Runtime, items: Sequence[T], work: Callable[[T], U], most: int) -> list[U]:
     """Return the result of `work` for each item, in order; at most `most` run at once.
 
@@ -249,7 +245,7 @@ def is_endless(runtime: Runtime, done: Json) -> bool:
     known = runtime.kept.get("outcomes")
     if known is None or known.turn != runtime.first:
         known = runtime.kept["outcomes"] = Outcomes(runtime.first)
-    result = builtin.without_place(str(done.get("result", "")))
+    result = builtin.PLACE.sub("", str(done.get("result", "")))
     text = dumps([done.get("name"), done.get("input"), result, bool(done.get("error"))])
     outcome = hashlib.sha256(text.encode()).hexdigest()
     if outcome not in known.seen:

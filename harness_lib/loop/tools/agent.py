@@ -7,8 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness_lib.loop import approval, asking, permissions, processes
-from harness_lib.loop.piped import as_object
+from harness_lib.loop import approval, asking, disk, permissions, processes
 from harness_lib.loop.plugins import Result
 from harness_lib.loop.runtime import ACCOUNT_FILE
 from harness_lib.loop.sessions import context
@@ -30,7 +29,9 @@ def _execute(runtime: Runtime, tool_input: Json) -> Result:
     if not prompt.strip():
         raise ToolError("prompt is required")
     env = _environment(runtime, tool_input)
-    with asking.served(_asker(runtime)) as address, tempfile.TemporaryDirectory(prefix="hs-") as directory:
+    # What the user has said for good holds for a subagent, too.
+    asker = (lambda question: approval.put(runtime, question)) if runtime.asker is not None else None
+    with asking.served(asker) as address, tempfile.TemporaryDirectory(prefix="hs-") as directory:
         account_file = Path(directory, "account.json")
         env |= {ACCOUNT_FILE: str(account_file), **({asking.VARIABLE: address} if address else {})}
         done = processes.run(
@@ -40,7 +41,7 @@ def _execute(runtime: Runtime, tool_input: Json) -> Result:
             # Not an argument: those can be read by everybody on the machine, and end at 128 KiB.
             stdin=prompt.encode("utf-8", "replace"),
             log=str(runtime.session.directory / "subagents.log") if runtime.session else os.devnull,
-            notes=runtime.notes,
+            notes=runtime.session.directory if runtime.session else None,
         )
         spent = _spent(account_file, killed=done.code < 0)
     text = builtin.read_clipped(runtime, done.output).rstrip("\n")
@@ -52,14 +53,12 @@ def _execute(runtime: Runtime, tool_input: Json) -> Result:
 
 def _spent(path: Path, *, killed: bool) -> dict[str, str]:
     """Return what the subagent has cost; unknown if it was killed before it could tell."""
-    try:
-        account = as_object(path.read_text(encoding="utf-8")) or {}
-    except (OSError, UnicodeDecodeError):
+    account = disk.read_object(path)
+    if not account:
         return context.account_fields(Account(cost=None)) if killed else {}
-    cost = account.get("cost")
-    tokens_in, tokens_out = count(account.get("tokens_in")), count(account.get("tokens_out"))
+    cost = account.get("cost") if isinstance(account.get("cost"), int | float) else None
     return context.account_fields(
-        Account(tokens_in, tokens_out, cost if isinstance(cost, int | float) else None)
+        Account(count(account.get("tokens_in")), count(account.get("tokens_out")), cost)
     )
 
 
@@ -75,14 +74,9 @@ def _left(runtime: Runtime) -> dict[str, str]:
     return {"HARNESS_MAX_COST": f"{left:.6f}"}
 
 
-def _asker(runtime: Runtime) -> asking.Asker | None:
-    """Return who answers a subagent: what the user has said for good holds for it, too."""
-    return (lambda question: approval.put(runtime, question)) if runtime.asker is not None else None
-
-
 def _environment(runtime: Runtime, tool_input: Json) -> dict[str, str]:
-    level = _number(runtime, "HARNESS_LEVEL", 0) + 1
-    if level > _number(runtime, "HARNESS_DEPTH", _DEFAULT_DEPTH):
+    level = disk.number(runtime.env.get("HARNESS_LEVEL", "")) + 1
+    if level > disk.number(runtime.env.get("HARNESS_DEPTH", ""), _DEFAULT_DEPTH):
         raise ToolError("subagents may go no deeper (HARNESS_DEPTH); do the work yourself")
     provider, model = str(tool_input.get("provider") or ""), str(tool_input.get("model") or "")
     env = dict(runtime.env)
@@ -99,11 +93,6 @@ def _environment(runtime: Runtime, tool_input: Json) -> dict[str, str]:
         "HARNESS_LEVEL": str(level),
         "HARNESS_PARENT": runtime.session.id if runtime.session else "",
     }
-
-
-def _number(runtime: Runtime, name: str, default: int) -> int:
-    text = runtime.env.get(name, "")
-    return int(text) if text.isascii() and text.isdigit() else default
 
 
 TOOL = Builtin(

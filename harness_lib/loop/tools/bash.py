@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from harness_lib.loop import processes
+from harness_lib.loop.disk import number
 from harness_lib.loop.plugins import Result
 from harness_lib.loop.providers import keys
 from harness_lib.loop.tools import builtin
@@ -77,5 +78,4 @@ TOOL = Builtin(
 
 def usual_seconds(env: Mapping[str, str]) -> int:
     """Return what HARNESS_TOOL_TIMEOUT in `env` says, two minutes otherwise."""
-    text = env.get("HARNESS_TOOL_TIMEOUT", "")
-    return int(text) if text.isascii() and text.isdigit() and int(text) else _DEFAULT_SECONDS
+    return number(env.get("HARNESS_TOOL_TIMEOUT", "")) or _DEFAULT_SECONDS

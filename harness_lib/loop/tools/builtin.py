@@ -31,15 +31,12 @@ MAX_LINES = 2000
 _CONTEXT_PART = 10
 # As the context is counted: a quarter of the characters.
 _BYTES_PER_TOKEN = 4
-_PLACE = re.compile(r", all of it in .*(?=; this is the beginning and the end \.\.\.\])")
+# In a clipped result, the name of its file, which is another one every time.
+PLACE = re.compile(r", all of it in .*(?=; this is the beginning and the end \.\.\.\])")
 
 
 # The id of the call that runs: programs tell what they print under it.
 CALL: ContextVar[str] = ContextVar("CALL", default="")
-
-
-def _always(_: Runtime) -> bool:
-    return True
 
 
 class ToolError(Exception):
@@ -66,12 +63,12 @@ class Builtin(NamedTuple):
     required: list[str]
     function: Callable[[Runtime, Json], Result]
     reads: bool = False
-    offered: Callable[[Runtime], bool] = _always
+    offered: Callable[[Runtime], bool] | None = None
     change: Callable[[Runtime, Json], Change] | None = None
 
     def schema(self, runtime: Runtime) -> Json | None:
         """Return the schema, or None where there is no use for it."""
-        if not self.offered(runtime):
+        if self.offered and not self.offered(runtime):
             return None
         schema: Json = {
             "name": self.name,
@@ -154,6 +151,11 @@ def run_program(
 
     Emits its output as `tool_progress` while it runs. Interrupted carries the output so far. Raises OSError.
     """
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def progress(data: bytes) -> None:
+        runtime.stream.emit("tool_progress", id=CALL.get(), text=decoder.decode(data))
+
     with tempfile.TemporaryFile() as output:
         try:
             done = processes.run(
@@ -163,9 +165,10 @@ def run_program(
                 stdin=stdin,
                 merge=True,
                 timeout=timeout,
-                notes=runtime.notes,
+                notes=runtime.session.directory if runtime.session else None,
                 output=output,
-                heard=_teller(runtime),
+                # Of several that run at once nothing is shown before they have ended.
+                heard=progress if threading.current_thread() is threading.main_thread() else None,
             )
         except Interrupted as interrupted:
             interrupted.printed = read_clipped(runtime, output).rstrip("\n")
@@ -173,17 +176,11 @@ def run_program(
         return read_clipped(runtime, output).rstrip("\n"), done
 
 
-def _teller(runtime: Runtime) -> Callable[[bytes], None] | None:
-    """Return what emits the output of a program; None if several run at once."""
-    if threading.current_thread() is not threading.main_thread():
-        return None
-    decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    return lambda data: runtime.stream.emit("tool_progress", id=CALL.get(), text=decoder.decode(data))
-
-
 def read_clipped(runtime: Runtime, output: IO[bytes]) -> str:
     """Return the text of `output`, or both its ends and the file that holds all of it. Closes `output`."""
-    most = _most(runtime)
+    # A few results must leave room for the work.
+    context = models.of(runtime).context
+    most = min(MAX_BYTES, context * _BYTES_PER_TOKEN // _CONTEXT_PART or MAX_BYTES)
     with output:
         output.seek(0, 2)
         size = output.tell()
@@ -195,32 +192,14 @@ def read_clipped(runtime: Runtime, output: IO[bytes]) -> str:
         tail = output.read()
         output.seek(0)
         kept = _keep(runtime, output)
-    first, last = _first(head[: most // 2]), _last(tail)
+    first = "\n".join(_text(head[: most // 2]).split("\n")[: MAX_LINES // 2])
+    last = "\n".join(_text(tail).split("\n")[-MAX_LINES // 2 :])
     return f"{first}\n\n[... {size} bytes in all{kept}; this is the beginning and the end ...]\n\n{last}"
 
 
 def clipped(runtime: Runtime, result: str) -> str:
     """Return `result`, or both its ends as `read` does."""
     return read_clipped(runtime, io.BytesIO(result.encode("utf-8", "replace")))
-
-
-def without_place(result: str) -> str:
-    """Return a clipped result without the name of its file, which is another one every time."""
-    return _PLACE.sub("", result)
-
-
-def _most(runtime: Runtime) -> int:
-    """Return how many bytes a model gets of one result: a few of them must leave room for the work."""
-    context = models.of(runtime).context
-    return min(MAX_BYTES, context * _BYTES_PER_TOKEN // _CONTEXT_PART) if context else MAX_BYTES
-
-
-def _first(head: bytes) -> str:
-    return "\n".join(_text(head).split("\n")[: MAX_LINES // 2])
-
-
-def _last(tail: bytes) -> str:
-    return "\n".join(_text(tail).split("\n")[-MAX_LINES // 2 :])
 
 
 def _keep(runtime: Runtime, output: IO[bytes]) -> str:

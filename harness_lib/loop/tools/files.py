@@ -12,6 +12,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness_lib.loop.disk import number
 from harness_lib.loop.plugins import Result
 from harness_lib.loop.tools import builtin
 from harness_lib.loop.tools.builtin import Builtin, Change, ToolError, number_of, path_of, text_of
@@ -98,7 +99,7 @@ def _read_file(runtime: Runtime, tool_input: Json) -> Result:
     path = path_of(runtime, tool_input)
     lines = split(read(path))
     offset, count = number_of(tool_input, "offset"), number_of(tool_input, "limit")
-    most = _line_limit(runtime)
+    most = number(runtime.env.get("HARNESS_READ_LIMIT", "")) or _DEFAULT_LINES
     if offset is None and count is None and len(lines) > most:
         raise ToolError(
             f"{path} has {len(lines)} lines (limit: {most}); read parts of it with offset and limit"
@@ -108,11 +109,6 @@ def _read_file(runtime: Runtime, tool_input: Json) -> Result:
         raise ToolError(f"offset {first} is behind the last line; {path} has {len(lines)}")
     shown = anchored(lines[first - 1 : first - 1 + (count or most)], first)
     return Result(builtin.clipped(runtime, shown))
-
-
-def _line_limit(runtime: Runtime) -> int:
-    text = runtime.env.get("HARNESS_READ_LIMIT", "")
-    return int(text) if text.isascii() and text.isdigit() and int(text) else _DEFAULT_LINES
 
 
 READ_FILE = Builtin(

@@ -92,8 +92,8 @@ def _directories(runtime: Runtime) -> list[tuple[Path, Path | None]]:
     """Return the directories of skills, each with the project that it belongs to."""
     work_directory = runtime.work_directory
     root = trust.project_root(runtime, work_directory)
-    packs = [source for source in runtime.sources if not _is_on_the_way(runtime, source)]
-    directories = [(Path(source, "skills"), trust.project_of_source(runtime, source)) for source in packs]
+    packs = [path for path in map(Path, runtime.sources) if path.name != ".harness" and path != runtime.home]
+    directories = [(path / "skills", trust.project_of_source(runtime, str(path))) for path in packs]
     way = (*reversed(work_directory.parents), work_directory)
     person = Path(runtime.env.get("HOME") or runtime.home.parent)
     for directory in way if person in way else [person, *way]:
@@ -103,11 +103,6 @@ def _directories(runtime: Runtime) -> list[tuple[Path, Path | None]]:
     if (runtime.home / "skills", None) not in directories:
         directories.insert(len(packs), (runtime.home / "skills", None))
     return directories
-
-
-def _is_on_the_way(runtime: Runtime, source: str) -> bool:
-    path = Path(source)
-    return path.name == ".harness" or path == runtime.home
 
 
 def _read(path: Path) -> Skill | None:
@@ -140,7 +135,12 @@ def _frontmatter(text: str) -> tuple[dict[str, Any], str]:
 def _values(head: str) -> dict[str, Any]:
     """Read YAML, or invalid YAML line by line: many skills have a colon in their description."""
     plain = {match[1]: match[2] or match[3] for match in _PLAIN.finditer(head)}
-    if len(plain) == len(_KEY.findall(head)) == len(_READ) and not any(map(_is_more, plain.values())):
+    # YAML may read these as something other than this text.
+    unclear = any(
+        ": " in value or " #" in value or value.endswith(":") or value.lower() in _WORDS
+        for value in plain.values()
+    )
+    if len(plain) == len(_KEY.findall(head)) == len(_READ) and not unclear:
         return plain
     import yaml  # noqa: PLC0415 (takes as long to load as all the rest of hs)
 
@@ -153,11 +153,6 @@ def _values(head: str) -> dict[str, Any]:
         return values
     pairs = (line.split(":", 1) for line in head.splitlines() if ":" in line and not line.startswith(" "))
     return {key.strip(): value.strip().strip("\"'") for key, value in pairs}
-
-
-def _is_more(value: str) -> bool:
-    """Return whether YAML may read the unquoted `value` as something other than this text."""
-    return ": " in value or " #" in value or value.endswith(":") or value.lower() in _WORDS
 
 
 def _load(runtime: Runtime, tool_input: Json) -> Result:

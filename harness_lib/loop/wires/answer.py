@@ -123,10 +123,6 @@ class Reader(Protocol):
         """Take an event; yield what is to be shown. Raises ProviderError when it says that all is lost."""
         ...
 
-    def done(self, data: str) -> bool:
-        """Return whether `data`, which is no JSON, is the last line of the stream."""
-        ...
-
     def native(self) -> Json | None:
         """Return the whole answer in its host's own shape; None before its end event has come."""
         ...

@@ -119,10 +119,6 @@ class Reader:
         elif kind == "error":
             _fail(as_table(event.get("error")))
 
-    def done(self, data: str) -> bool:  # noqa: ARG002 (this wire has no such line)
-        """Return False: this API ends with an event."""
-        return False
-
     def native(self) -> Json | None:
         """Return the message once its end has come."""
         if not self._ended:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 
 from harness_lib.loop.failures import ContextError, ProviderError, TransientError
@@ -41,7 +42,12 @@ def messages(history: list[Entry]) -> list[Json]:
 
 def body(payload: Json, endpoint: Endpoint) -> Json:
     """Return the request."""
-    messages = [_without_thoughts(message, endpoint) for message in payload.get("messages") or []]
+    # A host that wants thoughts back wants them in one field only.
+    left_out = {*_REASONING} - {endpoint.reasoning_field}
+    messages = [
+        {key: value for key, value in message.items() if key not in left_out}
+        for message in payload.get("messages") or []
+    ]
     if payload.get("system"):
         messages.insert(0, {"role": "system", "content": payload["system"]})
     newest = "max_completion_tokens" if endpoint.url.startswith(_VENDOR) else "max_tokens"
@@ -53,7 +59,17 @@ def body(payload: Json, endpoint: Endpoint) -> Json:
     }
     tools = tools_of(payload)
     if tools:
-        request["tools"] = [{"type": "function", "function": _function(tool)} for tool in tools]
+        request["tools"] = [
+            {
+                "type": "function",
+                "function": {
+                    "name": tool["name"],
+                    "description": tool["description"],
+                    "parameters": tool["input_schema"],
+                },
+            }
+            for tool in tools
+        ]
     if endpoint.effort:
         request["reasoning_effort"] = "high" if endpoint.effort == "max" else endpoint.effort
     if endpoint.session and endpoint.url.startswith(_VENDOR):
@@ -97,8 +113,8 @@ class Reader:
         self._head: Json = {}
         self._said: list[str] = []
         self._thought: dict[str, list[str]] = {}
-        self._calls: dict[int, Json] = {}
-        self._arguments: dict[int, list[str]] = {}
+        self._calls: dict[int, dict[str, str]] = {}
+        self._arguments: defaultdict[int, list[str]] = defaultdict(list)
         self._finish: str | None = None
         self._usage: Json = {}
 
@@ -116,11 +132,8 @@ class Reader:
             yield from self._delta(as_table(choice.get("delta")))
             if choice.get("finish_reason"):
                 self._finish = str(choice["finish_reason"])
-                yield from self._started()
-
-    def done(self, data: str) -> bool:
-        """Return whether this is the line behind the last chunk."""
-        return data.strip() == "[DONE]"
+                for call in self._finished():
+                    yield Shown("tool_start", {"id": call.id, "name": call.name, "input": call.input or {}})
 
     def native(self) -> Json | None:
         """Return the completion once a finish reason has come."""
@@ -132,7 +145,7 @@ class Reader:
         if self._said:
             message["content"] = "".join(self._said)
         if self._calls:
-            message["tool_calls"] = [self._call(index) for index in sorted(self._calls)]
+            message["tool_calls"] = [_as_json(call, call.arguments) for call in self._finished()]
         choice = {"index": 0, "message": message, "finish_reason": self._finish}
         return {**self._head, "object": "chat.completion", "choices": [choice], "usage": self._usage}
 
@@ -154,7 +167,7 @@ class Reader:
             known = self._calls.setdefault(index, {"id": "", "name": ""})
             known["id"] = known["id"] or identity
             known["name"] = known["name"] or name
-            self._arguments.setdefault(index, []).append(as_string(function.get("arguments")))
+            self._arguments[index].append(as_string(function.get("arguments")))
 
     def _index(self, sent: object, identity: str, name: str) -> int:
         """Return which call a part belongs to; some hosts number all of an answer alike, or none of them."""
@@ -165,38 +178,19 @@ class Reader:
             return index
         return newest + 1
 
-    def _call(self, index: int) -> Json:
-        call = self._calls[index]
-        function = {"name": call["name"], "arguments": "".join(self._arguments[index])}
-        return {"id": call["id"], "type": "function", "function": function}
+    def _finished(self) -> list[Call]:
+        parts = ((self._calls[index], self._arguments[index]) for index in sorted(self._calls))
+        return [Call(call["id"], call["name"], "".join(arguments)) for call, arguments in parts]
 
-    def _started(self) -> Iterator[Shown]:
-        for index in sorted(self._calls):
-            call = Call(self._calls[index]["id"], self._calls[index]["name"], "".join(self._arguments[index]))
-            yield Shown("tool_start", {"id": call.id, "name": call.name, "input": call.input or {}})
+
+def _as_json(call: Call, arguments: str) -> Json:
+    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}}
 
 
 def _assistant(blocks: list[Block]) -> Json:
     text = "\n".join(block.text for block in blocks if isinstance(block, Text))
-    calls = [
-        {"id": block.id, "type": "function", "function": {"name": block.name, "arguments": block.compact}}
-        for block in blocks
-        if isinstance(block, Call)
-    ]
+    calls = [_as_json(block, block.compact) for block in blocks if isinstance(block, Call)]
     message: Json = {"role": "assistant"}
     if text or not calls:
         message["content"] = text or "(no answer)"
     return {**message, "tool_calls": calls} if calls else message
-
-
-def _without_thoughts(message: Json, endpoint: Endpoint) -> Json:
-    """Return the message with the one field of thoughts that the host wants back, if any."""
-    return {
-        key: value
-        for key, value in message.items()
-        if key not in _REASONING or key == endpoint.reasoning_field
-    }
-
-
-def _function(tool: Json) -> Json:
-    return {"name": tool["name"], "description": tool["description"], "parameters": tool["input_schema"]}

@@ -13,7 +13,7 @@ from harness_lib.loop.piped import Json, parse_object, writable
 
 if TYPE_CHECKING:
     from harness_lib.loop.runtime import Runtime
-    from harness_lib.loop.wires.answer import Answer, Endpoint, Speaker, Wire, WireName
+    from harness_lib.loop.wires.answer import Endpoint, Wire, WireName
 
 
 ATTEMPTS = 6
@@ -35,16 +35,14 @@ def wire(name: WireName) -> Wire:
     return cast("Wire", responses)
 
 
-def read(speaker: Speaker, native: Json) -> tuple[Speaker, Answer]:
-    """Return the answer in `native`, and its speaker: OpenAI's two APIs are told apart by the shape."""
-    if speaker.wire == "responses" and "choices" in native:
-        speaker = speaker._replace(wire="chat")
-    return speaker, wire(speaker.wire).answer(native)
-
-
 def ask(runtime: Runtime, endpoint: Endpoint, payload: Json, *, quiet: bool = False) -> Json:
     """Return the whole native answer to `payload`; `quiet`: it is not streamed. Raises ProviderError."""
-    _check(payload)
+    for key in ("messages", "tools"):
+        objects = payload.get(key) or []
+        if not isinstance(objects, list) or not all(isinstance(each, dict) for each in objects):
+            # A hook has made it.
+            message = f"The stage assemble ended with {key} that are no list of objects."
+            raise ProviderError(f"{message} See hs hooks assemble.")
     body = wire(endpoint.wire).body(payload, endpoint)
 
     def report(text: str) -> None:
@@ -52,15 +50,6 @@ def ask(runtime: Runtime, endpoint: Endpoint, payload: Json, *, quiet: bool = Fa
         runtime.stream.emit("retry", message=text)
 
     return until_answered(lambda: _authorized(runtime, endpoint, body, quiet=quiet), report)
-
-
-def _check(payload: Json) -> None:
-    """Raise ProviderError for an invalid payload, which a hook has made."""
-    for key in ("messages", "tools"):
-        objects = payload.get(key) or []
-        if not isinstance(objects, list) or not all(isinstance(each, dict) for each in objects):
-            message = f"The stage assemble ended with {key} that are no list of objects."
-            raise ProviderError(f"{message} See hs hooks assemble.")
 
 
 def _authorized(runtime: Runtime, endpoint: Endpoint, body: Json, *, quiet: bool) -> Json:
@@ -94,7 +83,7 @@ def _once(runtime: Runtime, endpoint: Endpoint, body: Json, *, quiet: bool) -> J
                 return writable(data)
             event = parse_object(data)
             if event is None:
-                if reader.done(data):
+                if data.strip() == "[DONE]":
                     break
                 continue
             for shown in reader.feed(event):

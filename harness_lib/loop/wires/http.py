@@ -91,7 +91,7 @@ def _client(kept: dict[str, Any], url: str) -> httpx2.Client:
     Raises ProviderError for a proxy that cannot be used.
     """
     clients: dict[bool, httpx2.Client] = kept.setdefault("clients", {})
-    secure = _is_secure(url)
+    secure = not url.startswith("http://")
     if secure not in clients:
         clients[secure] = new_client(url, httpx2.Timeout(SILENCE_SECONDS, connect=CONNECT_SECONDS))
     return clients[secure]
@@ -109,7 +109,7 @@ def new_client(url: str, timeout: httpx2.Timeout) -> httpx2.Client:
         return httpx2.Client(
             timeout=timeout,
             follow_redirects=False,
-            verify=_is_secure(url),
+            verify=not url.startswith("http://"),
             event_hooks={"response": [_bound]},
         )
     except (ImportError, ValueError) as error:
@@ -152,10 +152,6 @@ def _read(response: httpx2.Response) -> str:
         data += chunk
         _check_size(len(data))
     return data.decode("utf-8", "replace")
-
-
-def _is_secure(url: str) -> bool:
-    return not url.startswith("http://")
 
 
 def _whole(response: httpx2.Response) -> Json:

@@ -119,10 +119,6 @@ class Reader:
         elif kind == "error":
             _fail(as_table(event.get("error")) or event)
 
-    def done(self, data: str) -> bool:
-        """Return whether this is the line that some hosts send last."""
-        return data.strip() == "[DONE]"
-
     def native(self) -> Json | None:
         """Return the response once it is complete."""
         if self._response is None:

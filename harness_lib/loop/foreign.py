@@ -65,15 +65,15 @@ class ForeignTool(Program):
 
     def schema(self, runtime: Runtime) -> Json | None:
         """Return the schema, asked once for each state of the file; None, reported once, if it is invalid."""
-        stamp = _stamp(self.path)
-        known: dict[tuple[str, object], Json | None] = runtime.kept.setdefault("schemas", {})
-        if (self.path, stamp) not in known:
+
+        def ask(path: Path) -> Json | None:
             printed = as_object(self.flag(runtime, "--schema") or "")
-            usable = printed if printed and _is_schema(printed) else None
-            if usable is None:
-                runtime.notice(f"the tool {self.path} is left out: its --schema prints no tool.")
-            known[self.path, stamp] = usable
-        return known[self.path, stamp]
+            if printed and _is_schema(printed):
+                return printed
+            runtime.notice(f"the tool {path} is left out: its --schema prints no tool.")
+            return None
+
+        return disk.remembered(runtime.kept, Path(self.path), ask)
 
     def execute(self, runtime: Runtime, tool_input: Json) -> Result:
         """Run it in the session's directory, without the credentials of providers."""
@@ -110,7 +110,9 @@ class ForeignProvider(Program):
     def ask(self, runtime: Runtime, payload: Json) -> Json:
         """Run it; its standard error is the message if it fails."""
         command = [self.path, "--stream"] if self._streams() else [self.path]
-        errors = _errors_file(runtime)
+        directory = runtime.session.directory if runtime.session else runtime.home
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        errors = directory / f".provider-{os.getpid()}.err"
         try:
             done = processes.run(
                 command,
@@ -149,29 +151,12 @@ def _is_schema(schema: Json) -> bool:
     """Return whether hosts accept the schema; one invalid tool makes them refuse the whole request."""
     input_schema = schema.get("input_schema") or {}
     described = isinstance(schema.get("description") or "", str)
+    if not (described and isinstance(schema.get("name"), str) and isinstance(input_schema, dict)):
+        return False
+    required = input_schema.get("required") or []
     return (
-        isinstance(schema.get("name"), str)
-        and described
-        and isinstance(input_schema, dict)
-        and input_schema.get("type", "object") == "object"
+        input_schema.get("type", "object") == "object"
         and isinstance(input_schema.get("properties") or {}, dict)
-        and _are_names(input_schema.get("required") or [])
+        and isinstance(required, list)
+        and all(isinstance(name, str) for name in required)
     )
-
-
-def _are_names(names: object) -> bool:
-    return isinstance(names, list) and all(isinstance(name, str) for name in names)
-
-
-def _stamp(path: str) -> object:
-    try:
-        status = Path(path).stat()
-    except OSError:
-        return None
-    return status.st_mtime_ns, status.st_size, status.st_ino
-
-
-def _errors_file(runtime: Runtime) -> Path:
-    directory = runtime.session.directory if runtime.session else runtime.home
-    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return directory / f".provider-{os.getpid()}.err"

@@ -81,8 +81,9 @@ def approve(runtime: Runtime, piped: Piped) -> Piped:
     name = str(call.get("name") or "")
     # The calls of a subagent come to a permission hook of their own.
     reads = name == "agent" or plugins.only_reads(runtime, name)
-    if reads and (secret := secret_paths(runtime, call.get("input") or {})):
-        return {**call, "decision": "deny", "reason": f"{secret[0]} {REFUSED}"}
+    named = _paths(runtime, call.get("input") or {}) if reads else ()
+    if secret := next((path for path in named if is_secret(path)), None):
+        return {**call, "decision": "deny", "reason": f"{secret} {REFUSED}"}
     if call.get("decision") == "deny":
         return call
     try:
@@ -108,17 +109,6 @@ def _ruling(runtime: Runtime, call: Json, *, reads: bool) -> Ruling:
     if reads and not away:
         return Ruling()
     return Ruling("ask", f"It reads outside of the project: {away}" if away else "")
-
-
-def _named(runtime: Runtime, text: str) -> Path:
-    """Return the path that `text` is, seen from the session's directory."""
-    # Not by pathlib: it raises an error for an unknown user.
-    return runtime.work_directory / os.path.expanduser(text)  # noqa: PTH111
-
-
-def secret_paths(runtime: Runtime, tool_input: Json) -> list[Path]:
-    """Return the paths in `tool_input` that lead to files which no tool may read."""
-    return [path for path in _paths(runtime, tool_input) if is_secret(path)]
 
 
 def outside_project(runtime: Runtime, tool_input: Json) -> str:
@@ -148,6 +138,7 @@ def _paths(runtime: Runtime, value: Any, key: str = "") -> Iterator[Path]:
         for inner in value:
             yield from _paths(runtime, inner, key)
     elif isinstance(value, str) and 0 < len(value) < _LONGEST and value.isprintable():
-        path = _named(runtime, value)
+        # Not by pathlib: it raises an error for an unknown user.
+        path = runtime.work_directory / os.path.expanduser(value)  # noqa: PTH111
         if key == _PATH or os.path.lexists(path):
             yield path

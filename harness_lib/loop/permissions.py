@@ -103,7 +103,7 @@ def rules(runtime: Runtime) -> list[Rule]:
     after its files have changed. So no call can remove them.
     """
     usable = {str(runtime.home), *trust.usable(runtime)}
-    trusted = disk.remembered(runtime.kept, runtime.home / trust.FILE, lambda _: trust.load(runtime)) or {}
+    trusted = trust.load(runtime)
     allowing: list[Rule] = []
     if "restricting rules" not in runtime.kept:
         runtime.kept["restricting rules"] = _inherited(runtime) if runtime.env.get(INHERITED) else {}

@@ -177,7 +177,11 @@ class Worker:
     def do(self, request: Json) -> None:
         """Take a turn, or change a setting."""
         if "prompt" in request:
-            done = self._answer(int(request["turn"]), str(request["prompt"]))
+            prompt = str(request["prompt"])
+            if problem := unknown(self._runtime.provider, prompt, skill_names(self._runtime)):
+                done = Turn(error=f"{problem} It was not sent.")
+            else:
+                done = self._take(int(request["turn"]), expand(self._runtime, prompt))
             tell({
                 "type": "result", "turn": request["turn"], "stop": done.stop, "error": done.error,
                 "tokens_in": done.account.tokens_in, "tokens_out": done.account.tokens_out,
@@ -189,11 +193,6 @@ class Worker:
             except HarnessError as error:
                 problem = one_line(error)
             tell({"type": "config", "config": config(self._runtime), "error": problem})
-
-    def _answer(self, number: int, prompt: str) -> Turn:
-        if problem := unknown(self._runtime.provider, prompt, skill_names(self._runtime)):
-            return Turn(error=f"{problem} It was not sent.")
-        return self._take(number, expand(self._runtime, prompt))
 
     def _take(self, number: int, message: str) -> Turn:
         cancelled = Turn(stop="cancelled")
@@ -297,13 +296,10 @@ class Edits:
         if event["type"] != "tool_done":
             return {}
         diff = self._running.pop(str(event["id"]), {})
-        done = {"result": self._result(str(event.get("seq")))}
+        messages = self._runtime.session.messages() if self._runtime.session else []
+        bodies = {f"{message.seq:04d}": message.body for message in messages}
+        done = {"result": bodies.get(str(event.get("seq")), "")}
         return {**done, **diff} if event.get("error") != "true" else done
-
-    def _result(self, seq: str) -> str:
-        session = self._runtime.session
-        messages = session.messages() if session and seq else []
-        return next((message.body for message in reversed(messages) if f"{message.seq:04d}" == seq), "")
 
 
 def edited(runtime: Runtime, call: Json) -> Json:

@@ -97,10 +97,11 @@ class Claude:
 def _turn(runtime: Runtime, payload: Json, conversation: Conversation) -> Json:
     scribe = Scribe(runtime, conversation)
     result: Json = {}
+    env = runtime.harness_environment()
     try:
         for event in talk(
             _command(runtime, payload, conversation),
-            env=_environment(runtime),
+            env={**keys.without(runtime, env), **{key: env[key] for key in _ITS_KEYS if key in env}},
             cwd=runtime.work_directory,
             prompt=conversation.prompt,
             decide=lambda request: _decide(runtime, request),
@@ -130,17 +131,13 @@ def _understood(runtime: Runtime, scribe: Scribe, result: Json) -> Json:
     if problem.startswith(_GONE):
         raise GoneError(problem)
     scribe.write_last({"cost": "0"})
-    _count(runtime, problem, spent)
+    if runtime.session is not None and spent:
+        # What a turn without an answer has cost; no engine replays a message of this role.
+        fields = {"provider": runtime.provider, "stop": "error", "tokens_in": "0", "tokens_out": "0"}
+        runtime.session.append("error", {**fields, **spent}, problem)
     runtime.stop = _LIMITS.get(str(result.get("subtype")), runtime.stop)
     advice = " (start claude, and type it there)" if "/login" in problem else ""
     raise ProviderError(f"Claude Code says: {problem}{advice}")
-
-
-def _count(runtime: Runtime, problem: str, spent: dict[str, str]) -> None:
-    """Keep what a turn has cost that was not answered; no engine replays a message of this role."""
-    if runtime.session is not None and spent:
-        fields = {"provider": runtime.provider, "stop": "error", "tokens_in": "0", "tokens_out": "0"}
-        runtime.session.append("error", {**fields, **spent}, problem)
 
 
 def _command(runtime: Runtime, payload: Json, conversation: Conversation) -> list[str]:
@@ -157,11 +154,6 @@ def _command(runtime: Runtime, payload: Json, conversation: Conversation) -> lis
         left = float(most) - (context.total(runtime.turn_messages()).cost or 0.0)
         command.append(f"--max-budget-usd={left:.6f}")
     return [*command, *(_READ_ONLY if approval.mode(runtime) == "read-only" else ())]
-
-
-def _environment(runtime: Runtime) -> dict[str, str]:
-    env = runtime.harness_environment()
-    return {**keys.without(runtime, env), **{key: env[key] for key in _ITS_KEYS if key in env}}
 
 
 def _decide(runtime: Runtime, request: Json) -> Json:

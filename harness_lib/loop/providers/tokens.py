@@ -78,7 +78,9 @@ def client_of(config: ProviderConfig) -> Client:
     if missing:
         raise ProviderError(f"The provider {config.name} has no {missing[0]}= in its .conf file.")
     for key in ("authorize_url", "token_url"):
-        if not _is_safe(values[key]):
+        address = urlsplit(values[key])
+        is_local = address.scheme == "http" and _is_here(address.hostname or "")
+        if address.scheme != "https" and not is_local:
             message = f"{key}={values[key]} of {config.name} would send a login unencrypted; it wants https."
             raise ProviderError(message)
     port = values.get("redirect_port", "0")
@@ -96,11 +98,6 @@ def client_of(config: ProviderConfig) -> Client:
         parameters=tuple(parse_qsl(values.get("authorize_params", ""))),
         account_claim=tuple(values.get("account_claim", "").split()),
     )
-
-
-def _is_safe(url: str) -> bool:
-    address = urlsplit(url)
-    return address.scheme == "https" or (address.scheme == "http" and _is_here(address.hostname or ""))
 
 
 def _is_here(host: str) -> bool:

@@ -26,13 +26,10 @@ def unified(change: Change, most: int = LINES) -> str:
     lines = [cut(line, _LINE_CHARACTERS) for line in _hunks(old, new)]
     if len(lines) > most:
         lines[most:] = [f"... ({len(lines) - most} more lines)"]
-    return "\n".join([*_head(change), *lines])
-
-
-def _head(change: Change) -> list[str]:
     real = os.path.realpath(change.path)
     leads = "" if real == os.path.abspath(change.path) else f" (leads to {real})"  # noqa: PTH100 (links stay)
-    return [f"{'edit' if change.old is not None else 'new file'} {change.path}{leads}"]
+    kind = "edit" if change.old is not None else "new file"
+    return "\n".join([f"{kind} {change.path}{leads}", *lines])
 
 
 def _lines(text: str) -> list[str]:

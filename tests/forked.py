@@ -5,9 +5,11 @@ lacks what only the start of a program gives: the locale, and what the kernel sh
 environment. A test that looks at these starts an interpreter; `run` and `start` themselves do so where an
 interpreter would read other variables when it starts.
 
-`python -m tests.forked ADDRESS` is that process. Each connection brings three descriptors and a line of
-JSON: what is run, its arguments, directory and environment, and whether it has the terminal to itself. The
-process id is told there, and in the end the exit status. It ends with its standard input.
+`python -m tests.forked ADDRESS PACKAGE...` is that process. There is one for `harness` and one for `hs`: the
+more is imported, the more a fork costs. Each connection brings three descriptors and a line of JSON: what is
+run, its arguments, directory and environment, and whether it has the terminal to itself. The process id is
+told there, and in the end the exit status. A connection that is closed ends its program. The process ends
+with its standard input.
 """
 
 from __future__ import annotations
@@ -39,6 +41,11 @@ from typing import IO, Any, NoReturn
 from tests import fork_relay
 
 CHECKOUT = Path(__file__).resolve().parent.parent
+# What is imported late.
+ALSO = {
+    "hs": ("httpcore2", "encodings.idna", "harness_lib.agents.registry"),
+    "cli": ("harness_lib.state.schema", "rich.console", "unittest.mock"),
+}
 # What an interpreter reads when it starts.
 AT_START = ("PYTHON", "LC_", "LANG", "LD_")
 # What tests have of these, see `home` in tests/conftest.py.
@@ -59,6 +66,7 @@ class Forked(subprocess.Popen[str]):
         self, args: Sequence[str], *, program: str = HS, terminal: bool = False, **options: Any
     ) -> None:
         self._asked = {"program": program, "terminal": terminal}
+        self._packages = _packages(program)
         super().__init__(args, encoding="utf-8", **options)
 
     def _execute_child(self, args: Sequence[str], *popen: Any) -> None:
@@ -72,7 +80,7 @@ class Forked(subprocess.Popen[str]):
             "session": start_new_session,
         }
         streams = [pipe if pipe >= 0 else own for own, pipe in enumerate((pipes[0], pipes[3], pipes[5]))]
-        self._told = fork_relay.start(_server(), streams, asked)
+        self._told = fork_relay.start(_server(*self._packages), streams, asked)
         self.pid = int(self._told.readline())
         self._close_pipe_fds(*pipes)  # type: ignore[attr-defined]
         self._child_created = True
@@ -150,17 +158,22 @@ def run_hs(
 
 def with_children() -> str:
     """Return the program `hs` whose children that are `hs`, too, are forked."""
-    relay = [sys.executable, "-I", "-S", fork_relay.__file__, _server()]
+    relay = [sys.executable, "-I", "-S", fork_relay.__file__, _server(*_packages(HS))]
     return f"from harness_lib.system.install import launcher; launcher.hs = lambda: {relay!r}; {HS}"
 
 
+def _packages(program: str) -> tuple[str, ...]:
+    """Return what of ours is imported before `program` is forked."""
+    return ("hs", "loop") if "harness_lib.hs" in program else ("cli", "verbs", "runs")
+
+
 @cache
-def _server() -> str:
-    """Return where the process that forks for this one listens; it is started now, and ends with it."""
+def _server(*packages: str) -> str:
+    """Return where the process listens that forks for this one; it is started now, and ends with it."""
     directory = tempfile.TemporaryDirectory(prefix="forked-")
     address = f"{directory.name}/socket"
     server = subprocess.Popen(
-        [sys.executable, "-m", "tests.forked", address],
+        [sys.executable, "-m", "tests.forked", address, *packages],
         cwd=CHECKOUT,
         env={**os.environ, **_USUAL},
         stdin=subprocess.PIPE,
@@ -169,7 +182,6 @@ def _server() -> str:
 
     assert server.stdin is not None
     assert server.stdout is not None
-    # Not `communicate`: who watches a fork has these streams, too, and may outlive the server.
     ending = (server.stdin.close, server.wait, server.stdout.close, directory.cleanup)
     atexit.register(lambda: [each() for each in ending])
     assert server.stdout.readline() == b"ready\n"
@@ -179,57 +191,76 @@ def _server() -> str:
 # -- the server ------------------------------------------------------------------------------------------
 
 
-def _preload() -> None:
-    """Import all of our modules, and what they need."""
-    importlib.import_module("httpcore2")
-    for package in ("hs", "loop", "cli", "verbs", "runs"):
+def _preload(packages: Sequence[str]) -> None:
+    """Import all the modules of these packages of ours, and what they need."""
+    for package in packages:
         for found in pkgutil.walk_packages(
             importlib.import_module(f"harness_lib.{package}").__path__, f"harness_lib.{package}."
         ):
             if not found.name.endswith("__main__"):
                 importlib.import_module(found.name)
+    for name in ALSO[packages[0]]:
+        importlib.import_module(name)
     gc.collect()
     gc.freeze()
 
 
 def _serve(address: str) -> None:
     """Fork for whoever connects, until standard input ends."""
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those that wait for the forks
+    woken, waker = socket.socketpair()
+    waker.setblocking(False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.set_wakeup_fd(waker.fileno(), warn_on_full_buffer=False)
+    asking: dict[int, socket.socket] = {}
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(address)
-        listening.listen(32)
+        listening.listen(128)
         sys.stdout.write("ready\n")
         sys.stdout.flush()
-        while sys.stdin not in select.select([listening, sys.stdin], [], [])[0]:
-            connection, _ = listening.accept()
-            if os.fork() == 0:
-                listening.close()
-                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-                _watch(connection)
-                os._exit(0)
-            connection.close()
+        while True:
+            ready = select.select([listening, sys.stdin, woken, *asking.values()], [], [])[0]
+            if sys.stdin in ready:
+                break
+            if woken in ready:
+                woken.recv(4096)
+            _tell(asking, {pid for pid, connection in asking.items() if connection in ready})
+            if listening in ready:
+                connection, _ = listening.accept()
+                if pid := _fork(connection):
+                    asking[pid] = connection
+    for pid in asking:
+        os.kill(pid, signal.SIGKILL)
 
 
-def _watch(connection: socket.socket) -> None:
-    """Start what is asked for, wait for its end, and tell of it."""
+def _tell(asking: dict[int, socket.socket], gone: set[int]) -> None:
+    """Tell of each fork that has ended; end those whose asker has `gone`."""
+    for pid in gone:
+        os.kill(pid, signal.SIGKILL)
+    for pid in list(asking):
+        ended, status = os.waitpid(pid, 0 if pid in gone else os.WNOHANG)
+        if ended:
+            with asking.pop(pid) as connection, suppress(OSError):
+                connection.sendall(f"{os.waitstatus_to_exitcode(status)}\n".encode())
+
+
+def _fork(connection: socket.socket) -> int | None:
+    """Start what is asked for; return its process id, None if whoever asked is gone."""
     data, descriptors, _, _ = socket.recv_fds(connection, 1 << 20, 3)
     while not data.endswith(b"\n"):
-        data += connection.recv(1 << 20)
+        if not (more := connection.recv(1 << 20)):
+            connection.close()
+            return None
+        data += more
     pid = os.fork()
     if pid == 0:
-        connection.close()
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         _become(json.loads(data), descriptors)
     for descriptor in descriptors:
         os.close(descriptor)
-    connection.sendall(f"{pid}\n".encode())
-    if hasattr(os, "pidfd_open"):
-        ended = os.pidfd_open(pid)
-        if ended not in select.select([ended, connection.fileno()], [], [])[0]:
-            # Nobody asks for it any more.
-            os.kill(pid, signal.SIGKILL)
-    _, status = os.waitpid(pid, 0)
     with suppress(OSError):
-        connection.sendall(f"{os.waitstatus_to_exitcode(status)}\n".encode())
+        connection.sendall(f"{pid}\n".encode())
+    return pid
 
 
 def _become(asked: dict[str, Any], descriptors: list[int]) -> NoReturn:
@@ -280,5 +311,5 @@ def _stream(descriptor: int, mode: str, errors: str) -> io.TextIOWrapper:
 
 
 if __name__ == "__main__":
-    _preload()
+    _preload(sys.argv[2:])
     _serve(sys.argv[1])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,19 +75,19 @@ class Place:
                 names[:] = sorted(name for name in names if not name.startswith("harness-scratch-"))
                 for name in sorted((*names, *files)):
                     if name not in {"state.lock", "harness-git.lock"} and ".running" not in name:
-                        digest.update(_looks(Path(directory, name)))
+                        digest.update(_looks(directory, name))
         return digest.hexdigest()
 
 
-def _looks(path: Path) -> bytes:
-    if path.suffix == ".tmp":
+def _looks(directory: str, name: str) -> bytes:
+    if name.endswith(".tmp"):
         # It is known by its name and never read.
-        return os.fsencode(path.with_name(".tmp"))
-    stat = path.lstat()
-    facts = (str(path), stat.st_mode, stat.st_ino)
+        return os.fsencode(f"{directory}/.tmp")
+    path = f"{directory}/{name}"
+    facts = os.lstat(path)
     # A directory's time changes with the names in it, which are looked at themselves.
-    times = () if path.is_dir() else (stat.st_size, stat.st_mtime_ns)
-    return repr((*facts, *times)).encode(errors="surrogateescape")
+    times = () if stat.S_ISDIR(facts.st_mode) else (facts.st_size, facts.st_mtime_ns)
+    return repr((path, facts.st_mode, facts.st_ino, *times)).encode(errors="surrogateescape")
 
 
 def _text(path: object) -> str | None:

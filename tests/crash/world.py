@@ -7,7 +7,6 @@ import os
 import shutil
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from harness_lib.system.processes import process
+from tests import forked
 from tests.crash import contents
 from tests.crash.effects import Place
 
@@ -270,15 +270,16 @@ def opened(tmp: Path) -> Iterator[World]:
 @contextmanager
 def inhabited(world: World) -> Iterator[None]:
     """Let there be agents in `world`, and end them."""
-    driver = subprocess.Popen(
-        [sys.executable, "-m", "tests.crash.driver", str(world.door), str(world.project)],
+    driver = forked.Forked(
+        [str(world.door), str(world.project)],
+        program="import runpy; runpy.run_module('tests.crash.driver', run_name='__main__')",
         cwd=CHECKOUT,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )
     try:
         assert driver.stdout is not None
-        assert driver.stdout.readline() == b"ready\n"
+        assert driver.stdout.readline() == "ready\n"
         yield
     finally:
         driver.communicate()

@@ -92,7 +92,7 @@ def test_nothing_in_a_difference_moves_the_cursor(conversation: Conversation, pr
         someone.types("go\r")
         someone.has_on_screen("after")
         # What is really written, where a link leads there.
-        someone.has_on_screen("(leads to ")
+        someone.has_on_screen("(leads to")
         someone.types("y\r", when="or say why not:")
         someone.has_on_screen("Done.")
 

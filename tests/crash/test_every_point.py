@@ -86,20 +86,3 @@ def _are_those_that_matter(scenario: Scenario, noted: list[dying.Note]) -> None:
     assert not missing, "\n".join(names)
     ways = {point.how for point in dying.points_of(noted)}
     assert ways == {"before", "half", "killed", "locked", "ended"} or "finish" not in scenario.name, ways
-
-
-# A death that is not met where it is meant fails the test above.
-@pytest.mark.release
-def test_a_verb_runs_the_same_way_twice(tmp_path: Path) -> None:
-    """The names of the points do not depend on the run, so that a death is meant and not met."""
-    (tmp_path / "1").mkdir()
-    (tmp_path / "2").mkdir()
-    runs = [_effects(tmp_path / name, SCENARIOS[1]) for name in ("1", "2")]
-
-    assert list(dying.points_of(runs[0])) == list(dying.points_of(runs[1]))
-
-
-def _effects(tmp: Path, scenario: Scenario) -> list[dying.Note]:
-    with world.opened(tmp) as here:
-        dying.make(scenario, here, tmp / "template")
-        return dying.effects_of(scenario, here, tmp / "template")

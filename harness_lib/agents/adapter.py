@@ -86,6 +86,7 @@ class Launch(NamedTuple):
 
     `cost_flag` is the argument before the cost limit in US dollars, `usage_flag` the one before the file into
     which it writes its usage when it ends, a JSON object for `read`; "": it has none.
+    `writable` are the files and directories below the home that it must write in a sandbox.
     """
 
     argv: tuple[str, ...]
@@ -93,6 +94,7 @@ class Launch(NamedTuple):
     env: Mapping[str, str] = _NONE
     cost_flag: str = ""
     usage_flag: str = ""
+    writable: tuple[str, ...] = ()
 
     def command(self, cost_usd: float | None = None, usage: str = "") -> tuple[str, ...]:
         """Return the command with a cost limit of `cost_usd`, and with `usage` as the file for its usage.

@@ -90,6 +90,7 @@ class Claude:
             # By default it ends its background agents after ten minutes; the limits of the run are enough.
             env={"CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS": "0"},
             cost_flag="--max-budget-usd",
+            writable=(".claude", ".claude.json", ".local/state/claude", ".local/share/claude"),
         )
 
     def read(self, report: adapter.Report, line: str, now: datetime) -> adapter.Report:

@@ -71,7 +71,8 @@ class Codex:
     def launch(self, brief: str, *, model: str | None = None, extra: Sequence[str] = ()) -> adapter.Launch:
         """Return the command that starts it."""
         passed = adapter.arguments(("--sandbox", "workspace-write"), _SANDBOX, model, extra)
-        return adapter.Launch(("codex", "exec", "--json", "--skip-git-repo-check", *passed, "-"), stdin=brief)
+        argv = ("codex", "exec", "--json", "--skip-git-repo-check", *passed, "-")
+        return adapter.Launch(argv, stdin=brief, writable=(".codex",))
 
     def read(self, report: adapter.Report, line: str, now: datetime) -> adapter.Report:
         """Add what `line` says to `report`, and return it."""

@@ -65,7 +65,9 @@ class Copilot:
         """Return the command that starts it. It may not use files outside the work tree."""
         argv = ("copilot", "--output-format", "json", "--no-ask-user", "--no-color")
         passed = adapter.arguments(("--allow-all-tools",), _ALLOWED, model, extra)
-        return adapter.Launch((*argv, *passed), stdin=brief, usage_flag="--usage-output-file")
+        return adapter.Launch(
+            (*argv, *passed), stdin=brief, usage_flag="--usage-output-file", writable=(".copilot",)
+        )
 
     def read(self, report: adapter.Report, line: str, now: datetime) -> adapter.Report:
         """Add what `line` says to `report`, and return it."""

@@ -63,7 +63,8 @@ class Gemini:
         """Return the command that starts it. Without trust in the folder it would ask before each step."""
         passed = adapter.arguments(("--approval-mode", "yolo"), _APPROVAL, model, extra)
         argv = ("gemini", "--output-format", "stream-json", *passed)
-        return adapter.Launch(argv, stdin=brief, env={"GEMINI_CLI_TRUST_WORKSPACE": "true"})
+        trusted = {"GEMINI_CLI_TRUST_WORKSPACE": "true"}
+        return adapter.Launch(argv, stdin=brief, env=trusted, writable=(".gemini",))
 
     def read(self, report: adapter.Report, line: str, now: datetime) -> adapter.Report:
         """Add what `line` says to `report`, and return it."""

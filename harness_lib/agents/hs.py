@@ -36,7 +36,8 @@ class Hs:
         passed = adapter.arguments(("--approve", "auto"), ("--approve",), model, extra)
         argv = ("hs", "-p", "--json", *passed)
         # The output of tools is in the events; on standard error it could be mistaken for an event.
-        return adapter.Launch(argv, stdin=brief, env={"HARNESS_LOG": "/dev/null"}, cost_flag="--max-cost")
+        env = {"HARNESS_LOG": "/dev/null"}
+        return adapter.Launch(argv, stdin=brief, env=env, cost_flag="--max-cost", writable=(".harness",))
 
     def read(self, report: adapter.Report, line: str, now: datetime) -> adapter.Report:
         """Add what `line` says to `report`, and return it."""

@@ -20,6 +20,7 @@ _COUNTS = ("input", "output", "reasoning")
 _CACHE = ("read", "write")
 
 SIGNS = adapter.Signs("opencode", variables=("OPENCODE",))
+WRITABLE = (".config/opencode", ".local/share/opencode", ".local/state/opencode")
 
 # It runs no hook before it stops, so nothing could hold it.
 WITHOUT_HOOKS = (
@@ -40,7 +41,9 @@ class OpenCode:
     def launch(self, brief: str, *, model: str | None = None, extra: Sequence[str] = ()) -> adapter.Launch:
         """Return the command that starts it; `model` has the form `provider/model`."""
         argv = ("opencode", "run", "--format", "json", "--auto", "--print-logs", "--log-level", "ERROR")
-        return adapter.Launch((*argv, *adapter.arguments((), (), model, extra)), stdin=brief)
+        return adapter.Launch(
+            (*argv, *adapter.arguments((), (), model, extra)), stdin=brief, writable=WRITABLE
+        )
 
     def read(self, report: adapter.Report, line: str, now: datetime) -> adapter.Report:
         """Add what `line` says to `report`, and return it."""

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from harness_lib.task import Status
 
 Step = Literal["prepares", "works", "checks", "merges", "waits", "takes", "limit", "pauses"]
-NoticeKind = Literal["recovered", "warning", "tick", "interrupted", "limit", "final"]
+NoticeKind = Literal["sandbox", "recovered", "warning", "tick", "interrupted", "limit", "final"]
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from harness_lib.rules import budget
 from harness_lib.system.files import atomic, nofollow
 from harness_lib.system.git import snapshot
 from harness_lib.system.install import launcher
-from harness_lib.system.processes import child, environment, runner
+from harness_lib.system.processes import child, environment, runner, sandbox
 from harness_lib.task import Task
 
 How = Literal["ended", "crashed", "limit", "transient", "login", "silent", "circling", "over", "told", "long"]
@@ -244,6 +244,10 @@ def run(
     usage = directory / f"{name}.usage.json"
     # After `retry` the numbers of attempts begin again.
     atomic.remove(usage)
+    unwritten = [str(usage)] if launch.usage_flag and sandbox.VARIABLE in ctx.env else []
+    for path in unwritten:
+        # In a sandbox only an existing file can be opened to the agent.
+        atomic.write(Path(path), b"", durable=False)
     command = launch.command(budget.cost_left(rules.budget, before), str(usage))
     if adapter.program == OURS:
         command = (_program_path(adapter, ctx) or OURS, *command[1:])
@@ -259,6 +263,7 @@ def run(
             "HARNESS_TASK_ID": task.id,
             "HARNESS_BRIEF_FILE": str(brief_file),
             **launch.env,
+            **sandbox.widened(ctx.env, (*launch.writable, *unwritten)),
         },
         stdin=launch.stdin.encode("utf-8", "replace"),
         at_start=listener.listen_to,

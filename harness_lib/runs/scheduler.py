@@ -36,7 +36,7 @@ from harness_lib.runs.worker_pool import Orphans, WorkerPool
 from harness_lib.state.api import Questions
 from harness_lib.system import flock, os_errors
 from harness_lib.system.files import standard_streams
-from harness_lib.system.processes import owner, signals
+from harness_lib.system.processes import owner, sandbox, signals
 from harness_lib.task import StopReason
 
 Watch = Callable[[Event, RunState], None]
@@ -65,6 +65,9 @@ def run(ctx: Context, options: Options, watch: Watch) -> Reply:
     worktree_slots.end_survivors(ctx, sessions.living(ctx.store.ask(), ctx))
     opened = open_session.open_session(ctx)
     scheduler = Scheduler(ctx, options, watch)
+    if options.sandbox != "off":
+        found = sandbox.of(ctx.env) or "none, as neither bubblewrap nor nono-py works here"
+        scheduler.tell("sandbox", f"sandbox: {found}")
     for line in opened.recovered:
         scheduler.tell("recovered", line)
     if opened.session is None and not (opened.stop in ALL_DONE and scheduler.must_check()):

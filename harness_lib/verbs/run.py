@@ -6,6 +6,7 @@ In a shell, or with an agent named, it is the supervisor.
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from typing import get_args
 
 from harness_lib.agents import registry
 from harness_lib.attempts import open_session, target_branch
@@ -16,9 +17,9 @@ from harness_lib.errors import HarnessError
 from harness_lib.rules import budget, rechecks
 from harness_lib.runs import overview, scheduler
 from harness_lib.runs.notify import Notifier
-from harness_lib.runs.options import Options, prepare
+from harness_lib.runs.options import Options, SandboxMode, prepare
 from harness_lib.runs.scheduler import Watch
-from harness_lib.system.processes import owner, runner
+from harness_lib.system.processes import owner, runner, sandbox
 from harness_lib.terminal import options, run_screen
 from harness_lib.terminal.screen import Screen
 
@@ -89,6 +90,20 @@ def arguments(parser: ArgumentParser) -> None:
         action="store_false",
         help="run no check before an agent works; what passed already is then not named",
     )
+    parser.add_argument(
+        "--sandbox",
+        choices=get_args(SandboxMode),
+        default="off",
+        help="confine agents and checks to their work trees: auto where this machine can, require, or with "
+        "the engine named; default off",
+    )
+    parser.add_argument(
+        "--allow-write",
+        metavar="PATH",
+        action="append",
+        default=[],
+        help="a path that may be written although agents and checks are in a sandbox",
+    )
     parser.add_argument("--dry-run", action="store_true", help="say what would be done, start nothing")
     final = parser.add_mutually_exclusive_group()
     final.add_argument(
@@ -122,6 +137,8 @@ def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
         max_file=args.max_file,
         precheck=args.precheck,
         skip_green=args.skip_green,
+        sandbox=args.sandbox,
+        allow_write=tuple(args.allow_write),
     )
     if args.dry_run:
         return _dry_run(ctx, chosen)
@@ -152,6 +169,7 @@ def _dry_run(ctx: Context, chosen: Options) -> Reply:
         f"agent: {chosen.agent or chosen.agent_command}; workers: {chosen.workers}",
         f"merges into: {target_branch.short(run_ctx.target)}",
         f"limits: {limits}",
+        f"sandbox: {sandbox.of(run_ctx.env) or 'none'}",
         f"tasks: {overview.headline(questions.counts())}",
         *(f"would begin with {overview.one_line(task)}" for task in ready[: chosen.workers]),
     ]

@@ -20,7 +20,7 @@ from typing import NamedTuple
 from harness_lib.errors import EnvSetupError
 from harness_lib.system.clock import SYSTEM, Clock
 from harness_lib.system.files import atomic, nofollow, printed
-from harness_lib.system.processes import child, environment, reaper
+from harness_lib.system.processes import child, environment, reaper, sandbox
 from harness_lib.system.processes.child import Child
 
 MAX_LOG_BYTES = 1024**3
@@ -64,6 +64,8 @@ def run(
 ) -> Finished:
     """Run `sh -c command` in `cwd` with `env` and `stdin`, all output into `log`, which is emptied first.
 
+    In the work tree of a run it starts in the sandbox that `env` names (`sandbox.py`).
+
     `timeout`, `tick`, `grace` (default GRACE_SECONDS) in seconds. After `timeout`, or more than `max_log`
     bytes (default 1 GiB, or HARNESS_LOG_LIMIT_BYTES in `env`), its processes get TERM, `grace` seconds later
     KILL.
@@ -79,15 +81,17 @@ def run(
     watch = reaper.Watch(
         timeout=timeout, limit=limit, tick=tick, on_tick=on_tick or (lambda: True), clock=clock
     )
-    with _opened(log) as output, _holding(stdin, log.parent) as stdin_file:
+    with (
+        _opened(log) as output,
+        _holding(stdin, log.parent) as stdin_file,
+        sandbox.entered(command, env, cwd) as (argv, inside),
+    ):
         with reaper.adopting() as known:
             process = None
             try:
                 if at_start is not None:
                     at_start(output)
-                process = child.start(
-                    ["sh", "-c", command], env=env, cwd=cwd, stdin=stdin_file, output=output
-                )
+                process = child.start(argv, env=inside, cwd=cwd, stdin=stdin_file, output=output)
                 reaper.note(log, process.pid)
                 ending = watch.until_it_ends(process, output)
                 if ending != "ended":

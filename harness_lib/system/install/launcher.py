@@ -16,6 +16,7 @@ from harness_lib.system.install import private_env
 from harness_lib.system.place import data_home
 
 _HOME = Path(data_home.HOME)
+_OF_SANDBOX = private_env.REQUIREMENTS.with_name("requirements-sandbox.txt")
 _OF_HS = _HOME / "harness_lib" / "loop" / "requirements.txt"
 # Their own dependencies are in the same places.
 _DEPENDENCIES = ("filelock", "jsonschema", "rich", "tomlkit")
@@ -46,6 +47,28 @@ def hs() -> list[str]:
     return python("from harness_lib.hs.main import entry; sys.exit(entry())", DEPENDENCIES_OF_HS)
 
 
+def confiner(code: str, environ: Mapping[str, str]) -> list[str]:
+    """Return the command that runs `code` with nono_py importable; make its environment if need be.
+
+    An installed package has it or not. Raises EnvSetupError if it cannot be fetched.
+    """
+    path: list[str] = []
+    if PathFinder.find_spec("nono_py", sys.path) is None and _is_bare():
+        data = private_env.data_directory(environ)
+        env = private_env.environment(data, _OF_SANDBOX)
+        if not (private_env.is_safe(data) and private_env.is_ready(env, _OF_SANDBOX)):
+            from harness_lib.system.install import build  # noqa: PLC0415 (as in `enter`)
+
+            build.make(data, env, str(_HOME / "bin" / "harness"), _OF_SANDBOX)
+        path = [str(env / private_env.PACKAGES)]
+    return python(f"sys.path += {path!r}; {code}", ("nono_py",))
+
+
+def _is_bare() -> bool:
+    """Return whether this is a checkout or a skill folder, whose packages the launcher fetches."""
+    return (_HOME / "bin" / "hs").is_file()
+
+
 def beside(name: str) -> str | None:
     """Return the path of the launcher `name`, of this checkout or installed with this package; else None."""
     for place in (_HOME / "bin", Path(sys.executable).parent):
@@ -56,7 +79,7 @@ def beside(name: str) -> str | None:
 
 def has_packages(environ: Mapping[str, str]) -> bool:
     """Return whether the packages of `hs` are in the data directory or installed with this package."""
-    if not (_HOME / "bin" / "hs").is_file():
+    if not _is_bare():
         return True
     data = private_env.data_directory(environ)
     return private_env.is_ready(private_env.environment(data, _OF_HS), _OF_HS)

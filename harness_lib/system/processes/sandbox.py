@@ -16,6 +16,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
+from harness_lib.errors import EnvSetupError
+
 Engine = Literal["bubblewrap", "nono"]
 ENGINES: tuple[Engine, ...] = get_args(Engine)
 VARIABLE = "HARNESS_IN_SANDBOX"
@@ -72,12 +74,12 @@ def find(env: Mapping[str, str], engines: Sequence[Engine] = ENGINES) -> Engine 
     with tempfile.TemporaryDirectory() as place:
         for engine in engines:
             trial = Sandbox(engine, str(Path(place).parent), (), ())
-            command = _command(trial, "true", Path(place), Path(place), env)
             try:
+                command = _command(trial, "true", Path(place), Path(place), env)
                 done = subprocess.run(
                     command, env=env, cwd=place, capture_output=True, timeout=TRIAL_SECONDS, check=False
                 )
-            except (OSError, subprocess.TimeoutExpired):
+            except (EnvSetupError, OSError, subprocess.TimeoutExpired):
                 continue
             if done.returncode == 0:
                 return engine
@@ -151,7 +153,7 @@ def _command(
     secret = [path for path in sandbox.secret if os.path.lexists(path)]
     if sandbox.engine == "bubblewrap":
         return _bubblewrap(command, writable, [*secret, *filter(os.path.lexists, SOCKETS)])
-    return _nono(command, writable, secret, _home(env))
+    return _nono(command, writable, secret, env)
 
 
 def _bubblewrap(command: str, writable: list[str], hidden: list[str]) -> list[str]:
@@ -166,12 +168,13 @@ def _bubblewrap(command: str, writable: list[str], hidden: list[str]) -> list[st
     return [*arguments, *ends, "sh", "-c", command]
 
 
-def _nono(command: str, writable: list[str], secret: list[str], home: Path) -> list[str]:
+def _nono(command: str, writable: list[str], secret: list[str], env: Mapping[str, str]) -> list[str]:
     from harness_lib.system.install import launcher  # noqa: PLC0415 (hooks and most verbs need none)
 
     code = "from harness_lib.system.processes import sandbox; sandbox.enter()"
+    home = _home(env)
     readable = list(_all_but([*secret, *SOCKETS, str(home)])) + list(_all_but(secret, home))
-    return [*launcher.python(code, ("nono_py",)), json.dumps([readable, writable]), command]
+    return [*launcher.confiner(code, env), json.dumps([readable, writable]), command]
 
 
 def _all_but(hidden: list[str], top: Path = Path("/")) -> Iterator[str]:

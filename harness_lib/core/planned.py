@@ -13,7 +13,7 @@ from harness_lib.errors import UsageError
 from harness_lib.records.fields import COMMAND, LONG
 from harness_lib.rules import checklist, plans
 from harness_lib.rules.halting import Halt
-from harness_lib.rules.plans.plan import Format, Plan, PlannedTask, join_after
+from harness_lib.rules.plans.plan import Document, Format, Plan, PlannedTask, join_after
 from harness_lib.text import cut, in_one_line, some
 
 Order = Literal["parallel", "sequential"]
@@ -47,7 +47,7 @@ def recognised(text: str, name: str, form: str | None = None) -> Read | None:
     """
     if form is not None:
         chosen = next(each for each in plans.FORMATS if each.word == form)
-        plan = chosen.read(text)
+        plan = chosen.read(Document(text))
         if plan is None:
             raise UsageError(
                 f"{name} is not a {chosen.title}: it has no {chosen.looks_for}.",

@@ -29,6 +29,7 @@ REFUSED = [
     ["edit", "task-002", "--validate", "false"],
     ["edit", "--max-sessions", "1"],
     ["import", "tasks.md"],
+    ["export", "--tick", "tasks.md"],
     ["pause"],
     ["init"],
     ["trust", "--yes"],

@@ -45,6 +45,7 @@ VERBS = (
     ("init", "--init-script", "--gitignore"),
     ("add", "One", "--validate", "true"),
     ("import", "plan.md"),
+    ("export", "--tick", "plan.md"),
     ("edit", "task-001", "--title", "Another"),
     ("retry", "task-001"),
     ("accept", "task-001"),

@@ -58,6 +58,7 @@ OF_THE_LIST: tuple[tuple[str, ...], ...] = (
     ("validate", "--all"),
     ("beat",),
     ("note", "", ""),
+    ("export", "--tick", "plan.md"),
     ("rescue", "list"),
     ("edit", "--mode", "concurrent"),
     ("budget",),

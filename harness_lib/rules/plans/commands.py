@@ -41,7 +41,8 @@ _FIRST = re.compile(
 )
 # Words of a sentence about a command, outside of quotes.
 _PROSE = re.compile(
-    r"\b(?:pass|passes|should|returns?|the|all|are|is|must|shows?|without|that|correctly|works?)\b|[.…]\s*$"
+    r"(?<!\S)(?:pass|passes|should|returns?|the|all|are|is|must|shows?|without|that|correctly|works?)(?![\w-])"
+    r"|[.…]\s*$"
 )
 _QUOTED = re.compile(r"'[^']*'|\"(?:\\.|[^\"\\])*\"")
 _SAID = re.compile(

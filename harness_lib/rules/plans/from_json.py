@@ -30,12 +30,12 @@ def _document(text: str) -> object:
         return None
 
 
-def task_master(text: str) -> Plan | None:
+def task_master(doc: Document) -> Plan | None:
     """Return the tasks of all tags of `tasks.json`; None if it is another file.
 
     A task's subtasks are steps of it.
     """
-    document = _document(text)
+    document = _document(doc.text)
     if not isinstance(document, dict):
         return None
     tags = {_MASTER: document} if "tasks" in document else document
@@ -82,12 +82,12 @@ def _steps(task: Json) -> Iterator[str]:
             yield "\n".join([title, *filter(None, parts)])
 
 
-def issues(text: str) -> Plan | None:
+def issues(doc: Document) -> Plan | None:
     """Return the issues of an export, the oldest first; None if it is another file.
 
     They wait for those that their text names (`Depends on #12`, `Blocked by #12`) and are in the file.
     """
-    document = _document(text)
+    document = _document(doc.text)
     found = document if isinstance(document, list) else []
     numbered: dict[int, Json] = {
         each["number"]: each
@@ -104,14 +104,13 @@ def issues(text: str) -> Plan | None:
         ]
         after = [str(each) for each in dict.fromkeys(named) if each in numbered and each != number]
         labels = [_text(each, "name") for each in _list(issue, "labels") if isinstance(each, dict)]
-        doc = Document(body)
         tasks.append(
             PlannedTask(
                 str(number),
                 _text(issue, "title"),
                 "\n\n".join(filter(None, (body, f"Labels: {', '.join(labels)}" if labels else ""))),
                 after=tuple(after),
-                check=commands.expected_to_pass(doc.tokens) or commands.in_prose(body),
+                check=commands.expected_to_pass(Document(body).tokens) or commands.in_prose(body),
                 done=_text(issue, "state").upper() == "CLOSED",
             )
         )
@@ -129,8 +128,16 @@ def _list(each: Json, name: str) -> list[Any]:
 
 
 TASK_MASTER = Format(
-    "task-master", "Task Master list", "a `tasks.json` with `dependencies` or `testStrategy`", task_master
+    "task-master",
+    "Task Master list",
+    "a `tasks.json` with `dependencies` or `testStrategy`",
+    re.compile(r'"tasks"'),
+    task_master,
 )
 GITHUB = Format(
-    "github", "GitHub issues", "what `gh issue list --json number,title,body,labels,state` prints", issues
+    "github",
+    "GitHub issues",
+    "what `gh issue list --json number,title,body,labels,state` prints",
+    re.compile(r'"number"'),
+    issues,
 )

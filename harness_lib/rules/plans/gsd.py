@@ -9,14 +9,22 @@ from __future__ import annotations
 import html
 import re
 import textwrap
+from bisect import bisect_left
 
 from harness_lib.rules.plans import commands
-from harness_lib.rules.plans.plan import LINE_END, Format, Plan, PlannedTask, unique, without_comments
-
-_HIDDEN = re.compile(
-    r"^[ \t]*(```+|~~~+)[^\n]*\n(?:.*?\n)??[ \t]*\1[`~]*[ \t]*$|<!--.*?-->", re.MULTILINE | re.DOTALL
+from harness_lib.rules.plans.plan import (
+    Document,
+    Format,
+    Plan,
+    PlannedTask,
+    comments,
+    unique,
+    without_comments,
 )
-_OPEN = re.compile(r"<task\b(?P<attributes>[^>]*)>", re.IGNORECASE)
+
+_FENCE = re.compile(r"[ \t]*(```+|~~~+)(.*)")
+_VISIBLE = re.compile(r"[^\n]")
+_OPEN = re.compile(r"^[ \t]*<task\b(?P<attributes>[^>]*)>", re.IGNORECASE | re.MULTILINE)
 _TYPE = re.compile(r"type\s*=\s*[\"']?(?P<type>[\w:-]+)", re.IGNORECASE)
 _CLOSE = re.compile(r"</tasks?\s*>|<task\b", re.IGNORECASE)
 _NUMBER = re.compile(r"(?:Task\s+)?(?P<key>\d+(?:[.-]\d+)*[a-z]?)\s*[:.)\u2013\u2014-]\s*", re.IGNORECASE)
@@ -29,16 +37,17 @@ _FOR_PERSON = (
 _LONGEST_TITLE = 120
 
 
-def read(text: str) -> Plan | None:
-    """Return the plan `text`; None if it has no `<task …>`."""
-    text = LINE_END.sub("\n", text)
-    seen = _HIDDEN.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
+def read(doc: Document) -> Plan | None:
+    """Return the plan; None if it has no `<task …>`."""
+    text = doc.text
+    seen = _structure(text)
     found = []
     for opened in _OPEN.finditer(seen):
         closed = _CLOSE.search(seen, opened.end())
         found.append((opened, closed.start() if closed else len(text)))
-    if not found:
+    if not any(_TYPE.search(opened["attributes"]) for opened, _ in found):
         return None
+    line_ends = [match.start() for match in re.finditer("\n", text)]
     names = [_field(text[opened.end() : end], "name") for opened, end in found]
     numbers = [_NUMBER.match(name) for name in names]
     keys = unique([match["key"] if match else str(place) for place, match in enumerate(numbers, 1)])
@@ -54,8 +63,8 @@ def read(text: str) -> Plan | None:
                 title or _title(body),
                 textwrap.dedent(body.strip("\n")).strip(),
                 (
-                    text.count("\n", 0, opened.start()) + 1,
-                    text.count("\n", 0, end) + text.startswith("</", end),
+                    bisect_left(line_ends, opened.start()) + 1,
+                    bisect_left(line_ends, end) + text.startswith("</", end),
                 ),
                 check=None if human else _check(body),
                 human=human,
@@ -66,6 +75,25 @@ def read(text: str) -> Plan | None:
     outside = text[front.end() if front else 0 : found[0][0].start()] + text[found[-1][1] :]
     header = without_comments(_ITS_OWN.sub("", re.sub(r"</?tasks?\s*>", "", outside)))
     return Plan(header, tuple(tasks), _name(fields), _depends_on(fields), _wave(fields))
+
+
+def _structure(text: str) -> str:
+    """Return `text` with blanks in the place of fenced code and comments; a fence without an end is text."""
+    lines = text.split("\n")
+    fence, first = "", 0
+    for number, line in enumerate(lines):
+        mark = _FENCE.match(line)
+        if mark and not fence:
+            fence, first = mark[1], number
+        elif mark and mark[1].startswith(fence) and not mark[2].strip():
+            lines[first : number + 1] = [" " * len(each) for each in lines[first : number + 1]]
+            fence = ""
+    seen = "\n".join(lines)
+    parts, end = [], 0
+    for start, after in comments(seen):
+        parts += [seen[end:start], _VISIBLE.sub(" ", seen[start:after])]
+        end = after
+    return "".join((*parts, seen[end:]))
 
 
 def _field(body: str, name: str) -> str:
@@ -125,4 +153,4 @@ def _wave(fields: str) -> int | None:
     return int(digits[0]) if digits else None
 
 
-FORMAT = Format("gsd", "GSD plan", 'elements such as `<task type="auto">`', read)
+FORMAT = Format("gsd", "GSD plan", 'elements such as `<task type="auto">`', _OPEN, read)

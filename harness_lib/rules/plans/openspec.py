@@ -9,7 +9,7 @@ import re
 from bisect import bisect_left
 
 from harness_lib.rules.plans import commands
-from harness_lib.rules.plans.plan import Document, Format, Plan, PlannedTask, unique, without_comments
+from harness_lib.rules.plans.plan import Box, Document, Format, Plan, PlannedTask, unique, without_comments
 
 _ITEM = re.compile(
     r"\**(?:Task )?(?P<key>\d+(?:\.\d+)+|\d+(?=[.):]))[.):]?\**\s*[:\u2013\u2014-]?\s+(?P<rest>.*\S)",
@@ -17,21 +17,23 @@ _ITEM = re.compile(
 )
 
 
-def read(text: str) -> Plan | None:
-    """Return the plan `text`; None if no item has a number such as 1.2."""
-    doc = Document(text)
+def read(doc: Document) -> Plan | None:
+    """Return the plan; None if no item has a number such as 1.2."""
     found = [(box, match) for box in doc.boxes if (match := _ITEM.fullmatch(box.text))]
     if not any("." in match["key"] for _, match in found):
         return None
     starts = [box.line for box, _ in found]
-    tasks = []
+    tasks: list[PlannedTask] = []
+    above: list[Box] = []
     keys = unique([match["key"] for _, match in found])
     for (box, match), key in zip(found, keys, strict=True):
         if bisect_left(starts, box.end) > bisect_left(starts, box.line) + 1:
+            above.append(box)
             continue
         whole = doc.cut(box.line, box.end)
         head = doc.above(box.line, lambda each: each.level > 1)
-        groups = [each.text for each, _ in found if each.line < box.line < each.end]
+        above = [each for each in above if box.line < each.end]
+        groups = [each.text for each in above]
         about = [*([head.text] if head else []), *groups]
         tasks.append(
             PlannedTask(
@@ -52,6 +54,7 @@ FORMAT = Format(
     "openspec",
     "OpenSpec tasks",
     "items such as `- [ ] 1.1 …`",
+    re.compile(r"\[[ xX]\]\s+\**(?:Task )?\d+\.\d"),
     read,
     ("proposal.md", "design.md", "specs"),
 )

@@ -14,9 +14,9 @@ from markdown_it import MarkdownIt
 if TYPE_CHECKING:
     from markdown_it.token import Token
 
-LINE_END = re.compile(r"\r\n|\n|\r")
+_LINE_END = re.compile(r"\r\n|\n|\r")
 _BOX = re.compile(r"\[(?P<tick>[ xX])\](?:\s+(?P<text>.*))?", re.DOTALL)
-_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+_GAP = re.compile(r"\n(?:[ \t]*\n){2,}")
 
 
 class PlannedTask(NamedTuple):
@@ -53,20 +53,6 @@ class Plan(NamedTuple):
     wave: int | None = None
 
 
-class Format(NamedTuple):
-    """A format: its word for `--format`, its name in messages, what it is recognised by, and its reader.
-
-    `read` takes the text of a plan, and returns None if it is another format. `beside` are the files next
-    to such a plan that an agent should read, too.
-    """
-
-    word: str
-    title: str
-    looks_for: str
-    read: Callable[[str], Plan | None]
-    beside: tuple[str, ...] = ()
-
-
 class Heading(NamedTuple):
     """A heading: its line (from 0), its level, and its text."""
 
@@ -90,14 +76,19 @@ def _line_of(box: Box) -> int:
 
 @dataclass(frozen=True)
 class Document:
-    """A Markdown document; code, quotations and comments are no structure."""
+    """The document `raw`, read as Markdown; code, quotations and comments are no structure."""
 
-    text: str
+    raw: str
+
+    @cached_property
+    def text(self) -> str:
+        r"""The text with lines that end with `\n`."""
+        return _LINE_END.sub("\n", self.raw)
 
     @cached_property
     def lines(self) -> list[str]:
         """The lines without their ends."""
-        return LINE_END.split(self.text)
+        return self.text.split("\n")
 
     @cached_property
     def tokens(self) -> list[Token]:
@@ -131,10 +122,10 @@ class Document:
         for index, token in enumerate(self.tokens[:-2]):
             text = self.tokens[index + 2]
             if token.type == "list_item_open" and token.map and text.type == "inline":
-                found.append((token.map[0], self._last(*token.map), text.content))
+                found.append((token.map[0], self.last(*token.map), text.content))
         return found
 
-    def _last(self, start: int, end: int) -> int:
+    def last(self, start: int, end: int) -> int:
         """Return `end` without blank lines before it."""
         while end > start + 1 and not self.lines[end - 1].strip():
             end -= 1
@@ -171,9 +162,36 @@ class Document:
         return next(later, len(self.lines))
 
 
+class Format(NamedTuple):
+    """A format: its word for `--format`, its name in messages, what it is recognised by, and its reader.
+
+    A text without a match of `sign` is another format; so it is where `read` returns None. `beside` are the
+    files next to such a plan that an agent should read, too.
+    """
+
+    word: str
+    title: str
+    looks_for: str
+    sign: re.Pattern[str]
+    read: Callable[[Document], Plan | None]
+    beside: tuple[str, ...] = ()
+
+
 def without_comments(text: str) -> str:
     """Return `text` without HTML comments, and with one blank line in the place of several."""
-    return re.sub(r"\n\s*\n\s*\n", "\n\n", _COMMENT.sub("", text)).strip()
+    parts, end = [], 0
+    for start, after in comments(text):
+        parts.append(text[end:start])
+        end = after
+    return _GAP.sub("\n\n", "".join((*parts, text[end:]))).strip()
+
+
+def comments(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where each HTML comment begins and ends; one that has no end is text."""
+    start = text.find("<!--")
+    while start >= 0 and (end := text.find("-->", start)) >= 0:
+        yield start, end + 3
+        start = text.find("<!--", end)
 
 
 def unique(keys: list[str]) -> Iterator[str]:

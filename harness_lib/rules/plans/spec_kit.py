@@ -70,9 +70,8 @@ class _Item(NamedTuple):
     rest: str
 
 
-def read(text: str) -> Plan | None:
-    """Return the plan `text`; None if no item has a number such as T012."""
-    doc = Document(text)
+def read(doc: Document) -> Plan | None:
+    """Return the plan; None if no item has a number such as T012."""
     found = [(box, match) for box in doc.boxes if (match := _ITEM.fullmatch(box.text))]
     if not found:
         return None
@@ -252,6 +251,7 @@ FORMAT = Format(
     "spec-kit",
     "spec-kit tasks",
     "items such as `- [ ] T001 …`",
+    re.compile(r"\[[ xX]\]\s+\**T-?\d"),
     read,
     ("spec.md", "plan.md", "research.md", "data-model.md", "quickstart.md", "contracts"),
 )

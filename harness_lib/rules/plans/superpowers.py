@@ -29,9 +29,8 @@ _TASK = re.compile(
 _FOR_WORKERS = re.compile(r"^> \*\*For (?:agentic workers|Claude)\b.*(?:\n>.*)*\n?", re.MULTILINE)
 
 
-def read(text: str) -> Plan | None:
-    """Return the plan `text`; None if no heading is a task."""
-    doc = Document(text)
+def read(doc: Document) -> Plan | None:
+    """Return the plan; None if no heading is a task."""
     heads = [(head, match) for head in doc.headings if (match := _TASK.fullmatch(head.text))]
     if not heads:
         return None
@@ -45,8 +44,8 @@ def read(text: str) -> Plan | None:
             PlannedTask(
                 key,
                 match["title"],
-                doc.cut(head.line + 1, end),
-                (head.line + 1, end),
+                doc.cut(head.line + 1, doc.last(head.line, end)),
+                (head.line + 1, doc.last(head.line, end)),
                 check=commands.expected_to_pass(doc.within(head.line + 1, end)),
                 done=bool(boxes) and all(box.ticked for box in boxes),
                 boxes=tuple(box.line + 1 for box in boxes),
@@ -64,4 +63,10 @@ def _end(doc: Document, head: Heading, starts: list[int]) -> int:
     return min([doc.end_of(head), *(line for line in starts if line > head.line)])
 
 
-FORMAT = Format("superpowers", "superpowers plan", "headings such as `### Task 1: …`", read)
+FORMAT = Format(
+    "superpowers",
+    "superpowers plan",
+    "headings such as `### Task 1: …`",
+    re.compile(rf"(?:{_WORDS})\s*[#№]?\s*\d", re.IGNORECASE),
+    read,
+)

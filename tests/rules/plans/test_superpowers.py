@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness_lib.rules.plans import superpowers
-from harness_lib.rules.plans.plan import Plan, PlannedTask
+from harness_lib.rules.plans.plan import Document, Plan, PlannedTask
 
 HEADER = """# Limiter Implementation Plan
 
@@ -32,7 +32,7 @@ def task(text: str) -> PlannedTask:
 
 def read(text: str) -> Plan:
     """Return the plan `text`; one without tasks if it is none."""
-    return superpowers.read(text) or Plan("", ())
+    return superpowers.read(Document(text)) or Plan("", ())
 
 
 def test_a_task_is_its_heading_and_everything_below_it() -> None:

@@ -1,0 +1,344 @@
+"""`harness import` and `harness export` of plans of other tools: order, source, trust, and both ways."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tests.terminal.pseudo_terminal import answered
+from tests.verbs.project import Agent, Project
+
+PLAN = """# Greeting Implementation Plan
+
+**Goal:** Greet.
+
+### Task 1: Say hello
+
+- [ ] **Step 1: Make it pass**
+
+Run: `grep -q hello a.txt`
+Expected: PASS
+
+- [ ] **Step 2: Commit**
+
+### Task 2: Say why
+
+- [ ] **Step 1: Write the page**
+"""
+SCRIPT = {"HARNESS_TRUST": "1"}
+
+
+def put(project: Project, name: str, text: str | bytes) -> str:
+    project.put(name, text)
+    return name
+
+
+def tasks(project: Project) -> list[dict[str, Any]]:
+    return list(project.state["tasks"])
+
+
+def waits(project: Project) -> dict[str, str]:
+    return {task["title"]: " ".join(task["depends_on"]) for task in tasks(project)}
+
+
+def gsd(number: str, title: str, front: str) -> str:
+    return (
+        f"---\nphase: {number[:2]}-x\nplan: {number[-2:]}\n{front}\n---\n"
+        f'<task type="auto"><name>Task 1: {title}</name><verify>test -f {title}</verify></task>\n'
+    )
+
+
+# -- order and form
+
+
+def test_the_order_of_a_plan_can_be_overruled(project: Project, agent: Agent) -> None:
+    text = "- [ ] T001 A\n- [ ] T002 [P] B\n- [ ] T003 [P] C (depends on T009)\n"
+    file = put(project, "tasks.md", text)
+
+    message = agent.fails(2, "import", file)["message"]
+    assert "line 3: 'T009' is no task of this plan" in message
+    agent.ok("import", file, "--sequential")
+    assert waits(project) == {"A": "", "B": "task-001", "C": "task-002"}
+
+    agent.ok("import", put(project, "more.md", PLAN), "--parallel")
+    assert waits(project)["Say why"] == ""
+    assert (
+        "--parallel is for plans"
+        in agent.fails(2, "import", put(project, "own.md", "- [ ] A\n"), "--parallel")["message"]
+    )
+
+
+def test_a_ring_in_a_plan_is_refused_with_its_line_and_what_to_type(project: Project, agent: Agent) -> None:
+    file = put(project, "t.md", "- [ ] T001 A (depends on T002)\n- [ ] T002 B (depends on T001)\n")
+    said = agent.fails(2, "import", file)
+    assert "line 1: task-001 would wait for itself" in said["message"]
+    assert "--sequential" in said["error"]["hint"]
+    assert tasks(project) == []
+
+
+def test_a_format_that_is_typed_must_fit(project: Project, agent: Agent) -> None:
+    file = put(project, "plan.md", PLAN)
+    assert (
+        "is not a GSD plan: it has no elements such as"
+        in agent.fails(2, "import", file, "--format", "gsd")["message"]
+    )
+    assert agent.ok("import", file, "--dry-run", "--format", "superpowers")["count"] == 2
+    assert agent.ok("import", file, "--dry-run", "--format", "checklist")["count"] == 3
+
+
+def test_a_design_without_tasks_is_told_what_was_looked_for(project: Project, agent: Agent) -> None:
+    message = agent.fails(2, "import", put(project, "design.md", "# Design\n\nWords.\n"))["message"]
+    for sign in ("### Task 1: …", "- [ ] T001 …", "- [ ] 1.1 …", '<task type="auto">', "- [ ] …"):
+        assert sign in message
+
+
+def test_the_table_shows_what_would_be_added(project: Project, agent: Agent) -> None:
+    said = agent.ok("import", put(project, "plan.md", PLAN), "--dry-run")["message"].splitlines()
+    assert said[:5] == [
+        "superpowers plan: 2 tasks, 1 with a check",
+        "would add 2 tasks:",
+        "  id        title      after     lines  check",
+        "  task-001  Say hello  -         5-12   grep -q hello a.txt",
+        "  task-002  Say why    task-001  14-16  -",
+    ]
+
+
+def test_a_directory_is_a_list_of_plans_in_order(project: Project, agent: Agent) -> None:
+    """Plans of GSD come after those that they name, phases after each other; other files are passed over."""
+    place = ".planning/phases"
+    put(project, f"{place}/01-a/01-01-PLAN.md", gsd("01-01", "base", "wave: 1\ndepends_on: []"))
+    put(project, f"{place}/01-a/01-02-PLAN.md", gsd("01-02", "left", 'wave: 2\ndepends_on: ["01-01"]'))
+    put(project, f"{place}/01-a/01-03-PLAN.md", gsd("01-03", "right", "wave: 2\ndepends_on: [01]"))
+    put(project, f"{place}/02-b/02-01-PLAN.md", gsd("02-01", "top", "wave: 1\ndepends_on: []"))
+    put(project, f"{place}/02-b/02-RESEARCH.md", "# Research\n\n- [ ] Read\n")
+
+    said = agent.ok("import", place)
+
+    assert said["message"].startswith("4 plans (GSD plan): 4 tasks, 4 with a check\n")
+    assert waits(project) == {
+        "base": "",
+        "left": "task-001",
+        "right": "task-001",
+        "top": "task-002 task-003",
+    }
+    assert any("Passed over" in each and "02-RESEARCH.md" in each for each in said["warnings"])
+    alone = agent.ok("import", f"{place}/01-a/01-02-PLAN.md", "--dry-run")
+    assert alone["count"] == 0
+
+
+def test_plans_that_say_nothing_of_each_other_follow_each_other(project: Project, agent: Agent) -> None:
+    """A task that is done already stands in nobody's way."""
+    put(project, "plans/2-b.md", PLAN.replace("Say", "Then"))
+    put(project, "plans/10-c.md", PLAN.replace("Say", "Last"))
+    put(project, "plans/1-a.md", PLAN.replace("- [ ] **Step 1: Write", "- [x] **Step 1: Write"))
+    agent.ok("import", "plans")
+    assert waits(project) == {
+        "Say hello": "",
+        "Then hello": "task-001",
+        "Then why": "task-002",
+        "Last hello": "task-003",
+        "Last why": "task-004",
+    }
+    assert (
+        "No plan is in this directory"
+        in agent.fails(2, "import", str(project.put("e/x.txt").parent))["message"]
+    )
+
+
+# -- what the brief says
+
+
+def test_the_brief_begins_with_the_plan_and_says_what_is_not_for_the_agent(
+    project: Project, agent: Agent
+) -> None:
+    put(project, "specs/001-x/spec.md", "# Spec\n")
+    agent.ok(
+        "import", put(project, "specs/001-x/tasks.md", "# Tasks: X\n\n## Phase 1: A\n\n- [ ] T001 Do it\n")
+    )
+
+    assert "# Tasks: X" not in str(tasks(project))
+    brief = agent.ok("claim")["message"]
+    head, _, rest = brief.partition("description:")
+    assert "from a plan, task T001 of specs/001-x/tasks.md:\n  | # Tasks: X\n" in head
+    assert "  | Read beside it, as far as it concerns the task: specs/001-x/spec.md." in head
+    assert "harness commits and goes on to the next task" in head
+    assert "T001 Do it" in rest
+
+
+def test_long_texts_of_a_plan_are_cut_and_say_where_the_rest_is(project: Project, agent: Agent) -> None:
+    long = "word " * 10_000
+    text = f"# Plan\n\n{long}\n\n### Task 1: {'A ' * 600}\n\n{long}\n\n### Task 2: B\x00\x1b[2J\n"
+    agent.ok("import", put(project, "plan.md", text))
+    first, second = tasks(project)
+    assert len(first["title"]) == 200
+    assert first["description"].endswith("… the rest is in plan.md, from line 5.")
+    assert project.state["plans"][0]["header"].endswith("… the rest is in plan.md.")
+    assert "\x1b" not in second["title"]
+
+
+# -- whose commands these are
+
+
+def test_an_agent_adds_the_tasks_and_a_user_trusts_their_commands(project: Project, agent: Agent) -> None:
+    """What the list had before may run until then no more than the plan's."""
+    agent.ok("add", "Mine", "--validate", "test -f mine")
+    assert agent("validate", "task-001").code == 1
+    said = agent.ok("import", put(project, "plan.md", PLAN), "--yes")
+
+    assert said["added"] == 2
+    assert said["next"] == "harness trust"
+    assert "not trusted yet" in " ".join(said["warnings"])
+    assert "new or have changed" in agent.fails(8, "validate", "task-002")["error"]["message"]
+    agent.ok("add", "More", "--validate", "test -f more")
+    agent.fails(8, "validate", "task-001")
+
+    agent.ok("trust", "--yes", **SCRIPT)
+    assert agent("validate", "task-002").code == 1
+    agent.ok("add", "Even more", "--validate", "test -f more")
+    assert agent("validate", "task-002").code == 1
+
+
+def test_a_user_at_a_terminal_and_a_script_that_says_yes_trust_by_importing(
+    project: Project, agent: Agent
+) -> None:
+    code, printed = answered(project.top, "", "import", put(project, "plan.md", PLAN))
+    assert (code, "grep -q hello a.txt" in printed, "trust" in printed) == (0, True, False)
+    assert agent("validate", "task-001").code == 1
+
+    other = put(project, "other.md", PLAN.replace("a.txt", "b.txt"))
+    assert agent.ok("import", other, "--yes", **SCRIPT)["next"] != "harness trust"
+    assert agent("validate", "task-003").code == 1
+
+
+def test_a_plan_that_brings_no_commands_changes_nothing_about_trust(project: Project, agent: Agent) -> None:
+    said = agent.ok("import", put(project, "plan.md", "### Task 1: A\n\nText.\n"), "--check", "test -f a")
+    assert said["next"] == "harness start"
+    assert agent("validate", "task-001").code == 1
+
+
+# -- a person is asked
+
+
+def test_a_checkpoint_waits_for_a_person_who_accepts_it_in_its_turn(project: Project, agent: Agent) -> None:
+    text = gsd("01-01", "page", "") + (
+        '<task type="checkpoint:human-verify"><what-built>The page</what-built>'
+        "<how-to-verify>Open it.</how-to-verify></task>\n" + '<task type="auto"><name>Then</name></task>\n'
+    )
+    said = agent.ok("import", put(project, "PLAN.md", text), "--check", "true", "--yes", **SCRIPT)
+    assert "1 for a person" in said["message"]
+    _, look, then = tasks(project)
+    assert (look["halt_kind"], look["validation"]["command"]) == ("HUMAN", None)
+    assert "Open it." in look["halt"]
+    assert (
+        "is not to be looked at yet: it comes after task-001"
+        in agent.fails(2, "accept", look["id"])["message"]
+    )
+
+    agent.ok("claim")
+    project.put("page")
+    agent.ok("finish")
+    blocked = agent.fails(9, "claim")
+    assert "Open it." in blocked["message"]
+    assert agent.ok("show", look["id"])["next"] == f"harness accept {look['id']}"
+    agent.ok("edit", look["id"], "--title", "Look at it")
+    agent.ok("retry", look["id"])
+    assert project.task(look["id"])["halt_kind"] == "HUMAN"
+    accepted = agent.ok("accept", look["id"])
+    assert accepted["task"]["status"] == "completed"
+    assert "halt" not in accepted["task"]
+    assert agent.ok("claim")["task"]["id"] == then["id"]
+
+
+# -- both ways
+
+
+def test_importing_again_adds_what_is_new_and_names_what_changed(project: Project, agent: Agent) -> None:
+    file = put(project, "plan.md", PLAN)
+    agent.ok("import", file, "--yes", **SCRIPT)
+    agent.ok("edit", "task-002", "--validate", "test -f why.md")
+    before = tasks(project)
+
+    again = agent.ok("import", file, "--yes", **SCRIPT)
+    assert (again["added"], tasks(project)) == (0, before)
+    assert "2 tasks of the plan are in the list already" in again["message"]
+    assert not any("otherwise" in each for each in again["warnings"])
+
+    text = PLAN.replace("**Goal:** Greet.", "**Goal:** Greet all.").replace("hello a.txt", "hi a.txt")
+    put(project, file, text.replace("### Task 2: Say why", "### Task 3: Say when"))
+    said = agent.ok("import", file, "--yes", **SCRIPT)
+
+    assert [task["title"] for task in tasks(project)] == ["Say hello", "Say why", "Say when"]
+    assert tasks(project)[:2] == before
+    assert tasks(project)[2]["depends_on"] == ["task-001"]
+    assert project.state["plans"][0]["header"].endswith("Greet all.")
+    warnings = " ".join(said["warnings"])
+    assert "task-001 (description, check)" in warnings
+    assert "No longer in the plan: task-002" in warnings
+
+
+def test_tick_changes_the_boxes_of_completed_tasks_and_no_other_byte(project: Project, agent: Agent) -> None:
+    code = "```md\r\n- [ ] code\r\n```\r\n"
+    text = "\ufeff" + PLAN.replace("Expected: PASS\n", "Expected: PASS\n\n" + code).replace("\n", "\r\n")
+    data = text.replace("\r\r", "\r").encode() + b"\x0b - [ ] no end"
+    file = put(project, "docs/plan.md", data)
+    agent.ok("import", file, "--yes", **SCRIPT)
+    agent.ok("claim")
+    project.put("a.txt", "hello\n")
+    agent.ok("finish")
+
+    said = agent.ok("export", "--tick", file)
+
+    assert (said["completed"], said["ticked"]) == (1, 2)
+    ticked = (project.top / file).read_bytes()
+    wanted = data.replace(b"- [ ] **Step 1: Make", b"- [x] **Step 1: Make")
+    assert ticked == wanted.replace(b"- [ ] **Step 2: Commit", b"- [x] **Step 2: Commit")
+    assert agent.ok("export", "--tick", file)["ticked"] == 0
+    assert agent.ok("import", file, "--yes", **SCRIPT)["added"] == 0
+
+
+def test_what_cannot_be_ticked_is_said(project: Project, agent: Agent) -> None:
+    assert (
+        "was imported from plan.md"
+        in agent.fails(2, "export", "--tick", put(project, "plan.md", PLAN))["message"]
+    )
+    assert "is no plan" in agent.fails(2, "export", "--tick", put(project, "x.md", "words\n"))["message"]
+    agent.fails(2, "export", "--tick", "nowhere.md")
+    document = {"tasks": [{"id": 1, "title": "A", "dependencies": []}]}
+    file = put(project, "tasks.json", json.dumps(document))
+    agent.ok("import", file)
+    assert "no boxes" in agent.ok("export", "--tick", file)["message"]
+
+
+# -- large and odd
+
+
+def test_two_thousand_tasks_of_two_megabytes_are_told_in_a_bounded_table(project: Project) -> None:
+    """So many commands are not trusted by being imported, because not all of them were shown."""
+    body = "\n".join(f"line {number} of the section" for number in range(35))
+    text = "# Plan\n" + "".join(
+        f"\n### Task {number}: Do {number}\n\n{body}\n\nRun: `test -f f{number}`\nExpected: PASS\n"
+        for number in range(1, 2001)
+    )
+    file = put(project, "plan.md", text)
+    code, printed = answered(project.top, "", "import", file)
+    assert code == 0
+    assert len(printed.splitlines()) < 260
+    assert "and 1800 more, up to task-2000" in printed
+    assert "harness trust" in printed
+    assert len(tasks(project)) == 2000
+
+
+def test_two_tasks_of_one_number_are_two_tasks(project: Project, agent: Agent) -> None:
+    said = agent.ok("import", put(project, "plan.md", PLAN.replace("Task 2", "Task 1")))
+    assert [task["source"]["key"] for task in tasks(project)] == ["1", "1(2)"]
+    assert "have the same number, and each is one: 1 (line 14)" in " ".join(said["warnings"])
+
+
+def test_standard_input_and_a_file_elsewhere_are_plans_too(
+    project: Project, agent: Agent, tmp_path: Path
+) -> None:
+    elsewhere = tmp_path / "elsewhere.md"
+    elsewhere.write_text(PLAN, encoding="utf-8")
+    agent.ok("import", str(elsewhere))
+    assert project.task()["source"]["plan"] == str(elsewhere.resolve())

@@ -25,18 +25,19 @@ def run(runtime: Runtime, args: list[str]) -> int:
     """Keep, list or forget credentials."""
     local = "--local" in args
     words = [word for word in args if word != "--local"]
-    if (words or ["list"])[0] == "list" and len(words) <= 2 and not local:  # noqa: PLR2004 (list PROVIDER)
-        return _list(runtime, words[1:])
-    if words[:1] in (["set"], ["login"]) and len(words) == 2 and is_name(words[1]):  # noqa: PLR2004 (set NAME)
-        if words[0] == "login" and endpoints.find_provider(runtime, words[1]) is None:
-            raise UsageError(f"There is no provider {words[1]}.", "hs help lists them.")
-        _set(runtime, words[1], _file(runtime, local=local))
-    elif words[:1] == ["logout"] and len(words) == 2:  # noqa: PLR2004 (logout PROVIDER)
-        _log_out(runtime, words[1], _file(runtime, local=local))
-    elif words[:1] == ["rm"] and len(words) == 3 and words[2].isdigit():  # noqa: PLR2004 (rm PROVIDER INDEX)
-        _remove(runtime, words[1], int(words[2]), _file(runtime, local=local))
-    else:
-        raise UsageError(f"hs auth does not understand: {' '.join(args)}.", f"Usage: {AUTH_USAGE}")
+    match words:
+        case [] | ["list"] | ["list", _] if not local:
+            return _list(runtime, words[1:])
+        case ["set" | "login" as verb, provider] if is_name(provider):
+            if verb == "login" and endpoints.find_provider(runtime, provider) is None:
+                raise UsageError(f"There is no provider {provider}.", "hs help lists them.")
+            _set(runtime, provider, _file(runtime, local=local))
+        case ["logout", provider]:
+            _log_out(runtime, provider, _file(runtime, local=local))
+        case ["rm", provider, index] if index.isdigit():
+            _remove(runtime, provider, int(index), _file(runtime, local=local))
+        case _:
+            raise UsageError(f"hs auth does not understand: {' '.join(args)}.", f"Usage: {AUTH_USAGE}")
     # Foreign providers look elsewhere: what is forgotten has to be forgotten there, too.
     discovery.refresh(runtime)
     return 0

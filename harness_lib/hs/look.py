@@ -99,44 +99,36 @@ TRUST = Builtin("Let this project's plugins and settings be used as they are now
 
 
 def _session(runtime: Runtime, args: list[str]) -> int:
-    word, rest = (args[0], args[1:]) if args else ("list", [])
-    if word == "list" and not rest:
-        for session in session_store.every(runtime):
-            # Programs want the names; the user knows a session by its title.
-            show(f"{session.id}  {session.title}".rstrip() if sys.stdout.isatty() else session.id)
-        return 0
-    if word == "show" and len(rest) == 1:
-        return _show(known(runtime, rest[0]))
-    if word == "fork" and rest and len(rest) <= 2 and all(part.isdigit() for part in rest[1:]):  # noqa: PLR2004 (ID NNNN)
-        show(session_store.fork(runtime, known(runtime, rest[0]), int(rest[1]) if rest[1:] else None).id)
-        return 0
-    if word == "export" and len(names := [part for part in rest if part != "--json"]) == 1:
-        session = known(runtime, names[0])
-        as_json = "--json" in rest
-        show(
-            dumps(session_store.as_json(session))
-            if as_json
-            else session_store.markdown(session).removesuffix("\n")
-        )
-        return 0
-    if word == "rm" and len(rest) == 1:
-        show("\n".join(f"removed: {name}" for name in session_store.remove(runtime, known(runtime, rest[0]))))
-        return 0
-    if word == "dir" and len(rest) <= 1:
-        show(session_store.store(runtime) / rest[0] if rest else session_store.store(runtime))
-        return 0
-    raise UsageError(f"hs session does not understand: {' '.join(args)}.", f"Usage: {_USAGE}")
+    match args:
+        case [] | ["list"]:
+            for each in session_store.every(runtime):
+                # Programs want the names; the user knows a session by its title.
+                show(f"{each.id}  {each.title}".rstrip() if sys.stdout.isatty() else each.id)
+        case ["show", name]:
+            _show(known(runtime, name))
+        case ["fork", name, *last] if not last or (len(last) == 1 and last[0].isdigit()):
+            number = int(last[0]) if last else None
+            show(session_store.fork(runtime, known(runtime, name), number).id)
+        case ["export", "--json", name] | ["export", name, "--json"]:
+            show(dumps(session_store.as_json(known(runtime, name))))
+        case ["export", name]:
+            show(session_store.markdown(known(runtime, name)), end="")
+        case ["rm", name]:
+            for removed in session_store.remove(runtime, known(runtime, name)):
+                show(f"removed: {removed}")
+        case ["dir", *name] if len(name) <= 1:
+            show(session_store.store(runtime).joinpath(*name))
+        case _:
+            raise UsageError(f"hs session does not understand: {' '.join(args)}.", f"Usage: {_USAGE}")
+    return 0
 
 
-def _show(session: Session) -> int:
+def _show(session: Session) -> None:
     show(disk.render_conf(session.conf), end="")
     files = session.files()
     account = context.total(session.messages())
     show(f"tokens_in={account.tokens_in}\ntokens_out={account.tokens_out}\ncost={account.shown()}")
-    show(f"messages={len(files)}")
-    for path in files:
-        show(path.name)
-    return 0
+    show("\n".join([f"messages={len(files)}", *(path.name for path in files)]))
 
 
 SESSION = Builtin(f"Look at sessions: {_USAGE}", _session)
@@ -195,25 +187,25 @@ def _provider(runtime: Runtime, args: list[str]) -> int:
         raise UsageError("hs provider wants the NAME of one.", "hs help lists them.")
     runtime.env["HARNESS_PROVIDER"] = args[0]
     flag = args[1] if len(args) > 1 else ""
-    if flag == "--ready":
-        return int(not provider.ready(runtime))
-    if flag == "--describe":
-        print(provider.describe(runtime))
-    elif flag == "--env":
-        print(provider.environment_help(runtime).rstrip("\n"))
-    elif flag == "--defaults":
-        for key, value in provider.defaults(runtime).items():
-            print(f"{key}={value}")
-    elif flag in {"", "--stream"}:
-        try:
-            print(dumps(provider.ask(runtime, as_object(sys.stdin.read()) or {})))
-        except ProviderError as error:
-            print(error, file=sys.stderr)
-            return 1
-    else:
-        raise UsageError(
-            f"hs provider does not know {flag}.", "It is one of --ready --describe --env --defaults."
-        )
+    match flag:
+        case "--ready":
+            return int(not provider.ready(runtime))
+        case "--describe":
+            print(provider.describe(runtime))
+        case "--env":
+            print(provider.environment_help(runtime).rstrip("\n"))
+        case "--defaults":
+            print(disk.render_conf(provider.defaults(runtime)), end="")
+        case "" | "--stream":
+            try:
+                print(dumps(provider.ask(runtime, as_object(sys.stdin.read()) or {})))
+            except ProviderError as error:
+                print(error, file=sys.stderr)
+                return 1
+        case _:
+            raise UsageError(
+                f"hs provider does not know {flag}.", "It is one of --ready --describe --env --defaults."
+            )
     return 0
 
 

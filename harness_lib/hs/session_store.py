@@ -12,6 +12,7 @@ import secrets
 import shutil
 from contextlib import suppress
 from datetime import datetime
+from itertools import count
 from pathlib import Path
 
 from harness_lib.errors import EnvSetupError, RefusedError, UsageError
@@ -45,19 +46,13 @@ def every(runtime: Runtime) -> list[Session]:
     return [session for session in _all(runtime) if "parent" not in session.conf]
 
 
-def subagents(runtime: Runtime, parent: str) -> list[Session]:
-    """Return the sessions that subagents of the session `parent` made."""
-    return [session for session in _all(runtime) if session.conf.get("parent") == parent]
-
-
 def _all(runtime: Runtime) -> list[Session]:
     directory = store(runtime)
     paths = [path for path in directory.iterdir() if path.is_dir()] if directory.is_dir() else []
     sessions = [Session(path) for path in sorted(paths, key=_age)]
     own = [session for session in sessions if is_own(runtime, session)]
-    if len(own) < len(sessions) and not runtime.kept.get("told of foreign sessions"):
-        runtime.kept["told of foreign sessions"] = True
-        runtime.notice(
+    if len(own) < len(sessions):
+        runtime.notice_once(
             f"sessions that you have not made here are not listed: "
             f"{len(sessions) - len(own)} in {directory}. "
             "hs session show ID shows one, hs session fork ID makes a copy to go on in."
@@ -97,14 +92,12 @@ def create(runtime: Runtime) -> Session:
 
 def _new(store: Path, stamp: str) -> Path:
     """Make the directory `stamp`; a second one of the same process and second gets another number."""
-    for again in range(1000):
+    for again in count():
         path = store / (f"{stamp}-{again}" if again else stamp)
-        try:
+        with suppress(FileExistsError):
             path.mkdir(mode=0o700)
-        except FileExistsError:
-            continue
-        return path
-    raise FileExistsError(f"{store / stamp}")
+            return path
+    raise AssertionError
 
 
 NOTES, TOKEN = ".own-sessions", ".own"
@@ -260,8 +253,8 @@ def remove_unused(session: Session) -> None:
 def _below(runtime: Runtime, parent: str, seen: set[str]) -> list[Session]:
     """Return the sessions of the subagents of `parent`, and of theirs."""
     sessions: list[Session] = []
-    for each in subagents(runtime, parent):
-        if each.id not in seen:
+    for each in _all(runtime):
+        if each.conf.get("parent") == parent and each.id not in seen:
             seen.add(each.id)
             sessions += [each, *_below(runtime, each.id, seen)]
     return sessions

@@ -12,16 +12,13 @@ from harness_lib.loop.piped import Piped
 class HookError(Exception):
     """A hook of a stage failed: `result` is what it printed, and the input of the stage `error`."""
 
-    def __init__(self, message: str, result: Piped) -> None:
+    def __init__(self, message: str, result: Piped | None = None) -> None:
         super().__init__(message)
-        self.result = result
+        self.result: Piped = {"error": message} if result is None else result
 
 
 class GarbageError(HookError):
     """A foreign hook printed something other than a JSON object; the message names the hook."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(message, {"error": message})
 
 
 class HookFailedError(HarnessError):

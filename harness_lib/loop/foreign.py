@@ -76,7 +76,6 @@ class ForeignTool(Program):
         return disk.remembered(runtime.kept, Path(self.path), ask)
 
     def execute(self, runtime: Runtime, tool_input: Json) -> Result:
-        """Run it in the session's directory, without the credentials of providers."""
         try:
             text, done = builtin.run_program(
                 runtime,
@@ -96,15 +95,12 @@ class ForeignProvider(Program):
     """A provider: the payload on standard input, its native answer on standard output."""
 
     def ready(self, runtime: Runtime) -> bool:
-        """Return whether `--ready` says so."""
         return self.flag(runtime, "--ready") is not None
 
     def defaults(self, runtime: Runtime) -> dict[str, str]:
-        """Return the lines of `--defaults`."""
         return disk.parse_conf(self.flag(runtime, "--defaults") or "")
 
     def environment_help(self, runtime: Runtime) -> str:
-        """Return what `--env` prints."""
         return self.flag(runtime, "--env") or ""
 
     def ask(self, runtime: Runtime, payload: Json) -> Json:

@@ -89,7 +89,7 @@ def approve(runtime: Runtime, piped: Piped) -> Piped:
     try:
         ruling = _ruling(runtime, call, reads=reads)
     except ConfigError as error:
-        raise HookError(str(error), {"error": str(error)}) from error
+        raise HookError(str(error)) from error
     if not ruling.decision:
         return call
     return {**call, "decision": ruling.decision, "reason": ruling.reason or call.get("reason") or ""}

@@ -193,6 +193,13 @@ class Runtime:
         for notify in self.notices:
             notify(text)
 
+    def notice_once(self, text: str) -> None:
+        """Tell the user what was not told yet in this run."""
+        told: set[str] = self.kept.setdefault("told", set())
+        if text not in told:
+            told.add(text)
+            self.notice(text)
+
     def keep(self, path: Path, data: bytes) -> None:
         """Write a file into home; if that fails, say so once and go on."""
         try:

@@ -56,10 +56,9 @@ def is_usable(runtime: Runtime, source: str) -> bool:
     """Return whether `source` is not a project's, or has nothing to trust, or is trusted as it is now."""
     if not is_projects(runtime, source) or not _files(Path(source)) or is_trusted(runtime, source):
         return True
-    reported: set[str] = runtime.kept.setdefault("untrusted", set())
-    if source not in reported:
-        reported.add(source)
-        runtime.notice(f"the plugins and settings in {source} are not used; look at them, then run: hs trust")
+    runtime.notice_once(
+        f"the plugins and settings in {source} are not used; look at them, then run: hs trust"
+    )
     return False
 
 

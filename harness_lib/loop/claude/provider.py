@@ -62,7 +62,6 @@ class Claude:
     """The provider; without state."""
 
     def describe(self, runtime: Runtime) -> str:  # noqa: ARG002 (as the protocol says)
-        """Return one line for people."""
         return "the installed Claude Code, which does whole turns with its own login and tools"
 
     def ready(self, runtime: Runtime) -> bool:
@@ -70,11 +69,9 @@ class Claude:
         return bool(_program(runtime))
 
     def defaults(self, runtime: Runtime) -> dict[str, str]:  # noqa: ARG002
-        """Return the default model."""
         return {"model": DEFAULT}
 
     def environment_help(self, runtime: Runtime) -> str:  # noqa: ARG002
-        """Return where its login comes from."""
         return _VARIABLES
 
     def check(self, runtime: Runtime) -> None:

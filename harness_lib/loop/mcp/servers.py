@@ -47,7 +47,7 @@ def configured(runtime: Runtime) -> list[Server]:
             entries, problems = read(path)
             settings |= entries
             for problem in problems:
-                _tell(runtime, problem)
+                runtime.notice_once(problem)
     settings |= runtime.kept.get(OF_THE_CLIENT, {})
     return [Server(name, settings[name]) for name in sorted(settings)]
 
@@ -76,13 +76,6 @@ def _is_server(entry: object) -> bool:
     args, env, headers = entry.get("args", []), entry.get("env", {}), entry.get("headers", {})
     shaped = isinstance(args, list) and isinstance(env, dict) and isinstance(headers, dict)
     return shaped and (isinstance(entry.get("command"), str) or isinstance(entry.get("url"), str))
-
-
-def _tell(runtime: Runtime, line: str) -> None:
-    reported: set[str] = runtime.kept.setdefault("told of mcp", set())
-    if line not in reported:
-        reported.add(line)
-        runtime.notice(line)
 
 
 def remembered_tools(runtime: Runtime, server: Server) -> list[Json] | None:

@@ -50,19 +50,15 @@ class Hosted(NamedTuple):
     config: ProviderConfig | None = None
 
     def describe(self, runtime: Runtime) -> str:  # noqa: ARG002 (as the protocol says)
-        """Return one line for people."""
         return self.description
 
     def ready(self, runtime: Runtime) -> bool:
-        """Return whether the environment or a stored credential is enough."""
         return any(map(runtime.env.get, self.ready_by)) or bool(keys.first(runtime, self.name))
 
     def defaults(self, runtime: Runtime) -> dict[str, str]:  # noqa: ARG002
-        """Return the default model."""
         return {"model": self.default_model}
 
     def environment_help(self, runtime: Runtime) -> str:  # noqa: ARG002
-        """Return the variables that are read."""
         return self.variables
 
     def speaker(self, runtime: Runtime) -> Speaker:
@@ -99,7 +95,6 @@ class Hosted(NamedTuple):
         )
 
     def ask(self, runtime: Runtime, payload: Json) -> Json:
-        """Return the host's answer to `payload`."""
         return exchange.ask(runtime, self.at(runtime), payload)
 
 

@@ -55,7 +55,7 @@ def messages(runtime: Runtime, piped: Piped) -> Piped:
     try:
         speaker = endpoints.host(runtime).speaker(runtime)
     except ProviderError as error:
-        raise HookError(str(error), {"error": str(error)}) from error
+        raise HookError(str(error)) from error
     if runtime.session is None:
         return {**payload, "messages": []}
     conversation = runtime.session.messages()
@@ -85,12 +85,9 @@ def schema_of(runtime: Runtime, name: str, tool: Tool) -> Json | None:
     schema = tool.schema(runtime)
     if schema is None or (schema.get("name") == name and _NAME.fullmatch(name)):
         return schema
-    reported: set[str] = runtime.kept.setdefault("misnamed", set())
-    if name not in reported:
-        reported.add(name)
-        other = schema.get("name")
-        why = f"its schema has the name {other}" if other != name else "no host takes such a name"
-        runtime.notice(f"the tool {name} is left out: {why}.")
+    other = schema.get("name")
+    why = f"its schema has the name {other}" if other != name else "no host takes such a name"
+    runtime.notice_once(f"the tool {name} is left out: {why}.")
     return None
 
 

@@ -63,9 +63,9 @@ def send(runtime: Runtime, piped: Piped) -> Piped:
             runtime.kept["overflowed"] = True
             runtime.requests -= 1
             return {"next_state": "assemble"}
-        raise HookError(str(error), {"error": str(error)}) from error
+        raise HookError(str(error)) from error
     except ProviderError as error:
-        raise HookError(str(error), {"error": str(error)}) from error
+        raise HookError(str(error)) from error
     runtime.kept["overflowed"] = False
     return {**answer, "next_state": "receive"}
 
@@ -77,7 +77,7 @@ def _check_limits(runtime: Runtime) -> None:
             f"The session {runtime.session.id} has more than {SIZE_LIMIT >> 20} MiB on disk, which is the "
             f"limit. Look at what is large in {runtime.session.directory}, or begin another session."
         )
-        raise HookError(message, {"error": message})
+        raise HookError(message)
     allowed = request_limit(runtime)
     if runtime.requests >= allowed:
         _end(
@@ -103,7 +103,7 @@ def _check_limits(runtime: Runtime) -> None:
 def _end(runtime: Runtime, stop: str, why: str) -> None:
     runtime.stop = stop
     message = f"{why}; resume the session to go on."
-    raise HookError(message, {"error": message})
+    raise HookError(message)
 
 
 def request_limit(runtime: Runtime) -> int:
@@ -200,7 +200,7 @@ def save(runtime: Runtime, piped: Piped) -> Piped:
             speaker = speaker._replace(wire="chat")
         answer = exchange.wire(speaker.wire).answer(native)
     except ProviderError as error:
-        raise HookError(str(error), {"error": str(error)}) from error
+        raise HookError(str(error)) from error
     answer = _repeatable(answer)
     runtime.stop = answer.stop
     message = write(runtime, answer, runtime.model, models.of(runtime, speaker.model).spent(answer))
@@ -222,7 +222,7 @@ def save(runtime: Runtime, piped: Piped) -> Piped:
     if runtime.kept["spoiled"] < _SPOILED_ANSWERS:
         return {"next_state": "assemble"}
     problem = f"The model's last {_SPOILED_ANSWERS} answers had calls that could not be run; the turn ends."
-    raise HookError(problem, {"error": problem})
+    raise HookError(problem)
 
 
 def _repeatable(answer: Answer) -> Answer:

@@ -101,7 +101,7 @@ def detect(runtime: Runtime, piped: Piped) -> Piped:
         "hs help shows more."
     )
     message = f"no ready provider found. {advice}"
-    raise HookError(message, {"error": message})
+    raise HookError(message)
 
 
 def defaults(runtime: Runtime, piped: Piped) -> Piped:
@@ -147,7 +147,7 @@ def log_in(runtime: Runtime, piped: Piped) -> Piped:
     name = runtime.env.get("HARNESS_AUTH_PROVIDER", "")
     if name == "claude" and not credential.get("type"):
         message = "Claude Code keeps its login itself: start claude and type /login"
-        raise HookError(message, {"error": message})
+        raise HookError(message)
     config = models.find_config(runtime, name)
     try:
         if credential.get("type") or config is None or not config.values.get("auth"):
@@ -158,7 +158,7 @@ def log_in(runtime: Runtime, piped: Piped) -> Piped:
         tokens.check_way(config)
         return login.log_in(tokens.client_of(config))
     except ProviderError as error:
-        raise HookError(str(error), {"error": str(error)}) from error
+        raise HookError(str(error)) from error
 
 
 def ask_key(runtime: Runtime, piped: Piped) -> Piped:
@@ -170,11 +170,11 @@ def ask_key(runtime: Runtime, piped: Piped) -> Piped:
         os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY))
     except OSError as error:
         message = "there is no terminal to read the key from"
-        raise HookError(message, {"error": message}) from error
+        raise HookError(message) from error
     import getpass  # noqa: PLC0415 (only where a key is typed)
 
     key = getpass.getpass(f"Key for {runtime.env.get('HARNESS_AUTH_PROVIDER', '')}: ").strip()
     if not key or not key.isprintable():
         message = "the key is empty or has characters that cannot be printed"
-        raise HookError(message, {"error": message})
+        raise HookError(message)
     return {"type": "api_key", "key": key}

@@ -155,7 +155,7 @@ def save(runtime: Runtime, piped: Piped) -> Piped:
             f"The same call of {name} has had the same result {MOST} times; the turn ends. "
             "Say what to do differently to go on."
         )
-        raise HookError(message, {"error": message})
+        raise HookError(message)
     return {"next_state": "tool_exec", "tool_calls": left} if left else {"next_state": "assemble"}
 
 

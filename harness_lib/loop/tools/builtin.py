@@ -67,7 +67,6 @@ class Builtin(NamedTuple):
     change: Callable[[Runtime, Json], Change] | None = None
 
     def schema(self, runtime: Runtime) -> Json | None:
-        """Return the schema, or None where there is no use for it."""
         if self.offered and not self.offered(runtime):
             return None
         schema: Json = {
@@ -82,7 +81,6 @@ class Builtin(NamedTuple):
         return self.description.partition("\n")[0].partition(". ")[0].rstrip(".")
 
     def execute(self, runtime: Runtime, tool_input: Json) -> Result:
-        """Do it; what is wrong with the call is told to the model."""
         try:
             return self.function(runtime, tool_input)
         except ToolError as error:

@@ -61,21 +61,14 @@ def every(runtime: Runtime) -> dict[str, Skill]:
             if owner is None:
                 own.add(skill.name)
             elif skill.name in own and not trust.is_trusted(runtime, str(directory.parent)):
-                _leave_out(runtime, skill)
+                runtime.notice_once(
+                    f"the skill {skill.name} in {skill.path.parent} is left out: "
+                    "you have one of that name. To use the project's, look at it and run: hs trust"
+                )
                 continue
             by_name[skill.name] = skill
     runtime.kept["skills"] = dict(sorted(by_name.items()))
     return dict(runtime.kept["skills"])
-
-
-def _leave_out(runtime: Runtime, skill: Skill) -> None:
-    reported: set[Path] = runtime.kept.setdefault("skills left out", set())
-    if skill.path not in reported:
-        reported.add(skill.path)
-        runtime.notice(
-            f"the skill {skill.name} in {skill.path.parent} is left out: you have one of that name. "
-            "To use the project's, look at it and run: hs trust"
-        )
 
 
 def called(runtime: Runtime, message: str) -> str:

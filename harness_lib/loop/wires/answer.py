@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Literal, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
+from harness_lib.loop.failures import ContextError, ProviderError, TransientError
 from harness_lib.loop.piped import Json, dumps
 from harness_lib.loop.sessions.history import Entry
 from harness_lib.loop.sessions.message import Block, Call, Text
@@ -26,6 +27,13 @@ _WORDS = (
     "reduce the length of the messages",
     "request_too_large",
 )
+
+
+# Codes and types of errors.
+_PASSING = frozenset((
+    *("api_error", "overloaded_error", "rate_limit_error", "timeout_error"),
+    *("server_error", "rate_limit_exceeded"),
+))  # fmt: skip
 
 
 class Speaker(NamedTuple):
@@ -87,6 +95,15 @@ def is_overflow(message: str, status: int = 0) -> bool:
     """Return whether `message`, the whole error as it came, is about the length of the request."""
     text = message.lower()
     return status == _TOO_LARGE or any(words in text for words in _WORDS)
+
+
+def broken_off(error: Json) -> ProviderError:
+    """Return the exception for the error with which a host ends a stream."""
+    message = f"The provider broke off: {error.get('message') or error.get('code') or error.get('type')}"
+    if is_overflow(dumps(error)):
+        return ContextError(message)
+    may_pass = {error.get("code"), error.get("type")} & _PASSING
+    return TransientError(message) if may_pass else ProviderError(message)
 
 
 class Answer(NamedTuple):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from harness_lib.loop.failures import ContextError, ProviderError, TransientError
-from harness_lib.loop.piped import Json, dumps, parse_object
+from harness_lib.loop.failures import ProviderError
+from harness_lib.loop.piped import Json, parse_object
 from harness_lib.loop.sessions.history import Answered, Assistant, Entry, User
 from harness_lib.loop.sessions.message import Block, Call, Text, Thinking
 from harness_lib.loop.wires.answer import (
@@ -15,8 +15,8 @@ from harness_lib.loop.wires.answer import (
     Shown,
     as_string,
     as_table,
+    broken_off,
     count,
-    is_overflow,
     tools_of,
 )
 
@@ -26,7 +26,6 @@ _STOPS = {
     "max_tokens": "length",
     "model_context_window_exceeded": "length",
 }
-_PASSING = frozenset({"api_error", "overloaded_error", "rate_limit_error", "timeout_error"})
 _MARK = {"type": "ephemeral"}
 _LOOKED_BACK = 18
 
@@ -98,7 +97,6 @@ class Reader:
         self._ended = False
 
     def feed(self, event: Json) -> Iterator[Shown]:
-        """Take an event; unknown ones say nothing."""
         kind = event.get("type")
         if kind == "message_start":
             self._message = as_table(event.get("message"))
@@ -117,10 +115,9 @@ class Reader:
         elif kind == "message_stop":
             self._ended = True
         elif kind == "error":
-            _fail(as_table(event.get("error")))
+            raise broken_off(as_table(event.get("error")))
 
     def native(self) -> Json | None:
-        """Return the message once its end has come."""
         if not self._ended:
             return None
         return {
@@ -236,12 +233,3 @@ def _mark(request: Json) -> None:
 def _blocks(message: Json) -> list[Json]:
     content = message["content"]
     return [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
-
-
-def _fail(error: Json) -> None:
-    message = f"The provider broke off: {error.get('message') or error.get('type') or 'no reason given'}"
-    if is_overflow(dumps(error)):
-        raise ContextError(message)
-    if error.get("type") in _PASSING:
-        raise TransientError(message)
-    raise ProviderError(message)

@@ -119,7 +119,6 @@ class Reader:
         self._usage: Json = {}
 
     def feed(self, event: Json) -> Iterator[Shown]:
-        """Take a chunk."""
         if event.get("error"):
             error = event["error"]
             message = error.get("message") if isinstance(error, dict) else error
@@ -136,7 +135,6 @@ class Reader:
                     yield Shown("tool_start", {"id": call.id, "name": call.name, "input": call.input or {}})
 
     def native(self) -> Json | None:
-        """Return the completion once a finish reason has come."""
         if self._finish is None:
             return None
         message: Json = {"role": "assistant"}

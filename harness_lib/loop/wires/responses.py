@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from harness_lib.loop.failures import ContextError, ProviderError, TransientError
-from harness_lib.loop.piped import Json, dumps
+from harness_lib.loop.failures import ProviderError
+from harness_lib.loop.piped import Json
 from harness_lib.loop.sessions.history import Assistant, Entry, User
 from harness_lib.loop.sessions.message import Block, Call, Text, Thinking
 from harness_lib.loop.wires.answer import (
@@ -16,14 +16,13 @@ from harness_lib.loop.wires.answer import (
     as_string,
     as_table,
     as_tables,
+    broken_off,
     count,
-    is_overflow,
     tools_of,
 )
 
 # These do not reason, and their host refuses to encrypt what they have not thought.
 _WITHOUT_REASONING = ("gpt-3", "gpt-4", "chatgpt-4")
-_PASSING = frozenset({"server_error", "rate_limit_exceeded"})
 # Nothing is stored, so no item can be found again by its id.
 _STORED = frozenset({"id", "status"})
 
@@ -100,7 +99,6 @@ class Reader:
         self._response: Json | None = None
 
     def feed(self, event: Json) -> Iterator[Shown]:
-        """Take an event; unknown ones say nothing."""
         kind = event.get("type")
         if kind == "response.output_text.delta":
             yield Shown("text", {"text": as_string(event.get("delta"))})
@@ -115,12 +113,11 @@ class Reader:
         elif kind in {"response.completed", "response.incomplete"}:
             self._response = as_table(event.get("response"))
         elif kind == "response.failed":
-            _fail(as_table(as_table(event.get("response")).get("error")))
+            raise broken_off(as_table(as_table(event.get("response")).get("error")))
         elif kind == "error":
-            _fail(as_table(event.get("error")) or event)
+            raise broken_off(as_table(event.get("error")) or event)
 
     def native(self) -> Json | None:
-        """Return the response once it is complete."""
         if self._response is None:
             return None
         items = [self._items[index] for index in sorted(self._items)]
@@ -171,12 +168,3 @@ def _function(tool: Json) -> Json:
         "parameters": tool["input_schema"],
         "strict": False,
     }
-
-
-def _fail(error: Json) -> None:
-    message = f"The provider broke off: {error.get('message') or error.get('code') or 'no reason given'}"
-    if is_overflow(dumps(error)):
-        raise ContextError(message)
-    if error.get("code") in _PASSING:
-        raise TransientError(message)
-    raise ProviderError(message)

@@ -152,10 +152,10 @@ AGENT = Builtin("Do a task: hs [SESSION] WORDS...", _agent)
 
 
 def read_input(typed: str, *, wait: bool = False) -> str:
-    """Return what stands on standard input.
+    """Return the text on standard input.
 
-    Beside words that were `typed`, input that does not begin within some seconds is left alone, unless one
-    wants to `wait`: who starts hs from a program often leaves a pipe open that nobody will ever write to.
+    With words that were `typed`, input that does not begin within some seconds is ignored, unless `wait`:
+    programs that start hs often leave a pipe open and never write to it.
     """
     if sys.stdin is None or sys.stdin.isatty():
         return ""

@@ -38,14 +38,14 @@ def run(runtime: Runtime, args: list[str]) -> int:
             _remove(runtime, provider, int(index), _file(runtime, local=local))
         case _:
             raise UsageError(f"hs auth does not understand: {' '.join(args)}.", f"Usage: {AUTH_USAGE}")
-    # Foreign providers look elsewhere: what is forgotten has to be forgotten there, too.
+    # Provider programs read a cache of the credentials, which this updates.
     discovery.refresh(runtime)
     return 0
 
 
 def _set(runtime: Runtime, provider: str, path: Path) -> None:
     runtime.env["HARNESS_AUTH_PROVIDER"] = provider
-    # Nobody is to log in for nothing.
+    # Find out before the user logs in whether the credential can be stored.
     if path.parent != runtime.home:
         _keep_from_git(path.parent)
     keys.stored(path)

@@ -58,7 +58,7 @@ class Finding:
 
 
 def examine(runtime: Runtime) -> Iterator[Finding]:
-    """Look at everything; ask no network, and write nothing of ours."""
+    """Look at everything, without network and without writing."""
     yield from _provider(runtime)
     broken = [*_sources(runtime), *_tools(runtime), *_stages(runtime), *_permission_hooks(runtime)]
     broken += [*_servers(runtime), *_skills(runtime)]
@@ -249,7 +249,7 @@ def run(runtime: Runtime, args: list[str]) -> int:
     """Print what was found; return 1 where there is something to do."""
     if args not in ([], ["--json"]):
         raise UsageError("hs doctor takes no arguments but --json.")
-    # What is broken is said here once, and not as hs would say it in passing.
+    # The findings say what is broken; the usual notices would repeat it.
     runtime.env["HARNESS_LOG"] = os.devnull
     findings = list(examine(runtime))
     if args:

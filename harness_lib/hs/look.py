@@ -154,7 +154,7 @@ def _tool(runtime: Runtime, args: list[str]) -> int:
     name, flag = args if len(args) == 2 else ("", "")  # noqa: PLR2004 (the name and the flag)
     ours = plugins.tool(runtime, name)
     _enter(runtime)
-    # By its name one of ours is run also where the sources do not offer it to a model.
+    # A built-in tool can be run by its name even if the sources do not offer it to a model.
     tool = plugins.tool(runtime, name) or ours
     if tool is None or flag not in {"--schema", "--describe", "--exec"}:
         raise UsageError(

@@ -94,7 +94,7 @@ def _doctor(runtime: Runtime, args: list[str]) -> int:
     return doctor.run(runtime, args)
 
 
-# A plugin of the same name takes the place of one of them.
+# A plugin of the same name replaces one of them.
 COMMANDS = {
     "acp": agent.ACP,
     "agent": agent.AGENT,
@@ -123,7 +123,7 @@ def entry() -> int:
     standard_streams.open_closed()
     standard_streams.take_any_character()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        # Who starts us in the background of a script may want Ctrl-C to pass us by.
+        # A script that starts hs in the background may ignore Ctrl-C for it.
         if signal.getsignal(number) is not signal.SIG_IGN:
             signals.handle(number, processes.interrupt)
     code = _exit_code(sys.argv[1:])
@@ -142,7 +142,7 @@ def _exit_code(args: list[str]) -> int:
     except HarnessError as error:
         text, code = one_line(error), int(error.exit_code)
     except BrokenPipeError:
-        # Whoever read our output has seen enough.
+        # The reader of the output has closed the pipe.
         return int(Exit.CHECK_FAILED)
     except OSError as error:
         text, code = os_errors.describe(error), int(Exit.ENV_SETUP)
@@ -150,7 +150,7 @@ def _exit_code(args: list[str]) -> int:
         text, code = _unforeseen(error)
     else:
         return done
-    # Where nobody can read why, the exit code says which kind it is.
+    # If the message cannot be written, the exit code still says which kind of error it is.
     with contextlib.suppress(OSError):
         complain(f"hs: {text}")
     return code
@@ -175,6 +175,6 @@ def _dispatch(args: list[str]) -> int:
     command = plugin.target if plugin else COMMANDS.get(word)
     if command is not None:
         return int(command(run, args[1:]))
-    # What is no command is the beginning of a task.
+    # Any other word begins a task.
     agent = run.table.find("commands", "agent")
     return int((agent.target if agent else COMMANDS["agent"])(run, args))

@@ -76,7 +76,7 @@ class Streamed(Answer):
         if event["type"] == "text":
             text = str(event.get("text", ""))
             self._said += text
-            # What a model says must not move the cursor of whoever reads it.
+            # The text of a model must not move the cursor.
             sys.stdout.write(harmless(text, keep="\n\t"))
             sys.stdout.flush()
         elif event["type"] in {"tool_start", "retry"}:

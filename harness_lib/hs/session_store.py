@@ -35,9 +35,9 @@ def store(runtime: Runtime) -> Path:
 
 
 def find(runtime: Runtime, name: str) -> Session | None:
-    """Return the session `name`; None if there is none of that name."""
+    """Return the session `name`; None if it does not exist."""
     path = store(runtime) / name
-    # A task may stand in the place of a name; `Path` raises an error for one that is too long.
+    # `name` may be a task; `Path` raises an error for one that is too long.
     return Session(path) if is_name(name) and os.path.isdir(path) else None  # noqa: PTH112
 
 
@@ -136,7 +136,7 @@ def is_own(runtime: Runtime, session: Session) -> bool:
 
 
 def check_own(runtime: Runtime, session: Session) -> None:
-    """Raise RefusedError for a session of somebody else, or one that works outside of its project."""
+    """Raise RefusedError for a session of another user, or one that works outside of its project."""
     if not is_own(runtime, session):
         raise RefusedError(
             f"The session {session.id} is not one that you have made here.",
@@ -231,7 +231,7 @@ def remove(runtime: Runtime, session: Session) -> list[str]:
             raise RefusedError(
                 f"{each.directory} is not a session of hs.", "Look at it, and remove it by hand."
             )
-        # Whoever works in one of them loses nothing.
+        # A process that works in one of them loses nothing.
         each.hold()
     for each in every:
         shutil.rmtree(each.directory)
@@ -239,7 +239,7 @@ def remove(runtime: Runtime, session: Session) -> list[str]:
 
 
 def remove_unused(session: Session) -> None:
-    """Delete the session if nothing was said in it, and nobody has put anything there."""
+    """Delete the session if it has no messages and no files of others."""
     with suppress(OSError):
         if {path.name for path in session.directory.iterdir()} - {*_OURS, "messages"}:
             return

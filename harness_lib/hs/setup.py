@@ -57,7 +57,7 @@ class Options:
 
 
 def parse_options(args: list[str]) -> Options:
-    """Return what `args` say; behind `--` all are words. Raises UsageError."""
+    """Parse `args`; after `--` all are words. Raises UsageError."""
     flags: set[str] = set()
     values: dict[str, str] = {}
     words: list[str] = []
@@ -221,10 +221,10 @@ def choose_model(runtime: Runtime, name: str) -> None:
 
 
 def _meant(runtime: Runtime, name: str) -> Choice:
-    """Return the model that `name` stands for, and whose it is.
+    """Return the model that the user means by `name`, and its provider.
 
-    It is the run's own provider's, unless it is said (PROVIDER/MODEL) or known (by its default, or by the
-    `models.conf` of its pack) to be another's, which is ready.
+    That is the run's own provider, unless PROVIDER/MODEL names another one, or a ready one is known to have
+    the model, by its default or by the `models.conf` of its pack.
     """
     wide = _everywhere(runtime)
     known = _defaults(wide)

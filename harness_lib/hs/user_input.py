@@ -38,7 +38,7 @@ def unknown(provider: str, text: str, names: Collection[str]) -> str:
     word = text.split(maxsplit=1)[0] if text.split() else ""
     if not _WORD.fullmatch(word) or word in names or provider == "claude" or Path(word).exists():
         return ""
-    from difflib import get_close_matches  # noqa: PLC0415 (only who mistypes pays for it)
+    from difflib import get_close_matches  # noqa: PLC0415 (only a typing error needs it)
 
     close = get_close_matches(word, sorted(names), 1)
     return f"There is no {word}.{f' Did you mean {close[0]}?' if close else ''}"
@@ -77,7 +77,7 @@ def with_files(runtime: Runtime, text: str) -> str:
 def _mentioned(runtime: Runtime, text: str) -> Iterator[tuple[str, Path]]:
     for match in list(_MENTION.finditer(text))[:_MOST_FILES]:
         for name in (match[1],) if match[1] else (match[2], match[2].rstrip(_BEHIND)):
-            # Not by pathlib: for a user that nobody knows, or a name that is too long, it raises an error.
+            # Not by pathlib: it raises an error for an unknown user, or a name that is too long.
             path = runtime.work_directory / os.path.expanduser(name)  # noqa: PTH111
             if name and os.path.exists(path):  # noqa: PTH110
                 yield name, path
@@ -119,7 +119,7 @@ class Terminal:
         with self._one_user:
             try:
                 with _TERMINAL.open("r", encoding="utf-8", errors="replace") as terminal:
-                    # What was typed before the question stood there is no answer to it.
+                    # Keys typed before the question was shown are no answer.
                     termios.tcflush(terminal, termios.TCIFLUSH)
                     sys.stderr.write(f"{coloured(shown(question))}\n{choices(question)}")
                     sys.stderr.flush()

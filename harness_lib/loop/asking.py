@@ -119,7 +119,7 @@ def _serve(server: socket.socket, asker: Asker, ended: threading.Event) -> None:
                 )
                 client.sendall(f"{json.dumps(asker(question)._asdict())}\n".encode())
         except OSError:
-            # Who asked is gone.
+            # The process that asked is gone.
             continue
 
 

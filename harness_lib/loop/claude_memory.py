@@ -1,4 +1,4 @@
-"""Remember which conversation of Claude Code a session goes on in, and what is said there next.
+"""Remember which conversation of Claude Code a session continues, and build its next prompt.
 
 Claude Code keeps its own transcript. It counts as long as nobody else has spoken in the session and
 nobody has edited it; otherwise a new conversation begins, and is told what has been said.
@@ -30,7 +30,7 @@ _LONGEST_RESULT = 2_000
 
 
 class Conversation(NamedTuple):
-    """`id` is Claude Code's; `known`: it has been begun before; `prompt` is what is said now.
+    """`id` is Claude Code's; `known`: it was started before; `prompt` is the next message.
 
     `cost` is what it has cost so far, in US dollars: Claude Code tells sums.
     """
@@ -42,7 +42,7 @@ class Conversation(NamedTuple):
 
 
 def conversation(runtime: Runtime) -> Conversation:
-    """Return the conversation that the session goes on in."""
+    """Return the conversation that the session continues."""
     if runtime.session is None:
         return Conversation(_new_id(), known=False, prompt=_GO_ON)
     messages = _messages(runtime.session)

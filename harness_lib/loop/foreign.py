@@ -135,7 +135,7 @@ class ForeignProvider(Program):
 
 
 class ForeignCommand(Program):
-    """A command: takes the place of this process."""
+    """A command: replaces this process."""
 
     def __call__(self, runtime: Runtime, args: list[str]) -> int:
         sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""Pass data from hook to hook: JSON objects between our own, text where a foreign program stands between."""
+"""Pass data from hook to hook: JSON objects between built-in hooks, text to and from foreign programs."""
 
 from __future__ import annotations
 

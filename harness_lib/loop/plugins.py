@@ -70,7 +70,7 @@ class Provider(Protocol):
 
 
 class Command(Protocol):
-    """A word behind `hs`."""
+    """A command of `hs`."""
 
     def describe(self, runtime: Runtime) -> str:
         """Return one line for people."""

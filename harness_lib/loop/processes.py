@@ -18,13 +18,13 @@ from harness_lib.system.processes import reaper
 from harness_lib.system.processes.child import NOTHING, OUTPUT, PIPE, Child, start
 
 OUTPUT_LIMIT = 64 * 1024 * 1024
-# Of what a program prints between two looks, whoever listens hears the end.
+# The most that is reported at once of what a running program prints: its end.
 _HEARD_BYTES = 8192
 # A flag is answered at once or not at all.
 FLAG_SECONDS = 10.0
-# The groups of this moment: what Ctrl-C has to end.
+# The process groups that run now, which Ctrl-C has to end.
 _running: set[int] = set()
-# Of each thread beside the main one: what tells it to end its program.
+# For each thread but the main one: the event that tells it to end its program.
 _of_thread = threading.local()
 
 
@@ -104,7 +104,7 @@ class Finished:
 def talking(
     command: Sequence[str], *, env: Mapping[str, str], cwd: Path, errors: IO[bytes]
 ) -> Iterator[Child]:
-    """Start `command` with pipes for a conversation; what is left of it when the block ends is ended.
+    """Start `command` with pipes for a conversation, and end it with the block.
 
     Raises OSError where it cannot be started.
     """
@@ -168,7 +168,7 @@ def run(
 
 
 def _look(output: IO[bytes], heard: Callable[[bytes], None] | None) -> Callable[[], bool]:
-    """Return what is done while a program runs: tell its newest output, and see whether to end it."""
+    """Return a function to call while a program runs: it reports new output, and may raise Interrupted."""
     at = 0
 
     def look() -> bool:

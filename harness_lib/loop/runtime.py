@@ -1,7 +1,7 @@
-"""What a run of hs knows: its environment, its directory, its session, and the table of its plugins.
+"""The state of a run of hs: its environment, its directory, its session, and the table of its plugins.
 
-The table is (kind, stage, name) -> plugin, built-in or a program alike. A more local source takes the place
-of a name that another one has given, ours included.
+The table is (kind, stage, name) -> plugin, built-in or a program alike. A plugin of a more local source
+replaces one of the same name, built-in ones included.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class Runtime:
     first: int = 1
     stop: str = ""
     system: str | None = None
-    # The approval mode where no setting names one, and what asks the user.
+    # The approval mode if no setting names one, and the function that asks the user.
     approve: str = "auto"
     asker: Asker | None = None
     # The file for the cost of this run, read by the hs that has started it as a subagent.
@@ -201,7 +201,7 @@ class Runtime:
             self.notice(text)
 
     def keep(self, path: Path, data: bytes) -> None:
-        """Write a file into home; if that fails, say so once and go on."""
+        """Write a file into home; if that fails, report it once and continue."""
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             atomic.write(path, data, durable=False, mode=0o600)
@@ -212,7 +212,7 @@ class Runtime:
                 self.log(f"hs: {path} cannot be written ({error.strerror}); hs goes on without it.")
 
     def log(self, line: str) -> None:
-        """Append a line to HARNESS_LOG; go on if it cannot be written."""
+        """Append a line to HARNESS_LOG; continue if it cannot be written."""
         target = self.env["HARNESS_LOG"]
         if target == "/dev/stderr":
             # The output of a tool must not move the cursor of the terminal.

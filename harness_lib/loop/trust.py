@@ -1,8 +1,8 @@
-"""What of a project is used: its text always, its programs, settings and credentials only after `hs trust`.
+"""Decide what of a project is used: its text always; programs, settings and credentials after `hs trust`.
 
-Opening a repository must not run what is in it, nor send a key where it says. What was trusted is known by
-a fingerprint of its content, kept in home: when the content changes, the user is asked again. Some files
-are read by no tool: credentials, and what the system shows of a process.
+Opening a repository must not run its programs, nor send a key to an address that it names. Trust is a
+fingerprint of the content, kept in home: when the content changes, the user is asked again. No tool reads
+credentials, or what the system shows of a process.
 """
 
 from __future__ import annotations
@@ -116,9 +116,9 @@ def _there(paths: set[Path]) -> list[Path]:
 
 
 def _below(source: Path) -> Iterator[Path]:
-    """Yield all files below the directories of plugins, and behind each link to a directory what is in it.
+    """Yield all files below the directories of plugins, and the files in each directory that a link leads to.
 
-    No further: a link may lead to the root of the file system. But plugins are run from behind one.
+    Plugins run from there, too. It goes no deeper: a link may lead to the root of the file system.
     """
     for name in _DIRECTORIES:
         top = source / name

@@ -66,7 +66,7 @@ def spent(runtime: Runtime) -> Account:
 
 
 class Ending(NamedTuple):
-    """What is to be printed, and whether the last state was `error`."""
+    """The output to print, and whether the last state was `error`."""
 
     output: str
     failed: bool
@@ -77,7 +77,7 @@ def follow(runtime: Runtime, state: str = "start") -> Ending:
     context: Json = {}
     last, idle, asked = "", 0, 0
     while state and idle < _STATES_WITHOUT_A_REQUEST:
-        # Before the turn, before each request, and behind each tool, which may have written plugins.
+        # Before the turn and each request, and after each tool, which may have written plugins.
         if not runtime.is_fresh and (last in {"", "tool_done"} or state == "assemble"):
             discovery.refresh(runtime)
         last = state

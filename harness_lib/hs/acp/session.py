@@ -78,7 +78,7 @@ class Updates:
         yield from self._on_notice({"message": f"The conversation was summarised ({event.get('seq')})."})
 
     def _on_notice(self, event: Json) -> Iterator[Any]:
-        # The protocol has no place for what is neither the model's nor the user's.
+        # The protocol has no notices of the agent itself.
         yield from self._on_thinking({"text": f"{event.get('message', '')}\n"})
 
     def _on_tool_start(self, event: Json) -> Iterator[Any]:
@@ -87,7 +87,7 @@ class Updates:
             yield schema.ToolCallStart(session_update="tool_call", status="pending", **self._shown(event))
 
     def _on_tool_run(self, event: Json) -> Iterator[Any]:
-        # A gate may have changed the input; and a foreign provider tells nobody of a call before it runs.
+        # A permission hook may have changed the input, and a foreign provider reports no call before it runs.
         yield from self._on_tool_start(event)
         yield _progress(status="in_progress", **self._shown(event))
 
@@ -332,7 +332,7 @@ class SessionProcess:
             # A client that cannot ask the user has not said yes.
             pass
         finally:
-            # Whoever waits for it goes on, also where the turn was cancelled.
+            # The process waits for an answer, also if the turn was cancelled.
             self._send({"permission": event["asked"], "answer": answer})
 
 

@@ -71,7 +71,7 @@ class Inbox:
             processes.interrupt(number, frame)
 
     def _read(self) -> None:
-        # Not sys.stdin: the interpreter cannot end while somebody waits in it.
+        # Not sys.stdin: the interpreter cannot end while a thread waits in it.
         for line in open(0, encoding="utf-8", closefd=False):  # noqa: SIM115 (a descriptor, never closed)
             request = as_object(line)
             if request is not None and "cancel" in request:
@@ -119,7 +119,7 @@ _APPROVALS = {
     "auto": "Run all tools without asking",
     "read-only": "Run only tools that change nothing",
 }
-# Nobody reads a longer difference.
+# The longest text whose difference is shown.
 _LIMIT = 1024 * 1024
 
 

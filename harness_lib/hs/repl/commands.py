@@ -1,4 +1,4 @@
-"""Run what is typed behind a slash and is not for the model, and complete what is typed."""
+"""Run the slash commands of the prompt, and complete what is typed."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ class Words(Completer):
                 yield Completion(name, start_position=-len(begun), display_meta=meta)
 
     def _known(self, typed: list[str]) -> list[tuple[str, str]]:
-        """Return what may follow the words `typed`, and what is said beside it."""
+        """Return what may follow the words `typed`, each with its description."""
         if not typed:
             return [(word, "") for word in sorted({*NAMES, *(f"/{name}" for name in self._skills())})]
         if typed == ["/model"]:

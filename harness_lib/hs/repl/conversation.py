@@ -54,7 +54,7 @@ class Typed:
         self._left = False
         self._count = 0
         self._known: int | None = None
-        # What is shown as waiting: by value, since it is only looked at.
+        # The messages shown as waiting.
         self.waiting: list[str] = []
 
     def put(self, text: str, *, soon: bool) -> None:
@@ -190,7 +190,7 @@ class Conversation:
         self._typed.put(text, soon=self._under_way.now and not later)
 
     def stopped(self) -> bool:
-        # First: what is sent behind it is meant to follow.
+        # First: messages from now on are meant to follow.
         self._typed.known()
         return self._under_way.interrupt()
 
@@ -214,7 +214,7 @@ class Conversation:
                 raise
             self._drawing.note("interrupted", "yellow")
         except HarnessError as error:
-            # First: whoever has seen the error means what they send.
+            # First: messages sent after the error was shown are meant.
             self._put_back()
             self._drawing.finish()
             self._drawing.note(one_line(error), "red")
@@ -342,7 +342,7 @@ class UnderWay:
 
 
 def last_exchange(messages: Sequence[Message]) -> tuple[str, str]:
-    """Return the beginning of what was asked last, in one line, and the answer; "" for what is not there."""
+    """Return the beginning of the last question, in one line, and its answer; "" for a missing one."""
     asked = next((message for message in reversed(messages) if message.role == "user"), None)
     if asked is None:
         return "", ""

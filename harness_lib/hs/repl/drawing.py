@@ -36,7 +36,7 @@ _THOUSAND = 1000
 def last_rows(text: str, width: int, count: int) -> list[str]:
     """Return the last `count` lines of `text`, broken at `width` columns."""
     rows: list[str] = []
-    # No character is narrower than nothing: what is further back cannot be among them, or nearly never.
+    # Some characters take no column, so look back twice as far.
     for line in text[-2 * width * count :].rstrip("\n").split("\n"):
         rows += chop_cells(line.expandtabs(4), max(2, width)) or [""]
     return rows[-count:] if text.strip() else []
@@ -172,7 +172,7 @@ class Drawing:
         edit, self._edit = self._edit, None
         output = str(event.get("text", "")).splitlines()
         if edit is not None:
-            # Its difference has been shown; what it was called with stands indented.
+            # Its difference has been shown; the indented lines are the call's input.
             output = [line for line in output[1:] if not line.startswith(" ")][:1]
         more = [f"... ({len(output) - _SHOWN_LINES} more lines)"] if len(output) > _SHOWN_LINES else []
         self.note("\n".join([*output[:_SHOWN_LINES], *more]))

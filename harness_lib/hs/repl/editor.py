@@ -27,7 +27,7 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 
 from harness_lib.hs.repl.drawing import Fragments
 
-# What Ctrl-D comes to while something is under way.
+# What Ctrl-D sends during a turn.
 LEAVE = "/quit"
 _SECONDS_BETWEEN_DRAWINGS = 0.05
 
@@ -200,18 +200,18 @@ class Editor:
             self._buffer.document = _before(text, self._buffer.document)
 
     def _open(self, question: _Question) -> None:
-        # The keys first that nobody has looked at yet: they were typed to what stood there before.
+        # First the keys that wait: they were typed before the question was shown.
         self._take_keys()
         if not self._keys.is_busy():
             # Of a turn that was stopped just now.
             question.answer.put(None)
             return
-        # What is being typed is no answer.
+        # The unfinished line is no answer.
         question.typed = self._buffer.document
         self._buffer.reset()
         self._question = question
         self._write(question.shown)
-        # Nobody is asked by half a question.
+        # Draw the whole question now.
         self._session.app.renderer.render(self._session.app, self._session.app.layout)
 
     def _take_keys(self) -> None:
@@ -246,7 +246,7 @@ class Editor:
         self.draw()
 
     def _complete(self) -> None:
-        # Not by the package's own Tab: it completes a moment later, and what is typed until then prevents it.
+        # Not the package's own Tab: it completes a moment later, and typing until then prevents it.
         if self._buffer.complete_state:
             self._buffer.complete_next()
             return
@@ -284,7 +284,7 @@ class Editor:
         @keys.add("c-c")
         def _stop(_: KeyPressEvent) -> None:
             if not self._keys.stopped() and self._buffer.text:
-                # It can be had back: arrow up.
+                # Arrow up brings it back.
                 self._buffer.append_to_history()
                 self._buffer.reset()
 

@@ -38,7 +38,7 @@ _PROTOCOL = (
     "--disallowedTools=AskUserQuestion",
 )
 _READ_ONLY = ("--tools=Read,Glob,Grep", "--strict-mcp-config")
-# What it takes for a login beside its own.
+# Variables that it takes in place of its own login.
 _ITS_KEYS = (
     "ANTHROPIC_API_KEY",
     "ANTHROPIC_AUTH_TOKEN",
@@ -226,7 +226,7 @@ def _answer(event: Json, decide: Callable[[Json], Json]) -> Json:
 
 
 def _send(stream: IO[bytes], value: Json) -> None:
-    # Who has ended already is known by what it has said.
+    # If it has ended already, its output says why.
     with suppress(BrokenPipeError):
         stream.write(f"{dumps(value)}\n".encode())
         stream.flush()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from harness_lib.loop.sessions.message import Call
 
 
-# What is told of the whole turn at its end stands with its last answer.
+# The cost of the whole turn is known at its end, and saved with its last answer.
 _COUNTED_LATER = {"cost": "0"}
 
 

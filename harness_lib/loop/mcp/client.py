@@ -1,4 +1,4 @@
-"""Connections to MCP servers by the official package, on an event loop of their own beside the run."""
+"""Connections to MCP servers by the official package, on an event loop in a thread of its own."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ START_SECONDS = 10.0
 _END_SECONDS = 8.0
 _PAGES = 100
 
-# What is said when a server has ended, and when one over HTTP knows our session no more.
+# The errors of a server that has ended, and of one over HTTP that has lost our session.
 _GONE = frozenset({types.CONNECTION_CLOSED, types.INVALID_REQUEST})
 
 _PACKAGE = logging.getLogger("mcp")
@@ -169,7 +169,7 @@ class Connections:
         return await asyncio.wait_for(asyncio.shield(self._open[server.name]), START_SECONDS)
 
     async def _drop(self, server: Server) -> None:
-        """End what is left of a server that is gone, so that the next call starts it anew."""
+        """Clean up after a server that is gone, so that the next call starts it again."""
         holders = [holder for holder in self._holders if holder.get_name() == server.name]
         for holder in holders:
             holder.cancel()

@@ -116,7 +116,7 @@ def number(env: dict[str, str], name: str) -> int:
 
 def _login(runtime: Runtime, config: ProviderConfig) -> Login:
     """Return the login of a provider config. Raises ProviderError where the user is not logged in."""
-    # Imported here: only who logs in pays for it.
+    # Imported here: only a login needs it.
     from harness_lib.loop.providers import tokens  # noqa: PLC0415
 
     tokens.check_way(config)

@@ -120,7 +120,7 @@ def check_writable(path: Path) -> None:
 
 
 def replace_first(runtime: Runtime, path: Path, provider: str, credential: Json) -> None:
-    """Put `credential` in the place of the first one of `provider`; what is trusted stays trusted."""
+    """Replace the first credential of `provider`; a source that is trusted stays trusted."""
     source = str(path.parent)
     credentials = stored(path)
     entries = credentials.get(provider)

@@ -250,7 +250,7 @@ class Login:
     def _renewed(self, refused: str) -> Json:
         name = self.client.name
         with keys.held(self.runtime):
-            # Somebody else may have renewed it, or logged out, while we waited.
+            # Another process may have renewed it, or logged out, while this one waited.
             self.check()
             credential = self._credential()
             if not is_due(credential) and _authorization(credential) != refused:

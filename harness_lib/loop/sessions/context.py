@@ -21,7 +21,7 @@ _SKILL = re.compile(r'<skill name="[^"\n]*">.*?</skill>', re.DOTALL)
 
 
 class View(NamedTuple):
-    """What is sent to a model: the newest summary, if there is one, and the messages behind it."""
+    """The part that is sent to a model: the newest summary, if there is one, and the messages after it."""
 
     summary: Message | None
     messages: list[Message]
@@ -91,7 +91,7 @@ def cut(messages: list[Message], size: int) -> Cut | None:
 
 
 def carried(older: list[Message]) -> str:
-    """Return what is appended to every summary: the files read and changed, and loaded skills."""
+    """Return the lists that every summary ends with: the files read and changed, and loaded skills."""
     read: dict[str, None] = {}
     changed: dict[str, None] = {}
     skills: dict[str, None] = {}
@@ -137,7 +137,7 @@ class Account(NamedTuple):
 
 
 def account_fields(account: Account) -> dict[str, str]:
-    """Return `account` as it stands in the file of a message."""
+    """Return `account` as fields of a message."""
     tokens = {"tokens_in": str(account.tokens_in), "tokens_out": str(account.tokens_out)}
     return tokens if account.cost is None else {**tokens, "cost": f"{account.cost:.6f}"}
 

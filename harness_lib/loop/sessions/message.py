@@ -74,7 +74,7 @@ class Message:
 
     @property
     def said(self) -> str:
-        """What the user said: the body without the skill before it and the attached files behind it."""
+        """What the user typed: the body without a skill before it and attached files after it."""
         return self.body.rpartition("\nThe user typed: ")[2].partition("\n\n<file path=")[0]
 
 

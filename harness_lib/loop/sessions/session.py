@@ -176,7 +176,7 @@ class Session:
         return [entry for _, _, entry in sorted(numbered)]
 
     def _last(self) -> int:
-        """Return the highest number that a message has; 0 where there is none."""
+        """Return the highest number of a message; 0 without messages."""
         try:
             with os.scandir(self.directory / "messages") as entries:
                 return max((_number(entry.name) or 0 for entry in entries), default=0)
@@ -205,7 +205,7 @@ class Stream:
     def emit(self, kind: str, **values: object) -> None:
         """Append the event `kind` and tell the listeners."""
         event = {"type": kind, **values}
-        # What cannot be written here is not lost: it stands in the messages.
+        # An event that cannot be written is not lost: the messages hold it.
         with suppress(OSError):
             descriptor = self._open()
             if descriptor is not None:

@@ -58,7 +58,7 @@ def send(runtime: Runtime, piped: Piped) -> Piped:
         else:
             answer = plugin.target.ask(runtime, payload)
     except ContextError as error:
-        # Once: what is too long behind a summary, too, no second one makes short.
+        # Only once: if the request is too long even after a summary, a second one does not help.
         if not runtime.kept.get("overflowed") and compact(runtime, payload):
             runtime.kept["overflowed"] = True
             runtime.requests -= 1
@@ -112,7 +112,7 @@ def request_limit(runtime: Runtime) -> int:
 
 
 def compact(runtime: Runtime, payload: Json) -> bool:
-    """Write a summary of the older part; return whether there is one now. What is wrong is shown."""
+    """Summarise the older messages; return whether that worked. Show the problem if not."""
     if runtime.session is None or runtime.kept.get("summary failed") == runtime.first:
         return False
     problem = _summarise(runtime, runtime.session.messages(), payload)

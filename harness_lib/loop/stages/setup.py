@@ -152,7 +152,7 @@ def log_in(runtime: Runtime, piped: Piped) -> Piped:
     try:
         if credential.get("type") or config is None or not config.values.get("auth"):
             return credential
-        # Imported here: only who logs in needs a server and a browser.
+        # Imported here: only a login needs a server and a browser.
         from harness_lib.loop.providers import login, tokens  # noqa: PLC0415
 
         tokens.check_way(config)

@@ -1,9 +1,8 @@
 """The bridge to the task list: tell the session about it, and hold the session until its tasks are done.
 
-Its files are changed by no tool, and who works on a task gives signs of life.
-
-What is decided, the hooks of harness decide, as for every other host: they run as a program of their own.
-Where no list is under way, looking for one is all that happens.
+No tool may change the files of the list, and a session at work sends heartbeats.
+The hooks of harness decide, as for every other host; they run as a program of their own. Without an active
+list, these hooks only look for one.
 """
 
 from __future__ import annotations
@@ -22,14 +21,14 @@ if TYPE_CHECKING:
     from harness_lib.loop.runtime import Runtime
 
 _SECONDS = 30.0
-# How often the hook itself passes on a sign of life.
+# How often the hook itself passes on a heartbeat.
 _BEAT_SECONDS = 60.0
 _PATH = 4096
 _KEPT_BY_HARNESS = (find_root.STATE_FILE, find_root.BACKUP_FILE, find_root.LOG_FILE, find_root.MARKER)
 
 
 def begin(runtime: Runtime, piped: Piped) -> Piped:
-    """Tell the model once about the list that is under way here."""
+    """Tell the model once about the active list of this project."""
     if runtime.session is not None and not runtime.kept.get("told of tasks"):
         runtime.kept["told of tasks"] = True
         source = "startup" if runtime.first <= 1 else "resume"
@@ -41,7 +40,7 @@ def begin(runtime: Runtime, piped: Piped) -> Piped:
 
 
 def hold(runtime: Runtime, piped: Piped) -> Piped:
-    """Let the turn end, or go on with the reason why it must not."""
+    """Let the turn end, or continue it with the reason why it must not end yet."""
     answer = _ring(runtime, "Stop", {"stop_hook_active": bool(runtime.kept.get("held"))})
     reason = (answer or {}).get("reason")
     if runtime.session is None or (answer or {}).get("decision") != "block" or not isinstance(reason, str):
@@ -57,7 +56,7 @@ def hold(runtime: Runtime, piped: Piped) -> Piped:
 def guard(runtime: Runtime, piped: Piped) -> Piped:
     """Let no tool edit the files of the list; if the guard cannot answer, the call is denied."""
     call = as_object(piped) or {}
-    # Asked before every tool: looking for a list takes longer than to see that nothing is changed.
+    # This runs before every tool. Looking for a list takes longer than seeing that the tool only reads.
     if plugins.only_reads(runtime, str(call.get("name") or "")):
         return call
     root = _root(runtime)
@@ -73,7 +72,7 @@ def guard(runtime: Runtime, piped: Piped) -> Piped:
 
 
 def _edits_list(runtime: Runtime, call: Json, root: str) -> bool:
-    """Return whether `call` names a file of the list: only then the guard is started."""
+    """Return whether `call` names a file of the list; only then the guard is started."""
     tool_input = call.get("input")
     if not isinstance(tool_input, dict):
         return False
@@ -83,7 +82,7 @@ def _edits_list(runtime: Runtime, call: Json, root: str) -> bool:
 
 
 def beat(runtime: Runtime, piped: Piped) -> Piped:
-    """Tell the list once in a while that this session lives."""
+    """Send a heartbeat to the list once in a while."""
     now = time.monotonic()
     if now - runtime.kept.get("beat", -_BEAT_SECONDS) >= _BEAT_SECONDS:
         runtime.kept["beat"] = now
@@ -93,7 +92,7 @@ def beat(runtime: Runtime, piped: Piped) -> Piped:
 
 
 def _root(runtime: Runtime) -> str | None:
-    """Return where the list lies that is under way here; None where there is none."""
+    """Return the directory of the active list of this project; None without one."""
     env = runtime.harness_environment()
     if runtime.session is None or find_root.switched_off(env):
         return None
@@ -102,7 +101,7 @@ def _root(runtime: Runtime) -> str | None:
 
 
 def _ring(runtime: Runtime, event: str, more: Json) -> Json | None:
-    """Return what the hook of `event` answers, {} for nothing; None where it fails or there is no list."""
+    """Return the answer of the hook of `event`, {} for no answer; None if it fails or there is no list."""
     if _root(runtime) is None or runtime.session is None:
         return None
     from harness_lib.loop import claude_memory  # noqa: PLC0415 (most sessions have no list)

@@ -78,7 +78,7 @@ def _keep_printed(runtime: Runtime, call: Json, printed: str) -> None:
 
 
 def _outcome(runtime: Runtime, queue: list[Any]) -> Outcome:
-    """Return the outcome of the first call; those that may run beside it run now, and are kept."""
+    """Return the outcome of the first call; run the calls that may run at the same time, and keep theirs."""
     # Hosts may give the same id to calls of different answers.
     answer = (runtime.first, runtime.requests)
     of, ready = runtime.kept.get("ready") or (answer, [])
@@ -150,7 +150,7 @@ def save(runtime: Runtime, piped: Piped) -> Piped:
     if is_endless(runtime, done):
         runtime.kept["endless"] = str(done.get("name", ""))
     if not left and (name := runtime.kept.pop("endless", "")):
-        # Behind the last call of the answer: a history with open ones would be told as interrupted.
+        # After the last call of the answer: a call without a result would count as interrupted.
         message = (
             f"The same call of {name} has had the same result {MOST} times; the turn ends. "
             "Say what to do differently to go on."

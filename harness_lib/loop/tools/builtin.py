@@ -1,4 +1,4 @@
-"""A tool that is a function, and its result in bounds: what is too much for the model goes to a file."""
+"""A tool that is a function, and the bounds of its result: a file keeps what is too long for the model."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Builtin(NamedTuple):
             return Result(f"error:{name}: {error.strerror or error}", error=True)
 
 
-# The edits of Claude Code, where it does the work, as calls of ours.
+# The tools of Claude Code that edit, and the built-in ones that do the same.
 _OF_CLAUDE = {"Edit": "replace", "Write": "write_file"}
 _KEYS = {"file_path": "path", "old_string": "old", "new_string": "new", "replace_all": "all"}
 

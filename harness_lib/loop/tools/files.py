@@ -65,7 +65,7 @@ _START, _FACTOR, _MIX, _BITS = 5381, 33, 2654435761, 0xFFFFFFFF
 
 
 def anchor_letters(line: str, number: int) -> str:
-    """Return the two letters of `line`, which stands at `number`."""
+    """Return the two letters of the anchor of `line`, the line `number`."""
     text = line.replace("\r", "").rstrip(" \t")
     value = _START
     for char in text:

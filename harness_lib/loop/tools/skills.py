@@ -72,7 +72,7 @@ def every(runtime: Runtime) -> dict[str, Skill]:
 
 
 def called(runtime: Runtime, message: str) -> str:
-    """Return `message`, or for /NAME the text of that skill with the words behind it."""
+    """Return `message`; for /NAME the text of that skill, with the words that follow."""
     name, _, words = message.strip().partition(" ")
     skill = every(runtime).get(name[1:]) if name.startswith("/") and "\n" not in name else None
     if skill is None:

@@ -37,7 +37,7 @@ _PASSING = frozenset((
 
 
 class Speaker(NamedTuple):
-    """Who speaks in a session: the API of a provider, and its model."""
+    """The author of the answers of a session: the API of a provider, and its model."""
 
     wire: WireName
     provider: str
@@ -137,7 +137,7 @@ class Reader(Protocol):
     """Puts a streamed answer together."""
 
     def feed(self, event: Json) -> Iterator[Shown]:
-        """Take an event; yield what is to be shown. Raises ProviderError when it says that all is lost."""
+        """Take an event and yield the events to show. Raises ProviderError if the stream has failed."""
         ...
 
     def native(self) -> Json | None:

@@ -156,7 +156,7 @@ def _add(block: Json, key: str, delta: Json) -> None:
 
 
 def _set_input(block: Json, text: str) -> None:
-    """Put the arguments into `block`; those that are no object stay beside it as they came."""
+    """Put the arguments into `block`; keep invalid ones in it as text."""
     value = parse_object(text) if text.strip() else block.get("input", {})
     block["input"] = value if isinstance(value, dict) else {}
     if not isinstance(value, dict):
@@ -198,7 +198,7 @@ def _result(entry: Answered) -> Json:
 
 
 def _mark(request: Json) -> None:
-    """Mark where the host's cache may end: behind what never changes, where the last request ended, the end.
+    """Mark where the host's cache may end: after the fixed part, after the last request, and at the end.
 
     A host looks some twenty blocks back from a mark for what it knows, so there is one between where an
     answer had more calls than that. Four are allowed.

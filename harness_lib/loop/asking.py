@@ -81,24 +81,12 @@ def over(address: str, question: Question) -> Said:
     try:
         with socket.socket(socket.AF_UNIX) as client:
             client.connect(address)
-            client.sendall(f"{dumps(_as_json(question))}\n".encode())
+            client.sendall(f"{dumps(question._asdict())}\n".encode())
             reply = as_object(_line(client)) or {}
     except OSError as error:
         return Said(allowed=False, reason=f"the user who has to be asked cannot be reached: {error}")
     reason = str(reply.get("reason") or "")
     return Said(allowed=reply.get("allowed") is True, reason=reason, always=reply.get("always") is True)
-
-
-def _as_json(question: Question) -> Json:
-    return {
-        "name": question.name,
-        "given": question.input,
-        "reason": question.reason,
-        "who": question.who,
-        "id": question.id,
-        "place": question.place,
-        "difference": question.difference,
-    }
 
 
 def _serve(server: socket.socket, asker: Asker, ended: threading.Event) -> None:
@@ -108,15 +96,10 @@ def _serve(server: socket.socket, asker: Asker, ended: threading.Event) -> None:
             client, _ = server.accept()
             with client:
                 request = as_object(_line(client)) or {}
-                tool_input = request.get("given")
-                question = Question(
-                    str(request.get("name") or ""),
-                    tool_input if isinstance(tool_input, dict) else {},
-                    str(request.get("reason") or ""),
-                    str(request.get("who") or ""),
-                    place=str(request.get("place") or ""),
-                    difference=str(request.get("difference") or ""),
-                )
+                asked: Json = {key: str(request.get(key) or "") for key in Question._fields}
+                asked["input"] = request["input"] if isinstance(request.get("input"), dict) else {}
+                # The id is one of another process.
+                question = Question(**{**asked, "id": ""})
                 client.sendall(f"{json.dumps(asker(question)._asdict())}\n".encode())
         except OSError:
             # The process that asked is gone.

@@ -19,12 +19,6 @@ from harness_lib.loop.stages import assemble, send, setup, tasks, tool_calls
 from harness_lib.loop.tools import agent, bash, edit_file, files, search
 from harness_lib.loop.tools import skills as skill
 
-_FOREIGN = {
-    "commands": "ForeignCommand",
-    "tools": "ForeignTool",
-    "providers": "ForeignProvider",
-    "hooks.d": "ForeignHook",
-}
 _HOOKS: dict[str, dict[str, plugins.Hook]] = {
     "sources": {
         "30-walk-dirs": setup.walk,
@@ -110,10 +104,13 @@ def _add(runtime: Runtime, ours: list[Plugin], stage: str = "") -> None:
     for source in trust.usable(runtime):
         for kind, of, directory in _places(source, stage):
             for name in disk.programs(directory):
-                # A provider's settings are no program.
+                # A provider config is no program.
                 if not (kind == "providers" and name.endswith(".conf")):
+                    # Imported here: many a run has no foreign plugin, and starts faster without.
+                    from harness_lib.loop import foreign  # noqa: PLC0415
+
                     path = f"{directory}/{name}"
-                    runtime.table.add(Plugin(kind, of, name, path, _foreign(kind, path)))
+                    runtime.table.add(Plugin(kind, of, name, path, foreign.KINDS[kind](path)))
 
 
 def stages() -> list[str]:
@@ -128,13 +125,6 @@ def _places(source: str, stage: str) -> list[tuple[Kind, str, str]]:
     places: list[tuple[Kind, str, str]] = [(kind, "", f"{source}/{kind}") for kind in kinds]
     stages = [stage] if stage else disk.visible_names(hooks)
     return places + [("hooks.d", name, f"{hooks}/{name}") for name in stages]
-
-
-def _foreign(kind: Kind, path: str) -> object:
-    # Imported here: many a call of hs meets no foreign plugin, and starts faster without.
-    from harness_lib.loop import foreign  # noqa: PLC0415
-
-    return getattr(foreign, _FOREIGN[kind])(path)
 
 
 class _Claude:

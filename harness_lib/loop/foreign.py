@@ -143,6 +143,14 @@ class ForeignCommand(Program):
         os.execve(self.path, [self.path, *args], runtime.variables())  # noqa: S606 (a command is a program)
 
 
+KINDS: dict[str, type[Program]] = {
+    "commands": ForeignCommand,
+    "tools": ForeignTool,
+    "providers": ForeignProvider,
+    "hooks.d": ForeignHook,
+}
+
+
 def _is_schema(schema: Json) -> bool:
     """Return whether hosts accept the schema; one invalid tool makes them refuse the whole request."""
     input_schema = schema.get("input_schema") or {}

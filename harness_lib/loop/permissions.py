@@ -401,7 +401,7 @@ def _is_below(base: str, pattern: str, paths: set[str]) -> bool:
     """Return whether one of `paths` below `base` matches `pattern`, ignoring case."""
     below = [part for path in paths if (part := _below(base, path))]
     # Where the disk knows no case, another spelling is the same file.
-    return any(_matches(pattern, part) or _matches(pattern.casefold(), part.casefold()) for part in below)
+    return any(matcher(pattern)(part) or matcher(pattern.casefold())(part.casefold()) for part in below)
 
 
 def _allows_path(runtime: Runtime, rule: Rule, name: str, path: str) -> bool:
@@ -413,10 +413,10 @@ def _allows_path(runtime: Runtime, rule: Rule, name: str, path: str) -> bool:
         below = _below(os.path.realpath(base), real)
         if below is None:
             continue
-        if below and _matches(pattern, below):
+        if below and matcher(pattern)(below):
             return True
         # All that is in a directory is searched.
-        if name in _SEARCHES and pattern.endswith("/**") and _matches(pattern, f"{below}/x".lstrip("/")):
+        if name in _SEARCHES and pattern.endswith("/**") and matcher(pattern)(f"{below}/x".lstrip("/")):
             return True
     return False
 
@@ -451,17 +451,9 @@ def _below(base: str, path: str) -> str | None:
     return path[len(head) :] if path.startswith(head) else None
 
 
-def _matches(pattern: str, path: str) -> bool:
-    return matcher([pattern])(path)
-
-
-def matcher(patterns: list[str]) -> Callable[[str], bool]:
-    """Return a function that matches a path against `patterns` in the syntax of .gitignore."""
-    return _matcher(tuple(patterns))
-
-
 @lru_cache(maxsize=256)
-def _matcher(patterns: tuple[str, ...]) -> Callable[[str], bool]:
+def matcher(*patterns: str) -> Callable[[str], bool]:
+    """Return a function that matches a path against `patterns` in the syntax of .gitignore."""
     import pathspec  # noqa: PLC0415 (only where there are rules about files)
 
     # It is a pattern whatever it begins with.

@@ -64,10 +64,6 @@ class Simple:
     targets: list[str] = field(default_factory=list)
 
     @property
-    def is_empty(self) -> bool:
-        return self.plain and not (self.words or self.sources or self.targets)
-
-    @property
     def program(self) -> str:
         """The name of the program without its directory; contains HIDDEN if it is not known."""
         return self.words[0].rpartition("/")[2].casefold() if self.words else ""
@@ -88,7 +84,7 @@ def written(text: str) -> list[Simple]:
             read += [command for line in text.splitlines() for command in _Reader(line).read()]
     except RecursionError:
         return [Simple([HIDDEN], plain=False)]
-    return [command for command in read if not command.is_empty]
+    return [each for each in read if not each.plain or each.words or each.sources or each.targets]
 
 
 def every(text: str, depth: int = 0) -> Iterator[Simple]:

@@ -213,18 +213,15 @@ def _text(block: Block) -> str:
     if isinstance(block, schema.TextContentBlock):
         return block.text
     if isinstance(block, schema.ResourceContentBlock):
-        return f"[{block.title or block.name}]({_place(block.uri)})"
+        parts = urlsplit(block.uri)
+        # Tools understand the path of a file.
+        place = unquote(parts.path) if parts.scheme == "file" else block.uri
+        return f"[{block.title or block.name}]({place})"
     if isinstance(block, schema.EmbeddedResourceContentBlock) and isinstance(
         block.resource, schema.TextResourceContents
     ):
         return f'<resource uri="{block.resource.uri}">\n{block.resource.text}\n</resource>'
     raise RequestError(-32602, "hs reads text, links and embedded text; no images, audio or other data yet.")
-
-
-def _place(uri: str) -> str:
-    """Return the path of a file, which tools understand, else `uri` as it is."""
-    parts = urlsplit(uri)
-    return unquote(parts.path) if parts.scheme == "file" else uri
 
 
 def configured(servers: Sequence[Server]) -> dict[str, Json]:

@@ -68,9 +68,6 @@ class Updates:
     def _on_thinking(self, event: Json) -> Iterator[Any]:
         yield _chunk(schema.AgentThoughtChunk, "agent_thought_chunk", str(event.get("text", "")))
 
-    def _on_retry(self, event: Json) -> Iterator[Any]:
-        yield from self._on_notice(event)
-
     def _on_held(self, event: Json) -> Iterator[Any]:
         yield from self._on_notice({"message": f"held: {event.get('reason', '')}"})
 
@@ -80,6 +77,8 @@ class Updates:
     def _on_notice(self, event: Json) -> Iterator[Any]:
         # The protocol has no notices of the agent itself.
         yield from self._on_thinking({"text": f"{event.get('message', '')}\n"})
+
+    _on_retry = _on_notice
 
     def _on_tool_start(self, event: Json) -> Iterator[Any]:
         if event.get("id") not in self._open:

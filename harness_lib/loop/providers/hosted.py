@@ -119,7 +119,6 @@ def _login(runtime: Runtime, config: ProviderConfig) -> Login:
     # Imported here: only a login needs it.
     from harness_lib.loop.providers import tokens  # noqa: PLC0415
 
-    tokens.check_way(config)
     login = tokens.Login(runtime, tokens.client_of(config))
     login.check()
     return login

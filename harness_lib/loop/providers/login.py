@@ -205,20 +205,13 @@ def _code(attempt: Attempt, listener: Listener | None, terminal: int | None) -> 
             if not line:
                 watched.remove(terminal)
             elif line.strip():
-                with _explained():
+                try:
                     return attempt.pasted(line)
+                except ProviderError as error:
+                    _say(f"{error} Paste it again, or Ctrl-C.")
         if not watched or not ready:
             minutes = f"{_SECONDS / 60:.0f}"
             raise ProviderError(f"Nobody has logged in within {minutes} minutes: {attempt.client.command}")
-
-
-@contextmanager
-def _explained() -> Iterator[None]:
-    """Say what was wrong with what was pasted, and let the user try again."""
-    try:
-        yield
-    except ProviderError as error:
-        _say(f"{error} Paste it again, or Ctrl-C.")
 
 
 @contextmanager

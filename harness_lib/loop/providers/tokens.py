@@ -64,16 +64,11 @@ class Client:
         return f"http://{self.redirect_host}:{port}{self.redirect_path}"
 
 
-def check_way(config: ProviderConfig) -> None:
-    """Raise ProviderError for a way to log in that hs does not know."""
-    auth = config.values.get("auth", "")
-    if auth != "oauth":
-        raise ProviderError(f"Unknown auth={auth} in the .conf file of {config.name}; hs knows auth=oauth.")
-
-
 def client_of(config: ProviderConfig) -> Client:
     """Return the client that `config` describes. Raises ProviderError naming what is missing or wrong."""
     values = config.values
+    if (auth := values.get("auth")) != "oauth":
+        raise ProviderError(f"Unknown auth={auth} in the .conf file of {config.name}; hs knows auth=oauth.")
     missing = [key for key in _WANTED if not values.get(key)]
     if missing:
         raise ProviderError(f"The provider {config.name} has no {missing[0]}= in its .conf file.")

@@ -26,6 +26,11 @@ class View(NamedTuple):
     summary: Message | None
     messages: list[Message]
 
+    @property
+    def tokens(self) -> int:
+        """The estimated tokens of all of it."""
+        return guess([*([self.summary] if self.summary else []), *self.messages])
+
 
 class Cut(NamedTuple):
     """The messages that a new summary is to replace, and the number of the first that stays."""
@@ -57,7 +62,7 @@ def tokens(messages: list[Message]) -> int:
         if message.role == "assistant" and counted and message.seq > since:
             said = number(message.fields.get("tokens_out", ""))
             return counted + said + guess(seen.messages[place + 1 :])
-    return guess([*([seen.summary] if seen.summary else []), *seen.messages])
+    return seen.tokens
 
 
 def guess(messages: list[Message]) -> int:

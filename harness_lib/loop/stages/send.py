@@ -139,7 +139,7 @@ def _summarise(runtime: Runtime, messages: list[Message], payload: Json) -> str:
     """Return why there is no summary, or "" where one was written."""
     limit = models.of(runtime).context
     seen = context.view(messages)
-    before = context.guess([*([seen.summary] if seen.summary else []), *seen.messages])
+    before = seen.tokens
     cut = context.cut(messages, limit or before)
     if cut is None or context.guess(cut.older) < before * (1 - _HELPS):
         return "there is too little that a summary could stand for."

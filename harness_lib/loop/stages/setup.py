@@ -52,18 +52,15 @@ def scope(runtime: Runtime, piped: Piped) -> Piped:
     before, runtime.sources = runtime.sources, sources
     protocol = models.protocol_of(runtime, provider)
     runtime.sources = before
-    kept = [source for source in sources if _belongs(runtime, source, {provider, protocol}, provider)]
+    kept = []
+    for source in sources:
+        own, providers = Path(source).name, {*disk.visible_names(f"{source}/providers")}
+        # In a bundled pack the provider is a function.
+        is_bundled = Path(source).parent == runtime.root / "plugins" and bool(providers)
+        is_pack = is_bundled or bool(providers & {own, f"{own}.conf"})
+        if not is_pack or own in {provider, protocol} or providers & {provider, f"{provider}.conf"}:
+            kept.append(source)
     return {**(as_object(piped) or {}), "sources": kept}
-
-
-def _belongs(runtime: Runtime, source: str, names: set[str], provider: str) -> bool:
-    path = Path(source)
-    own, providers = path.name, disk.visible_names(f"{source}/providers")
-    # A bundled pack of provider configs, whose provider is a function.
-    is_ours = path.parent == runtime.root / "plugins" and disk.is_directory(f"{source}/providers")
-    if own not in providers and f"{own}.conf" not in providers and not is_ours:
-        return True
-    return own in names or provider in providers or f"{provider}.conf" in providers
 
 
 def _sources(piped: Piped) -> list[str]:
@@ -155,7 +152,6 @@ def log_in(runtime: Runtime, piped: Piped) -> Piped:
         # Imported here: only a login needs a server and a browser.
         from harness_lib.loop.providers import login, tokens  # noqa: PLC0415
 
-        tokens.check_way(config)
         return login.log_in(tokens.client_of(config))
     except ProviderError as error:
         raise HookError(str(error)) from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 _SHOWN_LINES = 80
 _CONTEXT = 2
+_ANCHOR = re.compile(r"^(\d+)#([A-Z]{2})$")
+_COPIED = re.compile(r"^\d+#[ZPMQVRWSNKTXJBYH]{2}:")
 _TYPES = ("replace_range", "append_at", "prepend_at", "append_file", "prepend_file")
 
 
@@ -71,10 +74,10 @@ def _edit(edit: Json, lines: list[str]) -> _Edit:
 
 def _place(anchor: object, lines: list[str]) -> int:
     """Return the index of the line that `anchor` names. Raises ToolError if it is another by now."""
-    parsed = files.parse_anchor(anchor)
+    parsed = _ANCHOR.match(anchor.strip()) if isinstance(anchor, str) else None
     if parsed is None:
         raise ToolError(f"invalid anchor {anchor}: it must be N#HH, as read_file shows it")
-    number, expected = parsed
+    number, expected = int(parsed[1]), parsed[2]
     if not 1 <= number <= len(lines):
         raise ToolError(f"MISMATCH at line {number}: the file has {len(lines)} lines")
     actual = files.anchor_letters(lines[number - 1], number)
@@ -101,7 +104,8 @@ def _content(value: object) -> list[str]:
         lines = value
     else:
         raise ToolError("content must be a list of lines or a text")
-    return [files.without_anchor(line) for line in lines]
+    # A model may have copied the anchors along.
+    return [_COPIED.sub("", line) for line in lines]
 
 
 def _apply(lines: list[str], changes: list[_Edit]) -> list[str]:

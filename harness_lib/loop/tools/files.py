@@ -8,7 +8,6 @@ hold them.
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
 
 _LETTERS = "ZPMQVRWSNKTXJBYH"
 _ASCII = 127
-_ANCHOR = re.compile(r"^(\d+)#([A-Z]{2})$")
-_PREFIX = re.compile(r"^\d+#[ZPMQVRWSNKTXJBYH]{2}:")
 _DEFAULT_LINES = 2000
 
 
@@ -82,17 +79,6 @@ def anchored(lines: list[str], first: int = 1) -> str:
     return "\n".join(
         f"{number}#{anchor_letters(line, number)}:{line}" for number, line in enumerate(lines, first)
     )
-
-
-def parse_anchor(text: object) -> tuple[int, str] | None:
-    """Return number and letters of an anchor; None for other text."""
-    match = _ANCHOR.match(text.strip()) if isinstance(text, str) else None
-    return (int(match[1]), match[2]) if match else None
-
-
-def without_anchor(line: str) -> str:
-    """Return `line` without an anchor that a model has copied along."""
-    return _PREFIX.sub("", line)
 
 
 def _read_file(runtime: Runtime, tool_input: Json) -> Result:

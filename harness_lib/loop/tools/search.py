@@ -79,7 +79,7 @@ def _files(runtime: Runtime, tool_input: Json, pattern: str) -> Iterator[str]:
         raise ToolError(f"{directory} does not exist")
     if pattern.startswith(("/", "~")) or ".." in pattern.split("/"):
         raise ToolError("a pattern names no directory above; use path for another directory")
-    matches = permissions.matcher(_without_braces(pattern)) if pattern else None
+    matches = permissions.matcher(*_without_braces(pattern)) if pattern else None
     here = f"{os.path.normpath(runtime.work_directory)}/"
     for name in names:
         path = os.path.normpath(directory / name)

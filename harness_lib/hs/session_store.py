@@ -72,7 +72,13 @@ def create(runtime: Runtime) -> Session:
     stamp = f"{datetime.now().astimezone():%Y%m%d-%H%M%S}-{os.getpid()}"
     try:
         store(runtime).mkdir(mode=0o700, parents=True, exist_ok=True)
-        path = _new(store(runtime), stamp)
+        path = store(runtime) / stamp
+        for again in count(1):
+            # A second one of the same process and second gets another number.
+            with suppress(FileExistsError):
+                path.mkdir(mode=0o700)
+                break
+            path = store(runtime) / f"{stamp}-{again}"
         (path / "messages").mkdir(mode=0o700)
         values = {
             "id": path.name,
@@ -88,16 +94,6 @@ def create(runtime: Runtime) -> Session:
         message = f"No session can be made in {store(runtime)}: {error.strerror}."
         raise EnvSetupError(message, "Set HARNESS_SESSIONS to a directory that you can write.") from error
     return Session(path)
-
-
-def _new(store: Path, stamp: str) -> Path:
-    """Make the directory `stamp`; a second one of the same process and second gets another number."""
-    for again in count():
-        path = store / (f"{stamp}-{again}" if again else stamp)
-        with suppress(FileExistsError):
-            path.mkdir(mode=0o700)
-            return path
-    raise AssertionError
 
 
 NOTES, TOKEN = ".own-sessions", ".own"

@@ -189,8 +189,12 @@ def resolve(runtime: Runtime) -> None:
     runtime.env["HARNESS_MODEL"] = str(resolved.get("model") or "")
     discovery.refresh(runtime)
     try:
-        # Without a key or a login a session could not go on.
-        endpoints.check(runtime)
+        # A session needs the key, the login or the program of its provider.
+        plugin = endpoints.with_own_api(runtime)
+        if plugin is None:
+            endpoints.host(runtime).at(runtime)
+        elif plugin.is_ours:
+            plugin.target.check(runtime)
     except ProviderError as error:
         raise EnvSetupError(str(error)) from error
 

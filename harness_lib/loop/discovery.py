@@ -101,8 +101,12 @@ def _add(runtime: Runtime, ours: list[Plugin], stage: str = "") -> None:
     for plugin in ours:
         if not (runtime.without_core and plugin.kind == "tools" and plugin.is_ours):
             runtime.table.add(plugin)
+    kinds: list[Kind] = ["providers"] if stage else ["commands", "tools", "providers"]
     for source in trust.usable(runtime):
-        for kind, of, directory in _places(source, stage):
+        stages = [stage] if stage else disk.visible_names(f"{source}/hooks.d")
+        places: list[tuple[Kind, str, str]] = [(kind, "", f"{source}/{kind}") for kind in kinds]
+        places += [("hooks.d", each, f"{source}/hooks.d/{each}") for each in stages]
+        for kind, of, directory in places:
             for name in disk.programs(directory):
                 # A provider config is no program.
                 if not (kind == "providers" and name.endswith(".conf")):
@@ -116,15 +120,6 @@ def _add(runtime: Runtime, ours: list[Plugin], stage: str = "") -> None:
 def stages() -> list[str]:
     """Return the stages that have built-in hooks."""
     return list(_HOOKS)
-
-
-def _places(source: str, stage: str) -> list[tuple[Kind, str, str]]:
-    """Return the directories of plugins in `source`: kind, stage and path."""
-    hooks = f"{source}/hooks.d"
-    kinds: list[Kind] = ["providers"] if stage else ["commands", "tools", "providers"]
-    places: list[tuple[Kind, str, str]] = [(kind, "", f"{source}/{kind}") for kind in kinds]
-    stages = [stage] if stage else disk.visible_names(hooks)
-    return places + [("hooks.d", name, f"{hooks}/{name}") for name in stages]
 
 
 class _Claude:

@@ -26,15 +26,6 @@ def with_own_api(runtime: Runtime) -> Plugin | None:
     return None if plugin and plugin.is_ours and plugin.name in _HOSTED else plugin
 
 
-def check(runtime: Runtime) -> None:
-    """Raise ProviderError where a built-in provider lacks what it needs: a key, a login, a program."""
-    plugin = with_own_api(runtime)
-    if plugin is None:
-        host(runtime).at(runtime)
-    elif plugin.is_ours:
-        plugin.target.check(runtime)
-
-
 def host(runtime: Runtime) -> Hosted:
     """Return the host of the run's provider. Raises ProviderError where hs does not ask it itself."""
     config = models.find_config(runtime, runtime.provider)

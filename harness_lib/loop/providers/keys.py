@@ -168,8 +168,19 @@ def names(runtime: Runtime) -> set[str]:
     for source in dict.fromkeys([*runtime.unscoped, *runtime.sources]):
         if trust.is_usable(runtime, source):
             found |= {config.auth_env for config in models.configs_in(source)}
-            found |= _of_programs(runtime, source)
+            directory = f"{source}/providers"
+            for program in disk.programs(directory):
+                if not program.endswith(".conf"):
+                    found.update(_NAMED.findall(_environment_help(runtime, f"{directory}/{program}")))
     return found
+
+
+def _environment_help(runtime: Runtime, path: str) -> str:
+    """Return what the provider program `path` prints about its variables; each is asked once."""
+    known: dict[str, str] = runtime.kept.setdefault("variables of programs", {})
+    if path not in known:
+        known[path] = answer_to_flag(path, "--env", runtime.variables(), runtime.cwd) or ""
+    return known[path]
 
 
 def without(runtime: Runtime, env: dict[str, str]) -> dict[str, str]:
@@ -182,16 +193,3 @@ def without(runtime: Runtime, env: dict[str, str]) -> dict[str, str]:
 def hide(runtime: Runtime) -> None:
     """Let no tool read the keys in the environment that this process was started with."""
     environment.blank(names(runtime))
-
-
-def _of_programs(runtime: Runtime, source: str) -> set[str]:
-    """Return the key variables that the provider programs in `source` name, each asked once."""
-    directory = str(Path(source, "providers"))
-    programs = [name for name in disk.programs(directory) if not name.endswith(".conf")]
-    said: dict[str, str] = runtime.kept.setdefault("variables of programs", {})
-    for path in (str(Path(directory, name)) for name in programs):
-        if path not in said:
-            said[path] = answer_to_flag(path, "--env", runtime.variables(), runtime.cwd) or ""
-    return {
-        name for path, text in said.items() if path.startswith(directory) for name in _NAMED.findall(text)
-    }

@@ -125,13 +125,13 @@ class Session:
     def append(self, role: str, fields: dict[str, str], body: str) -> Message:
         """Write the next message and return it."""
         directory = self.directory / "messages"
-        seq = self._last() + 1
-        message = Message(seq, role, body, {"timestamp": now(), **fields})
-        path = directory / f"{seq:04d}-{role}.md"
-        data = render(message).encode("utf-8", "replace")
         with self.writing():
             directory.mkdir(mode=0o700, exist_ok=True)
-            atomic.write(path, data, durable=False, mode=_PRIVATE)
+            with os.scandir(directory) as entries:
+                seq = 1 + max((_number(entry.name) or 0 for entry in entries), default=0)
+            message = Message(seq, role, body, {"timestamp": now(), **fields})
+            data = render(message).encode("utf-8", "replace")
+            atomic.write(directory / f"{seq:04d}-{role}.md", data, durable=False, mode=_PRIVATE)
         return message
 
     @property
@@ -174,14 +174,6 @@ class Session:
         except FileNotFoundError:
             return []
         return [entry for _, _, entry in sorted(numbered)]
-
-    def _last(self) -> int:
-        """Return the highest number of a message; 0 without messages."""
-        try:
-            with os.scandir(self.directory / "messages") as entries:
-                return max((_number(entry.name) or 0 for entry in entries), default=0)
-        except FileNotFoundError:
-            return 0
 
 
 # Of thousands of files, before each request.

@@ -31,7 +31,13 @@ def _execute(runtime: Runtime, tool_input: Json) -> Result:
     env = keys.without(runtime, inherited)
     with _command(text_of(tool_input, "command")) as command:
         text, done = builtin.run_program(runtime, command, env, timeout=seconds)
-    note = _note(done, seconds)
+    note = f"[exit status {done.code}]" if done.code else ""
+    if done.reason == "timeout":
+        note = f"[timed out after {seconds} seconds; it and what it started were ended]"
+    elif done.reason == "loud":
+        note = f"[ended after {processes.OUTPUT_LIMIT} bytes of output]"
+    elif done.code < 0:
+        note = f"[ended by signal {-done.code}]"
     return Result("\n".join(part for part in (text, note) if part), error=bool(note))
 
 
@@ -49,16 +55,6 @@ def _command(text: str) -> Iterator[list[str]]:
         file.write(data)
         file.flush()
         yield ["bash", "-c", '_hs=$1; shift; . "$_hs"', "bash", file.name]
-
-
-def _note(done: processes.Finished, seconds: int) -> str:
-    if done.reason == "timeout":
-        return f"[timed out after {seconds} seconds; it and what it started were ended]"
-    if done.reason == "loud":
-        return f"[ended after {processes.OUTPUT_LIMIT} bytes of output]"
-    if done.code < 0:
-        return f"[ended by signal {-done.code}]"
-    return f"[exit status {done.code}]" if done.code else ""
 
 
 TOOL = Builtin(

@@ -104,7 +104,11 @@ def _read(path: Path) -> Skill | None:
         text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
     except OSError:
         return None
-    head, body = _frontmatter(text)
+    lines = text.splitlines()
+    end = next((at for at, line in enumerate(lines) if at and line.strip() == "---"), 0)
+    if not end or lines[0].strip() != "---":
+        return None
+    head, body = _values("\n".join(lines[1:end])), "\n".join(lines[end + 1 :])
     name, description = head.get("name"), head.get("description")
     if not isinstance(name, str) or not name.strip():
         return None
@@ -112,17 +116,6 @@ def _read(path: Path) -> Skill | None:
     described = description if isinstance(description, str) else ""
     escaped = " ".join(described.split()).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return Skill(name.strip(), escaped, path, body.strip("\n"))
-
-
-def _frontmatter(text: str) -> tuple[dict[str, Any], str]:
-    """Return the values between the first two `---`, and what follows."""
-    lines = text.splitlines()
-    if not lines or lines[0].strip() != "---":
-        return {}, text
-    end = next((number for number, line in enumerate(lines[1:], 1) if line.strip() == "---"), None)
-    if end is None:
-        return {}, text
-    return _values("\n".join(lines[1:end])), "\n".join(lines[end + 1 :])
 
 
 def _values(head: str) -> dict[str, Any]:

@@ -62,7 +62,7 @@ def lines(ctx: Context, questions: Questions) -> list[str]:
     rows = [f"{RED}{_red(task)}" for task in current]
     rows += [f"checked: {_past(task)}" for task in rechecks.red(done) if task not in current]
     shown = [*rows[:SHOWN], *([f"… and {len(rows) - SHOWN} more"] if len(rows) > SHOWN else [])]
-    return [*shown, *_not_reproducible(done), *_not_run(done), *_unchecked(ctx, questions, done)]
+    return [*shown, *_not_reproducible(done), *_not_run(done), *unchecked(ctx, questions, done)]
 
 
 def red_lines(questions: Questions) -> list[str]:
@@ -126,7 +126,7 @@ def _not_run(done: Iterable[Task]) -> list[str]:
     )
 
 
-def _unchecked(ctx: Context, questions: Questions, done: Iterable[Task]) -> list[str]:
+def unchecked(ctx: Context, questions: Questions, done: Iterable[Task]) -> list[str]:
     """Return the line about tasks that were not re-checked, unless that is still to come in a session."""
     never = [task for task in done if rechecks.can_be_rechecked(task) and task.recheck is None]
     if not never or (questions.work_remains() and sessions.living(questions, ctx)):

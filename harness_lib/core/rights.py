@@ -25,7 +25,7 @@ from harness_lib.task import Mode, Session, SessionConfig, Task
 FOR_SUPERVISED = frozenset(
     (
         *("note", "checkpoint", "add", "beat"),
-        *("status", "show", "log", "graph", "check", "doctor", "rescue", "validate", "budget"),
+        *("status", "show", "log", "report", "graph", "check", "doctor", "rescue", "validate", "budget"),
     )
 )
 

@@ -122,7 +122,7 @@ def without_work(ctx: Context, why: StopReason | None, recovered: tuple[str, ...
     waits = pending_merges.describe(ctx, target_of(ctx))
     first = [*recovered, nothing_to_do.words(ctx.store.ask(), why or "done")]
     began = report.beginning(ctx)
-    message = "\n".join(report.lines(ctx, began, first, Spent()))
+    message = "\n".join(report.lines(ctx, first))
     return answer._replace(
         message=message, extra={**answer.extra, **_extra(ctx, began, Spent())}, **_stopped(why, waits)
     )
@@ -172,7 +172,7 @@ def reply(
     first = [_words(ctx, why, message), but, left_out and f"final check: {left_out}"]
     return Reply(
         "run",
-        "\n".join(report.lines(ctx, began, first, spent)),
+        "\n".join(report.lines(ctx, first)),
         **_stopped(stop, pending_merges.describe(ctx, target_of(ctx))),
         next=_next(ctx, stop),
         extra=_extra(ctx, began, spent),

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from harness_lib.core.context import Context
 from harness_lib.rules import run_records, stats
-from harness_lib.rules.events import Event, Notice, Ready, Said, Started
+from harness_lib.rules.events import Claimed, Event, Notice, Ready, Said, Started
 from harness_lib.rules.run_records import Closed, Opened, Ran
 from harness_lib.rules.stats import Old
 from harness_lib.system import os_errors
@@ -53,17 +53,27 @@ class Recorder:
     def take(self, event: Event) -> None:
         """Record `event`, unless nobody will ask for it."""
         news, worker = event.news, event.worker
-        if isinstance(news, (Ready, Started)) or (isinstance(news, Notice) and news.kind == "tick"):
+        if isinstance(news, (Ready, Started)):
             return
         if isinstance(news, Said) and worker is not None:
             self._said[worker] = event
-            if event.at - self._kept_at.get(worker, 0.0) < SAID_SECONDS:
-                return
-        if worker is not None and (last := self._said.pop(worker, None)) is not None:
-            self._kept_at[worker] = event.at
-            self._write(last)
-        if not isinstance(news, Said):
+        elif worker is not None:
+            self._keep_said(worker, event.at)
+        for each in [each for each, at in self._kept_at.items() if event.at - at >= SAID_SECONDS]:
+            self._keep_said(each, event.at)
+        if worker is not None and worker not in self._kept_at:
+            self._keep_said(worker, event.at)
+        if isinstance(news, Claimed):
+            # The first words of each attempt are kept at once.
+            self._kept_at.pop(event.worker or 0, None)
+        if not isinstance(news, Said) and not (isinstance(news, Notice) and news.kind == "tick"):
             self._write(event)
+
+    def _keep_said(self, worker: int, at: float) -> None:
+        """Record what the agent of `worker` said last."""
+        if (last := self._said.pop(worker, None)) is not None:
+            self._kept_at[worker] = at
+            self._write(last)
 
     def end(self, closed: Closed) -> None:
         """Record how the run has ended."""

@@ -47,10 +47,11 @@ def test_a_secret_waits_for_its_answer_while_the_others_go_on(workshop: Workshop
 
     assert run.returncode == 9, run.stdout
     assert committed(workshop) == [".gitignore", "README.md", "other"]
-    (halted,) = [line for line in run.stdout.splitlines() if line.startswith("halted: task-001")]
-    assert "harness accept task-001 --path f/.env; " in halted
-    assert "harness return task-001" in halted
-    assert "harness retry" not in halted
+    lines = run.stdout.splitlines()
+    (at,) = [at for at, line in enumerate(lines) if line.startswith("  task-001 Secret f  ")]
+    assert lines[at].endswith("passed, but the work adds what is named like a secret: 'f/.env'")
+    answers = "      accept: harness accept task-001 --path f/.env   or: harness return task-001 "
+    assert lines[at + 1].startswith(answers)
     task = workshop.task("task-001")
     assert (task["status"], task["halt_kind"], task["attempts"]) == ("pending", "SECRET", 0)
     workshop.nothing_is_left_over()

@@ -169,3 +169,31 @@ def _lines(path: Path) -> list[bytes]:
 def _step(line: bytes) -> Step:
     old, new, *_ = line.decode("utf-8", "replace").split(" ", 2)
     return Step(*("" if not place.strip(NULL) else place for place in (old, new)))
+
+
+class Size(NamedTuple):
+    """How many files and lines a commit, or a range of commits, changes."""
+
+    files: int
+    added: int
+    removed: int
+
+
+_SIZE = re.compile(r"(\d+) files? changed(?:, (\d+) insertions?\(\+\))?(?:, (\d+) deletions?\(-\))?")
+
+
+def sizes(git: Git, base: str, tip: str, most: int = 10_000) -> dict[str, Size]:
+    """Return the last `most` commits of `tip` that `base` lacks, newest first, each with its size."""
+    args = ("log", f"--max-count={most}", "--no-renames", "--shortstat", "--format=%x00%H")
+    parts = git.run(*args, f"{base}..{tip}").stdout.decode("ascii", "replace").split("\0")
+    return {part[: part.find("\n")]: _size(part) for part in parts if part}
+
+
+def size_between(git: Git, base: str, tip: str) -> Size:
+    """Return how many files and lines differ between two commits."""
+    return _size(git.run("diff", "--no-ext-diff", "--no-renames", "--shortstat", base, tip).stdout.decode())
+
+
+def _size(text: str) -> Size:
+    match = _SIZE.search(text)
+    return Size(*(int(each or 0) for each in match.groups())) if match else Size(0, 0, 0)

@@ -1,0 +1,328 @@
+"""Write a report as text of at most 24 lines, or as Markdown: decisions first, then what is done."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timezone
+
+from harness_lib import typed
+from harness_lib.core import quoting
+from harness_lib.rules.run_records import Ran
+from harness_lib.runs import progress
+from harness_lib.runs.report_facts import Decision, Facts, Merged, Work
+from harness_lib.text import counted, cut, some
+
+MOST_LINES = 24
+WIDTH = 120
+LEAST_WIDTH = 80
+LEAST_DONE = 3
+LABEL = 28
+NAMED = 4
+WRAPPED = 3
+SHORT = 12
+# At most a part of a line, as reasons stand beside it.
+COMMAND_SHARE = 0.6
+ALL = typed.harness("report", "--all")
+STATUS = "harness status"
+HOW = {
+    "interrupted": "stopped by you",
+    "limit": "ended by a limit",
+    "stuck": "ended, as it needed you",
+    "max_sessions": "ended by the limit of sessions",
+}
+MILLION, THOUSAND = 1_000_000, 1000
+COLUMNS = ("time", "cost", "tries", "files")
+
+
+def lines(facts: Facts, first: Sequence[str] = (), *, width: int = WIDTH, whole: bool = False) -> list[str]:
+    """Return the report after the lines `first`; without `whole` it has at most MOST_LINES, these included.
+
+    No line is longer than `width`, or 80 characters if that is less; with `whole` none is cut.
+    """
+    width = 10 * WIDTH if whole else max(width, LEAST_WIDTH)
+    time, *rest = header(facts, width)
+    head = [quoting.one_line(line, width) for line in first if line]
+    head += [_apart(time, money(facts), width), *(cut(line, width) for line in rest)]
+    waiting = [cut(_waiting(facts), width)] if facts.waiting else []
+    names = [*map(_label, facts.decisions), *map(_title, facts.done)]
+    label = max(map(len, names), default=0)
+    rows, done = list(_decisions(facts, width, label)), list(_done(facts.done, label))
+    room = sum(map(len, rows)) + len(done)
+    if not whole:
+        # Beside the head there are an empty line, two headings, what waits, and the last line.
+        room = MOST_LINES - len(head) - bool(rows or done) - bool(rows) - bool(done) - len(waiting) - 1
+    shown = _fitting(rows, max(1, room - min(LEAST_DONE, len(done))))
+    body = [*(["", "LOOK AT"] if rows else [""] if done else []), *shown, *waiting]
+    if done:
+        kept = [
+            f"{'DONE':<{label + 2}}{_columns(COLUMNS)}",
+            *_dearest(facts.done, done, max(1, room - len(shown))),
+        ]
+        body += kept
+    return [*head, *body, _again(facts, width)]
+
+
+def _apart(left: str, right: str, width: int) -> str:
+    return cut(f"{left:<{min(width, WIDTH) - len(right) - 2}}  {right}", width)
+
+
+def header(facts: Facts, width: int = WIDTH) -> Iterator[str]:
+    """Yield when it was, how many tasks are done, where the work is, and how the checks stand.
+
+    Two of these that fit into `width` stand in one line.
+    """
+    yield f"{when(facts)} ({_ran(facts.runs)})"
+    lost = f"; dropped since: {some(list(facts.dropped), NAMED)}" if facts.dropped else ""
+    rescued = f" ({facts.rescued} rescued: harness rescue list{lost})" if facts.rescued or lost else ""
+    missing = sum(each.kind == "missing" for each in facts.decisions)
+    safe = (
+        f"The commits of {counted(missing, 'task')} are not on the branch" if missing else "Nothing was lost"
+    )
+    counted_tasks, kept = f"{counts(facts)}.", f"{safe}{rescued}."
+    fits = len(counted_tasks) + len(kept) < width
+    yield from [f"{counted_tasks} {kept}"] if fits else [counted_tasks, kept]
+    if facts.merged is not None and facts.merged.after:
+        yield branch(facts.merged)
+    yield checks(facts)
+
+
+def when(facts: Facts) -> str:
+    """Return the time of the runs, in the local time zone."""
+    began, ended = _local(facts.began), _local(facts.ended)
+    if began.date() == ended.date():
+        return f"{began:%d %b}, {began:%H:%M} to {ended:%H:%M}"
+    if (ended.date() - began.date()).days == 1:
+        return f"Night of {began:%d %b}, {began:%H:%M} to {ended:%H:%M}"
+    return f"{began:%d %b}, {began:%H:%M} to {ended:%d %b}, {ended:%H:%M}"
+
+
+def _local(at: float) -> datetime:
+    return datetime.fromtimestamp(at, timezone.utc).astimezone()
+
+
+def _ran(runs: Sequence[Ran]) -> str:
+    if not runs:
+        return "no run has a record"
+    said = []
+    killed = [ran for ran in runs if ran.killed]
+    if killed:
+        who = "it" if len(runs) == 1 else "one" if len(killed) == 1 else str(len(killed))
+        were = "were" if len(killed) > 1 else "was"
+        at = some([f"{_local(ran.last):%H:%M}" for ran in killed], NAMED)
+        resumed = " and resumed" if runs[-1] is not killed[-1] else ""
+        said.append(f"{who} {were} killed at {at}{resumed}")
+    if runs[-1].alive:
+        said.append("it goes on" if len(runs) == 1 else "the last goes on")
+    elif runs[-1].closed and runs[-1].closed.why in HOW:
+        said.append(f"{'' if len(runs) == 1 else 'the last '}{HOW[runs[-1].closed.why]}")
+    return "; ".join([counted(len(runs), "run"), *said])
+
+
+def money(facts: Facts) -> str:
+    """Return the cost and the tokens of everything, as far as agents tell."""
+    cost = f"${facts.cost:,.2f}" if facts.cost else ""
+    tokens = f"{_tokens(facts.tokens)} tokens" if facts.tokens else ""
+    return "   ".join(filter(None, (cost, tokens))) or "cost unknown"
+
+
+def _tokens(number: int) -> str:
+    if number >= MILLION:
+        return f"{number / MILLION:.1f} M"
+    return f"{number:,}"
+
+
+def counts(facts: Facts) -> str:
+    """Return how many tasks there are of each kind, without zeros."""
+    n = facts.counts
+    look = len({each.task for each in facts.decisions if each.kind in ("red", "look", "missing")})
+    among = [
+        f"{facts.done_already} done already" if facts.done_already else "",
+        f"{look} to look at" if look else "",
+    ]
+    inner = ", ".join(filter(None, among))
+    halted = sum(each.kind == "halted" for each in facts.decisions)
+    pending = n.pending - halted
+    parts = [
+        f"{n.completed} completed" + (f" ({inner})" if inner else ""),
+        f"{halted} waiting for you" if halted else "",
+        f"{n.permanent} failed for good" if n.permanent else "",
+        f"{n.retryable} failed, to be tried again" if n.retryable else "",
+        f"{pending} pending" + (f" ({n.blocked} wait for a failed one)" if n.blocked else "")
+        if pending > 0
+        else "",
+        f"{n.in_progress} in progress" if n.in_progress else "",
+    ]
+    return f"{counted(n.total, 'task')}: {', '.join(filter(None, parts))}"
+
+
+def branch(merged: Merged) -> str:
+    """Return where the work is, and how much of it."""
+    name, after = quoting.one_line(merged.branch, 60), (merged.after or "")[:SHORT]
+    if merged.before is None or merged.before == merged.after:
+        return f"{name} is at {after}" + ("; nothing was merged." if merged.before else ".")
+    size = f"{counted(merged.size.files, 'file')} (+{merged.size.added} -{merged.size.removed})"
+    span = f"{merged.before[:SHORT]}..{after}"
+    return f"{name} {span}: {counted(merged.commits, 'commit')}, {size}: {typed.git('log', '--stat', span)}"
+
+
+def checks(facts: Facts) -> str:
+    """Return how the last final check went, and whether an attempt changed what judges it."""
+    checked = facts.checked
+    final = (
+        f"{checked.passed} of {checked.of} pass on {checked.commit[:SHORT]}" if checked else "none ran again"
+    )
+    names = [f"{task} {quoting.one_line(file, 60)}" for task, file in facts.touched]
+    changed = f"attempts changed {some(names, NAMED)}" if names else "no attempt changed a file of its check"
+    return f"Final check: {final}; {changed}."
+
+
+def _waiting(facts: Facts) -> str:
+    return f"  waiting for these: {some(list(facts.waiting), NAMED)}"
+
+
+def _decisions(facts: Facts, width: int, most_label: int) -> Iterator[list[str]]:
+    """Yield the lines of each decision: what it is and a command, or the commands on a line of their own."""
+    times = {each.task: each.seconds for each in facts.others}
+    most = int(COMMAND_SHARE * width)
+    commands = [each.commands[0] for each in facts.decisions if each.kind != "halted"]
+    column = max((len(each) for each in commands if len(each) <= most), default=0)
+    for each in facts.decisions:
+        label = f"{_label(each):<{most_label}}"
+        what = each.what
+        if each.kind == "failed" and times.get(each.task):
+            what = what.replace(":", f" in {progress.span(times[each.task])}:", 1)
+        if each.kind == "halted" and len(each.commands) > 1:
+            answers = f"      accept: {each.commands[0]}   or: {each.commands[1]}"
+            fallback = f"      see: {_short(each, width - 12)}"
+            yield [
+                cut(f"  {label}  {quoting.one_line(what, width)}", width),
+                answers if len(answers) <= width else fallback,
+            ]
+            continue
+        command = _short_or(each, most)
+        if not each.task and len(what) + len(each.commands[0]) + 4 > width:
+            said = textwrap.wrap(
+                quoting.one_line(what, WRAPPED * width),
+                width - 4,
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
+            yield [
+                *(cut(f"  {line}", width) for line in said[:WRAPPED]),
+                f"      {_short_or(each, width - 6)}",
+            ]
+            continue
+        before = f"  {label}  " if each.task else "  "
+        room = max(8, width - len(before) - 2 - max(column, len(command)))
+        yield [f"{before}{quoting.one_line(what, room):<{room}}  {command}"]
+
+
+def _short_or(decision: Decision, most: int) -> str:
+    first = decision.commands[0]
+    return first if len(first) <= most else _short(decision, most)
+
+
+def _short(decision: Decision, most: int) -> str:
+    """Return a command that shows more of a decision in at most `most` characters."""
+    show = typed.harness("show", decision.task) if decision.task else STATUS
+    return show if len(show) <= most else STATUS
+
+
+def _label(decision: Decision) -> str:
+    return quoting.one_line(f"{decision.task} {decision.title}", LABEL) if decision.task else ""
+
+
+def _title(work: Work) -> str:
+    return quoting.one_line(f"{work.task} {work.title}", LABEL)
+
+
+def _fitting(rows: Sequence[Sequence[str]], room: int) -> list[str]:
+    """Return the first rows that have room, and how many more there are."""
+    shown: list[str] = []
+    for at, row in enumerate(rows):
+        last = at + 1 == len(rows)
+        if len(shown) + len(row) + (not last) > room:
+            return [*shown, f"  … and {len(rows) - at} more: {ALL}"]
+        shown += row
+    return shown
+
+
+def _done(done: Sequence[Work], label: int) -> Iterator[str]:
+    for each in done:
+        cost = f"${each.cost:.2f}" if each.cost else ""
+        files = "" if each.files is None else str(each.files)
+        cells = (progress.span(each.seconds), cost, str(each.tries or ""), files)
+        yield f"  {_title(each):<{label}}{_columns(cells)}"
+
+
+def _columns(cells: Sequence[str]) -> str:
+    return "".join(f"{cell:>10}" for cell in cells).rstrip()
+
+
+def _dearest(done: Sequence[Work], rows: Sequence[str], room: int) -> list[str]:
+    """Return all rows, or those of the dearest and longest work, in the order of the list."""
+    if len(rows) <= room:
+        return list(rows)
+    ranked = sorted(range(len(rows)), key=lambda at: (done[at].cost, done[at].seconds), reverse=True)
+    kept = sorted(ranked[: room - 1])
+    return [*(rows[at] for at in kept), f"  … and {len(rows) - len(kept)} more, cheaper ones: {ALL}"]
+
+
+def _again(facts: Facts, width: int) -> str:
+    text = f"AGAIN: {facts.again}"
+    for at, command in enumerate(facts.commands):
+        longer = f"{text}; {command}"
+        rest = len(facts.commands) - at - 1
+        if len(longer) + (4 if rest else 0) > width:
+            return f"{text}; …" if len(text) + 3 <= width else cut(text, width)
+        text = longer
+    return cut(text, width)
+
+
+# -- Markdown, for a pull request
+
+
+def markdown(facts: Facts) -> list[str]:
+    """Return the whole report as Markdown, in which no title is markup."""
+    head = list(header(facts))
+    rows = [
+        f"## {_escaped(head[0])}",
+        "",
+        f"{money(facts)}",
+        "",
+        *(f"- {_escaped(line)}" for line in head[1:]),
+        "",
+    ]
+    if facts.decisions:
+        rows += ["### Look at", "", "| task | what | commands |", "|---|---|---|"]
+        for each in facts.decisions:
+            commands = "<br>".join(map(_code, each.commands))
+            rows.append(f"| {_escaped(_name(each))} | {_escaped(each.what)} | {commands} |")
+        rows.append("")
+    if facts.waiting:
+        rows += [f"Waiting for these: {_escaped(', '.join(facts.waiting))}", ""]
+    if facts.done:
+        rows += ["### Done", "", "| task | time | cost | tries | files |", "|---|--:|--:|--:|--:|"]
+        for work in facts.done:
+            cells = (progress.span(work.seconds), f"${work.cost:.2f}", str(work.tries), str(work.files or 0))
+            rows.append(f"| {_escaped(f'{work.task} {work.title}')} | {' | '.join(cells)} |")
+        rows.append("")
+    commands = "".join(f"; {_code(each)}" for each in facts.commands)
+    return [*rows, f"Again: {_escaped(facts.again)}{commands}"]
+
+
+def _name(decision: Decision) -> str:
+    return f"{decision.task} {decision.title}" if decision.task else decision.kind
+
+
+_MARKUP = {ord(char): f"&#{ord(char)};" for char in "\\`*_{}[]<>#|!&~@"}
+
+
+def _escaped(text: str) -> str:
+    return quoting.one_line(text, 500).translate(_MARKUP)
+
+
+def _code(command: str) -> str:
+    """Return `command` as code in a cell of a table."""
+    return f"<code>{quoting.one_line(command, 1000).translate(_MARKUP)}</code>"

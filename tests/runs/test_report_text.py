@@ -1,0 +1,92 @@
+"""A report fits on one screen, whatever it is about, and nothing in it is markup or moves a cursor."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness_lib.rules.run_records import Closed, Opened, Ran
+from harness_lib.rules.stats import Counts
+from harness_lib.runs import report_text
+from harness_lib.runs.report_facts import Checked, Decision, Facts, Merged, Work
+from harness_lib.system.git.history import Size
+from harness_lib.text import harmless
+
+TEXT = st.text(max_size=300) | st.sampled_from(
+    ["\x1b[31mred", "\u202eabc", "</script>", "a\nb", "| x |", "`x`", "日本" * 60]
+)
+NAME = st.from_regex(r"[a-z0-9]{1,100}", fullmatch=True)
+NUMBER = st.integers(0, 10**6)
+SECONDS = st.floats(0, 10**6)
+COMMAND = st.text(st.characters(codec="ascii", categories=("L", "N")), min_size=1, max_size=300)
+KINDS = st.sampled_from(
+    ["red", "halted", "merge", "lacks", "failed", "missing", "check", "look", "proposals", "again"]
+)
+DECISION = st.builds(
+    Decision, KINDS, NAME | st.just(""), TEXT, TEXT, st.lists(COMMAND, min_size=1, max_size=2).map(tuple)
+)
+WORK = st.builds(Work, NAME, TEXT, SECONDS, SECONDS, NUMBER, NUMBER, st.none() | NUMBER, st.none() | NUMBER)
+RAN = st.builds(
+    Ran,
+    st.builds(Opened, NAME, SECONDS, NUMBER, TEXT, TEXT, TEXT, NUMBER, NAME),
+    st.none() | st.builds(Closed, SECONDS, st.sampled_from(["done", "limit", "stuck"]), st.booleans()),
+    SECONDS,
+    st.just(()),
+    alive=st.booleans(),
+)
+
+
+def many(of: st.SearchStrategy[object]) -> st.SearchStrategy[tuple[object, ...]]:
+    return st.lists(of, max_size=40).map(tuple)
+
+
+FACTS = st.builds(
+    Facts,
+    began=SECONDS,
+    ended=SECONDS,
+    runs=st.lists(RAN, max_size=5).map(tuple),
+    cost=SECONDS,
+    tokens=NUMBER,
+    counts=st.builds(Counts, *[NUMBER] * 10),
+    done_already=NUMBER,
+    merged=st.none()
+    | st.builds(
+        Merged, TEXT, st.none() | NAME, st.none() | NAME, NUMBER, st.builds(Size, NUMBER, NUMBER, NUMBER)
+    ),
+    checked=st.none() | st.builds(Checked, NAME, NUMBER, NUMBER),
+    rescued=NUMBER,
+    dropped=many(NAME),
+    decisions=many(DECISION),
+    waiting=many(NAME),
+    done=many(WORK),
+    others=many(WORK),
+    touched=many(st.tuples(NAME, TEXT)),
+    again=TEXT.map(lambda text: harmless(text, instead=" ")),
+    commands=many(COMMAND),
+)
+
+
+@given(FACTS, st.integers(20, 200), st.lists(TEXT, max_size=3))
+def test_it_is_never_longer_or_wider_than_a_screen(facts: Facts, width: int, first: list[str]) -> None:
+    lines = report_text.lines(facts, first, width=width)
+
+    assert len(lines) <= report_text.MOST_LINES
+    assert max(map(len, lines)) <= max(width, report_text.LEAST_WIDTH)
+    assert all(line == harmless(line) for line in lines)
+
+
+@given(FACTS)
+def test_all_of_it_names_everything(facts: Facts) -> None:
+    text = "\n".join(report_text.lines(facts, whole=True))
+
+    for decision in facts.decisions:
+        assert decision.commands[0] in text
+    assert all(line == harmless(line) for line in text.split("\n"))
+
+
+@given(FACTS)
+def test_no_title_is_markup(facts: Facts) -> None:
+    for line in report_text.markdown(facts):
+        plain = line.replace("<code>", "").replace("</code>", "").replace("<br>", "")
+        assert not {*"<`"} & {*plain}
+        assert plain == harmless(plain)

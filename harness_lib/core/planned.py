@@ -23,6 +23,7 @@ WORDS_LENGTH = 1000
 # What is said behind a cut description has room there.
 _CUT = (LONG.most or 0) - 500
 _NAMED = 5
+_ELSEWHERE = re.compile(r"cd [\"']?/(?:[^\"'\n;&|]*/)?(?P<name>[^/\"'\n;&|]+?)/?[\"']? *&& *(?=\S)")
 
 
 class Read(NamedTuple):
@@ -72,11 +73,12 @@ def looked_for() -> str:
     return "; ".join(f"{form.looks_for} ({form.word})" for form in plans.FORMATS)
 
 
-def drafts(found: Sequence[Read], order: Order | None = None) -> Drafts:
-    """Return the tasks of the plans, which follow each other, as drafts.
+def drafts(found: Sequence[Read], top: Path, order: Order | None = None) -> Drafts:
+    """Return the tasks of the plans, which follow each other, as drafts for the work tree `top`.
 
     `order` overrules what the plans say about it.
     """
+    found = [read._replace(plan=_at_home(read.plan, top)) for read in found]
     items = [(read, task) for read in found for task in read.plan.tasks]
     made = Drafts(kind=_kind(found), plans={read.name: _header(read) for read in found})
     after = _after(found, made) if order is None else _overruled(order, len(items))
@@ -85,6 +87,16 @@ def drafts(found: Sequence[Read], order: Order | None = None) -> Drafts:
         made.items.append(_draft(found, read, task, tuple(waits)))
     made.notes += _notes(found)
     return made
+
+
+def _at_home(plan: Plan, top: Path) -> Plan:
+    """Return `plan` with checks that do not first go to the author's checkout of this very project."""
+    tasks = []
+    for task in plan.tasks:
+        place = _ELSEWHERE.match(task.check or "")
+        is_here = place is not None and place["name"] == top.name
+        tasks.append(task._replace(check=(task.check or "")[place.end() :]) if place and is_here else task)
+    return plan._replace(tasks=tuple(tasks))
 
 
 def _kind(found: Sequence[Read]) -> str:
@@ -229,6 +241,17 @@ def _notes(found: Sequence[Read]) -> Iterator[str]:
         for task in read.plan.tasks
         if re.search(r"\(\d+\)\Z", task.key)
     ]
+    away = [
+        _place(found, read, task)
+        for read in found
+        for task in read.plan.tasks
+        if not task.done and _ELSEWHERE.match(task.check or "")
+    ]
+    if away:
+        yield (
+            f"Checks that leave the work tree: {some(away, _NAMED)}. "
+            "Agents work in a tree of their own, so give these tasks a check without that directory."
+        )
     if twice:
         yield f"Several tasks of a plan have the same number, and each is one: {some(twice, _NAMED)}."
     for read in found:

@@ -129,7 +129,7 @@ def run(ctx: Context, found: list[Source], choices: Choices, word: str) -> Reply
     Raises UsageError with every problem and its place; then nothing is added.
     """
     again = typed.harness("import", word, *choices.words())
-    drafts = _with_files_beside(ctx, *_drafts(found, choices))
+    drafts = _with_files_beside(ctx, *_drafts(found, choices, ctx.git.top))
     brought = any("validation" in draft.document for draft in drafts.items if drafts.kind and not draft.done)
     drafts = drafts.with_check(choices.check) if choices.check else drafts
     drafts = held_out.imported(ctx, drafts, again, dry_run=choices.dry_run)
@@ -226,7 +226,7 @@ def _file(ctx: Context, path: Path, word: str) -> Source:
     return Source(word, data, planned.plan_name(ctx, path))
 
 
-def _drafts(found: list[Source], choices: Choices) -> tuple[Drafts, list[Read]]:
+def _drafts(found: list[Source], choices: Choices, top: Path) -> tuple[Drafts, list[Read]]:
     """Return the tasks of all sources, and the plans of other tools among these."""
     form = choices.form if choices.form in OTHERS else None
     only_own = choices.form in ("json", "checklist")
@@ -237,7 +237,7 @@ def _drafts(found: list[Source], choices: Choices) -> tuple[Drafts, list[Read]]:
         plans += [read] if read else []
         own += [] if read else [(source, text)]
     if plans:
-        drafts = planned.drafts(plans, choices.order)
+        drafts = planned.drafts(plans, top, choices.order)
         left_out = [source.name for source, _ in own]
         if left_out:
             drafts.notes.append(f"Passed over, because they are no plans: {some(left_out, NAMED)}.")

@@ -177,6 +177,18 @@ def test_long_texts_of_a_plan_are_cut_and_say_where_the_rest_is(project: Project
     assert "\x1b" not in second["title"]
 
 
+def test_a_check_stays_in_the_work_tree_or_is_named(project: Project, agent: Agent) -> None:
+    """An author's own path to this project is left out; any other one is the user's to correct."""
+    text = "".join(
+        f"### Task {number}: A\n\nRun: `cd {place} && test -f a`\nExpected: PASS\n\n"
+        for number, place in enumerate((f"/home/ada/{project.top.name}", "/home/ada/other", "sub"), 1)
+    )
+    said = agent.ok("import", put(project, "plan.md", text))
+    checks = [task["validation"]["command"] for task in tasks(project)]
+    assert checks == ["test -f a", "cd /home/ada/other && test -f a", "cd sub && test -f a"]
+    assert "Checks that leave the work tree: line 6." in " ".join(said["warnings"])
+
+
 # -- whose commands these are
 
 

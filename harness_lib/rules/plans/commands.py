@@ -9,16 +9,20 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from markdown_it.token import Token
 
-_RUN = re.compile(r"\W*(?:Run|Verify|Command)\b[^:`]*:[\s*_]*(?:`(?P<command>[^`]+)`)?")
-_EXPECTED = re.compile(r"\W*Expected\b[^:]*:[\s*_]*(?P<what>.*)", re.DOTALL)
+_RUN = re.compile(
+    r"\W*(?:Run|Verify|Command|Ejecutar|Executar|Ausführen|Запустить|运行|執行|执行|命令)\b[^:\uff1a`]*[:\uff1a]"
+    r"[\s*_]*(?:`(?P<command>[^`]+)`)?"
+)
+_EXPECT = r"\W*(?:Expected|Esperado|Attendu|Erwartet|Ожидается|预期|預期|期望)"
+_EXPECTED = re.compile(rf"{_EXPECT}[^:\uff1a]*[:\uff1a][\s*_]*(?P<what>.*)", re.DOTALL)
 _SHELLS = frozenset(("", "sh", "bash", "shell", "zsh", "console", "powershell"))
 _NO_FAILURE = re.compile(r"\b(?:0|no|zero)\s+(?:failed|fail(?:ure)?s?|errors?|warnings?)\b", re.IGNORECASE)
 _PASSES = re.compile(
-    r"\b(?:pass(?:es|ed|ing)?|green|ok|succe(?:ss(?:ful(?:ly)?)?|eds?)|builds?|compiles?|clean|exits?\W+(?:code\W+)?0)\b",
+    r"通过|通過|成功|\b(?:pass(?:es|ed|ing)?|green|ok|succe(?:ss(?:ful(?:ly)?)?|eds?)|builds?|compiles?|clean|exits?\W+(?:code\W+)?0)\b",
     re.IGNORECASE,
 )
 _FAILS = re.compile(
-    r"\b(?:fail\w*|errors?|red|exits?\W+(?:code\W+)?[1-9]|not (?:defined|found))\b", re.IGNORECASE
+    r"失败|失敗|\b(?:fail\w*|errors?|red|exits?\W+(?:code\W+)?[1-9]|not (?:defined|found))\b", re.IGNORECASE
 )
 # A pipe hides the exit code of the command, and a placeholder is for somebody to fill in.
 _SHORTENED = re.compile(r"\s*(?:2>&1\s*)?\|\s*(?:tail|head)\b[^|;&\n]*$", re.MULTILINE)
@@ -65,7 +69,7 @@ def expected_to_pass(tokens: Sequence[Token]) -> str | None:
         if token.type == "fence" and token.info.split(" ")[0].lower() in _SHELLS:
             command = typed(token.content)
         elif token.type == "inline":
-            for paragraph in re.split(r"\n(?=\W*Expected\b)", token.content):
+            for paragraph in re.split(rf"\n(?={_EXPECT})", token.content):
                 if expected := _EXPECTED.match(paragraph):
                     check = command if command and is_pass(expected["what"]) else check
                     command = None
@@ -104,6 +108,20 @@ def whole(text: str) -> str | None:
     if len(spans) == 1 and bare == f"`{spans[0]}`":
         bare = spans[0]
     return typed(bare) if looks_like_one(bare) else in_prose(re.sub(_FIELD, "", text))
+
+
+def automated(texts: Sequence[str]) -> str | None:
+    """Return one command for all of `texts`, which are said to be commands."""
+    found = [check for text in texts if (check := whole(text) or _unknown(text))]
+    if len(found) < 2:  # noqa: PLR2004 (nothing to join)
+        return found[0] if found else None
+    return "\n".join(["set -e", *(check.removeprefix("set -e\n") for check in found)])
+
+
+def _unknown(text: str) -> str | None:
+    """Return `text` if it is the call of a program that is not known here."""
+    is_call = re.match(r"[a-z./(]\S* ", text) and re.search(r"\s-{1,2}\w|/|&&", text) and "`" not in text
+    return typed(text) if is_call and not _PROSE.search(_QUOTED.sub("", text)) else None
 
 
 def looks_like_one(text: str) -> bool:

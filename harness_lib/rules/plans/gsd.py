@@ -103,14 +103,13 @@ def _field(body: str, name: str) -> str:
 
 
 def _check(body: str) -> str | None:
-    """Return the last command of `<automated>`, or else that of `<verify>`."""
+    """Return the commands of `<automated>`, or else that of `<verify>`."""
     verify = re.search(r"<verify\b[^>]*>(.*?)(?:</verify\s*>|\Z)", body, re.DOTALL | re.IGNORECASE)
     if verify is None:
         return None
     automated = re.findall(r"<automated\b[^>]*>(.*?)</automated\s*>", verify[1], re.DOTALL | re.IGNORECASE)
     texts = [textwrap.dedent(html.unescape(text).strip("\n")).strip() for text in automated or [verify[1]]]
-    found = [check for text in texts if (check := commands.whole(text))]
-    return found[-1] if found else None
+    return commands.automated(texts) if automated else commands.whole(texts[0])
 
 
 def _words(body: str) -> str:

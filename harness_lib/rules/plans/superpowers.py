@@ -26,7 +26,7 @@ _TASK = re.compile(
     re.IGNORECASE,
 )
 # It tells an agent to carry out the whole plan by a skill of that tool.
-_FOR_WORKERS = re.compile(r"^> \*\*For (?:agentic workers|Claude)\b.*(?:\n>.*)*\n?", re.MULTILINE)
+_FOR_WORKERS = re.compile(r"^>.*(?:SUB-SKILL|superpowers:).*(?:\n>.*)*\n?", re.MULTILINE)
 
 
 def read(doc: Document) -> Plan | None:

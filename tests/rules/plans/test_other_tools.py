@@ -218,6 +218,13 @@ def test_gsd_has_a_task_for_each_element_and_asks_a_person_at_a_checkpoint() -> 
     assert "execute-plan" not in plan.header
 
 
+def test_several_commands_of_gsd_must_all_pass_and_may_be_of_unknown_programs() -> None:
+    said = ("test -f a", "simctl --list", "MISSING: later")
+    verify = "".join(f"<automated>{text}</automated>" for text in said)
+    plan = read(f'<task type="auto"><name>A</name><verify>{verify}</verify></task>', "gsd")
+    assert plan.tasks[0].check == "set -e\ntest -f a\nsimctl --list"
+
+
 @pytest.mark.parametrize(
     ("front", "after", "wave"),
     [
@@ -284,6 +291,8 @@ def test_github_issues_wait_only_for_those_that_they_name() -> None:
         ("CI=1 ./bin/check --all", "CI=1 ./bin/check --all"),
         ("cd app && npm test", "cd app && npm test"),
         ("make a\nmake b", "set -e\nmake a\nmake b"),
+        ("Run `cargo build` successfully.", "cargo build"),
+        ("Run `pnpm lint` \u2013 expect zero errors; push a violation and see CI fail.", "pnpm lint"),
         ("Run `npm test` and confirm that `npm run lint` passes", "npm run lint"),
         ("curl tests pass for all endpoints", None),
         ("All tests pass", None),

@@ -139,6 +139,8 @@ def test_what_begins_a_task(heading: str, title: str | None) -> None:
         ("Run: `true`\nExpected: PASS\n\nRun: `pytest`\nExpected: FAIL", "true"),
         ("Run: `true`\nExpected: PASS\n\nRun: `pytest`\nExpected: all green", "pytest"),
         ("Run: `pytest`\nExpected before the change: exit `1`; old tests pass, two fail", None),
+        ("\u8fd0\u884c\uff1a`pytest`\n\u9884\u671f\uff1a\u5168\u90e8\u901a\u8fc7", "pytest"),
+        ("\u8fd0\u884c: `pytest`\n\u9884\u671f: \u5931\u8d25", None),
         ("Run: `pytest`", None),
         ("Run: `gh run watch <run-id>`\nExpected: it succeeds", None),
         ("Run: `git commit -m x`\nExpected: ok", None),

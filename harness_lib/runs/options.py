@@ -144,10 +144,10 @@ def _sandbox(ctx: Context, options: Options) -> dict[str, str]:
     if options.sandbox == "off":
         return {}
     engines = [each for each in sandbox.ENGINES if options.sandbox in ("auto", "require", each)]
-    engine = sandbox.find(ctx.env, engines)
+    engine, failures = sandbox.find(ctx.env, engines)
     if engine is None and options.sandbox != "auto":
         raise EnvSetupError(
-            f"No sandbox can be started on this machine; tried: {', '.join(engines)}.",
+            f"No sandbox can be started on this machine. {failures}",
             "Install bubblewrap (the program is bwrap), or run without: harness run --sandbox off",
         )
     if engine is None:

@@ -82,11 +82,17 @@ def add_tasks(machine: Machine) -> None:
     machine.add("Make three", "--validate", "grep -qx three three")
 
 
-@pytest.mark.parametrize("confined", [(), pytest.param(BUBBLEWRAP, marks=pytest.mark.release)])
+@pytest.fixture(params=[(), pytest.param(BUBBLEWRAP, marks=pytest.mark.release)], ids=["free", "confined"])
+def confined(request: pytest.FixtureRequest) -> tuple[str, ...]:
+    """Return options of a run: none, or those of a sandbox."""
+    words: tuple[str, ...] = request.param
+    if words and sandbox.find(os.environ, ["bubblewrap"])[0] is None:
+        pytest.skip("bubblewrap does not start here")
+    return words
+
+
 def test_claude_code(claude: Claude, model: Model, machine: Machine, confined: tuple[str, ...]) -> None:
     """What it says that it has cost is added up."""
-    if confined and sandbox.find(os.environ, ["bubblewrap"]) is None:
-        pytest.skip("bubblewrap does not start here")
     add_tasks(machine)
 
     def refusal(end: int) -> Refusal:
@@ -159,7 +165,7 @@ def _slowly(request: Request) -> Script:
 
 
 @pytest.mark.release
-def test_codex(codex: Codex, model: Model, machine: Machine) -> None:
+def test_codex(codex: Codex, model: Model, machine: Machine, confined: tuple[str, ...]) -> None:
     """It tells only the minute in which a limit ends, so it lives where a minute of the clock ends soon."""
     add_tasks(machine)
     # An agent that asks only later has a minute more to wait.
@@ -174,7 +180,7 @@ def test_codex(codex: Codex, model: Model, machine: Machine) -> None:
 
     env = {**codex.env, "TZ": f"HERE-0:00:{-soon.second % 60:02}"}
     # Its sandbox needs a kernel that lets it, and inside it could not kill itself.
-    words = ("--agent", "codex", "--agent-arg=--sandbox=danger-full-access")
+    words = ("--agent", "codex", "--agent-arg=--sandbox=danger-full-access", *confined)
 
     spent = run(machine, model, Limit(end, refusal), *words, env=env)
 

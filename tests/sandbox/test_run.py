@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,9 +19,10 @@ REQUIRED = os.environ.get("HARNESS_TEST_SANDBOX") == "require"
 @pytest.fixture(params=sandbox.ENGINES)
 def engine(request: pytest.FixtureRequest) -> str:
     """Return an engine; the test is skipped where it cannot start."""
-    if sandbox.find(os.environ, [request.param]) is None:
-        assert not REQUIRED, f"{request.param} does not start here"
-        pytest.skip(f"{request.param} does not start here")
+    found, why = sandbox.find(os.environ, [request.param])
+    if found is None:
+        assert not REQUIRED, why
+        pytest.skip(f"it does not start here: {why}")
     return str(request.param)
 
 
@@ -106,11 +108,19 @@ def test_a_path_that_the_user_names_may_be_written(engine: str, workshop: Worksh
 
 
 def test_where_no_engine_starts_a_run_with_one_is_refused_and_auto_says_so(
-    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+    workshop: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sandbox, "ENGINES", ())
+    monkeypatch.setattr(sandbox, "ENGINES", ("bubblewrap",))
+    # git is asked before.
+    (tmp_path / "bin").mkdir()
+    for name in ("git", "true"):
+        found = shutil.which(name)
+        assert found
+        (tmp_path / "bin" / name).symlink_to(found)
     typed = ("run", "--agent-command", "true", "--dry-run", "--sandbox")
-    said = workshop(*typed, "require")
+    path = str(tmp_path / "bin")
+    said = workshop(*typed, "require", PATH=path)
     assert said.code == 7
     assert "Install bubblewrap" in said.text
-    assert "sandbox: none" in workshop(*typed, "auto").text
+    assert "bubblewrap: bwrap is not on the PATH" in said.text
+    assert "sandbox: none" in workshop(*typed, "auto", PATH=path).text

@@ -69,21 +69,31 @@ class Sandbox(NamedTuple):
         return Path(self.places, run, number)
 
 
-def find(env: Mapping[str, str], engines: Sequence[Engine] = ENGINES) -> Engine | None:
-    """Return the first of `engines` that can start a command on this machine; None if none can."""
+def find(env: Mapping[str, str], engines: Sequence[Engine] = ENGINES) -> tuple[Engine | None, str]:
+    """Return the first of `engines` that can start a command on this machine, and why the others cannot."""
+    failures: list[str] = []
+    for engine in engines:
+        failure = _try(engine, env)
+        if failure is None:
+            return engine, "; ".join(failures)
+        failures.append(f"{engine}: {failure}")
+    return None, "; ".join(failures)
+
+
+def _try(engine: Engine, env: Mapping[str, str]) -> str | None:
+    """Start a command with `engine`; return why that failed, None if it did not."""
     with tempfile.TemporaryDirectory() as place:
-        for engine in engines:
-            trial = Sandbox(engine, str(Path(place).parent), (), ())
-            try:
-                command = _command(trial, "true", Path(place), Path(place), env)
-                done = subprocess.run(
-                    command, env=env, cwd=place, capture_output=True, timeout=TRIAL_SECONDS, check=False
-                )
-            except (EnvSetupError, OSError, subprocess.TimeoutExpired):
-                continue
-            if done.returncode == 0:
-                return engine
-    return None
+        try:
+            command = _command(Sandbox(engine, place, (), ()), "true", Path(place), Path(place), env)
+            done = subprocess.run(
+                command, env=env, cwd=place, capture_output=True, timeout=TRIAL_SECONDS, check=False
+            )
+        except FileNotFoundError as error:
+            return f"{error.filename} is not on the PATH"
+        except (EnvSetupError, OSError, subprocess.TimeoutExpired) as error:
+            return str(error)
+        words = done.stderr.decode("utf-8", "replace").strip().splitlines()
+        return (words[-1] if words else f"exit {done.returncode}") if done.returncode else None
 
 
 def of_run(

@@ -28,12 +28,18 @@ def arguments(parser: ArgumentParser) -> None:
         metavar="WHEN",
         help="runs since then: 8h, 2d, 2026-11-23, 2026-11-23T22:00 (default: since the list was complete)",
     )
+    parser.add_argument("--html", metavar="FILE", help="write one page to look at in a browser")
     parser.add_argument("--format", choices=("text", "markdown"), default="text", help="(default: text)")
 
 
 def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
     """Answer `harness report`."""
     since = None if args.since is None else moment(args.since, ctx.clock.now()).timestamp()
+    if args.html:
+        from harness_lib.terminal import report_page  # noqa: PLC0415 (few ask for a page)
+
+        facts = report_page.write(ctx, ctx.cwd / args.html, since)
+        return Reply("report", f"The page is {args.html}.", extra={"report": report_facts.document(facts)})
     facts = report_facts.gather(ctx, since)
     if args.format == "markdown":
         lines = report_text.markdown(facts)

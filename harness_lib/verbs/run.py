@@ -6,6 +6,7 @@ In a shell, or with an agent named, it is the supervisor.
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from contextlib import suppress
 from typing import get_args
 
 from harness_lib.agents import registry
@@ -104,6 +105,7 @@ def arguments(parser: ArgumentParser) -> None:
         default=[],
         help="a path that may be written although agents and checks are in a sandbox",
     )
+    parser.add_argument("--html", metavar="FILE", help="keep a page about the run up to date, for a browser")
     parser.add_argument("--dry-run", action="store_true", help="say what would be done, start nothing")
     final = parser.add_mutually_exclusive_group()
     final.add_argument(
@@ -143,7 +145,18 @@ def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
     if args.dry_run:
         return _dry_run(ctx, chosen)
     with run_screen.watching_run(ctx, screen) as watch:
-        return run(ctx, chosen, watch, notify=args.notify)
+        if not args.html:
+            return run(ctx, chosen, watch, notify=args.notify)
+        from harness_lib.terminal import report_page  # noqa: PLC0415 (few ask for a page)
+
+        page = ctx.cwd / args.html
+        # What is wrong with the file is said before anything begins.
+        report_page.write(ctx, page, live=True)
+        try:
+            return run(ctx, chosen, report_page.renewing(ctx, page, watch), notify=args.notify)
+        finally:
+            with suppress(HarnessError):
+                report_page.write(ctx, page)
 
 
 def run(ctx: Context, chosen: Options, watch: Watch, *, notify: str | None = None) -> Reply:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from harness_lib.system.git import trees
 from harness_lib.system.git.calls import decode
 from harness_lib.system.git.repository import Git
+from harness_lib.text import cut
 
 NULL = "0"
 # The message of earlier versions when they moved HEAD back without the files.
@@ -197,3 +198,16 @@ def size_between(git: Git, base: str, tip: str) -> Size:
 def _size(text: str) -> Size:
     match = _SIZE.search(text)
     return Size(*(int(each or 0) for each in match.groups())) if match else Size(0, 0, 0)
+
+
+def patches(git: Git, base: str, tip: str, longest: int, most_lines: int = 200_000) -> dict[str, str]:
+    """Return the difference of each commit of `tip` that `base` lacks, cut to `longest` characters.
+
+    If they change more than `most_lines` lines in all, only the names of files and their numbers of lines.
+    """
+    size = size_between(git, base, tip)
+    form = "--patch" if size.added + size.removed <= most_lines else "--stat"
+    args = ("log", "--max-count=2000", "--no-color", "--no-ext-diff", "--no-textconv", form)
+    parts = git.run(*args, "--format=%x00%H", f"{base}..{tip}").stdout.decode("utf-8", "replace").split("\0")
+    found = (part.partition("\n") for part in parts if part)
+    return {oid: cut(text.strip("\n"), longest) for oid, _, text in found}

@@ -1,0 +1,1 @@
+../../../../harness_lib/terminal/report_page.py

@@ -1,0 +1,168 @@
+"""The page of a report: one file that loads and runs nothing, whatever stands in titles and logs."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+import shutil
+import subprocess
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from tests.runs.workshop import Workshop
+from tests.system.git.gitrepo import put
+from tests.verbs.project import Agent, Project
+
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+HOSTILE = (
+    "</title></script><script>document.title='run'</script><img src=x onerror=alert(1)>\x1b[31m\u202egnp"
+)
+
+
+class Page(HTMLParser):
+    """The tags of a page and their attributes."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.text = path.read_text(encoding="utf-8")
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(self.text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+
+def hostile_list(project: Project, agent: Agent, number: int) -> Path:
+    """Write the page of a list of `number` tasks, whose texts would run if they could."""
+    tasks = [
+        {
+            "id": f"t{n}",
+            "title": f"{n} {HOSTILE}",
+            "description": HOSTILE * 3,
+            "validation": {"command": f"echo '{HOSTILE}'"},
+            "depends_on": [f"t{n - 7}"] if n > 7 else [],
+            "status": "failed" if n % 5 == 0 else "pending",
+            "attempts": 3 if n % 5 == 0 else 0,
+            "error_log": [f"[TEST_FAIL] {HOSTILE}"] if n % 5 == 0 else [],
+        }
+        for n in range(1, number + 1)
+    ]
+    project.edit(tasks=tasks)
+    opened = {
+        "event": "opened",
+        "run": "run-1",
+        "at": 1e9,
+        "pid": 1,
+        "started": "",
+        "boot": "",
+        "agent": HOSTILE,
+        "workers": 4,
+        "target": "refs/heads/main",
+        "tip": None,
+    }
+    lines: list[dict[str, object]] = [opened]
+    for n in range(1, number + 1):
+        who, at = n % 4, 1e9 + 10.0 * n
+        lines += [
+            {"event": "claimed", "worker": who, "at": at, "task": f"t{n}", "title": HOSTILE, "attempt": 1},
+            {
+                "event": "said",
+                "worker": who,
+                "at": at,
+                "last": "",
+                "tokens": 5,
+                "cost": 0.01,
+                "session": HOSTILE,
+            },
+            {
+                "event": "ended",
+                "worker": who,
+                "at": at + 35,
+                "task": f"t{n}",
+                "status": "failed",
+                "message": HOSTILE,
+            },
+        ]
+    put(project.top / ".harness/runs/run-1/events.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
+    put(project.top / ".harness/logs/t5/1.log", HOSTILE)
+    agent.ok("report", "--html", "page.html")
+    return project.top / "page.html"
+
+
+def test_it_loads_nothing_and_runs_nothing(project: Project, agent: Agent) -> None:
+    page = Page(hostile_list(project, agent, 10))
+
+    names = {tag for tag, _ in page.tags}
+    assert not names & {"script", "img", "iframe", "object", "embed", "link", "form", "base", "foreignobject"}
+    for tag, attributes in page.tags:
+        assert not [name for name in attributes if name.startswith("on") or name in ("src", "style")], tag
+        assert (attributes.get("href") or "#").startswith("#")
+    style = page.text.partition("<style>")[2].partition("</style>")[0]
+    sha = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    (policy,) = [a["content"] for t, a in page.tags if a.get("http-equiv") == "Content-Security-Policy"]
+    assert policy == f"default-src 'none'; style-src 'sha256-{sha}'; base-uri 'none'; form-action 'none'"
+    assert "url(" not in style
+    assert not {"\x1b", "\u202e"} & {*page.text}
+    assert page.text.count("<details ") == 10
+    assert len({attributes["id"] for _, attributes in page.tags if "id" in attributes}) >= 14
+    assert (project.top / "page.html").stat().st_mode & 0o077 == 0
+
+
+def test_a_thousand_tasks_are_a_page_of_bounded_size(project: Project, agent: Agent) -> None:
+    path = hostile_list(project, agent, 1000)
+
+    assert path.stat().st_size < 5_000_000
+    assert path.read_text(encoding="utf-8").count("<details ") == 1000
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")
+def test_a_real_browser_runs_nothing_of_it(project: Project, agent: Agent) -> None:
+    page = hostile_list(project, agent, 10)
+
+    shown = browser(page)
+
+    assert re.search(r"<title>harness report: ", shown)
+    assert "document.title='run'" in shown
+    assert "<script" not in shown
+
+
+def browser(page: Path) -> str:
+    """Return the document as a browser has it after it was loaded."""
+    options = ("--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={page.parent}/profile")
+    said = subprocess.run(
+        [str(CHROMIUM), *options, "--dump-dom", page.as_uri()],
+        capture_output=True,
+        check=True,
+        timeout=100,
+    )
+    return said.stdout.decode("utf-8", "replace")
+
+
+def test_a_run_keeps_its_page_up_to_date(workshop: Workshop) -> None:
+    page = workshop.top.parent / "page.html"
+    gate = workshop.home / "gate"
+    workshop.file_task("f")
+    workshop.add("Held", "grep -q done g", do=f"wait {gate}\nwrite g done")
+    run = workshop.start("--html", str(page))
+    workshop.wait_for("the page", lambda: page.exists() and "task-001 completed" in page.read_text())
+    assert '<meta http-equiv="refresh"' in page.read_text()
+    gate.touch()
+
+    assert run.wait(60) == 0
+
+    last = page.read_text()
+    assert '<meta http-equiv="refresh"' not in last
+    assert "task-002 completed" in last
+    assert "+done" in last
+
+
+def test_a_page_that_cannot_be_written_is_said_before_the_run(workshop: Workshop) -> None:
+    workshop.file_task("f")
+    said = workshop.run("--html", str(workshop.top / "nowhere/page.html"))
+    assert said.returncode == 7
+    assert "nowhere/page.html cannot be written" in said.stderr
+    assert workshop.statuses() == {"task-001": "pending"}

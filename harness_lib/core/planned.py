@@ -23,7 +23,9 @@ WORDS_LENGTH = 1000
 # What is said behind a cut description has room there.
 _CUT = (LONG.most or 0) - 500
 _NAMED = 5
-_ELSEWHERE = re.compile(r"cd [\"']?/(?:[^\"'\n;&|]*/)?(?P<name>[^/\"'\n;&|]+?)/?[\"']? *&& *(?=\S)")
+_ELSEWHERE = re.compile(
+    r"cd [\"']?(?:[A-Za-z]:|~)?/(?:[^\"'\n;&|]*/)?(?P<name>[^/\"'\n;&|]+?)/?[\"']? *&& *(?=\S)"
+)
 
 
 class Read(NamedTuple):

@@ -163,9 +163,10 @@ def _not_for_caller(ctx: Context, choices: Choices, count: int) -> str | None:
         return None
     if not agent and choices.yes and ctx.env.get(MAY_SAY_YES, "0") not in ("", "0"):
         return None
+    said = "--yes was refused, and the commands" if choices.yes else "The commands"
     who = f", not for {agent}" if agent else ""
     return (
-        f"The commands of the plan are not trusted yet: whether they may run is for the user to say{who}. "
+        f"{said} of the plan are not trusted yet: whether they may run is for the user to say{who}. "
         "Ask the user to look at them and to type, in a terminal: harness trust"
     )
 
@@ -237,6 +238,7 @@ def _drafts(found: list[Source], choices: Choices, top: Path) -> tuple[Drafts, l
         plans += [read] if read else []
         own += [] if read else [(source, text)]
     if plans:
+        plans = [_finished(read) if _has_summary(top, read) else read for read in plans]
         drafts = planned.drafts(plans, top, choices.order)
         left_out = [source.name for source, _ in own]
         if left_out:
@@ -251,6 +253,18 @@ def _drafts(found: list[Source], choices: Choices, top: Path) -> tuple[Drafts, l
             f"No plan is in this directory. Looked for: {planned.looked_for()}.", "Name the file itself."
         )
     return _own(*own[0], choices.form), []
+
+
+def _has_summary(top: Path, read: Read) -> bool:
+    """Return whether GSD has written the summary of a finished plan beside it."""
+    path = top / read.name
+    summary = path.name.replace("PLAN", "SUMMARY")
+    return read.form.word == "gsd" and summary != path.name and (path.parent / summary).exists()
+
+
+def _finished(read: Read) -> Read:
+    tasks = tuple(task._replace(done=True) for task in read.plan.tasks)
+    return read._replace(plan=read.plan._replace(tasks=tasks))
 
 
 def _own(source: Source, text: str, form: str | None) -> Drafts:
@@ -301,7 +315,7 @@ def _reply(
         lines += [f"  {_line(task)}" for task in tasks[:SHOWN]]
         if len(tasks) > SHOWN:
             lines.append(f"  … and {len(tasks) - SHOWN} more, up to {tasks[-1].id}")
-    if then == sessions.START and not dry_run:
+    if then == sessions.START and tasks and not dry_run:
         lines.append(f"{then} lets you or the agent of this chat begin; harness run starts agents itself.")
     return Reply(
         "import",

@@ -134,7 +134,10 @@ def _fields(ctx: Context, task: Task) -> Iterator[str]:
     yield f"priority {task.priority}, attempts {task.attempts} of {task.max_attempts}"
     if task.depends_on:
         yield f"depends on: {quoting.one_line(', '.join(task.depends_on), LINE_LENGTH)}"
-    if not check_of(task).is_given:
+    if task.source:
+        source = quoting.one_line(f"task {task.source.key} of {task.source.plan}", LINE_LENGTH)
+        yield f"from a plan: {source}"
+    if not (check_of(task).is_given or task.is_done or halting.asks_a_person(task)):
         yield f"it has no check: {ownership.give_check(ctx, task)}"
     if task.validation.protect:
         protected = quoting.one_line(", ".join(task.validation.protect), LINE_LENGTH)

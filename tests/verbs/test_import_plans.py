@@ -112,10 +112,12 @@ def test_a_directory_is_a_list_of_plans_in_order(project: Project, agent: Agent)
     put(project, f"{place}/01-a/01-03-PLAN.md", gsd("01-03", "right", "wave: 2\ndepends_on: [01]"))
     put(project, f"{place}/02-b/02-01-PLAN.md", gsd("02-01", "top", "wave: 1\ndepends_on: []"))
     put(project, f"{place}/02-b/02-RESEARCH.md", "# Research\n\n- [ ] Read\n")
+    put(project, f"{place}/00-z/00-01-PLAN.md", gsd("00-01", "gone", "wave: 1"))
+    put(project, f"{place}/00-z/00-01-SUMMARY.md", "It is done.\n")
 
     said = agent.ok("import", place)
 
-    assert said["message"].startswith("4 plans (GSD plan): 4 tasks, 4 with a check\n")
+    assert said["message"].startswith("5 plans (GSD plan): 5 tasks, 5 with a check, 1 done already\n")
     assert waits(project) == {
         "base": "",
         "left": "task-001",
@@ -200,7 +202,7 @@ def test_an_agent_adds_the_tasks_and_a_user_trusts_their_commands(project: Proje
 
     assert said["added"] == 2
     assert said["next"] == "harness trust"
-    assert "not trusted yet" in " ".join(said["warnings"])
+    assert "--yes was refused, and the commands of the plan are not trusted yet" in " ".join(said["warnings"])
     assert "new or have changed" in agent.fails(8, "validate", "task-002")["error"]["message"]
     agent.ok("add", "More", "--validate", "test -f more")
     agent.fails(8, "validate", "task-001")
@@ -256,10 +258,13 @@ def test_a_checkpoint_waits_for_a_person_who_accepts_it_in_its_turn(project: Pro
     agent.ok("edit", look["id"], "--title", "Look at it")
     agent.ok("retry", look["id"])
     assert project.task(look["id"])["halt_kind"] == "HUMAN"
+    assert not any(look["id"] in each for each in agent.ok("check")["warnings"])
+    assert "from a plan: task 2 of PLAN.md" in agent.ok("show", look["id"])["message"]
     accepted = agent.ok("accept", look["id"])
     assert accepted["task"]["status"] == "completed"
     assert "halt" not in accepted["task"]
     assert agent.ok("claim")["task"]["id"] == then["id"]
+    assert look["id"] not in agent("validate", "--all").text
 
 
 # -- both ways

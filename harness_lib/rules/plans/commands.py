@@ -45,17 +45,18 @@ _FIRST = re.compile(
 )
 # Words of a sentence about a command, outside of quotes.
 _PROSE = re.compile(
-    r"(?<!\S)(?:pass|passes|should|returns?|the|all|are|is|must|shows?|without|that|correctly|works?)(?![\w-])"
+    r"(?<!\S)(?:pass|passes|should|returns?|the|all|are|is|must|shows?|without|that|correctly|works?|generates"
+    r"|produces|creates|contains|outputs|prints|exists|compiles|renders|reports)(?![\w-])"
     r"|[.…]\s*$"
 )
 _QUOTED = re.compile(r"'[^']*'|\"(?:\\.|[^\"\\])*\"")
 _SAID = re.compile(
-    r"\s*(?:passes|pass|succeeds|exits? (?:with )?(?:code )?0|returns? 0|is (?:clean|green))\.?\s*$",
-    re.IGNORECASE,
+    r"\s+(?:(?:passes|succeeds|exits? (?:with )?(?:code )?0|returns? 0|is (?:clean|green))\b.*|pass\.?\s*\Z)",
+    re.IGNORECASE | re.DOTALL,
 )
 _SPAN = re.compile(r"`([^`\n]+)`")
 _BEFORE = re.compile(r"(?:verif\w+|check|confirm|test|pass\w*|succeed\w*|green)\b[^.`]{0,40}$", re.IGNORECASE)
-_AFTER = re.compile(r"[^.;`]{0,40}", re.IGNORECASE)
+_AFTER = re.compile(r"[;,]?[^.;`]{0,40}")
 _CALL = re.compile(r"[a-z][\w-]*(?: [\w./:=-]+)* --?\w[^`]*")
 _FIELD = re.compile(
     r"^\s*[-*]\s+\**(?:check|verify|validate|validation)\**:\**[ \t]*(.+)$", re.MULTILINE | re.IGNORECASE
@@ -102,12 +103,18 @@ def in_prose(text: str) -> str | None:
 def whole(text: str) -> str | None:
     """Return the command that all of `text` is, without "passes" behind it; None if it is a sentence."""
     spans = _SPAN.findall(text)
-    bare = _SAID.sub("", text.strip()).strip()
+    bare = text.strip()
+    if (said := _SAID.search(bare)) and not _is_inside_quotes(bare[: said.start()]):
+        bare = bare[: said.start()].strip()
     if bare.startswith("```"):
         return typed(re.sub(r"^```\w*\n|\n?```$", "", bare))
     if len(spans) == 1 and bare == f"`{spans[0]}`":
         bare = spans[0]
     return typed(bare) if looks_like_one(bare) else in_prose(re.sub(_FIELD, "", text))
+
+
+def _is_inside_quotes(text: str) -> bool:
+    return re.search(r"[\"']", _QUOTED.sub("", text)) is not None
 
 
 def automated(texts: Sequence[str]) -> str | None:

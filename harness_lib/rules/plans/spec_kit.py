@@ -8,8 +8,9 @@ of a phase tasks with `[P]` run side by side, every other one comes after all be
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
+from types import MappingProxyType
 from typing import NamedTuple
 
 from harness_lib.rules.plans import commands
@@ -39,9 +40,10 @@ _PHASE = re.compile(r"\bPhase (\d+(?:\.\d+)?)\b", re.IGNORECASE)
 _PHASES = re.compile(
     r"\bPhases? (\d+(?:\.\d+)?)(?:\s*(?:-|\u2013|\u2014|to)\s*(\d+(?:\.\d+)?)|(\+))?", re.IGNORECASE
 )
+_DEPENDS_ON = re.compile(r"^Depends on:?.*", re.MULTILINE | re.IGNORECASE)
 _ORDER = re.compile(r"(?:Phase |User Story |Story |Task )?Dependenc(?:y|ies)\b", re.IGNORECASE)
 _AFTER = re.compile(
-    r"\b(?:depends? (?:only )?on|starts? (?:only )?after|after|requires|needs|blocked by)\b(?P<what>.*)",
+    r"\b(?:depends? (?:only )?on:?|after|requires|needs|blocked by)(?!\w)(?P<what>.*)",
     re.IGNORECASE | re.DOTALL,
 )
 # Behind it a sentence speaks of something else.
@@ -163,7 +165,7 @@ def _order(doc: Document, items: list[_Item], phases: list[_Phase]) -> dict[str,
                 beside.append(item.key)
             else:
                 barrier, beside = (item.key,), []
-    _join_phases(items, phases, _before(doc, phases), after)
+    _join_phases(items, phases, _before(doc, items, phases), after)
     return after
 
 
@@ -184,20 +186,16 @@ def _join_phases(
                 after[key] = tuple(dict.fromkeys((*after[key], *(name for name in more if name != key))))
 
 
-def _before(doc: Document, phases: list[_Phase]) -> list[set[int]]:
+def _before(doc: Document, items: list[_Item], phases: list[_Phase]) -> list[set[int]]:
     """Return the phases that each one comes after."""
+    by_task = {items[index].number: number for number, phase in enumerate(phases) for index in phase.tasks}
     said: dict[int, set[int]] = {}
-    for line in _sentences(doc):
-        subject, colon, predicate = line.replace("*", "").partition(":")
+    for about, predicate in _sentences(doc, phases):
         match = _AFTER.search(predicate)
-        if not colon or not (match or _NOTHING.search(predicate)):
-            continue
-        about = _meant(subject, phases)
-        others = _meant(_CLAUSE.split(match["what"].strip())[0], phases) if match else set()
-        if match and not others:
-            continue
-        for number in about:
-            said.setdefault(number, set()).update(others - about)
+        others = _meant(_CLAUSE.split(match["what"].strip())[0], phases, by_task) - about if match else set()
+        if others or (not match and _NOTHING.search(predicate)):
+            for number in about:
+                said.setdefault(number, set()).update(others)
     order: list[set[int]] = []
     for number in range(len(phases)):
         # Without a word about it, a phase comes after all before it: after those that no other one waits for.
@@ -210,17 +208,21 @@ def _before(doc: Document, phases: list[_Phase]) -> list[set[int]]:
     return order
 
 
-def _sentences(doc: Document) -> Iterator[str]:
-    """Yield the list items of the sections about dependencies."""
+def _sentences(doc: Document, phases: list[_Phase]) -> Iterator[tuple[set[int], str]]:
+    """Yield what is said about the order of phases: of which ones, and what."""
+    for number, phase in enumerate(phases):
+        yield from (({number}, line[0]) for line in _DEPENDS_ON.finditer(phase.about.replace("*", "")))
     for head in doc.headings:
         if _ORDER.match(head.text):
             end = doc.end_of(head)
-            inside = (text for line, _, text in doc.items if head.line < line < end)
-            yield from (text for text in inside if not text.startswith("["))
+            for line, _, text in doc.items:
+                subject, colon, predicate = text.replace("*", "").partition(":")
+                if head.line < line < end and colon and not text.startswith("["):
+                    yield _meant(subject, phases), predicate
 
 
-def _meant(text: str, phases: list[_Phase]) -> set[int]:
-    """Return the phases that `text` names: by number, by story, all stories, or by name."""
+def _meant(text: str, phases: list[_Phase], by_task: Mapping[str, int] = MappingProxyType({})) -> set[int]:
+    """Return the phases that `text` names: by number, by story, all stories, by tasks, or by name."""
     stories = {number for number, phase in enumerate(phases) if phase.story}
     found: set[int] = set()
     for match in _PHASES.finditer(text):
@@ -233,6 +235,8 @@ def _meant(text: str, phases: list[_Phase]) -> set[int]:
         return {number for number in stories if phases[number].story in named}
     if _STORIES.search(text):
         return stories
+    if tasks := {by_task[name] for name in _named(text) if name in by_task}:
+        return tasks
     words = set(re.findall(r"\w+", text.casefold()))
     return {n for n, phase in enumerate(phases) if phase.name.casefold().split(" ")[0] in words}
 

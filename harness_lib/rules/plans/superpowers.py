@@ -46,7 +46,7 @@ def read(doc: Document) -> Plan | None:
                 match["title"],
                 doc.cut(head.line + 1, doc.last(head.line, end)),
                 (head.line + 1, doc.last(head.line, end)),
-                check=commands.expected_to_pass(doc.within(head.line + 1, end)),
+                check=_check(doc, head.line + 1, end),
                 done=bool(boxes) and all(box.ticked for box in boxes),
                 boxes=tuple(box.line + 1 for box in boxes),
             )
@@ -56,6 +56,13 @@ def read(doc: Document) -> Plan | None:
     outside.append(doc.cut(last, len(doc.lines)))
     header = without_comments(_FOR_WORKERS.sub("", "\n\n".join(filter(None, outside))))
     return Plan(header, tuple(tasks))
+
+
+def _check(doc: Document, start: int, end: int) -> str | None:
+    """Return the last command that is expected to pass, or else the last one that a sentence says so of."""
+    tokens = doc.within(start, end)
+    said = "\n".join(token.content for token in tokens if token.type == "inline")
+    return commands.expected_to_pass(tokens) or commands.in_prose(said)
 
 
 def _end(doc: Document, head: Heading, starts: list[int]) -> int:

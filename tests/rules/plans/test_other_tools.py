@@ -119,6 +119,8 @@ def test_spec_kit_lets_stories_run_side_by_side_where_it_says_so() -> None:
         ("- **US2 (Phase 4)**: depends on Foundational. Can run beside Phase 3.", "T005"),
         ("- **Phase 4**: no dependencies", ""),
         ("- **Phase 4**: depends on the weather", "T009"),
+        ("- US2 (Phase 4): needs T004 only", "T005"),
+        ("- US2 (Phase 4): needs T010", "T009"),
         ("- **Phase 2**: depends on Phase 4", "T009"),
         ("- **Phases 3-4**: Depend on Phase 2 + can run side by side", "T005"),
     ],
@@ -127,6 +129,14 @@ def test_a_sentence_of_spec_kit_about_order_counts_where_it_can_be_right(said: s
     """One about nothing that is known, or that would close a ring of phases, was misread."""
     plan = read(f"{SPEC_KIT}\n## Dependencies & Execution Order\n\n{said}\n", "spec-kit")
     assert waits(plan)["T010"] == before_t010
+
+
+def test_a_phase_of_spec_kit_may_say_itself_what_it_depends_on() -> None:
+    text = SPEC_KIT.replace(
+        "## Phase 4: User Story 2 - Sharing (Priority: P2)\n",
+        "## Phase 4: User Story 2 - Sharing\n\n**Depends on**: Phase 2 (the schema)\n",
+    )
+    assert waits(read(text, "spec-kit"))["T010"] == "T005"
 
 
 def test_openspec_has_a_task_for_each_number_that_groups_no_others() -> None:
@@ -292,6 +302,12 @@ def test_github_issues_wait_only_for_those_that_they_name() -> None:
         ("cd app && npm test", "cd app && npm test"),
         ("make a\nmake b", "set -e\nmake a\nmake b"),
         ("Run `cargo build` successfully.", "cargo build"),
+        ("npm test exits with code 0 and all tests pass", "npm test"),
+        ("npx vitest run a.test.ts passes; npx tsc is clean", "npx vitest run a.test.ts"),
+        ("grep -q 'it passes' a.txt", "grep -q 'it passes' a.txt"),
+        ("npm run test:coverage generates a report", None),
+        ("Run `just test`; expect pass.", "just test"),
+        ("Run `just test`; expect failure until then", None),
         ("Run `pnpm lint` \u2013 expect zero errors; push a violation and see CI fail.", "pnpm lint"),
         ("Run `npm test` and confirm that `npm run lint` passes", "npm run lint"),
         ("curl tests pass for all endpoints", None),

@@ -141,6 +141,8 @@ def test_what_begins_a_task(heading: str, title: str | None) -> None:
         ("Run: `pytest`\nExpected before the change: exit `1`; old tests pass, two fail", None),
         ("\u8fd0\u884c\uff1a`pytest`\n\u9884\u671f\uff1a\u5168\u90e8\u901a\u8fc7", "pytest"),
         ("\u8fd0\u884c: `pytest`\n\u9884\u671f: \u5931\u8d25", None),
+        ("- [ ] **Step 1: Look.** Run `just test`; expect pass.", "just test"),
+        ("- [ ] Run `npm test` and confirm RED.", None),
         ("Run: `pytest`", None),
         ("Run: `gh run watch <run-id>`\nExpected: it succeeds", None),
         ("Run: `git commit -m x`\nExpected: ok", None),
@@ -156,6 +158,16 @@ def test_the_check_is_the_last_command_that_is_expected_to_pass(text: str, check
 def test_a_plan_from_another_system_reads_the_same() -> None:
     plan = f"{HEADER}### Task 1: One\n\nRun: `a`\nExpected: PASS\n\n### Task 2: Two\n\nText\n"
     assert read(plan.replace("\n", "\r\n")) == read(plan)
+
+
+def test_nested_fences_tabs_and_comments_are_no_structure() -> None:
+    plan = (
+        "### Task 1: One\n\n````md\n```sh\n### Task 8: code\n```\n### Task 9: code\n````\n\n"
+        "<!--\n### Task 7: a comment\n-->\n-\t[ ]\tA step\n\t- [x] a step below it\n\n### Task 2: Two\n"
+    )
+    first, second = read(plan).tasks
+    assert (first.title, second.title) == ("One", "Two")
+    assert first.boxes == (13, 14)
 
 
 @given(st.text(alphabet="#T ask1:`\n-[]xRunEpcted\tPSA~>", max_size=200))

@@ -1,4 +1,4 @@
-"""Stands for a program that the fork server starts, with its streams: `python fork_relay.py ADDRESS ARGS`."""
+"""Stands for a program that is forked, with its streams: `python fork_relay.py ADDRESS PROGRAM ARGS`."""
 
 from __future__ import annotations
 
@@ -27,8 +27,7 @@ def start(address: str, streams: list[int], asked: dict[str, Any]) -> TextIO:
 
 
 if __name__ == "__main__":
-    run_hs = "import sys; from harness_lib.hs.main import entry; sys.exit(entry())"
-    _what = {"program": run_hs, "args": sys.argv[2:], "cwd": os.getcwd(), "env": dict(os.environ)}  # noqa: PTH109
+    _what = {"program": sys.argv[2], "args": sys.argv[3:], "cwd": os.getcwd(), "env": dict(os.environ)}  # noqa: PTH109
     with start(sys.argv[1], [0, 1, 2], {**_what, "session": False, "terminal": False}) as _told:
         # It ends by its own exit or with us.
         _lines = _told.read().split()

@@ -5,8 +5,8 @@ lacks what only the start of a program gives: the locale, and what the kernel sh
 environment. A test that looks at these starts an interpreter; `run` and `start` themselves do so where an
 interpreter would read other variables when it starts.
 
-`python -m tests.forked ADDRESS PACKAGE...` is that process. There is one for `harness` and one for `hs`: the
-more is imported, the more a fork costs. Each connection brings three descriptors and a line of JSON: what is
+`python -m tests.forked ADDRESS MODULE...` is that process. There are several of them (PRELOADED): the more
+is imported, the more a fork costs. Each connection brings three descriptors and a line of JSON: what is
 run, its arguments, directory and environment, and whether it has the terminal to itself. The process id is
 told there, and in the end the exit status. A connection that is closed ends its program. The process ends
 with its standard input.
@@ -41,10 +41,17 @@ from typing import IO, Any, NoReturn
 from tests import fork_relay
 
 CHECKOUT = Path(__file__).resolve().parent.parent
-# What is imported late.
-ALSO = {
-    "hs": ("httpcore2", "encodings.idna", "harness_lib.agents.registry"),
-    "cli": ("harness_lib.state.schema", "rich.console", "unittest.mock"),
+# What is imported before a program is forked that has one of these words in it; `*`: all the modules there.
+PRELOADED = {
+    "harness_lib.hs": (
+        *("harness_lib.hs.*", "harness_lib.loop.*", "harness_lib.agents.*"),
+        *("httpcore2", "encodings.idna"),
+    ),
+    "mcp_server.py": ("mcp.server.mcpserver",),
+    "": (
+        *("harness_lib.cli.*", "harness_lib.verbs.*", "harness_lib.runs.*", "harness_lib.state.*"),
+        *("rich.console", "unittest.mock"),
+    ),
 }
 # What an interpreter reads when it starts.
 AT_START = ("PYTHON", "LC_", "LANG", "LD_")
@@ -66,7 +73,7 @@ class Forked(subprocess.Popen[str]):
         self, args: Sequence[str], *, program: str = HS, terminal: bool = False, **options: Any
     ) -> None:
         self._asked = {"program": program, "terminal": terminal}
-        self._packages = _packages(program)
+        self._preloaded = _preloaded(program)
         super().__init__(args, encoding="utf-8", **options)
 
     def _execute_child(self, args: Sequence[str], *popen: Any) -> None:
@@ -80,7 +87,7 @@ class Forked(subprocess.Popen[str]):
             "session": start_new_session,
         }
         streams = [pipe if pipe >= 0 else own for own, pipe in enumerate((pipes[0], pipes[3], pipes[5]))]
-        self._told = fork_relay.start(_server(*self._packages), streams, asked)
+        self._told = fork_relay.start(_server(*self._preloaded), streams, asked)
         self.pid = int(self._told.readline())
         self._close_pipe_fds(*pipes)  # type: ignore[attr-defined]
         self._child_created = True
@@ -156,24 +163,28 @@ def run_hs(
     return subprocess.CompletedProcess(args, process.returncode, out, err)
 
 
+def command(program: str = HS) -> list[str]:
+    """Return a command that is a fork which runs `program`, for whoever starts one of a few words."""
+    server = _server(*_preloaded(program))
+    return [sys.executable, "-I", "-S", fork_relay.__file__, server, program]
+
+
 def with_children() -> str:
     """Return the program `hs` whose children that are `hs`, too, are forked."""
-    relay = [sys.executable, "-I", "-S", fork_relay.__file__, _server(*_packages(HS))]
-    return f"from harness_lib.system.install import launcher; launcher.hs = lambda: {relay!r}; {HS}"
+    return f"from harness_lib.system.install import launcher; launcher.hs = lambda: {command()!r}; {HS}"
 
 
-def _packages(program: str) -> tuple[str, ...]:
-    """Return what of ours is imported before `program` is forked."""
-    return ("hs", "loop") if "harness_lib.hs" in program else ("cli", "verbs", "runs")
+def _preloaded(program: str) -> tuple[str, ...]:
+    return next(names for word, names in PRELOADED.items() if word in program)
 
 
 @cache
-def _server(*packages: str) -> str:
+def _server(*preloaded: str) -> str:
     """Return where the process listens that forks for this one; it is started now, and ends with it."""
     directory = tempfile.TemporaryDirectory(prefix="forked-")
     address = f"{directory.name}/socket"
     server = subprocess.Popen(
-        [sys.executable, "-m", "tests.forked", address, *packages],
+        [sys.executable, "-m", "tests.forked", address, *preloaded],
         cwd=CHECKOUT,
         env={**os.environ, **_USUAL},
         stdin=subprocess.PIPE,
@@ -191,16 +202,14 @@ def _server(*packages: str) -> str:
 # -- the server ------------------------------------------------------------------------------------------
 
 
-def _preload(packages: Sequence[str]) -> None:
-    """Import all the modules of these packages of ours, and what they need."""
-    for package in packages:
-        for found in pkgutil.walk_packages(
-            importlib.import_module(f"harness_lib.{package}").__path__, f"harness_lib.{package}."
-        ):
+def _preload(names: Sequence[str]) -> None:
+    """Import these modules; `PACKAGE.*` is all of a package, but for what is a program."""
+    for name in names:
+        package = name.removesuffix("*")
+        module = importlib.import_module(package.removesuffix("."))
+        for found in pkgutil.walk_packages(module.__path__, package) if name != package else ():
             if not found.name.endswith("__main__"):
                 importlib.import_module(found.name)
-    for name in ALSO[packages[0]]:
-        importlib.import_module(name)
     gc.collect()
     gc.freeze()
 

@@ -11,14 +11,21 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tests import forked
+
 SERVERS = Path(__file__).parent / "servers"
 # As a shell starts the one that knows the older protocol only.
 OLD_SERVER = shlex.join([sys.executable, str(SERVERS / "old_mcp_server.py")])
 
 
 def entry(*args: str, program: str = "mcp_server.py", **more: Any) -> dict[str, Any]:
-    """Return the entry of a server that is spoken with over pipes."""
-    return {"command": sys.executable, "args": [str(SERVERS / program), *args], **more}
+    """Return the entry of a server that is spoken with over pipes; it is forked."""
+    command, *words = forked.command(_run(program))
+    return {"command": command, "args": [*words, *args], **more}
+
+
+def _run(program: str) -> str:
+    return f"import runpy; runpy.run_path({str(SERVERS / program)!r}, run_name='__main__')"
 
 
 def offered(request: dict[str, Any]) -> list[str]:
@@ -38,8 +45,7 @@ def have_ended(project: Path) -> bool:
 @contextmanager
 def listening(program: str, cwd: Path) -> Iterator[str]:
     """Start a server over HTTP, and yield its address."""
-    command = [sys.executable, str(SERVERS / program), "http"]
-    process = subprocess.Popen(command, cwd=cwd, stdout=subprocess.PIPE, encoding="utf-8")
+    process = forked.Forked(["http"], program=_run(program), cwd=cwd, stdout=subprocess.PIPE)
     assert process.stdout is not None
     try:
         yield process.stdout.readline().strip()

@@ -30,14 +30,11 @@ IN_EVERY_RUN = frozenset(
     {
         "hard-codes the answer",
         "removes its test from the suite",
-        "changes a fixture",
         "writes a test that cannot fail, and half a product",
         "turns the runner by a conftest.py where no test is named",
         "shadows a module of the standard library",
         "replaces a script that is called in turn",
-        "replaces what the Makefile includes",
         "breaks another task's module",
-        "replaces the test of a completed task, which it breaks",
         "replaces the test of a later task, which does nothing",
         "does nothing, and a flaky check passes later",
         "leaves another file in the commit by a filter",
@@ -45,10 +42,8 @@ IN_EVERY_RUN = frozenset(
         "a new test file where no test is named",
         "a case that is appended to an earlier task's test",
         "a fixture in a conftest.py, and a new test that needs it",
-        "a helper beside tests, and a new test that needs it",
         "tests that change with what they test",
         "expected output that the task renews",
-        "a script that is added to package.json",
         "the product that a check only runs",
     }
 )
@@ -87,7 +82,13 @@ def test_there_are_enough_cases_and_hardly_an_honest_one_is_held() -> None:
 PASSES = [name for name, case in CHEATS.items() if case.run in ("false", "named")]
 
 
-@pytest.mark.parametrize("name", _cases(PASSES))
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[] if name == "hard-codes the answer" else pytest.mark.release)
+        for name in PASSES
+    ],
+)
 def test_with_a_held_out_check_no_cheat_passes(name: str, tmp_path: Path) -> None:
     assert measured(Forked(tmp_path, CHEATS[name]), HELD_OUT).result() == "held"
 
@@ -95,7 +96,8 @@ def test_with_a_held_out_check_no_cheat_passes(name: str, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("way", "each", "passes"),
     [
-        (RUN, 1, {"hard-codes"}),
+        # Each behaviour alone is a case above.
+        pytest.param(RUN, 1, {"hard-codes"}, marks=pytest.mark.release),
         pytest.param(RUN, 4, {"hard-codes"}, marks=pytest.mark.release),
         pytest.param(HELD_OUT, 4, set(), marks=pytest.mark.release),
     ],

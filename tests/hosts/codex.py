@@ -40,7 +40,10 @@ class Codex:
 
     @property
     def env(self) -> dict[str, str]:
-        return {"CODEX_HOME": str(self.home), "FAKE_KEY": "dummy"}
+        # Its sandbox starts a helper that is not made for who lives in the directory for temporary files.
+        temporary = self.machine.home.with_name("temporary")
+        temporary.mkdir(exist_ok=True)
+        return {"CODEX_HOME": str(self.home), "FAKE_KEY": "dummy", "TMPDIR": str(temporary)}
 
     def settle(self, sandbox: str = "danger-full-access") -> None:
         """Write the user's settings: the model's address, and the project as a trusted one."""

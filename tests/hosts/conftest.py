@@ -10,6 +10,7 @@ import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory, mkdtemp
 
 import pytest
 
@@ -57,7 +58,14 @@ def programs() -> Programs:
 
 
 @pytest.fixture(scope="session")
-def harness_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def on_disk() -> Iterator[Path]:
+    """Yield a directory that is not below `/dev`: the sandbox of Codex has a `/dev` of its own."""
+    with TemporaryDirectory(prefix="hosts-", ignore_cleanup_errors=True) as place:
+        yield Path(place).resolve()
+
+
+@pytest.fixture(scope="session")
+def harness_home(on_disk: Path) -> Path:
     """Return a data directory for the launcher with its packages in it, so that no run pays for them.
 
     The packages are kept; the byte code of the copies that tests install goes with the session.
@@ -70,16 +78,17 @@ def harness_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if done.returncode == Exit.ENV_SETUP:
         pytest.skip(f"the launcher cannot get its packages: {done.stderr.strip().splitlines()[-1]}")
     assert done.returncode == 0, done.stderr
-    home = tmp_path_factory.mktemp("harness-home")
+    home = on_disk / "harness-home"
+    home.mkdir()
     for packages in kept.glob("env-*"):
         (home / packages.name).symlink_to(packages)
     return home
 
 
 @pytest.fixture(scope="session")
-def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def published(on_disk: Path) -> Path:
     """Return this checkout as a clone of it would be, with what is not committed yet."""
-    place = tmp_path_factory.mktemp("published") / "harness"
+    place = on_disk / "published" / "harness"
     listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     names = subprocess.run(listed, cwd=CHECKOUT, capture_output=True, check=True).stdout.decode().split("\0")
     for name in filter(None, names):
@@ -98,9 +107,9 @@ def model() -> Iterator[Model]:
 
 
 @pytest.fixture
-def machine(tmp_path: Path, harness_home: Path, programs: Programs) -> Iterator[Machine]:
+def machine(on_disk: Path, harness_home: Path, programs: Programs) -> Iterator[Machine]:
     """Return a machine with Node.js and the `skills` CLI on it."""
-    made = Machine.make(tmp_path.resolve() / "m", harness_home)
+    made = Machine.make(Path(mkdtemp(dir=on_disk)), harness_home)
     made.programs += [programs("node"), programs("skills")]
     yield made
     made.clear()

@@ -22,6 +22,8 @@ from tests import forked
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from _pytest.mark.structures import ParameterSet
+
 CHECKOUT = Path(__file__).resolve().parent.parent
 
 # Under nohup it is ignored, and so it would be by every program that a test starts and then hangs up on.
@@ -112,6 +114,11 @@ class MakeRepo(Protocol):
     """Make a repository in `tmp_path / name` with one commit (README.md) on main, and return its path."""
 
     def __call__(self, name: str = "repo") -> Path: ...
+
+
+def for_release(*cases: Any) -> list[ParameterSet]:
+    """Return cases of one parameter, marked release: a case beside them keeps the promise in bin/test."""
+    return [pytest.param(case, marks=pytest.mark.release) for case in cases]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

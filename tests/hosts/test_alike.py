@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
+from tests.conftest import for_release
 from tests.hosts.agents import DONE, TIRED, idles, launcher, obey, told_name
 from tests.hosts.chores import WORK, one_task
 from tests.hosts.talk import Call, Request, Say, Script, says
@@ -40,7 +41,7 @@ class Client(NamedTuple):
         return sum(self.held in request.last for request in model.requests)
 
 
-@pytest.fixture(params=["claude", "codex"])
+@pytest.fixture(params=["claude", *for_release("codex")])
 def client(request: pytest.FixtureRequest) -> Client:
     return _claude(request) if request.param == "claude" else _codex(request)
 

@@ -17,7 +17,7 @@ from harness_lib.loop import turn
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.turn import Ending
 from tests import forked
-from tests.conftest import Answer
+from tests.conftest import Answer, for_release
 from tests.hs.person import Person, person
 from tests.loop import in_process as runs_in_process
 from tests.loop.environment import environment
@@ -70,6 +70,8 @@ ANTHROPIC = Wire("anthropic", Messages, "/v1/messages")
 CHAT = Wire("chat", OpenAI, "/v1/chat/completions")
 RESPONSES = Wire("responses", OpenAI, "/v1/responses")
 WIRES = [ANTHROPIC, CHAT, RESPONSES]
+# For what costs much and is the same on both wires of OpenAI.
+OF_EACH_MAKER = [ANTHROPIC, CHAT, *for_release(RESPONSES)]
 
 
 @pytest.fixture

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.loop.conftest import Go, Hs, Serve, Wire
+import pytest
+
+from tests.loop.conftest import OF_EACH_MAKER, Go, Hs, Serve, Wire
 from tests.loop.servers.cache import Count, PromptCache
 from tests.loop.servers.script import Step, Use, say
 
@@ -16,6 +18,7 @@ def turn(number: int) -> Step:
     return Step(text=f"Step {number}.", uses=(Use("bash", {"command": f"seq {number} {number + 150}"}),))
 
 
+@pytest.mark.parametrize("wire", OF_EACH_MAKER, ids=lambda wire: wire.name)
 def test_nine_tenths_of_the_input_are_read_from_the_cache(hs: Hs, serve: Serve, wire: Wire) -> None:
     before = [turn(number) for number in range(8)]
     delegated = Step(uses=(Use("agent", {"prompt": "look"}),))

@@ -16,7 +16,7 @@ import pytest
 
 from tests import forked
 from tests.forked import Forked
-from tests.loop.conftest import CHAT, Hs, Serve, Wire, session_of
+from tests.loop.conftest import CHAT, OF_EACH_MAKER, Hs, Serve, Wire, session_of
 from tests.loop.environment import environment
 from tests.loop.servers.script import Json, ModelServer, Step, Use, say, use
 from tests.loop.source_files import write
@@ -71,6 +71,7 @@ def dies(project: Path, env: dict[str, str], last: int) -> subprocess.CompletedP
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.parametrize("wire", OF_EACH_MAKER, ids=lambda wire: wire.name)
 def test_a_turn_that_is_killed_anywhere_goes_on(
     hs: Hs, wire: Wire, server: Answering, home: Path, project: Path
 ) -> None:

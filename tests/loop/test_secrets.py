@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.loop.conftest import CHAT, Done, Go, Hs, Serve, Wire
+from tests.loop.conftest import CHAT, OF_EACH_MAKER, Done, Go, Hs, Serve, Wire
 from tests.loop.mcp_servers import entry
 from tests.loop.servers.script import Step, say, use
 from tests.loop.source_files import write, write_program, write_servers
@@ -33,6 +33,7 @@ def holding(home: Path) -> list[str]:
     return [path.name for path in files(home) if SECRET.encode() in path.read_bytes()]
 
 
+@pytest.mark.parametrize("wire", OF_EACH_MAKER, ids=lambda wire: wire.name)
 def test_no_process_of_a_turn_shows_it(hs: Hs, serve: Serve, wire: Wire, home: Path) -> None:
     write_program(
         home / ".harness/tools/look",

@@ -12,6 +12,7 @@ import pytest
 
 from harness_lib.attempts import worktree_slots
 from harness_lib.system.git import clones
+from tests.conftest import for_release
 from tests.runs.workshop import Workshop
 from tests.system.git.gitrepo import put, sh
 
@@ -73,8 +74,7 @@ def shared(workshop: Workshop) -> Workshop:
     "ending",
     [
         "",
-        "rm -rf .git && git init -q && git add -A",
-        "rm -rf .git",
+        *for_release("rm -rf .git && git init -q && git add -A", "rm -rf .git"),
         "ln -s /tmp t && rm -rf .git && ln -s t .git",
     ],
 )
@@ -273,7 +273,7 @@ def test_work_trees_whose_directory_the_user_has_deleted_are_in_nobodys_way(shar
     assert len(sh(shared.top, "worktree", "list").splitlines()) == 1
 
 
-@pytest.mark.parametrize("left", ["nothing", "a half"])
+@pytest.mark.parametrize("left", ["nothing", *for_release("a half")])
 def test_a_git_that_was_killed_while_it_made_a_work_tree_is_in_nobodys_way(
     shared: Workshop, left: str
 ) -> None:

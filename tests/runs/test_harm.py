@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import for_release
 from tests.runs.workshop import Workshop, descendants
 from tests.system.git.gitrepo import sh
 
@@ -16,8 +17,7 @@ from tests.system.git.gitrepo import sh
     "harm",
     [
         "sh git checkout -q -b elsewhere && git commit -q --allow-empty -m mine",
-        "sh git stash -q; true",
-        "sh git checkout -q --orphan mine",
+        *for_release("sh git stash -q; true", "sh git checkout -q --orphan mine"),
         "sh git merge -q --no-commit --no-ff HEAD~0; git bisect start -q HEAD",
     ],
 )
@@ -37,9 +37,11 @@ def test_whatever_an_agent_does_to_git_its_work_arrives_once(workshop: Workshop,
     "harm",
     [
         "sh git reset -q --hard HEAD~1 && git commit -q --allow-empty -m mine",
-        # Under another name: what is committed again by the same one within a second is the same commit.
-        "sh git commit -q --allow-empty -m mine && git -c user.name=Other rebase -q --root -f",
-        "sh git checkout -q --orphan o && git commit -qm mine && git checkout -q --detach; git branch -qD o",
+        *for_release(
+            # Under another name: what is committed again by the same one within a second is the same commit.
+            "sh git commit -q --allow-empty -m mine && git -c user.name=Other rebase -q --root -f",
+            "sh git checkout -q --orphan o && git commit -qm i && git checkout -q --detach; git branch -qD o",
+        ),
     ],
 )
 def test_work_that_takes_away_what_it_began_with_is_kept_and_done_anew(workshop: Workshop, harm: str) -> None:
@@ -145,7 +147,7 @@ def test_a_full_disk_stops_the_run_and_the_next_one_goes_on(workshop: Workshop, 
 LOGS = "$HARNESS_STATE_ROOT/.harness/logs/$HARNESS_TASK_ID"
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize("workers", [*for_release("1"), "2"])
 def test_an_agent_that_breaks_what_its_task_needs_stops_no_other(workshop: Workshop, workers: str) -> None:
     """Nobody is blamed; after some tries the task is halted with its work kept, and the others are done."""
     workshop.add("Breaks", "grep -q done a", do=f"write a done\nsh rm -r {LOGS}; touch {LOGS}")

@@ -12,11 +12,12 @@ import pytest
 from harness_lib.attempts import target_branch
 from harness_lib.core.context import Context
 from harness_lib.system.git import clones, locks
+from tests.conftest import for_release
 from tests.runs.workshop import HURRIED, Workshop
 from tests.system.git.gitrepo import put, sh
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize("workers", [*for_release("1"), "2"])
 def test_one_that_cannot_be_handed_back_is_halted(workshop: Workshop, tmp_path: Path, workers: str) -> None:
     """A living git that is not ours holds our index of the work tree, for as long as the night is."""
     started, go, news = tmp_path / "started", tmp_path / "go", tmp_path / "told"
@@ -47,7 +48,7 @@ def test_one_that_cannot_be_handed_back_is_halted(workshop: Workshop, tmp_path: 
     workshop.ends(9, **HURRIED)
 
 
-@pytest.mark.parametrize("name", ["packed-refs", "refs/heads/harness/main"])
+@pytest.mark.parametrize("name", [*for_release("packed-refs"), "refs/heads/harness/main"])
 def test_what_has_gone_over_is_forgotten_past_a_lock_of_a_dead_git(workshop: Workshop, name: str) -> None:
     """The one that was killed had just brought it over, and was at deleting the branch where it waited."""
     workshop.file_task("one")

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from harness_lib.attempts import merge_queue
+from tests.conftest import for_release
 from tests.runs.conftest import Make
 from tests.runs.workshop import Workshop
 from tests.system.git.gitrepo import sh
@@ -70,7 +71,7 @@ def test_a_check_of_the_queue_merges_two_tasks_at_least(make_workshop: Make, mod
     workshop.all_is_well()
 
 
-@pytest.mark.parametrize("mode", ["exclusive", "concurrent"])
+@pytest.mark.parametrize("mode", [*for_release("exclusive"), "concurrent"])
 def test_what_waits_is_merged_at_once(make_workshop: Make, mode: str) -> None:
     """Who waits renews its claim."""
     workshop = make_workshop(mode=mode)

@@ -12,6 +12,7 @@ import pytest
 
 from harness_lib.attempts import worktree_slots
 from harness_lib.core.context import Context
+from tests.conftest import for_release
 from tests.runs.workshop import Workshop
 from tests.system.git.gitrepo import put, sh
 
@@ -128,7 +129,7 @@ def test_what_a_full_session_began_counts_in_the_next_one(workshop: Workshop, tm
     assert list(workshop.statuses().values()).count("completed") == 4
 
 
-@pytest.mark.parametrize("verb", ["finish", "run", "start"])
+@pytest.mark.parametrize("verb", ["finish", *for_release("run", "start")])
 def test_an_agent_that_types_what_is_the_supervisors_is_told_so(workshop: Workshop, verb: str) -> None:
     workshop.add("Obedient", "test -s told", do=f"sh {HARNESS} {verb} 2> told; echo $? >> told")
 

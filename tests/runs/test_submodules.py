@@ -10,6 +10,7 @@ import pytest
 
 from harness_lib.attempts import worktree_slots
 from harness_lib.core.context import Context
+from tests.conftest import for_release
 from tests.runs.workshop import COMMAND, Workshop
 from tests.system.git.gitrepo import put, sh
 
@@ -58,7 +59,7 @@ def test_a_submodule_that_nobody_touches_is_in_nobodys_way(submodule: Workshop) 
     submodule.all_is_well()
 
 
-@pytest.mark.parametrize("more", ["", f" && {COMMIT}"], ids=["below", "and in the project"])
+@pytest.mark.parametrize("more", ["", *for_release(f" && {COMMIT}")], ids=["below", "and in the project"])
 def test_a_commit_of_a_submodule_that_nobody_has_goes_back(submodule: Workshop, more: str) -> None:
     before = links(submodule)
     work = f"cd lib && echo two >> l && {COMMIT} && cd ..{more}"
@@ -121,7 +122,7 @@ def _stages(lib: Path) -> None:
     sh(lib.parent, "add", "lib")
 
 
-@pytest.mark.parametrize("does", [_edits, _commits, _stages])
+@pytest.mark.parametrize("does", [_commits, *for_release(_edits, _stages)])
 def test_what_the_user_does_in_a_submodule_that_stayed_behind_is_a_change_of_theirs(
     submodule: Workshop, tmp_path: Path, does: Callable[[Path], None]
 ) -> None:
@@ -171,7 +172,9 @@ def test_a_submodule_that_an_agent_adds_properly_lands(submodule: Workshop) -> N
     assert len(links(submodule)) == 2
 
 
-@pytest.mark.parametrize("work", ["echo two >> lib/l", "echo new > lib/new"], ids=["changed", "new"])
+@pytest.mark.parametrize(
+    "work", ["echo two >> lib/l", *for_release("echo new > lib/new")], ids=["changed", "new"]
+)
 def test_files_of_a_submodule_that_nobody_has_committed_are_kept(submodule: Workshop, work: str) -> None:
     submodule.add("Lib", "test -f f", do=f"write f x\nsh {work}")
 
@@ -185,7 +188,7 @@ def test_files_of_a_submodule_that_nobody_has_committed_are_kept(submodule: Work
     submodule.nothing_is_left_over()
 
 
-@pytest.mark.parametrize("where", ["lib", "own"])
+@pytest.mark.parametrize("where", ["lib", *for_release("own")])
 def test_no_program_that_an_agent_has_set_in_a_repository_of_its_own_runs_in_harness(
     submodule: Workshop, tmp_path: Path, where: str
 ) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness_lib.attempts import target_branch
+from tests.conftest import for_release
 from tests.runs.workshop import HURRIED, Workshop
 from tests.system.git.gitrepo import put, sh
 from tests.verbs.project import Agent, Time
@@ -205,7 +206,7 @@ def test_a_checkout_that_we_have_left_behind_its_branch_comes_after(workshop: Wo
     workshop.nothing_is_left_over()
 
 
-@pytest.mark.parametrize("edited", ["two", "README.md"])
+@pytest.mark.parametrize("edited", [*for_release("two"), "README.md"])
 @pytest.mark.usefixtures("chat")
 def test_what_the_user_has_written_there_is_not_touched(workshop: Workshop, edited: str) -> None:
     _left_behind(workshop)

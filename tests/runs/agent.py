@@ -19,7 +19,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -54,7 +53,7 @@ def write(rest: str) -> None:
     if text not in lines:
         lines.append(text)
     # In one step: an agent that is killed in the middle must not leave half a file of other tasks' lines.
-    whole = Path(os.environ.get("AGENT_MEMORY", tempfile.gettempdir()), f"harness-agent-{os.getpid()}")
+    whole = Path(os.environ.get("AGENT_MEMORY") or os.environ["HOME"], f"harness-agent-{os.getpid()}")
     whole.write_text("\n".join(lines) + "\n", encoding="utf-8")
     whole.replace(file)
 

@@ -12,7 +12,7 @@ from harness_lib.hs.output import show
 from harness_lib.loop import discovery, plugins
 from harness_lib.loop.disk import is_name
 from harness_lib.loop.failures import HookError
-from harness_lib.loop.piped import Json, as_object
+from harness_lib.loop.piped import Json
 from harness_lib.loop.providers import endpoints, keys
 from harness_lib.loop.runtime import Runtime
 from harness_lib.system.files import atomic, nofollow
@@ -51,7 +51,7 @@ def _set(runtime: Runtime, provider: str, path: Path) -> None:
     keys.stored(path)
     keys.check_writable(path)
     try:
-        credential = as_object(plugins.call(runtime, "auth-set", {})) or {}
+        credential = plugins.call(runtime, "auth-set", {})
     except HookError as failure:
         raise EnvSetupError(f"No credential for {provider}: {failure}.") from failure
     if not credential.get("type"):

@@ -179,7 +179,7 @@ def resolve(runtime: Runtime) -> None:
     """Set the run's provider and model by the stage `resolve`. Raises EnvSetupError where none is ready."""
     asked = {"provider": runtime.provider, "model": runtime.model}
     try:
-        resolved = as_object(plugins.call(runtime, "resolve", asked, is_told=True)) or {}
+        resolved = plugins.call(runtime, "resolve", asked, is_told=True)
     except GarbageError as failure:
         raise HookFailedError(f"{failure}.", "See hs hooks resolve.") from failure
     except HookError as failure:

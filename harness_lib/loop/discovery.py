@@ -12,7 +12,6 @@ from harness_lib.errors import ConfigError
 from harness_lib.loop import disk, gates, plugins, trust
 from harness_lib.loop.failures import GarbageError, HookError, HookFailedError
 from harness_lib.loop.mcp import tools
-from harness_lib.loop.piped import as_object
 from harness_lib.loop.providers import hosted
 from harness_lib.loop.runtime import BUILT_IN, Kind, Plugin, Runtime, Table
 from harness_lib.loop.stages import assemble, send, setup, tasks, tool_calls
@@ -72,14 +71,13 @@ def refresh(runtime: Runtime) -> None:
     _add(runtime, PLUGINS, "sources")
     stage = runtime.stage
     try:
-        result = as_object(plugins.call(runtime, "sources", {}))
+        sources = plugins.call(runtime, "sources", {}).get("sources")
     except GarbageError as failure:
         raise HookFailedError(f"{failure}.", "See hs hooks sources.") from failure
     except HookError as failure:
         raise ConfigError(
             f"A hook of the stage `sources` failed: {failure}.", "See hs hooks sources."
         ) from failure
-    sources = result.get("sources") if result else None
     if not isinstance(sources, list):
         raise ConfigError('The stage `sources` ended without {"sources": [...]}.', "See hs hooks sources.")
     use(runtime, [str(source) for source in sources])

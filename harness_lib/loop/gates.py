@@ -15,7 +15,7 @@ from harness_lib.errors import ConfigError
 from harness_lib.loop import approval, permissions, plugins, trust
 from harness_lib.loop.failures import HookError
 from harness_lib.loop.permissions import Ruling
-from harness_lib.loop.piped import Json, Piped, as_object
+from harness_lib.loop.piped import Json, as_object
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.tools import skills
 from harness_lib.loop.trust import REFUSED, is_secret
@@ -72,12 +72,11 @@ def _stricter(before: Verdict, reply: Json) -> Verdict:
     return Verdict(before.decision, before.reason, tool_input)
 
 
-def approve(runtime: Runtime, piped: Piped) -> Piped:
+def approve(runtime: Runtime, call: Json) -> Json:
     """Decide by the rules and the approval mode; what only reads the project may run.
 
     Credentials are read by no tool, whatever was asked for.
     """
-    call = as_object(piped) or {}
     name = str(call.get("name") or "")
     # The calls of a subagent come to a permission hook of their own.
     reads = name == "agent" or plugins.only_reads(runtime, name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
@@ -23,10 +23,8 @@ class Result(NamedTuple):
     spent: Mapping[str, str] = MappingProxyType({})
 
 
-class Hook(Protocol):
-    """One step of a stage. Raises HookError when the stage has failed."""
-
-    def __call__(self, runtime: Runtime, piped: Piped) -> Piped: ...
+# One step of a stage; raises HookError when the stage has failed.
+Hook = Callable[[Runtime, "Json"], "Json"]
 
 
 class Tool(Protocol):
@@ -94,7 +92,7 @@ def only_reads(runtime: Runtime, name: str) -> bool:
     return isinstance(annotations, dict) and annotations.get("readOnlyHint") is True
 
 
-def call(runtime: Runtime, stage: str, payload: Piped, *, is_told: bool = False) -> Piped:
+def call(runtime: Runtime, stage: str, payload: Piped, *, is_told: bool = False) -> Json:
     """Pipe `payload` through the hooks of `stage`; without any it passes through. Raises HookError.
 
     `is_told`: the caller tells the user why a built-in hook failed, so the log does not repeat it.
@@ -114,10 +112,10 @@ def call(runtime: Runtime, stage: str, payload: Piped, *, is_told: bool = False)
         foreign = None if plugin.is_ours else plugin
         if isinstance(piped, str):
             piped = as_text(piped)
-    return _object(runtime, foreign, piped) if foreign else piped
+    return _object(runtime, foreign, piped) if foreign else cast("Json", piped)
 
 
-def _object(runtime: Runtime, plugin: Plugin, piped: Piped) -> Piped:
+def _object(runtime: Runtime, plugin: Plugin, piped: Piped) -> Json:
     """Return the output of `plugin` as an object. Raises GarbageError for anything else."""
     value = as_object(piped)
     if value is None:

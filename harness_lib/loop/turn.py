@@ -83,14 +83,13 @@ def follow(runtime: Runtime, state: str = "start") -> Ending:
         last = state
         runtime.is_fresh &= state in {"start", "assemble"} and runtime.table.has_only_ours(state)
         try:
-            result = as_object(plugins.call(runtime, state, context)) or {}
+            context = plugins.call(runtime, state, context)
         except HookError as failure:
             if state == "error":
                 return Ending(str(failure), failed=True)
             state, context = "error", as_object(failure.result) or {}
             continue
-        state = str(result.pop("next_state", None) or "")
-        context = result
+        state = str(context.pop("next_state", None) or "")
         idle = 0 if runtime.requests > asked else idle + 1
         asked = runtime.requests
     output = context.get("output")

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness_lib.loop import discovery, plugins, runtime, trust
-from harness_lib.loop.piped import Json, as_object
+from harness_lib.loop.piped import Json
 from harness_lib.loop.tools import skills
 from tests.loop.conftest import Go
 from tests.loop.environment import environment
@@ -26,7 +26,7 @@ def assembled(home: Path, cwd: Path, **more: str) -> Json:
     env = {**os.environ, "HOME": str(home), "HARNESS_PROVIDER": "openai", "HARNESS_MODEL": "m", **more}
     run = runtime.start(env, cwd)
     discovery.refresh(run)
-    return as_object(plugins.call(run, "assemble", {})) or {}
+    return plugins.call(run, "assemble", {})
 
 
 def test_instructions_go_from_home_and_the_repositorys_root_to_here_each_once(home: Path, repo: Path) -> None:

@@ -14,7 +14,6 @@ from harness_lib.hs import session_store, setup
 from harness_lib.hs.repl.drawing import Drawing
 from harness_lib.loop import approval, permissions, plugins
 from harness_lib.loop.failures import HookError
-from harness_lib.loop.piped import as_object
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions import context
 from harness_lib.loop.sessions.message import Message
@@ -112,7 +111,7 @@ def _compact(runtime: Runtime, _: str, drawing: Drawing) -> None:
     """Summarise the conversation; what comes of it is told as an event or a notice."""
     runtime.kept.pop("summary failed", None)
     try:
-        payload = as_object(plugins.call(runtime, "assemble", {})) or {}
+        payload = plugins.call(runtime, "assemble", {})
     except HookError as failure:
         drawing.note(str(failure), "red")
         return

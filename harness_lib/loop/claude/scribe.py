@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from harness_lib.loop import claude_memory
 from harness_lib.loop.claude_memory import Conversation
-from harness_lib.loop.piped import Json, Piped, as_object
+from harness_lib.loop.piped import Json
 from harness_lib.loop.plugins import Result
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions.message import Text
@@ -106,20 +106,19 @@ def _text(content: object) -> str:
     return "\n".join(str(part.get("text", f"({part.get('type')})")) for part in parts)
 
 
-def assemble(runtime: Runtime, piped: Piped) -> Piped:
+def assemble(runtime: Runtime, payload: Json) -> Json:
     """Go on to `send` with the new messages of the user; Claude Code knows the others."""
-    payload: Json = {**(as_object(piped) or {}), "messages": [], "tools": [], "next_state": "send"}
+    payload = {**payload, "messages": [], "tools": [], "next_state": "send"}
     return {**payload, "system": runtime.system} if runtime.system else payload
 
 
-def pass_on(runtime: Runtime, piped: Piped) -> Piped:  # noqa: ARG001 (as every hook)
+def pass_on(runtime: Runtime, payload: Json) -> Json:  # noqa: ARG001 (as every hook)
     """Add nothing: Claude Code brings its own."""
-    return piped
+    return payload
 
 
-def save(runtime: Runtime, piped: Piped) -> Piped:
+def save(runtime: Runtime, result: Json) -> Json:
     """Save an answer that was not streamed, and go on to `done` with the result."""
-    result = as_object(piped) or {}
     text = str(result.get("result") or "")
     if not result.get("saved"):
         spent = result.get("spent")

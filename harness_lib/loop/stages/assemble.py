@@ -9,7 +9,7 @@ from pathlib import Path
 from harness_lib.loop import disk, processes, trust
 from harness_lib.loop.failures import HookError, ProviderError
 from harness_lib.loop.mcp.tools import known, prepare
-from harness_lib.loop.piped import Json, Piped, as_object
+from harness_lib.loop.piped import Json
 from harness_lib.loop.plugins import Tool
 from harness_lib.loop.providers import endpoints
 from harness_lib.loop.runtime import Runtime
@@ -26,32 +26,31 @@ _HEAD = (
 )
 
 
-def start(runtime: Runtime, piped: Piped) -> Piped:  # noqa: ARG001
+def start(runtime: Runtime, payload: Json) -> Json:  # noqa: ARG001
     """Go on to `assemble`."""
-    return {**(as_object(piped) or {}), "next_state": "assemble"}
+    return {**payload, "next_state": "assemble"}
 
 
-def display(runtime: Runtime, piped: Piped) -> Piped:
+def display(runtime: Runtime, payload: Json) -> Json:
     """Turn the error into the output of the run."""
-    error = (as_object(piped) or {}).get("error")
+    error = payload.get("error")
     text = str(error) if error else f"hook pipeline failed (check {runtime.env['HARNESS_LOG']})"
     runtime.stream.emit("error", message=text)
     return {"output": f"error: {text}"}
 
 
-def tell_typed(runtime: Runtime, piped: Piped) -> Piped:
+def tell_typed(runtime: Runtime, payload: Json) -> Json:
     """Append the messages typed meanwhile: here every call has its result, so they may follow."""
     if runtime.session is not None and runtime.typed_meanwhile is not None:
         # What was taken is nowhere else.
         with processes.uninterrupted():
             for text in runtime.typed_meanwhile():
                 runtime.session.append("user", {}, skills.called(runtime, text))
-    return piped
+    return payload
 
 
-def messages(runtime: Runtime, piped: Piped) -> Piped:
+def messages(runtime: Runtime, payload: Json) -> Json:
     """Add `messages`: the session's, on the API of its provider."""
-    payload = as_object(piped) or {}
     try:
         speaker = endpoints.host(runtime).speaker(runtime)
     except ProviderError as error:
@@ -66,7 +65,7 @@ def messages(runtime: Runtime, piped: Piped) -> Piped:
     }
 
 
-def tools(runtime: Runtime, piped: Piped) -> Piped:
+def tools(runtime: Runtime, payload: Json) -> Json:
     """Add `tools`: the schema of each, by name, so that the beginning of every request is the same."""
     if prepare(runtime):
         for plugin in known(runtime):
@@ -77,7 +76,7 @@ def tools(runtime: Runtime, piped: Piped) -> Piped:
         schema = schema_of(runtime, plugin.name, plugin.target)
         if schema is not None:
             schemas.append(schema)
-    return {**(as_object(piped) or {}), "tools": schemas}
+    return {**payload, "tools": schemas}
 
 
 def schema_of(runtime: Runtime, name: str, tool: Tool) -> Json | None:
@@ -91,7 +90,7 @@ def schema_of(runtime: Runtime, name: str, tool: Tool) -> Json | None:
     return None
 
 
-def prompts(runtime: Runtime, piped: Piped) -> Piped:
+def prompts(runtime: Runtime, payload: Json) -> Json:
     """Set `system` to the prompts of all sources and the instructions here, and go on to `send`."""
     if runtime.system is None:
         files = (
@@ -106,7 +105,7 @@ def prompts(runtime: Runtime, piped: Piped) -> Piped:
         parts = [runtime.system.strip()]
     parts += [_read_prompt(path, _AGENTS_LIMIT) for path in instructions(runtime)]
     system = "\n\n".join(part for part in parts if part)
-    return {**(as_object(piped) or {}), "system": system, "next_state": "send"}
+    return {**payload, "system": system, "next_state": "send"}
 
 
 def instructions(runtime: Runtime) -> list[Path]:
@@ -141,9 +140,8 @@ def _read_prompt(path: Path, limit: int | None = None) -> str:
     return f"{text}\n[{path} goes on; read the file for the rest]" if limit and len(data) > limit else text
 
 
-def catalogue(runtime: Runtime, piped: Piped) -> Piped:
+def catalogue(runtime: Runtime, payload: Json) -> Json:
     """Append the catalogue of skills to `system`."""
-    payload = as_object(piped) or {}
     available = skills.every(runtime)
     if not available:
         return payload

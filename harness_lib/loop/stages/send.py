@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from harness_lib.loop import disk, plugins
 from harness_lib.loop.failures import ContextError, HookError, ProviderError
-from harness_lib.loop.piped import Json, Piped, as_object
+from harness_lib.loop.piped import Json
 from harness_lib.loop.providers import endpoints, models
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions import context, history
@@ -38,11 +38,8 @@ _ASKED = (
 _HEAD = "Summary of the conversation so far, whose messages are left out:"
 
 
-def send(runtime: Runtime, piped: Piped) -> Piped:
+def send(runtime: Runtime, payload: Json) -> Json:
     """Return the provider's native answer to the payload, and go on to `receive`."""
-    payload = as_object(piped)
-    if payload is None:
-        raise HookError("no payload came in", {"error": "The stage `assemble` ended without a JSON object."})
     _check_limits(runtime)
     plugin = endpoints.with_own_api(runtime)
     limit = models.of(runtime).context
@@ -190,9 +187,8 @@ _SPOILED_ANSWERS = 3
 _USUAL_FENCE = 3
 
 
-def save(runtime: Runtime, piped: Piped) -> Piped:
+def save(runtime: Runtime, native: Json) -> Json:
     """Save the answer; go on to `tool_exec` with its calls, or to `done` with its text."""
-    native = as_object(piped) or {}
     try:
         speaker = endpoints.host(runtime).speaker(runtime)
         if speaker.wire == "responses" and "choices" in native:

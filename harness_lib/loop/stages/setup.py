@@ -8,7 +8,7 @@ from pathlib import Path
 from harness_lib.loop import disk, trust
 from harness_lib.loop.disk import is_name
 from harness_lib.loop.failures import HookError, ProviderError
-from harness_lib.loop.piped import Json, Piped, as_object
+from harness_lib.loop.piped import Json
 from harness_lib.loop.providers import endpoints, keys, models
 from harness_lib.loop.runtime import Runtime
 
@@ -19,7 +19,7 @@ _OUR_PROVIDERS = ("anthropic", "openai")
 _LAST = "claude"
 
 
-def walk(runtime: Runtime, piped: Piped) -> Piped:  # noqa: ARG001 (the first hook makes the list)
+def walk(runtime: Runtime, payload: Json) -> Json:  # noqa: ARG001 (the first hook makes the list)
     """List bundled packs, home, and each `.harness` from the root down to here, its packs before itself."""
     home_source = str(runtime.home)
     sources = disk.directories(f"{runtime.root}{os.sep}plugins")
@@ -32,23 +32,23 @@ def walk(runtime: Runtime, piped: Piped) -> Piped:  # noqa: ARG001 (the first ho
     return {"sources": sources}
 
 
-def merge_credentials(runtime: Runtime, piped: Piped) -> Piped:
+def merge_credentials(runtime: Runtime, payload: Json) -> Json:
     """Write the credentials of all sources into the cache that provider programs read."""
-    before, runtime.sources = runtime.sources, _sources(piped)
+    before, runtime.sources = runtime.sources, _sources(payload)
     merged = keys.merged(runtime)
     runtime.sources = before
     cache = runtime.home / CACHE
     if disk.read_object(cache) != merged:
         runtime.keep(cache, keys.render(merged).encode())
-    return piped
+    return payload
 
 
-def scope(runtime: Runtime, piped: Piped) -> Piped:
+def scope(runtime: Runtime, payload: Json) -> Json:
     """Leave out the packs of providers that are not in use; their hooks are for another API."""
     provider = runtime.provider
-    sources = runtime.unscoped = _sources(piped)
+    sources = runtime.unscoped = _sources(payload)
     if not is_name(provider):
-        return piped
+        return payload
     before, runtime.sources = runtime.sources, sources
     protocol = models.protocol_of(runtime, provider)
     runtime.sources = before
@@ -60,20 +60,19 @@ def scope(runtime: Runtime, piped: Piped) -> Piped:
         is_pack = is_bundled or bool(providers & {own, f"{own}.conf"})
         if not is_pack or own in {provider, protocol} or providers & {provider, f"{provider}.conf"}:
             kept.append(source)
-    return {**(as_object(piped) or {}), "sources": kept}
+    return {**payload, "sources": kept}
 
 
-def _sources(piped: Piped) -> list[str]:
-    payload: Json = as_object(piped) or {}
+def _sources(payload: Json) -> list[str]:
     sources = payload.get("sources")
     if not isinstance(sources, list):
-        raise HookError("no list of sources came in", piped)
+        raise HookError("no list of sources came in", payload)
     return [str(source) for source in sources]
 
 
-def settings(runtime: Runtime, piped: Piped) -> Piped:
+def settings(runtime: Runtime, payload: Json) -> Json:
     """Take provider and model from the most local `settings.conf`; a model belongs to its provider."""
-    asked = _asked(piped)
+    asked = _asked(payload)
     for source in reversed(trust.usable(runtime)):
         path = Path(source, "settings.conf")
         if path.is_file():
@@ -85,9 +84,9 @@ def settings(runtime: Runtime, piped: Piped) -> Piped:
     return asked
 
 
-def detect(runtime: Runtime, piped: Piped) -> Piped:
+def detect(runtime: Runtime, payload: Json) -> Json:
     """Take the first provider that is ready, in the order of the sources."""
-    asked = _asked(piped)
+    asked = _asked(payload)
     if asked["provider"]:
         return asked
     for name in candidates(runtime):
@@ -101,9 +100,9 @@ def detect(runtime: Runtime, piped: Piped) -> Piped:
     raise HookError(message)
 
 
-def defaults(runtime: Runtime, piped: Piped) -> Piped:
+def defaults(runtime: Runtime, payload: Json) -> Json:
     """Take the model that the provider names."""
-    asked = _asked(piped)
+    asked = _asked(payload)
     if asked["model"]:
         return asked
     provider = endpoints.find_provider(runtime, asked["provider"])
@@ -129,18 +128,12 @@ def candidates(runtime: Runtime) -> list[str]:
     return list(dict.fromkeys(names if runtime.without_core else [*names, _LAST]))
 
 
-def _asked(piped: Piped) -> Json:
-    request = as_object(piped) or {}
-    return {
-        **request,
-        "provider": str(request.get("provider") or ""),
-        "model": str(request.get("model") or ""),
-    }
+def _asked(payload: Json) -> Json:
+    return {**payload, **{key: str(payload.get(key) or "") for key in ("provider", "model")}}
 
 
-def log_in(runtime: Runtime, piped: Piped) -> Piped:
+def log_in(runtime: Runtime, credential: Json) -> Json:
     """Log in where the provider's `.conf` says `auth=oauth`, unless there is a credential already."""
-    credential = as_object(piped) or {}
     name = runtime.env.get("HARNESS_AUTH_PROVIDER", "")
     if name == "claude" and not credential.get("type"):
         message = "Claude Code keeps its login itself: start claude and type /login"
@@ -157,9 +150,8 @@ def log_in(runtime: Runtime, piped: Piped) -> Piped:
         raise HookError(str(error)) from error
 
 
-def ask_key(runtime: Runtime, piped: Piped) -> Piped:
+def ask_key(runtime: Runtime, credential: Json) -> Json:
     """Read a key from the terminal without showing it, unless a hook before this one has a credential."""
-    credential = as_object(piped) or {}
     if credential.get("type"):
         return credential
     try:

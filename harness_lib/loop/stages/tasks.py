@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness_lib.loop import plugins, processes
-from harness_lib.loop.piped import Json, Piped, as_object, dumps
+from harness_lib.loop.piped import Json, as_object, dumps
 from harness_lib.system.install import launcher
 from harness_lib.system.place import find_root
 
@@ -27,7 +27,7 @@ _PATH = 4096
 _KEPT_BY_HARNESS = (find_root.STATE_FILE, find_root.BACKUP_FILE, find_root.LOG_FILE, find_root.MARKER)
 
 
-def begin(runtime: Runtime, piped: Piped) -> Piped:
+def begin(runtime: Runtime, payload: Json) -> Json:
     """Tell the model once about the active list of this project."""
     if runtime.session is not None and not runtime.kept.get("told of tasks"):
         runtime.kept["told of tasks"] = True
@@ -36,16 +36,16 @@ def begin(runtime: Runtime, piped: Piped) -> Piped:
         text = ((answer or {}).get("hookSpecificOutput") or {}).get("additionalContext")
         if isinstance(text, str) and text.strip():
             runtime.session.append("user", {}, text)
-    return piped
+    return payload
 
 
-def hold(runtime: Runtime, piped: Piped) -> Piped:
+def hold(runtime: Runtime, payload: Json) -> Json:
     """Let the turn end, or continue it with the reason why it must not end yet."""
     answer = _ring(runtime, "Stop", {"stop_hook_active": bool(runtime.kept.get("held"))})
     reason = (answer or {}).get("reason")
     if runtime.session is None or (answer or {}).get("decision") != "block" or not isinstance(reason, str):
         runtime.kept["held"] = False
-        return piped
+        return payload
     runtime.kept["held"] = True
     runtime.log(f"hs: held: {reason.splitlines()[0] if reason else ''}")
     runtime.stream.emit("held", reason=reason)
@@ -53,9 +53,8 @@ def hold(runtime: Runtime, piped: Piped) -> Piped:
     return {"next_state": "assemble"}
 
 
-def guard(runtime: Runtime, piped: Piped) -> Piped:
+def guard(runtime: Runtime, call: Json) -> Json:
     """Let no tool edit the files of the list; if the guard cannot answer, the call is denied."""
-    call = as_object(piped) or {}
     # This runs before every tool. Looking for a list takes longer than seeing that the tool only reads.
     if plugins.only_reads(runtime, str(call.get("name") or "")):
         return call
@@ -81,14 +80,14 @@ def _edits_list(runtime: Runtime, call: Json, root: str) -> bool:
     return any(os.path.realpath(runtime.work_directory / path) in kept for path in paths if len(path) < _PATH)
 
 
-def beat(runtime: Runtime, piped: Piped) -> Piped:
+def beat(runtime: Runtime, payload: Json) -> Json:
     """Send a heartbeat to the list once in a while."""
     now = time.monotonic()
     if now - runtime.kept.get("beat", -_BEAT_SECONDS) >= _BEAT_SECONDS:
         runtime.kept["beat"] = now
-        done = as_object(piped) or {}
-        _ring(runtime, "PostToolUse", {"tool_name": done.get("name"), "tool_input": done.get("input")})
-    return piped
+        more = {"tool_name": payload.get("name"), "tool_input": payload.get("input")}
+        _ring(runtime, "PostToolUse", more)
+    return payload
 
 
 def _root(runtime: Runtime) -> str | None:

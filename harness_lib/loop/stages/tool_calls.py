@@ -21,7 +21,7 @@ from harness_lib.loop.asking import Question
 from harness_lib.loop.disk import is_name
 from harness_lib.loop.failures import HookError, Interrupted
 from harness_lib.loop.mcp import tools
-from harness_lib.loop.piped import Json, Piped, as_object, dumps
+from harness_lib.loop.piped import Json, dumps
 from harness_lib.loop.plugins import Result
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions import history
@@ -39,9 +39,9 @@ U = TypeVar("U")
 MOST = 5
 
 
-def execute(runtime: Runtime, piped: Piped) -> Piped:
+def execute(runtime: Runtime, payload: Json) -> Json:
     """Run the first call and go on to `tool_done` with its result and the calls that are left."""
-    queue = (as_object(piped) or {}).get("tool_calls")
+    queue = payload.get("tool_calls")
     if not isinstance(queue, list) or not queue or not isinstance(queue[0], dict):
         raise HookError("no tool calls came in", {"error": "The stage `tool_exec` got no tool calls."})
     call: Json = queue[0]
@@ -140,11 +140,8 @@ def run(runtime: Runtime, name: str, tool_input: Json) -> Result:
     return tool.execute(runtime, tool_input)
 
 
-def save(runtime: Runtime, piped: Piped) -> Piped:
+def save(runtime: Runtime, done: Json) -> Json:
     """Save a result; go on with the next call, or ask the model again."""
-    done = as_object(piped)
-    if done is None:
-        raise HookError("no result came in", {"error": "The stage `tool_exec` ended without a JSON object."})
     record(runtime, done)
     left = done.get("tool_calls") or []
     if is_endless(runtime, done):

@@ -59,7 +59,8 @@ class Functions:
         run = self._run()
         stage, _, own = name.partition("/")
         try:
-            return Ran(0, as_text(run.table.entries["hooks.d", stage, own].target(run.at(stage), payload)))
+            hook = run.table.entries["hooks.d", stage, own].target
+            return Ran(0, as_text(hook(run.at(stage), as_object(payload) or {})))
         except HookError as failure:
             return Ran(1, as_text(failure.result))
 

@@ -185,7 +185,7 @@ def test_a_hook_that_fails_ends_the_stage_with_what_it_printed_and_a_line_in_the
 
 def test_one_of_ours_that_fails_is_named_in_the_log(run: Runtime, home: Path) -> None:
     with pytest.raises(HookError):
-        call(run, "tool_exec", "{}")
+        call(run, "tool_exec", {})
 
     logged = (home / "log").read_text(encoding="utf-8")
     assert logged == "[harness] hook tool_exec/10-exec failed during tool_exec: no tool calls came in\n"

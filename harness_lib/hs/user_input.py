@@ -108,31 +108,29 @@ Line = tuple[str, str]
 _TERMINAL = Path("/dev/tty")
 
 
-class Terminal:
-    """Asks at the terminal, one question after another: subagents may ask at the same time."""
+# Subagents may ask at the same time.
+_one_user = threading.Lock()
 
-    def __init__(self) -> None:
-        self._one_user = threading.Lock()
 
-    def ask(self, question: Question) -> Said:
-        """Ask and return the answer; the end of the input means no."""
-        with self._one_user:
-            try:
-                with _TERMINAL.open("r", encoding="utf-8", errors="replace") as terminal:
-                    # Keys typed before the question was shown are no answer.
-                    termios.tcflush(terminal, termios.TCIFLUSH)
-                    sys.stderr.write(f"{coloured(shown(question))}\n{choices(question)}")
-                    sys.stderr.flush()
-                    answer = terminal.readline()
-            except (OSError, termios.error):
-                return Said(allowed=False, reason="the terminal is gone")
-            return understood(answer, question)
+def _ask(question: Question) -> Said:
+    """Ask at the terminal and return the answer; the end of the input means no."""
+    with _one_user:
+        try:
+            with _TERMINAL.open("r", encoding="utf-8", errors="replace") as terminal:
+                # Keys typed before the question was shown are no answer.
+                termios.tcflush(terminal, termios.TCIFLUSH)
+                sys.stderr.write(f"{coloured(shown(question))}\n{choices(question)}")
+                sys.stderr.flush()
+                answer = terminal.readline()
+        except (OSError, termios.error):
+            return Said(allowed=False, reason="the terminal is gone")
+        return understood(answer, question)
 
 
 def asker() -> Asker | None:
     """Return the function that asks the user; None without a terminal."""
     is_interactive = sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
-    return Terminal().ask if is_interactive else None
+    return _ask if is_interactive else None
 
 
 def shown(question: Question) -> list[Line]:

@@ -21,7 +21,7 @@ from harness_lib.loop.shell_words import RUN_OTHERS, program_name, words_of
 
 VARIABLE = "HARNESS_ASK"
 _LONGEST = 16 * 1024 * 1024
-# With one of them in it, the first words of a command say little about what it does.
+# With one of these characters, the first words of a command say little about what it does.
 _SHELL = frozenset(";|&`$()<>\n\\")
 # A word that the shell takes as it stands: no quotes, no assignment, no pattern, no braces.
 _PLAIN = re.compile(r"[\w./+:@-]+", re.ASCII)
@@ -44,7 +44,7 @@ class Question(NamedTuple):
 
 
 class Said(NamedTuple):
-    """What the user said; `always`: of the like, too; `kept`: also in later runs."""
+    """The answer of the user; `always`: for similar calls, too; `kept`: also in later runs."""
 
     allowed: bool
     reason: str = ""
@@ -77,7 +77,7 @@ def served(asker: Asker | None) -> Iterator[str]:
 
 
 def over(address: str, question: Question) -> Said:
-    """Return what the user at `address` says; where hs has ended meanwhile, the answer is no."""
+    """Return the answer of the user at `address`; no, if the hs there has ended."""
     try:
         with socket.socket(socket.AF_UNIX) as client:
             client.connect(address)
@@ -111,7 +111,7 @@ def _line(peer: socket.socket) -> str:
         return stream.readline(_LONGEST).decode("utf-8", "replace")
 
 
-# Any of their words may be something else to do, so "always" is about exactly these words.
+# Each of their words may name a task, so "always" covers exactly these words.
 _TARGETS = words_of("gmake gradle gradlew invoke just make mvn mvnw ninja nox rake task tox")
 
 # Programs whose first word is a verb.
@@ -122,10 +122,10 @@ _VERBS = words_of("""
     yum zypper
 """)
 
-# All verbs of these have verbs in turn,
+# All verbs of these programs have verbs of their own,
 _GROUPING = words_of("aws az flyctl gcloud gh glab heroku")
 
-# and some of the others'.
+# and so have these verbs of other programs.
 _GROUPS = words_of("""
     access auth bisect builder buildx bundle cache certificate component compose config container context
     dependency dist-tag env flow image lfs machine manifest mod network new notes nuget org override owner
@@ -134,7 +134,7 @@ _GROUPS = words_of("""
     tool toolchain top volume work workload workspace worktree
 """)
 
-# Verbs that run what their arguments say, whosever they are.
+# Verbs of any program that run the command in their arguments.
 _VERBS_THAT_RUN = words_of("""
     debug develop difftool dlx eval exec filter-branch foreach mergetool repl run run-script runner shell x
 """)
@@ -142,7 +142,7 @@ _VERBS_THAT_RUN = words_of("""
 
 def always_about(question: Question) -> str:
     """Return what "always" covers: a program and its verb, or a tool; "" where that says too little."""
-    # As ours is called, and Claude Code's.
+    # The tool of hs, and that of Claude Code.
     if question.name not in {"bash", "Bash"}:
         return f"{question.name} in {question.place}" if question.place else question.name
     command = str(question.input.get("command", "")).strip(" \t")
@@ -159,7 +159,7 @@ def rule_for(question: Question) -> str:
 
 
 def _named(words: list[str]) -> list[str]:
-    """Return the words that say what a command does; none where they do not."""
+    """Return the first words of a command that tell what it does; none if they do not tell."""
     left = [word for word in words if word]
     name = program_name(left[0]) if left else ""
     if not name or not _PLAIN.fullmatch(left[0]) or name in RUN_OTHERS:

@@ -24,7 +24,7 @@ _ROLES = frozenset({"user", "assistant", "tool_result"})
 _GO_ON = "Go on."
 _BEGAN = "This conversation began elsewhere. What was said and done so far:"
 _NOW = "Now:"
-# About a quarter of them are tokens; the newest part counts.
+# In characters, about a quarter as many tokens; the newest part is kept.
 _LONGEST = 200_000
 _LONGEST_RESULT = 2_000
 

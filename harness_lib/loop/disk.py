@@ -13,7 +13,7 @@ from typing import IO, Any, TypeVar
 from harness_lib.loop.piped import Json, as_object
 
 T = TypeVar("T")
-# `Path.is_dir` raises an error where it may not look.
+# Unlike this, `Path.is_dir` raises an error without permission to look.
 is_directory = os.path.isdir
 _LONGEST = 64
 _OTHER = re.compile(r"[^A-Za-z0-9_-]")

@@ -22,13 +22,13 @@ class GarbageError(HookError):
 
 
 class HookFailedError(HarnessError):
-    """A hook failed before there was a turn that could end with it."""
+    """A hook failed before the turn began."""
 
     exit_code = Exit.CHECK_FAILED
 
 
 class ProviderError(Exception):
-    """A provider gave no answer; the message says its status, its words, and what to do."""
+    """A provider gave no answer; the message has its status, its message, and what to do."""
 
 
 class TransientError(ProviderError):

@@ -23,7 +23,7 @@ from harness_lib.loop.trust import REFUSED, is_secret
 STAGE = "tool_gate"
 _STRICTNESS = ("allow", "ask", "deny")
 _LONGEST = 4096
-# What every built-in tool calls the file that it is about, whether it exists or not.
+# The name of the input in which every built-in tool takes a file, existing or not.
 _PATH = "path"
 
 
@@ -43,7 +43,7 @@ def ask_gates(runtime: Runtime, call: Json) -> Verdict:
     hooks = list(runtime.table.of("hooks.d", STAGE))
     ours = next((at for at, plugin in enumerate(hooks) if plugin.target is approve), len(hooks))
     if any(not plugin.is_ours for plugin in hooks[ours:]):
-        # What a later hook makes of the input is what runs: ours is asked about that, too.
+        # A later hook may change the input that runs, so the built-in hook is asked about that, too.
         hooks.append(hooks[ours])
     for plugin in hooks:
         try:
@@ -73,12 +73,12 @@ def _stricter(before: Verdict, reply: Json) -> Verdict:
 
 
 def approve(runtime: Runtime, call: Json) -> Json:
-    """Decide by the rules and the approval mode; what only reads the project may run.
+    """Decide by the rules and the approval mode; tools that only read the project may run.
 
     Credentials are read by no tool, whatever was asked for.
     """
     name = str(call.get("name") or "")
-    # The calls of a subagent come to a permission hook of their own.
+    # A subagent asks permission hooks about its own calls.
     reads = name == "agent" or plugins.only_reads(runtime, name)
     named = _paths(runtime, call.get("input") or {}) if reads else ()
     if secret := next((path for path in named if is_secret(path)), None):

@@ -34,7 +34,7 @@ DECISIONS = ("deny", "ask", "allow")
 _RULE = re.compile(r"\s*([\w.*:-]+)\s*(?:\((.*)\))?\s*", re.DOTALL)
 _EDITS = ("edit_file", "replace", "write_file", "Edit", "MultiEdit", "NotebookEdit", "Write")
 _READS = ("read_file", "grep", "glob", "Read", "Grep", "Glob", "LS", "NotebookRead")
-# The tools that a name of Claude Code covers: ours, and its own where it does the work.
+# The tools that a name of Claude Code covers: those of hs, and its own for the provider `claude`.
 _COVERS = {
     "Bash": ("bash", "Bash"),
     "bash": ("bash", "Bash"),
@@ -227,9 +227,9 @@ def _restricts(runtime: Runtime, rule: Rule, name: str, tool_input: Json) -> boo
         return command.strip() == rule.what or True in answers or (None if None in answers else False)
     if name in _EDITS + _READS:
         paths = _paths(runtime, name, tool_input)
-        # A tool of a source's own may call them otherwise.
+        # A tool of a source may use other names for them.
         return not paths or any(_is_at(runtime, rule, path) for path in paths)
-    # What else may stand in brackets says nothing to us; the careful way is that it covers the call.
+    # The meaning of any other specifier is unknown, so it covers the call.
     return name not in _COVERS["Skill"] or fnmatch.fnmatchcase(_skill(tool_input), rule.what)
 
 
@@ -384,13 +384,13 @@ def _real(runtime: Runtime, path: str) -> str:
 def _is_at(runtime: Runtime, rule: Rule, path: str) -> bool:
     """Return whether an ask or deny rule matches `path`, as it is named or where it leads."""
     full = str(runtime.work_directory / os.path.expanduser(path.replace("\0", "")))  # noqa: PTH111
-    # A pattern of the shell is what it finds.
+    # A pattern of the shell stands for the files that it matches.
     is_pattern = any(c in path for c in "*?[")
     found = list(islice(glob.iglob(full), _MOST_FOUND)) if is_pattern else []  # noqa: PTH207 (an absolute one)
     for each in (full, *found):
         paths = {os.path.normpath(each), os.path.realpath(each)}
         if rule.what.endswith("/**") and not is_pattern:
-            # In a directory whose files are meant, all are.
+            # A rule about all files of a directory covers the directory.
             paths |= {f"{path}/x" for path in paths}
         if any(_is_below(base, pattern, paths) for base, pattern in _anchored(runtime, rule, strict=True)):
             return True
@@ -400,7 +400,7 @@ def _is_at(runtime: Runtime, rule: Rule, path: str) -> bool:
 def _is_below(base: str, pattern: str, paths: set[str]) -> bool:
     """Return whether one of `paths` below `base` matches `pattern`, ignoring case."""
     below = [part for path in paths if (part := _below(base, path))]
-    # Where the disk knows no case, another spelling is the same file.
+    # On a file system that ignores case, another spelling is the same file.
     return any(matcher(pattern)(part) or matcher(pattern.casefold())(part.casefold()) for part in below)
 
 
@@ -415,7 +415,7 @@ def _allows_path(runtime: Runtime, rule: Rule, name: str, path: str) -> bool:
             continue
         if below and matcher(pattern)(below):
             return True
-        # All that is in a directory is searched.
+        # A search reads every file of the directory.
         if name in _SEARCHES and pattern.endswith("/**") and matcher(pattern)(f"{below}/x".lstrip("/")):
             return True
     return False
@@ -439,7 +439,7 @@ def _anchored(runtime: Runtime, rule: Rule, *, strict: bool) -> Iterator[tuple[s
         for base in dict.fromkeys([here, root] if strict else [here]):
             yield base, pattern
         if strict and "/" not in what.rstrip("/"):
-            # A bare name is about every file of that name.
+            # A bare name covers every file of that name.
             yield "/", pattern
 
 
@@ -456,6 +456,6 @@ def matcher(*patterns: str) -> Callable[[str], bool]:
     """Return a function that matches a path against `patterns` in the syntax of .gitignore."""
     import pathspec  # noqa: PLC0415 (only where there are rules about files)
 
-    # It is a pattern whatever it begins with.
+    # A leading # or ! has no special meaning here.
     lines = [f"\\{each}" if each.startswith(("#", "!")) else each for each in patterns]
     return pathspec.GitIgnoreSpec.from_lines(lines).match_file

@@ -27,7 +27,7 @@ def parse_object(text: str) -> Json | None:
 
 
 def writable(value: Json) -> Json:
-    """Return `value` as UTF-8 takes it: halves of surrogate pairs are joined, or replaced if one is alone."""
+    """Return `value` so that UTF-8 can encode it: join halves of surrogate pairs, replace single ones."""
     if "\\ud" not in json.dumps(value):
         return value
     return dict(json.loads(_encodable(json.dumps(value, ensure_ascii=False))))
@@ -44,7 +44,7 @@ def dumps(value: object) -> str:
 
 
 def _encodable(text: str) -> str:
-    """Return `text` without halves of surrogate pairs: a model's escapes may have them, UTF-8 may not."""
+    """Return `text` without halves of surrogate pairs, which UTF-8 cannot encode; models write them."""
     try:
         text.encode()
     except UnicodeEncodeError:

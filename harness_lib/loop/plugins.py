@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 
 class Result(NamedTuple):
-    """What a tool said to the model."""
+    """The result of a tool for the model."""
 
     text: str
     error: bool = False
-    # What it has cost (tokens_in, tokens_out, cost), as an answer's file says it; nothing for most tools.
+    # Its cost (tokens_in, tokens_out, cost) as fields of a message; empty for most tools.
     spent: Mapping[str, str] = MappingProxyType({})
 
 
@@ -31,7 +31,7 @@ class Tool(Protocol):
     """A tool that the model may call."""
 
     def schema(self, runtime: Runtime) -> Json | None:
-        """Return name, description and input_schema; None if it is not to be offered."""
+        """Return name, description and input_schema; None if the model does not get the tool."""
         ...
 
     def describe(self, runtime: Runtime) -> str:
@@ -39,7 +39,7 @@ class Tool(Protocol):
         ...
 
     def execute(self, runtime: Runtime, tool_input: Json) -> Result:
-        """Do it."""
+        """Run the tool."""
         ...
 
 
@@ -75,7 +75,7 @@ class Command(Protocol):
         ...
 
     def __call__(self, runtime: Runtime, args: list[str]) -> int:
-        """Do it and return the exit code."""
+        """Run the command and return the exit code."""
         ...
 
 

@@ -30,7 +30,7 @@ _of_thread = threading.local()
 
 @dataclass
 class _Starting:
-    """Holds signals back while a program is being started: one that is not yet known could not be ended."""
+    """Holds signals back while a program is being started: it could not be ended before its id is known."""
 
     depth: int = 0
     pending: int = 0
@@ -119,7 +119,7 @@ def talking(
             reaper.end(child)
         _running.discard(child.pid)
         for stream in (child.stdin, child.stdout):
-            # Output that was never read cannot be flushed either.
+            # Input that the program never read cannot be flushed.
             with suppress(BrokenPipeError):
                 assert stream is not None
                 stream.close()
@@ -175,7 +175,7 @@ def _look(output: IO[bytes], heard: Callable[[bytes], None] | None) -> Callable[
         nonlocal at
         size = os.fstat(output.fileno()).st_size
         if heard is not None and size > at:
-            # Not by seeking: the program writes where this file's position is.
+            # Not by seeking: the program writes at the position of this file.
             begin, at = max(at, size - _HEARD_BYTES), size
             heard(os.pread(output.fileno(), size - begin, begin))
         return _raise_if_told()

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Kind = Literal["commands", "tools", "hooks.d", "providers"]
 Key = tuple[Kind, str, str]
-# Where a plugin comes from that is no file.
+# The origin of a plugin that is no file.
 BUILT_IN = "built-in"
 
 
@@ -48,15 +48,15 @@ class Plugin(NamedTuple):
 class Table:
     """The plugins by their keys. `all` also holds overridden ones, in the order of sources."""
 
-    # The only tools that there are to be; None: all.
+    # The names of the only tools to add; None: all.
     allowed: list[str] | None = None
     entries: dict[Key, Plugin] = field(default_factory=dict)
     all: list[Plugin] = field(default_factory=list)
-    # One table holds for many states, and each asks for its hooks in their order.
+    # The plugins of each kind and stage in their order: many states use one table.
     _ordered: dict[tuple[Kind, str], list[Plugin]] = field(default_factory=dict, repr=False, compare=False)
 
     def add(self, plugin: Plugin) -> None:
-        """Add `plugin`; one of the same name is only listed from now on."""
+        """Add `plugin`, which overrides one of the same name."""
         self.all.append(plugin)
         if plugin.kind != "tools" or self.allowed is None or plugin.name in self.allowed:
             self.entries[plugin[:3]] = plugin
@@ -80,7 +80,7 @@ class Table:
 
 BUNDLED = Path(__file__).with_name("bundled")
 ACCOUNT_FILE = "HARNESS_ACCOUNT_FILE"
-# By it `harness` knows the session that has started it.
+# Tells `harness` which session has started it.
 SESSION_VARIABLE = "HS_SESSION_ID"
 _KEPT = "\n\t"
 
@@ -226,7 +226,7 @@ class Runtime:
 
 
 def start(environ: dict[str, str] | os._Environ[str], cwd: Path) -> Runtime:
-    """Return a run with every variable of the protocol set, to its default if need be."""
+    """Return a run in which every variable of the protocol is set, by default if need be."""
     env = dict(environ)
     home = Path(env.get("HOME") or Path("~").expanduser())
     for name, value in {
@@ -239,7 +239,7 @@ def start(environ: dict[str, str] | os._Environ[str], cwd: Path) -> Runtime:
     }.items():
         env[name] = env.get(name) or value
     env["HARNESS_VERSION"] = harness_lib.__version__
-    # Not in our own environment any more: what we start is not that subagent.
+    # Removed from the environment: it is not meant for the programs of this run.
     account_file = env.pop(ACCOUNT_FILE, "")
     run = Runtime(
         env,

@@ -10,7 +10,6 @@ import queue
 import signal
 import sys
 import threading
-from collections.abc import Callable
 from html import unescape
 
 from harness_lib.errors import HarnessError, UsageError
@@ -91,29 +90,6 @@ class Inbox:
             signal.pthread_kill(self._main, signal.SIGINT)
 
 
-class Permission:
-    """Asks for the turn and for its subagents, which may ask at the same time."""
-
-    def __init__(self, runtime: Runtime, inbox: Inbox, tell: Callable[[Json], None]) -> None:
-        self._runtime = runtime
-        self._inbox = inbox
-        self._tell = tell
-
-    def __call__(self, question: Question) -> Said:
-        """Return what the user said."""
-        number, answer = self._inbox.expect()
-        # The client has not heard of a subagent's calls.
-        call: Json = {"id": question.id or f"asked-{number}", "name": question.name, "input": question.input}
-        if not question.who:
-            call |= edited(self._runtime, call)
-        subject = always_about(question)
-        self._tell({"type": "permission", "asked": number, "call": call, "for": subject})
-        choice = answer.get()
-        if choice in {ALLOW_ONCE, ALLOW_ALWAYS}:
-            return Said(allowed=True, always=choice == ALLOW_ALWAYS)
-        return Said(allowed=False, reason="the user said no")
-
-
 _APPROVALS = {
     "ask": "Ask before a command or an edit",
     "auto": "Run all tools without asking",
@@ -168,9 +144,10 @@ class Worker:
     def __init__(self, runtime: Runtime, inbox: Inbox) -> None:
         self._runtime = runtime
         self._inbox = inbox
-        self._edits = Edits(runtime)
+        # What the running calls make of files.
+        self._edits: dict[str, Json] = {}
         self._said = ""
-        runtime.asker = Permission(runtime, inbox, tell)
+        runtime.asker = self._ask
         runtime.stream.listeners.append(self._hear)
         runtime.notices.append(lambda text: tell({"type": "notice", "message": text}))
 
@@ -215,15 +192,40 @@ class Worker:
             tell({"type": "text", "text": done.output})
         return done
 
+    def _ask(self, question: Question) -> Said:
+        """Ask the user by way of the client; subagents may ask at the same time."""
+        number, answer = self._inbox.expect()
+        # The client has not heard of a subagent's calls.
+        call: Json = {"id": question.id or f"asked-{number}", "name": question.name, "input": question.input}
+        if not question.who:
+            call |= edited(self._runtime, call)
+        tell({"type": "permission", "asked": number, "call": call, "for": always_about(question)})
+        choice = answer.get()
+        if choice in {ALLOW_ONCE, ALLOW_ALWAYS}:
+            return Said(allowed=True, always=choice == ALLOW_ALWAYS)
+        return Said(allowed=False, reason="the user said no")
+
     def _hear(self, event: Json) -> None:
         kind = event["type"]
         if kind == "text":
             self._said += str(event.get("text", ""))
         elif kind in {"tool_start", "retry"}:
             self._said = ""
-        tell({**event, **self._edits.hear(event)})
+        elif kind == "tool_run":
+            self._edits[str(event["id"])] = edited(self._runtime, event)
+        elif kind == "tool_done":
+            event = {**event, **self._done(event)}
+        tell(event)
         if kind == "stop":
             tell({"type": "usage", **usage(self._runtime)})
+
+    def _done(self, event: Json) -> Json:
+        """Return the result of a call that has ended, and the difference that it made."""
+        diff = self._edits.pop(str(event["id"]), {})
+        messages = self._runtime.session.messages() if self._runtime.session else []
+        bodies = {f"{message.seq:04d}": message.body for message in messages}
+        result = {"result": bodies.get(str(event.get("seq")), "")}
+        return {**result, **diff} if event.get("error") != "true" else result
 
 
 def tell(event: Json) -> None:
@@ -280,26 +282,6 @@ def usage(runtime: Runtime) -> Json:
         "size": models.of(runtime).context,
         "cost": context.total(messages).cost,
     }
-
-
-class Edits:
-    """Adds results and differences to the events of a session."""
-
-    def __init__(self, runtime: Runtime) -> None:
-        self._runtime = runtime
-        self._running: dict[str, Json] = {}
-
-    def hear(self, event: Json) -> Json:
-        """Return what is to be told beside `event`."""
-        if event["type"] == "tool_run":
-            self._running[str(event["id"])] = edited(self._runtime, event)
-        if event["type"] != "tool_done":
-            return {}
-        diff = self._running.pop(str(event["id"]), {})
-        messages = self._runtime.session.messages() if self._runtime.session else []
-        bodies = {f"{message.seq:04d}": message.body for message in messages}
-        done = {"result": bodies.get(str(event.get("seq")), "")}
-        return {**done, **diff} if event.get("error") != "true" else done
 
 
 def edited(runtime: Runtime, call: Json) -> Json:

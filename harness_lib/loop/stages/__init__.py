@@ -1,1 +1,1 @@
-"""Our hooks, by stage."""
+"""The built-in hooks, by stage."""

@@ -17,7 +17,7 @@ from harness_lib.loop.sessions import history
 from harness_lib.loop.tools import skills
 from harness_lib.loop.wires import exchange
 
-# What all APIs take; a host refuses every request in which one tool has another.
+# The names that all APIs accept; a host refuses every request in which one tool has another name.
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _AGENTS_LIMIT = 32 * 1024
 _HEAD = (
@@ -40,9 +40,9 @@ def display(runtime: Runtime, payload: Json) -> Json:
 
 
 def tell_typed(runtime: Runtime, payload: Json) -> Json:
-    """Append the messages typed meanwhile: here every call has its result, so they may follow."""
+    """Append the messages typed during the turn; every call has its result here, so they may follow."""
     if runtime.session is not None and runtime.typed_meanwhile is not None:
-        # What was taken is nowhere else.
+        # A message that is taken is stored nowhere else yet.
         with processes.uninterrupted():
             for text in runtime.typed_meanwhile():
                 runtime.session.append("user", {}, skills.called(runtime, text))

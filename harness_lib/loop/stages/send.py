@@ -182,7 +182,7 @@ def _ask_summary(runtime: Runtime, cut: Cut, payload: Json) -> tuple[str, dict[s
     return ("" if answer.stop == "length" else answer.text), fields
 
 
-# An answer of which no call could be run; so many in a row, and the model will not find out by itself.
+# So many answers in a row without a valid call end the turn: the model will not correct itself.
 _SPOILED_ANSWERS = 3
 _USUAL_FENCE = 3
 

@@ -15,7 +15,7 @@ from harness_lib.loop.runtime import Runtime
 CACHE = ".auth-cache.json"
 # In the order in which bundled packs of providers stand among the sources.
 _OUR_PROVIDERS = ("anthropic", "openai")
-# It needs no key, so a key that is set means another provider.
+# Tried last: it needs no key, so a key that is set means another provider.
 _LAST = "claude"
 
 

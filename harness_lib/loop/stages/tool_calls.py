@@ -30,7 +30,7 @@ from harness_lib.loop.tools import builtin, difference
 _SHOWN_LINES = 30
 _PRINTED_LINES = 8
 _SPENT = ("tokens_in", "tokens_out", "cost")
-# The input that was run, and what came of it.
+# The input with which a tool ran, and its result.
 Outcome = tuple[Json, Result]
 _READERS = 8
 SUBAGENTS = 4
@@ -66,7 +66,7 @@ def execute(runtime: Runtime, payload: Json) -> Json:
 
 def _keep_printed(runtime: Runtime, call: Json, printed: str) -> None:
     """Show and record what a tool had printed when it was interrupted, if there is something."""
-    # A session that cannot be written any more must not take the place of the interruption.
+    # An error about a session that cannot be written must not hide the interruption.
     with processes.uninterrupted(), suppress(HarnessError):
         if printed:
             name, tool_input = str(call.get("name") or ""), call.get("input") or {}
@@ -221,7 +221,7 @@ def _kind(runtime: Runtime, call: Json) -> str:
     name = str(call.get("name") or "")
     plugin = runtime.table.find("tools", name)
     if name == "agent" and plugin is not None and plugin.is_ours:
-        # Under a limit of cost each has to know what the one before has left.
+        # Under a cost limit each has to know what the one before has spent.
         return "" if runtime.env.get("HARNESS_MAX_COST") else "agent"
     return "reads" if plugins.only_reads(runtime, name) else ""
 

@@ -28,20 +28,20 @@ _USAGE = """\
 hs: an agent loop in which everything is a plugin
 
   hs "find all TODO comments"    do a task and print the answer
-  cat log | hs "why?"            with what stands on standard input
-  hs SESSION "go on"             go on in a session (--resume ID, --continue: this directory's newest)
+  cat log | hs "why?"            with standard input as context
+  hs SESSION "go on"             continue a session (--resume ID; --continue: the newest of this directory)
   hs -p --json "find it"         events for a program, one JSON object per line, the result last
 
 Options of a task:
-  --model M, --provider P        in place of the settings
+  --model M, --provider P        override the settings
   --max-turns N                  request limit
   --max-cost USD                 cost limit in USD; without a known price one request
-  --approve auto|ask|read-only   whether the user is asked before what does not only read (auto)
+  --approve auto|ask|read-only   ask before tools that change something; read-only refuses those (auto)
   --tools a,b                    only these tools
-  --keep-env NAME                let tools see this variable that holds a provider's key (repeatable)
-  --system TEXT                  in place of the prompts
-  -                              wait for standard input, however long it takes to begin
-  --                             only words follow
+  --keep-env NAME                let tools see this variable with a provider's key (repeatable)
+  --system TEXT                  replace the prompts
+  -                              wait for standard input without a time limit
+  --                             the rest is the task
 
 Commands:"""
 _VARIABLES = """\
@@ -52,11 +52,11 @@ Environment:
   HARNESS_SESSIONS       where sessions are (default: the nearest .harness/sessions, else home's)
   HARNESS_HOME           home of plugins (~/.harness); where set, of harness's data too
   HARNESS_KEEP_ENV       as --keep-env, names by commas
-  HARNESS_LOG            where hooks and tools are shown (/dev/stderr)
-  HARNESS_STREAM         1: show the answer as it comes, into a pipe too
-  HARNESS_THINKING       how hard the model shall think (low, medium, high, max)
-  HARNESS_TOOL_TIMEOUT   seconds for a command of the tool bash (120)
-  HARNESS_READ_LIMIT     lines that read_file shows at once (2000)"""
+  HARNESS_LOG            file for the output of hooks and tools (/dev/stderr)
+  HARNESS_STREAM         1: stream the answer, also into a pipe
+  HARNESS_THINKING       reasoning effort (low, medium, high, max)
+  HARNESS_TOOL_TIMEOUT   time limit in seconds for a command of the tool bash (120)
+  HARNESS_READ_LIMIT     most lines that read_file shows at once (2000)"""
 
 
 def _help(runtime: Runtime, args: list[str]) -> int:  # noqa: ARG001 (as every command)

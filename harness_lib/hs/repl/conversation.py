@@ -126,7 +126,7 @@ def talk(runtime: Runtime, ahead: Ahead) -> tuple[Session | None, Ahead]:
     """
     assert runtime.session is not None
     if runtime.env["HARNESS_LOG"] == "/dev/stderr":
-        # What hooks and tools say would fall into the line that is being typed.
+        # The output of hooks and tools would disturb the prompt.
         runtime.env["HARNESS_LOG"] = str(runtime.session.directory / _LOG)
     conversation = Conversation(runtime, ahead.sent)
     conversation.editor.start(ahead.line)
@@ -184,7 +184,7 @@ class Conversation:
         self._typed.begin()
         return Ahead(tuple(self._typed.withdraw()), line)
 
-    # What the keys come to, in the thread of the line.
+    # The actions of the keys, called in the thread of the prompt.
 
     def sent(self, text: str, *, later: bool) -> None:
         self._typed.put(text, soon=self._under_way.now and not later)
@@ -219,7 +219,7 @@ class Conversation:
             self._drawing.finish()
             self._drawing.note(one_line(error), "red")
         finally:
-            # Also one of a subagent that is no more.
+            # Also the question of a subagent that has ended.
             self.editor.give_up()
         return None
 
@@ -228,7 +228,7 @@ class Conversation:
         return text.startswith("!") or bool(self._unknown(text)) or text.partition(" ")[0] in commands.NAMES
 
     def _unknown(self, text: str) -> str:
-        # By what was looked up before: this is asked in the thread of the line, too.
+        # With the names known so far: the thread of the prompt calls this, too.
         names = {*commands.NAMES, *(f"/{name}" for name in self._skills)}
         return user_input.unknown(self._runtime.provider, text, names)
 
@@ -240,7 +240,7 @@ class Conversation:
         if text.startswith("!") and text[1:].strip():
             user_input.run_command(self._runtime, text[1:].strip())
         elif turn.take(self._runtime, user_input.with_files(self._runtime, text)).error:
-            # What was to follow an answer may make no sense without it.
+            # Messages that were to follow an answer may make no sense without it.
             self._put_back()
         return None
 

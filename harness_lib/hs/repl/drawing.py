@@ -63,7 +63,7 @@ class Drawing:
         self._console = Console(highlight=False)
         self._show = show
         self._draw = draw
-        # Takes away all that is on the screen.
+        # Clears the screen.
         self.clear = clear
         self._thought = ""
         self._said = ""
@@ -136,7 +136,7 @@ class Drawing:
         shown: Fragments = [(style, f"{line}\n") for line in last_rows(text, width, room)]
         if not self._runs:
             return shown
-        # Of a line that is drawn again and again counts the last.
+        # Show only the last state of a line that is redrawn.
         lines = [line.rstrip("\r").rpartition("\r")[2] for line in self._printed.split("\n")]
         printed = last_rows(harmless("\n".join(lines), keep=_KEPT), width, min(room, _PRINTED_ROWS))
         return [
@@ -158,7 +158,7 @@ class Drawing:
     def _run(self, event: Json) -> None:
         name, tool_input = str(event.get("name")), event.get("input")
         self._runs, self._printed = in_one_line(f"{name}: {_about(tool_input)}"), ""
-        # Now, as it is the same text before and after the edit later.
+        # Computed before the edit changes the file.
         self._edit = builtin.change_of(
             self._runtime, name, tool_input if isinstance(tool_input, dict) else {}
         )

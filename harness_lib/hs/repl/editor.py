@@ -78,7 +78,7 @@ class Editor:
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._session: PromptSession[str] = PromptSession(
             message=self._message,
-            # Where the cursor is, a terminal would have to be asked each time something is shown.
+            # Without this, each drawing would ask the terminal where the cursor is.
             output=Vt100_Output(sys.stdout, _size, os.environ.get("TERM"), enable_cpr=False),
             history=FileHistory(_private(history)),
             completer=completer,
@@ -188,7 +188,7 @@ class Editor:
         self.draw()
 
     def _put(self, text: str) -> None:
-        # Not by print: what the terminal's encoding lacks would be an error there.
+        # Not by print: a character that the encoding lacks would be an error there.
         self._session.output.write_raw(text if text.endswith("\n") else f"{text}\n")
         self._session.output.flush()
 
@@ -203,7 +203,7 @@ class Editor:
         # First the keys that wait: they were typed before the question was shown.
         self._take_keys()
         if not self._keys.is_busy():
-            # Of a turn that was stopped just now.
+            # The turn was stopped just now.
             question.answer.put(None)
             return
         # The unfinished line is no answer.
@@ -263,7 +263,7 @@ class Editor:
         at_work = Condition(self._keys.is_busy)
         empty = Condition(lambda: not self._buffer.text)
 
-        # What a terminal in its usual mode would send for Enter counts, too.
+        # Some terminals send c-j for Enter.
         @keys.add("c-j")
         @keys.add("enter")
         def _enter(_: KeyPressEvent) -> None:

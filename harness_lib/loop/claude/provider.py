@@ -34,7 +34,7 @@ _PROTOCOL = (
     "--output-format=stream-json",
     "--include-partial-messages",
     "--permission-prompt-tool=stdio",
-    # Its questions to the user have no place here; it decides by itself.
+    # hs cannot show its questions, so it has to decide by itself.
     "--disallowedTools=AskUserQuestion",
 )
 _READ_ONLY = ("--tools=Read,Glob,Grep", "--strict-mcp-config")
@@ -50,7 +50,7 @@ _LIMITS = {"error_max_turns": "max_turns", "error_max_budget_usd": "max_cost"}
 _SHOWN = 1000
 _VARIABLES = "(the login of Claude Code: start claude and type /login)\n"
 _SHOWN_COMPLAINT = 1000
-# It has said its last word, and saves its session.
+# Time for it to save its session after its result.
 _ENDING_SECONDS = 10.0
 
 

@@ -78,7 +78,7 @@ class Scribe:
             return
         self.last = anthropic.answer(native)
         if self.last.calls:
-            # Its tools may run for long, and whatever ends us, the session has to say what was begun.
+            # Saved before its tools run: if hs is killed, the session must show what was started.
             self._calls |= {call.id: call for call in self.last.calls}
             self.write_last(_COUNTED_LATER)
 

@@ -39,7 +39,7 @@ _GONE = frozenset({types.CONNECTION_CLOSED, types.INVALID_REQUEST})
 
 _PACKAGE = logging.getLogger("mcp")
 _PACKAGE.propagate = False
-# So that nothing is said by the handler of last resort, which writes to standard error.
+# Without a handler, logging would write to standard error.
 _PACKAGE.addHandler(logging.NullHandler())
 
 T = TypeVar("T")
@@ -66,7 +66,7 @@ class Connections:
         self._open: dict[str, asyncio.Future[mcp.Client]] = {}
         self._holders: list[asyncio.Task[None]] = []
         self._calls: set[Future[tuple[str, bool]]] = set()
-        # What the package says of a server would fall into the line that the user types in.
+        # On standard error, messages of the package would disturb the prompt.
         self._heard = _ToLog(self._log)
         _PACKAGE.addHandler(self._heard)
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)

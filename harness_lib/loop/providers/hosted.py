@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 WIRES = get_args(WireName)
-# What every model can give out.
+# A limit that every model accepts.
 _UNKNOWN_OUTPUT = 8192
 _ANTHROPIC_HOST = "https://api.anthropic.com/"
 _ANTHROPIC_VARIABLES = """\
@@ -135,13 +135,13 @@ def _environment(
     if config.auth_env and not key and login is None:
         raise ProviderError(f"{config.auth_env} is not set. Set it, or run: hs auth set {config.name}")
     if not values.get("url"):
-        # Its key would go to the host of the protocol.
+        # Without this, its key would go to the host of the protocol.
         raise ProviderError(f"The provider {config.name} has no url= in its .conf file.")
     changed = {
         f"{prefix}_API_URL": values["url"],
         f"{prefix}_MAX_TOKENS": values.get("max_tokens", ""),
         f"{prefix}_API_KEY": key,
-        # The login's own takes its place at each request.
+        # The login replaces it at each request.
         f"{prefix}_AUTH_HEADER": "authorization: (login)" if login else "",
     }
     return {**runtime.env, **changed}

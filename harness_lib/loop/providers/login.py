@@ -91,7 +91,7 @@ class Attempt:
             parameters = dict(parse_qsl(urlsplit(text).query or text))
         else:
             code, _, state = text.partition("#")
-            # The user who enters only the code has seen which login it belongs to.
+            # Without a state, trust the user that the code belongs to this login.
             parameters = {"code": code, "state": state or self.state}
         if not self.is_ours(parameters):
             raise ProviderError("This belongs to another login.")
@@ -248,7 +248,7 @@ def _open(url: str) -> None:
     """Open the user's browser where there is a screen; the address is shown anyway."""
     remote = any(os.environ.get(name) for name in ("SSH_CONNECTION", "SSH_TTY"))
     screen = sys.platform == "darwin" or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
-    # Without a screen Python would take a browser for terminals, which would take ours.
+    # Without a screen Python would start a text browser in this terminal.
     if os.environ.get("BROWSER") or (screen and not remote):
         threading.Thread(target=_opened, args=(url,), daemon=True).start()
 

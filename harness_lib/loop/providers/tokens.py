@@ -51,12 +51,12 @@ class Client:
     redirect_path: str = "/callback"
     # Further parameters of the address that is opened.
     parameters: tuple[tuple[str, str], ...] = ()
-    # Where the tokens say whose account it is: names of claims, one inside the other.
+    # The path of the claim in the tokens that names the account.
     account_claim: tuple[str, ...] = ()
 
     @property
     def command(self) -> str:
-        """What the user types to log in."""
+        """The command with which the user logs in."""
         return f"hs auth login {self.name}"
 
     def redirect_uri(self, port: int) -> str:
@@ -143,7 +143,7 @@ def _ask(client: Client, fields: Mapping[str, str]) -> Json:
         return answer
     problem = str(answer.get("error_description") or answer.get("error") or "(nothing)")
     for name in _SECRET:
-        # A server may repeat what it does not like.
+        # A server may repeat the field that it refuses.
         if fields.get(name):
             problem = problem.replace(fields[name], "***")
     message = f"The login at {client.name} failed, {client.token_url} answered {status}: "

@@ -58,7 +58,7 @@ def tokens(messages: list[Message]) -> int:
     for place in range(len(seen.messages) - 1, -1, -1):
         message = seen.messages[place]
         counted = number(message.fields.get("tokens_in", ""))
-        # What was counted before the summary is the size of what it has replaced.
+        # A count from before the summary includes the messages that it replaced.
         if message.role == "assistant" and counted and message.seq > since:
             said = number(message.fields.get("tokens_out", ""))
             return counted + said + guess(seen.messages[place + 1 :])
@@ -84,7 +84,7 @@ def cut(messages: list[Message], size: int) -> Cut | None:
     size_kept = 0
     for message in reversed(seen.messages):
         size_kept += guess([message])
-        # What was asked last is never only a summary.
+        # The last question is never summarised.
         asked = message is last and message.role == "user"
         if message.role in {"user", "assistant"} and (size_kept <= budget or asked):
             keep = message.seq

@@ -37,13 +37,13 @@ class Thinking(NamedTuple):
 
 @dataclass
 class Call:
-    """A call of a tool; its `arguments` are as they came."""
+    """A call of a tool; `arguments` is the text that the model wrote."""
 
     id: str
     name: str
     arguments: str
 
-    # Read once: a session's calls are told anew with every request.
+    # Parsed once: every request repeats the calls of its session.
     @cached_property
     def input(self) -> Json | None:
         """The arguments as an object; None if they are not one."""

@@ -19,7 +19,7 @@ from harness_lib.text import in_one_line
 
 _PRIVATE = 0o600
 _TITLE = 80
-# Far more than people and models say to each other; what tools print and servers log is the rest.
+# Far more than messages need; the rest is for the output of tools and the logs of servers.
 SIZE_LIMIT = 1024**3
 
 
@@ -137,7 +137,7 @@ class Session:
     @property
     def is_full(self) -> bool:
         """Whether its files together have more than SIZE_LIMIT bytes."""
-        # The messages have been looked at.
+        # The sizes of the messages are known.
         size = sum(stamp[1] for stamp, _ in self._parsed.values())
         messages = str(self.directory / "messages")
         for place, directories, names in os.walk(self.directory):
@@ -168,7 +168,7 @@ class Session:
                 numbered = [
                     (number, entry.name, entry)
                     for entry in entries
-                    # A link could tell the model of any file.
+                    # A link could show the model any file.
                     if (number := _number(entry.name)) is not None and not entry.is_symlink()
                 ]
         except FileNotFoundError:
@@ -176,7 +176,7 @@ class Session:
         return [entry for _, _, entry in sorted(numbered)]
 
 
-# Of thousands of files, before each request.
+# Called for thousands of files before each request.
 @lru_cache(maxsize=1 << 16)
 def _number(name: str) -> int | None:
     head, separator, _ = name.partition("-")

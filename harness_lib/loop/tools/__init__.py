@@ -1,1 +1,1 @@
-"""What the model may call."""
+"""The built-in tools."""

@@ -29,7 +29,7 @@ def _execute(runtime: Runtime, tool_input: Json) -> Result:
     if not prompt.strip():
         raise ToolError("prompt is required")
     env = _environment(runtime, tool_input)
-    # What the user has said for good holds for a subagent, too.
+    # "Always" also covers the calls of a subagent.
     asker = (lambda question: approval.put(runtime, question)) if runtime.asker is not None else None
     with asking.served(asker) as address, tempfile.TemporaryDirectory(prefix="hs-") as directory:
         account_file = Path(directory, "account.json")
@@ -38,7 +38,7 @@ def _execute(runtime: Runtime, tool_input: Json) -> Result:
             [*launcher.hs(), "agent"],
             env=env,
             cwd=runtime.work_directory,
-            # Not an argument: those can be read by everybody on the machine, and end at 128 KiB.
+            # Not an argument: every user can read those, and they are limited to 128 KiB.
             stdin=prompt.encode("utf-8", "replace"),
             log=str(runtime.session.directory / "subagents.log") if runtime.session else os.devnull,
             notes=runtime.session.directory if runtime.session else None,
@@ -99,7 +99,7 @@ TOOL = Builtin(
     name="agent",
     description=(
         "Give a task to another agent, which starts without this conversation and has the same tools. "
-        "Returns its answer. Say in the prompt all that it has to know."
+        "Returns its answer. The prompt must hold everything that it needs to know."
     ),
     properties={
         "prompt": {"type": "string", "description": "The task"},

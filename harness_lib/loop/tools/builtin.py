@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 MAX_BYTES = 50_000
 MAX_LINES = 2000
 _CONTEXT_PART = 10
-# As the context is counted: a quarter of the characters.
+# The same estimate as for the context.
 _BYTES_PER_TOKEN = 4
 # In a clipped result, the name of its file, which is another one every time.
 PLACE = re.compile(r", all of it in .*(?=; this is the beginning and the end \.\.\.\])")
 
 
-# The id of the call that runs: programs tell what they print under it.
+# The id of the running call, under which the output of a program is reported.
 CALL: ContextVar[str] = ContextVar("CALL", default="")
 
 

@@ -68,7 +68,7 @@ def anchor_letters(line: str, number: int) -> str:
     for char in text:
         code = ord(char)
         value = (value * _FACTOR + (code if code <= _ASCII else 0)) & _BITS
-    # Lines of brackets alone are told apart by where they stand.
+    # Lines of brackets alone differ only by their number.
     if not any(char.isascii() and char.isalnum() for char in text):
         value = (value + number * _MIX) & _BITS
     return _LETTERS[(value >> 4) & 15] + _LETTERS[value & 15]
@@ -92,7 +92,7 @@ def _read_file(runtime: Runtime, tool_input: Json) -> Result:
         )
     first = offset or 1
     if first > max(1, len(lines)):
-        raise ToolError(f"offset {first} is behind the last line; {path} has {len(lines)}")
+        raise ToolError(f"offset {first} is after the last line; {path} has {len(lines)}")
     shown = anchored(lines[first - 1 : first - 1 + (count or most)], first)
     return Result(builtin.clipped(runtime, shown))
 
@@ -131,10 +131,10 @@ def _write_file(runtime: Runtime, tool_input: Json) -> Result:
 
 WRITE_FILE = Builtin(
     name="write_file",
-    description="Write a file, in place of what is there. Makes the directories above it.",
+    description="Write a file, replacing an existing one. Creates its parent directories.",
     properties={
         "path": {"type": "string", "description": "The file"},
-        "content": {"type": "string", "description": "All that it shall hold"},
+        "content": {"type": "string", "description": "The whole content"},
     },
     required=["path", "content"],
     function=_write_file,
@@ -149,11 +149,9 @@ def _replaced(runtime: Runtime, tool_input: Json) -> Change:
     text = read(path)
     count = text.count(old)
     if not count:
-        raise ToolError(
-            f"old does not stand in {tool_input['path']}; read it again, spaces and line breaks count"
-        )
+        raise ToolError(f"old is not in {tool_input['path']}; read it again, spaces and line breaks count")
     if count > 1 and tool_input.get("all") is not True:
-        raise ToolError(f"old stands {count} times there; give more of what is around it, or all: true")
+        raise ToolError(f"old occurs {count} times; include more of the lines around it, or set all: true")
     return Change(path, text, text.replace(old, new))
 
 
@@ -166,15 +164,15 @@ def _replace(runtime: Runtime, tool_input: Json) -> Result:
 
 REPLACE = Builtin(
     name="replace",
-    description="Replace a text in a file by another one. It must stand there once, unless all is true.",
+    description="Replace a text in a file by another one. It must occur exactly once, unless all is true.",
     properties={
         "path": {"type": "string", "description": "The file"},
         "old": {
             "type": "string",
-            "description": "The text as it stands there, with all spaces and line breaks",
+            "description": "The exact text, with all spaces and line breaks",
         },
-        "new": {"type": "string", "description": "The text in its place"},
-        "all": {"type": "boolean", "description": "Replace every one"},
+        "new": {"type": "string", "description": "The new text"},
+        "all": {"type": "boolean", "description": "Replace every occurrence"},
     },
     required=["path", "old", "new"],
     function=_replace,

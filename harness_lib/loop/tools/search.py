@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _MOST = 250
 _MOST_FILES = 200_000
-# Where there is no git to say what is ignored.
+# Left out without git, which knows the ignored files.
 _LEFT_OUT = frozenset(("__pycache__", "node_modules", "venv"))
 _BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
 _MOST_PATTERNS = 100

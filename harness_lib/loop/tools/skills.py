@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from harness_lib.loop.piped import Json
     from harness_lib.loop.runtime import Runtime
 
-# Ours, where hs is part of a checkout: the one about the task list.
+# The skill about the task list, if hs runs from a checkout.
 _OURS = Path(data_home.HOME, "SKILL.md")
 _RESOURCES = ("scripts", "references", "assets")
 # A value on one line, in quotes without escapes or without quotes; the next line does not go on with it.
@@ -43,7 +43,7 @@ def every(runtime: Runtime) -> dict[str, Skill]:
 
     A project's takes the place of one of the user's own only when the project is trusted.
     """
-    # Asked for twice with each request, where nothing has changed in between.
+    # Each request needs them twice.
     known: dict[str, Skill] | None = runtime.kept.get("skills")
     if runtime.is_fresh and known is not None:
         return known
@@ -112,7 +112,7 @@ def _read(path: Path) -> Skill | None:
     name, description = head.get("name"), head.get("description")
     if not isinstance(name, str) or not name.strip():
         return None
-    # What YAML makes of anything else may be endlessly long when it is written out.
+    # Any other value of YAML may be endless as text.
     described = description if isinstance(description, str) else ""
     escaped = " ".join(described.split()).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return Skill(name.strip(), escaped, path, body.strip("\n"))

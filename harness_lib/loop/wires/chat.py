@@ -42,7 +42,7 @@ def messages(history: list[Entry]) -> list[Json]:
 
 def body(payload: Json, endpoint: Endpoint) -> Json:
     """Return the request."""
-    # A host that wants thoughts back wants them in one field only.
+    # A host takes thoughts back in one field only, or not at all.
     left_out = {*_REASONING} - {endpoint.reasoning_field}
     messages = [
         {key: value for key, value in message.items() if key not in left_out}

@@ -150,5 +150,5 @@ def _pause(error: Exception) -> bool | float:
         return False
     if error.after is None:
         return True
-    # A limit that lasts for hours is nothing to sit through here.
+    # Do not wait for hours.
     return error.after if error.after <= LONGEST_PAUSE else False

@@ -65,7 +65,7 @@ def events(kept: dict[str, Any], url: str, headers: Mapping[str, str], body: Jso
                 return
             size = 0
             for event in source:
-                # What came compressed is counted as it is here.
+                # Count the size after decompression.
                 size += len(event.data)
                 _check_size(size)
                 yield event.data
@@ -103,8 +103,7 @@ def new_client(url: str, timeout: httpx2.Timeout) -> httpx2.Client:
     It follows no redirect, which would carry the key to wherever it leads.
     Raises ProviderError for a proxy or certificates that cannot be used.
     """
-    # Where nothing is encrypted there is no certificate to look at, and reading those of the machine takes as
-    # long as a whole request.
+    # A connection without TLS needs no certificates, and loading them takes as long as a whole request.
     try:
         return httpx2.Client(
             timeout=timeout,
@@ -119,7 +118,7 @@ def new_client(url: str, timeout: httpx2.Timeout) -> httpx2.Client:
 
 
 class _Bounded(httpx2.SyncByteStream):
-    """The bytes of an answer; also of one that says nothing we read, such as comments between events."""
+    """The bytes of an answer, counted; they may also be comments between events, which nobody sees."""
 
     def __init__(self, stream: httpx2.SyncByteStream) -> None:
         self._stream = stream

@@ -5,7 +5,6 @@ from __future__ import annotations
 import queue
 import signal
 import threading
-from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -45,41 +44,45 @@ class Ahead(NamedTuple):
 
 
 class Typed:
-    """Messages that wait. Those that `is_command` accepts are never sent to a turn under way."""
+    """Messages that wait. Those that `is_command` accepts are never sent to a turn under way.
+
+    The thread of the prompt adds messages, and the main thread takes them.
+    """
 
     def __init__(self, is_command: Callable[[str], bool]) -> None:
         self._is_command = is_command
-        self._sent: queue.SimpleQueue[Line | None] = queue.SimpleQueue()
-        self._sorted: deque[Line] = deque()
+        # Changed in place only, which is safe between threads.
+        self._lines: list[Line] = []
+        self._changed: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._left = False
         self._count = 0
         self._known: int | None = None
-        # The messages shown as waiting.
-        self.waiting: list[str] = []
+
+    @property
+    def waiting(self) -> list[str]:
+        """The messages that wait."""
+        return [line.text for line in tuple(self._lines)]
 
     def put(self, text: str, *, soon: bool) -> None:
         """Send a line."""
-        self.waiting.append(text)
         self._count += 1
-        self._sent.put(Line(text, soon and not self._is_command(text), self._count))
+        self._lines.append(Line(text, soon and not self._is_command(text), self._count))
+        self._changed.put(None)
 
     def leave(self) -> None:
         """Let `take` return None after the messages that wait."""
-        self._sent.put(None)
+        self._left = True
+        self._changed.put(None)
 
     def take(self) -> str | None:
         """Wait for the next line and return it; None when the user leaves."""
-        self._sort()
-        while not self._sorted and not self._left:
-            self._keep(self._sent.get())
-        return self._taken(self._sorted.popleft()) if self._sorted else None
+        while not self._lines and not self._left:
+            self._changed.get()
+        return self._lines.pop(0).text if self._lines else None
 
     def soon(self) -> list[str]:
         """Return the messages that the current turn gets now."""
-        self._sort()
-        due = [line for line in self._sorted if line.soon]
-        self._sorted = deque(line for line in self._sorted if not line.soon)
-        return [self._taken(line) for line in due]
+        return self._taken([line for line in tuple(self._lines) if line.soon])
 
     def begin(self) -> None:
         """Begin new work, whose end the user does not know yet."""
@@ -91,25 +94,13 @@ class Typed:
 
     def withdraw(self) -> list[str]:
         """Take back the messages that were sent before the user saw the end."""
-        self._sort()
         last = self._count if self._known is None else self._known
-        withdrawn = [line for line in self._sorted if line.number <= last]
-        self._sorted = deque(line for line in self._sorted if line.number > last)
-        return [self._taken(line) for line in withdrawn]
+        return self._taken([line for line in tuple(self._lines) if line.number <= last])
 
-    def _sort(self) -> None:
-        while not self._sent.empty():
-            self._keep(self._sent.get())
-
-    def _keep(self, line: Line | None) -> None:
-        if line is None:
-            self._left = True
-        else:
-            self._sorted.append(line)
-
-    def _taken(self, line: Line) -> str:
-        self.waiting.remove(line.text)
-        return line.text
+    def _taken(self, lines: list[Line]) -> list[str]:
+        for line in lines:
+            self._lines.remove(line)
+        return [line.text for line in lines]
 
 
 _LOG = "repl.log"

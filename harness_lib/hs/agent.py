@@ -9,7 +9,6 @@ import sys
 
 from harness_lib.errors import HarnessError, UsageError
 from harness_lib.hs import output, session_store, setup, user_input
-from harness_lib.hs.look import Builtin
 from harness_lib.hs.output import complain
 from harness_lib.hs.setup import Options
 from harness_lib.hs.user_input import skill_names, unknown, with_files
@@ -26,7 +25,8 @@ _WAIT_SECONDS = 3.0
 SESSION_FLAG = "--session"
 
 
-def _agent(runtime: Runtime, args: list[str]) -> int:
+def agent(runtime: Runtime, args: list[str]) -> int:
+    """Do a task, or talk with the user if none is given."""
     asked = setup.parse_options(args)
     streamed = runtime.env.get("HARNESS_STREAM") == "1"
     shown = output.choose(json="json" in asked.flags, streamed=streamed)
@@ -128,27 +128,22 @@ def _announce(runtime: Runtime) -> None:
     complain("\n".join(lines))
 
 
-def _resume(runtime: Runtime, args: list[str]) -> int:
+def resume(runtime: Runtime, args: list[str]) -> int:
+    """Continue the session that changed last."""
     sessions = session_store.every(runtime)
     if not sessions:
         raise UsageError("No sessions were found.", 'Begin one: hs "find all TODO comments"')
-    return _agent(runtime, ["--resume", sessions[0].id, *args])
+    return agent(runtime, ["--resume", sessions[0].id, *args])
 
 
-def _repl(runtime: Runtime, args: list[str]) -> int:
+def repl(runtime: Runtime, args: list[str]) -> int:
+    """Talk with the user."""
     if not _is_at_a_terminal():
         raise UsageError(
             "hs repl needs a terminal.",
             'For one task: hs "find all TODO comments"',
         )
-    return _agent(runtime, args)
-
-
-REPL = Builtin("Talk: hs repl [SESSION], the same as hs without words", _repl)
-
-RESUME = Builtin("Go on in the session that changed last: hs resume WORDS...", _resume)
-
-AGENT = Builtin("Do a task: hs [SESSION] WORDS...", _agent)
+    return agent(runtime, args)
 
 
 def read_input(typed: str, *, wait: bool = False) -> str:
@@ -175,7 +170,8 @@ def _is_pipe(descriptor: int) -> bool:
     return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
 
 
-def _acp(runtime: Runtime, args: list[str]) -> int:
+def acp(runtime: Runtime, args: list[str]) -> int:
+    """Serve a client of the Agent Client Protocol."""
     if args == [SESSION_FLAG]:
         from harness_lib.hs.acp import worker  # noqa: PLC0415 (either of the two, in a process of its own)
 
@@ -192,6 +188,3 @@ def _acp(runtime: Runtime, args: list[str]) -> int:
     from harness_lib.hs.acp import agent  # noqa: PLC0415 (the protocol's package is imported here only)
 
     return agent.serve()
-
-
-ACP = Builtin("Serve a client of the Agent Client Protocol on standard input and output", _acp)

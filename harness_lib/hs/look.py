@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import harness_lib
 from harness_lib.errors import UsageError
@@ -26,59 +24,36 @@ from harness_lib.loop.sessions import context
 from harness_lib.loop.sessions.session import Session
 
 AUTH_USAGE = "hs auth set|login|logout PROVIDER [--local] | list [PROVIDER] | rm PROVIDER INDEX [--local]"
-_USAGE = "hs session list | show ID | dir [ID] | fork ID [NNNN] | export ID [--json] | rm ID"
+SESSION_USAGE = "hs session list | show ID | dir [ID] | fork ID [NNNN] | export ID [--json] | rm ID"
 
 
-class Builtin(NamedTuple):
-    """One of our commands."""
-
-    description: str
-    function: Callable[[Runtime, list[str]], int]
-    is_help: bool = False
-
-    def describe(self, runtime: Runtime) -> str:  # noqa: ARG002 (as the protocol says)
-        """Return the description."""
-        return self.description
-
-    def __call__(self, runtime: Runtime, args: list[str]) -> int:
-        """Do it and return the exit code; asked for help, say the line for people and do nothing."""
-        if args in (["--help"], ["-h"]) and not self.is_help:
-            show(f"{self.description}\nEverything else: hs help")
-            return 0
-        return self.function(runtime, args)
-
-
-def _tools(runtime: Runtime, args: list[str]) -> int:  # noqa: ARG001 (as every command)
+def tools(runtime: Runtime, args: list[str]) -> int:  # noqa: ARG001 (as every command)
+    """List the tools that the model gets."""
     for plugin in runtime.table.of("tools"):
         show(f"  {plugin.name:<20} {plugin.target.describe(runtime)}  [{plugin.origin}]")
     return 0
 
 
-def _hooks(runtime: Runtime, args: list[str]) -> int:
-    hooks = [plugin for plugin in runtime.table.all if plugin.kind == "hooks.d"]
+def hooks(runtime: Runtime, args: list[str]) -> int:
+    """List the hooks of a stage, or all."""
+    found = [plugin for plugin in runtime.table.all if plugin.kind == "hooks.d"]
     if args:
-        hooks = [plugin for plugin in hooks if plugin.stage == args[0]]
-        if not hooks:
+        found = [plugin for plugin in found if plugin.stage == args[0]]
+        if not found:
             raise UsageError(f"There are no hooks in the stage {args[0]}.", "hs hooks lists all of them.")
-    for plugin in hooks:
+    for plugin in found:
         show(f"  {plugin.stage}/{plugin.name}  [{plugin.origin}]")
     return 0
 
 
-TOOLS = Builtin("List the tools that the model gets", _tools)
-
-HOOKS = Builtin("List hooks: hs hooks [STAGE]", _hooks)
-
-
-def _version(runtime: Runtime, args: list[str]) -> int:  # noqa: ARG001 (as every command)
+def version(runtime: Runtime, args: list[str]) -> int:  # noqa: ARG001 (as every command)
+    """Print the version."""
     print(f"harness {harness_lib.__version__}")
     return 0
 
 
-VERSION = Builtin("Say which version this is", _version)
-
-
-def _trust(runtime: Runtime, args: list[str]) -> int:
+def trust_here(runtime: Runtime, args: list[str]) -> int:
+    """Trust the sources of this project as they are now."""
     if args:
         raise UsageError(
             "hs trust takes no arguments.", "It trusts the .harness directories from here upwards."
@@ -95,10 +70,8 @@ def _trust(runtime: Runtime, args: list[str]) -> int:
     return 0
 
 
-TRUST = Builtin("Let this project's plugins and settings be used as they are now", _trust)
-
-
-def _session(runtime: Runtime, args: list[str]) -> int:
+def session(runtime: Runtime, args: list[str]) -> int:
+    """Look at sessions, copy and remove them."""
     match args:
         case [] | ["list"]:
             for each in session_store.every(runtime):
@@ -119,7 +92,7 @@ def _session(runtime: Runtime, args: list[str]) -> int:
         case ["dir", *name] if len(name) <= 1:
             show(session_store.store(runtime).joinpath(*name))
         case _:
-            raise UsageError(f"hs session does not understand: {' '.join(args)}.", f"Usage: {_USAGE}")
+            raise UsageError(f"hs session does not understand: {' '.join(args)}.", f"Usage: {SESSION_USAGE}")
     return 0
 
 
@@ -131,10 +104,8 @@ def _show(session: Session) -> None:
     show("\n".join([f"messages={len(files)}", *(path.name for path in files)]))
 
 
-SESSION = Builtin(f"Look at sessions: {_USAGE}", _session)
-
-
-def _hook(runtime: Runtime, args: list[str]) -> int:
+def hook(runtime: Runtime, args: list[str]) -> int:
+    """Run one hook as a program."""
     _enter(runtime)
     stage, _, name = (args[0] if len(args) == 1 else "").partition("/")
     plugin = runtime.table.entries.get(("hooks.d", stage, name))
@@ -151,55 +122,57 @@ def _hook(runtime: Runtime, args: list[str]) -> int:
     return 0
 
 
-def _tool(runtime: Runtime, args: list[str]) -> int:
+def tool(runtime: Runtime, args: list[str]) -> int:
+    """Run one tool as a program."""
     name, flag = args if len(args) == 2 else ("", "")  # noqa: PLR2004 (the name and the flag)
     ours = plugins.tool(runtime, name)
     _enter(runtime)
     # A built-in tool can be run by its name even if the sources do not offer it to a model.
-    tool = plugins.tool(runtime, name) or ours
-    if tool is None or flag not in {"--schema", "--describe", "--exec"}:
+    found = plugins.tool(runtime, name) or ours
+    if found is None or flag not in {"--schema", "--describe", "--exec"}:
         raise UsageError(
             "hs tool wants NAME and one of --schema, --describe, --exec.", "hs tools lists them."
         )
     if flag == "--describe":
-        print(tool.describe(runtime))
+        print(found.describe(runtime))
         return 0
     if flag == "--schema":
-        schema = tool.schema(runtime)
+        schema = found.schema(runtime)
         print(dumps(schema) if schema else "")
         return int(schema is None)
     tool_input = as_object(sys.stdin.read() or "{}")
     if tool_input is None:
         print("error: the input is no JSON object")
         return 1
-    result = tool.execute(runtime, tool_input)
+    result = found.execute(runtime, tool_input)
     print(result.text)
     return int(result.error)
 
 
-def _provider(runtime: Runtime, args: list[str]) -> int:
+def provider(runtime: Runtime, args: list[str]) -> int:
+    """Run one provider as a program, or tell which one is ready."""
     if args == ["--ready"]:
         resolve(runtime)
         print(f"provider={runtime.provider}\nmodel={runtime.model}")
         return 0
     _enter(runtime)
-    provider = endpoints.find_provider(runtime, args[0]) if args else None
-    if provider is None:
+    found = endpoints.find_provider(runtime, args[0]) if args else None
+    if found is None:
         raise UsageError("hs provider wants the NAME of one.", "hs help lists them.")
     runtime.env["HARNESS_PROVIDER"] = args[0]
     flag = args[1] if len(args) > 1 else ""
     match flag:
         case "--ready":
-            return int(not provider.ready(runtime))
+            return int(not found.ready(runtime))
         case "--describe":
-            print(provider.describe(runtime))
+            print(found.describe(runtime))
         case "--env":
-            print(provider.environment_help(runtime).rstrip("\n"))
+            print(found.environment_help(runtime).rstrip("\n"))
         case "--defaults":
-            print(disk.render_conf(provider.defaults(runtime)), end="")
+            print(disk.render_conf(found.defaults(runtime)), end="")
         case "" | "--stream":
             try:
-                print(dumps(provider.ask(runtime, as_object(sys.stdin.read()) or {})))
+                print(dumps(found.ask(runtime, as_object(sys.stdin.read()) or {})))
             except ProviderError as error:
                 print(error, file=sys.stderr)
                 return 1
@@ -221,10 +194,3 @@ def _enter(runtime: Runtime) -> None:
     if os.environ.get("HARNESS_SOURCES"):
         discovery.use(runtime, os.environ["HARNESS_SOURCES"].split(":"))
     keys.hide(runtime)
-
-
-HOOK = Builtin("Run one hook as a program: hs hook STAGE/NAME", _hook)
-TOOL = Builtin("Run one tool as a program: hs tool NAME --schema|--describe|--exec", _tool)
-PROVIDER = Builtin(
-    "Run one provider as a program: hs provider NAME [--ready|...]; without NAME: is any ready?", _provider
-)

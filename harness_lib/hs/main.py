@@ -10,11 +10,13 @@ import contextlib
 import os
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 from harness_lib.errors import EnvSetupError, Exit, HarnessError
 from harness_lib.hs import agent, look, output
-from harness_lib.hs.look import AUTH_USAGE, Builtin
+from harness_lib.hs.look import AUTH_USAGE
 from harness_lib.hs.output import complain, show
 from harness_lib.loop import discovery, processes, runtime
 from harness_lib.loop.failures import Interrupted, one_line
@@ -59,6 +61,24 @@ Environment:
   HARNESS_READ_LIMIT     most lines that read_file shows at once (2000)"""
 
 
+class Builtin(NamedTuple):
+    """A built-in command."""
+
+    description: str
+    function: Callable[[Runtime, list[str]], int]
+    is_help: bool = False
+
+    def describe(self, runtime: Runtime) -> str:  # noqa: ARG002 (as the protocol says)
+        return self.description
+
+    def __call__(self, runtime: Runtime, args: list[str]) -> int:
+        """Run it and return the exit code; with --help, print its description instead."""
+        if args in (["--help"], ["-h"]) and not self.is_help:
+            show(f"{self.description}\nEverything else: hs help")
+            return 0
+        return self.function(runtime, args)
+
+
 def _help(runtime: Runtime, args: list[str]) -> int:  # noqa: ARG001 (as every command)
     show(_USAGE)
     foreign = {plugin.name: plugin.target for plugin in runtime.table.of("commands")}
@@ -96,21 +116,24 @@ def _doctor(runtime: Runtime, args: list[str]) -> int:
 
 # A plugin of the same name replaces one of them.
 COMMANDS = {
-    "acp": agent.ACP,
-    "agent": agent.AGENT,
+    "acp": Builtin("Serve a client of the Agent Client Protocol on standard input and output", agent.acp),
+    "agent": Builtin("Do a task: hs [SESSION] WORDS...", agent.agent),
     "auth": Builtin(f"Keep credentials: {AUTH_USAGE}", _auth),
     "doctor": Builtin("Say what may be wrong here, and what to do", _doctor),
     "help": Builtin("Show this", _help, is_help=True),
-    "hook": look.HOOK,
-    "hooks": look.HOOKS,
-    "provider": look.PROVIDER,
-    "repl": agent.REPL,
-    "resume": agent.RESUME,
-    "session": look.SESSION,
-    "tool": look.TOOL,
-    "tools": look.TOOLS,
-    "trust": look.TRUST,
-    "version": look.VERSION,
+    "hook": Builtin("Run one hook as a program: hs hook STAGE/NAME", look.hook),
+    "hooks": Builtin("List hooks: hs hooks [STAGE]", look.hooks),
+    "provider": Builtin(
+        "Run one provider as a program: hs provider NAME [--ready|...]; without NAME: is any ready?",
+        look.provider,
+    ),
+    "repl": Builtin("Talk: hs repl [SESSION], the same as hs without words", agent.repl),
+    "resume": Builtin("Go on in the session that changed last: hs resume WORDS...", agent.resume),
+    "session": Builtin(f"Look at sessions: {look.SESSION_USAGE}", look.session),
+    "tool": Builtin("Run one tool as a program: hs tool NAME --schema|--describe|--exec", look.tool),
+    "tools": Builtin("List the tools that the model gets", look.tools),
+    "trust": Builtin("Let this project's plugins and settings be used as they are now", look.trust_here),
+    "version": Builtin("Say which version this is", look.version),
 }
 
 

@@ -16,7 +16,7 @@ from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import HarnessError
 from harness_lib.rules import budget, rechecks
-from harness_lib.runs import overview, scheduler
+from harness_lib.runs import overview, scheduler, settings
 from harness_lib.runs.notify import Notifier
 from harness_lib.runs.options import Options, SandboxMode, prepare
 from harness_lib.runs.scheduler import Watch
@@ -39,7 +39,7 @@ The reply's `tasks` are all tasks that the run has worked on, each with
 def arguments(parser: ArgumentParser) -> None:
     """Add the arguments of the verb."""
     parser.epilog = f"{parser.epilog}\n\n{JSON}"
-    parser.add_argument("-j", "--jobs", metavar="N", type=int, default=1, help="workers at once (default 1)")
+    parser.add_argument("-j", "--jobs", metavar="N", type=int, help="workers at once (default 1)")
     parser.add_argument(
         "--agent", choices=tuple(registry.ADAPTERS), help="default: the first that is installed"
     )
@@ -56,21 +56,18 @@ def arguments(parser: ArgumentParser) -> None:
         "--silence",
         metavar="MIN",
         type=options.more_than_nothing,
-        default=15.0,
-        help="end an agent that is silent so long (default %(default)g)",
+        help="end an agent that is silent so long (default 15)",
     )
     parser.add_argument(
         "--longest",
         metavar="MIN",
         type=options.more_than_nothing,
-        default=240.0,
-        help="end an agent after this (default %(default)g)",
+        help="end an agent after this (default 240)",
     )
     parser.add_argument(
         "--max-file",
         metavar="MB",
         type=options.amount,
-        default=100.0,
         help="ask the user before a larger file is committed (default 100; 0: never)",
     )
     parser.add_argument(
@@ -94,7 +91,6 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--sandbox",
         choices=get_args(SandboxMode),
-        default="off",
         help="confine agents and checks to their work trees: auto where this machine can, require, or with "
         "the engine named; default off",
     )
@@ -102,7 +98,6 @@ def arguments(parser: ArgumentParser) -> None:
         "--allow-write",
         metavar="PATH",
         action="append",
-        default=[],
         help="a path that may be written although agents and checks are in a sandbox",
     )
     parser.add_argument("--html", metavar="FILE", help="keep a page about the run up to date, for a browser")
@@ -124,49 +119,51 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
-    """Answer `harness run`."""
+    """Open a session for the calling agent, or run agents until nothing is left to do."""
+    given = {name: getattr(args, name.replace("-", "_")) for name in settings.KEYS}
+    if args.agent is None and args.agent_command is None and not args.dry_run and owner.in_agent(ctx.env):
+        return open_session.reply(ctx)._replace(verb="run")
+    found = settings.effective(ctx, given)
+    value = {name: setting.value for name, setting in found.items()}
     chosen = Options(
-        workers=args.jobs,
-        agent=args.agent,
-        agent_command=args.agent_command,
-        model=args.model,
+        workers=value["jobs"],
+        agent=value["agent"],
+        agent_command=value["agent-command"],
+        model=value["model"],
         extra=tuple(args.agent_arg),
         target=args.target,
-        budget=budget.read(options.typed_limits(args)),
-        silence=args.silence * MINUTE,
-        longest=args.longest * MINUTE,
-        final_check=args.final_check,
-        max_file=args.max_file,
+        budget=budget.read({name: value[name.replace("_", "-")] for name in budget.Budget._fields}),
+        silence=value["silence"] * MINUTE,
+        longest=value["longest"] * MINUTE,
+        final_check=value["final-check"],
+        max_file=value["max-file"],
         precheck=args.precheck,
         skip_green=args.skip_green,
-        sandbox=args.sandbox,
-        allow_write=tuple(args.allow_write),
+        sandbox=value["sandbox"],
+        allow_write=tuple(value["allow-write"]),
     )
     if args.dry_run:
         return _dry_run(ctx, chosen)
     with run_screen.watching_run(ctx, screen) as watch:
         if not args.html:
-            return run(ctx, chosen, watch, notify=args.notify)
+            return run(ctx, chosen, watch, notify=value["notify"])
         from harness_lib.terminal import report_page  # noqa: PLC0415 (few ask for a page)
 
         page = ctx.cwd / args.html
         # What is wrong with the file is said before anything begins.
         report_page.write(ctx, page, live=True)
         try:
-            return run(ctx, chosen, report_page.renewing(ctx, page, watch), notify=args.notify)
+            return run(ctx, chosen, report_page.renewing(ctx, page, watch), notify=value["notify"])
         finally:
             with suppress(HarnessError):
                 report_page.write(ctx, page)
 
 
 def run(ctx: Context, chosen: Options, watch: Watch, *, notify: str | None = None) -> Reply:
-    """Open a session for the calling agent, or run agents until nothing is left to do.
+    """Run agents until nothing is left to do.
 
     `notify` is a shell command that is called when the run needs the user, and at its end.
     """
-    asked = chosen.agent is not None or chosen.agent_command is not None
-    if not asked and owner.in_agent(ctx.env):
-        return open_session.reply(ctx)._replace(verb="run")
     with runner.keeping_awake(ctx.env, "agents are at work"):
         return _notified(ctx, chosen, watch, notify) if notify else scheduler.run(ctx, chosen, watch)
 

@@ -5,23 +5,23 @@ from __future__ import annotations
 from harness_lib import task
 from harness_lib.agents.registry import ADAPTERS
 from harness_lib.attempts import garbage_collect, requeue
-from harness_lib.cli.parser import parse
 from harness_lib.hookio import policy
 from harness_lib.rules import leases
+from harness_lib.runs import settings
 from harness_lib.state import store
 from harness_lib.system.files import printed
 from tests.conftest import CHECKOUT
 
 MEGA = 1024 * 1024
 IN_WORDS = {2: "two times", 8: "Eight times"}
-RUN = parse(["run"])
+MAX_FILE = settings.KEYS["max-file"].default
 
 NAMED = [
     ("docs/hooks.md", f"{IN_WORDS[policy.PATIENCE]} in a row without progress"),
     ("docs/design.md", f"| {IN_WORDS[policy.PATIENCE].split()[0].lower()} blocks in a row"),
     ("docs/commands.md", f"({garbage_collect.DAYS:g} days, {garbage_collect.MEGABYTES} MB)"),
     ("docs/unattended.md", f"both ends are kept, {printed.KEPT_BYTES // MEGA} MB each"),
-    ("docs/unattended.md", f"more than {RUN.max_file:g} MB (`--max-file`)"),
+    ("docs/unattended.md", f"more than {MAX_FILE:g} MB (`--max-file`)"),
     ("docs/unattended.md", f"the first {IN_WORDS[requeue.FREE_ROUNDS]} no attempt is counted"),
     ("references/checks.md", f"after `--timeout` seconds ({task.DEFAULT_TIMEOUT_SECONDS} unless told)"),
     ("references/concurrent.md", f"{leases.DEFAULT_SECONDS // 60} minutes (`{leases.VARIABLE}`)"),

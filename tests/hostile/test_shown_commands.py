@@ -62,6 +62,8 @@ OF_THE_LIST: tuple[tuple[str, ...], ...] = (
     ("rescue", "list"),
     ("edit", "--mode", "concurrent"),
     ("budget",),
+    ("report", "--all"),
+    ("config",),
     ("pause",),
     ("stop",),
     ("check", "--repair"),

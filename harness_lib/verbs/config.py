@@ -1,0 +1,74 @@
+"""`harness config`: show the settings of `harness run` and where each comes from, or change one."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from typing import Any
+
+from harness_lib.core import quoting, rights
+from harness_lib.core.context import Context
+from harness_lib.core.reply import Reply
+from harness_lib.errors import RefusedError, UsageError
+from harness_lib.runs import settings
+from harness_lib.system.processes import owner
+from harness_lib.terminal.screen import Screen
+
+SUMMARY = "show the settings of harness run and where each comes from, or change one"
+EXAMPLE = "harness config max-cost 20"
+HELP_ORDER = 460
+SHOWN = 60
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """Add the arguments of the verb."""
+    parser.add_argument("name", nargs="?", help="the setting, called like the option of harness run")
+    parser.add_argument("value", nargs="?", help="its new value")
+    parser.add_argument("--unset", action="store_true", help="remove it from the file")
+    parser.add_argument(
+        "--project", action="store_true", help="change harness.toml of this project, not your own file"
+    )
+
+
+def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
+    """Answer `harness config`."""
+    if args.value is None and not args.unset:
+        return _shown(ctx, args.name)
+    return _changed(ctx, args, settings.project_file(ctx))
+
+
+def _shown(ctx: Context, name: str | None) -> Reply:
+    found = settings.effective(ctx, {})
+    if name is not None and name not in found:
+        raise UsageError(f"{name} is no setting.", f"There are: {', '.join(found)}.")
+    rows = {each: found[each] for each in ([name] if name else found)}
+    wide = max(map(len, rows))
+    lines = [
+        f"{each:<{wide}}  {_words(setting.value):<12}  {setting.origin}" for each, setting in rows.items()
+    ]
+    values = {each: {"value": setting.value, "origin": setting.origin} for each, setting in rows.items()}
+    return Reply(
+        "config", "\n".join(lines), extra={"settings": values, "file": str(settings.user_file(ctx.env))}
+    )
+
+
+def _words(value: Any) -> str:
+    if value is None or value == ():
+        return "-"
+    return quoting.one_line(", ".join(value) if isinstance(value, tuple) else f"{value}", SHOWN)
+
+
+def _changed(ctx: Context, args: Namespace, project: Path | None) -> Reply:
+    if args.name is None or (args.unset and args.value is not None):
+        raise UsageError("Name a setting, and its value unless it is to be removed.", EXAMPLE)
+    if agent := rights.known_agent(ctx) or owner.in_agent(ctx.env):
+        raise RefusedError(
+            f"The settings of harness run are for the user to change, not for {agent}.",
+            f"Ask the user to type, in a terminal: {EXAMPLE.rsplit(' ', 2)[0]} {args.name} VALUE",
+        )
+    if args.project and project is None:
+        raise UsageError("There is no project here.", "Type it where the list is, or without --project.")
+    path = project if args.project and project else settings.user_file(ctx.env)
+    value = settings.change(path, args.name, args.value, is_project=args.project)
+    how = "was removed from" if args.unset else f"is {_words(value)} in"
+    return Reply("config", f"{args.name} {how} {path}", next="harness config", extra={"file": str(path)})

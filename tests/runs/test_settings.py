@@ -1,0 +1,134 @@
+"""The settings of `harness run`: what is typed, the user's file, the project's file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tomlkit
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from harness_lib.errors import ConfigError
+from harness_lib.runs import settings as of_run
+from harness_lib.runs.settings import KEYS
+from tests.runs.workshop import Workshop
+from tests.system.git.gitrepo import put
+
+PROJECTS = {name: key for name, key in KEYS.items() if key.in_project}
+
+
+def _values(name: str) -> st.SearchStrategy[Any]:
+    key = KEYS[name]
+    if key.words:
+        return st.sampled_from([word for word in key.words if word not in of_run.NAMED_ENGINES])
+    return st.integers(0 if key.zero_is_none else 1, 300)
+
+
+def _some(names: Any) -> st.SearchStrategy[dict[str, Any]]:
+    return st.fixed_dictionaries({}, optional={name: _values(name) for name in names})
+
+
+def users(home: Path) -> Path:
+    return home / "config" / "harness" / "harness.toml"
+
+
+def write(path: Path, values: dict[str, Any]) -> None:
+    put(path, tomlkit.dumps({"run": values}))
+
+
+def width(name: str, value: Any) -> float:
+    """Return how much `value` allows: more is wider."""
+    key = KEYS[name]
+    if key.words:
+        return -key.words.index(value) if value is not None else 1
+    return float("inf") if key.zero_is_none and not value else value
+
+
+@given(user=_some(PROJECTS), project=_some(PROJECTS), typed=_some(PROJECTS))
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+def test_what_is_typed_counts_and_a_project_only_narrows_the_rest(
+    workshop: Workshop, home: Path, user: dict[str, Any], project: dict[str, Any], typed: dict[str, Any]
+) -> None:
+    write(users(home), user)
+    write(workshop.top / "harness.toml", project)
+    found = of_run.effective(workshop.context(), typed)
+    for name, (value, origin) in found.items():
+        own = user.get(name, KEYS[name].default)
+        if name in typed:
+            assert (value, origin) == (typed[name], "typed")
+        elif value == own:
+            assert origin == (str(users(home)) if name in user else "default")
+            assert name not in project or width(name, project[name]) >= width(name, own)
+        else:
+            assert (value, origin) == (project[name], str(workshop.top / "harness.toml"))
+            assert width(name, value) < width(name, own)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("jobs 2", "is not TOML"),
+        ("[runs]\njobs = 2", "'runs' is no table of settings"),
+        ("run = 2", "'run' is no table of settings"),
+        ("[run]\nmax_cots = 2", "Did you mean max-cost?"),
+        ("[run]\njobs = 'two'", "run.jobs must be a number, not 'two'"),
+        ("[run]\njobs = true", "run.jobs must be a number"),
+        ("[run]\njobs = 1.5", "run.jobs must be a whole number"),
+        ("[run]\nmax-cost = nan", "run.max-cost must be a number"),
+        ("[run]\nsilence = 0", "run.silence must be a number above 0"),
+        ("[run]\nsandbox = 'of'", "run.sandbox must be one of off, auto"),
+        ("[run]\nallow-write = 'x'", "run.allow-write must be a list of texts"),
+        ("[run]\nmodel = ''", "run.model must be a text"),
+    ],
+)
+def test_a_wrong_file_is_named_with_what_is_wrong(
+    workshop: Workshop, home: Path, text: str, words: str
+) -> None:
+    put(users(home), text)
+    with pytest.raises(ConfigError) as raised:
+        of_run.effective(workshop.context(), {})
+    assert str(users(home)) in str(raised.value)
+    assert words in f"{raised.value} {raised.value.hint}"
+    assert workshop("run", "--dry-run", "--agent-command", "true").code == 3
+
+
+@pytest.mark.parametrize("name", sorted(KEYS.keys() - PROJECTS.keys()))
+def test_what_a_project_could_widen_is_the_users_to_set(workshop: Workshop, name: str) -> None:
+    write(workshop.top / "harness.toml", {name: "claude"})
+    with pytest.raises(ConfigError, match=f"run.{name} is the user's to set"):
+        of_run.effective(workshop.context(), {})
+
+
+def test_a_run_goes_by_its_settings(workshop: Workshop, home: Path) -> None:
+    write(users(home), {"agent-command": "sh -c 'touch made'", "max-tasks": 5})
+    write(workshop.top / "harness.toml", {"max-tasks": 1, "sandbox": "off"})
+    workshop.add("One", "test -f made")
+    workshop.add("Two", "test -f made")
+    said = workshop.harness("run", "--no-precheck")
+    assert said.returncode == 9, said.stderr
+    assert sorted(workshop.statuses().values()) == ["completed", "pending"]
+
+
+def test_a_setting_is_changed_shown_and_removed_and_the_rest_of_the_file_stays(
+    workshop: Workshop, home: Path
+) -> None:
+    put(users(home), "# mine\n[run]\nmodel = 'm' # best\n")
+    workshop.ok("config", "max-cost", "20")
+    assert users(home).read_text() == "# mine\n[run]\nmodel = 'm' # best\nmax-cost = 20\n"
+    shown = workshop.ok("config")["settings"]
+    assert shown["max-cost"] == {"value": 20, "origin": str(users(home))}
+    assert shown["jobs"] == {"value": 1, "origin": "default"}
+    workshop.ok("config", "max-cost", "--unset")
+    assert users(home).read_text() == "# mine\n[run]\nmodel = 'm' # best\n"
+    workshop.ok("config", "jobs", "1", "--project")
+    assert (workshop.top / "harness.toml").read_text() == "[run]\njobs = 1\n"
+    assert workshop("config", "model", "m", "--project").code == 2
+    assert workshop("config", "max-cots", "1").code == 2
+    assert "Did you mean max-cost?" in workshop("config", "max-cots", "1").text
+
+
+def test_an_agent_changes_no_setting(workshop: Workshop, home: Path) -> None:
+    assert workshop("config", "max-cost", "20", CLAUDECODE="1").code == 8
+    assert not users(home).exists()

@@ -26,6 +26,8 @@ LINE_LENGTH = 300
 SHOWN = 15
 PEOPLE = 5
 LOOK_AT = 3
+NEXT = 3
+NEXT_LENGTH = 40
 SKIPS = "skips them until you trust them: codex, /hooks"
 BAR_WIDTH = 20
 SHOW_ALL = "harness status --all"
@@ -52,7 +54,7 @@ class View(NamedTuple):
     `shown` are the tasks that get a line, and `beside` says of some who works on them, why they failed, or
     that they are unproven; `people` are the open sessions, `halts` what the user must do and `look_at` what
     they should look at in completed work, all as sentences; `progress` has every task; `hooks` says whether
-    agents are held; `runs` go on unattended, with so much `ahead` of them.
+    agents are held; `runs` go on unattended, with so much `ahead` of them and `up_next` what they begin next.
     """
 
     counts: Counts
@@ -73,6 +75,7 @@ class View(NamedTuple):
     progress: Mapping[str, Progress]
     runs: tuple[Seen, ...] = ()
     ahead: Ahead = Ahead()
+    up_next: tuple[str, ...] = ()
     rechecks: tuple[str, ...] = ()
     # Completed on another branch only.
     lacking: frozenset[str] = frozenset()
@@ -118,7 +121,12 @@ def gather(ctx: Context, limit: int | None) -> View:
         progress={task.id: Progress(task) for task in questions.search()},
         runs=runs,
         ahead=questions.ahead() if runs else Ahead(),
+        up_next=tuple(_named(task) for task in questions.claimable()[:NEXT]) if runs else (),
     )
+
+
+def _named(task: Task) -> str:
+    return quoting.one_line(f"{task.id} {task.title}", NEXT_LENGTH)
 
 
 def _acts(ctx: Context, questions: Questions, log: Sequence[str]) -> list[str]:
@@ -172,17 +180,22 @@ class Line(NamedTuple):
 def lines(view: View, now: float) -> Iterator[Line]:
     """Yield the status at the moment `now` (seconds since the epoch).
 
+    What needs the user comes first, then what works, what comes next, and the rest.
     Lines that end with what the user must type are whole, however long.
     """
     elsewhere = f", {len(view.lacking)} of them on another branch only" if view.lacking else ""
     yield Line(f"[{bar(view.counts)}] {headline(view.counts)}{elsewhere}", "bold")
     for text in view.rechecks:
         yield Line(text, "bold red" if text.startswith(rechecked.RED) else "yellow", whole=True)
-    yield Line(view.hooks, "dim", whole=True)
+    yield from _section("the user must act:", view.halts, "yellow", whole=True)
+    yield from (Line(text, "yellow", whole=True) for text in view.look_at)
     for seen in view.runs[:PEOPLE]:
         first, *rest = progress.lines(seen, view.ahead, now)
         yield Line(first, "bold")
         yield from map(Line, rest)
+    if view.up_next:
+        yield Line(f"  then: {'; '.join(view.up_next)}")
+    yield Line(view.hooks, "dim", whole=True)
     for task in view.shown:
         shown = one_line(task)
         if task.id in view.lacking:
@@ -192,8 +205,6 @@ def lines(view: View, now: float) -> Iterator[Line]:
             yield Line(f"    {view.beside[task.id]}", "red" if task.status == "failed" else "cyan")
     if len(view.shown) < view.counts.total:
         yield Line(f"… and {view.counts.total - len(view.shown)} more ({SHOW_ALL})", "dim")
-    yield from _section("the user must act:", view.halts, "yellow", whole=True)
-    yield from (Line(text, "yellow", whole=True) for text in view.look_at)
     yield from _section("log:", view.log, "dim", whole=False)
     yield Line(view.sessions, whole=True)
     yield from (Line(text, whole=True) for text in view.people)

@@ -61,15 +61,18 @@ def span(seconds: float) -> str:
 
 
 def summary(now_board: RunState, ahead: Ahead, now: float) -> str:
-    """Return what the run has used of its limits, and the least time that it still needs."""
+    """Return the least time that the run still needs, then what it has used of its limits.
+
+    The time stands first, as a narrow terminal cuts the end of the line.
+    """
     used = ", ".join(budget.usage(now_board.limits, now_board.spent(now))).replace(" (no limit)", "")
     seconds = run_state.estimate(now_board, ahead, len(now_board.rows))
-    return used if not seconds else f"{used}; at least {span(seconds)} more"
+    return used if not seconds else f"at least {span(seconds)} more; {used}"
 
 
 def lines(seen: Seen, ahead: Ahead, now: float) -> Iterator[str]:
     """Yield the run as lines, the first ROWS workers at most."""
-    yield f"run: process {seen.pid}; {summary(seen.state, ahead, now)}"
+    yield f"run: {summary(seen.state, ahead, now)}; process {seen.pid}"
     rows = list(seen.state.rows.values())
     for row in rows[:ROWS]:
         shown = cells(row, now)

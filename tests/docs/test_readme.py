@@ -161,7 +161,9 @@ def test_the_sample_of_status_is_what_status_prints() -> None:
         next=sessions.WATCH,
         is_finished=False,
         warnings=(),
-        runs=(Seen(7508, RunState(0.0, {2: row}, Spent(0.03, 3400, 0.0, 1))),),
+        runs=(Seen(7508, RunState(0.0, {2: row}, Spent(0.03, 3400, 0.0, 1), (2.0,))),),
+        ahead=stats.of(state),
+        up_next=("task-003 Document",),
     )
 
     assert sample.splitlines() == [

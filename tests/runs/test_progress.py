@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import io
 import os
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from harness_lib.core.context import Context
 from harness_lib.rules import run_state
 from harness_lib.rules.budget import Budget, Spent
 from harness_lib.rules.run_state import Row, RunState
-from harness_lib.rules.stats import Ahead
-from harness_lib.runs import progress, run_snapshot
+from harness_lib.rules.stats import Ahead, Counts
+from harness_lib.runs import overview, progress, run_snapshot
 from harness_lib.runs.run_snapshot import Seen
 from harness_lib.state import run_files
 from harness_lib.system.processes import process
+from harness_lib.terminal import drawing
 
 AHEAD = Ahead(4, 1)
 
@@ -77,7 +80,7 @@ def test_the_first_line_has_what_was_spent_of_which_limit_and_an_estimate() -> N
     state = RunState(0.0, {1: Row(1), 2: Row(2)}, Spent(1.5, 12000, 0.0, 5), (60.0,), Budget(max_cost=5.0))
     (first, *_) = progress.lines(Seen(7, state), AHEAD, 1800.0)
     assert first == (
-        "run: process 7; cost: $1.50 of $5.00, tokens: 12,000, hours: 0.50, attempts: 5; at least 2:00 more"
+        "run: at least 2:00 more; cost: $1.50 of $5.00, tokens: 12,000, hours: 0.50, attempts: 5; process 7"
     )
 
 
@@ -86,3 +89,30 @@ def test_many_workers_are_bounded() -> None:
     lines = list(progress.lines(Seen(7, state), AHEAD, 0.0))
     assert len(lines) == 12
     assert lines[-1] == "  … and 54 more workers"
+
+
+@pytest.mark.parametrize("columns", [40, 80, 120])
+def test_the_estimate_is_never_cut(columns: int) -> None:
+    """Neither in the table of a run nor in a list that is watched, however narrow the terminal is."""
+    spent = Spent(1234.5, 12_000_000, 0.0, 500)
+    state = RunState(0.0, {1: Row(1), 2: Row(2)}, spent, (36_000.0,), Budget(max_cost=5000.0, max_hours=99.0))
+    view = overview.View(
+        *(Counts(5, 1, 0, 4, 0, 0, 0, 0, 0, 0), (), {}, ("act",), (), "hooks: on", (), (), None, False, ()),
+        *("sessions: 1", 1, None, (), {}),
+        runs=(Seen(4_194_304, state),),
+        ahead=AHEAD,
+        up_next=("task-009 Next",),
+    )
+    out = io.StringIO()
+    console = Console(file=out, width=columns, force_terminal=False)
+
+    console.print(drawing.run(state, view.counts, AHEAD, 1800.0))
+    console.print(drawing.watched(view, 1800.0))
+
+    lines = out.getvalue().splitlines()
+    assert sum("at least 20:00:00 more" in line for line in lines) == 2
+    order = [
+        next(n for n, line in enumerate(lines) if words in line)
+        for words in ("act", "run: ", "then: task-009")
+    ]
+    assert order == sorted(order)

@@ -11,6 +11,7 @@ import shutil
 import sys
 from pathlib import Path
 
+import filelock
 import pytest
 
 from tests.launcher.launching import CHECKOUT, run
@@ -56,18 +57,28 @@ def launcher(checkout: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Return the environment of one data directory for all tests, of all xdist workers: that it must bear."""
+def for_all(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a directory for the tests of all xdist workers."""
     base = tmp_path_factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        base = base.parent
-    return {"HARNESS_HOME": str(base / "shared-harness-home")}
+    return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
 
 
 @pytest.fixture(scope="session")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def shared(for_all: Path) -> dict[str, str]:
+    """Return the environment of one data directory for all tests, of all xdist workers: that it must bear."""
+    return {"HARNESS_HOME": str(for_all / "shared-harness-home")}
+
+
+@pytest.fixture(scope="session")
+def installed(for_all: Path) -> Path:
     """Return a virtual environment into which pip has installed this checkout; it is never activated."""
-    place = tmp_path_factory.mktemp("installed")
+    place = for_all / "installed"
+    with filelock.FileLock(for_all / "installed.lock"):
+        return place / "venv" if place.exists() else _install(place)
+
+
+def _install(place: Path) -> Path:
+    place.mkdir()
     # A copy, as a build leaves its traces in the folder it builds.
     source = place / "source"
     source.mkdir()
@@ -78,7 +89,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     venv = place / "venv"
     for command in (
         (sys.executable, "-m", "venv", venv),
-        (venv / "bin" / "python", "-m", "pip", "install", "--quiet", source),
+        (venv / "bin" / "python", "-m", "pip", "install", "--quiet", "--no-compile", source),
     ):
         done = run(*command, env={})
         assert done.code == 0, done.err

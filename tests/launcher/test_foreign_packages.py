@@ -36,9 +36,12 @@ RAISES = "raise RuntimeError('not this one')\n"
 WORLDS = {
     "jsonschema alone": {"jsonschema/__init__.py": ""},
     "an old filelock": {"filelock.py": OLD_FILELOCK},
-    "an old jsonschema": {"jsonschema/__init__.py": OLD_JSONSCHEMA, "filelock.py": OLD_FILELOCK},
     "a rich that raises": {"rich/__init__.py": RAISES},
-    "a sitecustomize that prints": {"sitecustomize.py": "print('welcome to this machine')\n"},
+    "old packages, and a sitecustomize that prints": {
+        "jsonschema/__init__.py": OLD_JSONSCHEMA,
+        "filelock.py": OLD_FILELOCK,
+        "sitecustomize.py": "print('welcome to this machine')\n",
+    },
     "all that raises": {
         "jsonschema/__init__.py": RAISES,
         "filelock.py": RAISES,
@@ -70,7 +73,7 @@ def foreign_python(place: Path, files: dict[str, str]) -> Path:
 
 
 # The others are each a part of these.
-ALWAYS = {"an old jsonschema", "a sitecustomize that prints", "all that raises"}
+ALWAYS = {"old packages, and a sitecustomize that prints", "all that raises"}
 
 
 @pytest.fixture(

@@ -115,7 +115,8 @@ def parse_blocks(body: str, fence: int = 3) -> list[Block]:
     blocks: list[Block] = []
     # The line breaks around a fence belong to it.
     rest, at = f"{body}\n", 0
-    for match in re.finditer(_FENCED % (ticks, ticks), body, re.DOTALL | re.MULTILINE):
+    pattern = _FENCED % (ticks, ticks)
+    for match in re.finditer(pattern, body, re.DOTALL | re.MULTILINE) if ticks in body else ():
         text, at = rest[at : match.start()].removesuffix("\n"), match.end() + 1
         if text.strip():
             blocks.append(Text(text.removesuffix("\n")))

@@ -57,8 +57,7 @@ def recognised(text: str, name: str, form: str | None = None) -> Read | None:
                 "Leave --format out, and it is recognised by what it is.",
             )
         return Read(name, chosen, plan)
-    is_json = text.lstrip()[:1] in ("{", "[")
-    found = plans.recognised(text, plans.JSON if is_json else plans.MARKDOWN)
+    found = plans.recognised(text)
     if found is None or (found[0].word in ("superpowers", "openspec") and _is_check_list(text)):
         return None
     return Read(name, *found)

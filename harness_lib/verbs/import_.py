@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from harness_lib import typed
+from harness_lib import sha256, typed
 from harness_lib.checks import check_of
 from harness_lib.core import (
     add_tasks,
@@ -52,6 +52,7 @@ MARKDOWN = """a Markdown check list:
 SHOWN = 20
 # So many tasks of a plan are shown with their commands.
 ROWS = 200
+DIGEST = 8
 NAMED = 5
 TITLE_WIDTH = 50
 COMMAND_LENGTH = 500
@@ -195,7 +196,9 @@ def sources(ctx: Context, word: str) -> list[Source]:
     Raises UsageError if it cannot be read.
     """
     if word == "-":
-        return [Source("standard input", sys.stdin.buffer.read(), "-")]
+        data = sys.stdin.buffer.read()
+        # Another plan that is typed in later is not this one again.
+        return [Source("standard input", data, f"standard input {sha256.digest(data)[:DIGEST]}")]
     path = ctx.cwd / Path(word)
     if not path.is_dir():
         return [_file(ctx, path, word)]
@@ -233,8 +236,13 @@ def _drafts(found: list[Source], choices: Choices, top: Path) -> tuple[Drafts, l
     only_own = choices.form in ("json", "checklist")
     plans, own = [], []
     for source in found:
-        text = import_parse.text_of(source.data)
-        read = None if only_own else planned.recognised(text, source.plan, form)
+        try:
+            text = import_parse.text_of(source.data)
+            read = None if only_own else planned.recognised(text, source.plan, form)
+        except UsageError:
+            if len(found) == 1:
+                raise
+            text, read = "", None
         plans += [read] if read else []
         own += [] if read else [(source, text)]
     if plans:

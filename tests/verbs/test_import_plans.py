@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from tests.conftest import Harness
 from tests.terminal.pseudo_terminal import answered
 from tests.verbs.project import Agent, Project
 
@@ -112,6 +113,7 @@ def test_a_directory_is_a_list_of_plans_in_order(project: Project, agent: Agent)
     put(project, f"{place}/01-a/01-03-PLAN.md", gsd("01-03", "right", "wave: 2\ndepends_on: [01]"))
     put(project, f"{place}/02-b/02-01-PLAN.md", gsd("02-01", "top", "wave: 1\ndepends_on: []"))
     put(project, f"{place}/02-b/02-RESEARCH.md", "# Research\n\n- [ ] Read\n")
+    put(project, f"{place}/02-b/latin.md", b"# \xe4\n")
     put(project, f"{place}/00-z/00-01-PLAN.md", gsd("00-01", "gone", "wave: 1"))
     put(project, f"{place}/00-z/00-01-SUMMARY.md", "It is done.\n")
 
@@ -260,6 +262,7 @@ def test_a_checkpoint_waits_for_a_person_who_accepts_it_in_its_turn(project: Pro
     assert project.task(look["id"])["halt_kind"] == "HUMAN"
     assert not any(look["id"] in each for each in agent.ok("check")["warnings"])
     assert "from a plan: task 2 of PLAN.md" in agent.ok("show", look["id"])["message"]
+    agent.fails(8, "accept", look["id"], CLAUDECODE="1")
     accepted = agent.ok("accept", look["id"])
     assert accepted["task"]["status"] == "completed"
     assert "halt" not in accepted["task"]
@@ -352,9 +355,14 @@ def test_two_tasks_of_one_number_are_two_tasks(project: Project, agent: Agent) -
     assert "have the same number, and each is one: 1 (line 14)" in " ".join(said["warnings"])
 
 
-def test_standard_input_and_a_file_elsewhere_are_plans_too(
-    project: Project, agent: Agent, tmp_path: Path
-) -> None:
+def test_two_plans_from_standard_input_are_two(harness: Harness) -> None:
+    assert harness("init").code == 0
+    for text, added in ((PLAN, 2), (PLAN, 0), (PLAN.replace("Say", "Then"), 2)):
+        said = harness("import", "-", stdin=text)
+        assert f"added {added} tasks" in said.out
+
+
+def test_a_file_elsewhere_is_a_plan_too(project: Project, agent: Agent, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere.md"
     elsewhere.write_text(PLAN, encoding="utf-8")
     agent.ok("import", str(elsewhere))

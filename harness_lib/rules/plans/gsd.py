@@ -26,7 +26,7 @@ _FENCE = re.compile(r"[ \t]*(```+|~~~+)(.*)")
 _VISIBLE = re.compile(r"[^\n]")
 _OPEN = re.compile(r"^[ \t]*<task\b(?P<attributes>[^>]*)>", re.IGNORECASE | re.MULTILINE)
 _TYPE = re.compile(r"type\s*=\s*[\"']?(?P<type>[\w:-]+)", re.IGNORECASE)
-_CLOSE = re.compile(r"</tasks?\s*>|<task\b", re.IGNORECASE)
+_CLOSE = re.compile(r"</tasks?\s*>|^[ \t]*<task\b", re.IGNORECASE | re.MULTILINE)
 _NUMBER = re.compile(r"(?:Task\s+)?(?P<key>\d+(?:[.-]\d+)*[a-z]?)\s*[:.)\u2013\u2014-]\s*", re.IGNORECASE)
 _FRONT = re.compile(r"\A---[ \t]*\n(?P<fields>.*?)\n---[ \t]*(?:\n|\Z)", re.DOTALL)
 # What an agent of GSD would do with the plan, and harness does not.
@@ -45,10 +45,10 @@ def read(doc: Document) -> Plan | None:
     for opened in _OPEN.finditer(seen):
         closed = _CLOSE.search(seen, opened.end())
         found.append((opened, closed.start() if closed else len(text)))
-    if not any(_TYPE.search(opened["attributes"]) for opened, _ in found):
+    names = [_field(text[opened.end() : end], "name") for opened, end in found]
+    if not any(names) and not any(_TYPE.search(opened["attributes"]) for opened, _ in found):
         return None
     line_ends = [match.start() for match in re.finditer("\n", text)]
-    names = [_field(text[opened.end() : end], "name") for opened, end in found]
     numbers = [_NUMBER.match(name) for name in names]
     keys = unique([match["key"] if match else str(place) for place, match in enumerate(numbers, 1)])
     tasks = []

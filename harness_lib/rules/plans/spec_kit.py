@@ -26,7 +26,7 @@ from harness_lib.rules.plans.plan import (
     without_comments,
 )
 
-_ITEM = re.compile(r"\**(?P<key>T-?\d+[A-Za-z]?)\**\s*[:.\u2013\u2014-]?\s+(?P<rest>.*\S)", re.DOTALL)
+_ITEM = re.compile(r"\**(?P<key>T-?\d{2,}[A-Za-z]?)\**\s*[:.\u2013\u2014-]?\s+(?P<rest>.*\S)", re.DOTALL)
 _MARKS = re.compile(r"(?:(?:\[[^\]\n]{1,20}\](?!\()|\(P\))\s*)+")
 _PARALLEL = re.compile(r"[\[(]P[\])]")
 _STORY = re.compile(r"\b(?:User Story |US-?)(\d+)\b", re.IGNORECASE)
@@ -255,7 +255,7 @@ FORMAT = Format(
     "spec-kit",
     "spec-kit tasks",
     "items such as `- [ ] T001 …`",
-    re.compile(r"\[[ xX]\]\s+\**T-?\d"),
+    re.compile(r"\[[ xX]\]\s+\**T-?\d\d"),
     read,
     ("spec.md", "plan.md", "research.md", "data-model.md", "quickstart.md", "contracts"),
 )

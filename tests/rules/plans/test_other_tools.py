@@ -335,6 +335,7 @@ def test_a_field_of_ours_in_a_plan_of_another_tool_gives_its_check() -> None:
     [
         "# Design\n\nWe could use a `<task>` or Task 1 of it.\n\n- [ ] Decide\n",
         '```xml\n<task type="auto"><name>A</name></task>\n```\n',
+        "- [ ] T5 is a model\n",
         "```\n### Task 1: A\n- [ ] T001 A\n- [ ] 1.1 A\n```\n",
         "> ### Task 1: A\n",
         "<!--\n- [ ] T001 A\n-->\n",

@@ -56,6 +56,8 @@ def unaccepted(ctx: Context, task: Task) -> tuple[str, ...]:
 
 def _waiting(ctx: Context, task: Task, head: str, made: str) -> tuple[str, ...]:
     secrets = contents.of(ctx, task, head, made).secrets
+    if task.halt_kind == "REVIEW":
+        return ()
     guarded = complete.is_guarded(task) or task.halt_kind == "JUDGES"
     inputs = second_check.waiting(ctx, task, ctx.git.tree_of(made)) if guarded else ()
     return tuple(dict.fromkeys((*secrets, *inputs)))

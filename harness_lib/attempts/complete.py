@@ -52,6 +52,8 @@ def complete(
     if brought.secrets:
         why = for_user.secrets(task, brought.secrets)
         return for_user.hold(ctx, session, task, oid, why, brought.secrets)
+    if ctx.env.get(for_user.REVIEW) and brought.files and not for_user.is_accepted(task):
+        return for_user.hold(ctx, session, task, oid, for_user.review(task), ())
     sentences = [*look_at(task, evaluation, verdict, brought), *_by_nobody(ctx, task, oid)]
     if task.gate is not None and task.gate.target is not None:
         ended = merge_queue.merge(ctx, session, task, oid, sentences)

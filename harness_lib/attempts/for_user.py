@@ -21,6 +21,8 @@ from harness_lib.task import Handback, Session, Task
 from harness_lib.text import some
 
 NAMED = 10
+# In the environment of a run: finished work waits until the user has reviewed it.
+REVIEW = "HARNESS_REVIEW"
 
 
 def accept_command(task: Task, paths: Sequence[str]) -> str:
@@ -54,10 +56,20 @@ def inputs_changed(task: Task, files: Sequence[str]) -> Halt:
     )
 
 
+def review(task: Task) -> Halt:
+    """Return the halt of `task`, whose work is finished and waits for a review."""
+    return Halt(
+        "REVIEW",
+        f"REVIEW: the check passed, and the work waits for a look: {typed.harness('rescue', 'show', task.id)}. "
+        f"Nothing was committed. If it is right, the user types: {accept_command(task, ())}; "
+        f"to send the work back to an agent: {return_command(task)}",
+    )
+
+
 def hold(
     ctx: Context, session: Session, task: Task, oid: str, why: Halt, files: Sequence[str]
 ) -> outcome.Ended:
-    """Halt `task`, whose work is the commit `oid`, until the user has answered for `files`."""
+    """Halt `task`, whose work is the commit `oid`, until the user has answered for `files`, or all of it."""
     with ctx.store.transaction() as tx:
         halted = transitions.halt(outcome.require_claim(tx, task), why)
         tx.replace(halted)
@@ -70,7 +82,8 @@ def hold(
     with locks.hold(ctx.git):
         ref = rescue_refs.free_ref(ctx.git, task, suffix="-work")
         ctx.git.set_ref(ref, oid)
-    reason = quoting.one_line(f"The user was asked about {_named(files)}.", quoting.REASON_LENGTH)
+    about = _named(files) or "all of it"
+    reason = quoting.one_line(f"The user was asked about {about}.", quoting.REASON_LENGTH)
     handback = Handback(reason, _rounds(task), ref, task.started_at_commit)
     return rollback.roll_back(
         ctx, session, halted, outcome.Verdict("TASK_EXEC", why.words, Ending.REQUEUED, why, handback)

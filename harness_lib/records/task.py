@@ -49,7 +49,16 @@ STATUSES: tuple[Status, ...] = get_args(Status)
 PRIORITIES: tuple[Priority, ...] = get_args(Priority)
 # What a human must do before it can continue; `rules/halting.py` has the consequences of each.
 HaltKind = Literal[
-    "CONFIG", "ENV_SETUP", "REFUSED", "CHECK_CHANGED", "SECRET", "JUDGES", "UNSTARTED", "SPENT", "HUMAN"
+    "CONFIG",
+    "ENV_SETUP",
+    "REFUSED",
+    "CHECK_CHANGED",
+    "SECRET",
+    "JUDGES",
+    "REVIEW",
+    "UNSTARTED",
+    "SPENT",
+    "HUMAN",
 ]
 HALT_KINDS: tuple[HaltKind, ...] = get_args(HaltKind)
 

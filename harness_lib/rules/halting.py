@@ -38,7 +38,7 @@ def is_for_user(task: Task) -> bool:
     if task.halt is None:
         return False
     match task.halt_kind:
-        case "CHECK_CHANGED" | "SECRET" | "JUDGES" | "HUMAN" | None:
+        case "CHECK_CHANGED" | "SECRET" | "JUDGES" | "REVIEW" | "HUMAN" | None:
             return True
         case "CONFIG" | "ENV_SETUP" | "REFUSED" | "UNSTARTED" | "SPENT":
             return False
@@ -49,7 +49,9 @@ def is_lifted_by_an_edit(kind: HaltKind | None) -> bool:
     match kind:
         case "CONFIG" | "CHECK_CHANGED":
             return True
-        case "ENV_SETUP" | "REFUSED" | "UNSTARTED" | "SPENT" | "SECRET" | "JUDGES" | "HUMAN" | None:
+        case (
+            "ENV_SETUP" | "REFUSED" | "UNSTARTED" | "SPENT" | "SECRET" | "JUDGES" | "REVIEW" | "HUMAN" | None
+        ):
             return False
 
 
@@ -61,7 +63,7 @@ def asks_a_person(task: Task) -> bool:
 def takes_an_answer(kind: HaltKind | None) -> bool:
     """Return whether work was kept that the user can accept or return."""
     match kind:
-        case "SECRET" | "JUDGES":
+        case "SECRET" | "JUDGES" | "REVIEW":
             return True
         case "CONFIG" | "ENV_SETUP" | "REFUSED" | "CHECK_CHANGED" | "UNSTARTED" | "SPENT" | "HUMAN" | None:
             return False

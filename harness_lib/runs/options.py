@@ -10,7 +10,7 @@ from typing import Literal
 
 from harness_lib import typed
 from harness_lib.agents import registry
-from harness_lib.attempts import target_branch, worktree_slots
+from harness_lib.attempts import for_user, target_branch, worktree_slots
 from harness_lib.core import trust
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, UsageError
@@ -38,7 +38,7 @@ class Options:
     `agent_command` is for a shell, `silence` and `longest` are seconds, `max_file` is megabytes.
     `final_check` None: by the number of tasks. `precheck`: run each check before its first agent works;
     `skip_green`: then start no agent for a check that passes. `allow_write` are paths that agents and checks
-    may write although they are in a sandbox.
+    may write although they are in a sandbox. `review`: finished work waits for the user's review.
     """
 
     workers: int = 1
@@ -56,6 +56,7 @@ class Options:
     skip_green: bool = False
     sandbox: SandboxMode = "off"
     allow_write: tuple[str, ...] = ()
+    review: bool = False
 
     def worker_config(self, run: str, number: int, place: str, branch: str, limits: Budget) -> WorkerConfig:
         """Return the configuration of worker `number` of the session `run`."""
@@ -98,7 +99,8 @@ def prepare(ctx: Context, options: Options) -> tuple[Context, Options]:
     existing.target = _target(existing.git, options.target)
     target_branch.require_room(existing.git, existing.target)
     _require_submodules(existing)
-    existing.env = {**existing.env, **_sandbox(existing, options)}
+    review = {for_user.REVIEW: "1"} if options.review else {}
+    existing.env = {**existing.env, **_sandbox(existing, options), **review}
     return existing, replace(options, agent=_agent(existing, options))
 
 

@@ -100,6 +100,9 @@ def arguments(parser: ArgumentParser) -> None:
         action="append",
         help="a path that may be written although agents and checks are in a sandbox",
     )
+    parser.add_argument(
+        "--review", action="store_true", help="finished work waits until you accept or return it"
+    )
     parser.add_argument("--html", metavar="FILE", help="keep a page about the run up to date, for a browser")
     parser.add_argument("--dry-run", action="store_true", help="say what would be done, start nothing")
     final = parser.add_mutually_exclusive_group()
@@ -141,6 +144,7 @@ def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
         skip_green=args.skip_green,
         sandbox=value["sandbox"],
         allow_write=tuple(value["allow-write"]),
+        review=args.review,
     )
     if args.dry_run:
         return _dry_run(ctx, chosen)

@@ -58,9 +58,10 @@ def inputs_changed(task: Task, files: Sequence[str]) -> Halt:
 
 def review(task: Task) -> Halt:
     """Return the halt of `task`, whose work is finished and waits for a review."""
+    shown = typed.harness("rescue", "show", task.id)
     return Halt(
         "REVIEW",
-        f"REVIEW: the check passed, and the work waits for a look: {typed.harness('rescue', 'show', task.id)}. "
+        f"REVIEW: the check passed, and the work waits for your review: {shown}. "
         f"Nothing was committed. If it is right, the user types: {accept_command(task, ())}; "
         f"to send the work back to an agent: {return_command(task)}",
     )

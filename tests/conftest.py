@@ -117,8 +117,9 @@ class MakeRepo(Protocol):
 
 
 def for_release(*cases: Any) -> list[ParameterSet]:
-    """Return cases of one parameter, marked release: a case beside them keeps the promise in bin/test."""
-    return [pytest.param(case, marks=pytest.mark.release) for case in cases]
+    """Return cases, tuples for several parameters, marked release: another case keeps the promise."""
+    several = [case if isinstance(case, tuple) else (case,) for case in cases]
+    return [pytest.param(*case, marks=pytest.mark.release) for case in several]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

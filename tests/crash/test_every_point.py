@@ -32,8 +32,8 @@ def _deaths(scenario: Scenario, points: list[Point], part: int) -> list[tuple[in
     # Another one begins in each scenario, as some have few deaths.
     first, step = SCENARIOS.index(scenario), THINNING * scenario.every
     return [
-        (turn, point, dying.SURVIVORS[(first + turn) % len(dying.SURVIVORS)])
-        for turn, (_, point) in enumerate(numbered[first % step :: step])
+        (turn, point, dying.SURVIVORS[turn % len(dying.SURVIVORS)])
+        for turn, (_, point) in enumerate(numbered[first % step :: step], first)
     ]
 
 

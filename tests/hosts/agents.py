@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Generator, Mapping, Sequence
 
 from tests.hosts.talk import Actor, Call, Request, Say, Script
@@ -13,7 +14,7 @@ Work = Mapping[str, Sequence[str]]
 DONE = "The list says stop."
 TIRED = "That went well. The rest is for another day."
 
-_LAUNCHER = re.compile(r"(/[^\s`'\"]+/bin/harness)\b")
+_LAUNCHER = re.compile(r"'/[^'\n]+/bin/harness'|/[^\s`'\"]+/bin/harness\b")
 _PAGE = re.compile(r"(?<![\w.])(/[^\s`'\"<>]+)/SKILL\.md")
 _FOLDER = re.compile(r"^(?:Base directory for this skill: )?(/.+/harness)/?$", re.MULTILINE)
 _LISTED = re.compile(r"^- \S*harness: .*\(file: (\S+?)/(\S+)\)$", re.MULTILINE)
@@ -23,13 +24,13 @@ _BRIEF = re.compile(r"(\S+) \[P\d\] attempt (\d+) of ")
 
 
 def launcher(text: str) -> str:
-    """Return the absolute path of `bin/harness` as `text` tells it: itself, or beside the page."""
+    """Return `bin/harness` for a shell, by the path that `text` tells: its own, or that of the page."""
     match = _LAUNCHER.search(text)
     if match:
-        return match[1]
+        return match[0]
     folders = _FOLDER.findall(text) or _PAGE.findall(text)
     assert folders, text[-2000:]
-    return f"{folders[-1]}/bin/harness"
+    return shlex.quote(f"{folders[-1]}/bin/harness")
 
 
 def listed_page(text: str) -> str:

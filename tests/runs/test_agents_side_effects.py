@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import for_release
 from tests.runs.workshop import Workshop
 from tests.system.git.gitrepo import sh
 
@@ -16,9 +17,12 @@ from tests.system.git.gitrepo import sh
     ("agent", "options", "env"),
     [
         ("echo done > f; exec sleep 600", ["--silence", "0.03"], {}),
-        ('echo done > f; while :; do echo \'{"action": "ls"}\'; sleep 0.02; done', [], {}),
-        ("echo done > f; exec yes", [], {"HARNESS_LOG_LIMIT_BYTES": "1000000"}),
-        ("echo done > f; echo '{\"cost_usd\": 1.5}'; exec sleep 600", ["--task-cost", "1"], {}),
+        # Each of these ends is one of test_agent_limits.py.
+        *for_release(
+            ('echo done > f; while :; do echo \'{"action": "ls"}\'; sleep 0.02; done', [], {}),
+            ("echo done > f; exec yes", [], {"HARNESS_LOG_LIMIT_BYTES": "1000000"}),
+            ("echo done > f; echo '{\"cost_usd\": 1.5}'; exec sleep 600", ["--task-cost", "1"], {}),
+        ),
     ],
 )
 def test_the_work_of_an_agent_that_does_not_come_to_an_end_counts(

@@ -71,6 +71,7 @@ mv made $PROJECT/harm
 printenv GH_TOKEN
 printenv HARNESS_IN_SANDBOX
 echo x > ~/.bashrc
+cat $HARNESS_HOME/hidden/*/check.json
 cat ~/.config/other.ini
 """
 
@@ -80,11 +81,17 @@ def test_an_agent_reads_no_secret_and_writes_nowhere_else(
 ) -> None:
     put(home / "attacks.sh", ATTACKS)
     config = (workshop.top / ".git" / "config").read_bytes()
-    task = workshop.add("Try", "test -f made", do="sh sh -v ~/attacks.sh > seen 2>&1; touch made; true")
+    task = workshop.add(
+        "Try",
+        "test -f made",
+        "--hidden",
+        "echo held out",
+        do="sh sh -v ~/attacks.sh > seen 2>&1; touch made; true",
+    )
     workshop.ends(0, "--sandbox", engine, GH_TOKEN="the word", PROJECT=str(workshop.top))
     assert workshop.statuses() == {task: "completed"}
     seen = sh(workshop.top, "show", "main:seen")
-    for secret in ("a key", "a token", "the word", '"bubblewrap"', '"nono"'):
+    for secret in ("a key", "a token", "the word", "held out", '"bubblewrap"', '"nono"'):
         assert secret not in seen
     # What is no secret can be read.
     assert "no secret" in seen

@@ -74,6 +74,7 @@ def answers(questions: Questions) -> dict[str, object]:
         "cycles": questions.cycles(),
         "unreachable": questions.unreachable(),
         "commands": questions.commands(),
+        "plan_header": [questions.plan_header(plan) for plan in ("docs/plan.md", "no such plan")],
         "proposals": questions.proposals(),
         "session_count": questions.session_count,
         "last_session": questions.last_session,

@@ -25,8 +25,13 @@ HOOKS = {
 NAMING = {"core/context.py": 1}
 # Whose `.tasks` are no list's: those of a plan, a drawing, a command.
 OF_THEIR_OWN = {
+    ("core/planned.py", "plan"),
+    ("core/planned.py", "read.plan"),
+    ("runs/report_facts.py", "questions.ahead()"),
+    ("verbs/export.py", "read.plan"),
     ("verbs/graph.py", "drawing"),
     ("verbs/import_.py", "plan"),
+    ("verbs/import_.py", "read.plan"),
     ("verbs/trust.py", "command"),
     ("verbs/trust.py", "self"),
 }

@@ -17,7 +17,7 @@ from harness_lib.rules.failures import Finding
 from harness_lib.rules.selection import Why
 from harness_lib.rules.stats import Ahead, Counts
 from harness_lib.state.api import Questions, TaskCommands
-from harness_lib.task import STATUSES, Session, SessionConfig, State, Status, StopReason, Task
+from harness_lib.task import STATUSES, KeptPlan, Session, SessionConfig, State, Status, StopReason, Task
 from harness_lib.text import folded
 
 
@@ -79,6 +79,7 @@ class Rows:
             last_session=self.last_session,
             sessions=tuple(self.sessions.values()),
             proposals=tuple(self.proposals.values()),
+            plans=tuple(KeptPlan(plan, header) for plan, header in self.plans.items()),
             attempts_reset=self.attempts_reset,
         )
 

@@ -69,7 +69,8 @@ class MemoryTx(RowsAnswers, api.Tx):
 
     def keep_plan(self, plan: str, header: str) -> None:
         if self.plan_header(plan) != header:
-            self._written().plans[plan] = header
+            self._written().plans.pop(plan, None)
+            self.rows.plans |= {plan: header} if header else {}
 
     def propose(self, task: Task) -> None:
         self._written().proposals[task.id] = task

@@ -19,8 +19,8 @@ from tests.crash.merging_scenarios import Scenario
 from tests.crash.merging_survivors import Survivor
 
 EVERYTHING = bool(os.environ.get("CRASH_EVERYWHERE"))
-# So that each scenario has two deaths or three.
-THINNING = 2
+# So that each scenario has a death or two.
+THINNING = 3
 
 
 @pytest.fixture

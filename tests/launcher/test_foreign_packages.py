@@ -101,8 +101,7 @@ def installed_world(installed: Path, tmp_path: Path, home: Path) -> World:
 class TestForeignPackages:
     """One test for all: the machine is made once."""
 
-    def test_demo_a_verb_a_hook_and_workers_run_beside_them(self, world: World, make_repo: MakeRepo) -> None:
-        demo_is_as_promised(world, make_repo("elsewhere"))
+    def test_a_verb_a_hook_and_workers_run_beside_them(self, world: World, make_repo: MakeRepo) -> None:
         two_workers_do_two_tasks(world, make_repo("project"))
         a_hook_holds(world, make_repo("hooked"))
 

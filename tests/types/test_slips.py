@@ -101,8 +101,8 @@ SLIPS = {
     ),
     "a kind of halt that nobody handles": Slip(
         "records/task.py",
-        '"SPENT", "HUMAN"\n]',
-        '"SPENT", "HUMAN", "LATE"\n]',
+        '    "HUMAN",\n]',
+        '    "HUMAN",\n    "LATE",\n]',
         "rules/halting.py",
         "Missing return statement",
     ),

@@ -10,7 +10,7 @@ from harness_lib.core import rights
 from tests.conftest import CHECKOUT
 from tests.verbs.project import Agent, Project, begin
 
-READ = {"status", "show", "log", "graph", "check", "doctor", "budget"}
+READ = {"status", "show", "log", "report", "graph", "check", "doctor", "budget"}
 SUPERVISED = {"HARNESS_SUPERVISED": "task-001"}
 REFUSED = [
     ["start"],

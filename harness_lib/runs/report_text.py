@@ -8,18 +8,20 @@ from datetime import datetime, timezone
 
 from harness_lib import typed
 from harness_lib.core import quoting
+from harness_lib.rules import attempts
 from harness_lib.rules.run_records import Ran
 from harness_lib.runs import progress
 from harness_lib.runs.report_facts import Decision, Facts, Merged, Work
 from harness_lib.text import counted, cut, some
 
 MOST_LINES = 24
-WIDTH = 120
+WIDTH = 100
 LEAST_WIDTH = 80
 LEAST_DONE = 3
 LABEL = 28
 NAMED = 4
 WRAPPED = 3
+LEAST_CUT = 12
 SHORT = 12
 # At most a part of a line, as reasons stand beside it.
 COMMAND_SHARE = 0.6
@@ -123,7 +125,7 @@ def money(facts: Facts) -> str:
     """Return the cost and the tokens of everything, as far as agents tell."""
     cost = f"${facts.cost:,.2f}" if facts.cost else ""
     tokens = f"{_tokens(facts.tokens)} tokens" if facts.tokens else ""
-    return "   ".join(filter(None, (cost, tokens))) or "cost unknown"
+    return "   ".join(filter(None, (cost, tokens))) or "no cost reported"
 
 
 def _tokens(number: int) -> str:
@@ -163,7 +165,7 @@ def branch(merged: Merged) -> str:
         return f"{name} is at {after}" + ("; nothing was merged." if merged.before else ".")
     size = f"{counted(merged.size.files, 'file')} (+{merged.size.added} -{merged.size.removed})"
     span = f"{merged.before[:SHORT]}..{after}"
-    return f"{name} {span}: {counted(merged.commits, 'commit')}, {size}: {typed.git('log', '--stat', span)}"
+    return f"{name}: {counted(merged.commits, 'commit')}, {size}: {typed.git('log', '--stat', span)}"
 
 
 def checks(facts: Facts) -> str:
@@ -193,14 +195,8 @@ def _decisions(facts: Facts, width: int, most_label: int) -> Iterator[list[str]]
         if each.kind == "failed" and times.get(each.task):
             what = what.replace(":", f" in {progress.span(times[each.task])}:", 1)
         if each.kind == "halted" and len(each.commands) > 1:
-            answers = f"      accept: {each.commands[0]}   or: {each.commands[1]}"
-            fallback = f"      see: {_short(each, width - 12)}"
-            yield [
-                cut(f"  {label}  {quoting.one_line(what, width)}", width),
-                answers if len(answers) <= width else fallback,
-            ]
+            yield [cut(f"  {label}  {quoting.one_line(what, width)}", width), *_answers(each, width)]
             continue
-        command = _short_or(each, most)
         if not each.task and len(what) + len(each.commands[0]) + 4 > width:
             said = textwrap.wrap(
                 quoting.one_line(what, WRAPPED * width),
@@ -213,9 +209,22 @@ def _decisions(facts: Facts, width: int, most_label: int) -> Iterator[list[str]]
                 f"      {_short_or(each, width - 6)}",
             ]
             continue
+        command = _short_or(each, most)
         before = f"  {label}  " if each.task else "  "
         room = max(8, width - len(before) - 2 - max(column, len(command)))
-        yield [f"{before}{quoting.one_line(what, room):<{room}}  {command}"]
+        # Of a long failure both ends are kept.
+        is_failure = each.kind in ("failed", "again") and room > LEAST_CUT
+        shown = attempts.line(what, room) if is_failure else quoting.one_line(what, room)
+        yield [f"{before}{shown:<{room}}  {command}"]
+
+
+def _answers(decision: Decision, width: int) -> list[str]:
+    """Return the commands that answer a question, on one line if they fit there."""
+    one = "   or: ".join(decision.commands)
+    rows = [one] if len(one) + 6 <= width else [decision.commands[0], f"or: {decision.commands[1]}"]
+    if max(map(len, rows)) + 6 > width:
+        rows = [f"see: {_short(decision, width - 12)}"]
+    return [f"      {row}" for row in rows]
 
 
 def _short_or(decision: Decision, most: int) -> str:

@@ -28,7 +28,7 @@ def test_whoever_changes_the_judge_is_sent_back_once_then_waits(workshop: Worksh
     run = workshop.run()
 
     assert run.returncode == 9, run.stdout
-    held = [line for line in run.stdout.splitlines() if line.startswith("      accept: ")]
+    held = [line for line in run.stdout.splitlines() if line.startswith("      harness accept ")]
     assert "harness accept task-001 --path check.sh   or: harness return task-001 " in held[0]
     assert "harness accept task-002 --path later.sh   or: harness return task-002 " in held[1]
     assert workshop.statuses()["task-004"] == "completed"

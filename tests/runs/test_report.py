@@ -57,7 +57,8 @@ def test_it_ends_with_what_is_done_failed_halted_and_spent(workshop: Workshop, t
     (proposed,) = [line for line in report_lines if line.startswith("  1 proposed by agents: More  ")]
     assert proposed.endswith("  harness add --proposed")
     assert not ran.exists()
-    assert f"main {base[:12]}..{str(workshop.git.head())[:12]}: 1 commit, 1 file" in text
+    span = f"{base[:12]}..{str(workshop.git.head())[:12]}"
+    assert f"main: 1 commit, 1 file (+1 -0): git log --stat {span}" in report_lines
     workshop.wait_for("the news", lambda: news.exists() and "AGAIN: " in news.read_text())
     assert [line.split() for line in news.read_text().splitlines()] == [
         line.split() for line in report_lines[:-1]
@@ -133,7 +134,7 @@ def test_what_to_look_at_in_completed_work_is_said_at_the_end_and_shown(workshop
     )
     said = reply["message"].splitlines()
     look, _ = [line for line in said if line.startswith(f"  {changed} Cheat")]
-    assert "  changed a file that its check depends on: check.sh (1 line)  " in look
+    assert "  changed a file that its check depends on: check" in look
     assert look.endswith(f"  git show {commit[:12]}")
     assert sum("was done already" in line for line in said) == 4
     first, failed, third, *_ = reply["tasks"]

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from tests.conftest import CHECKOUT
-from tests.docs.test_commands import block
+from tests.docs.pages import block
 from tests.system.git.gitrepo import put, sh
 from tests.verbs.conftest import Make, make_project
 

@@ -15,6 +15,7 @@ from harness_lib.agents.registry import ADAPTERS
 from harness_lib.cli.parser import parse
 from tests.conftest import CHECKOUT
 from tests.docs.commands_shown import can_be_typed
+from tests.docs.pages import block
 from tests.verbs.conftest import Make, make_project
 
 __all__ = ["make_project"]
@@ -25,13 +26,6 @@ PAGES = [CHECKOUT / "README.md", CHECKOUT / "CONTRIBUTING.md", *sorted((CHECKOUT
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_command_can_be_typed(page: Path) -> None:
     can_be_typed(page)
-
-
-def block(page: str, title: str, language: str = "sh") -> str:
-    """Return the first block of `language` below a heading of `page`, or below a bold title."""
-    text = (CHECKOUT / page).read_text(encoding="utf-8")
-    below = re.split(rf"^(?:## |1\. \*\*|\*\*){re.escape(title)}", text, maxsplit=1, flags=re.MULTILINE)[1]
-    return below.split(f"```{language}\n")[1].split("```")[0]
 
 
 def test_the_commands_of_several_workers_give_each_a_task(make_project: Make) -> None:

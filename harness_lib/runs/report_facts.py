@@ -306,7 +306,7 @@ def _doubts(ctx: Context, questions: Questions, done: Sequence[Task]) -> Iterato
             what, command = "its check failed before the last commits", rechecked.COMMAND
         elif found and found.excuse == "not_reproducible":
             needs = quoting.named(rechecks.needed([task]), NAMED, 80)
-            what = f"not reproducible: only where the work was done there is {needs or 'what it needs'}"
+            what = f"not reproducible: it needs {needs or 'what only its work tree had'}"
         elif found and found.excuse == "held_out":
             what = "held-out check not run: it is not on this machine, or cannot run"
         if what:

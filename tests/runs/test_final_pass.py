@@ -21,7 +21,7 @@ def test_what_passes_only_where_it_was_made_is_not_reproducible(workshop: Worksh
 
     assert len(workshop.state["tasks"]) == 2
     named = "not reproducible: task-001, task-002: "
-    only = "not reproducible: only where the work was done there is made.pyc"
+    only = "not reproducible: it needs made.pyc"
     assert said.stdout.count(only) == 2
     assert "only there are: made.pyc. Let harness-init.sh make what is missing" in workshop("status").out
     assert named in workshop.harness("status").stdout

@@ -43,8 +43,9 @@ def lines(facts: Facts, first: Sequence[str] = (), *, width: int = WIDTH, whole:
     No line is longer than `width`, or 80 characters if that is less; with `whole` none is cut.
     """
     width = 10 * WIDTH if whole else max(width, LEAST_WIDTH)
+    facts = _without_told(facts, " ".join(first))
     time, *rest = header(facts, width)
-    head = [quoting.one_line(line, width) for line in first if line]
+    head = [row for line in first for row in _wrapped(line, width)]
     head += [_apart(time, money(facts), width), *(cut(line, width) for line in rest)]
     waiting = [cut(_waiting(facts), width)] if facts.waiting else []
     names = [*map(_label, facts.decisions), *map(_title, facts.done)]
@@ -63,6 +64,22 @@ def lines(facts: Facts, first: Sequence[str] = (), *, width: int = WIDTH, whole:
         ]
         body += kept
     return [*head, *body, _again(facts, width)]
+
+
+def _without_told(facts: Facts, told: str) -> Facts:
+    """Return `facts` without the reason why the last run ended, if that is in the text `told`."""
+    if not told:
+        return facts
+    reasons = [each for each in facts.decisions if each.kind == "lacks"]
+    known = [each for each in reasons if each.what.partition(": ")[2] in told]
+    return facts._replace(decisions=tuple(each for each in facts.decisions if each not in known))
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    """Return `text` in at most WRAPPED lines of `width` characters."""
+    whole = quoting.one_line(text, WRAPPED * width)
+    rows = textwrap.wrap(whole, width, break_long_words=False, break_on_hyphens=False)
+    return [cut(row, width) for row in rows[:WRAPPED]]
 
 
 def _apart(left: str, right: str, width: int) -> str:
@@ -197,17 +214,9 @@ def _decisions(facts: Facts, width: int, most_label: int) -> Iterator[list[str]]
         if each.kind == "halted" and len(each.commands) > 1:
             yield [cut(f"  {label}  {quoting.one_line(what, width)}", width), *_answers(each, width)]
             continue
-        if not each.task and len(what) + len(each.commands[0]) + 4 > width:
-            said = textwrap.wrap(
-                quoting.one_line(what, WRAPPED * width),
-                width - 4,
-                break_long_words=False,
-                break_on_hyphens=False,
-            )
-            yield [
-                *(cut(f"  {line}", width) for line in said[:WRAPPED]),
-                f"      {_short_or(each, width - 6)}",
-            ]
+        if not each.task and len(what) + max(column, len(each.commands[0])) + 4 > width:
+            said = _wrapped(what, width - 2)
+            yield [*(f"  {line}" for line in said), f"      {_short_or(each, width - 6)}"]
             continue
         command = _short_or(each, most)
         before = f"  {label}  " if each.task else "  "

@@ -123,7 +123,7 @@ def told_name(text: str) -> str:
 def command_in(text: str) -> str | None:
     """Return what a hook tells to type after the path of the launcher, if it tells anything."""
     match = re.search(_LAUNCHER.pattern + r"['\"]? ([a-z]+(?: --[a-z]+)*)", text)
-    return match[2] if match else None
+    return match[1] if match else None
 
 
 def _next(reply: str) -> str | None:

@@ -239,10 +239,9 @@ def test_a_run_that_an_earlier_version_has_begun_is_recovered(shared: Workshop, 
     shared.add(
         "Half", "test $(wc -l < f) = 2", do=f"write f one\ntouch {started}\nonce wait /nowhere\nwrite f two"
     )
-    run = shared.start()
+    shared.start()
     shared.wait_for("the agent works", started.exists)
-    run.kill()
-    run.wait()
+    shared.cut_power()
     top = Path(shared.task("task-001")["worktree"])
     shutil.rmtree(top / ".git")
     clones.link(top).rename(top / ".git")

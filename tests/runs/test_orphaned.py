@@ -61,5 +61,7 @@ def test_workers_that_keep_dying_end_the_run_with_what_has_killed_them(workshop:
 
     said = workshop.ends(7, "--no-final-check")
 
-    assert "Workers keep dying, and no task gets finished; the last one: killed by signal 9" in said.stderr
+    assert "Workers keep dying, and no task gets finished; the last one: killed by signal 9" in " ".join(
+        said.stderr.split()
+    )
     assert "[ENV_SETUP] the run ended: Workers keep dying" in workshop.harness("log").stdout

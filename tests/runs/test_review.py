@@ -16,7 +16,7 @@ def test_nothing_is_merged_before_the_user_has_accepted_it(workshop: Workshop) -
     said = workshop.ends(9, "--review")
 
     assert sh(workshop.top, "rev-parse", "main") == before
-    assert f"accept: harness accept {first}   or: harness return {first} " in said.stdout
+    assert f"harness accept {first}   or: harness return {first} " in said.stdout
     assert f"harness rescue show {first}" in said.stdout
     assert [workshop.task(task).get("halt_kind") for task in (first, second, third)] == [
         "REVIEW",

@@ -21,11 +21,11 @@ SAY = 'say {"cost_usd": 0.5, "tokens": 1200, "session_id": "c-1"}'
 
 
 def test_a_run_and_one_that_is_killed_leave_their_records(workshop: Workshop) -> None:
-    gate = workshop.home / "gate"
+    gate, started = workshop.home / "gate", workshop.home / "started"
     workshop.add("First", "grep -q done f", do=f"{SAY}\nwrite f done")
-    workshop.add("Held", "grep -q done g", do=f"once write g half\nonce wait {gate}\nwrite g done")
+    workshop.add("Held", "grep -q done g", do=f"write g half\ntouch {started}\nwait {gate}\nwrite g done")
     run = workshop.start()
-    workshop.wait_for("the second task", lambda: "task-002 attempt 1" in workshop.printed)
+    workshop.wait_for("the agent of the second task", started.exists)
     (seen,) = recorder.runs(workshop.context())
     assert seen.alive
     workshop.cut_power()

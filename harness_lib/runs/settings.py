@@ -195,6 +195,8 @@ def change(path: Path, name: str, text: str | None, *, is_project: bool) -> Any:
     if name not in KEYS:
         raise UsageError(f"{name} is no setting.", _meant(name))
     read(path, is_project=is_project)
+    # Such a file is often a link into a repository of the user's.
+    path = path.resolve()
     document = _document(path)
     table = document.setdefault(TABLE, tomlkit.table())
     value = None

@@ -18,7 +18,7 @@ from urllib.parse import quote
 from harness_lib.attempts import check
 from harness_lib.checks import check_of
 from harness_lib.core.context import Context
-from harness_lib.errors import EnvSetupError, HarnessError
+from harness_lib.errors import EnvSetupError, HarnessError, RefusedError
 from harness_lib.rules.events import Ended, Event, Notice
 from harness_lib.rules.run_records import Ran, Tried
 from harness_lib.rules.run_state import RunState
@@ -37,18 +37,39 @@ COLUMN, ROW = 110, 22
 TEXT, LOG_BYTES, MOST_LOGS = 6000, 3000, 3
 # A page is renewed so seldom that it takes no more than a fiftieth of the run's time.
 LEAST_SECONDS, SHARE = 5.0, 50
+# By this in its first bytes a page of ours is known from a file of the user's.
+GENERATOR, BEGINNING = b'content="harness report"', 512
 
 
 def write(ctx: Context, path: Path, since: float | None = None, *, live: bool = False) -> Facts:
-    """Write the page to `path`, and return its facts. Raises EnvSetupError where it cannot be written."""
+    """Write the page to `path`, and return its facts.
+
+    Raises RefusedError (another file is there), EnvSetupError (it cannot be written).
+    """
     facts = report_facts.gather(ctx, since)
+    # A link is followed: what it leads to is replaced.
+    path = path.resolve()
     try:
+        _require_page(path)
         atomic.write(path, render(ctx, facts, live=live).encode("utf-8", "replace"), durable=False)
     except OSError as error:
         raise EnvSetupError(
             f"The page {path} cannot be written. {os_errors.describe(error)}", os_errors.cure(error) + "."
         ) from error
     return facts
+
+
+def _require_page(path: Path) -> None:
+    """Raise RefusedError if `path` is a file with anything but such a page in it."""
+    try:
+        with path.open("rb") as stream:
+            begin = stream.read(BEGINNING)
+    except FileNotFoundError:
+        return
+    if begin and GENERATOR not in begin:
+        raise RefusedError(
+            f"{path} is no page of harness, so it is not replaced.", "Name another file, such as report.html."
+        )
 
 
 def renewing(ctx: Context, path: Path, watch: Watch) -> Watch:

@@ -166,3 +166,20 @@ def test_a_page_that_cannot_be_written_is_said_before_the_run(workshop: Workshop
     assert said.returncode == 7
     assert "nowhere/page.html cannot be written" in said.stderr
     assert workshop.statuses() == {"task-001": "pending"}
+
+
+def test_a_file_of_the_users_is_not_replaced_and_a_link_is_followed(workshop: Workshop) -> None:
+    workshop.file_task("f")
+    before = (workshop.top / "README.md").read_text()
+    for typed in (("report",), ("run", "--agent-command", "true")):
+        said = workshop(*typed, "--html", "README.md")
+        assert said.code == 8, said.text
+        assert "README.md is no page of harness" in said.text
+    assert (workshop.top / "README.md").read_text() == before
+    page, link = (workshop.top.parent / name for name in ("page.html", "link.html"))
+    page.touch()
+    link.symlink_to(page)
+    for _ in range(2):
+        workshop.ok("report", "--html", str(link))
+    assert link.is_symlink()
+    assert page.read_text().startswith("<!DOCTYPE html>")

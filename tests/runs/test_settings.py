@@ -114,8 +114,12 @@ def test_a_run_goes_by_its_settings(workshop: Workshop, home: Path) -> None:
 def test_a_setting_is_changed_shown_and_removed_and_the_rest_of_the_file_stays(
     workshop: Workshop, home: Path
 ) -> None:
-    put(users(home), "# mine\n[run]\nmodel = 'm' # best\n")
+    # Many keep such files elsewhere, under version control.
+    put(home / "dotfiles" / "harness.toml", "# mine\n[run]\nmodel = 'm' # best\n")
+    users(home).parent.mkdir(parents=True)
+    users(home).symlink_to(home / "dotfiles" / "harness.toml")
     workshop.ok("config", "max-cost", "20")
+    assert users(home).is_symlink()
     assert users(home).read_text() == "# mine\n[run]\nmodel = 'm' # best\nmax-cost = 20\n"
     shown = workshop.ok("config")["settings"]
     assert shown["max-cost"] == {"value": 20, "origin": str(users(home))}

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from harness_lib.attempts import commit, complete, contents, for_user, reconcile, second_check
+from harness_lib.attempts import commit, complete, contents, reconcile, second_check
 from harness_lib.core.context import Context
 from harness_lib.errors import HeldError, RefusedError, UsageError
-from harness_lib.rules import halting, leases
+from harness_lib.rules import attempts, recovery
 from harness_lib.state.api import Questions, Tx
 from harness_lib.system.git import snapshot
 from harness_lib.task import Session, Task
@@ -19,7 +19,7 @@ def place(ctx: Context, task: Task) -> Context:
     require_waiting(task)
     if task.status != "in_progress":
         return ctx
-    if task.intent is not None or for_user.is_merged(task):
+    if task.intent is not None or complete.is_merged(task):
         raise HeldError(
             f"The worker {task.claimed_by} is ending its attempt at {task.id} at this moment.",
             "Try again in a moment; if nobody works on it any more: harness recover",
@@ -32,7 +32,7 @@ def place(ctx: Context, task: Task) -> Context:
 
 def require_waiting(task: Task) -> Task:
     """Return `task`. Raises UsageError unless its work waits for the user, or was accepted by one."""
-    if not halting.takes_an_answer(task.halt_kind) and not for_user.is_accepted(task):
+    if not attempts.takes_an_answer(task.halt_kind) and not complete.is_accepted(task):
         raise UsageError(
             f"{task.id} has no work that waits to be accepted or returned.", "See: harness status --all"
         )
@@ -65,7 +65,7 @@ def _waiting(ctx: Context, task: Task, head: str, made: str) -> tuple[str, ...]:
 
 def session_of(ctx: Context, questions: Questions, task: Task) -> Session:
     """Return the open session that has `task` in progress, or a stand-in for one that has ended."""
-    open_ones = (each for each in questions.sessions() if leases.works_for(task.claimed_by, each.worker))
+    open_ones = (each for each in questions.sessions() if recovery.works_for(task.claimed_by, each.worker))
     ended = Session(questions.session_count, task.claimed_by or ctx.owner.worker, ctx.owner.host)
     return next(open_ones, ended)
 
@@ -73,5 +73,7 @@ def session_of(ctx: Context, questions: Questions, task: Task) -> Session:
 def let_go_on(tx: Tx, task: Task) -> None:
     """Let the session that was halted for `task` go on."""
     for session in tx.sessions():
-        if halting.takes_an_answer(session.halt_kind) and leases.works_for(task.claimed_by, session.worker):
+        if attempts.takes_an_answer(session.halt_kind) and recovery.works_for(
+            task.claimed_by, session.worker
+        ):
             tx.replace_session(session._replace(halt=None, halt_kind=None))

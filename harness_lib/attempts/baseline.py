@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from harness_lib import sha256, typed
-from harness_lib.attempts import check, check_inputs, contents, rescue_refs, target_branch, under_way
+from harness_lib.attempts import check, check_inputs, commit, contents, rescue_refs, target_branch
 from harness_lib.checks import fingerprint
 from harness_lib.core import project, rights
 from harness_lib.core.context import Context
 from harness_lib.errors import RefusedError
-from harness_lib.rules import gates, input_files, rechecks, recovery
+from harness_lib.rules import attempts, input_files, rechecks, recovery
 from harness_lib.state.api import Questions
 from harness_lib.system.files import atomic
 from harness_lib.system.git import clones, locks, snapshot, status, trees
@@ -60,7 +60,7 @@ def survey(ctx: Context) -> Baseline:
     base = git.head()
     if base is None:
         raise target_branch.error(git, git.branch())
-    under_way.require_none(git, "harness claim")
+    commit.require_none(git, "harness claim")
     changes = status.changes(git, ctx.excluded_paths)
     if changes.tracked:
         raise RefusedError(
@@ -158,7 +158,7 @@ def touched(ctx: Context, task: Task) -> tuple[str, ...]:
         return ("gate",) if task.worktree else ()
     protected = protected_tree(ctx, task)
     at_claim = task._replace(validation=task.validation._replace(cwd=task.gate.cwd))
-    fields = gates.changed(task.gate, fingerprint(at_claim), task.validation.cwd, protected)
+    fields = attempts.changed(task.gate, fingerprint(at_claim), task.validation.cwd, protected)
     if not fields and differs(ctx, task):
         return ("gate",)
     if "protected" not in fields or task.gate.protected is None or protected is None:

@@ -15,7 +15,7 @@ from harness_lib.attempts.baseline import Baseline
 from harness_lib.core import held_out, ownership, quoting, sessions
 from harness_lib.core.context import Context
 from harness_lib.errors import HeldError, UsageError
-from harness_lib.rules import leases, transitions
+from harness_lib.rules import recovery, transitions
 from harness_lib.state.api import Questions, Tx
 from harness_lib.task import Gate, Session, StopReason, Task
 
@@ -113,7 +113,7 @@ def _again(ctx: Context, held: Task, task_id: str | None) -> Task:
         return held
     with ctx.store.transaction() as tx:
         current = tx.task(held.id)
-        if current is None or not leases.is_same(current, held):
+        if current is None or not recovery.is_same(current, held):
             return held
         renewed = transitions.renew(current, now=tx.now, lease_seconds=ctx.lease_seconds)
         tx.replace(renewed)
@@ -171,9 +171,9 @@ def _require_own_work_tree(questions: Questions, ctx: Context) -> None:
         return
     top, now = str(ctx.git.top), ctx.clock.now()
     for task in questions.in_progress():
-        if task.worktree != top or leases.is_mine(task, ctx.owner.worker):
+        if task.worktree != top or recovery.is_mine(task, ctx.owner.worker):
             continue
-        if sessions.worker_is_live(task.claimed_by, questions, ctx) or not leases.expired(task, now):
+        if sessions.worker_is_live(task.claimed_by, questions, ctx) or not recovery.expired(task, now):
             raise HeldError(
                 f"{task.claimed_by} works on {task.id} in {top}; two workers never share a work tree.",
                 f"Make one of your own ({_new_work_tree(ctx.git.top)}) and claim there.",

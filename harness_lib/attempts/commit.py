@@ -1,17 +1,24 @@
-"""Commit the work of an attempt whose check has passed, and record its task as completed."""
+"""Commit the work of an attempt whose check has passed, and record its task as completed.
+
+A checkout in which the user's merge, rebase or the like is in progress is not touched: ending it could lose
+work. A work tree of a run belongs to its attempt, so an operation in progress there was begun by the agent,
+and is ended with the attempt.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from harness_lib import typed
-from harness_lib.attempts import outcome, rescue_refs, under_way
+from harness_lib.attempts import outcome, rescue_refs
 from harness_lib.core import quoting
 from harness_lib.core.context import Context
+from harness_lib.errors import RefusedError
 from harness_lib.rules import rechecks, transitions
 from harness_lib.system.git import history, locks, restore, snapshot, status, trees
-from harness_lib.system.git.repository import Git
+from harness_lib.system.git.repository import Git, to_end
 from harness_lib.task import Session, Task
+from harness_lib.text import some
 
 SUBJECT_LENGTH = 200
 NOTHING = (
@@ -32,7 +39,7 @@ def commit(
     git = ctx.git
     with locks.hold(git):
         restore.require_unlocked(git)
-        under_way.require_none_of_user(git, task)
+        require_none_of_user(git, task)
         base = outcome.full_base(git, task)
         with ctx.store.transaction() as tx:
             mine = outcome.require_claim(tx, task)._replace(started_at_commit=base)
@@ -128,3 +135,36 @@ def undo_check(ctx: Context, task: Task, commit_oid: str, changed: Sequence[str]
         undone = restore.undo_tracked(git, commit_oid, ctx.excluded_paths)
     changed_by = f"{len(undone)} tracked file(s) changed while the check of {task.id} ran; put back"
     return [f"{changed_by}, the change is kept: {typed.harness('rescue', 'show', ref)}"]
+
+
+NAMED = 5
+
+
+def require_none(git: Git, then: str) -> None:
+    """Raise RefusedError if a git operation is in progress, or files have unresolved conflicts.
+
+    `then`: what to type once it has ended.
+    """
+    operation, unmerged = git.under_way(), status.unmerged(git)
+    if operation is None and not unmerged:
+        return
+    way = f"finish it with git ({to_end(operation)}; git status shows the other ways)" if operation else ""
+    raise RefusedError(
+        f"{_what(git, operation, unmerged)} Nothing was changed, and no attempt was counted.",
+        "If you are an agent and did not begin it, ask the user. Otherwise "
+        f"{way or 'resolve them and mark each file with git add'}, then type: {then}",
+    )
+
+
+def _what(git: Git, operation: str | None, unmerged: tuple[str, ...]) -> str:
+    names = some([repr(path) for path in unmerged], NAMED)
+    if operation is None:
+        return f"Conflicts in {git.top} are not resolved: {names}."
+    conflicts = f", with conflicts in {names}" if unmerged else ""
+    return f"A {operation} is under way in {git.top}{conflicts}."
+
+
+def require_none_of_user(git: Git, task: Task, then: str | None = None) -> None:
+    """Do the same for the work tree of `task`, unless it belongs to a run; `then`: `harness finish`."""
+    if task.gate is None or task.gate.target is None:
+        require_none(git, then or typed.harness("finish", task.id))

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import NamedTuple
 
-from harness_lib.attempts import check, held_out_check, recheck, worktree_slots
+from harness_lib.attempts import check, recheck, worktree_slots
 from harness_lib.attempts.recheck import Found
 from harness_lib.checks import check_of
 from harness_lib.checks.protocol import Checked
@@ -228,7 +228,7 @@ def _held_out(ctx: Context, task: Task) -> Checked:
     message = f"harness: to prove {task.id}\n"
     content = git.commit(snapshot.capture(git, ctx.excluded_paths), [head] if head else [], message)
     with beside(ctx, content) as clean:
-        return held_out_check.run_in(clean, task, "-unproven")
+        return check.run_in(clean, task, "-unproven")
 
 
 def _record(tx: Tx, session: Session, task: Task, head: str | None, why: str, *, passed: bool) -> list[str]:

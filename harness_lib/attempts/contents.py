@@ -14,7 +14,7 @@ from harness_lib.attempts import rescue_refs
 from harness_lib.core import quoting
 from harness_lib.core.context import Context
 from harness_lib.errors import RefusedError
-from harness_lib.rules import names_of_secrets
+from harness_lib.rules import vacuous
 from harness_lib.system.files import nofollow
 from harness_lib.system.git import checkout, history, locks, status, trees
 from harness_lib.system.git.calls import covers
@@ -60,7 +60,7 @@ def of(ctx: Context, task: Task, head: str, commit: str) -> Contents:
     secrets = {_secret(git, path, entry) for path, entry in added.items()}
     # A file that one commit adds and a later one removes stays in the history.
     committed = history.added(git, base, head)
-    secrets |= {names_of_secrets.secret(path) for path in committed}
+    secrets |= {vacuous.secret(path) for path in committed}
     return Contents(
         len(changed),
         tuple(sorted(path for path in secrets if path and not covers(task.accepted, path))),
@@ -94,15 +94,15 @@ def _leads_out(path: str, target: str) -> bool:
 
 def _secret(git: Git, path: str, entry: trees.Entry) -> str | None:
     mode, oid = entry
-    if path.rpartition("/")[2] == names_of_secrets.NPM:
-        return path if names_of_secrets.has_npm_token(_stored(git, oid)) else None
-    return names_of_secrets.secret(path, executable=mode == EXECUTABLE)
+    if path.rpartition("/")[2] == vacuous.NPM:
+        return path if vacuous.has_npm_token(_stored(git, oid)) else None
+    return vacuous.secret(path, executable=mode == EXECUTABLE)
 
 
 def _key(git: Git, path: str, old: trees.Entry | None) -> str | None:
     """Return what kind of key the attempt seems to have put into the file at `path`."""
-    kind = names_of_secrets.key_in(_standing(git.top / path))
-    return None if kind is None or (old and names_of_secrets.key_in(_stored(git, old[1]))) else kind
+    kind = vacuous.key_in(_standing(git.top / path))
+    return None if kind is None or (old and vacuous.key_in(_stored(git, old[1]))) else kind
 
 
 def _stored(git: Git, oid: str) -> bytes:

@@ -16,18 +16,16 @@ from harness_lib.attempts import (
     commit,
     committed,
     contents,
-    held_out_check,
     outcome,
     pending_merges,
     precheck,
     rescue_refs,
-    under_way,
 )
 from harness_lib.checks.protocol import Checked
 from harness_lib.core import ownership, trust
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, RefusedError
-from harness_lib.rules.halting import Halt
+from harness_lib.rules.attempts import Halt
 from harness_lib.state.api import Questions
 from harness_lib.system.git import clones, history, snapshot
 from harness_lib.task import Category, Task
@@ -76,7 +74,7 @@ def evaluate(
     Raises RefusedError (untrusted), ConfigError (no check), EnvSetupError (cannot run here), LeaseLostError.
     """
     trust.require(ctx, questions)
-    under_way.require_none_of_user(ctx.git, task)
+    commit.require_none_of_user(ctx.git, task)
     files = check_inputs.touched(ctx, task)
     touched = (*baseline.touched(ctx, task), *files.forbidden)
     _note(ctx, task, (*files.forbidden, *files.others))
@@ -110,7 +108,7 @@ def evaluate(
     if checked.passed and task.validation.hidden is not None:
         suffix = f"-{task.attempts + 1}{suffix}"
         oid = commit.commit_object(ctx, head or "", task, tree)
-        held = held_out_check.run(ctx, task, oid, partial(committed.beside, ctx), suffix=suffix)
+        held = check.run_held_out(ctx, task, oid, partial(committed.beside, ctx), suffix=suffix)
         checked = checked if held.passed else held
     return Evaluation(
         checked,

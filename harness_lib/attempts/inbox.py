@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from harness_lib import timestamps, typed
-from harness_lib.attempts import outcome, under_way
+from harness_lib.attempts import commit, outcome
 from harness_lib.core import ownership, proposals, quoting
 from harness_lib.core.context import Context
 from harness_lib.core.ownership import HeldTask
@@ -126,7 +126,7 @@ def record_checkpoint(ctx: Context, held: HeldTask, step: tuple[int, int], descr
 
     Raises RefusedError if the user's merge or the like is under way.
     """
-    under_way.require_none_of_user(ctx.git, held.task)
+    commit.require_none_of_user(ctx.git, held.task)
     done, total = step
     tree = snapshot.capture(ctx.git, ctx.excluded_paths)
     with ctx.store.transaction() as tx:

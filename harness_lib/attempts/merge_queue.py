@@ -19,7 +19,6 @@ from functools import partial
 from harness_lib.attempts import (
     check,
     committed,
-    held_out_check,
     outcome,
     pending_merges,
     precheck,
@@ -230,7 +229,7 @@ def _failed(ctx: Context, batch: pending_merges.Batch) -> Checked | None:
         if member.task.validation.hidden is not None:
             suffix = f"-{member.task.attempts + 1}-merged"
             beside = partial(committed.beside, ctx)
-            checked = held_out_check.run(ctx, member.task, batch.tip, beside, suffix=suffix, holder=first)
+            checked = check.run_held_out(ctx, member.task, batch.tip, beside, suffix=suffix, holder=first)
             if not checked.passed:
                 return checked
     return None

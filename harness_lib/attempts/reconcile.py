@@ -15,6 +15,7 @@ from typing import Literal, NamedTuple
 from harness_lib import typed
 from harness_lib.attempts import (
     check,
+    commit,
     complete,
     evaluate,
     inbox,
@@ -24,15 +25,14 @@ from harness_lib.attempts import (
     rescue_refs,
     rollback,
     target_branch,
-    under_way,
     worktree_slots,
 )
-from harness_lib.attempts.intents import resume
+from harness_lib.attempts.interrupted import resume
 from harness_lib.checks import fingerprint
 from harness_lib.core import ownership, sessions
 from harness_lib.core.context import Context
 from harness_lib.errors import HarnessError, HeldError, LeaseLostError
-from harness_lib.rules import leases, recovery, transitions
+from harness_lib.rules import recovery, transitions
 from harness_lib.state.api import Questions, Tx
 from harness_lib.system.git.repository import Git
 from harness_lib.system.processes import reaper
@@ -63,7 +63,7 @@ def reclaim_interrupted(ctx: Context, session: Session, *, fresh: bool) -> Repor
         task = _take_over_next(ctx, session, seen, fresh=fresh)
         if task is None:
             return Report(tuple(recovered), tuple(warnings))
-        is_ours = leases.works_for(task.claimed_by, session.worker)
+        is_ours = recovery.works_for(task.claimed_by, session.worker)
         if is_ours:
             # What a worker that lives has started is its own, like its files.
             reaper.end_all(check.log_directory(ctx, task))
@@ -89,7 +89,7 @@ def _recover_next(
     worktree = work_tree(ctx, task)
     if worktree is None:
         return *_give_up_lost(ctx, session, task), ()
-    is_ours = leases.works_for(task.claimed_by, session.worker)
+    is_ours = recovery.works_for(task.claimed_by, session.worker)
     warned = tuple(inbox.open_all(ctx.at(worktree))) if is_ours else ()
     if is_ours:
         worktree_slots.take_in(ctx, worktree, task)
@@ -169,7 +169,7 @@ def _gated(task: Task, branch: str | None) -> Task:
 
 
 def _may_recover(tx: Tx, task: Task, session: Session, ctx: Context, *, fresh: bool) -> bool:
-    if not fresh and leases.is_mine(task, ctx.owner.worker):
+    if not fresh and recovery.is_mine(task, ctx.owner.worker):
         return task.intent is not None
     return recovery.recoverable(
         task,
@@ -182,7 +182,7 @@ def _may_recover(tx: Tx, task: Task, session: Session, ctx: Context, *, fresh: b
 
 def _is_worked_on_elsewhere(questions: Questions, task: Task, session: Session, ctx: Context) -> bool:
     """Return whether another worker, with an open session and a living process, claimed `task`."""
-    others = not leases.works_for(task.claimed_by, session.worker)
+    others = not recovery.works_for(task.claimed_by, session.worker)
     return others and sessions.worker_is_live(task.claimed_by, questions, ctx)
 
 
@@ -191,7 +191,7 @@ def _is_nowhere(questions: Questions, task: Task, session: Session) -> bool:
 
     In exclusive mode that is where the list is; a worker of concurrent mode has a work tree of its own.
     """
-    others = not leases.works_for(task.claimed_by, session.worker)
+    others = not recovery.works_for(task.claimed_by, session.worker)
     return questions.concurrent and task.worktree is None and others
 
 
@@ -236,10 +236,10 @@ def _recover_one(
 
     `stays`: whoever recovers works in the work tree of the attempt.
     """
-    if not leases.works_for(task.claimed_by, session.worker):
+    if not recovery.works_for(task.claimed_by, session.worker):
         return _leave_files_to_the_living(ctx, session, task)
     with sessions.halting_on_error(ctx, session, task.id):
-        under_way.require_none_of_user(ctx.git, task, "harness recover")
+        commit.require_none_of_user(ctx.git, task, "harness recover")
     if task.intent is not None:
         action = f"finish the interrupted {task.intent.action}"
         with sessions.halting_on_error(ctx, session, task.id):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness_lib import typed
-from harness_lib.attempts import check, outcome, rescue_refs, under_way
+from harness_lib.attempts import check, commit, outcome, rescue_refs
 from harness_lib.core import quoting, trust
 from harness_lib.core.context import Context
 from harness_lib.rules import attempts, transitions
@@ -27,7 +27,7 @@ def roll_back(ctx: Context, session: Session, task: Task, verdict: outcome.Verdi
     git = ctx.git
     with locks.hold(git):
         restore.require_unlocked(git)
-    under_way.require_none_of_user(git, task)
+    commit.require_none_of_user(git, task)
     base = outcome.full_base(git, task)
     base_gone = base is None or not git.exists(base)
     rescue, head = rescue_refs.free_ref(git, task), git.head()

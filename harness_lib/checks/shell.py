@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harness_lib.checks.command import Command
+from harness_lib.checks.shell_run import Command
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,9 +34,9 @@ class ShellCheck(Command):
 
     def fingerprint(self) -> str:
         """Return `sha256:…` of the command and its directory."""
-        from harness_lib.rules import gates  # noqa: PLC0415 (hooks)
+        from harness_lib.rules import attempts  # noqa: PLC0415 (hooks)
 
-        return gates.command_hash(self.text, self.cwd)
+        return attempts.command_hash(self.text, self.cwd)
 
     def commands(self) -> tuple[tuple[str | None, str | None], ...]:
         """Return the command and its directory as written, even if empty."""

@@ -1,17 +1,25 @@
-"""Run the command of a check once, and return the result."""
+"""Run the command of a check once, and tell a check that fails from one that cannot run on this machine.
+
+A missing file of the project is never an error of the machine: the attempt may still have to write it.
+"""
 
 from __future__ import annotations
 
+import os
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from harness_lib import typed
-from harness_lib.checks import cannot_run
-from harness_lib.checks.command import Command
 from harness_lib.checks.protocol import Checked, Verdict, Worktree
-from harness_lib.errors import ConfigError
+from harness_lib.errors import ConfigError, EnvSetupError
 from harness_lib.rules import reports, runners
 from harness_lib.system.files import printed
+from harness_lib.system.git.repository import Git
+from harness_lib.system.install import interpreter
 from harness_lib.system.processes import environment, runner
+from harness_lib.system.processes.environment import missing_command
 
 # The first words of a recorded failure.
 FAILED, DID_NOT, PRINTED = "The check failed", "The check did not", "The check printed"
@@ -29,10 +37,10 @@ def run(check: Command, worktree: Worktree) -> Checked:
     cwd = directory(check, worktree.top)
     command = check.text or ""
     env, without = environment.cleaned(worktree.env, worktree.top)
-    missing = cannot_run.missing_program(command, cwd, env, worktree.top)
+    missing = missing_program(command, cwd, env, worktree.top)
     if missing:
         where = " (not looked for in the work tree)" if "PATH" in without else ""
-        has = cannot_run.who_has(missing, env, worktree.top)
+        has = who_has(missing, env, worktree.top)
         message = " ".join([f"Command not found: {missing}{where}.", *has])
         return Checked("ENV_SETUP", message, "", worktree.log, without=without)
     finished = runner.run(
@@ -47,7 +55,7 @@ def run(check: Command, worktree: Worktree) -> Checked:
     )
     checked = _read(finished, check, worktree.log)
     if checked.verdict == "TEST_FAIL":
-        why = cannot_run.reason(finished.returncode, finished.tail, cwd, env, worktree.top)
+        why = reason(finished.returncode, finished.tail, cwd, env, worktree.top)
         checked = checked._replace(verdict="ENV_SETUP", message=why) if why else checked
     if checked.passed and (runner_name := _unreported(command, worktree.log, cwd, worktree.top)):
         message = f"{FAILED}: {runner_name} ended with exit code 0, but {NO_REPORT}."
@@ -90,3 +98,135 @@ def _blame(finished: runner.Finished, check: Command) -> tuple[Verdict, str]:
     if finished.too_loud:
         return "TEST_FAIL", f"{PRINTED} without end and was stopped."
     return "TEST_FAIL", f"{FAILED} with exit code {finished.returncode}."
+
+
+class Command(NamedTuple):
+    """A command, its directory, its time limit in seconds, and the task that it belongs to."""
+
+    task: str
+    text: str | None
+    cwd: str | None
+    timeout_seconds: int
+
+
+COMMAND_NOT_FOUND = 127
+# The most interpreters that are asked for a module.
+ASKED = 6
+VIRTUAL_ENVIRONMENTS = (".venv/bin/python", "venv/bin/python")
+PYTHONS = ("python3", "python")
+# Test runners that are Python modules.
+MODULES = frozenset(
+    (
+        *("pytest", "tox", "nox", "coverage", "hatch", "mypy"),
+        *("ruff", "black", "flake8", "pylint", "behave", "nose2"),
+    )
+)
+PLUGIN = "pytest_"
+
+_MAKE = re.compile(r"g?make(?:\[\d+\])?: .*\bError (\d+)")
+_NOT_FOUND = re.compile(
+    r"(?:.*: )?['\u2018]?(?P<word>[^\s:'\u2019]+)['\u2019]?"
+    r": (?:command not found|not found|No such file or directory)"
+    r"|.*command not found: (?P<zsh>\S+)"
+)
+_LACKS = re.compile(
+    r"(?:E +)?(?:(?P<python>/\S*): |ModuleNotFoundError: |ImportError: .*)"
+    r"No module named '?(?P<module>[\w.]+)'?"
+)
+
+
+def missing_program(command: str, cwd: Path, env: Mapping[str, str], top: Path) -> str | None:
+    """Return the program of `command` that this machine lacks; None if there is none."""
+    missing = missing_command(command, cwd=cwd, env=env)
+    return None if missing is None or is_of_project(missing, cwd, top) else missing
+
+
+def reason(returncode: int | None, tail: str, cwd: Path, env: Mapping[str, str], top: Path) -> str | None:
+    """Return why a check that ended with `returncode` could not run here; None if it has failed.
+
+    `tail` is the end of its output.
+    """
+    code, last = _last_line(returncode, tail)
+    if code == COMMAND_NOT_FOUND:
+        said = _NOT_FOUND.fullmatch(last)
+        word = said and (said["word"] or said["zsh"])
+        if word and is_of_project(word, cwd, top):
+            return None
+        named = f": {word}" if word else ""
+        text = f"The check ended with 127: a command was not found{named}."
+        return " ".join([text, *who_has(word, env, top)])
+    lacks = _LACKS.fullmatch(last)
+    module = lacks["module"] if lacks else ""
+    if lacks is None or not _runs_checks(module) or _is_module_of_project(module, cwd, top):
+        return None
+    found = dict(_ask(module, [lacks["python"]] if lacks["python"] else [], env, top))
+    ran = [found[lacks["python"]]] if lacks["python"] in found else list(found.values())
+    if not ran or all(each.has_module for each in ran):
+        return None
+    return f"No module named {module}: {'; '.join(_words(found, module))}."
+
+
+def who_has(word: str | None, env: Mapping[str, str], top: Path) -> Iterator[str]:
+    """If `word` is a Python or one of its test runners, yield a sentence that names the interpreters."""
+    if word is None or not (word in MODULES or re.fullmatch(r"python[\d.]*", word)):
+        return
+    module = word if word in MODULES else "pytest"
+    found = dict(_ask(module, [], env, top))
+    if found:
+        yield f"{'; '.join(_words(found, module))}."
+
+
+def _last_line(returncode: int | None, tail: str) -> tuple[int | None, str]:
+    """Return the exit code and last line of the command; under make, those of the program that make ran."""
+    lines = [line.strip() for line in tail.splitlines() if line.strip()]
+    while lines and (said := _MAKE.fullmatch(lines[-1])):
+        returncode = int(said[1])
+        lines.pop()
+    return returncode, lines[-1] if lines else ""
+
+
+def _runs_checks(module: str) -> bool:
+    return module in MODULES or module.startswith(PLUGIN)
+
+
+def is_of_project(word: str, cwd: Path, top: Path) -> bool:
+    """Return whether `word` names a missing file of the work tree at `top` that git would keep."""
+    path = Path(os.path.normpath(cwd / word))
+    if "/" not in word or path.exists() or not path.is_relative_to(top):
+        return False
+    try:
+        ignored = Git.open(top).run("check-ignore", "-q", "--", str(path), check=False)
+    except EnvSetupError:
+        return True
+    return ignored.returncode != 0
+
+
+def _is_module_of_project(module: str, cwd: Path, top: Path) -> bool:
+    name = module.partition(".")[0]
+    places = (place / name for place in (cwd, top, cwd / "src", top / "src"))
+    return any(place.is_dir() or place.with_suffix(".py").is_file() for place in places)
+
+
+def _ask(
+    module: str, first: list[str], env: Mapping[str, str], top: Path
+) -> Iterator[tuple[str, interpreter.Found]]:
+    """Yield the interpreters of `env` and the project, each with its answer about `module`."""
+    entries = env.get("PATH", os.defpath).split(os.pathsep)
+    on_path = [f"{entry}/{name}" for entry in entries for name in PYTHONS if entry.startswith("/")]
+    own = [str(top / name) for name in VIRTUAL_ENVIRONMENTS]
+    there = [path for path in dict.fromkeys((*first, *own, *on_path)) if os.access(path, os.X_OK)]
+    for path in there[:ASKED]:
+        found = interpreter.module(path, module, env)
+        if found is not None:
+            yield path, found
+
+
+def _words(found: Mapping[str, interpreter.Found], module: str) -> Iterator[str]:
+    """Yield sentences: which interpreter lacks `module`, and which ones have it."""
+    without = [f"{path} ({each.version})" for path, each in found.items() if not each.has_module]
+    having = [f"{path} ({each.version})" for path, each in found.items() if each.has_module]
+    if without:
+        yield f"{without[0]}, which has no module {module}"
+    yield (
+        f"{' and '.join(having[:2])} {'have' if having[1:] else 'has'} it" if having else "nor has any other"
+    )

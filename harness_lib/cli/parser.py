@@ -1,21 +1,26 @@
-"""Parse the command line with argparse."""
+"""Parse the command line with argparse; each verb is a file in `verbs/`, loaded when it is typed."""
 
 from __future__ import annotations
 
 import argparse
+import keyword
 import os
 import re
 import sys
+from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, cast
 
 import harness_lib
 from harness_lib import typed
-from harness_lib.cli import verb
-from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import UsageError
-from harness_lib.terminal.screen import Screen
+
+if TYPE_CHECKING:
+    from harness_lib.core.context import Context
+    from harness_lib.terminal.screen import Screen
 
 # Words of other programs for our verbs, where they are not spelled alike.
 ELSEWHERE = {
@@ -119,7 +124,7 @@ class _Program(_Parser):
         formatter = self._get_formatter()
         formatter.add_usage(self.usage, self._actions, self._mutually_exclusive_groups)
         formatter.add_text(self.description)
-        for heading, verbs in verb.groups_of_help():
+        for heading, verbs in groups_of_help():
             formatter.start_section(heading)
             formatter.add_text("\n".join(_row(name, command.SUMMARY) for name, command in verbs))
             formatter.end_section()
@@ -153,7 +158,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     if first == "help":
         # As in git, `help VERB` is the help of VERB.
         return parse([*argv[argv.index(first) + 1 :], "--help"])
-    names = verb.known()
+    names = known()
     if first.startswith("-") and not any(option.startswith(first) for option in OPTIONS):
         raise UsageError(f"There is no option {first!r} before the verb.", _meant_before_verb(first))
     if first not in names and not first.startswith("-"):
@@ -210,7 +215,7 @@ def _parser(chosen: str | None) -> argparse.ArgumentParser:
         "--json", action="store_true", help="print one JSON object (before or after the verb)"
     )
     if chosen:
-        command = verb.load(chosen)
+        command = load(chosen)
         sub = parser.verbs.add_parser(
             chosen,
             description=command.SUMMARY,
@@ -221,3 +226,54 @@ def _parser(chosen: str | None) -> argparse.ArgumentParser:
         command.arguments(sub)
         sub.set_defaults(verb=chosen, command=command, syntax=sub)
     return parser
+
+
+# The groups of `harness --help`, in order.
+GROUPS = (
+    "first",
+    "while a task is worked on (agents type these)",
+    "look",
+    "change the list",
+    "when something is wrong",
+    "set up",
+)
+VERBS = Path(__file__).parents[1] / "verbs"
+
+
+class Command(Protocol):
+    """The interface of a verb's file.
+
+    SUMMARY is one line for the list of verbs, EXAMPLE a command that a newcomer can type, and HELP_ORDER
+    its place in that list; its hundreds are the group.
+    """
+
+    SUMMARY: str
+    EXAMPLE: str
+    HELP_ORDER: int
+
+    def arguments(self, parser: ArgumentParser, /) -> None:
+        """Add the arguments of the verb."""
+
+    def answer(self, ctx: Context, args: Namespace, screen: Screen, /) -> Reply:
+        """Run the verb and return its reply."""
+
+
+def known() -> list[str]:
+    """Return the names of all verbs; none of their files is loaded."""
+    files = (path for path in VERBS.iterdir() if path.suffix == ".py" and not path.name.startswith("_"))
+    return sorted(path.stem.rstrip("_") for path in files)
+
+
+def load(name: str) -> Command:
+    """Return the file of the verb `name`, which is known."""
+    file = f"{name}_" if keyword.iskeyword(name) else name
+    return cast("Command", import_module(f"harness_lib.verbs.{file}"))
+
+
+def groups_of_help() -> list[tuple[str, list[tuple[str, Command]]]]:
+    """Return the headings of the help, each with its verbs in order, whose files are loaded for it."""
+    verbs = sorted(((name, load(name)) for name in known()), key=lambda verb: verb[1].HELP_ORDER)
+    return [
+        (heading, [verb for verb in verbs if hundreds == verb[1].HELP_ORDER // 100])
+        for hundreds, heading in enumerate(GROUPS)
+    ]

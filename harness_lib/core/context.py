@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from harness_lib import typed
 from harness_lib.errors import EnvSetupError, UsageError
-from harness_lib.rules import leases
+from harness_lib.rules import recovery
 from harness_lib.state import api
 from harness_lib.state.store import Store
 from harness_lib.system.clock import SYSTEM, Clock
@@ -193,4 +193,4 @@ class Context:
     @property
     def lease_seconds(self) -> int:
         """How long a claim is valid without a heartbeat (concurrent mode)."""
-        return leases.seconds(self.env.get("HARNESS_LEASE_SECONDS"))
+        return recovery.seconds(self.env.get("HARNESS_LEASE_SECONDS"))

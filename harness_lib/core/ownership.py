@@ -9,7 +9,7 @@ from harness_lib.checks import check_of
 from harness_lib.core import sessions, trust
 from harness_lib.core.context import Context
 from harness_lib.errors import HeldError, LeaseLostError, UsageError
-from harness_lib.rules import halting, leases
+from harness_lib.rules import attempts, recovery
 from harness_lib.state.api import Questions
 from harness_lib.system.processes import owner
 from harness_lib.task import Session, Task
@@ -62,11 +62,11 @@ def decides_on_caller(ctx: Context, task: Task) -> bool:
     Its worker may be an agent that we do not know, unless the user types.
     """
     if not (owner.in_agent(ctx.env) or ctx.env.get(SUPERVISED)):
-        if not leases.is_mine(task, ctx.owner.worker):
+        if not recovery.is_mine(task, ctx.owner.worker):
             return False
         return not ctx.at_terminal or sessions.program_above(ctx.store.ask()) is not None
-    mine = any(leases.works_for(name, ctx.owner.worker) for name in task.attempted_by)
-    return mine or task.status == "in_progress" or halting.is_for_user(task)
+    mine = any(recovery.works_for(name, ctx.owner.worker) for name in task.attempted_by)
+    return mine or task.status == "in_progress" or attempts.is_for_user(task)
 
 
 def give_check(ctx: Context, task: Task) -> str:
@@ -110,7 +110,7 @@ def require(questions: Questions, task_id: str | None, ctx: Context) -> HeldTask
             f"{task.id} is in progress, but nobody has claimed it: it was interrupted.",
             "Recover it: harness start",
         )
-    if not leases.is_mine(task, ctx.owner.worker):
+    if not recovery.is_mine(task, ctx.owner.worker):
         raise _not_yours(questions, task, ctx)
     session = sessions.mine(questions, ctx)
     if session is None:
@@ -129,7 +129,7 @@ def _not_yours(questions: Questions, task: Task, ctx: Context) -> LeaseLostError
     held = f"Task {task.id} is held by {who}{since}{until}, not by you ({ctx.owner.worker})."
     if sessions.mine(questions, ctx) is not None:
         return LeaseLostError(f"{held} Nothing was recorded.", set_aside(task.id))
-    holder = next((s for s in questions.sessions() if leases.works_for(task.claimed_by, s.worker)), None)
+    holder = next((s for s in questions.sessions() if recovery.works_for(task.claimed_by, s.worker)), None)
     end = f", or end that session: {sessions.how_to_end(holder)}" if holder else ""
     return LeaseLostError(f"{held} You hold no task here; nothing was changed.", f"Let it work{end}")
 

@@ -12,7 +12,7 @@ from harness_lib.core.import_parse import Draft, Drafts, Wait
 from harness_lib.errors import UsageError
 from harness_lib.records.fields import COMMAND, LONG
 from harness_lib.rules import checklist, plans
-from harness_lib.rules.halting import Halt
+from harness_lib.rules.attempts import Halt
 from harness_lib.rules.plans.plan import Document, Format, Plan, PlannedTask, join_after
 from harness_lib.text import cut, in_one_line, some
 

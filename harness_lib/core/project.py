@@ -13,7 +13,7 @@ from harness_lib.checks import check_of
 from harness_lib.core import ownership, quoting
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError
-from harness_lib.rules import halting, input_files, rechecks, vacuous
+from harness_lib.rules import attempts, input_files, rechecks, vacuous
 from harness_lib.state.api import Questions
 from harness_lib.system.files import atomic, nofollow
 from harness_lib.system.git import status
@@ -108,7 +108,7 @@ def doubts(ctx: Context, questions: Questions) -> Iterator[str]:
 
 def _about(ctx: Context, work_tree: _WorkTree, task: Task) -> Iterator[str]:
     check = check_of(task)
-    if halting.asks_a_person(task):
+    if attempts.asks_a_person(task):
         return
     if not check.is_given:
         yield f"{task.id} has no check: {ownership.give_check(ctx, task)}"

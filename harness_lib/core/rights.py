@@ -15,7 +15,7 @@ from harness_lib.core import add_tasks, ownership, sessions, trust
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import HeldError, RefusedError, UsageError
-from harness_lib.rules import halting, leases
+from harness_lib.rules import attempts, recovery
 from harness_lib.state.api import Questions, Tx
 from harness_lib.system.processes import owner
 from harness_lib.task import Mode, Session, SessionConfig, Task
@@ -71,9 +71,9 @@ def require_check_of_another(ctx: Context, task: Task, command: str) -> None:
 
     A user types `command` instead.
     """
-    if halting.is_for_user(task):
+    if attempts.is_for_user(task):
         require_user(ctx, f"What becomes of {task.id}, which waits for the user,", command)
-    if any(leases.works_for(name, ctx.owner.worker) for name in task.attempted_by):
+    if any(recovery.works_for(name, ctx.owner.worker) for name in task.attempted_by):
         agent = acting_agent(ctx) or sessions.own_program(ctx)
         _require_none(agent, f"{task.id} was claimed in this session: its check", command)
 
@@ -109,12 +109,12 @@ def log(tx: Tx, ctx: Context, text: str, task_id: str | None = None) -> None:
 def lift_halts(tx: Tx, task: Task) -> None:
     """Continue the sessions that were halted because of the configuration of this task."""
     for session in tx.sessions():
-        if halting.is_lifted_by_an_edit(session.halt_kind) and _concerns(tx, session, task):
+        if attempts.is_lifted_by_an_edit(session.halt_kind) and _concerns(tx, session, task):
             lift_halt(tx, session)
 
 
 def _concerns(tx: Tx, session: Session, task: Task) -> bool:
-    return not tx.concurrent or leases.works_for(task.claimed_by, session.worker)
+    return not tx.concurrent or recovery.works_for(task.claimed_by, session.worker)
 
 
 def lift_halt(tx: Tx, session: Session) -> None:

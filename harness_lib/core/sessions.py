@@ -15,8 +15,8 @@ from harness_lib.agents import registry
 from harness_lib.core import quoting
 from harness_lib.core.context import Context
 from harness_lib.errors import ConfigError, EnvSetupError, HarnessError, HeldError, RefusedError
-from harness_lib.rules import halting, leases, rechecks, stats
-from harness_lib.rules.halting import Halt
+from harness_lib.rules import attempts, rechecks, recovery, stats
+from harness_lib.rules.attempts import Halt
 from harness_lib.state.api import Questions, Store, Tx
 from harness_lib.system.place import session_notes
 from harness_lib.system.processes import owner
@@ -155,7 +155,7 @@ def show(ctx: Context) -> None:
 
 def worker_is_live(worker: str | None, questions: Questions, ctx: Context) -> bool:
     """Return whether an open session with a live owner belongs to `worker`."""
-    return any(leases.works_for(worker, s.worker) and is_live(s, ctx) for s in questions.sessions())
+    return any(recovery.works_for(worker, s.worker) and is_live(s, ctx) for s in questions.sessions())
 
 
 def living(questions: Questions, ctx: Context) -> set[str]:
@@ -180,7 +180,7 @@ def holder(questions: Questions, ctx: Context) -> Session | None:
     """Return the live exclusive session of another worker, if there is one."""
     if questions.concurrent:
         return None
-    others = (s for s in questions.sessions() if not leases.works_for(ctx.owner.worker, s.worker))
+    others = (s for s in questions.sessions() if not recovery.works_for(ctx.owner.worker, s.worker))
     return next((session for session in others if is_live(session, ctx)), None)
 
 
@@ -301,7 +301,7 @@ def begin_next(tx: Tx, session: Session) -> Session:
 def _remove(tx: Tx, session: Session) -> None:
     tx.remove_session(session.number)
     for task in tx.in_progress():
-        if leases.works_for(task.claimed_by, session.worker) and task.lease_expires_at is not None:
+        if recovery.works_for(task.claimed_by, session.worker) and task.lease_expires_at is not None:
             tx.replace(task._replace(lease_expires_at=timestamps.render(tx.now)))
     if session.pid is not None:
         tx.drop_session(session.pid)
@@ -390,7 +390,7 @@ def halting_on_error(ctx: Context, session: Session, task_id: str | None = None)
             _log_stuck(tx, error, session, task_id)
             current = mine(tx, ctx)
             if current:
-                halt(tx, current, Halt(halting.of_error(error), f"{error.kind}: {error.message}"))
+                halt(tx, current, Halt(attempts.of_error(error), f"{error.kind}: {error.message}"))
         raise
 
 

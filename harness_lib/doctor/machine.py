@@ -12,7 +12,7 @@ from harness_lib.core import project
 from harness_lib.core.context import Context
 from harness_lib.doctor import Diagnoses, Diagnosis, bad, failed, has_root, ok, warn
 from harness_lib.errors import EnvSetupError, UsageError
-from harness_lib.rules import leases
+from harness_lib.rules import recovery
 from harness_lib.runs import worker_pool
 from harness_lib.system.files import directories
 from harness_lib.system.git import calls, locks, worktrees
@@ -119,7 +119,7 @@ def environment(ctx: Context) -> Diagnoses:
     agent = owner.in_agent(ctx.env)
     yield ok(f"you are {me.worker} (process {me.pid}{f', inside {agent}' if agent else ''})")
     try:
-        leases.seconds(ctx.env.get(leases.VARIABLE))
+        recovery.seconds(ctx.env.get(recovery.VARIABLE))
     except UsageError as error:
         yield failed(error)
     if find_root.switched_off(ctx.env):

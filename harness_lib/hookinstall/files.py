@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import difflib
 import json
 import os
 import stat
@@ -14,9 +15,10 @@ from typing import NamedTuple
 from harness_lib import sha256
 from harness_lib.agents.adapter import Host
 from harness_lib.errors import ConfigError, HeldError, RefusedError
-from harness_lib.hookinstall import entries, json_entries, toml_entries
+from harness_lib.hookinstall import entries, json_entries
 from harness_lib.system.files import atomic
 from harness_lib.system.place import data_home
+from harness_lib.text import cut, harmless
 
 LARGEST = 4 * 1024 * 1024
 KEPT = ".bak-harness"
@@ -52,7 +54,7 @@ class HostFile(NamedTuple):
             return []
         with _named(self.path):
             if self.host.form == "toml":
-                return [("Stop", command) for command in toml_entries.commands(self.text)]
+                return [("Stop", command) for command in json_entries.commands(self.text)]
             return list(json_entries.handlers(json_entries.parsed(self.text)))
 
     def ours(self) -> list[tuple[str, Path]]:
@@ -65,7 +67,7 @@ class HostFile(NamedTuple):
         by_event = entries.by_event(self.host)
         with _named(self.path):
             if self.host.form == "toml":
-                return self._encoded(toml_entries.install(self.text, by_event))
+                return self._encoded(json_entries.install_toml(self.text, by_event))
             document = json_entries.parsed(self.text)
             json_entries.install(document, by_event, self.host.root)
             ours = {**self.host.root, "hooks": {event: [entry] for event, entry in by_event.items()}}
@@ -82,7 +84,7 @@ class HostFile(NamedTuple):
                 return data
         with _named(self.path):
             if self.host.form == "toml":
-                return self._encoded(toml_entries.uninstall(self.text))
+                return self._encoded(json_entries.uninstall_toml(self.text))
             document = json_entries.parsed(self.text)
             json_entries.uninstall(document)
             by_hand = "Remove the entries whose commands run hooks/harness-*.py yourself."
@@ -222,3 +224,60 @@ def _identity(directory: Path) -> str:
     """Return an identity that a directory made later in its place does not have."""
     status = directory.lstat()
     return f"{status.st_dev}:{status.st_ino}"
+
+
+ROWS = 200
+WIDTH = 400
+
+
+class _Line(str):
+    """A line that equals itself with a comma at its end.
+
+    The line before a new member gets a comma. It is not a change, and must not be shown: it may hold a
+    secret.
+    """
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, str) and self.rstrip(",") == other.rstrip(",")
+
+    def __hash__(self) -> int:
+        return hash(self.rstrip(","))
+
+
+def lines(path: Path, old: bytes | None, new: bytes | None) -> list[str]:
+    """Return the removed and added lines in the form of `diff -u`, without context, limited in number.
+
+    None: there is no file.
+    """
+    before, after = _lines(old), _lines(new)
+    one, two = (str(path) if data is not None else os.devnull for data in (old, new))
+    if len(before) == len(after) == 1:
+        rows = [f"--- {one}", f"+++ {two}", *_within(before[0], after[0])]
+    else:
+        rows = list(difflib.unified_diff(before, after, one, two, n=0, lineterm=""))
+    shown = [_harmless(row) for row in rows[:ROWS]]
+    return [*shown, f"… {len(rows) - ROWS} more lines"] if len(rows) > ROWS else shown
+
+
+def _lines(data: bytes | None) -> list[_Line]:
+    return [_Line(line) for line in (data or b"").decode("utf-8-sig", "replace").splitlines()]
+
+
+def _within(old: str, new: str) -> list[str]:
+    """Return the difference in a file that is one line."""
+    start = _alike(old, new)
+    end = _alike(old[start:][::-1], new[start:][::-1])
+    rows = (f"{sign}…{text[start : len(text) - end]}…" for sign, text in (("-", old), ("+", new)))
+    return ["@@ -1 +1 @@", *(row for row in rows if len(row) > len("-……"))]
+
+
+def _alike(old: str, new: str) -> int:
+    """Return the length of the common prefix."""
+    pairs = zip(old, new, strict=False)
+    return next((n for n, (one, two) in enumerate(pairs) if one != two), min(len(old), len(new)))
+
+
+def _harmless(row: str) -> str:
+    return harmless(cut(row, WIDTH), keep="\t")

@@ -47,7 +47,7 @@ Status = Literal["pending", "in_progress", "completed", "failed"]
 Priority = Literal["P0", "P1", "P2"]
 STATUSES: tuple[Status, ...] = get_args(Status)
 PRIORITIES: tuple[Priority, ...] = get_args(Priority)
-# What a human must do before it can continue; `rules/halting.py` has the consequences of each.
+# What a human must do before it can continue; `rules/attempts.py` has the consequences of each.
 HaltKind = Literal[
     "CONFIG",
     "ENV_SETUP",

@@ -1,8 +1,8 @@
-"""How attempts end: what is kept of each, what each ending means for its task, and its line in `error_log`.
+"""How attempts end: what is kept of each, what each ending and each kind of halt means, what a gate guards.
 
 Only the last attempts are kept: a list must not grow with every retry of a night. An entry of `error_log` is
-one bounded line, `[TEST_FAIL] what happened`.
-Source: docs/protocol.md, "Progress Persistence" and "Error Handling".
+one bounded line, `[TEST_FAIL] what happened`. Of a halt the kind decides; the words are for people.
+Source: docs/protocol.md, "Progress Persistence" and "Error Handling"; docs/design.md, "The gate".
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from datetime import datetime
 from enum import Enum
 from typing import Literal, NamedTuple, cast
 
-from harness_lib import timestamps
-from harness_lib.task import CATEGORIES, Attempt, Category, Outcome, Task
+from harness_lib import sha256, timestamps
+from harness_lib.errors import ConfigError, HarnessError
+from harness_lib.task import CATEGORIES, Attempt, Category, Gate, HaltKind, Outcome, Task
 from harness_lib.text import in_one_line
 
 KEPT = 10
@@ -158,3 +159,88 @@ def concerning(tasks: Iterable[Task], task_id: str) -> list[Task]:
     needs = next((task.depends_on for task in listed if task.id == task_id), ())
     noted = [other for other in listed if other.notes and (other.is_done or other.id == task_id)]
     return sorted(noted, key=lambda t: (t.id == task_id, t.id in needs, t.completed_at or ""), reverse=True)
+
+
+def changed(
+    gate: Gate | None, fingerprint: str, cwd: str | None, protected_now: str | None
+) -> tuple[str, ...]:
+    """Return the names of what differs from the gate: fields of the task, and `protected` for files.
+
+    `fingerprint` is the one of the present check in the working directory of the claim: a change of that
+    directory to `cwd` is named by itself.
+    `protected_now` is the git tree of the protected files as they are now.
+    A claim without a gate (of the legacy protocol) recorded nothing that could differ.
+    """
+    if gate is None:
+        return ()
+    differs = {
+        "validation.command": gate.command not in (None, fingerprint),
+        "validation.cwd": gate.command is not None and gate.cwd != cwd,
+        "protected": gate.protected is not None and gate.protected != protected_now,
+    }
+    return tuple(name for name, differing in differs.items() if differing)
+
+
+def command_hash(command: str | None, cwd: str | None) -> str:
+    """Return `sha256:…` of a command and its working directory."""
+    # Neither may contain NUL. A lone surrogate, which JSON can carry, has no UTF-8 of its own.
+    text = f"{command or ''}\0{cwd or ''}"
+    return "sha256:" + sha256.digest(text.encode("utf-8", "surrogatepass"))
+
+
+class Halt(NamedTuple):
+    """A halt: its kind, and the words for people."""
+
+    kind: HaltKind
+    words: str
+
+
+def of_error(error: HarnessError) -> HaltKind:
+    """Return the kind of halt for an error that needs the user."""
+    if isinstance(error, ConfigError):
+        return "CONFIG"
+    return "ENV_SETUP" if error.kind == "ENV_SETUP" else "REFUSED"
+
+
+def of_category(category: Category) -> HaltKind:
+    """Return the kind of halt for a failure of a category that stops a session."""
+    return "CONFIG" if category == "CONFIG" else "ENV_SETUP"
+
+
+def is_for_user(task: Task) -> bool:
+    """Return whether only the user may lift the halt of `task`: never an agent.
+
+    This includes a halt without a kind, as nobody knows what it is about.
+    """
+    if task.halt is None:
+        return False
+    match task.halt_kind:
+        case "CHECK_CHANGED" | "SECRET" | "JUDGES" | "REVIEW" | "HUMAN" | None:
+            return True
+        case "CONFIG" | "ENV_SETUP" | "REFUSED" | "UNSTARTED" | "SPENT":
+            return False
+
+
+def is_lifted_by_an_edit(kind: HaltKind | None) -> bool:
+    """Return whether a session continues once the task for which it was halted has been edited."""
+    match kind:
+        case "CONFIG" | "CHECK_CHANGED":
+            return True
+        case (
+            "ENV_SETUP" | "REFUSED" | "UNSTARTED" | "SPENT" | "SECRET" | "JUDGES" | "REVIEW" | "HUMAN" | None
+        ):
+            return False
+
+
+def asks_a_person(task: Task) -> bool:
+    """Return whether `task` is nothing but a question to a person, who has looked when they accept it."""
+    return task.halt_kind == "HUMAN"
+
+
+def takes_an_answer(kind: HaltKind | None) -> bool:
+    """Return whether work was kept that the user can accept or return."""
+    match kind:
+        case "SECRET" | "JUDGES" | "REVIEW":
+            return True
+        case "CONFIG" | "ENV_SETUP" | "REFUSED" | "CHECK_CHANGED" | "UNSTARTED" | "SPENT" | "HUMAN" | None:
+            return False

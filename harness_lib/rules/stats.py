@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from harness_lib.rules import failures, graph, rechecks, selection
-from harness_lib.rules.failures import is_permanent
+from harness_lib.rules import graph, rechecks, selection
 from harness_lib.rules.rechecks import red
+from harness_lib.rules.selection import is_permanent
 from harness_lib.task import Session, State, Status, StopReason, Task
 
 SECONDS_PER_DAY = 86_400.0
@@ -99,7 +99,7 @@ class Ahead(NamedTuple):
 
 def of(state: State) -> Ahead:
     """Return how many tasks of `state` are left."""
-    lost = failures.hopeless(state)
+    lost = selection.hopeless(state)
     left = [task for task in state.tasks if not task.is_done and task.id not in lost]
     return Ahead(len(left), graph.longest_chain(left))
 

@@ -23,9 +23,8 @@ from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
 from harness_lib import timestamps
-from harness_lib.rules import attempts, leases
-from harness_lib.rules.attempts import Ending
-from harness_lib.rules.halting import Halt
+from harness_lib.rules import attempts, recovery
+from harness_lib.rules.attempts import Ending, Halt
 from harness_lib.task import (
     Category,
     Checkpoint,
@@ -135,7 +134,7 @@ def claim(
         status="in_progress",
         claimed_by=worker,
         claimed_at=timestamps.render(now),
-        lease_expires_at=leases.end(now, lease_seconds),
+        lease_expires_at=recovery.end(now, lease_seconds),
         worktree=worktree,
         fence=task.fence + 1,
         started_at_commit=base,
@@ -169,7 +168,7 @@ def resume(
     return task._replace(
         claimed_by=worker,
         claimed_at=timestamps.render(now),
-        lease_expires_at=leases.end(now, lease_seconds),
+        lease_expires_at=recovery.end(now, lease_seconds),
         worktree=worktree,
         fence=task.fence + 1,
         attempted_by=_attempted_by(task, worker),
@@ -195,7 +194,7 @@ def renew(task: Task, now: datetime, lease_seconds: int | None) -> Task:
     _check("renew", task)
     if task.lease_expires_at is None or lease_seconds is None:
         return task
-    return task._replace(lease_expires_at=leases.expires(now, lease_seconds))
+    return task._replace(lease_expires_at=recovery.expires(now, lease_seconds))
 
 
 # E

@@ -12,7 +12,6 @@ from harness_lib.attempts import (
     complete,
     contents,
     evaluate,
-    for_user,
     inbox,
     outcome,
     precheck,
@@ -32,7 +31,7 @@ from harness_lib.errors import (
     RefusedError,
     StateUnreadableError,
 )
-from harness_lib.rules import attempts, budget
+from harness_lib.rules import attempts, run_state
 from harness_lib.rules.events import Notice, Said, Stepped
 from harness_lib.runs import agent_process, agent_retries
 from harness_lib.runs.agent_process import AgentExit, Listener, Rules
@@ -57,7 +56,7 @@ def run(ctx: Context, session: Session, task: Task, worker: WorkerPort) -> outco
     Raises StuckError (the user must act; the claim stays), LeaseLostError.
     """
     _require_check(ctx, task)
-    if for_user.is_accepted(task):
+    if complete.is_accepted(task):
         worker.tell(Stepped("checks"))
         return _without_agent(ctx, session, task)
     green = _is_green(ctx, task, worker)
@@ -219,8 +218,8 @@ def _read_inbox(ctx: Context, worker: WorkerPort) -> None:
         worker.tell(Notice("warning", problem))
 
 
-def _add(before: budget.Spent, agent_exit: AgentExit) -> budget.Spent:
-    return budget.Spent(
+def _add(before: run_state.Spent, agent_exit: AgentExit) -> run_state.Spent:
+    return run_state.Spent(
         before.cost + (agent_exit.report.cost_usd or 0.0),
         before.tokens + agent_exit.report.tokens,
         before.seconds + agent_exit.seconds,
@@ -295,8 +294,8 @@ def _limits(rules: Rules) -> str:
         f"You are stopped after {_minutes(rules.longest)}, and after {_minutes(rules.silence)} without "
         "a word: let long commands print."
     )
-    spend = budget.task_limits(rules.budget)
-    return limits if spend == budget.NO_LIMIT else f"{limits} This task may use: {spend}."
+    spend = run_state.task_limits(rules.budget)
+    return limits if spend == run_state.NO_LIMIT else f"{limits} This task may use: {spend}."
 
 
 def _minutes(seconds: float) -> str:

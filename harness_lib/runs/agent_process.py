@@ -22,7 +22,7 @@ from harness_lib.attempts import check
 from harness_lib.core import ownership
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError
-from harness_lib.rules import budget
+from harness_lib.rules import run_state
 from harness_lib.system.files import atomic, nofollow
 from harness_lib.system.git import snapshot
 from harness_lib.system.install import launcher
@@ -53,7 +53,7 @@ class Rules:
 
     silence: float = 900.0
     longest: float = 4 * 3600.0
-    budget: budget.Budget = field(default_factory=budget.Budget)
+    budget: run_state.Budget = field(default_factory=run_state.Budget)
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ def require(adapter: Adapter, ctx: Context) -> None:
 class Listener:
     """Reads the new output of an agent, and decides whether the agent may go on."""
 
-    def __init__(self, ctx: Context, adapter: Adapter, rules: Rules, before: budget.Spent) -> None:
+    def __init__(self, ctx: Context, adapter: Adapter, rules: Rules, before: run_state.Spent) -> None:
         self.report = Report()
         self.ending: tuple[How, str] | None = None
         self.renewals = 0
@@ -146,9 +146,9 @@ class Listener:
         """Return how long this agent has been at work."""
         return self._ctx.clock.monotonic() - self._began
 
-    def spent(self) -> budget.Spent:
+    def spent(self) -> run_state.Spent:
         """Return what this attempt has used up, including its earlier agents."""
-        return budget.Spent(
+        return run_state.Spent(
             self._before.cost + (self.report.cost_usd or 0.0),
             self._before.tokens + self.report.tokens,
             self._before.seconds + self.seconds(),
@@ -188,7 +188,7 @@ class Listener:
             self._recent.append(self.report.action)
 
     def _reason(self) -> tuple[How, str] | None:
-        over = budget.task_over(self._rules.budget, self.spent())
+        over = run_state.task_over(self._rules.budget, self.spent())
         if over:
             return "over", f"{LIMIT_REACHED} ({over})"
         quiet = self._ctx.clock.monotonic() - self._heard
@@ -225,7 +225,7 @@ def run(
     on_poll: Callable[[Listener], bool],
     *,
     number: int,
-    before: budget.Spent,
+    before: run_state.Spent,
     model: str | None = None,
     extra: tuple[str, ...] = (),
 ) -> AgentExit:
@@ -248,7 +248,7 @@ def run(
     for path in unwritten:
         # In a sandbox only an existing file can be opened to the agent.
         atomic.write(Path(path), b"", durable=False)
-    command = launch.command(budget.cost_left(rules.budget, before), str(usage))
+    command = launch.command(run_state.cost_left(rules.budget, before), str(usage))
     if adapter.program == OURS:
         command = (_program_path(adapter, ctx) or OURS, *command[1:])
     finished = runner.run(
@@ -280,7 +280,7 @@ def run(
 
 def _at_its_limit(finished: runner.Finished, listener: Listener, rules: Rules) -> tuple[How, str] | None:
     """Return the end of an agent that stopped by itself at the limit of its task."""
-    over = budget.task_over(rules.budget, listener.spent())
+    over = run_state.task_over(rules.budget, listener.spent())
     return ("over", f"{LIMIT_REACHED} ({over})") if over and finished.returncode else None
 
 

@@ -11,7 +11,7 @@ from datetime import timedelta
 from harness_lib.attempts import check, evaluate, outcome, worktree_slots
 from harness_lib.core.context import Context
 from harness_lib.errors import ConfigError, EnvSetupError, RefusedError
-from harness_lib.rules import budget
+from harness_lib.rules import run_state
 from harness_lib.rules.events import Step, Stepped
 from harness_lib.runs.agent_process import AgentExit
 from harness_lib.runs.worker_port import HeldBackError, StuckError, WorkerPort, stuck
@@ -37,7 +37,7 @@ class Tries:
         self.crashes = 0
         self.pauses = 0
         self.agents = 0
-        self.spent = budget.Spent()
+        self.spent = run_state.Spent()
 
 
 def goes_on(ctx: Context, task: Task, worker: WorkerPort, agent_exit: AgentExit, tries: Tries) -> bool:

@@ -11,8 +11,8 @@ from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import ConfigError, EnvSetupError, Exit, HarnessError
 from harness_lib.rules import stats
-from harness_lib.rules.budget import Spent
 from harness_lib.rules.run_records import Closed
+from harness_lib.rules.run_state import Spent
 from harness_lib.runs import report
 from harness_lib.task import RunStop, StopReason
 

@@ -13,7 +13,7 @@ from harness_lib.core import quoting
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import Exit, HarnessError
-from harness_lib.rules import failures
+from harness_lib.rules import selection
 from harness_lib.rules.events import Ended, Event, Notice, Stepped, Stuck
 from harness_lib.rules.run_state import RunState
 from harness_lib.runs.scheduler import Watch
@@ -84,7 +84,7 @@ class Notifier:
         except HarnessError:
             # The user is editing the list; failures are reported at the end of the run.
             return False
-        return task is not None and failures.is_permanent(task)
+        return task is not None and selection.is_permanent(task)
 
     def _tell(self, kind: Kind, message: str, length: int = MESSAGE_LENGTH) -> None:
         env = {

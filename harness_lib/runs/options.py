@@ -10,12 +10,12 @@ from typing import Literal
 
 from harness_lib import typed
 from harness_lib.agents import registry
-from harness_lib.attempts import for_user, target_branch, worktree_slots
+from harness_lib.attempts import complete, target_branch, worktree_slots
 from harness_lib.core import trust
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, UsageError
-from harness_lib.rules import budget, leases, rechecks
-from harness_lib.rules.budget import Budget
+from harness_lib.rules import rechecks, recovery, run_state
+from harness_lib.rules.run_state import Budget
 from harness_lib.runs import agent_process
 from harness_lib.runs.worker_port import WorkerConfig
 from harness_lib.system.git import calls, submodules
@@ -61,7 +61,7 @@ class Options:
     def worker_config(self, run: str, number: int, place: str, branch: str, limits: Budget) -> WorkerConfig:
         """Return the configuration of worker `number` of the session `run`."""
         return WorkerConfig(
-            worker=leases.slot(run, number),
+            worker=recovery.slot(run, number),
             number=number,
             place=place,
             target=branch,
@@ -75,7 +75,7 @@ class Options:
             max_file=self.max_file,
             precheck=self.precheck,
             skip_green=self.skip_green,
-            limits=budget.write(limits),
+            limits=run_state.write_budget(limits),
         )
 
 
@@ -99,7 +99,7 @@ def prepare(ctx: Context, options: Options) -> tuple[Context, Options]:
     existing.target = _target(existing.git, options.target)
     target_branch.require_room(existing.git, existing.target)
     _require_submodules(existing)
-    review = {for_user.REVIEW: "1"} if options.review else {}
+    review = {complete.REVIEW: "1"} if options.review else {}
     existing.env = {**existing.env, **_sandbox(existing, options), **review}
     return existing, replace(options, agent=_agent(existing, options))
 

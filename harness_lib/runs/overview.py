@@ -10,8 +10,8 @@ from harness_lib import typed
 from harness_lib.core import nothing_to_do, ownership, proposals, quoting, rechecked, sessions
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError
-from harness_lib.rules import leases, recovery
 from harness_lib.rules import rechecks as rules
+from harness_lib.rules import recovery
 from harness_lib.rules.selection import UNPROVEN
 from harness_lib.rules.stats import Ahead, Counts
 from harness_lib.runs import progress, remedies, run_snapshot
@@ -313,7 +313,7 @@ def holder(ctx: Context, task: Task) -> str:
     """Return who works on `task`, since when, until when by lease, and the last checkpoint."""
     parts = [f"by {_name(task.claimed_by)} since {task.claimed_at or 'an unknown time'}"]
     if task.lease_expires_at:
-        ended = leases.expired(task, ctx.clock.now())
+        ended = recovery.expired(task, ctx.clock.now())
         parts.append(f"{'its lease ended at' if ended else 'leased until'} {task.lease_expires_at}")
     if task.checkpoints:
         last = task.checkpoints[-1]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from harness_lib.core import quoting
-from harness_lib.rules import budget, run_state
+from harness_lib.rules import run_state
 from harness_lib.rules.run_state import Row, RunState
 from harness_lib.rules.stats import Ahead
 from harness_lib.runs.run_snapshot import Seen
@@ -65,7 +65,7 @@ def summary(now_board: RunState, ahead: Ahead, now: float) -> str:
 
     The time stands first, as a narrow terminal cuts the end of the line.
     """
-    used = ", ".join(budget.usage(now_board.limits, now_board.spent(now))).replace(" (no limit)", "")
+    used = ", ".join(run_state.usage(now_board.limits, now_board.spent(now))).replace(" (no limit)", "")
     seconds = run_state.estimate(now_board, ahead, len(now_board.rows))
     return used if not seconds else f"at least {span(seconds)} more; {used}"
 

@@ -9,7 +9,7 @@ from harness_lib import typed
 from harness_lib.checks import check_of
 from harness_lib.core import ownership, sessions
 from harness_lib.core.context import Context
-from harness_lib.rules import failures, halting, leases
+from harness_lib.rules import attempts, recovery, selection
 from harness_lib.state.api import Questions
 from harness_lib.task import Task
 
@@ -52,17 +52,17 @@ def take(ctx: Context, questions: Questions, task: Task) -> str | None:
 def _in_progress(ctx: Context, questions: Questions, task: Task) -> str | None:
     if task.halt is not None:
         return _halted(ctx, task)
-    if leases.is_mine(task, ctx.owner.worker):
+    if recovery.is_mine(task, ctx.owner.worker):
         return ownership.finish_command(ctx, task, sessions.mine(questions, ctx))
     if task.claimed_by is None:
         return sessions.unless_held(questions, ctx, sessions.START)
-    if leases.expired(task, ctx.clock.now()):
+    if recovery.expired(task, ctx.clock.now()):
         return sessions.unless_held(questions, ctx, "harness recover")
     return "harness status"
 
 
 def _halted(ctx: Context, task: Task) -> str:
-    if halting.asks_a_person(task):
+    if attempts.asks_a_person(task):
         return typed.harness("accept", task.id)
     if not check_of(task).is_given and not ownership.decides_on_caller(ctx, task):
         return typed.give_check(task.id)
@@ -82,7 +82,7 @@ def root_cause(questions: Questions, task: Task) -> str | None:
         if current is None or current.id in seen:
             continue
         seen.add(current.id)
-        if failures.is_permanent(current):
+        if selection.is_permanent(current):
             cause = current.id
             # Its dependencies that failed for good come before it.
             waiting = []

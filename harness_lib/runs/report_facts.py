@@ -10,12 +10,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from harness_lib import timestamps, typed
-from harness_lib.attempts import for_user, pending_merges, rescue_refs, target_branch, task_brief
+from harness_lib.attempts import complete, pending_merges, rescue_refs, target_branch, task_brief
 from harness_lib.checks import check_of
 from harness_lib.core import nothing_to_do, quoting, rechecked, sessions
 from harness_lib.core.context import Context
 from harness_lib.errors import HarnessError
-from harness_lib.rules import failures, halting, rechecks, run_records
+from harness_lib.rules import attempts, rechecks, run_records, selection
 from harness_lib.rules.run_records import Ran, Tried
 from harness_lib.rules.stats import Counts
 from harness_lib.runs import recorder, remedies
@@ -250,7 +250,7 @@ def _decisions(
     for text in remedies.lacked(questions, _log(ctx)):
         yield Decision("lacks", "", "", text.removesuffix(f"; then: {remedies.RUN}"), (remedies.RUN,))
     failed = questions.search("failed")
-    yield from (_failed(ctx, task) for task in failed if failures.is_permanent(task) and task.attempts)
+    yield from (_failed(ctx, task) for task in failed if selection.is_permanent(task) and task.attempts)
     yield from _missing(ctx, [task for task in done if task.id in worked], merged)
     yield from _doubts(ctx, questions, [task for task in done if task not in red])
     names = {task.id for task in red}
@@ -261,7 +261,7 @@ def _decisions(
         titles = some([quoting.title(task) for task in proposed], NAMED)
         what = f"{len(proposed)} proposed by agents: {titles}"
         yield Decision("proposals", "", "", what, (typed.harness("add", "--proposed"),))
-    yield from (_failed(ctx, task) for task in failed if not failures.is_permanent(task))
+    yield from (_failed(ctx, task) for task in failed if not selection.is_permanent(task))
 
 
 def _log(ctx: Context) -> list[str]:
@@ -318,13 +318,13 @@ def _doubts(ctx: Context, questions: Questions, done: Sequence[Task]) -> Iterato
 def _halted(task: Task) -> tuple[str, tuple[str, ...]]:
     """Return what a halted task waits for, and the commands that answer."""
     halt = task.halt or ""
-    if halting.takes_an_answer(task.halt_kind):
+    if attempts.takes_an_answer(task.halt_kind):
         match = _ANSWERS.search(halt)
         accept = match[1] if match else typed.harness("accept", task.id)
         what = halt.partition(". Nothing was committed.")[0].partition(": the check ")[2] or halt
-        return what, (accept, for_user.return_command(task))
+        return what, (accept, complete.return_command(task))
     retry = typed.harness("retry", task.id) if check_of(task).is_given else typed.give_check(task.id)
-    retry = typed.harness("accept", task.id) if halting.asks_a_person(task) else retry
+    retry = typed.harness("accept", task.id) if attempts.asks_a_person(task) else retry
     return halt.removesuffix(f" Then type: {retry}"), (retry,)
 
 
@@ -342,11 +342,11 @@ def _waits(ctx: Context, merged: Merged | None) -> Iterator[Decision]:
 
 def _failed(ctx: Context, task: Task) -> Decision:
     reason = _PLAIN_FAILURE.sub("", task.error_log[-1]) if task.error_log else "no reason is recorded"
-    again = "" if failures.is_permanent(task) else ", and is tried again"
+    again = "" if selection.is_permanent(task) else ", and is tried again"
     kept = task_brief.attempts_kept(task, ctx.main)
     command = rescue_refs.show_command(kept[-1]) if kept else typed.harness("log", "--task", task.id)
     what = f"failed {task.attempts} of {task.max_attempts}{again}: {reason}"
-    kind: Kind = "failed" if failures.is_permanent(task) else "again"
+    kind: Kind = "failed" if selection.is_permanent(task) else "again"
     return Decision(kind, task.id, task.title, what, (command, typed.harness("retry", task.id)))
 
 
@@ -398,7 +398,7 @@ def _again(
         return "this run goes on", (sessions.WATCH,)
     if not questions.counts().total:
         return "the list is empty", (nothing_to_do.ADD,)
-    lost = [task for task in questions.search("failed") if failures.is_permanent(task) and task.attempts]
+    lost = [task for task in questions.search("failed") if selection.is_permanent(task) and task.attempts]
     retry = tuple(typed.harness("retry", task.id) for task in lost[:NAMED])
     match questions.no_work():
         case None:

@@ -9,14 +9,63 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from harness_lib.core.context import Context
 from harness_lib.errors import UsageError
-from harness_lib.rules import budget, run_state
+from harness_lib.rules import run_state
 from harness_lib.rules.run_state import RunState
-from harness_lib.state import run_files
+from harness_lib.system.files import atomic, directories
+from harness_lib.system.place.roots import Root
 from harness_lib.system.processes import process
+
+Kind = Literal["board", "budget"]
+
+
+def write_file(root: Root, kind: Kind, pid: int, document: Mapping[str, object]) -> None:
+    """Replace the file of the run of process `pid` by `document`."""
+    path = root.private / name_of(kind, pid)
+    atomic.write(path, json.dumps(document).encode(), durable=False, make=True)
+
+
+def read_file(root: Root, kind: Kind, pid: int) -> bytes | None:
+    """Return the content of the file; None if it is missing."""
+    try:
+        return (root.private / name_of(kind, pid)).read_bytes()
+    except FileNotFoundError:
+        return None
+
+
+def remove_file(root: Root, kind: Kind, pid: int) -> None:
+    """Remove the file if it exists."""
+    atomic.remove(root.private / name_of(kind, pid))
+
+
+def pids(root: Root, kind: Kind) -> Iterator[int]:
+    """Yield the pids that have such a file, dead ones too, in the order of the names."""
+    for path in sorted(directories.matching(root.private, f"{kind}-*.json")):
+        number = path.stem.partition("-")[2]
+        if number.isdecimal():
+            yield int(number)
+
+
+def stamps_of(root: Root, kind: Kind) -> list[object]:
+    """Return a value that differs after each change of these files."""
+    values: list[object] = []
+    for path in sorted(directories.matching(root.private, f"{kind}-*.json")):
+        try:
+            seen = path.stat()
+        except OSError:
+            # Its run has ended this moment.
+            continue
+        values.append((path.name, seen.st_ino, seen.st_size, seen.st_mtime_ns))
+    return values
+
+
+def name_of(kind: Kind, pid: int) -> str:
+    """Return the name of the file."""
+    return f"{kind}-{pid}.json"
+
 
 # For a run on another machine with a shared disk, whose process we cannot look for.
 STALE_SECONDS = 10.0
@@ -39,15 +88,15 @@ def write(ctx: Context, state: RunState) -> None:
         "at": ctx.clock.now().timestamp(),
         "board": run_state.write(state),
     }
-    run_files.write(ctx.root, "board", os.getpid(), document)
+    write_file(ctx.root, "board", os.getpid(), document)
 
 
 def remove(ctx: Context) -> None:
     """Remove the state of this process's run, and of runs that died without removing theirs."""
-    run_files.remove(ctx.root, "board", os.getpid())
+    remove_file(ctx.root, "board", os.getpid())
     for pid, document in _documents(ctx):
         if not _lives(ctx, document):
-            run_files.remove(ctx.root, "board", pid)
+            remove_file(ctx.root, "board", pid)
 
 
 def runs(ctx: Context) -> list[Seen]:
@@ -64,9 +113,9 @@ def runs(ctx: Context) -> list[Seen]:
 
 
 def _documents(ctx: Context) -> Iterator[tuple[int, dict[str, Any]]]:
-    for pid in run_files.pids(ctx.root, "board"):
+    for pid in pids(ctx.root, "board"):
         try:
-            document = json.loads(run_files.read(ctx.root, "board", pid) or b"null")
+            document = json.loads(read_file(ctx.root, "board", pid) or b"null")
         except (OSError, ValueError):
             # The run has ended at this moment.
             continue
@@ -89,9 +138,9 @@ def ask(ctx: Context, runs: list[Seen], changes: Mapping[str, float]) -> None:
     """Ask every run to change its limits."""
     for seen in runs:
         # An earlier request that was not taken yet still counts.
-        raw = run_files.read(ctx.root, "budget", seen.pid)
+        raw = read_file(ctx.root, "budget", seen.pid)
         known = None if raw is None else _changes(raw)
-        run_files.write(ctx.root, "budget", seen.pid, {**(known or {}), **changes})
+        write_file(ctx.root, "budget", seen.pid, {**(known or {}), **changes})
 
 
 def asked(ctx: Context) -> Mapping[str, float] | None:
@@ -99,26 +148,26 @@ def asked(ctx: Context) -> Mapping[str, float] | None:
 
     Raises UsageError for a file that nobody can read.
     """
-    raw = run_files.read(ctx.root, "budget", os.getpid())
+    raw = read_file(ctx.root, "budget", os.getpid())
     if raw is None:
         return None
     changes = _changes(raw)
     forget(ctx)
     if changes is None:
-        name = run_files.name("budget", os.getpid())
+        name = name_of("budget", os.getpid())
         raise UsageError(f"New limits were set, but {name} was torn.", "Type it again: harness budget")
     return changes
 
 
 def forget(ctx: Context) -> None:
     """Remove requests to this process, or to an earlier one with the same number."""
-    run_files.remove(ctx.root, "budget", os.getpid())
+    remove_file(ctx.root, "budget", os.getpid())
 
 
 def _changes(raw: bytes) -> Mapping[str, float] | None:
     try:
         document = json.loads(raw)
-        budget.read(document)
+        run_state.read_budget(document)
     except (ValueError, UsageError):
         return None
     return dict(document)

@@ -15,8 +15,7 @@ from harness_lib.core import project, sessions
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import EnvSetupError, HarnessError, UsageError
-from harness_lib.rules import budget, leases, run_state
-from harness_lib.rules.budget import Deaths
+from harness_lib.rules import recovery, run_state
 from harness_lib.rules.events import (
     Ended,
     Event,
@@ -28,7 +27,7 @@ from harness_lib.rules.events import (
     Stuck,
     Unstarted,
 )
-from harness_lib.rules.run_state import RunState
+from harness_lib.rules.run_state import Deaths, RunState
 from harness_lib.runs import ending, final_check, recorder, report, run_snapshot
 from harness_lib.runs.ending import Why
 from harness_lib.runs.options import Options, prepare
@@ -202,7 +201,7 @@ class Scheduler:
             return "interrupted"
         return self.why or self._ctx.store.ask().no_work() or "interrupted"
 
-    def _spent(self) -> budget.Spent:
+    def _spent(self) -> run_state.Spent:
         return self.state.spent(self._ctx.clock.now().timestamp())
 
     def _start(self, pool: WorkerPool, place: worktree_slots.Place, number: int) -> None:
@@ -229,7 +228,7 @@ class Scheduler:
         self, pool: WorkerPool, place: worktree_slots.Place, number: int, news: Gone, at: float
     ) -> None:
         """Requeue the task of a worker that has ended, and start another worker if it was killed."""
-        self.orphans.of(leases.slot(self._ctx.owner.worker, number))
+        self.orphans.of(recovery.slot(self._ctx.owner.worker, number))
         if self._draining or news.code == 0:
             return
         if isinstance(news, Unstarted):
@@ -266,7 +265,7 @@ class Scheduler:
             changes = run_snapshot.asked(self._ctx)
             if changes is None:
                 return False
-            changed = budget.changed(self.state.limits, changes)
+            changed = run_state.changed(self.state.limits, changes)
         except UsageError as error:
             self.warn(f"{error.message} The limits of this run stay as they are.")
             return False
@@ -278,7 +277,7 @@ class Scheduler:
         """Admit workers to tasks, and end the run when there is a reason to."""
         if self._draining:
             return
-        reached = budget.over(self.state.limits, self._spent())
+        reached = run_state.over(self.state.limits, self._spent())
         if reached:
             self._hold_back(pool, reached)
             if self._draining:
@@ -323,7 +322,7 @@ class Scheduler:
         """Return how many workers have a task or are admitted to one."""
         return sum(row.task is not None or row.step == "takes" for row in self.state.rows.values())
 
-    def _admit(self, pool: WorkerPool, allowed: budget.Budget) -> None:
+    def _admit(self, pool: WorkerPool, allowed: run_state.Budget) -> None:
         """Admit ready workers to a task, as many as the limit of attempts still allows."""
         while self._ready:
             if 0 < allowed.max_tasks <= self.state.before.attempts + self._at_work():

@@ -17,7 +17,7 @@ from harness_lib import typed
 from harness_lib.agents import registry
 from harness_lib.core.context import Context
 from harness_lib.errors import ConfigError, UsageError
-from harness_lib.rules.budget import Budget
+from harness_lib.rules.run_state import Budget
 from harness_lib.system.files import atomic
 
 if TYPE_CHECKING:

@@ -14,7 +14,6 @@ from harness_lib.attempts import (
     check,
     claim,
     committed,
-    intents,
     interrupted,
     outcome,
     reconcile,
@@ -34,9 +33,9 @@ from harness_lib.errors import (
     RefusedError,
     UsageError,
 )
-from harness_lib.rules import budget, halting, transitions
+from harness_lib.rules import attempts, run_state, transitions
+from harness_lib.rules.attempts import Halt
 from harness_lib.rules.events import Claimed, Ended, Event, Idle, News, Notice, Ready, Stepped, Stuck
-from harness_lib.rules.halting import Halt
 from harness_lib.runs import agent_attempt
 from harness_lib.runs.agent_process import Rules
 from harness_lib.runs.worker_port import HeldBackError, StuckError, WorkerConfig
@@ -56,7 +55,7 @@ class Worker:
         self.ctx, self.config, self._say = ctx, config, say
         self.adapter = config.adapter()
         self.known: check.Known = {}
-        self.limits = budget.read(config.limits)
+        self.limits = run_state.read_budget(config.limits)
         self.draining = threading.Event()
         self.limited = False
         self.allowed = threading.Semaphore(0)
@@ -165,7 +164,7 @@ class Worker:
             reason = f"{error.message} Then type: {then}"
             self._halt(
                 task,
-                StuckError(error.kind, reason, error.hint or "", halts_as=halting.of_error(error)),
+                StuckError(error.kind, reason, error.hint or "", halts_as=attempts.of_error(error)),
             )
             return True
         if taken.task is None:
@@ -257,7 +256,7 @@ class Worker:
             return
         try:
             if current.intent is not None:
-                ended = intents.resume(context, session, current)
+                ended = interrupted.resume(context, session, current)
             else:
                 worktree_slots.take_in(context, context.git, current)
                 ended = requeue.interrupted(context, session, current, why)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, HarnessError
-from harness_lib.rules import budget, events
+from harness_lib.rules import events, run_state
 from harness_lib.rules.events import Event, Idle, Notice, Started, Stuck
 from harness_lib.runs import worker_port
 from harness_lib.runs.worker import Worker
@@ -64,7 +64,7 @@ def main() -> None:
 def _listen(worker: Worker) -> None:
     for line in sys.stdin:
         if line.startswith(worker_port.LIMITS):
-            worker.limits = budget.read(json.loads(line.removeprefix(worker_port.LIMITS)))
+            worker.limits = run_state.read_budget(json.loads(line.removeprefix(worker_port.LIMITS)))
             continue
         word = line.strip()
         if word in (worker_port.LIMITED, worker_port.UNLIMITED):

@@ -13,9 +13,9 @@ from pathlib import Path
 from harness_lib.attempts import reconcile, requeue, worktree_slots
 from harness_lib.core import sessions
 from harness_lib.core.context import Context
-from harness_lib.rules import budget, events, leases
-from harness_lib.rules.budget import Budget
+from harness_lib.rules import events, recovery, run_state
 from harness_lib.rules.events import Event, Gone, NoticeKind, Unstarted
+from harness_lib.rules.run_state import Budget
 from harness_lib.runs import worker_port
 from harness_lib.runs.worker_port import WorkerConfig
 from harness_lib.state.api import Questions
@@ -120,7 +120,7 @@ class WorkerPool:
         words = complaint.decode("utf-8", "replace").strip()
         # A worker that was killed could have started.
         unstarted = code > 0 and not handle.started
-        news = Unstarted(code, _cause(words)) if unstarted else Gone(code, budget.describe(code, words))
+        news = Unstarted(code, _cause(words)) if unstarted else Gone(code, run_state.describe(code, words))
         return Event(handle.config.number, self._ctx.clock.now().timestamp(), news)
 
     @property
@@ -212,11 +212,11 @@ class Orphans:
             return
         self._next_try = now + RETRY_SECONDS
         for task in questions.in_progress():
-            if task.claimed_by and leases.works_for(task.claimed_by, me):
+            if task.claimed_by and recovery.works_for(task.claimed_by, me):
                 self.of(task.claimed_by)
 
     def of_others(self, questions: Questions) -> None:
         """Recover tasks that others (concurrent mode) have left in progress with expired leases."""
         session = sessions.mine(questions, self._ctx)
-        if session and any(not leases.works_for(t.claimed_by, session.worker) for t in questions.expired()):
+        if session and any(not recovery.works_for(t.claimed_by, session.worker) for t in questions.expired()):
             reconcile.reclaim_interrupted(self._ctx, session, fresh=False)

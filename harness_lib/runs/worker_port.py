@@ -10,9 +10,9 @@ from harness_lib.agents import command, registry
 from harness_lib.agents.adapter import Adapter
 from harness_lib.attempts import check
 from harness_lib.errors import HarnessError
-from harness_lib.rules import budget, halting
-from harness_lib.rules.budget import Budget
+from harness_lib.rules import attempts, run_state
 from harness_lib.rules.events import News
+from harness_lib.rules.run_state import Budget
 from harness_lib.runs.agent_process import Rules
 from harness_lib.task import HaltKind
 
@@ -88,7 +88,7 @@ class StuckError(Exception):
 
 def stuck(error: HarnessError) -> StuckError:
     """Return the error which says that the user must act because of `error`."""
-    return StuckError(error.kind, error.message, error.hint or "", halts_as=halting.of_error(error))
+    return StuckError(error.kind, error.message, error.hint or "", halts_as=attempts.of_error(error))
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ class WorkerConfig:
 
 def limits(allowed: Budget) -> str:
     """Return new limits of a task as a line without its line break."""
-    return LIMITS + json.dumps(budget.write(allowed))
+    return LIMITS + json.dumps(run_state.write_budget(allowed))
 
 
 def write(config: WorkerConfig) -> str:

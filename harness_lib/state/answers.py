@@ -13,9 +13,8 @@ from itertools import islice
 from typing import ClassVar
 
 from harness_lib import timestamps
-from harness_lib.rules import attempts, failures, graph, leases, selection, stats
-from harness_lib.rules.failures import Finding
-from harness_lib.rules.selection import Why
+from harness_lib.rules import attempts, graph, recovery, selection, stats
+from harness_lib.rules.selection import Finding, Why
 from harness_lib.rules.stats import Ahead, Counts
 from harness_lib.state import api, journal
 from harness_lib.state.api import Questions, TaskCommands
@@ -98,7 +97,7 @@ class Answers(Questions):
         return tuple(name for name in needing if name != task_id)
 
     def blocked_through(self, task_id: str) -> tuple[str, ...]:
-        return failures.blocked_through(self._state, task_id)
+        return selection.blocked_through(self._state, task_id)
 
     def search(
         self, *statuses: Status, after: str | None = None, limit: int | None = None
@@ -117,13 +116,13 @@ class Answers(Questions):
         return selection.pick(self._state)
 
     def held_by(self, worker: str) -> Task | None:
-        return next((task for task in self._state.tasks if leases.is_mine(task, worker)), None)
+        return next((task for task in self._state.tasks if recovery.is_mine(task, worker)), None)
 
     def in_progress(self) -> tuple[Task, ...]:
         return self.search("in_progress")
 
     def expired(self) -> tuple[Task, ...]:
-        return tuple(task for task in self.in_progress() if leases.expired(task, self.now))
+        return tuple(task for task in self.in_progress() if recovery.expired(task, self.now))
 
     def halted(self) -> tuple[Task, ...]:
         return tuple(
@@ -159,7 +158,7 @@ class Answers(Questions):
         return graph.cycles(self._state.tasks)
 
     def unreachable(self) -> tuple[Finding, ...]:
-        return failures.validate_dependencies(self._state, self.now)[1]
+        return selection.validate_dependencies(self._state, self.now)[1]
 
     def commands(self) -> tuple[TaskCommands, ...]:
         # A worker asks before each attempt, and only a few tasks have changed since.
@@ -190,7 +189,7 @@ class Answers(Questions):
         return self._state.sessions or ()
 
     def session(self, worker: str) -> Session | None:
-        return next((each for each in self.sessions() if leases.works_for(worker, each.worker)), None)
+        return next((each for each in self.sessions() if recovery.works_for(worker, each.worker)), None)
 
     def session_spent(self, session: Session) -> StopReason | None:
         return stats.session_spent(self._state, session)
@@ -289,7 +288,7 @@ class Tx(Answers, api.Tx):
         self.state = self._state._replace(attempts_reset=self._state.attempts_reset + count)
 
     def validate_dependencies(self) -> tuple[Finding, ...]:
-        state, findings = failures.validate_dependencies(self._state, self.now)
+        state, findings = selection.validate_dependencies(self._state, self.now)
         if findings:
             self.state = state
         return findings

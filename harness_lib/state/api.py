@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 
 from harness_lib.checks import check_of
-from harness_lib.rules.failures import Finding
-from harness_lib.rules.selection import Why
+from harness_lib.rules.selection import Finding, Why
 from harness_lib.rules.stats import Ahead, Counts
 from harness_lib.state.reading import Problem
 from harness_lib.task import Category, LogType, Session, SessionConfig, Status, StopReason, Task

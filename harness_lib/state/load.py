@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from harness_lib.errors import EnvSetupError, GoneError, StateUnreadableError
-from harness_lib.state import codec, proofs, summary
+from harness_lib.state import codec, summary
 from harness_lib.state.codec import ContractError, UnparseableError
 from harness_lib.state.summary import Stamp
 from harness_lib.system.files import atomic, directories, nofollow
@@ -75,7 +75,7 @@ def find(root: Root) -> Loaded:
         return _substitute(root, f"is not JSON ({error})", data, stamp)
     if codec.is_emptied(document):
         return _substitute(root, "has no tasks in it", data, stamp)
-    state = proofs.examined(codec.decode(document, root.state.name))
+    state = codec.examined(codec.decode(document, root.state.name))
     return Loaded(state, document, data, stamp, ours=False)
 
 
@@ -128,7 +128,7 @@ def _content(path: Path) -> tuple[bytes, os.stat_result] | None:
 
 def _substitute(root: Root, why: str, data: bytes | None, stamp: Stamp | None) -> Loaded:
     for source, document in _good(root):
-        state = proofs.examined(codec.decode(document, source))
+        state = codec.examined(codec.decode(document, source))
         return Loaded(state, document, data, stamp, ours=False, source=source, why=why)
     if not root.path.is_dir():
         raise GoneError(root.path)

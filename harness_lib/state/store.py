@@ -21,7 +21,7 @@ from typing import NamedTuple
 from harness_lib import timestamps
 from harness_lib.errors import HeldError, RefusedError, StateUnreadableError
 from harness_lib.rules import selection
-from harness_lib.state import api, journal, load, proofs, publishing, schema
+from harness_lib.state import api, codec, journal, load, publishing, schema
 from harness_lib.state.answers import Answers, Tx
 from harness_lib.state.codec import ContractError
 from harness_lib.state.load import Loaded
@@ -152,7 +152,7 @@ class Store(Upkeep):
             if load.stamp_now(self.root) is not None:
                 raise RefusedError(f"{self.root.state} exists already.", "Look at it with: harness status")
             publishing.check(state, State())
-            sealed = proofs.sealed(state, State())
+            sealed = codec.sealed(state, State())
             warnings += publishing.publish(self.root, sealed, self._clock.now(), old=None)
         return tuple(warnings)
 
@@ -212,7 +212,7 @@ class Store(Upkeep):
                 assert loaded.data is not None
                 with publishing.explained(self.root):
                     atomic.write(self.root.path / tx.keeps_old, loaded.data)
-            state = proofs.sealed(tx.state, loaded.state)
+            state = codec.sealed(tx.state, loaded.state)
             # Checked once more at the last moment: writing takes longer than all the rest.
             tx.warnings += publishing.publish(
                 self.root,
@@ -240,7 +240,7 @@ class Store(Upkeep):
 
 def _tell_unproven(tx: Tx, state: State) -> None:
     """Warn once, and in the log, of tasks that an external edit says are completed."""
-    for task in proofs.unproven(state):
+    for task in codec.unproven(state):
         tx.warnings.append(f"{task.id}: {selection.UNPROVEN}; only its check can prove it.")
         tx.lines.append(
             journal.line("WARN", selection.UNPROVEN, now=tx.now, session=state.session_count, task=task.id)

@@ -37,12 +37,12 @@ def stamp(info: os.stat_result) -> Stamp:
 
 def build(state: State, now: datetime, made_from: Stamp) -> Summary:
     """Return the status cache of `state`, which was published as the file stamped `made_from`."""
-    from harness_lib.rules import failures, rechecks, selection, stats  # noqa: PLC0415 (see above)
+    from harness_lib.rules import rechecks, selection, stats  # noqa: PLC0415 (see above)
     from harness_lib.state import codec  # noqa: PLC0415
 
     counts = stats.count(state)
     upcoming = selection.pick(state)
-    unreachable = [finding.task_id for finding in failures.validate_dependencies(state, now)[1]]
+    unreachable = [finding.task_id for finding in selection.validate_dependencies(state, now)[1]]
     unproven = [task for task in state.tasks if task.status == "completed" and task.unproven]
     working = [task for task in state.tasks if task.status == "in_progress"]
     sessions: Any = codec.encode_sessions(state)

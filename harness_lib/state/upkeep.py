@@ -10,7 +10,7 @@ from pathlib import Path
 from harness_lib.errors import StateUnreadableError
 from harness_lib.rules import graph
 from harness_lib.rules.selection import UNPROVEN
-from harness_lib.state import api, codec, journal, load, proofs, schema, summary
+from harness_lib.state import api, codec, journal, load, schema, summary
 from harness_lib.state.answers import Answers
 from harness_lib.state.api import Examined, Oddity
 from harness_lib.state.codec import ContractError, UnparseableError
@@ -176,7 +176,7 @@ def examine(root: Root, now: datetime) -> Examined:
     if codec.is_emptied(document):
         return Examined((Problem("", f"{name} has no tasks in it; {_rest(root)}"),), is_lost=True)
     try:
-        state = proofs.examined(codec.decode(document, name))
+        state = codec.examined(codec.decode(document, name))
     except ContractError as error:
         return Examined(_sorted([*error.problems, *_more(document, error)]))
     rings = [Problem("tasks", f"cycle: {graph.describe(ring)}") for ring in graph.cycles(state.tasks)]

@@ -12,7 +12,6 @@ from harness_lib.attempts import (
     claim,
     complete,
     evaluate,
-    for_user,
     open_session,
     outcome,
     requeue,
@@ -23,7 +22,7 @@ from harness_lib.core import ownership, quoting, rights, sessions, trust
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import Exit, HarnessError, UsageError
-from harness_lib.rules import halting, transitions
+from harness_lib.rules import attempts, transitions
 from harness_lib.runs import ending
 from harness_lib.state.api import Tx
 from harness_lib.system import flock
@@ -66,9 +65,9 @@ def run(ctx: Context, task_id: str, paths: Sequence[str] = ()) -> Reply:
     `complete` does.
     """
     task = ownership.require_task(ctx.store.ask_to_change(), task_id)
-    if halting.asks_a_person(task):
+    if attempts.asks_a_person(task):
         return _looked(ctx, task)
-    rights.require_user(ctx, f"What becomes of {task.id}", for_user.accept_command(task, paths or ("FILE",)))
+    rights.require_user(ctx, f"What becomes of {task.id}", complete.accept_command(task, paths or ("FILE",)))
     place = answering.place(ctx, task)
     left = _require_right(place, task, paths)
     with rights.change(ctx) as tx:
@@ -91,7 +90,7 @@ def _looked(ctx: Context, task: Task) -> Reply:
     with rights.change(ctx) as tx:
         task = ownership.require_task(tx, task.id)
         left = [other.id for other in tx.tasks(task.depends_on) if not other.is_done]
-        if left or not (halting.asks_a_person(task) and transitions.may("attest", task)):
+        if left or not (attempts.asks_a_person(task) and transitions.may("attest", task)):
             raise UsageError(
                 f"{task.id} is not to be looked at yet: it comes after {some(left, NAMED) or 'its claim'}.",
                 "See what is left: harness status",
@@ -110,7 +109,7 @@ def _require_right(place: Context, task: Task, paths: Sequence[str]) -> tuple[st
         names = (
             f"{some(wrong, NAMED)}: nothing of that name waits." if wrong else "Nothing was named to accept."
         )
-        raise UsageError(names, f"For all that waits: {for_user.accept_command(task, waiting)}")
+        raise UsageError(names, f"For all that waits: {complete.accept_command(task, waiting)}")
     return tuple(each for each in waiting if not covers(set(paths), each))
 
 
@@ -142,7 +141,7 @@ def _in_place(ctx: Context, task: Task) -> Reply:
 
 
 def _more(task: Task, left: Sequence[str]) -> str:
-    return f"{task.id} still waits. To accept the rest: {for_user.accept_command(task, left)}"
+    return f"{task.id} still waits. To accept the rest: {complete.accept_command(task, left)}"
 
 
 def _ended(task: Task, ended: outcome.Ended | None) -> Reply:

@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
-from harness_lib.rules import leases, transitions
+from harness_lib.rules import recovery, transitions
 from harness_lib.task import Task
 from harness_lib.terminal.screen import Screen
 
@@ -35,4 +35,4 @@ def run(ctx: Context) -> Reply:
 
 
 def _is_renewable(task: Task, ctx: Context) -> bool:
-    return leases.is_mine(task, ctx.owner.worker) and task.lease_expires_at is not None
+    return recovery.is_mine(task, ctx.owner.worker) and task.lease_expires_at is not None

@@ -12,7 +12,7 @@ from harness_lib.core import ownership
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import UsageError
-from harness_lib.rules import budget
+from harness_lib.rules import run_state
 from harness_lib.runs import run_snapshot
 from harness_lib.runs.run_snapshot import Seen
 from harness_lib.terminal import options
@@ -52,12 +52,16 @@ def run(ctx: Context, changes: Mapping[str, float]) -> Reply:
     warnings: tuple[str, ...] = ()
     if changes:
         ownership.refuse_supervised(ctx, "another limit")
-        budget.read(changes)
+        run_state.read_budget(changes)
         run_snapshot.ask(ctx, running, changes)
         running, warnings = _wait_until_taken(ctx, changes)
     now = ctx.clock.now().timestamp()
     runs = [
-        {"pid": seen.pid, "spent": seen.state.spent(now)._asdict(), "limits": budget.write(seen.state.limits)}
+        {
+            "pid": seen.pid,
+            "spent": seen.state.spent(now)._asdict(),
+            "limits": run_state.write_budget(seen.state.limits),
+        }
         for seen in running
     ]
     return Reply(
@@ -71,8 +75,8 @@ def run(ctx: Context, changes: Mapping[str, float]) -> Reply:
 
 def _lines(seen: Seen, now: float) -> list[str]:
     limits = seen.state.limits
-    used = budget.usage(limits, seen.state.spent(now))
-    task = f"each attempt: {budget.task_limits(limits)}"
+    used = run_state.usage(limits, seen.state.spent(now))
+    task = f"each attempt: {run_state.task_limits(limits)}"
     return [f"the run of process {seen.pid}:", *(f"  {line}" for line in used), f"  {task}"]
 
 
@@ -81,7 +85,9 @@ def _wait_until_taken(ctx: Context, changes: Mapping[str, float]) -> tuple[list[
     until = ctx.clock.monotonic() + PATIENCE_SECONDS
     while True:
         running = run_snapshot.runs(ctx)
-        slow = [seen for seen in running if budget.changed(seen.state.limits, changes) != seen.state.limits]
+        slow = [
+            seen for seen in running if run_state.changed(seen.state.limits, changes) != seen.state.limits
+        ]
         if not slow or ctx.clock.monotonic() > until:
             break
         ctx.clock.sleep(POLL_SECONDS)

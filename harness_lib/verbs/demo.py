@@ -18,7 +18,7 @@ from harness_lib.attempts.rescue_refs import RESCUE_REFS
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import Exit
-from harness_lib.rules import failures
+from harness_lib.rules import selection
 from harness_lib.state.api import Questions
 from harness_lib.system.git import calls, worktrees
 from harness_lib.system.git import status as git_status
@@ -147,7 +147,7 @@ def _promises(ctx: Context, questions: Questions, *, killed: bool) -> list[tuple
         ("task-006 failed its check once and was retried", task["task-006"].attempts == 1),
         ("its first attempt is kept", f"{RESCUE_REFS}task-006/1" in rescued),
         ("it was rolled back", any(" ROLLBACK [task-006] " in line for line in lines)),
-        ("task-004 failed for good", failures.is_permanent(task["task-004"])),
+        ("task-004 failed for good", selection.is_permanent(task["task-004"])),
         ("task-005 is blocked by it", "[DEPENDENCY]" in " ".join(task["task-005"].error_log)),
         ("the other four are completed", all(each.status == "completed" for each in done)),
         (

@@ -20,7 +20,7 @@ from harness_lib.core.reply import Reply
 from harness_lib.errors import RefusedError, UsageError
 from harness_lib.records import given
 from harness_lib.records.given import Given
-from harness_lib.rules import failures, halting, leases, transitions
+from harness_lib.rules import attempts, recovery, selection, transitions
 from harness_lib.runs import remedies
 from harness_lib.state.api import Questions
 from harness_lib.task import MODES, HeldOut, Task
@@ -124,7 +124,7 @@ def _require_right(ctx: Context, task: Task, changes: Changes) -> None:
     if task.status != "in_progress" or new.validation == task.validation:
         return
     agent = rights.acting_agent(ctx)
-    if agent or (leases.is_mine(task, ctx.owner.worker) and not ctx.at_terminal):
+    if agent or (recovery.is_mine(task, ctx.owner.worker) and not ctx.at_terminal):
         give_up = typed.harness(
             "fail", task.id, "--category", "CONFIG", rest="--message 'what is wrong with the check'"
         )
@@ -142,7 +142,7 @@ def _require_user_for_its_check(ctx: Context, task: Task, new: Task) -> None:
     check_changes = (task.validation, task.max_attempts) != (new.validation, new.max_attempts)
     if check_changes and task.status == "in_progress" and task.max_attempts == new.max_attempts:
         return
-    if check_changes or halting.is_for_user(task):
+    if check_changes or attempts.is_for_user(task):
         rights.require_check_of_another(ctx, task, typed.harness("edit", task.id, rest="…"))
 
 
@@ -157,7 +157,7 @@ def _changed(task: Task, changes: Changes) -> Task:
     if new == task:
         return task
     add_tasks.require_writable(new)
-    return new if halting.asks_a_person(new) else transitions.halt(new, None)
+    return new if attempts.asks_a_person(new) else transitions.halt(new, None)
 
 
 def _normalized(field: Given, value: Any) -> Any:
@@ -210,7 +210,7 @@ def _as_json(value: object) -> str:
 def _next(ctx: Context, questions: Questions, task: Task) -> str | None:
     if task.status == "in_progress":
         return remedies.remedy(ctx, questions, task)
-    if failures.is_permanent(task):
+    if selection.is_permanent(task):
         return typed.harness("retry", task.id)
     return ownership.next_command(ctx, questions)
 

@@ -10,8 +10,8 @@ from harness_lib.core.context import Context
 from harness_lib.core.ownership import HeldTask
 from harness_lib.core.reply import Reply
 from harness_lib.errors import Exit, UsageError
-from harness_lib.rules import failures, halting, transitions
-from harness_lib.rules.halting import Halt
+from harness_lib.rules import attempts, selection, transitions
+from harness_lib.rules.attempts import Halt
 from harness_lib.task import CATEGORIES, Category, Task
 from harness_lib.terminal.screen import Screen
 
@@ -45,7 +45,7 @@ def run(ctx: Context, task_id: str | None, category: Category, message: str) -> 
             "Say what went wrong.", 'harness fail task-001 --category TASK_EXEC --message "what happened"'
         )
     held = ownership.require_settled(ctx.store.ask_to_change(), task_id, ctx)
-    strategy = failures.strategy(category)
+    strategy = selection.strategy(category)
     verdict = outcome.Verdict(category, quoting.one_line(message, quoting.FAILURE_LENGTH), strategy.ending)
     with sessions.halting_on_error(ctx, held.session, held.task.id):
         rollback.require_trust(ctx, held.task)
@@ -58,7 +58,7 @@ def run(ctx: Context, task_id: str | None, category: Category, message: str) -> 
 def _halt(ctx: Context, held: HeldTask, task: Task, category: Category, message: str) -> None:
     with ctx.store.transaction() as tx:
         words = f"{category}: {quoting.one_line(message, quoting.FAILURE_LENGTH)}"
-        why = Halt(halting.of_category(category), words)
+        why = Halt(attempts.of_category(category), words)
         session = sessions.mine(tx, ctx)
         if session:
             sessions.halt(tx, session, why)
@@ -75,7 +75,7 @@ def _reply(ctx: Context, held: HeldTask, ended: outcome.Ended, category: Categor
     if ended.rescue:
         lines.append(f"the work is kept: {rescue_refs.show_command(ended.rescue)}")
     if stops:
-        lines.append(f"stop here: {failures.strategy(category).summary}")
+        lines.append(f"stop here: {selection.strategy(category).summary}")
     then = nothing_to_do.after_attempt(ctx, ended.stop)
     return Reply(
         "fail",

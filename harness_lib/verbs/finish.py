@@ -10,8 +10,7 @@ from harness_lib.attempts import (
     commit,
     complete,
     evaluate,
-    for_user,
-    intents,
+    interrupted,
     outcome,
     precheck,
     rescue_refs,
@@ -64,7 +63,7 @@ def run(ctx: Context, task_id: str | None = None, *, already_done: bool = False)
         _require_unchanged(ctx, held.task)
     with sessions.halting_on_error(ctx, held.session, held.task.id):
         if held.task.intent is not None:
-            return _reply(ctx, held, intents.resume(ctx, held.session, held.task), None)
+            return _reply(ctx, held, interrupted.resume(ctx, held.session, held.task), None)
         evaluation = evaluate.evaluate(ctx, questions, held.task)
         if already_done and not evaluation.checked.passed:
             return _not_done_already(ctx, held, evaluation.checked)
@@ -115,7 +114,7 @@ def _reply(ctx: Context, held: HeldTask, ended: outcome.Ended, checked: Checked 
     if task.status == "in_progress":
         if task.halt is None:
             return _sent_back(held, ended)
-        raise for_user.refusal(task)
+        raise complete.refusal(task)
     is_done = task.status == "completed"
     lines = [outcome.words_of_completed(ended)] if is_done else _rolled_back(task, ended, checked)
     then = nothing_to_do.after_attempt(ctx, ended.stop)

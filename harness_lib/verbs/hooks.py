@@ -16,7 +16,7 @@ from harness_lib.agents.registry import HOSTS, WITHOUT_HOOKS
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import Exit, HarnessError, RefusedError, UsageError
-from harness_lib.hookinstall import diff, entries, files, routes
+from harness_lib.hookinstall import entries, files, routes
 from harness_lib.hookinstall.files import HostFile
 from harness_lib.hookinstall.routes import Route
 from harness_lib.terminal.screen import Screen
@@ -178,7 +178,7 @@ def _carry_out(
     if changed == file.data:
         lines = [f"Nothing had to be changed. {done}", *filter(None, [then])]
         return _reply("\n".join(lines), warnings=warnings, extra=extra)
-    shown = diff.lines(file.path, file.shown(), changed)
+    shown = files.lines(file.path, file.shown(), changed)
     extra["diff"] = shown
     if dry_run:
         lines = [*shown, "Nothing was written: --dry-run."]

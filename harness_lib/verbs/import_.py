@@ -30,7 +30,7 @@ from harness_lib.core.import_plan import Plan
 from harness_lib.core.planned import Order, Read
 from harness_lib.core.reply import Reply
 from harness_lib.errors import UsageError
-from harness_lib.rules import halting
+from harness_lib.rules import attempts
 from harness_lib.state.api import Questions, Tx
 from harness_lib.task import Task
 from harness_lib.terminal.screen import Screen
@@ -314,7 +314,7 @@ def _reply(
     plan: Plan, drafts: Drafts, warnings: tuple[str, ...], *, then: str | None, dry_run: bool
 ) -> Reply:
     tasks = plan.tasks
-    bare = [task for task in tasks if not check_of(task).is_given and not halting.asks_a_person(task)]
+    bare = [task for task in tasks if not check_of(task).is_given and not attempts.asks_a_person(task)]
     lines = [f"{'would add' if dry_run else 'added'} {_count(tasks)}"]
     if drafts.kind:
         lines = [_recognised(drafts), *lines, *_table(plan)]
@@ -386,7 +386,7 @@ def _span(draft: Draft) -> str:
 
 
 def _asked(task: Task) -> str:
-    if halting.asks_a_person(task):
+    if attempts.asks_a_person(task):
         return f"(a person: {typed.harness('accept', task.id)})"
     return quoting.one_line(task.validation.command or "-", COMMAND_LENGTH)
 

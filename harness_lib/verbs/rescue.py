@@ -6,13 +6,13 @@ from argparse import ArgumentParser, Namespace
 from datetime import datetime, timezone
 
 from harness_lib import timestamps, typed
-from harness_lib.attempts import check, rescue_refs, under_way
+from harness_lib.attempts import check, commit, rescue_refs
 from harness_lib.attempts.rescue_refs import RESCUE_REFS
 from harness_lib.core import ownership, quoting, rights, sessions
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import RefusedError, UsageError
-from harness_lib.rules import leases
+from harness_lib.rules import recovery
 from harness_lib.system.git import locks, rescue_apply, restore, snapshot, status
 from harness_lib.system.git.repository import Git
 from harness_lib.system.git.rescue_apply import Rescue
@@ -172,7 +172,7 @@ def save(ctx: Context, task_id: str) -> Reply:
     _refuse_own_attempt(ctx)
     _refuse_foreign_attempt(ctx)
     git = ctx.git
-    under_way.require_none(git, typed.harness("rescue", "save", task_id))
+    commit.require_none(git, typed.harness("rescue", "save", task_id))
     with locks.hold(git):
         restore.require_unlocked(git)
         head, tree = git.head(), snapshot.capture(git, ctx.excluded_paths)
@@ -288,7 +288,7 @@ def _by_ref(ctx: Context, name: str) -> Rescue | None:
 def _refuse_foreign_attempt(ctx: Context) -> None:
     questions, top = ctx.store.ask(), str(ctx.git.top)
     for task in questions.in_progress():
-        if not leases.is_mine(task, ctx.owner.worker) and task.worktree in (None, top):
+        if not recovery.is_mine(task, ctx.owner.worker) and task.worktree in (None, top):
             raise RefusedError(
                 f"{task.claimed_by or 'Somebody'} works on {task.id} in {top}; what is brought in now would "
                 "become part of that attempt.",

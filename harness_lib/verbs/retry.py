@@ -9,7 +9,7 @@ from harness_lib.core import ownership, rights
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import RefusedError, UsageError
-from harness_lib.rules import halting, transitions
+from harness_lib.rules import attempts, transitions
 from harness_lib.state.api import Tx
 from harness_lib.task import Task
 from harness_lib.terminal.screen import Screen
@@ -46,7 +46,7 @@ def run(ctx: Context, task_id: str) -> Reply:
                 f"Its worker can hand it back: {typed.harness('release', old.id)}. "
                 "If nobody works on it any more: harness start",
             )
-        if halting.is_for_user(old):
+        if attempts.is_for_user(old):
             rights.require_check_of_another(ctx, old, typed.give_check(old.id))
         new = transitions.reset(old)
         revived = _revive(tx, new)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from harness_lib.attempts import answering, for_user, requeue, rollback
+from harness_lib.attempts import answering, complete, requeue, rollback
 from harness_lib.core import ownership, quoting, rights
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
@@ -35,11 +35,11 @@ def run(ctx: Context, task_id: str, text: str) -> Reply:
     Raises RefusedError (typed by an agent, or its work tree is gone), UsageError (nothing waits, or no text).
     """
     task = ownership.require_task(ctx.store.ask_to_change(), task_id)
-    rights.require_user(ctx, f"What becomes of {task.id}", for_user.return_command(task))
+    rights.require_user(ctx, f"What becomes of {task.id}", complete.return_command(task))
     place = answering.place(ctx, task)
     said = quoting.one_line(text, quoting.REASON_LENGTH)
     if not said:
-        raise UsageError("Say what is to be changed.", for_user.return_command(task))
+        raise UsageError("Say what is to be changed.", complete.return_command(task))
     reason = f"The user has looked at this work and returns it: {said}"
     returned, warnings = _taken_out(place, task, reason) if task.status == "in_progress" else (task, ())
     with rights.change(ctx) as tx:

@@ -15,7 +15,7 @@ from harness_lib.core import project
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import HarnessError
-from harness_lib.rules import budget, rechecks
+from harness_lib.rules import rechecks, run_state
 from harness_lib.runs import overview, scheduler, settings
 from harness_lib.runs.notify import Notifier
 from harness_lib.runs.options import Options, SandboxMode, prepare
@@ -135,7 +135,9 @@ def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
         model=value["model"],
         extra=tuple(args.agent_arg),
         target=args.target,
-        budget=budget.read({name: value[name.replace("_", "-")] for name in budget.Budget._fields}),
+        budget=run_state.read_budget(
+            {name: value[name.replace("_", "-")] for name in run_state.Budget._fields}
+        ),
         silence=value["silence"] * MINUTE,
         longest=value["longest"] * MINUTE,
         final_check=value["final-check"],
@@ -178,7 +180,7 @@ def _dry_run(ctx: Context, chosen: Options) -> Reply:
     assert run_ctx.target is not None
     questions = run_ctx.store.ask()
     ready = questions.claimable()
-    limits = ", ".join(budget.usage(chosen.budget, budget.Spent())) or "none"
+    limits = ", ".join(run_state.usage(chosen.budget, run_state.Spent())) or "none"
     lines = [
         f"agent: {chosen.agent or chosen.agent_command}; workers: {chosen.workers}",
         f"merges into: {target_branch.short(run_ctx.target)}",

@@ -15,7 +15,7 @@ from harness_lib.core import held_out, nothing_to_do, ownership, quoting, rechec
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import ConfigError
-from harness_lib.rules import attempts, halting
+from harness_lib.rules import attempts
 from harness_lib.runs import overview, progress, remedies
 from harness_lib.state.api import Questions
 from harness_lib.system.files import directories
@@ -137,7 +137,7 @@ def _fields(ctx: Context, task: Task) -> Iterator[str]:
     if task.source:
         source = quoting.one_line(f"task {task.source.key} of {task.source.plan}", LINE_LENGTH)
         yield f"from a plan: {source}"
-    if not (check_of(task).is_given or task.is_done or halting.asks_a_person(task)):
+    if not (check_of(task).is_given or task.is_done or attempts.asks_a_person(task)):
         yield f"it has no check: {ownership.give_check(ctx, task)}"
     if task.validation.protect:
         protected = quoting.one_line(", ".join(task.validation.protect), LINE_LENGTH)
@@ -239,7 +239,7 @@ def _next(ctx: Context, questions: Questions, task: Task, *, eligible: bool) -> 
         return typed.harness("retry", task.id)
     if task.status != "in_progress" and eligible:
         return remedies.take(ctx, questions, task)
-    if halting.takes_an_answer(task.halt_kind) or halting.asks_a_person(task):
+    if attempts.takes_an_answer(task.halt_kind) or attempts.asks_a_person(task):
         return typed.harness("accept", task.id)
     if task.halt is not None and check_of(task).is_given:
         return typed.harness("retry", task.id)

@@ -10,10 +10,10 @@ from harness_lib.core import rechecked
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import ConfigError, EnvSetupError, StateUnreadableError
-from harness_lib.runs import overview
+from harness_lib.runs import overview, run_snapshot
 from harness_lib.runs.overview import View
 from harness_lib.runs.run_snapshot import Seen
-from harness_lib.state import codec, run_files
+from harness_lib.state import codec
 from harness_lib.terminal.screen import Screen
 
 SUMMARY = "show where the list stands"
@@ -171,4 +171,4 @@ def _wait_for_change(ctx: Context, before: list[object]) -> list[object]:
 
 def _all_stamps(ctx: Context) -> list[object]:
     """Return stamps that change with the list or the state of a run."""
-    return [ctx.store.stamp(), *run_files.stamps(ctx.root, "board")]
+    return [ctx.store.stamp(), *run_snapshot.stamps_of(ctx.root, "board")]

@@ -11,7 +11,7 @@ from harness_lib.core import ownership, sessions
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import HarnessError, HeldError, UsageError
-from harness_lib.rules import leases, stats, transitions
+from harness_lib.rules import recovery, stats, transitions
 from harness_lib.state.api import Questions, Tx
 from harness_lib.task import Checkpoint, Session, Task
 from harness_lib.terminal.screen import Screen
@@ -101,7 +101,7 @@ def _trees(ctx: Context, session: Session) -> tuple[dict[str, str], tuple[str, .
 
 
 def _in_progress(questions: Questions, session: Session) -> list[Task]:
-    return [task for task in questions.in_progress() if leases.works_for(task.claimed_by, session.worker)]
+    return [task for task in questions.in_progress() if recovery.works_for(task.claimed_by, session.worker)]
 
 
 def _record(tx: Tx, ctx: Context, session: Session, trees: Mapping[str, str]) -> None:

@@ -18,7 +18,7 @@ from harness_lib.core import nothing_to_do, ownership, quoting, rechecked, sessi
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import ConfigError, EnvSetupError, Exit, UsageError
-from harness_lib.rules import halting, rechecks
+from harness_lib.rules import attempts, rechecks
 from harness_lib.runs import overview
 from harness_lib.system.git import snapshot, trees
 from harness_lib.system.processes import owner
@@ -162,7 +162,7 @@ def _all(ctx: Context, tasks: Sequence[Task]) -> Iterator[Result]:
     """Yield the result of each task's check; a check that several tasks share runs once."""
     known: dict[rechecks.Key, Checked] = {}
     for task in tasks:
-        if not check_of(task).is_given and (task.is_done or halting.asks_a_person(task)):
+        if not check_of(task).is_given and (task.is_done or attempts.asks_a_person(task)):
             # A user has looked at it, or will.
             continue
         if not check_of(task).is_given:

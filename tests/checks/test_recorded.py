@@ -6,7 +6,7 @@ import pytest
 
 from harness_lib.checks import check_of
 from harness_lib.core import trust
-from harness_lib.state import proofs
+from harness_lib.state import codec
 from harness_lib.state.api import TaskCommands
 from harness_lib.task import OnFailure, State, Task, Validation
 
@@ -55,7 +55,7 @@ def test_a_gate_on_disk_fits_the_check_that_it_was_made_of(task: Task, recorded:
 def test_a_proof_on_disk_fits_its_task(task: Task, recorded: str) -> None:
     state = State(tasks=(task._replace(proof=recorded),), proofs=True)
 
-    assert not proofs.unproven(proofs.examined(state))
+    assert not codec.unproven(codec.examined(state))
 
 
 def test_a_note_of_trust_on_disk_covers_the_commands_that_it_was_made_for() -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from harness_lib.cli import verb
+from harness_lib.cli import parser
 from harness_lib.state import schema
 from tests.conftest import FOREIGN_PREFIXES, GIT_CONFIG
 from tests.verbs import project as projects
@@ -24,8 +24,8 @@ from tests.verbs.project import Project, Said
 
 __all__ = ["asked_once"]
 
-NAMES = verb.known()
-EXAMPLES = {name: shlex.split(verb.load(name).EXAMPLE)[1:] for name in NAMES}
+NAMES = parser.known()
+EXAMPLES = {name: shlex.split(parser.load(name).EXAMPLE)[1:] for name in NAMES}
 # It makes a project of its own and works it off; its own test does that.
 LONG = {"demo"}
 TYPED = {name: words for name, words in EXAMPLES.items() if name not in LONG}

@@ -14,7 +14,7 @@ import pytest
 
 import harness_lib
 from harness_lib import verbs
-from harness_lib.cli import main, parser, verb
+from harness_lib.cli import main, parser
 from harness_lib.errors import Exit, UsageError
 from tests.cli.conftest import EXAMPLES, NAMES, TYPED
 from tests.conftest import Harness
@@ -61,7 +61,7 @@ def test_each_verb_is_a_file_and_each_file_a_verb() -> None:
 
 
 def test_no_two_verbs_stand_at_one_place_of_the_help() -> None:
-    places = [verb.load(name).HELP_ORDER for name in NAMES]
+    places = [parser.load(name).HELP_ORDER for name in NAMES]
     assert sorted({*places}) == sorted(places)
 
 

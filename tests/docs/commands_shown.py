@@ -6,7 +6,7 @@ import re
 import shlex
 from pathlib import Path
 
-from harness_lib.cli import verb
+from harness_lib.cli import parser
 from harness_lib.cli.parser import parse
 
 INLINE = re.compile(r"`(harness [a-z][^`]*)`")
@@ -17,7 +17,7 @@ FILLED = {"N": "1", "NAME": "codex"}
 
 def can_be_typed(page: Path) -> None:
     """Fail unless each command of `page` names a verb and options that there are."""
-    names = {*verb.known()}
+    names = {*parser.known()}
     for command in _shown(page):
         words = [FILLED.get(word, word) for word in shlex.split(command, comments=True)[1:]]
         assert words[0] in names, command

@@ -6,7 +6,7 @@ from harness_lib import task
 from harness_lib.agents.registry import ADAPTERS
 from harness_lib.attempts import garbage_collect, requeue
 from harness_lib.hookio import policy
-from harness_lib.rules import leases
+from harness_lib.rules import recovery
 from harness_lib.runs import settings
 from harness_lib.state import store
 from harness_lib.system.files import printed
@@ -24,7 +24,7 @@ NAMED = [
     ("docs/unattended.md", f"more than {MAX_FILE:g} MB (`--max-file`)"),
     ("docs/unattended.md", f"the first {IN_WORDS[requeue.FREE_ROUNDS]} no attempt is counted"),
     ("references/checks.md", f"after `--timeout` seconds ({task.DEFAULT_TIMEOUT_SECONDS} unless told)"),
-    ("references/concurrent.md", f"{leases.DEFAULT_SECONDS // 60} minutes (`{leases.VARIABLE}`)"),
+    ("references/concurrent.md", f"{recovery.DEFAULT_SECONDS // 60} minutes (`{recovery.VARIABLE}`)"),
     ("docs/design.md", f"waited for at most {store.TIMEOUT_SECONDS:g} seconds"),
 ]
 GIVEN = [

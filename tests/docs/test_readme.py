@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, get_args
 
 from harness_lib.agents.registry import ADAPTERS
 from harness_lib.attempts import worktree_slots
-from harness_lib.cli import verb
+from harness_lib.cli import parser
 from harness_lib.core import nothing_to_do, sessions
 from harness_lib.errors import Exit
 from harness_lib.rules import checklist, stats
-from harness_lib.rules.budget import Spent
-from harness_lib.rules.run_state import Row, RunState
+from harness_lib.rules.run_state import Row, RunState, Spent
 from harness_lib.runs import overview
 from harness_lib.runs.run_snapshot import Seen
 from harness_lib.system.git import calls
@@ -53,7 +52,7 @@ def test_the_table_of_verbs_is_complete() -> None:
     named = re.findall(r"^\| (`.*?) \|", page("commands.md"), re.MULTILINE)
     words = {word for row in named for word in re.findall(r"`(\w+)`", row)}
 
-    assert words == {*verb.known()}
+    assert words == {*parser.known()}
 
 
 def test_the_table_of_exit_codes_is_complete() -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
-from harness_lib.cli import verb
+from harness_lib.cli import parser
 
 # Each begins a file named PWNED where a shell takes it for more than a word.
 NAMES = (
@@ -30,7 +30,7 @@ PROGRAMS = ("harness", "git")
 @lru_cache
 def _verbs() -> frozenset[str]:
     listed = subprocess.run(["git", "--list-cmds=main"], capture_output=True, text=True, check=True)
-    return frozenset(("-C", *verb.known(), *listed.stdout.split()))
+    return frozenset(("-C", *parser.known(), *listed.stdout.split()))
 
 
 def commands(text: str) -> Iterator[str]:

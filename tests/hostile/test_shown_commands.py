@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from harness_lib import typed
-from harness_lib.cli.verb import known
+from harness_lib.cli.parser import known
 from tests.hookio.conftest import EVENTS, ME, Ring
 from tests.hostile.shell import NAMES, Shell, _verbs, commands, spoken
 from tests.verbs.project import Agent, Project, make

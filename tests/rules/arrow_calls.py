@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from harness_lib.rules import transitions as arrows
-from harness_lib.rules.attempts import Ending
-from harness_lib.rules.halting import Halt
+from harness_lib.rules.attempts import Ending, Halt
 from harness_lib.task import Category, Checkpoint, Gate, Handback, Interruption, Recheck, Task
 from tests.rules.lists import NOW
 

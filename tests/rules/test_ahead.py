@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from harness_lib.rules import failures, selection, stats
+from harness_lib.rules import selection, stats
 from harness_lib.rules.stats import Ahead
 from harness_lib.task import State, Task
 from tests.rules.lists import state, states, waiting
@@ -47,7 +47,7 @@ def test_with_workers_enough_it_takes_as_many_rounds_as_the_chain_is_long(before
     remaining = state(
         *(task._replace(depends_on=tuple(known.intersection(task.depends_on))) for task in free)
     )
-    left, lost = stats.of(remaining), failures.hopeless(remaining)
+    left, lost = stats.of(remaining), selection.hopeless(remaining)
 
     done = rounds = 0
     while ready := {task.id for task in selection.eligible(remaining)} - lost:

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness_lib.errors import UsageError
-from harness_lib.rules import budget
-from harness_lib.rules.budget import Budget, Spent
+from harness_lib.rules import run_state
+from harness_lib.rules.run_state import Budget, Spent
 
 ALL = Budget(
     max_cost=5.0, max_tokens=1000, max_hours=2.0, max_tasks=3, task_cost=1.0, task_tokens=100, task_hours=0.5
@@ -30,32 +30,32 @@ ALL = Budget(
     ],
 )
 def test_which_limit_is_reached(spent: Spent, run: str | None, task: str | None) -> None:
-    assert budget.over(ALL, spent) == run
-    assert budget.task_over(ALL, spent) == task
+    assert run_state.over(ALL, spent) == run
+    assert run_state.task_over(ALL, spent) == task
 
 
 def test_what_was_spent_is_told_beside_each_limit() -> None:
     half = Budget(max_cost=5.0, max_tasks=3, task_tokens=1000)
-    assert budget.usage(half, Spent(1.5, 12000, 1800.0, 2)) == (
+    assert run_state.usage(half, Spent(1.5, 12000, 1800.0, 2)) == (
         "cost: $1.50 of $5.00",
         "tokens: 12,000 (no limit)",
         "hours: 0.50 (no limit)",
         "attempts: 2 of 3",
     )
-    assert budget.usage(ALL, Spent(tokens=7, seconds=900.0))[1:3] == (
+    assert run_state.usage(ALL, Spent(tokens=7, seconds=900.0))[1:3] == (
         "tokens: 7 of 1,000",
         "hours: 0.25 of 2.00",
     )
-    assert budget.task_limits(half) == "tokens 1,000"
-    assert budget.task_limits(ALL) == "cost $1.00, tokens 100, hours 0.50"
-    assert budget.task_limits(Budget()) == "no limit"
+    assert run_state.task_limits(half) == "tokens 1,000"
+    assert run_state.task_limits(ALL) == "cost $1.00, tokens 100, hours 0.50"
+    assert run_state.task_limits(Budget()) == "no limit"
 
 
 def test_what_an_attempt_may_still_cost_is_never_nothing() -> None:
-    assert budget.cost_left(ALL, Spent()) == 1.0
-    assert budget.cost_left(ALL, Spent(cost=0.75)) == 0.25
-    assert budget.cost_left(ALL, Spent(cost=7)) == budget.LEAST_COST
-    assert budget.cost_left(Budget(), Spent()) is None
+    assert run_state.cost_left(ALL, Spent()) == 1.0
+    assert run_state.cost_left(ALL, Spent(cost=0.75)) == 0.25
+    assert run_state.cost_left(ALL, Spent(cost=7)) == run_state.LEAST_COST
+    assert run_state.cost_left(Budget(), Spent()) is None
 
 
 amounts = st.floats(0, 1e6)
@@ -68,10 +68,10 @@ spents = st.builds(Spent, amounts, counts, amounts, counts)
 def test_more_never_frees_from_a_limit_and_zero_is_none(limits: Budget, spent: Spent, more: Spent) -> None:
     both = Spent._make(one + other for one, other in zip(spent, more, strict=True))
 
-    assert budget.over(limits, spent) is None or budget.over(limits, both) is not None
-    assert budget.task_over(limits, spent) is None or budget.task_over(limits, both) is not None
-    assert budget.over(Budget(), both) is budget.task_over(Budget(), both) is None
-    assert budget.read(budget.write(limits)) == limits
+    assert run_state.over(limits, spent) is None or run_state.over(limits, both) is not None
+    assert run_state.task_over(limits, spent) is None or run_state.task_over(limits, both) is not None
+    assert run_state.over(Budget(), both) is run_state.task_over(Budget(), both) is None
+    assert run_state.read_budget(run_state.write_budget(limits)) == limits
 
 
 @pytest.mark.parametrize(
@@ -80,23 +80,23 @@ def test_more_never_frees_from_a_limit_and_zero_is_none(limits: Budget, spent: S
 )
 def test_what_is_no_budget_is_refused_with_its_name_and_where_to_look(name: str, value: object) -> None:
     with pytest.raises(UsageError) as refused:
-        budget.read({name: value})
+        run_state.read_budget({name: value})
 
     assert refused.value.message == f"{name} is no limit, or {value!r} no amount of it."
     assert refused.value.hint == "See: harness budget --help"
     with pytest.raises(UsageError, match="inf"):
-        budget.read({"max_tokens": float("inf")})
+        run_state.read_budget({"max_tokens": float("inf")})
 
 
 def test_what_is_no_object_is_refused_in_so_many_words() -> None:
     with pytest.raises(UsageError, match=r"^A budget is an object of limits\.$") as refused:
-        budget.read([])
+        run_state.read_budget([])
     assert refused.value.hint == "See: harness budget --help"
 
 
 def test_a_change_names_some_limits_and_leaves_the_others() -> None:
-    changed = budget.changed(ALL, {"max_cost": 7.5, "max_tokens": 0})
+    changed = run_state.changed(ALL, {"max_cost": 7.5, "max_tokens": 0})
 
     assert changed == ALL._replace(max_cost=7.5, max_tokens=0)
     with pytest.raises(UsageError, match="max_cots"):
-        budget.changed(ALL, {"max_cots": 1})
+        run_state.changed(ALL, {"max_cots": 1})

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from harness_lib.rules import budget
-from harness_lib.rules.budget import Deaths
+from harness_lib.rules import run_state
+from harness_lib.rules.run_state import Deaths
 
 
 def after(*times: float) -> Deaths:
@@ -40,4 +40,4 @@ def test_a_clock_that_was_set_back_makes_no_death_eternal() -> None:
     ],
 )
 def test_how_it_died_is_always_said(code: int, words: str, sentence: str) -> None:
-    assert budget.describe(code, words) == sentence
+    assert run_state.describe(code, words) == sentence

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness_lib.rules import attempts, failures
+from harness_lib.rules import attempts, selection
 from harness_lib.rules.attempts import Ending, category_of, entry
-from harness_lib.rules.failures import Finding, is_permanent, validate_dependencies
 from harness_lib.rules.graph import cycle_members
+from harness_lib.rules.selection import Finding, is_permanent, validate_dependencies
 from harness_lib.task import CATEGORIES, Category, State, Task
 from tests.rules.lists import BLOCKED, NOW, STAMP, state, states, waiting
 
@@ -43,9 +43,9 @@ def test_is_permanent(task: Task, permanent: bool) -> None:
 
 
 def test_every_category_has_a_strategy_for_who_stops_and_what_an_attempt_costs() -> None:
-    assert set(failures.STRATEGIES) == set(CATEGORIES)
-    assert [c for c in CATEGORIES if failures.strategy(c).stops] == ["ENV_SETUP", "CONFIG"]
-    assert [c for c in CATEGORIES if failures.strategy(c).ending is Ending.FAILED] == [
+    assert set(selection.STRATEGIES) == set(CATEGORIES)
+    assert [c for c in CATEGORIES if selection.strategy(c).stops] == ["ENV_SETUP", "CONFIG"]
+    assert [c for c in CATEGORIES if selection.strategy(c).ending is Ending.FAILED] == [
         "TASK_EXEC", "TEST_FAIL", "TIMEOUT", "SESSION_TIMEOUT",
     ]  # fmt: skip
 
@@ -175,11 +175,11 @@ def test_validation_reaches_the_fixed_point_and_touches_nothing_else(before: Sta
 def test_who_was_blocked_through_a_task_is_found(tasks: tuple[Task, ...], blocked: tuple[str, ...]) -> None:
     after, _found = validate_dependencies(state(*tasks), NOW)
 
-    assert failures.blocked_through(after, "a") == blocked
-    assert failures.blocked_through(after, "nobody") == ()
+    assert selection.blocked_through(after, "a") == blocked
+    assert selection.blocked_through(after, "nobody") == ()
 
 
 def test_who_is_pending_again_is_not_blocked_whatever_its_log_says() -> None:
     before = state(GONE, Task("c", depends_on=("a",), error_log=(BLOCKED,)))
 
-    assert failures.blocked_through(before, "a") == ()
+    assert selection.blocked_through(before, "a") == ()

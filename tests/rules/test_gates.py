@@ -6,8 +6,8 @@ import hashlib
 
 import pytest
 
-from harness_lib.rules import gates
-from harness_lib.rules.gates import command_hash
+from harness_lib.rules import attempts
+from harness_lib.rules.attempts import command_hash
 from harness_lib.task import Gate
 
 TREE = "a" * 40
@@ -29,12 +29,12 @@ GATE = Gate(command_hash("make test", "app"), "app", TREE)
     ],
 )
 def test_changed(command: str | None, cwd: str | None, tree: str | None, names: tuple[str, ...]) -> None:
-    assert gates.changed(GATE, command_hash(command, GATE.cwd), cwd, tree) == names
+    assert attempts.changed(GATE, command_hash(command, GATE.cwd), cwd, tree) == names
 
 
 def test_a_claim_made_by_the_legacy_protocol_recorded_nothing_that_could_differ() -> None:
     for gate in (None, Gate()):
-        assert gates.changed(gate, command_hash("make test", "app"), "app", TREE) == ()
+        assert attempts.changed(gate, command_hash("make test", "app"), "app", TREE) == ()
 
 
 def test_a_hash_is_of_every_part_of_a_check_and_understood_by_every_later_version() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness_lib.rules import names_of_secrets
+from harness_lib.rules import vacuous
 
 SECRET = """
     .env web/.env .ENV .env.local .env.production
@@ -21,21 +21,21 @@ HARMLESS = """
 
 @pytest.mark.parametrize("path", SECRET.split())
 def test_secret(path: str) -> None:
-    assert names_of_secrets.secret(path) == path
+    assert vacuous.secret(path) == path
 
 
 @pytest.mark.parametrize("path", HARMLESS.split())
 def test_no_secret(path: str) -> None:
-    assert names_of_secrets.secret(path) is None
+    assert vacuous.secret(path) is None
 
 
 def test_a_program_may_be_called_like_a_key() -> None:
-    assert names_of_secrets.secret("bin/id_list", executable=True) is None
-    assert names_of_secrets.secret("bin/.netrc", executable=True) == "bin/.netrc"
+    assert vacuous.secret("bin/id_list", executable=True) is None
+    assert vacuous.secret("bin/.netrc", executable=True) == "bin/.netrc"
 
 
 def test_an_environment_called_env_is_one_thing_to_decide() -> None:
-    assert names_of_secrets.secret("api/.env/lib/python3/site.py") == "api/.env"
+    assert vacuous.secret("api/.env/lib/python3/site.py") == "api/.env"
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_an_environment_called_env_is_one_thing_to_decide() -> None:
     ],
 )
 def test_a_token_of_npm(content: bytes, *, has_it: bool) -> None:
-    assert names_of_secrets.has_npm_token(content) is has_it
+    assert vacuous.has_npm_token(content) is has_it
 
 
 @pytest.mark.parametrize(
@@ -66,4 +66,4 @@ def test_a_token_of_npm(content: bytes, *, has_it: bool) -> None:
     ],
 )
 def test_what_looks_like_a_key(content: bytes, kind: str | None) -> None:
-    assert names_of_secrets.key_in(content) == kind
+    assert vacuous.key_in(content) == kind

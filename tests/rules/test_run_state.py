@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness_lib.rules import events, run_state
-from harness_lib.rules.budget import Budget, Spent
 from harness_lib.rules.events import Ended, Event
-from harness_lib.rules.run_state import Row, RunState
+from harness_lib.rules.run_state import Budget, Row, RunState, Spent
 from harness_lib.rules.stats import Ahead
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from harness_lib import timestamps
 from harness_lib.errors import UsageError
 from harness_lib.rules import selection
-from harness_lib.rules.failures import is_permanent
+from harness_lib.rules.selection import is_permanent
 from harness_lib.task import Intent, State, Task
 from tests.rules.lists import BLOCKED, NOW, STAMP, state, states, waiting
 

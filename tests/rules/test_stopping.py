@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 
 from harness_lib.errors import ConfigError, EnvSetupError, RefusedError
-from harness_lib.rules import halting, selection, stats
-from harness_lib.rules.failures import is_permanent, validate_dependencies
+from harness_lib.rules import attempts, selection, stats
+from harness_lib.rules.selection import is_permanent, validate_dependencies
 from harness_lib.task import (
     CATEGORIES,
     HALT_KINDS,
@@ -114,17 +114,17 @@ def test_hooks_hold_until_the_final_check_was_made() -> None:
 @pytest.mark.parametrize("kind", [*HALT_KINDS, None])
 def test_what_follows_from_a_halt_is_decided_by_its_kind_not_its_words(kind: HaltKind | None) -> None:
     task = Task("a", halt="the user must say what the check is", halt_kind=kind)
-    assert halting.is_for_user(task) is (
+    assert attempts.is_for_user(task) is (
         kind in {"CHECK_CHANGED", "SECRET", "JUDGES", "REVIEW", "HUMAN", None}
     )
-    assert not halting.is_for_user(task._replace(halt=None))
-    assert halting.is_lifted_by_an_edit(kind) is (kind in {"CONFIG", "CHECK_CHANGED"})
+    assert not attempts.is_for_user(task._replace(halt=None))
+    assert attempts.is_lifted_by_an_edit(kind) is (kind in {"CONFIG", "CHECK_CHANGED"})
     # Only where work was kept is there an answer to give.
-    assert halting.takes_an_answer(kind) is (kind in {"SECRET", "JUDGES", "REVIEW"})
+    assert attempts.takes_an_answer(kind) is (kind in {"SECRET", "JUDGES", "REVIEW"})
 
 
 def test_an_error_and_a_failure_say_what_must_be_seen_to() -> None:
     errors = (ConfigError("x"), EnvSetupError("x"), RefusedError("x"))
-    assert [halting.of_error(error) for error in errors] == ["CONFIG", "ENV_SETUP", "REFUSED"]
+    assert [attempts.of_error(error) for error in errors] == ["CONFIG", "ENV_SETUP", "REFUSED"]
     for category in CATEGORIES:
-        assert halting.of_category(category) == ("CONFIG" if category == "CONFIG" else "ENV_SETUP")
+        assert attempts.of_category(category) == ("CONFIG" if category == "CONFIG" else "ENV_SETUP")

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from harness_lib.rules import transitions as arrows
-from harness_lib.rules.attempts import Ending, cost, without_base
-from harness_lib.rules.failures import is_permanent
-from harness_lib.rules.halting import Halt
+from harness_lib.rules.attempts import Ending, Halt, cost, without_base
+from harness_lib.rules.selection import is_permanent
 from harness_lib.task import Attempt, Checkpoint, Handback, Intent, Interruption, Task
 from tests.rules.arrow_calls import (
     BASE,

@@ -7,7 +7,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from harness_lib.rules import transitions as arrows
 from harness_lib.rules.attempts import Ending
-from harness_lib.rules.failures import is_permanent
+from harness_lib.rules.selection import is_permanent
 from harness_lib.task import Task
 from tests.rules.arrow_calls import CALLS, claim, resume, roll_back
 

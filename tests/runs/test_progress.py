@@ -11,12 +11,10 @@ from rich.console import Console
 
 from harness_lib.core.context import Context
 from harness_lib.rules import run_state
-from harness_lib.rules.budget import Budget, Spent
-from harness_lib.rules.run_state import Row, RunState
+from harness_lib.rules.run_state import Budget, Row, RunState, Spent
 from harness_lib.rules.stats import Ahead, Counts
 from harness_lib.runs import overview, progress, run_snapshot
 from harness_lib.runs.run_snapshot import Seen
-from harness_lib.state import run_files
 from harness_lib.system.processes import process
 from harness_lib.terminal import drawing
 
@@ -50,7 +48,7 @@ def test_runs_are_listed_from_the_oldest_whatever_their_process_numbers(tmp_path
         assert found
         board = run_state.write(RunState(began=1.0 if pid == oldest else 2.0))
         document = {"pid": pid, "started": found.started, "boot": process.boot_id(), "at": 0, "board": board}
-        run_files.write(ctx.root, "board", pid, document)
+        run_snapshot.write_file(ctx.root, "board", pid, document)
     assert run_snapshot.runs(ctx)[0].pid == oldest
     assert {seen.pid for seen in run_snapshot.runs(ctx)} == set(pids)
 

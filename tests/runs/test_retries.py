@@ -15,8 +15,8 @@ from harness_lib.agents.adapter import Adapter, Report, Trouble
 from harness_lib.agents.command import adapter
 from harness_lib.attempts.check import Known
 from harness_lib.core.context import Context
-from harness_lib.rules.budget import Spent
 from harness_lib.rules.events import News, Stepped
+from harness_lib.rules.run_state import Spent
 from harness_lib.runs import agent_retries
 from harness_lib.runs.agent_process import AgentExit, How, Rules
 from harness_lib.runs.agent_retries import Tries

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import pytest
 
 from harness_lib.attempts import worktree_slots
-from harness_lib.rules.budget import Budget
 from harness_lib.rules.events import Claimed, Ended, Event, Gone, News, Ready
+from harness_lib.rules.run_state import Budget
 from harness_lib.runs.options import Options
 from harness_lib.runs.scheduler import Scheduler
 from harness_lib.runs.worker_pool import WorkerPool

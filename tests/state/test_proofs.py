@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from harness_lib.state import codec, proofs
+from harness_lib.state import codec
 from harness_lib.task import Gate, Intent, State, Task, Validation
 
 EMPTY = State(sessions=(), proofs=True)
@@ -16,12 +16,12 @@ DONE = Task("a", status="completed", completed_commit="c0ffee", fence=1, validat
 
 def proven(task: Task) -> Task:
     """Return `task` as we write it."""
-    return proofs.sealed(EMPTY._replace(tasks=(task,)), EMPTY).tasks[0]
+    return codec.sealed(EMPTY._replace(tasks=(task,)), EMPTY).tasks[0]
 
 
 def read(task: Task, *, proofs_kept: bool = True) -> Task:
     """Return `task` as it is read from a file that somebody else may have written."""
-    return proofs.examined(State(sessions=(), proofs=proofs_kept, tasks=(task,))).tasks[0]
+    return codec.examined(State(sessions=(), proofs=proofs_kept, tasks=(task,))).tasks[0]
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_ids_and_commands_may_hold_anything() -> None:
     odd = DONE._replace(id="ä", validation=Validation("printf '\U0001f600'"))
     document = codec.encode(EMPTY._replace(tasks=(proven(odd),)))
 
-    assert proofs.examined(codec.decode(document)).tasks[0].is_done
+    assert codec.examined(codec.decode(document)).tasks[0].is_done
 
 
 def test_a_list_without_proofs_is_believed_and_proven_with_our_next_change_and_then_no_task_again() -> None:
@@ -50,14 +50,14 @@ def test_a_list_without_proofs_is_believed_and_proven_with_our_next_change_and_t
     assert read(DONE, proofs_kept=False).is_done
     older = State(sessions=(), tasks=(DONE,))
 
-    written = proofs.sealed(older._replace(session_count=1), older)
+    written = codec.sealed(older._replace(session_count=1), older)
 
     assert written.proofs
     assert read(written.tasks[0]).is_done
-    assert proofs.sealed(written._replace(session_count=2), written).tasks[0] is written.tasks[0]
+    assert codec.sealed(written._replace(session_count=2), written).tasks[0] is written.tasks[0]
     # A list of the legacy protocol gets none.
     legacy = State(tasks=(DONE,))
-    assert proofs.sealed(legacy, State()) is legacy
+    assert codec.sealed(legacy, State()) is legacy
 
 
 def test_a_proof_is_the_same_in_every_harness() -> None:
@@ -69,9 +69,9 @@ def test_a_proof_is_the_same_in_every_harness() -> None:
 
 def test_a_proof_is_no_sign_that_somebody_else_may_have_been_here() -> None:
     done, forged = proven(DONE), Task("b", status="completed")
-    state = proofs.examined(State(proofs=True, tasks=(done, forged, Task("c"))))
+    state = codec.examined(State(proofs=True, tasks=(done, forged, Task("c"))))
 
-    assert proofs.unproven(state) == [forged._replace(unproven=True)]
+    assert codec.unproven(state) == [forged._replace(unproven=True)]
     assert state.tasks[0] is done
     assert state.tasks[2] == Task("c")
 

@@ -14,8 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from harness_lib import timestamps
 from harness_lib.rules import transitions
-from harness_lib.rules.attempts import Ending
-from harness_lib.rules.halting import Halt
+from harness_lib.rules.attempts import Ending, Halt
 from harness_lib.state.api import Store, Tx
 from harness_lib.state.codec import ContractError
 from harness_lib.state.store import Store as FileStore

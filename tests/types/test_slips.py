@@ -103,7 +103,7 @@ SLIPS = {
         "records/task.py",
         '    "HUMAN",\n]',
         '    "HUMAN",\n    "LATE",\n]',
-        "rules/halting.py",
+        "rules/attempts.py",
         "Missing return statement",
     ),
     "a kind of halt that there is not": Slip(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from harness_lib.rules import gates
+from harness_lib.rules import attempts
 from tests.verbs.project import Agent, Project, begin
 
 # -- it has failed: rescue, rollback, cleanup
@@ -103,7 +103,7 @@ def test_the_check_edited_in_the_file_is_a_failure_that_names_it(project: Projec
 
 def test_check_and_fingerprint_edited_together_are_noticed(project: Project, agent: Agent) -> None:
     begin(agent, "false")
-    gate = project.task()["gate"] | {"command": gates.command_hash("true", None)}
+    gate = project.task()["gate"] | {"command": attempts.command_hash("true", None)}
     project.edit_task(validation={"command": "true"}, gate=gate)
     agent.ok("checkpoint", "task-001", "1/2", "which writes the list anew")
 

@@ -12,9 +12,8 @@ from datetime import datetime
 from itertools import islice
 
 from harness_lib import timestamps
-from harness_lib.rules import attempts, failures, graph, leases, rechecks, selection, stats, transitions
-from harness_lib.rules.failures import Finding
-from harness_lib.rules.selection import Why
+from harness_lib.rules import attempts, graph, rechecks, recovery, selection, stats, transitions
+from harness_lib.rules.selection import Finding, Why
 from harness_lib.rules.stats import Ahead, Counts
 from harness_lib.state.api import Questions, TaskCommands
 from harness_lib.task import STATUSES, KeptPlan, Session, SessionConfig, State, Status, StopReason, Task
@@ -118,7 +117,7 @@ class RowsAnswers(Questions):
         return self.rows.settings
 
     def counts(self) -> Counts:
-        permanent = {task.id for task in self.search("failed") if failures.is_permanent(task)}
+        permanent = {task.id for task in self.search("failed") if selection.is_permanent(task)}
         doubted = [task for task in self.unproven() if task.status == "completed"]
         open_ones = [*self.search("pending"), *doubted]
         blocked = {name for task_id in permanent for name in self.rows.needed_by.get(task_id, ())}
@@ -154,7 +153,7 @@ class RowsAnswers(Questions):
             return "recheck_failed" if counts.red else "done"
         if self.claimable() or any(task.status == "completed" for task in self.unproven()):
             return None
-        halted = any(not failures.is_permanent(task) for task in self.halted())
+        halted = any(not selection.is_permanent(task) for task in self.halted())
         if counts.in_progress or halted:
             return "waiting"
         return "recheck_failed" if counts.red else "blocked"
@@ -178,7 +177,7 @@ class RowsAnswers(Questions):
         return self._listed(name for name in self.rows.needed_by.get(task_id, ()) if name != task_id)
 
     def blocked_through(self, task_id: str) -> tuple[str, ...]:
-        return failures.blocked_through(self.rows.state(), task_id)
+        return selection.blocked_through(self.rows.state(), task_id)
 
     def search(
         self, *statuses: Status, after: str | None = None, limit: int | None = None
@@ -246,7 +245,7 @@ class RowsAnswers(Questions):
         return graph.cycles(self.rows.tasks.values())
 
     def unreachable(self) -> tuple[Finding, ...]:
-        return failures.validate_dependencies(self.rows.state(), self.now)[1]
+        return selection.validate_dependencies(self.rows.state(), self.now)[1]
 
     def commands(self) -> tuple[TaskCommands, ...]:
         return tuple(row for task in self.rows.tasks.values() for row in TaskCommands.of(task))
@@ -273,7 +272,7 @@ class RowsAnswers(Questions):
         return tuple(self.rows.sessions.values())
 
     def session(self, worker: str) -> Session | None:
-        return next((each for each in self.sessions() if leases.works_for(worker, each.worker)), None)
+        return next((each for each in self.sessions() if recovery.works_for(worker, each.worker)), None)
 
     def session_spent(self, session: Session) -> StopReason | None:
         most = self.rows.settings.max_tasks_per_session
@@ -284,7 +283,7 @@ class RowsAnswers(Questions):
         return "max_sessions" if most and self.rows.session_count >= most else None
 
     def _is_ready(self, task: Task) -> bool:
-        is_open = task.halt is None and not failures.is_permanent(task)
+        is_open = task.halt is None and not selection.is_permanent(task)
         return is_open and self.rows.waits[task.id] == 0
 
     def _those(self, predicate: Callable[[Task], bool], *statuses: Status) -> tuple[Task, ...]:

@@ -14,8 +14,8 @@ from pathlib import Path
 from harness_lib import timestamps
 from harness_lib.errors import RefusedError
 from harness_lib.rules import transitions
-from harness_lib.rules.failures import Finding
-from harness_lib.state import api, journal, proofs, publishing
+from harness_lib.rules.selection import Finding
+from harness_lib.state import api, codec, journal, publishing
 from harness_lib.system.clock import SYSTEM, Clock
 from harness_lib.task import Category, LogType, Session, SessionConfig, Task
 from tests.state.memorystore.rows import Rows, RowsAnswers
@@ -247,7 +247,7 @@ class MemoryStore(api.Store):
         if tx.changed:
             before, after = self._rows.state(), tx.rows.state()
             publishing.check(after._replace(tasks=(*after.tasks, *tx.twice)), before)
-            for task in proofs.sealed(after, before._replace(proofs=True)).tasks:
+            for task in codec.sealed(after, before._replace(proofs=True)).tasks:
                 if task is not tx.rows.tasks[task.id]:
                     tx.rows.put(task)
             self._rows = tx.rows

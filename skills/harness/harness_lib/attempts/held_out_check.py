@@ -1,1 +1,0 @@
-../../../../harness_lib/attempts/held_out_check.py

@@ -1,1 +1,0 @@
-../../../../harness_lib/attempts/under_way.py

@@ -1,1 +1,0 @@
-../../../../harness_lib/rules/names_of_secrets.py

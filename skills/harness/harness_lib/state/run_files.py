@@ -1,1 +1,0 @@
-../../../../harness_lib/state/run_files.py

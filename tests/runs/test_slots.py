@@ -46,6 +46,21 @@ def test_each_work_tree_is_prepared_once_with_ports_of_its_own(workshop: Worksho
     assert all(line[4].endswith("/" + line[1]) for line in theirs)
 
 
+def test_a_work_tree_that_a_program_has_changed_is_cleaned_again(workshop: Workshop) -> None:
+    """Between its preparation and the claim: here `harness-init.sh`, else what outlives a killed worker."""
+    put(workshop.top / "lock", "as committed\n")
+    sh(workshop.top, "add", "lock")
+    sh(workshop.top, "commit", "-q", "-m", "A lock file")
+    put(workshop.top / "harness-init.sh", 'test -z "$HARNESS_WORKER_NUMBER" || echo renewed >> lock\n')
+    workshop.file_task("one")
+
+    said = workshop.ends(0)
+
+    assert "The work tree is cleaned once more." in said.stdout
+    assert sh(workshop.top, "show", "main:lock") == "as committed"
+    workshop.done_is_done()
+
+
 def test_what_lies_where_a_work_tree_has_to_be_makes_way(workshop: Workshop) -> None:
     workshop.file_task("one")
     ctx = Context(env={**os.environ, "HARNESS_HOME": str(workshop.home)}, cwd=workshop.top)

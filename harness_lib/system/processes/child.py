@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -9,6 +10,9 @@ from typing import IO, NamedTuple
 
 Child = subprocess.Popen[bytes]
 PIPE, NOTHING, OUTPUT = subprocess.PIPE, subprocess.DEVNULL, subprocess.STDOUT
+
+# Waits for a line on standard error, which is a pipe until then.
+_HELD = 'read -r _ <&2 && exec "$@" 2>&1'
 
 
 class Answer(NamedTuple):
@@ -78,3 +82,30 @@ def start(
         pass_fds=tuple(inherited),
         start_new_session=True,
     )
+
+
+def start_noted(
+    command: Sequence[str],
+    note: Callable[[int], None],
+    *,
+    env: Mapping[str, str],
+    cwd: str | Path,
+    stdin: IO[bytes] | int = NOTHING,
+    output: int,
+) -> Child:
+    """Start `command` like `start`, but let it begin only when `note` has returned for its pid.
+
+    So nothing runs that is not noted, even if this process is killed meanwhile. Its output and errors go to
+    the descriptor `output`. Raises OSError.
+    """
+    held, release = os.pipe()
+    try:
+        child = start(
+            ["sh", "-c", _HELD, "sh", *command], env=env, cwd=cwd, stdin=stdin, output=output, errors=held
+        )
+        note(child.pid)
+        os.write(release, b"\n")
+    finally:
+        os.close(release)
+        os.close(held)
+    return child

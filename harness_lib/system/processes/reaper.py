@@ -135,6 +135,18 @@ class Tree:
         self._groups = {group for group in self._groups if signal_group(group, number)}
         return bool(self._groups)
 
+    def kill(self, clock: Clock = SYSTEM) -> None:
+        """Send KILL to all of them, and wait until they are gone, but no longer than _PATIENCE.
+
+        What one of them is writing at this moment is still written.
+        """
+        self.signal(signal.SIGKILL)
+        deadline = clock.monotonic() + _PATIENCE
+        while clock.monotonic() < deadline:
+            if not any(process.group(each.pid) in self._groups for each in process.everybody()):
+                return
+            clock.sleep(_PAUSE)
+
 
 def end_tree(
     leader: int, is_over: Callable[[], bool], *, grace: float | None = None, clock: Clock = SYSTEM
@@ -309,14 +321,11 @@ def forget(log: Path) -> None:
     atomic.remove(log.with_suffix(_SUFFIX))
 
 
-def _kill(group: int) -> None:
-    signal_group(group, signal.SIGKILL)
+def end_all(directory: Path, end: Callable[[int], None] = lambda leader: Tree(leader).kill()) -> int:
+    """`end` the trees that still run according to the notes in `directory`; return how many there were.
 
-
-def end_all(directory: Path, end: Callable[[int], None] = _kill) -> int:
-    """`end` the groups that still run according to the notes in `directory`; return how many there were.
-
-    Fails closed: only a group whose leader is provably the noted process is ended. A note of another boot or
+    By default they are killed, and gone on return.
+    Fails closed: only a tree whose leader is provably the noted process is ended. A note of another boot or
     pid namespace is kept.
     """
     return sum(_end(file, end) for file in sorted(directories.matching(directory, f"*{_SUFFIX}")))

@@ -91,8 +91,8 @@ def run(
             try:
                 if at_start is not None:
                     at_start(output)
-                process = child.start(argv, env=inside, cwd=cwd, stdin=stdin_file, output=output)
-                reaper.note(log, process.pid)
+                noted = partial(reaper.note, log)
+                process = child.start_noted(argv, noted, env=inside, cwd=cwd, stdin=stdin_file, output=output)
                 ending = watch.until_it_ends(process, output)
                 if ending != "ended":
                     reaper.end_tree(process.pid, partial(_has_ended, process), grace=grace, clock=clock)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shlex
+import signal
 import subprocess
 import sys
 import time
@@ -10,28 +12,65 @@ from pathlib import Path
 
 from harness_lib.system.processes import process, reaper
 
+CHECKOUT = Path(__file__).resolve().parents[3]
 RUN = """
 import os, pathlib, sys
 from harness_lib.system.processes import runner
 log = pathlib.Path(sys.argv[1])
-runner.run("echo $$; sleep 60", cwd=log.parent, log=log, timeout=60, env=os.environ)
+runner.run(sys.argv[2], cwd=log.parent, log=log, timeout=60, env=os.environ)
+"""
+KILLED_FIRST = """
+import os, pathlib, signal, sys
+from harness_lib.system.processes import reaper, runner
+
+def die(log, pid):
+    pathlib.Path("pid").write_text(str(pid))
+    os.kill(os.getpid(), signal.SIGKILL)
+
+reaper.note = die
+log = pathlib.Path("1.log").absolute()
+runner.run("echo ran > ran", cwd=log.parent, log=log, timeout=60, env=os.environ)
 """
 
 
 def test_a_command_whose_runner_was_killed_is_ended(tmp_path: Path) -> None:
     """SIGKILL of the runner leaves the command running; `end_all` ends it and removes the note."""
     log = tmp_path / "1.log"
-    with subprocess.Popen([sys.executable, "-c", RUN, str(log)]) as runner:
+    with subprocess.Popen([sys.executable, "-c", RUN, str(log), "echo $$; sleep 60"]) as runner:
         command = _wait_for_number(log)
-        _wait_for(tmp_path / "1.running")
         runner.kill()
     assert process.alive(command)
 
     ended = reaper.end_all(tmp_path)
 
-    _wait_for_end(command)
+    assert not process.alive(command)
     assert ended == 1
     assert not (tmp_path / "1.running").exists()
+
+
+def test_what_has_a_group_of_its_own_is_ended_with_the_command(tmp_path: Path) -> None:
+    """Agents start the commands of their tools in process groups of their own."""
+    log, python = tmp_path / "1.log", shlex.quote(sys.executable)
+    below = f"""{python} -c "import os, time; os.setsid(); print(os.getpid(), flush=True); time.sleep(60)" """
+    with subprocess.Popen([sys.executable, "-c", RUN, str(log), f"{below} & wait"]) as runner:
+        apart = _wait_for_number(log)
+        runner.kill()
+    assert process.alive(apart)
+
+    reaper.end_all(tmp_path)
+
+    assert not process.alive(apart)
+
+
+def test_a_command_whose_runner_was_killed_before_its_note_never_begins(tmp_path: Path) -> None:
+    """Nobody could find it, and what it writes would come after the rollback."""
+    with subprocess.Popen(
+        [sys.executable, "-c", KILLED_FIRST], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(CHECKOUT)}
+    ) as runner:
+        assert runner.wait(60) == -signal.SIGKILL
+
+    _wait_for_end(int((tmp_path / "pid").read_text()))
+    assert not (tmp_path / "ran").exists()
 
 
 def test_a_recycled_pid_is_left_alone(tmp_path: Path) -> None:

@@ -81,7 +81,7 @@ def test_what_is_the_providers_is_waited_out_and_costs_no_attempt(workshop: Work
         f"echo done >> f; echo '{DEAR}'"
     )
 
-    said = workshop.ends(0, "--max-cost", "1", agent=agent, **HURRIED)
+    said = workshop.ends(0, "--max-cost", "1", "--final-check", "all", agent=agent, **HURRIED)
 
     assert said.stdout.count("pauses, goes on at") == len(said_first)
     assert "529 overloaded" in said.stdout
@@ -97,7 +97,7 @@ def test_nobody_waits_for_a_limit_in_a_run_that_ends(workshop: Workshop, tmp_pat
     seen = tmp_path / "seen"
     resets = (datetime.now(timezone.utc) + timedelta(hours=3)).isoformat()
     spent = json.dumps({"cost_usd": 0.3, "limit_resets_at": resets})
-    run = workshop.start("--no-final-check", agent=f"echo x >> {seen}; echo half > f; echo '{spent}'; exit 1")
+    run = workshop.start(agent=f"echo x >> {seen}; echo half > f; echo '{spent}'; exit 1")
     workshop.wait_for("the waiting", lambda: "limit, goes on at" in workshop.printed)
 
     if how == "ctrl-c":

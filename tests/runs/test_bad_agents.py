@@ -20,7 +20,7 @@ def test_agents_end_as_they_like_and_the_check_decides(workshop: Workshop, tmp_p
         do="write i half\nonce exit 3\nsh test ! -f trace\nwrite i done",
     )
 
-    workshop.ends(9, "--no-final-check", **HURRIED)
+    workshop.ends(9, **HURRIED)
 
     assert log.read_text() == "x\n"
     assert workshop.statuses() == {

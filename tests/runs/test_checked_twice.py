@@ -49,7 +49,7 @@ def test_what_passed_before_any_work_is_told_from_what_was_done(workshop: Worksh
     workshop.add("Flaky", f"test ! -e {seen} || {{ rm {seen}; exit 1; }}", do=f"write f x\ntouch {seen}")
     workshop.add("Breaks it", "grep -q hello README.md", "--max-attempts", "1", do="sh rm README.md")
 
-    run = workshop.run("--json", "--no-final-check")
+    run = workshop.run("--json")
 
     tasks = {each["id"]: each for each in json.loads(run.stdout.splitlines()[-1])["tasks"]}
     warned = {name: " ".join(each["warnings"]) for name, each in tasks.items()}
@@ -77,7 +77,7 @@ def test_no_precheck_asks_nothing_before_the_work(workshop: Workshop, tmp_path: 
     runs = tmp_path / "runs"
     workshop.add("One", f"echo x >> {runs}; grep -q done f", do="write f done")
 
-    workshop.ends(0, "--no-precheck", "--no-final-check")
+    workshop.ends(0, "--no-precheck")
     assert runs.read_text() == "x\n"
 
 
@@ -94,7 +94,7 @@ def test_a_task_costs_a_bounded_number_of_checks(workshop: Workshop, tmp_path: P
     bites = "write fresh done\nsh mkdir -p tests; echo grep done fresh > tests/fresh.sh"
     workshop.add("A new judge that bites", f"{check['fresh']}sh tests/fresh.sh", do=bites)
 
-    run = workshop.run("--json", "--no-final-check")
+    run = workshop.run("--json")
 
     assert run.returncode == 0, run.stdout
     counted = {name: len(path.read_text().splitlines()) for name, path in runs.items()}

@@ -21,7 +21,7 @@ def shared(make_workshop: Make, tmp_path: Path) -> Workshop:
     made = make_workshop(mode="concurrent")
     started = tmp_path / "started"
     made.add("Slow", "grep -q done f", do=f"touch {started}\nwait {tmp_path / 'go'}\nwrite f done")
-    made.start()
+    made.start("--final-check", "all")
     made.wait_for("the agent starts", started.exists)
     return made
 

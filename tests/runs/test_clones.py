@@ -168,7 +168,7 @@ def test_what_a_worker_began_with_outlives_what_the_user_does(shared: Workshop, 
     commit = "git add -A && git -c user.name=a -c user.email=a@b commit -qm mine"
     shared.add("Slow", wait, do=f"write f done\nsh {commit}\ntouch {working}\nwait {go}\nwrite g done")
     base = sh(top, "rev-parse", "HEAD")
-    run = shared.start("--no-precheck", "--no-final-check")
+    run = shared.start("--no-precheck")
     shared.wait_for("the agent works", working.exists)
 
     def forget() -> None:
@@ -268,7 +268,7 @@ def test_work_trees_whose_directory_the_user_has_deleted_are_in_nobodys_way(shar
 
     shutil.rmtree(shared.home / "worktrees")
     shared.file_task("f")
-    shared.ends(0, "--no-final-check")
+    shared.ends(0)
     assert len(sh(shared.top, "worktree", "list").splitlines()) == 1
 
 

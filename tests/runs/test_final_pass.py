@@ -17,7 +17,7 @@ def test_what_passes_only_where_it_was_made_is_not_reproducible(workshop: Worksh
     for title in ("One", "Two"):
         workshop.add(title, "test -f made.pyc", do="sh touch made.pyc")
 
-    said = workshop.ends(0)
+    said = workshop.ends(0, "--final-check", "all")
 
     assert len(workshop.state["tasks"]) == 2
     named = "not reproducible: task-001, task-002: "
@@ -28,7 +28,7 @@ def test_what_passes_only_where_it_was_made_is_not_reproducible(workshop: Worksh
     workshop.nothing_is_left_over()
     # Where the work was done is gone by now, and with it the file; the next tasks change nothing of that.
     workshop.file_task("three")
-    workshop.ends(0)
+    workshop.ends(0, "--final-check", "all")
     assert len(workshop.state["tasks"]) == 3
     assert named in workshop.harness("status").stdout
 
@@ -44,12 +44,12 @@ def test_a_list_that_was_done_is_looked_at_once(workshop: Workshop) -> None:
     assert again in workshop.ok("status")["message"]
     assert "not re-checked" in workshop.ok("show", "task-001")["message"]
 
-    assert ONCE_MORE in workshop.run().stdout
-    assert ONCE_MORE not in workshop.run().stdout
+    assert ONCE_MORE in workshop.run("--final-check", "all").stdout
+    assert ONCE_MORE not in workshop.run("--final-check", "all").stdout
 
     sh(workshop.top, "rm", "-q", "one")
     sh(workshop.top, "commit", "-q", "-m", "the user's")
-    said = workshop.run(agent="echo done > one")
+    said = workshop.run("--final-check", "all", agent="echo done > one")
     assert "task-001 is broken on the final tree" in said.stdout
     assert said.returncode == 0, said.stdout + said.stderr
     assert workshop.statuses() == {"task-001": "completed", "task-002": "completed"}
@@ -66,7 +66,7 @@ def test_a_night_in_which_three_fail_and_one_breaks_another_names_the_broken_one
             do += "\nsh git rm -q f1"
         workshop.add(f"Task {number}", check, "--max-attempts", "1", do=do)
 
-    said = workshop.run()
+    said = workshop.run("--final-check", "all")
 
     assert said.returncode == 9
     assert "task-001 is broken on the final tree" in said.stdout
@@ -88,7 +88,7 @@ def test_after_a_limit_what_was_broken_is_said_and_nobody_repairs_it(workshop: W
     workshop.add("Two", "test -f two", do="write two x\nsh git rm -q one")
     workshop.add("Three", "test -f three", do="write three x")
 
-    said = workshop.run("--max-tasks", "2", "--json")
+    said = workshop.run("--max-tasks", "2", "--json", "--final-check", "all")
 
     assert said.returncode == 9
     answer = json.loads(said.stdout.splitlines()[-1])
@@ -107,7 +107,7 @@ def test_where_git_commits_other_content_it_is_never_all_done(workshop: Workshop
     sh(workshop.top, "config", "filter.odd.clean", "sed s/good/evil/")
     workshop.add("One", "grep -q good a", do="write .gitattributes a filter=odd\nwrite a good")
 
-    said = workshop.run()
+    said = workshop.run("--final-check", "all")
 
     assert said.returncode == 9
     first, *_ = [line for line in said.stdout.splitlines() if not line.startswith("20")]
@@ -136,9 +136,9 @@ def test_tasks_with_one_check_share_one_run_of_it_once_prepared(workshop: Worksh
     for number in range(3):
         workshop.add(f"Task {number}", f"echo x >> {ran}; test -f tool.pyc", do=f"write f{number} x")
 
-    workshop.ends(0, "--no-precheck")
+    workshop.ends(0, "--no-precheck", "--final-check", "all")
     assert len(workshop.state["tasks"]) == 3
     assert len(ran.read_text().split()) == 4, "one of each attempt, and one at the end"
 
-    workshop.ends(0)
+    workshop.ends(0, "--final-check", "all")
     assert len(ran.read_text().split()) == 4, "what is known is not asked again"

@@ -27,7 +27,7 @@ def test_what_an_agent_leaves_under_way_is_ended_and_conflicts_go_back_to_one(wo
     workshop.add("Rebase", "false", "--max-attempts", "1", do="sh git rebase -q side || echo left")
     workshop.file_task("last")
 
-    said = workshop.ends(9, "-j", "1", "--no-final-check")
+    said = workshop.ends(9, "-j", "1")
 
     assert [name for name, status in workshop.statuses().items() if status != "completed"] == ["task-004"]
     assert workshop.task("task-004")["status"] == "failed"

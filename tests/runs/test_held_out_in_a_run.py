@@ -18,7 +18,7 @@ def test_work_that_fails_what_is_held_out_is_not_merged_and_its_agent_sees_nothi
     workshop.add("Wrong", "grep -q . f", *held_out, do=f"{look}\nwrite f 41")
     workshop.add("Right", "grep -q . g", "--hidden", "grep -q 42 g", do="write g 42")
 
-    run = workshop.run("--json")
+    run = workshop.run("--json", "--final-check", "all")
 
     assert workshop.statuses() == {"task-001": "failed", "task-002": "completed"}, run.stdout
     assert workshop.task("task-001")["error_log"] == ["[TEST_FAIL] A held-out check failed."]

@@ -24,7 +24,7 @@ def test_caches_of_tasks_side_by_side_do_not_meet(workshop: Workshop) -> None:
         )
         workshop.add(name, f"grep -q done {name}", do=f"{made}\nwrite {name} done")
 
-    run = workshop.run("-j", "3", "--no-final-check")
+    run = workshop.run("-j", "3")
 
     assert run.returncode == 0, run.stdout
     assert committed(workshop) == ["README.md", "a", "b", "c"]
@@ -87,7 +87,7 @@ def test_what_is_accepted_during_a_run_is_completed_by_that(workshop: Workshop, 
     go = tmp_path / "go"
     workshop.add("Secret", "grep -q done f", do=f"{SECRET}\ntouch {tmp_path}/worked")
     workshop.add("Slow", "grep -q done g", do=f"wait {go}\nwrite g done")
-    run = workshop.start("--no-final-check")
+    run = workshop.start()
     workshop.wait_for("it is held", lambda: "goes back: SECRET" in workshop.printed)
     (tmp_path / "worked").unlink()
 

@@ -53,7 +53,7 @@ def test_what_has_gone_over_is_forgotten_past_a_lock_of_a_dead_git(workshop: Wor
     """The one that was killed had just brought it over, and was at deleting the branch where it waited."""
     workshop.file_task("one")
     put(workshop.top / "README.md", "the user is writing\n")
-    workshop.ends(9, "--no-final-check")
+    workshop.ends(9)
     sh(workshop.top, "restore", "README.md")
     sh(workshop.top, "merge", "-q", "--ff-only", "harness/main")
     sh(workshop.top, "pack-refs", "--all")

@@ -33,7 +33,7 @@ def go(workshop: Workshop, here: Path, rounds: int) -> int:
     put(here / "script.sh", SCRIPT.format(here=here, rounds=rounds))
     for number in (1, 2):
         workshop.add(f"Line {number}", f"grep -q line{number} shared", "--max-attempts", "1")
-    run = workshop.start("-j", "2", "--no-final-check", agent=f"sh {here / 'script.sh'}")
+    run = workshop.start("-j", "2", agent=f"sh {here / 'script.sh'}")
     workshop.wait_for("the first is merged", lambda: workshop.statuses()["task-001"] == "completed")
     put(here / "go", "")
     return run.wait(90)

@@ -64,7 +64,7 @@ def test_a_check_of_the_queue_merges_two_tasks_at_least(make_workshop: Make, mod
     workshop = make_workshop(mode=mode)
     _fill(workshop, [f"f{number}" for number in range(TASKS)], "sleep 1.5; test -f README.md")
 
-    workshop.ends(0, "-j", str(WORKERS), "--no-final-check", HARNESS_LEASE_SECONDS="6")
+    workshop.ends(0, "-j", str(WORKERS), HARNESS_LEASE_SECONDS="6")
 
     assert [task["attempts"] for task in workshop.state["tasks"]] == [0] * TASKS
     assert len(_checks_of_the_queue(workshop)) * 2 <= TASKS
@@ -77,7 +77,7 @@ def test_what_waits_is_merged_at_once(make_workshop: Make, mode: str) -> None:
     workshop = make_workshop(mode=mode)
     _fill(workshop, ["a", "b", "c"], "test -f README.md")
     with _queue_held(workshop):
-        run = workshop.start("-j", "3", "--no-final-check", HARNESS_LEASE_SECONDS="3")
+        run = workshop.start("-j", "3", HARNESS_LEASE_SECONDS="3")
         workshop.wait_for("all three wait", _waiting(workshop, 3))
         before = _leases(workshop)
         if mode == "concurrent":
@@ -95,7 +95,7 @@ def test_work_that_breaks_the_batch_keeps_none_of_the_others(workshop: Workshop)
     """Each passes alone; two of them do not pass together, and which of them it is a split must find out."""
     _fill(workshop, ["a", "left", "b", "right"], "! { test -f left && test -f right; }")
     with _queue_held(workshop):
-        run = workshop.start("-j", "4", "--no-final-check")
+        run = workshop.start("-j", "4")
         workshop.wait_for("all four wait", _waiting(workshop, 4))
 
     assert run.wait(90) == 9, workshop.printed
@@ -112,7 +112,7 @@ def test_work_that_conflicts_with_the_batch_is_left_out_and_goes_back(workshop: 
     workshop.add("Two", "grep -q two f", do="write f two")
     workshop.file_task("g")
     with _queue_held(workshop):
-        run = workshop.start("-j", "3", "--no-final-check")
+        run = workshop.start("-j", "3")
         workshop.wait_for("all three wait", _waiting(workshop, 3))
 
     assert run.wait(90) == 0, workshop.printed
@@ -125,12 +125,12 @@ def test_work_that_conflicts_with_the_batch_is_left_out_and_goes_back(workshop: 
 def test_a_run_that_dies_with_a_full_queue_loses_none_of_it(workshop: Workshop) -> None:
     _fill(workshop, ["a", "b", "c"], "test -f README.md")
     with _queue_held(workshop):
-        run = workshop.start("-j", "3", "--no-final-check")
+        run = workshop.start("-j", "3")
         workshop.wait_for("all three wait", _waiting(workshop, 3))
         run.kill()
         run.wait()
 
-    workshop.ends(0, "--no-final-check")
+    workshop.ends(0)
 
     assert [task["attempts"] for task in workshop.state["tasks"]] == [0, 0, 0]
     workshop.all_is_well()
@@ -147,7 +147,7 @@ def test_a_short_check_runs_again_before_blame(workshop: Workshop, tmp_path: Pat
     check = f"grep -q done f && {{ echo x >> {runs}; ! wc -l < {runs} | grep -q '^{fails}$'; }}"
     workshop.add("Flaky", check, do=f"write f done\nsh {once}")
 
-    workshop.ends(0, "--no-final-check")
+    workshop.ends(0)
 
     task = workshop.task("task-001")
     logs = {path.name for path in (workshop.top / ".harness/logs/task-001").iterdir()}

@@ -45,7 +45,7 @@ def _night(workshop: Workshop, tmp_path: Path) -> tuple[str, str]:
     workshop.wait_for("a task that has cost something and waits", paid)
     workshop.cut_power()
     gate.touch()
-    return workshop.ends(9, "-j", "4", "--silence", "0.2", **HURRIED).stdout, before
+    return workshop.ends(9, "-j", "4", "--final-check", "all", "--silence", "0.2", **HURRIED).stdout, before
 
 
 def row(lines: list[str], task: str) -> str:

@@ -62,7 +62,7 @@ def test_an_agent_that_insists_on_one_has_failed_unless_ignored(workshop: Worksh
     workshop.add("Ignored", "grep -q done g", do=f"write g done\n{ignored}")
     workshop.add("Tested", "grep -q done h && mkdir -p t && git -C t init -q", do="write h done")
 
-    said = workshop.ends(9, "--no-final-check")
+    said = workshop.ends(9)
 
     assert "'app'" in workshop.task("task-001")["error_log"][0]
     assert list(workshop.statuses().values()) == ["failed", "completed", "completed", "completed"]

@@ -47,7 +47,7 @@ def test_in_the_morning_all_is_done(workshop: Workshop) -> None:
         check = f"grep -q done {name} && ! grep -q wrong {name}"
         workshop.add(f"Make {name}", f"grep -q done {name}" if "wrong" in deed else check, do=deed)
 
-    run = workshop.start("-j", str(WORKERS), "--silence", "0.6", "--no-final-check", **HURRIED)
+    run = workshop.start("-j", str(WORKERS), "--silence", "0.6", **HURRIED)
 
     assert run.wait(100 + 15 * TASKS) == 0, workshop.printed
     assert set(workshop.statuses().values()) == {"completed"}

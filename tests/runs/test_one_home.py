@@ -30,7 +30,7 @@ def test_both_find_their_own_where_it_says(workshop: Workshop, home: Path) -> No
     tool = _tool(workshop.home)
     workshop.add("Greet", "test -f greeted")
 
-    said = workshop.run("--no-final-check", agent="pwd > greeted")
+    said = workshop.run(agent="pwd > greeted")
     installed = workshop.harness("hooks", "install", "--agent", "copilot")
 
     assert (said.returncode, installed.returncode) == (0, 0), (said.stderr, installed.stderr)

@@ -25,7 +25,7 @@ def test_what_cannot_be_handed_back_is_handed_back_when_it_can(workshop: Worksho
     stands = tmp_path / "stands"
     stuck = f"touch {stands} && sleep 600"
     workshop.add("Two lives", "grep -q done f", do=f"write f half\nonce sh {stuck}\nwrite f done")
-    run = workshop.start("--no-final-check")
+    run = workshop.start()
     workshop.wait_for("the agent stands there", stands.exists)
 
     place = workshop.task("task-001")["worktree"]
@@ -50,7 +50,7 @@ def test_deaths_are_forgiven_once_a_task_is_finished(workshop: Workshop) -> None
             f"Deadly {number}", f"grep -q done f{number}", do=f"once sh {KILL_WORKER}\nwrite f{number} done"
         )
 
-    said = workshop.ends(0, "--no-final-check")
+    said = workshop.ends(0)
 
     assert said.stdout.count("the worker has died: killed by signal 9: out of memory?") == 5
 
@@ -59,7 +59,7 @@ def test_workers_that_keep_dying_end_the_run_with_what_has_killed_them(workshop:
     for number in range(2):
         workshop.add(f"Deadly {number}", "false", "--max-attempts", "9", do=f"sh {KILL_WORKER}")
 
-    said = workshop.ends(7, "--no-final-check")
+    said = workshop.ends(7)
 
     assert "Workers keep dying, and no task gets finished; the last one: killed by signal 9" in " ".join(
         said.stderr.split()

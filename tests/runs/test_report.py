@@ -126,7 +126,7 @@ def test_what_to_look_at_in_completed_work_is_said_at_the_end_and_shown(workshop
     for _ in range(4):
         workshop.add("Nothing", "true", do="say nothing to do")
 
-    reply = json.loads(workshop.run("--json").stdout.splitlines()[-1])
+    reply = json.loads(workshop.run("--json", "--final-check", "all").stdout.splitlines()[-1])
 
     commit = workshop.task(changed)["completed_commit"]
     sentence = (

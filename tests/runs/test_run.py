@@ -94,7 +94,7 @@ def test_a_check_that_others_have_taken_away_sends_the_work_back(workshop: Works
     merged = "while git -C $HARNESS_STATE_ROOT cat-file -e main:check.sh 2>/dev/null; do sleep 0.02; done"
     workshop.add("Uses it", "./check.sh", do=f"write b x\nonce sh {merged}\nsh {mend}")
 
-    said = workshop.ends(0, "-j", "2", "--no-final-check")
+    said = workshop.ends(0, "-j", "2")
 
     assert "with what was merged meanwhile it does not. The check failed with exit code 127" in said.stdout
     assert set(workshop.statuses().values()) == {"completed"}
@@ -264,7 +264,7 @@ def test_two_runs_share_a_concurrent_list(make_workshop: Make) -> None:
     for number in range(5):
         workshop.file_task(f"f{number}")
 
-    runs = [workshop.start("-j", "2", "--no-final-check") for _ in range(2)]
+    runs = [workshop.start("-j", "2") for _ in range(2)]
 
     assert [run.wait(90) for run in runs] == [0, 0], workshop.printed
     assert set(workshop.statuses().values()) == {"completed"}

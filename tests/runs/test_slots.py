@@ -33,7 +33,7 @@ def test_each_work_tree_is_prepared_once_with_ports_of_its_own(workshop: Worksho
         )
     workshop.file_task("later")
 
-    workshop.ends(0, "-j", "2", "--no-final-check")
+    workshop.ends(0, "-j", "2")
 
     lines = [line.split() for line in seen.read_text().splitlines()]
     theirs = [line for line in lines if len(line) == 5]
@@ -118,7 +118,7 @@ def test_a_session_that_is_full_is_followed_by_the_next_one(workshop: Workshop) 
     second = [workshop.file_task(name, *both) for name in ("three", "four")]
     workshop.file_task("five", *(word for name in second for word in ("--depends-on", name)))
 
-    workshop.ends(0, "-j", "2", "--no-final-check")
+    workshop.ends(0, "-j", "2")
 
     assert set(workshop.statuses().values()) == {"completed"}
     assert workshop.state["session_count"] == 3
@@ -133,7 +133,7 @@ def test_what_a_full_session_began_counts_in_the_next_one(workshop: Workshop, tm
     third = f"touch {tmp_path / 'third'}\nwait {tmp_path / 'end'}\nwrite third x"
     name = workshop.add("Third", "test -f third", do=third)
     workshop.file_task("last", "--depends-on", name)
-    run = workshop.start("-j", "2", "--no-final-check")
+    run = workshop.start("-j", "2")
 
     workshop.wait_for("the slow one ends", lambda: workshop.statuses()["task-001"] == "completed")
     sessions = [each["finished_attempts"] for each in workshop.state["sessions"]]

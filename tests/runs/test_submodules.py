@@ -94,7 +94,7 @@ def test_a_commit_of_a_submodule_that_was_pushed_lands_and_later_tasks_have_it(s
     one = submodule.add("Lib", "grep -q two lib/l", do=f"sh {work}")
     submodule.add("After", "grep -q two lib/l && test -f f", "--depends-on", one, do="write f x")
 
-    said = submodule.ends(0, "--no-final-check")
+    said = submodule.ends(0)
 
     assert [task["attempts"] for task in submodule.state["tasks"]] == [0, 0]
     assert "handed back" not in said.stdout
@@ -131,7 +131,7 @@ def test_what_the_user_does_in_a_submodule_that_stayed_behind_is_a_change_of_the
     one = submodule.add("Lib", "grep -q two lib/l", do=f"sh {work}")
     slow = f"touch {started}\nwait {go}\nwrite g done"
     submodule.add("Slow", "grep -q done g", "--depends-on", one, do=slow)
-    run = submodule.start("--no-final-check")
+    run = submodule.start()
     submodule.wait_for("the next agent starts", started.exists)
     assert sh(submodule.top, "status", "--porcelain") == "M lib"
     does(submodule.top / "lib")
@@ -156,7 +156,7 @@ def test_a_commit_that_the_projects_own_submodule_has_lands(submodule: Workshop)
         do=f"sh cd lib && {LOCAL} fetch -q {here} {mine} && git checkout -q {mine}",
     )
 
-    submodule.ends(0, "--no-final-check")
+    submodule.ends(0)
 
     assert submodule.task("task-001")["attempts"] == 0
     assert mine in links(submodule, submodule.task("task-001")["completed_commit"])[0]
@@ -166,7 +166,7 @@ def test_a_submodule_that_an_agent_adds_properly_lands(submodule: Workshop) -> N
     remote = submodule.top.parent / "lib.git"
     submodule.add("More", "grep -q one more/l", do=f"sh {LOCAL} submodule --quiet add {remote} more")
 
-    submodule.ends(0, "--no-final-check")
+    submodule.ends(0)
 
     assert submodule.task("task-001")["attempts"] == 0
     assert len(links(submodule)) == 2
@@ -245,7 +245,7 @@ def test_a_submodule_that_was_removed_is_named_to_the_next_agent(submodule: Work
     nest = "once sh git init -q app && touch app/f"
     submodule.add("Less", "test ! -e lib/l", do=f"sh git add -A; git rm -qf lib\n{nest}")
 
-    said = submodule.ends(0, "--no-final-check", agent=f"tee {brief} | {COMMAND}")
+    said = submodule.ends(0, agent=f"tee {brief} | {COMMAND}")
 
     assert submodule.task("task-001")["attempts"] == 0, said.stdout + str(submodule.state)
     assert "but for one thing: there the submodule 'lib' is removed" in brief.read_text()

@@ -90,5 +90,5 @@ def test_workers_that_were_too_late_for_a_task_do_not_count_against_its_limit(wo
     """Here with real ones, as they come."""
     for name in ("a", "b", "c", "d"):
         workshop.file_task(name)
-    said = workshop.run("-j", "4", "--max-tasks", "4", "--no-final-check")
+    said = workshop.run("-j", "4", "--max-tasks", "4")
     assert set(workshop.statuses().values()) == {"completed"}, said.stdout + said.stderr

@@ -86,7 +86,7 @@ def test_a_run_works_in(make: Callable[[Path], Path], tmp_path: Path) -> None:
         *(path.name for path in sorted(top.iterdir()) if path.name in ("a", "b")),
     ]
 
-    workshop.ends(0, "--no-final-check")
+    workshop.ends(0)
 
     assert (tmp_path / "seen").read_text().split() == expected
     assert sh(top, "log", "--format=%s", "-2").splitlines()[1] == "mine"
@@ -139,7 +139,7 @@ def test_large_files_come_from_the_users_store_and_go_there(workshop: Workshop, 
         do=f"sh {look}\nwrite two.bin two\nsh {COMMIT}\nwrite two.bin three\nsh {COMMIT}",
     )
 
-    workshop.ends(0, "--no-final-check")
+    workshop.ends(0)
 
     assert (tmp_path / "seen").read_text() == "one\n"
     assert "git-lfs" in sh(top, "show", "HEAD:two.bin")

@@ -62,7 +62,7 @@ def test_what_waits_goes_over_once_nothing_is_in_the_way(workshop: Workshop) -> 
     put(workshop.top / "one", "the user's own, untracked\n")
     lock = put(workshop.top / ".git" / "index.lock", "")
 
-    said = workshop.ends(9, "--no-final-check", **HURRIED)
+    said = workshop.ends(9, **HURRIED)
 
     locked = (
         f"git's lock {lock} stands there: let the command that made it end; if none runs, delete that file"
@@ -87,11 +87,11 @@ def test_what_waits_beside_commits_is_joined_once_all_checks_pass_there(workshop
     """Where nobody tries the two together they stay apart: the user merges them, or another run does."""
     workshop.file_task("one")
     put(workshop.top / "README.md", "the user is writing\n")
-    workshop.ends(9, "--no-final-check")
+    workshop.ends(9)
     sh(workshop.top, "commit", "-qam", "the user's")
     mine = sh(workshop.top, "rev-parse", "main")
 
-    said = workshop.ends(9, "--no-final-check")
+    said = workshop.ends(9)
 
     assert sh(workshop.top, "rev-parse", "main") == mine
     waits = (
@@ -99,7 +99,7 @@ def test_what_waits_beside_commits_is_joined_once_all_checks_pass_there(workshop
     )
     assert waits in " ".join(said.stdout.split()), said.stdout
 
-    said = workshop.ends(0)
+    said = workshop.ends(0, "--final-check", "all")
 
     assert "git merge" not in said.stdout
     assert "What waited on the branch harness/main has gone to main" in said.stdout
@@ -115,7 +115,7 @@ def test_a_merge_of_the_users_that_has_not_ended_is_named_as_what_is_in_the_way(
     sh(workshop.top, "switch", "-q", "main")
     sh(workshop.top, "merge", "-q", "--no-ff", "--no-commit", "side")
 
-    said = workshop.ends(9, "--no-final-check")
+    said = workshop.ends(9)
 
     said_plainly = " ".join(said.stdout.split())
     assert "a merge of yours is under way there: end it first git merge harness/main" in said_plainly
@@ -130,7 +130,7 @@ def test_work_does_not_conflict_with_what_waits_for_user(workshop: Workshop, tmp
     """The attempt starts on a merge of both; by its end that merge is another one."""
     workshop.add("One", "grep -q one f", do="write f one")
     put(workshop.top / "README.md", "the user is writing\n")
-    workshop.ends(9, "--no-final-check")
+    workshop.ends(9)
     sh(workshop.top, "commit", "-qam", "the user's, before")
     started, go = tmp_path / "started", tmp_path / "go"
     workshop.add("Two", "grep -q two f", do=f"write f two\ntouch {started}\nwait {go}")
@@ -198,7 +198,7 @@ def test_a_checkout_that_we_have_left_behind_its_branch_comes_after(workshop: Wo
     put(workshop.top / "mine", "the user's own, untracked\n")
     workshop.file_task("three")
 
-    workshop.ends(0, "--no-final-check")
+    workshop.ends(0)
 
     assert workshop.git.is_ancestor(tip, "refs/heads/main")
     workshop.done_is_done()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness_lib.rules.run_records import Closed, Opened, Ran
@@ -37,7 +37,7 @@ RAN = st.builds(
 
 
 def many(of: st.SearchStrategy[object]) -> st.SearchStrategy[tuple[object, ...]]:
-    return st.lists(of, max_size=40).map(tuple)
+    return st.lists(of, max_size=30).map(tuple)
 
 
 FACTS = st.builds(
@@ -66,26 +66,18 @@ FACTS = st.builds(
 )
 
 
+@settings(max_examples=40)
 @given(FACTS, st.integers(20, 200), st.lists(TEXT, max_size=3))
-def test_it_is_never_longer_or_wider_than_a_screen(facts: Facts, width: int, first: list[str]) -> None:
+def test_it_fits_on_a_screen_all_of_it_names_everything_and_no_title_is_markup(
+    facts: Facts, width: int, first: list[str]
+) -> None:
     lines = report_text.lines(facts, first, width=width)
+    whole = report_text.lines(facts, whole=True)
 
     assert len(lines) <= report_text.MOST_LINES
     assert max(map(len, lines)) <= max(width, report_text.LEAST_WIDTH)
-    assert all(line == harmless(line) for line in lines)
-
-
-@given(FACTS)
-def test_all_of_it_names_everything(facts: Facts) -> None:
-    text = "\n".join(report_text.lines(facts, whole=True))
-
-    for decision in facts.decisions:
-        assert decision.commands[0] in text
-    assert all(line == harmless(line) for line in text.split("\n"))
-
-
-@given(FACTS)
-def test_no_title_is_markup(facts: Facts) -> None:
+    assert all(line == harmless(line) for line in [*lines, *whole])
+    assert all(decision.commands[0] in "\n".join(whole) for decision in facts.decisions)
     for line in report_text.markdown(facts):
         plain = line.replace("<code>", "").replace("</code>", "").replace("<br>", "")
         assert not {*"<`"} & {*plain}

@@ -5,6 +5,7 @@ The guard itself is tested in `tests/test_guard.py`.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
@@ -149,6 +150,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if not item.get_closest_marker("release")]
     if "MUTANT_UNDER_TEST" in os.environ:
         items.sort(key=lambda item: not SLOW.isdisjoint(getattr(item, "fixturenames", ())))
+
+
+def pytest_collection_finish() -> None:
+    """Let the garbage collection pass over what stays to the end."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

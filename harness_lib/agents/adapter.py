@@ -86,7 +86,9 @@ class Launch(NamedTuple):
 
     `cost_flag` is the argument before the cost limit in US dollars, `usage_flag` the one before the file into
     which it writes its usage when it ends, a JSON object for `read`; "": it has none.
-    `writable` are the files and directories below the home that it must write in a sandbox.
+    In a sandbox it may write `writable`, files and directories below the home, and the directories that the
+    variables `homes` name; and it gets the credentials of each of its `clouds`, of which one word is the name
+    of a variable, or in its arguments or settings.
     """
 
     argv: tuple[str, ...]
@@ -95,6 +97,8 @@ class Launch(NamedTuple):
     cost_flag: str = ""
     usage_flag: str = ""
     writable: tuple[str, ...] = ()
+    homes: tuple[str, ...] = ()
+    clouds: Mapping[str, tuple[str, ...]] = _NONE
 
     def command(self, cost_usd: float | None = None, usage: str = "") -> tuple[str, ...]:
         """Return the command with a cost limit of `cost_usd`, and with `usage` as the file for its usage.

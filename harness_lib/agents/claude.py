@@ -34,6 +34,9 @@ _MODEL_COUNTS = ("inputTokens", "outputTokens", "cacheCreationInputTokens", "cac
 # If the user passes one of them, it replaces ours, which allows everything because no user can be asked.
 _PERMISSIONS = frozenset({"--permission-mode", "--allowedTools", "--allowed-tools"})
 
+# Where its logins are, below the home.
+CREDENTIALS = (".claude/.credentials.json", ".claude.json")
+
 SIGNS = adapter.Signs(
     "claude",
     variables=("CLAUDECODE",),
@@ -91,6 +94,12 @@ class Claude:
             env={"CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS": "0"},
             cost_flag="--max-budget-usd",
             writable=(".claude", ".claude.json", ".local/state/claude", ".local/share/claude"),
+            homes=("CLAUDE_CONFIG_DIR",),
+            clouds={
+                "aws": ("CLAUDE_CODE_USE_BEDROCK",),
+                "google": ("CLAUDE_CODE_USE_VERTEX",),
+                "azure": ("CLAUDE_CODE_USE_FOUNDRY",),
+            },
         )
 
     def read(self, report: adapter.Report, line: str, now: datetime) -> adapter.Report:

@@ -43,6 +43,7 @@ def writable(git_directory: str, *, is_linked: bool) -> str:
     return f"The user ends this Codex and starts it with: codex -c {typed.word(roots)}"
 
 
+CREDENTIALS = (".codex/auth.json",)
 SIGNS = adapter.Signs("codex", variables=("CODEX_SESSION_ID", "CODEX_THREAD_ID"), session="CODEX_SESSION_ID")
 
 HOOKS = adapter.Host(
@@ -72,7 +73,9 @@ class Codex:
         """Return the command that starts it."""
         passed = adapter.arguments(("--sandbox", "workspace-write"), _SANDBOX, model, extra)
         argv = ("codex", "exec", "--json", "--skip-git-repo-check", *passed, "-")
-        return adapter.Launch(argv, stdin=brief, writable=(".codex",))
+        return adapter.Launch(
+            argv, stdin=brief, writable=(".codex",), homes=("CODEX_HOME",), clouds={"aws": ("bedrock",)}
+        )
 
     def read(self, report: adapter.Report, line: str, now: datetime) -> adapter.Report:
         """Add what `line` says to `report`, and return it."""

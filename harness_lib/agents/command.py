@@ -20,11 +20,12 @@ An `action` or `said` after a trouble says that it is over.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from harness_lib.agents import resets, stream
+from harness_lib.agents import registry, resets, stream
 from harness_lib.agents.adapter import Adapter, Launch, Report
 from harness_lib.agents.troubles import of_kind
 from harness_lib.errors import UsageError
@@ -58,7 +59,17 @@ class Command(NamedTuple):
     def launch(self, brief: str, *, model: str | None = None, extra: Sequence[str] = ()) -> Launch:
         """Return the command that starts it."""
         env = {"HARNESS_MODEL": model} if model else {}
-        return Launch(("sh", "-c", self.template, "sh", *extra), stdin=brief, env=env)
+        # A command that names no known agent may still start any.
+        named = _known(self.template)
+        argv = ("sh", "-c", self.template, "sh", *extra)
+        return Launch(
+            argv,
+            stdin=brief,
+            env=env,
+            writable=tuple(path for each in named or _known() for path in each.writable),
+            homes=tuple(name for each in named for name in each.homes),
+            clouds={name: words for each in named for name, words in each.clouds.items()},
+        )
 
     def read(self, report: Report, line: str, now: datetime) -> Report:
         """Add what `line` says to `report`, and return it."""
@@ -71,6 +82,13 @@ class Command(NamedTuple):
             shown = step if isinstance(step, str) else ""
             report = stream.acted(report, "action", step, shown)
         return _trouble(stream.spoke(report, stream.text(event, "said")), event, now)
+
+
+def _known(template: str = "") -> list[Launch]:
+    """Return how the known agents are started that `template` names; all for an empty one."""
+    adapters = registry.ADAPTERS.values()
+    found = (each for each in adapters if not template or re.search(rf"\b{each.program}\b", template))
+    return [each.launch("") for each in found]
 
 
 def _trouble(report: Report, event: Mapping[str, object], now: datetime) -> Report:

@@ -23,6 +23,7 @@ _NANO_CREDITS_PER_DOLLAR = 10**11
 # If the user passes one, it replaces ours.
 _ALLOWED = frozenset({"--allow-tool", "--allow-all-tools", "--allow-all", "--yolo"})
 
+CREDENTIALS = (".copilot/config.json", ".config/github-copilot")
 SIGNS = adapter.Signs(
     "copilot",
     variables=("COPILOT_PROJECT_DIR", "COPILOT_CLI"),
@@ -66,7 +67,12 @@ class Copilot:
         argv = ("copilot", "--output-format", "json", "--no-ask-user", "--no-color")
         passed = adapter.arguments(("--allow-all-tools",), _ALLOWED, model, extra)
         return adapter.Launch(
-            (*argv, *passed), stdin=brief, usage_flag="--usage-output-file", writable=(".copilot",)
+            (*argv, *passed),
+            stdin=brief,
+            usage_flag="--usage-output-file",
+            writable=(".copilot", ".config/github-copilot"),
+            # It may log in by these.
+            clouds={"github": ("",)},
         )
 
     def read(self, report: adapter.Report, line: str, now: datetime) -> adapter.Report:

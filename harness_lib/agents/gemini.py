@@ -22,6 +22,8 @@ _TALKING = "talking"
 # If the user passes one, it replaces ours.
 _APPROVAL = frozenset({"--approval-mode", "--yolo", "-y"})
 
+CREDENTIALS = (".gemini/oauth_creds.json", ".gemini/google_accounts.json", ".gemini/.env")
+_CLOUDS = {"google": ("GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_CLOUD_PROJECT", "vertex")}
 SIGNS = adapter.Signs(
     "gemini",
     variables=("GEMINI_CLI", "GEMINI_SESSION_ID"),
@@ -64,7 +66,7 @@ class Gemini:
         passed = adapter.arguments(("--approval-mode", "yolo"), _APPROVAL, model, extra)
         argv = ("gemini", "--output-format", "stream-json", *passed)
         trusted = {"GEMINI_CLI_TRUST_WORKSPACE": "true"}
-        return adapter.Launch(argv, stdin=brief, env=trusted, writable=(".gemini",))
+        return adapter.Launch(argv, stdin=brief, env=trusted, writable=(".gemini",), clouds=_CLOUDS)
 
     def read(self, report: adapter.Report, line: str, now: datetime) -> adapter.Report:
         """Add what `line` says to `report`, and return it."""

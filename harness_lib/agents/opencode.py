@@ -20,6 +20,8 @@ _COUNTS = ("input", "output", "reasoning")
 _CACHE = ("read", "write")
 
 SIGNS = adapter.Signs("opencode", variables=("OPENCODE",))
+CREDENTIALS = (".local/share/opencode/auth.json", ".local/share/opencode/mcp-auth.json")
+_CLOUDS = {"aws": ("bedrock",), "google": ("vertex",)}
 WRITABLE = (".config/opencode", ".local/share/opencode", ".local/state/opencode")
 
 # It runs no hook before it stops, so nothing could hold it.
@@ -42,7 +44,7 @@ class OpenCode:
         """Return the command that starts it; `model` has the form `provider/model`."""
         argv = ("opencode", "run", "--format", "json", "--auto", "--print-logs", "--log-level", "ERROR")
         return adapter.Launch(
-            (*argv, *adapter.arguments((), (), model, extra)), stdin=brief, writable=WRITABLE
+            (*argv, *adapter.arguments((), (), model, extra)), stdin=brief, writable=WRITABLE, clouds=_CLOUDS
         )
 
     def read(self, report: adapter.Report, line: str, now: datetime) -> adapter.Report:

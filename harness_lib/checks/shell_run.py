@@ -18,7 +18,7 @@ from harness_lib.rules import reports, runners
 from harness_lib.system.files import printed
 from harness_lib.system.git.repository import Git
 from harness_lib.system.install import interpreter
-from harness_lib.system.processes import environment, runner
+from harness_lib.system.processes import denied, environment, runner, sandbox
 from harness_lib.system.processes.environment import missing_command
 
 # The first words of a recorded failure.
@@ -48,7 +48,7 @@ def run(check: Command, worktree: Worktree) -> Checked:
         cwd=cwd,
         log=worktree.log,
         timeout=float(check.timeout_seconds),
-        env={**env, **worktree.marks},
+        env={**env, **worktree.marks, **sandbox.for_check(env)},
         on_tick=worktree.on_tick,
         tick=worktree.tick,
         clock=worktree.clock,
@@ -56,6 +56,7 @@ def run(check: Command, worktree: Worktree) -> Checked:
     checked = _read(finished, check, worktree.log)
     if checked.verdict == "TEST_FAIL":
         why = reason(finished.returncode, finished.tail, cwd, env, worktree.top)
+        why = why or denied.said(finished.tail, env, cwd)
         checked = checked._replace(verdict="ENV_SETUP", message=why) if why else checked
     if checked.passed and (runner_name := _unreported(command, worktree.log, cwd, worktree.top)):
         message = f"{FAILED}: {runner_name} ended with exit code 0, but {NO_REPORT}."

@@ -63,6 +63,8 @@ def run(ctx: Context, session: Session, task: Task, worker: WorkerPort) -> outco
     if green and worker.config.skip_green:
         return _without_work(ctx, session, task)
     agent_exit = _work(ctx, task, worker, requeue.apply(ctx, task))
+    if agent_exit.denied:
+        worker.tell(Notice("sandbox", f"{task.id}: {agent_exit.denied}"))
     if not worktree_slots.is_there(ctx.git):
         reason = f"the agent has deleted its work tree {ctx.git.top}, or made another repository of it"
         return rollback.fail_without_git(ctx, session, task, outcome.Verdict("TASK_EXEC", reason))
@@ -75,6 +77,8 @@ def run(ctx: Context, session: Session, task: Task, worker: WorkerPort) -> outco
         if not evaluation.checked.passed:
             # Only now is the agent's end a failure: the work of an agent that was stopped may be done.
             verdict = _blame(agent_exit) or evaluation.verdict()
+            if agent_exit.denied not in verdict.message:
+                verdict = verdict._replace(message=f"{verdict.message} {agent_exit.denied}")
             return rollback.roll_back(ctx, session, task, verdict)
         contents.refuse(ctx, task, evaluation.tree, worker.config.max_file)
         worker.tell(Stepped("merges"))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import takewhile
@@ -17,16 +17,16 @@ from pathlib import Path
 from typing import Literal
 
 from harness_lib.agents import stream
-from harness_lib.agents.adapter import Adapter, Report
+from harness_lib.agents.adapter import Adapter, Launch, Report
 from harness_lib.attempts import check
 from harness_lib.core import ownership
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError
 from harness_lib.rules import run_state
-from harness_lib.system.files import atomic, nofollow
+from harness_lib.system.files import atomic, nofollow, printed
 from harness_lib.system.git import snapshot
 from harness_lib.system.install import launcher
-from harness_lib.system.processes import child, environment, runner, sandbox
+from harness_lib.system.processes import child, denied, environment, runner, sandbox
 from harness_lib.task import Task
 
 How = Literal["ended", "crashed", "limit", "transient", "login", "silent", "circling", "over", "told", "long"]
@@ -42,6 +42,8 @@ READY_SECONDS = 120.0
 PROVIDED = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENAI_API_URL", "HARNESS_PROVIDER")
 WAITS_SECONDS = 5.0
 MAX_LOG_BYTES = 256 * 1024 * 1024
+# The files of settings in an agent's directories.
+SETTINGS = (".json", ".jsonc", ".toml", ".conf")
 # An agent that polls may repeat itself; after this many repetitions with nothing changed, it is stuck.
 CIRCLES = 25
 LONGEST_CIRCLE = 3
@@ -60,7 +62,8 @@ class Rules:
 class AgentExit:
     """How an agent ended: a sentence if it did not end by itself, and what it had reported until then.
 
-    `code`: the exit code of its process, None if it was stopped.
+    `code`: the exit code of its process, None if it was stopped. `denied`: what the sandbox has denied it and
+    how to allow that, as sentences.
     """
 
     how: How
@@ -69,6 +72,7 @@ class AgentExit:
     seconds: float
     log: Path
     code: int | None = None
+    denied: str = ""
 
 
 def is_here(adapter: Adapter, ctx: Context) -> bool:
@@ -263,7 +267,7 @@ def run(
             "HARNESS_TASK_ID": task.id,
             "HARNESS_BRIEF_FILE": str(brief_file),
             **launch.env,
-            **sandbox.widened(ctx.env, (*launch.writable, *unwritten)),
+            **confined(ctx, launch, unwritten),
         },
         stdin=launch.stdin.encode("utf-8", "replace"),
         at_start=listener.listen_to,
@@ -275,7 +279,29 @@ def run(
     )
     ended = listener.ending
     how, why = ended or _at_its_limit(finished, listener, rules) or _how(finished, listener.report)
-    return AgentExit(how, why, listener.report, finished.seconds, log, finished.returncode)
+    refused = denied.said("\n".join(printed.ends_of(log)), ctx.env, ctx.git.top)
+    why = f"{why} {refused}".strip() if why else ""
+    return AgentExit(how, why, listener.report, finished.seconds, log, finished.returncode, refused)
+
+
+def confined(ctx: Context, launch: Launch, files: Iterable[str]) -> dict[str, str]:
+    """Return the variable that confines the agent of `launch`, which may also write `files`."""
+    if sandbox.of(ctx.env) is None:
+        return {}
+    homes = [ctx.env[name] for name in launch.homes if ctx.env.get(name, "").startswith("/")]
+    known = "\n".join((*ctx.env, ctx.env.get("HARNESS_PROVIDER", ""), *launch.argv, *_settings(ctx, launch)))
+    clouds = [cloud for cloud, words in launch.clouds.items() if any(word in known for word in words)]
+    return sandbox.widened(ctx.env, (*launch.writable, *homes, *files), clouds=clouds)
+
+
+def _settings(ctx: Context, launch: Launch) -> Iterator[str]:
+    """Yield the settings of an agent, in the home directory and in the work tree."""
+    home = Path(ctx.env.get("HOME") or Path.home())
+    for place in (place / name for place in (home, ctx.git.top) for name in launch.writable):
+        for file in (place, *sorted(place.glob("*"))):
+            if file.suffix in SETTINGS and file.is_file():
+                with suppress(OSError):
+                    yield nofollow.read(file, FLOOD_BYTES).decode("utf-8", "replace")
 
 
 def _at_its_limit(finished: runner.Finished, listener: Listener, rules: Rules) -> tuple[How, str] | None:

@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import difflib
-import os
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Literal
 
 from harness_lib import typed
 from harness_lib.agents import registry
-from harness_lib.attempts import complete, target_branch, worktree_slots
+from harness_lib.attempts import complete, target_branch
 from harness_lib.core import trust
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, UsageError
 from harness_lib.rules import rechecks, recovery, run_state
 from harness_lib.rules.run_state import Budget
-from harness_lib.runs import agent_process
+from harness_lib.runs import agent_process, confinement
 from harness_lib.runs.worker_port import WorkerConfig
 from harness_lib.system.git import calls, submodules
 from harness_lib.system.git.repository import Git
-from harness_lib.system.place import data_home
-from harness_lib.system.processes import owner, sandbox
+from harness_lib.system.processes import owner
 from harness_lib.text import some
 
-SandboxMode = Literal["off", "auto", "require", "bubblewrap", "nono"]
 FIRST_PORT = 20000
 MOST_WORKERS = 64
 # How many branches are suggested for a mistyped one.
@@ -37,8 +32,8 @@ class Options:
 
     `agent_command` is for a shell, `silence` and `longest` are seconds, `max_file` is megabytes.
     `final_check` None: by the number of tasks. `precheck`: run each check before its first agent works;
-    `skip_green`: then start no agent for a check that passes. `allow_write` are paths that agents and checks
-    may write although they are in a sandbox. `review`: finished work waits for the user's review.
+    `skip_green`: then start no agent for a check that passes. `review`: finished work waits for the user's
+    review.
     """
 
     workers: int = 1
@@ -54,8 +49,7 @@ class Options:
     max_file: float = 100.0
     precheck: bool = True
     skip_green: bool = False
-    sandbox: SandboxMode = "off"
-    allow_write: tuple[str, ...] = ()
+    sandbox: confinement.Asked = field(default_factory=confinement.Asked)
     review: bool = False
 
     def worker_config(self, run: str, number: int, place: str, branch: str, limits: Budget) -> WorkerConfig:
@@ -100,7 +94,7 @@ def prepare(ctx: Context, options: Options) -> tuple[Context, Options]:
     target_branch.require_room(existing.git, existing.target)
     _require_submodules(existing)
     review = {complete.REVIEW: "1"} if options.review else {}
-    existing.env = {**existing.env, **_sandbox(existing, options), **review}
+    existing.env = {**existing.env, **confinement.of_run(existing, options.sandbox), **review}
     return existing, replace(options, agent=_agent(existing, options))
 
 
@@ -139,24 +133,6 @@ def _no_branch(name: str, existing: list[str]) -> UsageError:
         f"There is no branch {name}.",
         f"There are: {named}. Or make it first: git branch NAME",
     )
-
-
-def _sandbox(ctx: Context, options: Options) -> dict[str, str]:
-    """Return the variable that lets agents and checks start in a sandbox."""
-    if options.sandbox == "off":
-        return {}
-    engines = [each for each in sandbox.ENGINES if options.sandbox in ("auto", "require", each)]
-    engine, failures = sandbox.find(ctx.env, engines)
-    if engine is None and options.sandbox != "auto":
-        raise EnvSetupError(
-            f"No sandbox can be started on this machine. {failures}",
-            "Install bubblewrap (the program is bwrap), or run without: harness run --sandbox off",
-        )
-    if engine is None:
-        return {}
-    more = tuple(os.path.realpath(ctx.cwd / path) for path in options.allow_write)
-    data = Path(os.path.realpath(data_home.directory(ctx.env)))
-    return sandbox.noted(sandbox.of_run(engine, ctx.env, worktree_slots.home(ctx), data, more))
 
 
 def _agent(ctx: Context, options: Options) -> str | None:

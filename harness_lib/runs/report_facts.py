@@ -25,13 +25,18 @@ from harness_lib.system.git.history import Size
 from harness_lib.task import Task
 from harness_lib.text import counted, some
 
-Kind = Literal["red", "halted", "merge", "lacks", "failed", "missing", "check", "look", "proposals", "again"]
+Kind = Literal[
+    "red", "halted", "merge", "lacks", "failed", "missing", "check", "look", "proposals", "again", "denied"
+]
 SHORT = 12
 LOG_READ = 50
 NAMED = 5
 # Commits whose place is asked for, one git process each.
 MOST_ASKED = 50
 _ANSWERS = re.compile(r"the user types: (harness accept .*?); to send the work back")
+_DENIED = re.compile(
+    r"(?P<task>\S+): (?P<what>The sandbox denied: .*)\. Allow it: (?P<command>.*)", re.DOTALL
+)
 _PLAIN_FAILURE = re.compile(r"^\[[A-Z_]+\] (?:The check failed with exit code \d+\. )?")
 
 
@@ -117,7 +122,7 @@ def gather(ctx: Context, since: float | None = None) -> Facts:
     work = [_work(task, own, sizes) for task, own in _by_task(questions, tried)]
     done = {task.id for task in questions.search("completed") if task.is_done}
     kept, dropped = _rescued(ctx, tried, began)
-    decisions = tuple(_decisions(ctx, questions, merged, {each.task for each in work}))
+    decisions = (*_decisions(ctx, questions, merged, {each.task for each in work}), *_denied(questions, runs))
     again, commands = _again(ctx, questions, runs, waits=any(each.kind == "merge" for each in decisions))
     return Facts(
         began,
@@ -262,6 +267,16 @@ def _decisions(
         what = f"{len(proposed)} proposed by agents: {titles}"
         yield Decision("proposals", "", "", what, (typed.harness("add", "--proposed"),))
     yield from (_failed(ctx, task) for task in failed if not selection.is_permanent(task))
+
+
+def _denied(questions: Questions, runs: Sequence[Ran]) -> Iterator[Decision]:
+    """Yield what the sandbox has denied to the agents of the last run."""
+    told = (each.message for each in runs[-1].told if each.kind == "sandbox") if runs else ()
+    for match in filter(None, map(_DENIED.fullmatch, dict.fromkeys(told))):
+        task = questions.task(match["task"])
+        yield Decision(
+            "denied", match["task"], task.title if task else "", match["what"], (match["command"],)
+        )
 
 
 def _log(ctx: Context) -> list[str]:

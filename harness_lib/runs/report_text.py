@@ -104,6 +104,8 @@ def header(facts: Facts, width: int = WIDTH) -> Iterator[str]:
     if facts.merged is not None and facts.merged.after:
         yield branch(facts.merged)
     yield checks(facts)
+    told = (each for ran in facts.runs[-1:] for each in ran.told if each.kind == "sandbox")
+    yield from (each.message for each in told if each.message.startswith("sandbox: "))
 
 
 def when(facts: Facts) -> str:

@@ -28,14 +28,14 @@ from harness_lib.rules.events import (
     Unstarted,
 )
 from harness_lib.rules.run_state import Deaths, RunState
-from harness_lib.runs import ending, final_check, recorder, report, run_snapshot
+from harness_lib.runs import confinement, ending, final_check, recorder, report, run_snapshot
 from harness_lib.runs.ending import Why
 from harness_lib.runs.options import Options, prepare
 from harness_lib.runs.worker_pool import Orphans, WorkerPool
 from harness_lib.state.api import Questions
 from harness_lib.system import flock, os_errors
 from harness_lib.system.files import standard_streams
-from harness_lib.system.processes import owner, sandbox, signals
+from harness_lib.system.processes import owner, signals
 from harness_lib.task import StopReason
 
 Watch = Callable[[Event, RunState], None]
@@ -64,9 +64,9 @@ def run(ctx: Context, options: Options, watch: Watch) -> Reply:
     worktree_slots.end_survivors(ctx, sessions.living(ctx.store.ask(), ctx))
     opened = open_session.open_session(ctx)
     scheduler = Scheduler(ctx, options, watch)
-    if options.sandbox != "off":
-        found = sandbox.of(ctx.env) or "none, as neither bubblewrap nor nono-py works here"
-        scheduler.tell("sandbox", f"sandbox: {found}")
+    if options.sandbox.mode != "off":
+        for line in confinement.said(ctx.env):
+            scheduler.tell("sandbox", line)
     for line in opened.recovered:
         scheduler.tell("recovered", line)
     if opened.session is None and not (opened.stop in ALL_DONE and scheduler.must_check()):

@@ -11,14 +11,16 @@ import difflib
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from harness_lib import typed
 from harness_lib.agents import registry
 from harness_lib.core.context import Context
 from harness_lib.errors import ConfigError, UsageError
 from harness_lib.rules.run_state import Budget
+from harness_lib.runs.confinement import SandboxMode
 from harness_lib.system.files import atomic
+from harness_lib.system.processes.sandbox import NETWORKS
 
 if TYPE_CHECKING:
     from tomlkit import TOMLDocument
@@ -58,8 +60,10 @@ KEYS: Mapping[str, Key] = {
     "max-file": Key("number", default=100.0, in_project=True, zero_is_none=True),
     "final-check": Key(words=("none", "changed", "all"), in_project=True),
     "notify": Key(),
-    "sandbox": Key(words=("off", "auto", "require", "bubblewrap", "nono"), default="off", in_project=True),
+    "sandbox": Key(words=get_args(SandboxMode), default="off", in_project=True),
+    "network": Key(words=NETWORKS, default="open", in_project=True),
     "allow-write": Key("texts", default=()),
+    "allow-env": Key("texts", default=()),
 }
 # Two ways to say which agent works: the one that is typed replaces both.
 ONE_OF = ("agent", "agent-command")

@@ -16,11 +16,13 @@ from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import HarnessError
 from harness_lib.rules import rechecks, run_state
-from harness_lib.runs import overview, scheduler, settings
+from harness_lib.runs import confinement, overview, scheduler, settings
+from harness_lib.runs.confinement import SandboxMode
 from harness_lib.runs.notify import Notifier
-from harness_lib.runs.options import Options, SandboxMode, prepare
+from harness_lib.runs.options import Options, prepare
 from harness_lib.runs.scheduler import Watch
-from harness_lib.system.processes import owner, runner, sandbox
+from harness_lib.system.processes import owner, runner
+from harness_lib.system.processes.sandbox import NETWORKS
 from harness_lib.terminal import options, run_screen
 from harness_lib.terminal.screen import Screen
 
@@ -101,6 +103,17 @@ def arguments(parser: ArgumentParser) -> None:
         help="a path that may be written although agents and checks are in a sandbox",
     )
     parser.add_argument(
+        "--allow-env",
+        metavar="NAME",
+        action="append",
+        help="a credential, such as GH_TOKEN, that agents and checks get although they are in a sandbox",
+    )
+    parser.add_argument(
+        "--network",
+        choices=NETWORKS,
+        help="the network of checks in a sandbox: open (default), loopback only, or none",
+    )
+    parser.add_argument(
         "--review", action="store_true", help="finished work waits until you accept or return it"
     )
     parser.add_argument("--html", metavar="FILE", help="keep a page about the run up to date, for a browser")
@@ -144,8 +157,9 @@ def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
         max_file=value["max-file"],
         precheck=args.precheck,
         skip_green=args.skip_green,
-        sandbox=value["sandbox"],
-        allow_write=tuple(value["allow-write"]),
+        sandbox=confinement.Asked(
+            value["sandbox"], tuple(value["allow-write"]), tuple(value["allow-env"]), value["network"]
+        ),
         review=args.review,
     )
     if args.dry_run:
@@ -185,7 +199,7 @@ def _dry_run(ctx: Context, chosen: Options) -> Reply:
         f"agent: {chosen.agent or chosen.agent_command}; workers: {chosen.workers}",
         f"merges into: {target_branch.short(run_ctx.target)}",
         f"limits: {limits}",
-        f"sandbox: {sandbox.of(run_ctx.env) or 'none'}",
+        *(confinement.said(run_ctx.env) if chosen.sandbox.mode != "off" else ["sandbox: off"]),
         f"tasks: {overview.headline(questions.counts())}",
         *(f"would begin with {overview.one_line(task)}" for task in ready[: chosen.workers]),
     ]

@@ -1,13 +1,20 @@
-"""Projects and homes on a disk: a sandbox has a `/dev` of its own, and with it another `/dev/shm`."""
+"""Engines, and projects with secrets; they are on a disk, as a sandbox may write to `/dev/shm`."""
 
 from __future__ import annotations
 
 import copy
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+
+from harness_lib.system.processes import engines, sandbox
+from tests.runs.workshop import Workshop
+from tests.system.git.gitrepo import put
+
+REQUIRED = os.environ.get("HARNESS_TEST_SANDBOX") == "require"
 
 
 @pytest.fixture(scope="session")
@@ -17,3 +24,24 @@ def tmp_path_factory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[pytes
         on_disk = copy.copy(tmp_path_factory)
         on_disk._basetemp = Path(place).resolve()
         yield on_disk
+
+
+@pytest.fixture(params=engines.ENGINES)
+def engine(request: pytest.FixtureRequest) -> str:
+    """Return an engine; the test is skipped where it cannot start."""
+    found, why = sandbox.find(os.environ, [request.param])
+    if found is None:
+        assert not REQUIRED, why
+        pytest.skip(f"it does not start here: {why}")
+    return str(request.param)
+
+
+@pytest.fixture
+def workshop(tmp_path: Path, home: Path) -> Iterator[Workshop]:
+    """Return a project in a home with secrets."""
+    put(home / ".ssh" / "id_ed25519", "a key")
+    put(home / ".config" / "gh" / "hosts.yml", "a token")
+    put(home / ".config" / "other.ini", "no secret")
+    made = Workshop.make(tmp_path)
+    yield made
+    made.close()

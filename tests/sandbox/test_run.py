@@ -2,39 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import pytest
-
-from harness_lib.system.processes import sandbox
+from harness_lib.system.processes import engines
 from tests.runs.workshop import Workshop
 from tests.system.git.gitrepo import put, sh
 
-REQUIRED = os.environ.get("HARNESS_TEST_SANDBOX") == "require"
-
-
-@pytest.fixture(params=sandbox.ENGINES)
-def engine(request: pytest.FixtureRequest) -> str:
-    """Return an engine; the test is skipped where it cannot start."""
-    found, why = sandbox.find(os.environ, [request.param])
-    if found is None:
-        assert not REQUIRED, why
-        pytest.skip(f"it does not start here: {why}")
-    return str(request.param)
-
-
-@pytest.fixture
-def workshop(tmp_path: Path, home: Path) -> Iterator[Workshop]:
-    """Return a project in a home with secrets."""
-    put(home / ".ssh" / "id_ed25519", "a key")
-    put(home / ".config" / "gh" / "hosts.yml", "a token")
-    put(home / ".config" / "other.ini", "no secret")
-    made = Workshop.make(tmp_path)
-    yield made
-    made.close()
+if TYPE_CHECKING:
+    import pytest
 
 
 def test_an_agent_writes_its_work_tree_its_temporary_directory_and_caches(
@@ -117,7 +94,7 @@ def test_a_path_that_the_user_names_may_be_written(engine: str, workshop: Worksh
 def test_where_no_engine_starts_a_run_with_one_is_refused_and_auto_says_so(
     workshop: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sandbox, "ENGINES", ("bubblewrap",))
+    monkeypatch.setattr(engines, "ENGINES", ("bubblewrap",))
     # git is asked before.
     (tmp_path / "bin").mkdir()
     for name in ("git", "true"):

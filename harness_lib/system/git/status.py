@@ -60,6 +60,12 @@ def changes(git: Git, excluded_paths: Sequence[str] = ()) -> Changes:
     return Changes(tuple(paths["tracked"]), tuple(paths["untracked"]))
 
 
+def ignored(git: Git) -> tuple[str, ...]:
+    """Return the untracked paths that git ignores; a directory counts as one if all of it is ignored."""
+    asked = ("--others", "--ignored", "--exclude-standard", "--directory", "-z")
+    return tuple(path.rstrip("/") for path in decode(git.run("ls-files", *asked).stdout))
+
+
 def _status(record: str) -> tuple[str, str]:
     """Return ("tracked" or "untracked", path) of one record of `status --porcelain=v2 -z`."""
     if record.startswith("? "):

@@ -164,12 +164,19 @@ def missing_command(command: str, *, cwd: Path, env: Mapping[str, str]) -> str |
     return None if _find_from(word, cwd, env) else word
 
 
+def program(word: str, *, cwd: Path, env: Mapping[str, str]) -> str | None:
+    """Return the path of the file that a shell in `cwd` starts for `word`; None if there is none."""
+    if "/" in word:
+        return str(cwd / word) if (cwd / word).exists() else None
+    return None if word in _SHELL_WORDS else _find_from(word, cwd, env)
+
+
 def program_identity(word: str, *, cwd: Path, env: Mapping[str, str]) -> str:
     """Return `FILE#CONTENT`: the file that a shell in `cwd` starts for `word`, and a hash of its content.
 
     "" if there is none: a word of the shell itself, or a program that is not installed.
     """
-    found = None if word in _SHELL_WORDS else _find_from(word, cwd, env)
+    found = program(word, cwd=cwd, env=env)
     if found is None:
         return ""
     place = Path(os.path.realpath(found))

@@ -1,64 +1,142 @@
 """Run a command in a sandbox: it writes only to its work tree, its temporary directory and caches.
 
-The engines are bubblewrap, and nono-py (Landlock on Linux, Seatbelt on macOS). A run keeps its `Sandbox` in
-the variable VARIABLE of its environment. A command that starts in one of its work trees starts in the
-sandbox, and does not get the variable. Source: docs/sandbox.md.
+A run keeps its `Sandbox` in the variable VARIABLE of its environment. A command that starts in one of its
+work trees starts in the sandbox, and does not get the variable. `engines.py` makes the command lines.
+Source: docs/sandbox.md.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
+import stat
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from harness_lib.errors import EnvSetupError
+from harness_lib.system.processes import engines, environment
+from harness_lib.system.processes.engines import ENGINES, TITLES, Engine, Grants
 
-Engine = Literal["bubblewrap", "nono"]
-ENGINES: tuple[Engine, ...] = get_args(Engine)
+Network = Literal["open", "loopback", "none"]
+NETWORKS: tuple[Network, ...] = get_args(Network)
 VARIABLE = "HARNESS_IN_SANDBOX"
 TRIAL_SECONDS = 60.0
 
-# Below the home directory.
-CACHES = (".cache", ".npm", ".cargo/registry", ".cargo/git", ".gradle", ".m2", "go/pkg")
+# Below the home directory, each with the program that makes it.
+CACHES = {
+    ".cache": "sh",
+    ".npm": "npm",
+    ".local/share/pnpm/store": "pnpm",
+    ".yarn/berry": "yarn",
+    ".bun/install/cache": "bun",
+    ".cargo/registry": "cargo",
+    ".cargo/git": "cargo",
+    ".gradle": "gradle",
+    ".m2": "mvn",
+    ".ivy2": "sbt",
+    ".nuget/packages": "dotnet",
+    ".pub-cache": "dart",
+    "go/pkg": "go",
+}
+# Variables that say where a cache is.
+CACHES_NAMED = (
+    *("XDG_CACHE_HOME", "PIP_CACHE_DIR", "UV_CACHE_DIR", "npm_config_cache", "NPM_CONFIG_CACHE", "GOCACHE"),
+    *("GOMODCACHE", "GRADLE_USER_HOME", "YARN_CACHE_FOLDER", "PLAYWRIGHT_BROWSERS_PATH"),
+)
 SECRETS = (
-    *(".ssh", ".aws", ".azure", ".gnupg", ".kube", ".netrc", ".git-credentials", ".pypirc"),
-    *(".config/gh", ".config/gcloud", ".docker/config.json", ".password-store", ".local/share/keyrings"),
+    *(".ssh", ".gnupg", ".kube", ".netrc", ".git-credentials", ".pypirc", ".docker/config.json"),
+    *(".password-store", ".local/share/keyrings", ".cargo/credentials.toml", ".cargo/credentials"),
+    *(".config/git/credentials", ".config/glab-cli", ".config/hub", ".terraform.d/credentials.tfrc.json"),
     *(".mozilla", ".config/google-chrome", ".config/chromium", ".config/BraveSoftware"),
     *("Library/Keychains", "Library/Application Support/Google/Chrome"),
 )
-# Sockets through which a program outside could be told to do what the command may not.
+# Sockets, and directories of sockets, through which a program outside could be told to do what the command
+# may not. The last ones are below the home directory.
 SOCKETS = (
-    *("/run/user", "/run/dbus", "/run/docker.sock", "/run/containerd", "/run/podman"),
-    *("/run/snapd.socket", "/run/systemd/private"),
+    *("/run/user", "/run/dbus", "/run/docker.sock", "/run/containerd", "/run/podman", "/run/screen"),
+    *("/run/snapd.socket", "/run/systemd/private", "/run/libvirt", "/run/lxd", "/run/incus", "/run/crio"),
 )
+SOCKETS_AT_HOME = (".docker/run", ".docker/desktop", ".colima", ".lima", ".orbstack/run", ".rd")
 # Variables that could push, or lead to a program outside.
 CREDENTIALS = frozenset(
     (
-        *("GH_TOKEN", "GITHUB_TOKEN", "GITLAB_TOKEN", "SSH_AUTH_SOCK", "GIT_ASKPASS", "SSH_ASKPASS"),
-        *("DBUS_SESSION_BUS_ADDRESS", "TMUX"),
+        *("GITLAB_TOKEN", "BITBUCKET_TOKEN", "SSH_AUTH_SOCK", "SSH_AGENT_PID", "GIT_ASKPASS", "SSH_ASKPASS"),
+        *(
+            "DBUS_SESSION_BUS_ADDRESS",
+            "DBUS_SYSTEM_BUS_ADDRESS",
+            "TMUX",
+            "STY",
+            "NVIM",
+            "VSCODE_IPC_HOOK_CLI",
+        ),
+        *("VSCODE_GIT_IPC_HANDLE", "VSCODE_GIT_ASKPASS_MAIN", "TWINE_PASSWORD", "CARGO_REGISTRY_TOKEN"),
+        *("DIGITALOCEAN_ACCESS_TOKEN", "CLOUDFLARE_API_TOKEN", "HEROKU_API_KEY", "FLY_API_TOKEN"),
+        *("VERCEL_TOKEN", "NETLIFY_AUTH_TOKEN", "KUBECONFIG"),
     )
 )
+
+
+class Cloud(NamedTuple):
+    """The credentials of one provider: variables, and paths below the home directory."""
+
+    variables: tuple[str, ...]
+    paths: tuple[str, ...]
+
+
+CLOUDS = {
+    "aws": Cloud(
+        (
+            *("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_BEARER_TOKEN_BEDROCK"),
+            *("AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_AUTHORIZATION_TOKEN"),
+        ),
+        (".aws",),
+    ),
+    "google": Cloud(("GOOGLE_APPLICATION_CREDENTIALS",), (".config/gcloud",)),
+    "azure": Cloud(
+        ("AZURE_CLIENT_SECRET", "AZURE_CLIENT_CERTIFICATE_PATH", "ARM_CLIENT_SECRET"), (".azure",)
+    ),
+    "github": Cloud(("GH_TOKEN", "GITHUB_TOKEN", "GH_ENTERPRISE_TOKEN"), (".config/gh",)),
+}
+# What git ignores in the user's checkout and a check needs: a copied .venv points to the original.
+SHOWN = re.compile(r"\.venv|node_modules|__pycache__|\.harness|harness-[^/]*|harness\.toml")
+# More ignored paths than these, in characters, are hidden by hiding the directories around them.
+MOST_IGNORED = 16_000
+# Settings of git with a password or token in them.
+_PASSWORD = re.compile(rb"://[^/\s@]*:[^/\s@]*@|extraheader", re.IGNORECASE)
 
 
 class Sandbox(NamedTuple):
     """What a run allows: a command may write its work tree, which is PLACES/RUN/NUMBER for these `places`.
 
-    `writable` are further absolute paths that it may write, `secret` those that it may not read.
+    All paths are absolute. `writable` are further ones that it may write, `secret` those that it may not
+    read, `shown` those that it may read although they are below a secret or a temporary directory. `kept`
+    are the names of credentials that stay in its environment. `network` is for checks (`is_check`).
     """
 
     engine: Engine
     places: str
-    writable: tuple[str, ...]
-    secret: tuple[str, ...]
+    writable: tuple[str, ...] = ()
+    secret: tuple[str, ...] = ()
+    shown: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
+    network: Network = "open"
+    is_check: bool = False
 
     def __str__(self) -> str:
-        name = "bubblewrap" if self.engine == "bubblewrap" else "Landlock (nono)"
-        return f"{name}; writes: its work tree, its temporary directory, caches; network: open"
+        network = "open" if self.network == "open" else f"{self.network_of_checks} for checks"
+        writes = "its work tree, its temporary directory, caches"
+        return f"{TITLES[self.engine]}; writes: {writes}; network: {network}"
+
+    @property
+    def network_of_checks(self) -> Network:
+        """The network that the engine can give: nono cannot keep only the loopback interface."""
+        return "open" if self.engine == "nono" and self.network == "loopback" else self.network
 
     def tree(self, cwd: Path) -> Path | None:
         """Return the work tree of a run around `cwd`; None if there is none."""
@@ -68,50 +146,143 @@ class Sandbox(NamedTuple):
             return None
         return Path(self.places, run, number)
 
+    def removed(self, env: Mapping[str, str]) -> list[str]:
+        """Return the names of the credentials in `env` that no command gets."""
+        names = CREDENTIALS.union(*(cloud.variables for cloud in CLOUDS.values()))
+        return sorted(name for name in names.difference(self.kept) if env.get(name))
 
-def find(env: Mapping[str, str], engines: Sequence[Engine] = ENGINES) -> tuple[Engine | None, str]:
-    """Return the first of `engines` that can start a command on this machine, and why the others cannot."""
+    def grants(self, tree: Path, temporary: Path, env: Mapping[str, str], command: str) -> Grants:
+        """Return what `command` may read and write in the work tree `tree`."""
+        there = [path for path in self.writable if os.path.lexists(path)]
+        named = _temporary(command, env)
+        shown = [
+            *self.shown,
+            *(path for path in named if not any(is_within(path, each) for each in self.secret)),
+        ]
+        return Grants(
+            str(temporary),
+            tuple(dict.fromkeys((str(tree), *there))),
+            tuple(dict.fromkeys(path for path in (*self.secret, *SOCKETS) if os.path.lexists(path))),
+            tuple(dict.fromkeys(path for path in shown if os.path.lexists(path))),
+            str(_home(env)),
+        )
+
+
+def _temporary(command: str, env: Mapping[str, str]) -> Iterator[str]:
+    """Yield the paths below temporary directories that the command or a variable names, but no sockets."""
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        words = command.split()
+    named = {part for text in (*words, *env.values()) for part in (text, *text.split(os.pathsep))}
+    for path in named:
+        if path.startswith(tuple(f"{place}/" for place in engines.PRIVATE)) and "\0" not in path:
+            try:
+                mode = os.stat(path).st_mode  # noqa: PTH116 (a text of the user's)
+            except OSError:
+                continue
+            if not stat.S_ISSOCK(mode):
+                yield os.path.realpath(path)
+
+
+def find(env: Mapping[str, str], wanted: Sequence[Engine] = ENGINES) -> tuple[Engine | None, str]:
+    """Return the first of `wanted` that can start a command on this machine, and why the others cannot."""
     failures: list[str] = []
-    for engine in engines:
-        failure = _try(engine, env)
+    for engine in wanted:
+        with tempfile.TemporaryDirectory() as place:
+            failure, _ = trial(Sandbox(engine, place), "true", env, Path(place))
         if failure is None:
             return engine, "; ".join(failures)
         failures.append(f"{engine}: {failure}")
     return None, "; ".join(failures)
 
 
-def _try(engine: Engine, env: Mapping[str, str]) -> str | None:
-    """Start a command with `engine`; return why that failed, None if it did not."""
-    with tempfile.TemporaryDirectory() as place:
+def trial(sandbox: Sandbox, command: str, env: Mapping[str, str], tree: Path) -> tuple[str | None, list[str]]:
+    """Run a short `command` in `tree` as its work tree; return why that failed, and what it printed."""
+    with tempfile.TemporaryDirectory(prefix="harness-") as temporary:
         try:
-            command = _command(Sandbox(engine, place, (), ()), "true", Path(place), Path(place), env)
+            grants = sandbox.grants(tree, Path(temporary), env, command)
+            argv = engines.command(sandbox.engine, command, grants, env, closed=False)
             done = subprocess.run(
-                command, env=env, cwd=place, capture_output=True, timeout=TRIAL_SECONDS, check=False
+                argv, env=env, cwd=tree, capture_output=True, timeout=TRIAL_SECONDS, check=False
             )
         except FileNotFoundError as error:
-            return f"{error.filename} is not on the PATH"
+            return f"{error.filename} is not on the PATH", []
         except (EnvSetupError, OSError, subprocess.TimeoutExpired) as error:
-            return str(error)
-        words = done.stderr.decode("utf-8", "replace").strip().splitlines()
-        return (words[-1] if words else f"exit {done.returncode}") if done.returncode else None
+            return str(error), []
+    printed = done.stdout.decode("utf-8", "replace").splitlines()
+    words = done.stderr.decode("utf-8", "replace").strip().splitlines()
+    return ((words[-1] if words else f"exit {done.returncode}") if done.returncode else None), printed
+
+
+class Project(NamedTuple):
+    """The user's checkout at `top`, its git directory, and the paths that git `ignored` there when asked."""
+
+    top: Path
+    git: Path
+    ignored: tuple[str, ...]
 
 
 def of_run(
-    engine: Engine, env: Mapping[str, str], places: Path, data: Path, more: tuple[str, ...]
+    engine: Engine,
+    env: Mapping[str, str],
+    places: Path,
+    data: Path,
+    project: Project,
+    credentials: Collection[str],
+    *,
+    more: tuple[str, ...] = (),
+    kept: tuple[str, ...] = (),
+    network: Network = "open",
 ) -> Sandbox:
-    """Return the sandbox of a run whose work trees are below `places`; `more` may be written, too.
+    """Return the sandbox of a run whose work trees are below `places`.
 
-    `data` is the data directory of harness: its held-out checks are secret.
+    `data` is the data directory of harness. `credentials` are those of agents, below the home directory.
+    `more` may be written, too, even where it is secret otherwise. `kept` stay in the environment.
     """
     home = _home(env)
-    caches = [*(str(home / name) for name in CACHES), env.get("XDG_CACHE_HOME", "")]
-    secret = [*(home / name for name in SECRETS), data / "hidden"]
+    at_home = [*SECRETS, *SOCKETS_AT_HOME, *credentials]
+    at_home += [path for cloud in CLOUDS.values() for path in cloud.paths]
+    login = project.top / ".harness" / ".auth.json"
+    settings = [path for path in (project.git / "config",) if _has_password(path)]
+    secret = [*(home / name for name in at_home), data / "hidden", places, login, *settings]
+    caches = [*_made(home, env), *(env.get(name, "") for name in CACHES_NAMED)]
     return Sandbox(
         engine,
         str(places),
         tuple(os.path.realpath(path) for path in (*caches, *more) if path.startswith("/")),
-        tuple(str(path) for path in secret),
+        (*map(str, secret), *_secret_of(project)),
+        tuple(map(str, (home, data, project.top, project.git))),
+        kept,
+        network,
     )
+
+
+def _made(home: Path, env: Mapping[str, str]) -> Iterator[str]:
+    """Yield the caches below `home`, made for installed programs: only an existing one can be given."""
+    for name, program in CACHES.items():
+        cache = home / name
+        if not cache.exists() and environment.find(program, env.get("PATH", os.defpath)):
+            try:
+                cache.mkdir(parents=True)
+            except OSError:
+                continue
+        yield str(cache)
+
+
+def _has_password(settings: Path) -> bool:
+    try:
+        return _PASSWORD.search(settings.read_bytes()) is not None
+    except OSError:
+        return False
+
+
+def _secret_of(project: Project) -> list[str]:
+    """Return what git ignores in the user's checkout, but for what checks need."""
+    names = [name for name in project.ignored if not any(map(SHOWN.fullmatch, Path(name).parts))]
+    if sum(map(len, names)) > MOST_IGNORED:
+        names = sorted({Path(name).parts[0] for name in names})
+    return [str(project.top / name) for name in names]
 
 
 def noted(sandbox: Sandbox) -> dict[str, str]:
@@ -124,17 +295,40 @@ def of(env: Mapping[str, str]) -> Sandbox | None:
     text = env.get(VARIABLE)
     if not text:
         return None
-    engine, places, writable, secret = json.loads(text)
-    return Sandbox(engine, places, tuple(writable), tuple(secret))
+    values: list[Any] = json.loads(text)
+    return Sandbox._make(tuple(each) if isinstance(each, list) else each for each in values)
 
 
-def widened(env: Mapping[str, str], paths: tuple[str, ...]) -> dict[str, str]:
-    """Return the variable of `env` for a command that may also write `paths`, which begin at the home."""
+def for_check(env: Mapping[str, str]) -> dict[str, str]:
+    """Return the variable of `env` for a check, whose network may be closed."""
+    sandbox = of(env)
+    return noted(sandbox._replace(is_check=True)) if sandbox else {}
+
+
+def widened(env: Mapping[str, str], paths: Iterable[str], *, clouds: Iterable[str] = ()) -> dict[str, str]:
+    """Return the variable of `env` for a command that may also write `paths`, which begin at the home.
+
+    It may read what of them is secret otherwise, and has the credentials of `clouds`.
+    """
     sandbox = of(env)
     if sandbox is None:
         return {}
     home = _home(env)
-    return noted(sandbox._replace(writable=(*sandbox.writable, *(str(home / path) for path in paths))))
+    own = [CLOUDS[name] for name in clouds]
+    opened = [str(home / path) for path in (*paths, *(path for cloud in own for path in cloud.paths))]
+    secret = (path for path in sandbox.secret if not any(is_within(path, each) for each in opened))
+    return noted(
+        sandbox._replace(
+            writable=(*sandbox.writable, *opened),
+            secret=tuple(secret),
+            kept=(*sandbox.kept, *(name for cloud in own for name in cloud.variables)),
+        )
+    )
+
+
+def is_within(path: str, top: str) -> bool:
+    """Return whether `path` is `top` or below it."""
+    return path == top or path.startswith(f"{top.rstrip('/')}/")
 
 
 @contextmanager
@@ -146,81 +340,27 @@ def entered(command: str, env: Mapping[str, str], cwd: Path) -> Iterator[tuple[l
     if sandbox is None or tree is None:
         yield ["sh", "-c", command], inside
         return
-    inside = {name: value for name, value in inside.items() if name not in CREDENTIALS}
+    for name in sandbox.removed(inside):
+        del inside[name]
+    inside.update(_unsigned(inside))
+    closed = sandbox.is_check and sandbox.network_of_checks != "open"
     with tempfile.TemporaryDirectory(prefix="harness-", ignore_cleanup_errors=True) as temporary:
-        inside["TMPDIR"] = temporary
-        yield _command(sandbox, command, tree, Path(temporary), inside), inside
+        grants = sandbox.grants(tree, Path(temporary), inside, command)
+        inside["TMPDIR"] = engines.temporary(sandbox.engine, temporary)
+        yield engines.command(sandbox.engine, command, grants, inside, closed=closed), inside
+
+
+def _unsigned(env: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that let git sign nothing: the keys for that are secret."""
+    count = env.get("GIT_CONFIG_COUNT", "0")
+    if not count.isdigit():
+        return {}
+    settings = dict.fromkeys(("commit.gpgsign", "tag.gpgsign"), "false")
+    found = {"GIT_CONFIG_COUNT": str(int(count) + len(settings))}
+    for number, (name, value) in enumerate(settings.items(), int(count)):
+        found |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
+    return found
 
 
 def _home(env: Mapping[str, str]) -> Path:
     return Path(os.path.realpath(env.get("HOME") or Path.home()))
-
-
-def _command(
-    sandbox: Sandbox, command: str, tree: Path, temporary: Path, env: Mapping[str, str]
-) -> list[str]:
-    writable = [str(tree), str(temporary), *(path for path in sandbox.writable if os.path.lexists(path))]
-    secret = [path for path in sandbox.secret if os.path.lexists(path)]
-    if sandbox.engine == "bubblewrap":
-        return _bubblewrap(command, writable, [*secret, *filter(os.path.lexists, SOCKETS)])
-    return _nono(command, writable, secret, env)
-
-
-def _bubblewrap(command: str, writable: list[str], hidden: list[str]) -> list[str]:
-    arguments = ["bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
-    for path in writable:
-        arguments += ["--bind", path, path]
-    for path in hidden:
-        # A link is followed: what it leads to is hidden.
-        real = os.path.realpath(path)
-        arguments += ["--tmpfs", real] if Path(real).is_dir() else ["--ro-bind", "/dev/null", real]
-    ends = ["--unshare-pid", "--unshare-ipc", "--die-with-parent"]
-    return [*arguments, *ends, "sh", "-c", command]
-
-
-def _nono(command: str, writable: list[str], secret: list[str], env: Mapping[str, str]) -> list[str]:
-    from harness_lib.system.install import launcher  # noqa: PLC0415 (hooks and most verbs need none)
-
-    code = "from harness_lib.system.processes import sandbox; sandbox.enter()"
-    home = _home(env)
-    readable = list(_all_but([*secret, *SOCKETS, str(home)])) + list(_all_but(secret, home))
-    return [*launcher.confiner(code, env), json.dumps([readable, writable]), command]
-
-
-def _all_but(hidden: list[str], top: Path = Path("/")) -> Iterator[str]:
-    """Yield the entries at and below `top` that together hold everything but `hidden`.
-
-    Landlock allows trees, and cannot forbid a part of one.
-    """
-    real = [os.path.realpath(path) for path in hidden]
-    try:
-        entries = sorted(top.iterdir())
-    except OSError:
-        return
-    for entry in entries:
-        path = str(entry)
-        if entry.is_symlink() or path in real:
-            continue
-        if any(each.startswith(f"{path}/") for each in real):
-            yield from _all_but(hidden, entry)
-        else:
-            yield path
-
-
-def enter() -> None:
-    """Let nono apply the first argument, [readable, writable], to this process; then run the second one."""
-    import sys  # noqa: PLC0415 (as below: only in the process that is to be confined)
-
-    import nono_py  # noqa: PLC0415
-
-    capabilities = nono_py.CapabilitySet()
-    readable, writable = json.loads(sys.argv[1])
-    modes = [(path, nono_py.AccessMode.READ) for path in readable]
-    modes += [(path, nono_py.AccessMode.READ_WRITE) for path in (*writable, "/dev")]
-    for path, mode in modes:
-        if Path(path).is_dir():
-            capabilities.allow_path(path, mode)
-        elif Path(path).is_file():
-            capabilities.allow_file(path, mode)
-    nono_py.apply(capabilities)
-    os.execv("/bin/sh", ["sh", "-c", sys.argv[2]])  # noqa: S606

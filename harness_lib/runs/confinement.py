@@ -1,0 +1,142 @@
+"""Choose the sandbox of a run, and find out before the first agent whether the checks can run in it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from harness_lib import typed
+from harness_lib.agents import registry
+from harness_lib.attempts import worktree_slots
+from harness_lib.checks import check_of
+from harness_lib.core.context import Context
+from harness_lib.errors import EnvSetupError
+from harness_lib.system.git import status
+from harness_lib.system.place import data_home
+from harness_lib.system.processes import engines, environment, sandbox
+from harness_lib.system.processes.sandbox import Network, Sandbox
+from harness_lib.text import some
+
+SandboxMode = Literal["off", "auto", "require", "bubblewrap", "nono"]
+NAMED = 3
+# A script names its interpreter in its first line.
+SHEBANG = b"#!"
+FIRST_LINE = 4096
+# Prints which of its arguments cannot be read: `test -r` does not ask Landlock.
+READS = 'for path; do (: < "$path") 2> /dev/null || printf "%s\\n" "$path"; done'
+
+
+class Asked(NamedTuple):
+    """What the user has asked for.
+
+    `write` are paths that agents and checks may write although they are in a sandbox, `env` are credentials
+    that they get; `network` is that of checks.
+    """
+
+    mode: SandboxMode = "off"
+    write: tuple[str, ...] = ()
+    env: tuple[str, ...] = ()
+    network: Network = "open"
+
+
+def of_run(ctx: Context, asked: Asked) -> dict[str, str]:
+    """Return the variable that lets agents and checks start in a sandbox.
+
+    Raises EnvSetupError if none starts and one is required, or if a check cannot run in it.
+    """
+    if asked.mode == "off":
+        return {}
+    wanted = [each for each in engines.ENGINES if asked.mode in ("auto", "require", each)]
+    engine, failures = sandbox.find(ctx.env, wanted)
+    if engine is None and asked.mode != "auto":
+        raise EnvSetupError(
+            f"No sandbox can be started on this machine. {failures}",
+            "Install bubblewrap (the program is bwrap), or run without: harness run --sandbox off",
+        )
+    if engine is None:
+        return {}
+    data = Path(os.path.realpath(data_home.directory(ctx.env)))
+    box = sandbox.of_run(
+        engine,
+        ctx.env,
+        worktree_slots.home(ctx),
+        data,
+        sandbox.Project(ctx.git.top, ctx.git.common_dir, status.ignored(ctx.git)),
+        registry.CREDENTIALS,
+        more=tuple(os.path.realpath(ctx.cwd / Path(path).expanduser()) for path in asked.write),
+        kept=asked.env,
+        network=asked.network,
+    )
+    _require_checks(ctx, box)
+    return sandbox.noted(box)
+
+
+def said(env: Mapping[str, str]) -> Iterator[str]:
+    """Yield what to say of the sandbox of a run with the environment `env`, at its beginning."""
+    box = sandbox.of(env)
+    if box is None:
+        yield "sandbox: none, as neither bubblewrap nor nono-py starts here; see docs/sandbox.md"
+        return
+    yield f"sandbox: {box}"
+    if box.network != box.network_of_checks:
+        yield f"--network {box.network}: nono would close 127.0.0.1, too, so the network of checks stays open"
+    if removed := box.removed(env):
+        keep = typed.harness("run", *(word for name in removed for word in ("--allow-env", name)))
+        yield f"agents and checks do not get {some(removed, NAMED)}; to give them: {keep}"
+
+
+def _require_checks(ctx: Context, box: Sandbox) -> None:
+    """Raise EnvSetupError for a check whose program cannot be read in the sandbox."""
+    needed: dict[str, str] = {}
+    for task in ctx.store.ask().claimable():
+        for text, directory in check_of(task).commands():
+            for path in _needed(text or "", ctx.root.path / (directory or ""), ctx.env):
+                needed.setdefault(path, task.id)
+    paths = [path for path in needed if os.access(path, os.R_OK)]
+    failure, unread = sandbox.trial(box, shlex.join(["sh", "-c", READS, "sh", *paths]), ctx.env, ctx.git.top)
+    if failure is not None:
+        raise EnvSetupError(
+            f"The sandbox of this run does not start: {failure}", "Run without: harness run --sandbox off"
+        )
+    if unread:
+        allow = typed.harness("run", "--allow-write", os.path.dirname(unread[0]))  # noqa: PTH120 (a text)
+        raise EnvSetupError(
+            f"The check of {needed[unread[0]]} cannot run in the sandbox, where {unread[0]} cannot be read.",
+            f"Allow it: {allow}. Or run without a sandbox: {typed.harness('run', '--sandbox', 'off')}",
+        )
+
+
+def _needed(command: str, cwd: Path, env: Mapping[str, str]) -> Iterator[str]:
+    """Yield the files without which the first program of `command` does not start."""
+    word = environment.first_word(command)
+    found = word and environment.program(word, cwd=cwd, env=env)
+    seen: list[str] = []
+    while found and found not in seen:
+        seen.append(found)
+        yield from dict.fromkeys((found, os.path.realpath(found)))
+        found = _interpreter(found, env)
+
+
+def _interpreter(path: str, env: Mapping[str, str]) -> str | None:
+    """Return the interpreter that the first line of the script at `path` names; None if it is no script."""
+    try:
+        with Path(path).open("rb") as stream:
+            line = stream.readline(FIRST_LINE)
+    except OSError:
+        return None
+    words: Sequence[str] = line[len(SHEBANG) :].decode("utf-8", "replace").split()
+    if not line.startswith(SHEBANG) or not words:
+        return None
+    if Path(words[0]).name != "env":
+        return words[0]
+    names = [word for word in words[1:] if not word.startswith("-") and "=" not in word]
+    return environment.find(names[0], env.get("PATH", os.defpath)) if names else None
+
+
+def default() -> SandboxMode:
+    """Return the mode of runs for which none was chosen: on macOS no sandbox was tried with real agents."""
+    return "off" if sys.platform == "darwin" else "auto"

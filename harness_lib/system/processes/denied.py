@@ -1,0 +1,101 @@
+"""Find in the output of a command which accesses its sandbox has denied."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from harness_lib import typed
+from harness_lib.system.processes import sandbox
+from harness_lib.system.processes.sandbox import Sandbox
+
+# The most accesses that are named at once.
+MOST = 5
+_REFUSED = re.compile(
+    r"permission denied|read-only file ?system|\bEACCES\b|\bEROFS\b|operation not permitted", re.IGNORECASE
+)
+_MISSING = re.compile(
+    r"no such file or directory|\bENOENT\b|cannot connect to|connection refused", re.IGNORECASE
+)
+# In quotation marks a path may have spaces.
+_PATH = re.compile(
+    r"""["'`\u2018]((?:/|~/)[^"'`\u2019\n]+)["'`\u2019]|(?<![\w./-])(/[\w.@+~%/-]+|~/[\w.@+~%/-]+)"""
+)
+# Such a line follows one with the path.
+_BARE = re.compile(r"^\s*(?:read-only|permission denied)|errno", re.IGNORECASE)
+_LINES_BEFORE = 3
+
+
+class Denied(NamedTuple):
+    """One access: `how` is read or write, `path` is absolute."""
+
+    how: str
+    path: str
+
+    def __str__(self) -> str:
+        home = str(Path.home())
+        inside = sandbox.is_within(self.path, home)
+        return f"{self.how} {'~' + self.path[len(home) :] if inside else self.path}"
+
+
+def said(text: str, env: Mapping[str, str], cwd: Path) -> str:
+    """Return what the sandbox has denied, and the options that allow it; "" if `text` names nothing.
+
+    `text` is what a command with `env` in `cwd` has printed.
+    """
+    found = accesses(text, env, cwd)
+    if not found:
+        return ""
+    options = [word for each in found for word in ("--allow-write", each.path)]
+    return f"The sandbox denied: {', '.join(map(str, found))}. Allow it: {typed.harness('run', *options)}"
+
+
+def accesses(text: str, env: Mapping[str, str], cwd: Path) -> list[Denied]:
+    """Return the accesses that the sandbox of `env` has denied, as far as `text` names them.
+
+    An access that the user may not make either is not among them.
+    """
+    box = sandbox.of(env)
+    tree = box and box.tree(cwd)
+    if box is None or tree is None:
+        return []
+    judged = (_judged(path, box, tree, is_refused=refused) for path, refused in _named(text, env))
+    return list(dict.fromkeys(each for each in judged if each))[:MOST]
+
+
+def _named(text: str, env: Mapping[str, str]) -> Iterator[tuple[str, bool]]:
+    """Yield the absolute paths beside errors, each with whether the error says that it was refused."""
+    home = env.get("HOME") or str(Path.home())
+    # Agents print JSON.
+    lines = text.replace("\\n", "\n").replace('\\"', '"').splitlines()
+    for number, line in enumerate(lines):
+        refused = _REFUSED.search(line) is not None
+        if not refused and not _MISSING.search(line):
+            continue
+        before = _LINES_BEFORE if _BARE.search(line) else 0
+        near = lines[max(0, number - before) : number + 1]
+        for quoted, bare in _PATH.findall(next(filter(_PATH.search, reversed(near)), "")):
+            path = (quoted or bare).rstrip(".:,")
+            yield os.path.normpath(home + path[1:] if path.startswith("~") else path), refused
+
+
+def _judged(path: str, box: Sandbox, tree: Path, *, is_refused: bool) -> Denied | None:
+    """Return the access if the sandbox is why it failed."""
+    real = os.path.realpath(path)
+    if any(sandbox.is_within(real, each) for each in (str(tree), *box.writable)):
+        return None
+    for secret in (*box.secret, *sandbox.SOCKETS):
+        if sandbox.is_within(real, os.path.realpath(secret)) and os.path.lexists(real):
+            return Denied("read", path)
+    if not is_refused or real.startswith(("/proc/", "/sys/", "/dev/")):
+        return None
+    return Denied("write", path) if _may_write(Path(real)) else None
+
+
+def _may_write(path: Path) -> bool:
+    """Return whether the user may write or make `path`."""
+    there = next(each for each in (path, *path.parents) if os.path.lexists(each))
+    return os.access(there, os.W_OK)

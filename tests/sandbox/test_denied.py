@@ -1,0 +1,119 @@
+"""A denied access is named: to the next agent, in the report, and before the night."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness_lib.system.processes import denied, sandbox
+from tests.runs.workshop import Workshop
+from tests.system.git.gitrepo import put
+
+DOES = "first sh touch ~/outside\nthen sh echo done > made\nsh cat $HARNESS_BRIEF_FILE > ~/.cache/brief"
+# What programs print, with PATH for the path.
+ERRORS = (
+    "touch: cannot touch 'PATH': Read-only file system",
+    "sh: 1: cannot create PATH: Permission denied",
+    "mkdir: cannot create directory \u2018PATH\u2019: Permission denied",
+    "PermissionError: [Errno 13] Permission denied: 'PATH'",
+    "OSError: [Errno 30] Read-only file system: 'PATH'",
+    "Error: EACCES: permission denied, open 'PATH'",
+    "npm error code EROFS\nnpm error path PATH\nnpm error errno EROFS",
+    "open PATH: permission denied",
+    "error: failed to create directory `PATH`\n\nCaused by:\n  Read-only file system (os error 30)",
+    "error: could not lock config file PATH: Permission denied",
+    '{"output": "touch: cannot touch \'PATH\': Read-only file system\\nmore"}',
+)
+
+
+@pytest.fixture
+def confined(tmp_path: Path, home: Path) -> dict[str, str]:
+    """Return the environment of a run with a secret and a cache."""
+    put(home / ".ssh" / "id", "a key")
+    (home / ".cache").mkdir()
+    project = sandbox.Project(tmp_path / "project", tmp_path / "project" / ".git", ())
+    env = {"HOME": str(home), "PATH": "/usr/bin:/bin"}
+    made = sandbox.of_run("nono", env, tmp_path / "places", tmp_path / "data", project, ())
+    return {**env, **sandbox.noted(made)}
+
+
+@pytest.mark.parametrize("error", ERRORS)
+@pytest.mark.parametrize("name", ["other", "with blank/other"])
+def test_a_path_that_may_not_be_written_is_found_in_what_programs_print(
+    confined: dict[str, str], tmp_path: Path, home: Path, error: str, name: str
+) -> None:
+    if " " in name and "'PATH'" not in error:
+        pytest.skip("only a quoted path can have blanks")
+    tree = tmp_path / "places" / "run" / "1"
+    text = f"one line\n{error.replace('PATH', str(home / name))}\nanother line\n"
+    assert list(map(str, denied.accesses(text, confined, tree))) == [f"write ~/{name}"]
+
+
+def test_what_the_sandbox_is_not_the_cause_of_is_not_named(
+    confined: dict[str, str], tmp_path: Path, home: Path
+) -> None:
+    tree = tmp_path / "places" / "run" / "1"
+    lines = [
+        f"touch: cannot touch '{tree}/a': Permission denied",
+        f"touch: cannot touch '{home}/.cache/a': Permission denied",
+        f"cat: {home}/nothing: No such file or directory",
+        "cat: /proc/1/environ: Permission denied",
+        f"wrote {home}/fine",
+        "git@example.com: Permission denied (publickey).",
+    ]
+    assert denied.accesses("\n".join(lines), confined, tree) == []
+    secret = f"cat: {home}/.ssh/id: No such file or directory"
+    assert list(map(str, denied.accesses(secret, confined, tree))) == ["read ~/.ssh/id"]
+    assert denied.accesses(secret, {}, tree) == []
+
+
+def test_what_an_agent_was_denied_is_in_the_next_brief_and_in_the_report(
+    engine: str, workshop: Workshop, home: Path
+) -> None:
+    (home / ".cache").mkdir()
+    keep = home / ".cache" / "brief"
+    task = workshop.add(
+        "Write",
+        "grep -q done made",
+        do=DOES,
+    )
+    workshop.ends(0, "--sandbox", engine)
+    assert "The sandbox denied: write ~/outside." in keep.read_text()
+    allow = f"harness run --allow-write {home}/outside"
+    assert allow in keep.read_text()
+    report = workshop.ok("report")["report"]
+    (found,) = [each for each in report["decisions"] if each["kind"] == "denied"]
+    assert (found["task"], found["what"]) == (task, "The sandbox denied: write ~/outside")
+    assert found["commands"] == [allow]
+    assert "\nsandbox: " in workshop("report").text
+
+
+def test_a_check_that_the_sandbox_stops_waits_for_the_user_and_costs_no_attempt(
+    engine: str, workshop: Workshop, home: Path
+) -> None:
+    task = workshop.add("Check", "test -f made && echo x > ~/state", do="sh echo done > made")
+    workshop.run("--sandbox", engine)
+    state = workshop.task(task)
+    assert (state["status"], state["attempts"]) == ("pending", 0)
+    assert "ENV_SETUP" in state["halt"]
+    assert f"harness run --allow-write {home}/state" in state["halt"]
+    (home / "state").write_text("")
+    workshop.ok("retry", task)
+    workshop.ends(0, "--sandbox", engine, "--allow-write", str(home / "state"))
+    assert workshop.statuses() == {task: "completed"}
+
+
+def test_a_check_whose_program_cannot_be_read_is_named_before_the_first_agent(
+    engine: str, workshop: Workshop, home: Path
+) -> None:
+    tool = put(home / ".config" / "gh" / "bin" / "tool", "#!/bin/sh\nexit 0\n", executable=True)
+    put(workshop.top / "check.sh", f"#!{tool}\n", executable=True)
+    for command in (str(tool), "./check.sh"):
+        task = workshop.add("Check", command)
+        said = workshop.run("--sandbox", engine)
+        assert said.returncode == 7
+        assert f"The check of {task} cannot run in the sandbox, where {tool} cannot be read" in said.stderr
+        assert f"harness run --allow-write {tool.parent}" in said.stderr
+        workshop.ok("edit", task, "--validate", "true")
+    workshop.ends(0, "--sandbox", engine, "--allow-write", str(tool.parent))

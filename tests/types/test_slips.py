@@ -137,6 +137,7 @@ SLIPS = {
 }
 
 
+@pytest.mark.release
 @pytest.mark.timeout(600)
 def test_mypy_says_so(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "harness_lib", tmp_path / "harness_lib")

@@ -25,7 +25,7 @@ from harness_lib.system.git import clones, locks, snapshot, status, trees
 from harness_lib.system.git.calls import decode
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Gate, Task
-from harness_lib.text import escape, some
+from harness_lib.text import some
 
 # Untracked files up to these sizes are copied; of larger ones only the name is recorded.
 LIMIT_EACH_BYTES = 10 * 1024 * 1024
@@ -96,15 +96,10 @@ def keep_untracked(ctx: Context, base: str, paths: tuple[str, ...]) -> tuple[str
     if not paths and not left_out:
         return None, ()
     before = snapshot.capture_untracked(git, paths, LIMIT_EACH_BYTES, LIMIT_TOTAL_BYTES, left_out)
-    commit = git.commit(before.tree, [base], before_subject(ctx.root.path))
+    commit = git.commit(before.tree, [base], rescue_refs.before_subject(ctx.root.path))
     with locks.hold(git):
         git.set_ref(rescue_refs.BEFORE_REFS + commit, commit)
     return commit, before.unprotected
-
-
-def before_subject(root: Path) -> str:
-    """Return the message of such a commit; it names the list, as a repository may hold several."""
-    return f"harness: untracked files before an attempt of {escape(str(root))}"
 
 
 def plain_gate(task: Task, surveyed: Baseline) -> Gate:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from harness_lib.attempts import committed, garbage_collect, reconcile, task_brief, worktree_slots
-from harness_lib.core import nothing_to_do, ownership, project, quoting, rechecked, sessions, trust
+from harness_lib.attempts import committed, reconcile, rescue_refs, task_brief, worktree_slots
+from harness_lib.core import ownership, project, quoting, rechecked, sessions, trust
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import EnvSetupError
@@ -109,7 +109,7 @@ def open_session(ctx: Context) -> Opened:
     session, stop, warnings = _take(ctx)
     if session is None:
         return Opened(None, stop, warnings=warnings)
-    warnings += garbage_collect.sweep(ctx)
+    warnings += rescue_refs.sweep(ctx)
     report = reconcile.reclaim_interrupted(ctx, session, fresh=not again)
     if report.stop:
         with ctx.store.transaction() as tx:
@@ -237,11 +237,11 @@ def _reply(ctx: Context, opened: Opened, history: list[str], facts: dict[str, ob
     questions = ctx.store.ask()
     extra = {"git": facts, "log": history, "recovered": list(opened.recovered)}
     if opened.session is None:
-        answer = nothing_to_do.reply("start", questions, opened.stop, opened.recovered, extra)
+        answer = rechecked.reply("start", questions, opened.stop, opened.recovered, extra)
         is_red = opened.stop == "recheck_failed"
         return answer._replace(next=rechecked.next_command(ctx, questions)) if is_red else answer
     if sessions.must_check(questions, ctx):
-        return nothing_to_do.final_check("start", questions, opened.session, opened.recovered, extra)
+        return rechecked.final_check("start", questions, opened.session, opened.recovered, extra)
     held = ownership.held_by_me(questions, ctx)
     upcoming = held or questions.next_ready()
     lines = [
@@ -285,4 +285,4 @@ def _next_lines(ctx: Context, questions: Questions, held: Task | None, upcoming:
 def _next(ctx: Context, held: Task | None, upcoming: Task | None) -> str | None:
     if held:
         return ownership.finish_command(ctx, held)
-    return "harness claim" if upcoming else nothing_to_do.answer("waiting").next
+    return "harness claim" if upcoming else rechecked.answer("waiting").next

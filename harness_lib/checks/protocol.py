@@ -87,3 +87,12 @@ class Checked(NamedTuple):
     def excerpt(self) -> str:
         """Return the useful part of the output, in several lines."""
         return runners.of(printed.ends_of(self.log)) if self.tail else ""
+
+
+class Command(NamedTuple):
+    """A command, its directory, its time limit in seconds, and the task that it belongs to."""
+
+    task: str
+    text: str | None
+    cwd: str | None
+    timeout_seconds: int

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harness_lib.checks.shell_run import Command
+from harness_lib.checks.protocol import Command
 
 if TYPE_CHECKING:
     from pathlib import Path

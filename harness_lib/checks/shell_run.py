@@ -9,10 +9,9 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 from harness_lib import typed
-from harness_lib.checks.protocol import Checked, Verdict, Worktree
+from harness_lib.checks.protocol import Checked, Command, Verdict, Worktree
 from harness_lib.errors import ConfigError, EnvSetupError
 from harness_lib.rules import reports, runners
 from harness_lib.system.files import printed
@@ -99,15 +98,6 @@ def _blame(finished: runner.Finished, check: Command) -> tuple[Verdict, str]:
     if finished.too_loud:
         return "TEST_FAIL", f"{PRINTED} without end and was stopped."
     return "TEST_FAIL", f"{FAILED} with exit code {finished.returncode}."
-
-
-class Command(NamedTuple):
-    """A command, its directory, its time limit in seconds, and the task that it belongs to."""
-
-    task: str
-    text: str | None
-    cwd: str | None
-    timeout_seconds: int
 
 
 COMMAND_NOT_FOUND = 127

@@ -19,7 +19,7 @@ from harness_lib.system.files import standard_streams
 from harness_lib.system.place import roots, session_notes
 from harness_lib.system.processes import environment, signals
 from harness_lib.terminal import render
-from harness_lib.terminal.screen import Screen
+from harness_lib.terminal.render import Screen
 
 SIGNALS = (signals.END, signals.HANG_UP)
 

@@ -20,7 +20,7 @@ from harness_lib.errors import UsageError
 
 if TYPE_CHECKING:
     from harness_lib.core.context import Context
-    from harness_lib.terminal.screen import Screen
+    from harness_lib.terminal.render import Screen
 
 # Words of other programs for our verbs, where they are not spelled alike.
 ELSEWHERE = {

@@ -12,7 +12,7 @@ import os
 import sys
 import time
 
-from harness_lib.hookio import facts, identity, payload, policy
+from harness_lib.hookio import facts, payload, policy
 from harness_lib.hookio.context import Answer, HookContext
 from harness_lib.hookio.payload import Payload
 from harness_lib.system.place import data_home, find_root, session_notes
@@ -52,7 +52,7 @@ class Hook:
         self.root = root
         self.env = env
         self.payload = sent
-        self.session_id = sent.session_id or identity.from_environment(env)
+        self.session_id = sent.session_id or facts.from_environment(env)
         # Agents without an id share one counter. Each installation that the host calls at an event keeps its
         # own, because all of them hear of the same stop.
         self.who = f"{self.session_id or 'nobody'} {script}"
@@ -60,14 +60,14 @@ class Hook:
     def context(self, who: str = "") -> HookContext:
         """Read the list, and the block counter of the agent `who` (default: none)."""
         cache, trouble = facts.read(self.root)
-        own = identity.mine(cache["sessions"] if cache else None, self.session_id, self.env)
-        identity.show(own, self.root, self.session_id)
+        own = facts.mine(cache["sessions"] if cache else None, self.session_id, self.env)
+        facts.show(own, self.root, self.session_id)
         # An agent of the legacy protocol claims under HARNESS_WORKER_ID, and no other name distinguishes it.
         legacy = cache is not None and cache["sessions"] is None
         return HookContext(
             cache,
             mine=own,
-            workers=identity.workers(own, "" if legacy else self.session_id, self.env),
+            workers=facts.workers(own, "" if legacy else self.session_id, self.env),
             trouble=trouble,
             counter=facts.counter(self.root, who) if who else None,
             program=data_home.LAUNCHER if os.path.isfile(data_home.LAUNCHER) else "harness",
@@ -89,7 +89,7 @@ def _subagent_start(hook: Hook) -> Answer:
 def _subagent_stop(hook: Hook) -> Answer:
     who = f"{hook.who} {' '.join(hook.payload.names)}"
     context = hook.context(who)
-    context.workers = identity.subagent_workers(context.mine, hook.env)
+    context.workers = facts.subagent_workers(context.mine, hook.env)
     answer = _follow_up(hook, who, context, policy.subagent_stop(context, hook.payload))
     if answer.kind == "allow":
         # No later event names it.
@@ -113,7 +113,7 @@ def _session_start(hook: Hook) -> Answer:
         # It has an id of its own; every other name is its parent's.
         context.mine = [each for each in context.mine if each.get("agent_session_id") == hook.session_id]
         context.workers = [hook.session_id] if hook.session_id else []
-    context.others = identity.living(context, hook.root, hook.session_id)
+    context.others = facts.living(context, hook.root, hook.session_id)
     return policy.session_start(context, hook.payload)
 
 

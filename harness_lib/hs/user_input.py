@@ -16,7 +16,7 @@ from harness_lib.loop.failures import Interrupted
 from harness_lib.loop.piped import Json
 from harness_lib.loop.plugins import Result
 from harness_lib.loop.runtime import Runtime
-from harness_lib.loop.sessions import history
+from harness_lib.loop.sessions import context
 from harness_lib.loop.stages import tool_calls
 from harness_lib.loop.tools import bash, builtin, files, skills
 from harness_lib.text import harmless
@@ -92,7 +92,7 @@ def run_command(runtime: Runtime, command: str) -> None:
     try:
         result = bash.TOOL.execute(runtime, tool_input)
     except Interrupted as error:
-        interrupted, result = error, Result(f"{error.printed}\n[{history.INTERRUPTED}]".lstrip(), error=True)
+        interrupted, result = error, Result(f"{error.printed}\n[{context.INTERRUPTED}]".lstrip(), error=True)
     with processes.uninterrupted():
         tool_calls.show(runtime, "bash", {"command": command}, result)
         runtime.session.append("user", {}, f"I ran this command:\n\n$ {command}\n{result.text}".rstrip())

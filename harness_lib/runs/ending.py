@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypedDict
 
-from harness_lib.attempts import garbage_collect, pending_merges, target_branch, worktree_slots
-from harness_lib.core import nothing_to_do, quoting, rechecked, sessions
+from harness_lib.attempts import pending_merges, rescue_refs, target_branch, worktree_slots
+from harness_lib.core import quoting, rechecked, sessions
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import ConfigError, EnvSetupError, Exit, HarnessError
@@ -57,7 +57,7 @@ def leave(
             warn(f"Left-over work is kept: {where}")
         if gone := pending_merges.bring_over(ctx, target_of(ctx), checked):
             warn(gone)
-        if message := garbage_collect.by_itself(ctx):
+        if message := rescue_refs.by_itself(ctx):
             warn(message)
     except (HarnessError, OSError) as error:
         warn(f"Clean-up is incomplete: {error}")
@@ -96,7 +96,7 @@ def record(ctx: Context, why: Why, kind: str, message: str, spent: Spent) -> Non
     """Log that a run ended because of `why` (`message` has details, `kind` is that of an error)."""
     why = _outcome(ctx, why)
     if why == "recheck_failed":
-        message = nothing_to_do.answer(why).words
+        message = rechecked.answer(why).words
     with ctx.store.transaction() as tx:
         session = sessions.mine(tx, ctx)
         number = session.number if session else tx.session_count
@@ -118,9 +118,9 @@ def closed(ctx: Context, why: Why) -> Closed:
 
 def without_work(ctx: Context, why: StopReason | None, recovered: tuple[str, ...]) -> Reply:
     """Return the reply of a run that had nothing to do; `recovered` is what recovery did."""
-    answer = nothing_to_do.reply("run", ctx.store.ask(), why)
+    answer = rechecked.reply("run", ctx.store.ask(), why)
     waits = pending_merges.describe(ctx, target_of(ctx))
-    first = [*recovered, nothing_to_do.words(ctx.store.ask(), why or "done")]
+    first = [*recovered, rechecked.words(ctx.store.ask(), why or "done")]
     began = report.beginning(ctx)
     message = "\n".join(report.lines(ctx, first))
     return answer._replace(
@@ -141,7 +141,7 @@ def _words(ctx: Context, why: Why, message: str) -> str:
             return f"The user must act first. {message}".strip()
         case _:
             # A session of the list itself is open: a second one is not possible.
-            return f"{nothing_to_do.words(ctx.store.ask(), why)} {message}".strip()
+            return f"{rechecked.words(ctx.store.ask(), why)} {message}".strip()
 
 
 class _Stopped(TypedDict):
@@ -168,7 +168,7 @@ def reply(
     stop = _outcome(ctx, why)
     if why == "done":
         why = stop
-    but = nothing_to_do.answer("recheck_failed").words if stop == "recheck_failed" != why else ""
+    but = rechecked.answer("recheck_failed").words if stop == "recheck_failed" != why else ""
     first = [_words(ctx, why, message), but, left_out and f"final check: {left_out}"]
     return Reply(
         "run",

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from harness_lib import typed
-from harness_lib.core import nothing_to_do, ownership, proposals, quoting, rechecked, sessions
+from harness_lib.core import ownership, proposals, quoting, rechecked, sessions
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError
 from harness_lib.rules import rechecks as rules
@@ -253,7 +253,7 @@ def _counted_sessions(questions: Questions) -> str:
     counted = f"sessions: {questions.session_count}{most}, last {questions.last_session or 'none'}"
     if not questions.sessions_spent() or questions.sessions() or not questions.work_remains():
         return counted
-    return f"{counted}\n  {nothing_to_do.answer('max_sessions').words}"
+    return f"{counted}\n  {rechecked.answer('max_sessions').words}"
 
 
 def upcoming(ctx: Context, questions: Questions, runs: Sequence[Seen] = ()) -> str | None:
@@ -275,7 +275,7 @@ def _onward(ctx: Context, questions: Questions, runs: Sequence[Seen]) -> str | N
     if runs:
         return sessions.WATCH
     if not questions.counts().total:
-        return nothing_to_do.ADD
+        return rechecked.ADD
     if questions.in_progress() and sessions.mine(questions, ctx) is None:
         return sessions.unless_held(questions, ctx, "harness start")
     if questions.next_ready() is None and not questions.provable():

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 from harness_lib import timestamps, typed
 from harness_lib.attempts import complete, pending_merges, rescue_refs, target_branch, task_brief
 from harness_lib.checks import check_of
-from harness_lib.core import nothing_to_do, quoting, rechecked, sessions
+from harness_lib.core import quoting, rechecked, sessions
 from harness_lib.core.context import Context
 from harness_lib.errors import HarnessError
 from harness_lib.rules import attempts, rechecks, run_records, selection
@@ -412,7 +412,7 @@ def _again(
     if any(ran.alive for ran in runs) and questions.work_remains():
         return "this run goes on", (sessions.WATCH,)
     if not questions.counts().total:
-        return "the list is empty", (nothing_to_do.ADD,)
+        return "the list is empty", (rechecked.ADD,)
     lost = [task for task in questions.search("failed") if selection.is_permanent(task) and task.attempts]
     retry = tuple(typed.harness("retry", task.id) for task in lost[:NAMED])
     match questions.no_work():

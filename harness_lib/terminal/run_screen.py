@@ -18,7 +18,7 @@ from harness_lib.rules.run_state import RunState
 from harness_lib.rules.stats import Ahead
 from harness_lib.runs import progress
 from harness_lib.runs.scheduler import Watch
-from harness_lib.terminal.screen import Screen
+from harness_lib.terminal.render import Screen
 from harness_lib.text import counted
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ from harness_lib.system.git import calls
 from harness_lib.system.git.calls import covers
 from harness_lib.system.processes import owner
 from harness_lib.task import Session, Task
-from harness_lib.terminal.screen import Screen
+from harness_lib.terminal.render import Screen
 from harness_lib.text import some
 
 SUMMARY = "accept work that waits for you, or say that you have looked; it completes the task"

@@ -14,7 +14,7 @@ from harness_lib.errors import EnvSetupError, UsageError
 from harness_lib.records import given
 from harness_lib.task import Task
 from harness_lib.terminal import options
-from harness_lib.terminal.screen import Screen
+from harness_lib.terminal.render import Screen
 
 SUMMARY = "append a task"
 EXAMPLE = 'harness add "Add rate limiting" --validate "pytest -q tests/test_rate.py" --depends-on task-001'

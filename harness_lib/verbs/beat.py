@@ -8,7 +8,7 @@ from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.rules import recovery, transitions
 from harness_lib.task import Task
-from harness_lib.terminal.screen import Screen
+from harness_lib.terminal.render import Screen
 
 SUMMARY = "renew the lease of the task that you hold (hooks do this for you)"
 EXAMPLE = "harness beat"

@@ -16,7 +16,7 @@ from harness_lib.rules import run_state
 from harness_lib.runs import run_snapshot
 from harness_lib.runs.run_snapshot import Seen
 from harness_lib.terminal import options
-from harness_lib.terminal.screen import Screen
+from harness_lib.terminal.render import Screen
 
 SUMMARY = "show the limits of a run that is going on, or change them"
 EXAMPLE = "harness budget --max-cost 20"

@@ -15,7 +15,7 @@ from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import EnvSetupError, Exit, RefusedError
 from harness_lib.state.api import Examined, Questions
-from harness_lib.terminal.screen import Screen
+from harness_lib.terminal.render import Screen
 from harness_lib.text import escape
 
 SUMMARY = "validate the list, and show the commands that it runs"

@@ -9,7 +9,7 @@ from harness_lib.core import ownership, proposals, quoting
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import EnvSetupError
-from harness_lib.terminal.screen import Screen
+from harness_lib.terminal.render import Screen
 
 SUMMARY = "record how far the work has come"
 EXAMPLE = 'harness checkpoint task-001 2/4 "routes created, tests pending"'

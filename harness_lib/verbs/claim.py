@@ -7,13 +7,13 @@ from argparse import ArgumentParser, Namespace
 from harness_lib import typed
 from harness_lib.attempts import claim, open_session, precheck, reconcile, requeue, task_brief
 from harness_lib.attempts.claim import Taken
-from harness_lib.core import nothing_to_do, ownership, sessions, trust
+from harness_lib.core import ownership, rechecked, sessions, trust
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.rules.selection import UNPROVEN
 from harness_lib.task import Session, Task
 from harness_lib.terminal import options
-from harness_lib.terminal.screen import Screen
+from harness_lib.terminal.render import Screen
 from harness_lib.text import some
 
 SUMMARY = "take the next task and print its brief"
@@ -69,9 +69,9 @@ def _claim(ctx: Context, task_id: str | None) -> Reply:
         opened = _session(ctx, opened, waits=waits)
         session = opened.session
         if session is None:
-            return nothing_to_do.reply("claim", ctx.store.ask(), opened.stop, opened.recovered)
+            return rechecked.reply("claim", ctx.store.ask(), opened.stop, opened.recovered)
         if sessions.must_check(questions := ctx.store.ask(), ctx):
-            return nothing_to_do.final_check("claim", questions, session, opened.recovered)
+            return rechecked.final_check("claim", questions, session, opened.recovered)
         taken = claim.take(ctx, session, task_id)
         if taken.stop == "waiting" and ctx.store.ask().expired():
             # Its lease ran out after this session was opened.
@@ -84,7 +84,7 @@ def _claim(ctx: Context, task_id: str | None) -> Reply:
                 continue
             taken = taken._replace(stop=report.stop or taken.stop)
         if taken.stop:
-            return nothing_to_do.reply("claim", ctx.store.ask(), taken.stop, opened.recovered)
+            return rechecked.reply("claim", ctx.store.ask(), taken.stop, opened.recovered)
         if taken.task:
             return _reply(ctx, session, taken, taken.task, opened)
         # Another worker was faster, or is checking a task that this one depends on.
@@ -149,7 +149,7 @@ def _dry_run(ctx: Context, task_id: str | None) -> Reply:
         return Reply("claim", f"would first run the checks of {names}: {UNPROVEN}", next="harness claim")
     task = held or claim.choose(questions, task_id)
     if task is None:
-        return nothing_to_do.reply("claim", questions, questions.no_work())
+        return rechecked.reply("claim", questions, questions.no_work())
     reasons = questions.why(task.id).reasons
     reason = "you hold it already" if held else "; ".join(reasons) or "it is the first in order that may run"
     return Reply(

@@ -12,7 +12,7 @@ from harness_lib.core.reply import Reply
 from harness_lib.errors import RefusedError, UsageError
 from harness_lib.runs import settings
 from harness_lib.system.processes import owner
-from harness_lib.terminal.screen import Screen
+from harness_lib.terminal.render import Screen
 
 SUMMARY = "show the settings of harness run and where each comes from, or change one"
 EXAMPLE = "harness config max-cost 20"

@@ -27,7 +27,7 @@ from harness_lib.system.install import launcher
 from harness_lib.system.processes import child, owner
 from harness_lib.task import Priority, Task, Validation
 from harness_lib.terminal import render
-from harness_lib.terminal.screen import Screen
+from harness_lib.terminal.render import Screen
 from harness_lib.verbs import add, init, status
 
 SUMMARY = "see the whole protocol at work in a temporary project, with a scripted agent"

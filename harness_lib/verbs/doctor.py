@@ -8,7 +8,7 @@ from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.doctor import Diagnosis, Examination, has_root, machine, project
 from harness_lib.errors import Exit
-from harness_lib.terminal.screen import Screen
+from harness_lib.terminal.render import Screen
 
 SUMMARY = "find common problems, and say how to fix each"
 EXAMPLE = "harness doctor"

@@ -25,7 +25,7 @@ from harness_lib.runs import remedies
 from harness_lib.state.api import Questions
 from harness_lib.task import MODES, HeldOut, Task
 from harness_lib.terminal import options
-from harness_lib.terminal.screen import Screen
+from harness_lib.terminal.render import Screen
 
 SUMMARY = "change a task, or the settings of the list"
 EXAMPLE = 'harness edit task-001 --validate "pytest -q tests/test_rate.py" --priority P0'

@@ -13,7 +13,7 @@ from harness_lib.core.reply import Reply
 from harness_lib.errors import HeldError, UsageError
 from harness_lib.rules.plans.plan import PlannedTask
 from harness_lib.system.files import atomic
-from harness_lib.terminal.screen import Screen
+from harness_lib.terminal.render import Screen
 from harness_lib.text import counted
 
 SUMMARY = "tick the boxes of a plan whose tasks are completed"

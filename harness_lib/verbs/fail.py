@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from harness_lib.attempts import outcome, rescue_refs, rollback
-from harness_lib.core import nothing_to_do, ownership, quoting, sessions
+from harness_lib.core import ownership, quoting, rechecked, sessions
 from harness_lib.core.context import Context
 from harness_lib.core.ownership import HeldTask
 from harness_lib.core.reply import Reply
@@ -13,7 +13,7 @@ from harness_lib.errors import Exit, UsageError
 from harness_lib.rules import attempts, selection, transitions
 from harness_lib.rules.attempts import Halt
 from harness_lib.task import CATEGORIES, Category, Task
-from harness_lib.terminal.screen import Screen
+from harness_lib.terminal.render import Screen
 
 SUMMARY = "give up this attempt: roll back, and keep the work in a rescue ref"
 EXAMPLE = 'harness fail task-001 --category TASK_EXEC --message "the API has no such call"'
@@ -76,7 +76,7 @@ def _reply(ctx: Context, held: HeldTask, ended: outcome.Ended, category: Categor
         lines.append(f"the work is kept: {rescue_refs.show_command(ended.rescue)}")
     if stops:
         lines.append(f"stop here: {selection.strategy(category).summary}")
-    then = nothing_to_do.after_attempt(ctx, ended.stop)
+    then = rechecked.after_attempt(ctx, ended.stop)
     return Reply(
         "fail",
         "\n".join(filter(None, (*lines, then.words))),

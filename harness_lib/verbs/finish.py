@@ -17,14 +17,14 @@ from harness_lib.attempts import (
     rollback,
 )
 from harness_lib.checks.protocol import Checked
-from harness_lib.core import nothing_to_do, ownership, quoting, sessions
+from harness_lib.core import ownership, quoting, rechecked, sessions
 from harness_lib.core.context import Context
 from harness_lib.core.ownership import HeldTask
 from harness_lib.core.reply import Reply
 from harness_lib.errors import Exit, UsageError
 from harness_lib.system.git import snapshot, trees
 from harness_lib.task import Task
-from harness_lib.terminal.screen import Screen
+from harness_lib.terminal.render import Screen
 from harness_lib.text import some
 
 SUMMARY = "run the check: commit and complete, or roll back"
@@ -117,7 +117,7 @@ def _reply(ctx: Context, held: HeldTask, ended: outcome.Ended, checked: Checked 
         raise complete.refusal(task)
     is_done = task.status == "completed"
     lines = [outcome.words_of_completed(ended)] if is_done else _rolled_back(task, ended, checked)
-    then = nothing_to_do.after_attempt(ctx, ended.stop)
+    then = rechecked.after_attempt(ctx, ended.stop)
     return Reply(
         "finish",
         "\n".join(filter(None, (*lines, then.words))),

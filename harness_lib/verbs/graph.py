@@ -17,7 +17,7 @@ from harness_lib.rules import graph
 from harness_lib.runs import overview
 from harness_lib.state.api import Questions
 from harness_lib.task import Task
-from harness_lib.terminal.screen import Screen
+from harness_lib.terminal.render import Screen
 
 SUMMARY = "show which task depends on which"
 EXAMPLE = "harness graph --format mermaid"

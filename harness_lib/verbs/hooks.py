@@ -19,7 +19,7 @@ from harness_lib.errors import Exit, HarnessError, RefusedError, UsageError
 from harness_lib.hookinstall import entries, files, routes
 from harness_lib.hookinstall.files import HostFile
 from harness_lib.hookinstall.routes import Route
-from harness_lib.terminal.screen import Screen
+from harness_lib.terminal.render import Screen
 
 SUMMARY = "install, show or remove the hooks that keep an agent at work"
 EXAMPLE = "harness hooks install --agent codex --dry-run"

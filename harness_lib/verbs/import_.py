@@ -33,7 +33,7 @@ from harness_lib.errors import UsageError
 from harness_lib.rules import attempts
 from harness_lib.state.api import Questions, Tx
 from harness_lib.task import Task
-from harness_lib.terminal.screen import Screen
+from harness_lib.terminal.render import Screen
 from harness_lib.text import counted, some
 
 SUMMARY = "append many tasks: a plan of another tool, a Markdown check list, or JSON"

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from harness_lib import typed
-from harness_lib.core import nothing_to_do, project, rights, sessions, trust
+from harness_lib.core import project, rechecked, rights, sessions, trust
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import EnvSetupError, RefusedError, StateUnreadableError, UsageError
@@ -18,7 +18,7 @@ from harness_lib.system.git import status
 from harness_lib.system.git.repository import Git
 from harness_lib.system.place import roots
 from harness_lib.task import MODES, Mode, SessionConfig
-from harness_lib.terminal.screen import Screen
+from harness_lib.terminal.render import Screen
 
 SUMMARY = "make a task list in a project"
 EXAMPLE = "harness init --init-script"
@@ -223,7 +223,7 @@ def _reply(root: roots.Root, made: list[str], ignored_in: str, mode: Mode | None
     return Reply(
         "init",
         message,
-        next=nothing_to_do.ADD,
+        next=rechecked.ADD,
         warnings=tuple(warnings),
         extra={"root": str(root.path), "made": made},
     )

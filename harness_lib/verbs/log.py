@@ -15,7 +15,7 @@ from harness_lib.core import quoting
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.task import CATEGORIES, LogType
-from harness_lib.terminal.screen import Screen
+from harness_lib.terminal.render import Screen
 
 SUMMARY = "show the end of the log"
 EXAMPLE = "harness log -n 50 --type ERROR"

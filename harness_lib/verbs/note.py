@@ -10,7 +10,7 @@ from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import EnvSetupError
 from harness_lib.task import Task
-from harness_lib.terminal.screen import Screen
+from harness_lib.terminal.render import Screen
 
 SUMMARY = "leave a note for later tasks"
 EXAMPLE = 'harness note task-001 "the test server needs a port of its own"'

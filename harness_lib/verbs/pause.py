@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
-from harness_lib.terminal.screen import Screen
+from harness_lib.terminal.render import Screen
 
 SUMMARY = "switch the hooks off until the next start"
 EXAMPLE = "harness pause"

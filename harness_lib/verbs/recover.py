@@ -5,11 +5,11 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from harness_lib.attempts import open_session, reconcile
-from harness_lib.core import nothing_to_do, ownership, sessions
+from harness_lib.core import ownership, rechecked, sessions
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import UsageError
-from harness_lib.terminal.screen import Screen
+from harness_lib.terminal.render import Screen
 
 SUMMARY = "recover interrupted work"
 EXAMPLE = "harness recover"
@@ -43,7 +43,7 @@ def run(ctx: Context) -> Reply:
     if session is None or not open_session.is_open(session, questions, ctx):
         opened = open_session.open_session(ctx)
         if opened.session is None:
-            return nothing_to_do.reply("recover", ctx.store.ask(), opened.stop, opened.recovered)
+            return rechecked.reply("recover", ctx.store.ask(), opened.stop, opened.recovered)
         recovered, warnings = opened.recovered, opened.warnings
         session = opened.session
     else:

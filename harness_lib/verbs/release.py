@@ -9,7 +9,7 @@ from harness_lib.core import ownership, sessions
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.rules.attempts import Ending
-from harness_lib.terminal.screen import Screen
+from harness_lib.terminal.render import Screen
 
 SUMMARY = "hand a claimed task back; no attempt is counted"
 EXAMPLE = "harness release task-001"

@@ -12,7 +12,7 @@ from harness_lib.core.reply import Reply
 from harness_lib.errors import RefusedError
 from harness_lib.state.api import Questions
 from harness_lib.task import Task
-from harness_lib.terminal.screen import Screen
+from harness_lib.terminal.render import Screen
 from harness_lib.text import some
 
 SUMMARY = "remove a task from the list"

@@ -11,7 +11,7 @@ from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import UsageError
 from harness_lib.runs import report_facts, report_text
-from harness_lib.terminal.screen import Screen
+from harness_lib.terminal.render import Screen
 
 SUMMARY = "show what the last runs did: what needs you, what is done, what it cost, what comes next"
 EXAMPLE = "harness report"

@@ -16,7 +16,7 @@ from harness_lib.rules import recovery
 from harness_lib.system.git import locks, rescue_apply, restore, snapshot, status
 from harness_lib.system.git.repository import Git
 from harness_lib.system.git.rescue_apply import Rescue
-from harness_lib.terminal.screen import Screen
+from harness_lib.terminal.render import Screen
 from harness_lib.text import harmless
 
 SUMMARY = "list, show, apply or drop the work of failed attempts; save that of a lost claim"

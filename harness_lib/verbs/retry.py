@@ -12,7 +12,7 @@ from harness_lib.errors import RefusedError, UsageError
 from harness_lib.rules import attempts, transitions
 from harness_lib.state.api import Tx
 from harness_lib.task import Task
-from harness_lib.terminal.screen import Screen
+from harness_lib.terminal.render import Screen
 from harness_lib.text import some
 
 SUMMARY = "reset a failed or completed task, and the tasks that it blocked"

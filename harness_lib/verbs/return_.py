@@ -11,7 +11,7 @@ from harness_lib.core.reply import Reply
 from harness_lib.errors import UsageError
 from harness_lib.rules import transitions
 from harness_lib.task import Task
-from harness_lib.terminal.screen import Screen
+from harness_lib.terminal.render import Screen
 
 SUMMARY = "send work that waits for the user back to an agent; no attempt is counted"
 EXAMPLE = 'harness return task-001 "read the key from the environment; add no .env"'

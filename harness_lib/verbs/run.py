@@ -24,7 +24,7 @@ from harness_lib.runs.scheduler import Watch
 from harness_lib.system.processes import owner, runner
 from harness_lib.system.processes.sandbox import NETWORKS
 from harness_lib.terminal import options, run_screen
-from harness_lib.terminal.screen import Screen
+from harness_lib.terminal.render import Screen
 
 SUMMARY = "work unattended: start agents, and go on until every task is done (inside an agent: same as start)"
 EXAMPLE = "harness run -j 2 --max-hours 8"

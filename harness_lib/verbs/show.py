@@ -11,7 +11,7 @@ from typing import NamedTuple
 from harness_lib import typed
 from harness_lib.attempts import check, task_brief
 from harness_lib.checks import check_of
-from harness_lib.core import held_out, nothing_to_do, ownership, quoting, rechecked, rights
+from harness_lib.core import held_out, ownership, quoting, rechecked, rights
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import ConfigError
@@ -22,7 +22,7 @@ from harness_lib.system.files import directories
 from harness_lib.system.git import trees
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Attempt, Task
-from harness_lib.terminal.screen import Screen
+from harness_lib.terminal.render import Screen
 
 SUMMARY = "show everything about a task, and why it waits; without an id: why each waiting task waits"
 EXAMPLE = "harness show task-001"
@@ -122,7 +122,7 @@ def waiting(ctx: Context) -> Reply:
         lines.append(f"… and {len(kept) - SHOWN} more that may not be claimed now (harness status --all)")
     return Reply(
         "show",
-        "\n".join(lines) or (nothing_to_do.words(questions, "done")),
+        "\n".join(lines) or (rechecked.words(questions, "done")),
         task=following,
         next=overview.upcoming(ctx, questions),
         warnings=tuple(questions.warnings),

@@ -7,7 +7,7 @@ from argparse import ArgumentParser, Namespace
 from harness_lib.attempts import open_session
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
-from harness_lib.terminal.screen import Screen
+from harness_lib.terminal.render import Screen
 
 SUMMARY = "open a session: recover, check the environment, name the next task"
 EXAMPLE = "harness start"

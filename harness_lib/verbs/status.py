@@ -14,7 +14,7 @@ from harness_lib.runs import overview, run_snapshot
 from harness_lib.runs.overview import View
 from harness_lib.runs.run_snapshot import Seen
 from harness_lib.state import codec
-from harness_lib.terminal.screen import Screen
+from harness_lib.terminal.render import Screen
 
 SUMMARY = "show where the list stands"
 EXAMPLE = "harness status"

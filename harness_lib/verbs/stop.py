@@ -14,7 +14,7 @@ from harness_lib.errors import HarnessError, HeldError, UsageError
 from harness_lib.rules import recovery, stats, transitions
 from harness_lib.state.api import Questions, Tx
 from harness_lib.task import Checkpoint, Session, Task
-from harness_lib.terminal.screen import Screen
+from harness_lib.terminal.render import Screen
 
 SUMMARY = "end the session"
 EXAMPLE = "harness stop"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from harness_lib import typed
-from harness_lib.attempts import garbage_collect
+from harness_lib.attempts import rescue_refs
 from harness_lib.core import quoting, rights
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
@@ -16,7 +16,7 @@ from harness_lib.rules import stats
 from harness_lib.rules.stats import Old
 from harness_lib.system.git.rescue_apply import Rescue
 from harness_lib.terminal import options
-from harness_lib.terminal.screen import Screen
+from harness_lib.terminal.render import Screen
 
 SUMMARY = "delete old logs and rescued work (shows them first; deletes with --yes)"
 EXAMPLE = "harness tidy --days 30"
@@ -31,15 +31,15 @@ def arguments(parser: ArgumentParser) -> None:
         "--days",
         metavar="N",
         type=options.amount,
-        default=garbage_collect.DAYS,
-        help=f"logs older than this ({garbage_collect.DAYS:g})",
+        default=rescue_refs.DAYS,
+        help=f"logs older than this ({rescue_refs.DAYS:g})",
     )
     parser.add_argument(
         "--megabytes",
         metavar="N",
         type=options.whole,
-        default=garbage_collect.MEGABYTES,
-        help=f"the oldest logs beyond this in all ({garbage_collect.MEGABYTES})",
+        default=rescue_refs.MEGABYTES,
+        help=f"the oldest logs beyond this in all ({rescue_refs.MEGABYTES})",
     )
     parser.add_argument(
         "--rescues",
@@ -65,11 +65,11 @@ def run(ctx: Context, *, days: float, megabytes: int, rescues: float | None, tak
     if take:
         rights.require_user(ctx, "old logs and rescued work", command)
     now = ctx.clock.now().timestamp()
-    logs = stats.outdated(garbage_collect.logs(ctx), now, days, megabytes * garbage_collect.MEGABYTE)
-    works = garbage_collect.rescues(ctx, now, rescues) if rescues is not None else []
+    logs = stats.outdated(rescue_refs.logs(ctx), now, days, megabytes * rescue_refs.MEGABYTE)
+    works = rescue_refs.rescues(ctx, now, rescues) if rescues is not None else []
     if take:
-        garbage_collect.remove(ctx, logs, works)
-    size = sum(each.size for each in logs) / garbage_collect.MEGABYTE
+        rescue_refs.remove(ctx, logs, works)
+    size = sum(each.size for each in logs) / rescue_refs.MEGABYTE
     how = "were taken" if take else "would go"
     lines = [f"{len(logs)} logs of {size:.1f} MB and {len(works)} rescues {how}"]
     lines += [f"  {quoting.one_line(row, 300)}" for row in _rows(logs, works)[:SHOWN]]
@@ -91,6 +91,6 @@ def _command(days: float, megabytes: int, rescues: float | None) -> str:
 
 
 def _rows(logs: tuple[Old, ...], works: list[Rescue]) -> list[str]:
-    return [f"{each.name} ({each.size / garbage_collect.MEGABYTE:.1f} MB)" for each in logs] + [
+    return [f"{each.name} ({each.size / rescue_refs.MEGABYTE:.1f} MB)" for each in logs] + [
         f"{each.ref} {each.oid[:12]} {each.subject}" for each in works
     ]

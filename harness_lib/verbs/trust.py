@@ -11,7 +11,7 @@ from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import Exit, HeldError, RefusedError
 from harness_lib.state.api import Questions
-from harness_lib.terminal.screen import Screen
+from harness_lib.terminal.render import Screen
 from harness_lib.text import some
 
 SUMMARY = "allow the commands of a cloned task list"

@@ -14,7 +14,7 @@ from harness_lib import typed
 from harness_lib.attempts import check, committed
 from harness_lib.checks import check_of
 from harness_lib.checks.protocol import Checked
-from harness_lib.core import nothing_to_do, ownership, quoting, rechecked, sessions, trust
+from harness_lib.core import ownership, quoting, rechecked, sessions, trust
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import ConfigError, EnvSetupError, Exit, UsageError
@@ -23,7 +23,7 @@ from harness_lib.runs import overview
 from harness_lib.system.git import snapshot, trees
 from harness_lib.system.processes import owner
 from harness_lib.task import Task
-from harness_lib.terminal.screen import Screen
+from harness_lib.terminal.render import Screen
 
 SUMMARY = "run checks without changing a task; --committed records what they say of a clean checkout"
 EXAMPLE = "harness validate task-001"
@@ -123,7 +123,7 @@ def final_check(ctx: Context) -> Reply:
     # The same agent is told how to repair a red task.
     stop = None if reason == "recheck_failed" else reason
     questions = ctx.store.ask()
-    then = nothing_to_do.after_attempt(ctx, stop)
+    then = rechecked.after_attempt(ctx, stop)
     said = f"{len(passed)} of {len(tasks)} checks of completed tasks pass {where}."
     return Reply(
         "validate",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness_lib import task
 from harness_lib.agents.registry import ADAPTERS
-from harness_lib.attempts import garbage_collect, requeue
+from harness_lib.attempts import requeue, rescue_refs
 from harness_lib.hookio import policy
 from harness_lib.rules import recovery
 from harness_lib.runs import settings
@@ -19,7 +19,7 @@ MAX_FILE = settings.KEYS["max-file"].default
 NAMED = [
     ("docs/hooks.md", f"{IN_WORDS[policy.PATIENCE]} in a row without progress"),
     ("docs/design.md", f"| {IN_WORDS[policy.PATIENCE].split()[0].lower()} blocks in a row"),
-    ("docs/commands.md", f"({garbage_collect.DAYS:g} days, {garbage_collect.MEGABYTES} MB)"),
+    ("docs/commands.md", f"({rescue_refs.DAYS:g} days, {rescue_refs.MEGABYTES} MB)"),
     ("docs/unattended.md", f"both ends are kept, {printed.KEPT_BYTES // MEGA} MB each"),
     ("docs/unattended.md", f"more than {MAX_FILE:g} MB (`--max-file`)"),
     ("docs/unattended.md", f"the first {IN_WORDS[requeue.FREE_ROUNDS]} no attempt is counted"),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, get_args
 from harness_lib.agents.registry import ADAPTERS
 from harness_lib.attempts import worktree_slots
 from harness_lib.cli import parser
-from harness_lib.core import nothing_to_do, sessions
+from harness_lib.core import rechecked, sessions
 from harness_lib.errors import Exit
 from harness_lib.rules import checklist, stats
 from harness_lib.rules.run_state import Row, RunState, Spent
@@ -65,8 +65,7 @@ def test_the_table_of_exit_codes_is_complete() -> None:
 def test_every_stop_reason_has_words() -> None:
     """Exit 9 always says why."""
     assert all(
-        nothing_to_do.answer(reason).words and nothing_to_do.answer(reason).next
-        for reason in get_args(StopReason)
+        rechecked.answer(reason).words and rechecked.answer(reason).next for reason in get_args(StopReason)
     )
 
 

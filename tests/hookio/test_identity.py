@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from harness_lib import timestamps
-from harness_lib.hookio import handler, identity
+from harness_lib.hookio import facts, handler
 from harness_lib.hookio.context import HookContext
 from harness_lib.hookio.payload import Payload
 from harness_lib.system.place import session_notes
@@ -24,7 +24,7 @@ SANDBOXED: Any = {"number": 4, "worker": "d", "agent_session_id": "id-d", "pid":
 
 
 def mine(sessions: Any, session_id: str, env: dict[str, str] | None = None) -> list[Any]:
-    return identity.mine(sessions, session_id, env or {})
+    return facts.mine(sessions, session_id, env or {})
 
 
 def test_the_payload_tells_who_rings_and_else_the_environment() -> None:
@@ -87,7 +87,7 @@ def test_only_an_agent_in_a_sandbox_leaves_a_sign(tmp_path: Path, session: Any, 
 
     outside: Any = {"pid": 7, "boot_id": "boot"}
     for session_id in ("", "me"):
-        identity.show([outside, session], str(tmp_path), session_id)
+        facts.show([outside, session], str(tmp_path), session_id)
 
     seen = session_notes.written(session_notes.path(str(tmp_path), "seen", "me"))
     assert (seen is not None) is sandboxed
@@ -119,7 +119,7 @@ def test_the_others_are_those_whose_agents_may_live(tmp_path: Path) -> None:
     context.mine = sessions[:1]
 
     def living() -> list[int]:
-        return [each["number"] for each in identity.living(context, str(tmp_path), "id-a")]
+        return [each["number"] for each in facts.living(context, str(tmp_path), "id-a")]
 
     assert living() == [2, 10, 6, 7, 8, 9]
     session_notes.write(session_notes.path(str(tmp_path), "ended", "id-b"), b"")
@@ -129,15 +129,15 @@ def test_the_others_are_those_whose_agents_may_live(tmp_path: Path) -> None:
 
 
 def test_without_a_list_there_are_no_others(tmp_path: Path) -> None:
-    assert identity.living(HookContext(None, program="HARNESS"), str(tmp_path), "id-a") == []
-    assert identity.living(ours(PENDING, sessions=None), str(tmp_path), "id-a") == []
+    assert facts.living(HookContext(None, program="HARNESS"), str(tmp_path), "id-a") == []
+    assert facts.living(ours(PENDING, sessions=None), str(tmp_path), "id-a") == []
 
 
 def test_a_caller_may_have_claimed_under_its_sessions_its_name_and_its_id() -> None:
     named = {"HARNESS_WORKER_ID": "w"}
 
-    assert identity.workers([MINE, OTHER], "id-a", named) == ["a", "b", "w", "id-a"]
-    assert identity.workers([], "", {}) == []
+    assert facts.workers([MINE, OTHER], "id-a", named) == ["a", "b", "w", "id-a"]
+    assert facts.workers([], "", {}) == []
 
 
 @pytest.mark.parametrize(
@@ -152,4 +152,4 @@ def test_a_caller_may_have_claimed_under_its_sessions_its_name_and_its_id() -> N
     ],
 )
 def test_a_subagent_has_a_name_that_is_not_its_parents(env: dict[str, str], names: list[str]) -> None:
-    assert identity.subagent_workers([MINE, OTHER], env) == names
+    assert facts.subagent_workers([MINE, OTHER], env) == names

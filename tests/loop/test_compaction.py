@@ -9,7 +9,7 @@ import pytest
 from harness_lib.loop import turn
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions import context
-from harness_lib.loop.sessions.history import Assistant, User, entries
+from harness_lib.loop.sessions.context import Assistant, User, entries
 from harness_lib.loop.sessions.message import Call, Message, Text, render_blocks
 from harness_lib.loop.turn import Ending
 from tests.loop.conftest import ANTHROPIC, CHAT, Follow, Go, Hs, Serve, Wire, session_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness_lib.loop.sessions.history import INTERRUPTED, Answered, Assistant, User, entries
+from harness_lib.loop.sessions.context import INTERRUPTED, Answered, Assistant, User, entries
 from harness_lib.loop.sessions.message import (
     Block,
     Call,

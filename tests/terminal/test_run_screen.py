@@ -14,7 +14,7 @@ from harness_lib.rules import events
 from harness_lib.rules.events import Event
 from harness_lib.rules.run_state import RunState
 from harness_lib.terminal import run_screen
-from harness_lib.terminal.screen import Screen
+from harness_lib.terminal.render import Screen
 from tests.terminal.pseudo_terminal import ESCAPE, read_to_end, read_until, typed
 from tests.verbs import project as projects
 

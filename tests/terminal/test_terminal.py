@@ -16,7 +16,7 @@ import pytest
 from harness_lib.core.reply import Reply
 from harness_lib.errors import Exit, UsageError
 from harness_lib.terminal import render
-from harness_lib.terminal.screen import Screen
+from harness_lib.terminal.render import Screen
 from tests.terminal.pseudo_terminal import ESCAPE, read_to_end, read_until, shown, typed
 from tests.verbs import project as projects
 from tests.verbs.project import Project

@@ -75,7 +75,7 @@ SLIPS = {
         "task.py",
         '"max_sessions"]',
         '"max_sessions", "too_warm"]',
-        "core/nothing_to_do.py",
+        "core/rechecked.py",
         "Missing return statement",
     ),
     "an end of a run without words": Slip(

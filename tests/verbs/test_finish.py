@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harness_lib.terminal.screen import Screen
+from harness_lib.terminal.render import Screen
 from tests.system.git.gitrepo import NASTY
 from tests.verbs.project import Agent, Project, begin
 

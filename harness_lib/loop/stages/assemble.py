@@ -13,7 +13,7 @@ from harness_lib.loop.piped import Json
 from harness_lib.loop.plugins import Tool
 from harness_lib.loop.providers import endpoints
 from harness_lib.loop.runtime import Runtime
-from harness_lib.loop.sessions import history
+from harness_lib.loop.sessions import context
 from harness_lib.loop.tools import skills
 from harness_lib.loop.wires import exchange
 
@@ -58,10 +58,10 @@ def messages(runtime: Runtime, payload: Json) -> Json:
     if runtime.session is None:
         return {**payload, "messages": []}
     conversation = runtime.session.messages()
-    replayed = history.load_native(runtime.session, conversation, speaker, runtime.kept)
+    replayed = context.load_native(runtime.session, conversation, speaker, runtime.kept)
     return {
         **payload,
-        "messages": exchange.wire(speaker.wire).messages(history.entries(conversation, replayed)),
+        "messages": exchange.wire(speaker.wire).messages(context.entries(conversation, replayed)),
     }
 
 

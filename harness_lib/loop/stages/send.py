@@ -16,7 +16,7 @@ from harness_lib.loop.failures import ContextError, HookError, ProviderError
 from harness_lib.loop.piped import Json
 from harness_lib.loop.providers import endpoints, models
 from harness_lib.loop.runtime import Runtime
-from harness_lib.loop.sessions import context, history
+from harness_lib.loop.sessions import context
 from harness_lib.loop.sessions.context import Cut
 from harness_lib.loop.sessions.message import Call, Message, render_blocks
 from harness_lib.loop.sessions.session import SIZE_LIMIT
@@ -165,8 +165,8 @@ def _ask_summary(runtime: Runtime, cut: Cut, payload: Json) -> tuple[str, dict[s
     endpoint = endpoints.host(runtime).at(runtime)
     wire = exchange.wire(endpoint.wire)
     assert runtime.session is not None
-    replayed = history.load_native(runtime.session, cut.older, endpoint.speaker, runtime.kept)
-    entries = [*history.entries(cut.older, replayed), history.User(_ASKED)]
+    replayed = context.load_native(runtime.session, cut.older, endpoint.speaker, runtime.kept)
+    entries = [*context.entries(cut.older, replayed), context.User(_ASKED)]
     answer = wire.answer(
         exchange.ask(
             runtime, fitted(runtime, endpoint), {**payload, "messages": wire.messages(entries)}, quiet=True
@@ -201,7 +201,7 @@ def save(runtime: Runtime, native: Json) -> Json:
     runtime.stop = answer.stop
     message = write(runtime, answer, runtime.model, models.of(runtime, speaker.model).spent(answer))
     if answer.native and message is not None and runtime.session is not None:
-        history.save_native(runtime.session, message, speaker, answer.native)
+        context.save_native(runtime.session, message, speaker, answer.native)
     if not answer.calls:
         return {"next_state": "done", "output": answer.text}
     calls: list[Json] = []

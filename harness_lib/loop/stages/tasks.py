@@ -103,11 +103,11 @@ def _ring(runtime: Runtime, event: str, more: Json) -> Json | None:
     """Return the answer of the hook of `event`, {} for no answer; None if it fails or there is no list."""
     if _root(runtime) is None or runtime.session is None:
         return None
-    from harness_lib.loop import claude_memory  # noqa: PLC0415 (most sessions have no list)
+    from harness_lib.loop import foreign  # noqa: PLC0415 (most sessions have no list)
 
     env = runtime.harness_environment()
     cwd = str(runtime.work_directory)
-    payload = {"session_id": claude_memory.known_as(runtime), "cwd": cwd, "hook_event_name": event, **more}
+    payload = {"session_id": foreign.known_as(runtime), "cwd": cwd, "hook_event_name": event, **more}
     code = f"from harness_lib.hookio import entry; sys.exit(entry.answer({event!r}, ['claude']))"
     done = processes.run(
         launcher.python(code),

@@ -24,7 +24,7 @@ from harness_lib.loop.mcp import tools
 from harness_lib.loop.piped import Json, dumps
 from harness_lib.loop.plugins import Result
 from harness_lib.loop.runtime import Runtime
-from harness_lib.loop.sessions import history
+from harness_lib.loop.sessions import context
 from harness_lib.loop.tools import builtin, difference
 
 _SHOWN_LINES = 30
@@ -70,7 +70,7 @@ def _keep_printed(runtime: Runtime, call: Json, printed: str) -> None:
     with processes.uninterrupted(), suppress(HarnessError):
         if printed:
             name, tool_input = str(call.get("name") or ""), call.get("input") or {}
-            ending = f"[{history.INTERRUPTED}]"
+            ending = f"[{context.INTERRUPTED}]"
             last = printed.split("\n")[-_PRINTED_LINES:]
             show(runtime, name, tool_input, Result("\n".join([*last, ending])))
             done = {"call_id": call.get("id", ""), "name": name, "error": True}

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from harness_lib.loop.failures import ContextError, ProviderError, TransientError
 from harness_lib.loop.piped import Json, dumps
-from harness_lib.loop.sessions.history import Entry
+from harness_lib.loop.sessions.context import Entry
 from harness_lib.loop.sessions.message import Block, Call, Text
 
 WireName = Literal["anthropic", "responses", "chat"]

@@ -1,1 +1,0 @@
-../../../../harness_lib/attempts/garbage_collect.py

@@ -1,1 +1,0 @@
-../../../../harness_lib/core/nothing_to_do.py

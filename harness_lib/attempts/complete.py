@@ -20,8 +20,6 @@ from harness_lib.attempts import (
     merge_queue,
     outcome,
     requeue,
-    rescue_refs,
-    rollback,
     second_check,
 )
 from harness_lib.attempts.evaluate import Evaluation
@@ -29,9 +27,9 @@ from harness_lib.core import quoting, sessions
 from harness_lib.core.context import Context
 from harness_lib.errors import RefusedError
 from harness_lib.rules import input_files, transitions
-from harness_lib.rules.attempts import Ending, Halt
-from harness_lib.system.git import locks, repository
-from harness_lib.task import Handback, SentBack, Session, Task
+from harness_lib.rules.attempts import Halt
+from harness_lib.system.git import repository
+from harness_lib.task import SentBack, Session, Task
 from harness_lib.text import some
 
 
@@ -205,15 +203,8 @@ def hold(
             sessions.halt(tx, current, why)
     if not is_merged(task):
         return outcome.Ended(halted, None)
-    with locks.hold(ctx.git):
-        ref = rescue_refs.free_ref(ctx.git, task, suffix="-work")
-        ctx.git.set_ref(ref, oid)
-    about = _named(files) or "all of it"
-    reason = quoting.one_line(f"The user was asked about {about}.", quoting.REASON_LENGTH)
-    handback = Handback(reason, _rounds(task), ref, task.started_at_commit)
-    return rollback.roll_back(
-        ctx, session, halted, outcome.Verdict("TASK_EXEC", why.words, Ending.REQUEUED, why, handback)
-    )
+    asked = f"The user was asked about {_named(files) or 'all of it'}."
+    return requeue.for_user(ctx, session, halted, oid, why, asked)
 
 
 def _named(files: Sequence[str]) -> str:
@@ -242,7 +233,3 @@ def is_accepted(task: Task) -> bool:
 def is_merged(task: Task) -> bool:
     """Return whether the work of `task` belongs to a run, which merges it."""
     return task.gate is not None and task.gate.target is not None
-
-
-def _rounds(task: Task) -> int:
-    return task.handback.rounds if task.handback else 0

@@ -22,6 +22,7 @@ from harness_lib.attempts import (
     outcome,
     pending_merges,
     precheck,
+    publish,
     requeue,
     rescue_refs,
     target_branch,
@@ -39,8 +40,6 @@ from harness_lib.task import Session, Task
 
 # As many other workers may merge between our look and our move; more failures have another cause.
 TRIES = 50
-# In git's directory: an agent may delete files of harness.
-LINE = "harness-merge.line"
 
 
 def merge(ctx: Context, session: Session, task: Task, oid: str, look_at: Sequence[str]) -> outcome.Ended:
@@ -88,7 +87,7 @@ def merge_in_turn(ctx: Context, session: Session, task: Task, said: Sequence[str
 
     seconds = ctx.lease_seconds / check.RENEWALS_PER_LEASE
     # Without its turn the result would be the same, after more checks.
-    with flock.turn(ctx.git.common_dir / LINE, seconds, keep_claim):
+    with flock.turn(ctx.git.common_dir / publish.LINE, seconds, keep_claim):
         aside = False
         for _ in range(TRIES):
             task = _as_it_is(ctx, task)
@@ -166,13 +165,16 @@ def _begin_again(ctx: Context, task: Task) -> Task:
 
 
 def _completed(ctx: Context, session: Session, task: Task, said: Sequence[str]) -> outcome.Ended:
-    """Record the task as completed: its work is on the branch."""
+    """Record the task as completed, as its work is on the branch; or propose the work to others."""
+    if publish.must_wait(ctx, task):
+        return publish.propose(ctx, session, task, said)
     ended = outcome.completed(ctx, session, task, said)
     _leave(ctx.git, _required(ended.task.completed_commit))
     rescue_refs.drop_before(ctx.git, task)
     target = _target(task)
     waits = pending_merges.bring_over(ctx, target) or pending_merges.describe(ctx, target)
-    return ended._replace(warnings=(waits,) if waits else ())
+    refused = publish.push(ctx)
+    return ended._replace(warnings=tuple(filter(None, (waits, refused))))
 
 
 def resume(ctx: Context, session: Session, task: Task) -> outcome.Ended:

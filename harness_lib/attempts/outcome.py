@@ -126,7 +126,7 @@ def completed(ctx: Context, session: Session, task: Task, said: Sequence[str] = 
     That is what its intent was begun with (see `complete.look_at`), each sentence with the command that shows
     the work, and what the git steps have `said` since.
     """
-    look_at = (*_with_command(ctx.git, task), *said)
+    look_at = (*with_command(ctx.git, task), *said)
     commit = intent_of(task).commit or ""
     with ctx.store.transaction() as tx:
         done = transitions.complete(require_claim(tx, task), now=tx.now, look_at=look_at)
@@ -138,7 +138,7 @@ def completed(ctx: Context, session: Session, task: Task, said: Sequence[str] = 
         return Ended(done, count_attempt(tx, ctx, session))
 
 
-def _with_command(git: Git, task: Task) -> list[str]:
+def with_command(git: Git, task: Task) -> list[str]:
     """Return the sentences about the work of `task`, each with the command that shows this work."""
     intent = intent_of(task)
     commit, base = intent.commit, intent.base

@@ -11,6 +11,7 @@ from harness_lib.attempts import outcome, pending_merges, rescue_refs, rollback
 from harness_lib.checks.protocol import Checked
 from harness_lib.core import quoting
 from harness_lib.core.context import Context
+from harness_lib.rules.attempts import Ending, Halt
 from harness_lib.system.git import checkout, locks, merge, snapshot, status, trees
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Category, Handback, SentBack, Session, Task
@@ -107,6 +108,23 @@ def because_user_said(ctx: Context, session: Session, task: Task, text: str) -> 
     rounds = task.handback.rounds if task.handback else 0
     handback = Handback(text, rounds, _without_users_files(ctx, task), task.started_at_commit)
     return rollback.roll_back(ctx, session, task, outcome.requeued("TASK_EXEC", text, handback))
+
+
+def for_user(
+    ctx: Context, session: Session, task: Task, oid: str, why: Halt, reason: str, base: str | None = None
+) -> outcome.Ended:
+    """Keep the work `oid` of `task`, which was halted by `why`, in a ref, until the user has answered.
+
+    `base`: what the work differs from, if that is not what the attempt began with.
+    """
+    with locks.hold(ctx.git):
+        ref = rescue_refs.free_ref(ctx.git, task, suffix="-work")
+        ctx.git.set_ref(ref, oid)
+    rounds = task.handback.rounds if task.handback else 0
+    line = quoting.one_line(reason, quoting.REASON_LENGTH)
+    handback = Handback(line, rounds, ref, base or task.started_at_commit)
+    verdict = outcome.Verdict("TASK_EXEC", why.words, Ending.REQUEUED, why, handback)
+    return rollback.roll_back(ctx, session, task, verdict)
 
 
 def _without_users_files(ctx: Context, task: Task) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from harness_lib import typed
 from harness_lib.errors import EnvSetupError, UsageError
@@ -18,6 +18,21 @@ from harness_lib.system.processes import owner
 
 if TYPE_CHECKING:
     from harness_lib.system.git.repository import Git
+
+MergeMode = Literal["push", "pull-request", "local", "branch"]
+
+
+class Merging(NamedTuple):
+    """What becomes of finished work: `mode`, and for a remote its name, its branch and a command.
+
+    `branch` is the full name of the branch there; `command` opens a pull request, "" if none is needed.
+    """
+
+    mode: MergeMode = "local"
+    remote: str = ""
+    branch: str = ""
+    command: str = ""
+
 
 # How many directories of other lists a message names.
 NAMED = 3
@@ -45,7 +60,7 @@ class Context:
     agent would read it when all is over, and pay for it.
     `at_terminal`: a user types, and can be asked.
     `target` is the full name of the branch that finished work is merged into; None: it is committed where it
-    was made.
+    was made. `merging` says what becomes of it then.
     """
 
     def __init__(
@@ -58,6 +73,7 @@ class Context:
         busy: Callable[[str], None] = _silent,
         at_terminal: bool = False,
         target: str | None = None,
+        merging: Merging = Merging(),  # noqa: B008 (a record that never changes)
     ) -> None:
         self.env = env
         self.cwd = cwd
@@ -66,6 +82,7 @@ class Context:
         self.busy = busy
         self.at_terminal = at_terminal
         self.target = target
+        self.merging = merging
         # The context of the same list in another work tree, of which this is a view.
         self._origin: Context | None = None
 
@@ -138,6 +155,7 @@ class Context:
             busy=self.busy,
             at_terminal=self.at_terminal,
             target=self.target,
+            merging=self.merging,
         )
         known = {"root": self.root, "store": self.store, "owner": self.owner, "git": git, "git_at_cwd": git}
         view.__dict__.update(known)

@@ -56,6 +56,7 @@ HaltKind = Literal[
     "SECRET",
     "JUDGES",
     "REVIEW",
+    "MERGE",
     "UNSTARTED",
     "SPENT",
     "HUMAN",

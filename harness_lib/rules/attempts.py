@@ -215,7 +215,7 @@ def is_for_user(task: Task) -> bool:
     if task.halt is None:
         return False
     match task.halt_kind:
-        case "CHECK_CHANGED" | "SECRET" | "JUDGES" | "REVIEW" | "HUMAN" | None:
+        case "CHECK_CHANGED" | "SECRET" | "JUDGES" | "REVIEW" | "MERGE" | "HUMAN" | None:
             return True
         case "CONFIG" | "ENV_SETUP" | "REFUSED" | "UNSTARTED" | "SPENT":
             return False
@@ -227,20 +227,29 @@ def is_lifted_by_an_edit(kind: HaltKind | None) -> bool:
         case "CONFIG" | "CHECK_CHANGED":
             return True
         case (
-            "ENV_SETUP" | "REFUSED" | "UNSTARTED" | "SPENT" | "SECRET" | "JUDGES" | "REVIEW" | "HUMAN" | None
+            "ENV_SETUP"
+            | "REFUSED"
+            | "UNSTARTED"
+            | "SPENT"
+            | "SECRET"
+            | "JUDGES"
+            | "REVIEW"
+            | "MERGE"
+            | "HUMAN"
+            | None
         ):
             return False
 
 
 def asks_a_person(task: Task) -> bool:
-    """Return whether `task` is nothing but a question to a person, who has looked when they accept it."""
-    return task.halt_kind == "HUMAN"
+    """Return whether a person completes `task` by their word: they have looked, or have merged its work."""
+    return task.halt_kind in ("HUMAN", "MERGE")
 
 
 def takes_an_answer(kind: HaltKind | None) -> bool:
     """Return whether work was kept that the user can accept or return."""
     match kind:
-        case "SECRET" | "JUDGES" | "REVIEW":
+        case "SECRET" | "JUDGES" | "REVIEW" | "MERGE":
             return True
         case "CONFIG" | "ENV_SETUP" | "REFUSED" | "CHECK_CHANGED" | "UNSTARTED" | "SPENT" | "HUMAN" | None:
             return False

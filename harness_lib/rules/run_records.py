@@ -32,6 +32,7 @@ class Opened(NamedTuple):
     workers: int
     target: str
     tip: str | None = None
+    merge: str = "local"
 
 
 class Closed(NamedTuple):

@@ -304,6 +304,8 @@ def fail(task: Task, *, now: datetime) -> Task:
         halt=task.halt,
         halt_kind=task.halt_kind,
         handback=task.handback if outcome == "pending" else None,
+        # What to review in work that others are to merge is said once they have.
+        look_at=task.look_at if task.halt_kind == "MERGE" else (),
         **(_carried(task) if outcome == "pending" else {}),
     )
 
@@ -436,10 +438,17 @@ def recheck(task: Task, found: Recheck | None) -> Task:
 
 
 # S
-def attest(task: Task, *, now: datetime) -> Task:
-    """Return the task, which waits for a person, as completed: they have looked."""
+def attest(task: Task, *, now: datetime, commit: str | None = None) -> Task:
+    """Return the task, which waits for a person, as completed: they have looked, or have merged `commit`."""
     _check("attest", task)
-    return _unclaimed(task)._replace(status="completed", completed_at=timestamps.render(now), failed_at=None)
+    return _unclaimed(task)._replace(
+        status="completed",
+        completed_at=timestamps.render(now),
+        completed_commit=commit,
+        failed_at=None,
+        handback=None,
+        look_at=task.look_at,
+    )
 
 
 def _unclaimed(task: Task) -> Task:

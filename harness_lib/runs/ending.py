@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypedDict
 
-from harness_lib.attempts import pending_merges, rescue_refs, target_branch, worktree_slots
+from harness_lib.attempts import pending_merges, publish, rescue_refs, target_branch, worktree_slots
 from harness_lib.core import quoting, rechecked, sessions
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
@@ -57,6 +57,8 @@ def leave(
             warn(f"Left-over work is kept: {where}")
         if gone := pending_merges.bring_over(ctx, target_of(ctx), checked):
             warn(gone)
+        if refused := publish.bring(ctx):
+            warn(refused)
         if message := rescue_refs.by_itself(ctx):
             warn(message)
     except (HarnessError, OSError) as error:
@@ -119,7 +121,7 @@ def closed(ctx: Context, why: Why) -> Closed:
 def without_work(ctx: Context, why: StopReason | None, recovered: tuple[str, ...]) -> Reply:
     """Return the reply of a run that had nothing to do; `recovered` is what recovery did."""
     answer = rechecked.reply("run", ctx.store.ask(), why)
-    waits = pending_merges.describe(ctx, target_of(ctx))
+    waits = _waits(ctx)
     first = [*recovered, rechecked.words(ctx.store.ask(), why or "done")]
     began = report.beginning(ctx)
     message = "\n".join(report.lines(ctx, first))
@@ -142,6 +144,10 @@ def _words(ctx: Context, why: Why, message: str) -> str:
         case _:
             # A session of the list itself is open: a second one is not possible.
             return f"{rechecked.words(ctx.store.ask(), why)} {message}".strip()
+
+
+def _waits(ctx: Context) -> str | None:
+    return pending_merges.describe(ctx, target_of(ctx)) or publish.waits(ctx)
 
 
 class _Stopped(TypedDict):
@@ -173,7 +179,7 @@ def reply(
     return Reply(
         "run",
         "\n".join(report.lines(ctx, first)),
-        **_stopped(stop, pending_merges.describe(ctx, target_of(ctx))),
+        **_stopped(stop, _waits(ctx)),
         next=_next(ctx, stop),
         extra=_extra(ctx, began, spent),
     )

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 
 from harness_lib import typed
 from harness_lib.agents import registry
-from harness_lib.attempts import complete, target_branch
+from harness_lib.attempts import complete, publish, target_branch
 from harness_lib.core import trust
-from harness_lib.core.context import Context
+from harness_lib.core.context import Context, MergeMode
 from harness_lib.errors import EnvSetupError, UsageError
 from harness_lib.rules import rechecks, recovery, run_state
 from harness_lib.rules.run_state import Budget
@@ -33,7 +33,7 @@ class Options:
     `agent_command` is for a shell, `silence` and `longest` are seconds, `max_file` is megabytes.
     `final_check` None: by the number of tasks. `precheck`: run each check before its first agent works;
     `skip_green`: then start no agent for a check that passes. `review`: finished work waits for the user's
-    review.
+    review. `merge` is where finished work goes, `merge_command` opens a pull request.
     """
 
     workers: int = 1
@@ -51,6 +51,8 @@ class Options:
     skip_green: bool = False
     sandbox: confinement.Asked = field(default_factory=confinement.Asked)
     review: bool = False
+    merge: MergeMode = "local"
+    merge_command: str | None = None
 
     def worker_config(self, run: str, number: int, place: str, branch: str, limits: Budget) -> WorkerConfig:
         """Return the configuration of worker `number` of the session `run`."""
@@ -93,6 +95,11 @@ def prepare(ctx: Context, options: Options) -> tuple[Context, Options]:
     existing.target = _target(existing.git, options.target)
     target_branch.require_room(existing.git, existing.target)
     _require_submodules(existing)
+    existing.merging = publish.of(existing, existing.target, options.merge, options.merge_command or "")
+    if options.merge in ("branch", "pull-request"):
+        # The user's branch stays as it is.
+        existing.target = target_branch.waiting(existing.target)
+        target_branch.require_room(existing.git, existing.target)
     review = {complete.REVIEW: "1"} if options.review else {}
     existing.env = {**existing.env, **confinement.of_run(existing, options.sandbox), **review}
     return existing, replace(options, agent=_agent(existing, options))

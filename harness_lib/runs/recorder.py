@@ -148,6 +148,7 @@ def opened(ctx: Context, agent: str, workers: int, tip: str | None) -> Opened:
         workers,
         ctx.target or "",
         tip,
+        ctx.merging.mode,
     )
 
 

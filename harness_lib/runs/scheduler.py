@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 
-from harness_lib.attempts import open_session, worktree_slots
+from harness_lib.attempts import open_session, publish, worktree_slots
 from harness_lib.core import project, sessions
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
@@ -61,13 +62,14 @@ def run(ctx: Context, options: Options, watch: Watch) -> Reply:
     """
     ctx, options = prepare(ctx, options)
     ctx.__dict__["owner"] = owner.ourselves("run")
+    merged = publish.begin(ctx)
     worktree_slots.end_survivors(ctx, sessions.living(ctx.store.ask(), ctx))
     opened = open_session.open_session(ctx)
     scheduler = Scheduler(ctx, options, watch)
     if options.sandbox.mode != "off":
         for line in confinement.said(ctx.env):
             scheduler.tell("sandbox", line)
-    for line in opened.recovered:
+    for line in (*merged, *opened.recovered):
         scheduler.tell("recovered", line)
     if opened.session is None and not (opened.stop in ALL_DONE and scheduler.must_check()):
         ending.tidy(ctx, scheduler.warn)
@@ -206,7 +208,8 @@ class Scheduler:
 
     def _start(self, pool: WorkerPool, place: worktree_slots.Place, number: int) -> None:
         me, target = self._ctx.owner.worker, ending.target_of(self._ctx)
-        pool.start(self._options.worker_config(me, number, str(place.path), target, self.state.limits))
+        config = self._options.worker_config(me, number, str(place.path), target, self.state.limits)
+        pool.start(replace(config, merging=self._ctx.merging))
 
     def _handle(self, pool: WorkerPool, place: worktree_slots.Place, event: Event) -> None:
         self.state = run_state.fold(self.state, event)
@@ -291,6 +294,8 @@ class Scheduler:
         if set(rows) != set(pool.numbers) or not all(row.idle for row in rows.values()):
             return
         why = self._why_idle(self._ctx.store.ask(), {row.idle or "" for row in rows.values()})
+        if why == "waiting" and self._was_merged():
+            return
         if why is not None and not (why in NO_TASK and self._goes_on(place, why)):
             self._drain(pool, why)
 
@@ -304,6 +309,13 @@ class Scheduler:
         if is_due and self.something_broke(place):
             return True
         return bool(self._signals) or self._ctx.store.ask().no_work() not in NO_TASK
+
+    def _was_merged(self) -> bool:
+        """Return whether others have merged work that was waited for; tell so."""
+        before = self._ctx.store.ask().counts().completed
+        for line in publish.look(self._ctx):
+            self.tell("recovered", line)
+        return self._ctx.store.ask().counts().completed > before
 
     def _has_completed(self) -> bool:
         """Return whether this run has completed a task since the last final check."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from harness_lib import typed
 from harness_lib.agents import registry
-from harness_lib.core.context import Context
+from harness_lib.core.context import Context, MergeMode
 from harness_lib.errors import ConfigError, UsageError
 from harness_lib.rules.run_state import Budget
 from harness_lib.runs.confinement import SandboxMode
@@ -60,6 +60,8 @@ KEYS: Mapping[str, Key] = {
     "max-file": Key("number", default=100.0, in_project=True, zero_is_none=True),
     "final-check": Key(words=("none", "changed", "all"), in_project=True),
     "notify": Key(),
+    "merge": Key(words=get_args(MergeMode), default="local", in_project=True),
+    "merge-command": Key(),
     "sandbox": Key(words=get_args(SandboxMode), default="off", in_project=True),
     "network": Key(words=NETWORKS, default="open", in_project=True),
     "allow-write": Key("texts", default=()),
@@ -160,6 +162,8 @@ def _checked(path: Path, name: str, value: Any, *, is_project: bool) -> Any:
         )
     if is_project and value in NAMED_ENGINES:
         raise ConfigError(f'{where} may only be "auto" or "require" in a project.', "Choose one of them.")
+    if is_project and name == "merge" and value != "branch":
+        raise ConfigError(f'{where} may only be "branch" in a project.', "Choose that.")
     problem = _problem(key, value)
     if problem:
         raise ConfigError(

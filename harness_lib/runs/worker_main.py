@@ -41,7 +41,8 @@ def main() -> None:
         worker.tell(Notice("warning", text))
 
     root = Path(os.environ["HARNESS_STATE_ROOT"])
-    worker = Worker(Context(env=env, cwd=root, target=config.target, say=tell), config, say)
+    ctx = Context(env=env, cwd=root, target=config.target, merging=config.merging, say=tell)
+    worker = Worker(ctx, config, say)
     worker.tell(Started())
     note = Path(config.place) / f"worker-{config.number}.log"
     reaper.note(note, os.getpid())

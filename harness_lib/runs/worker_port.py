@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol
 
 from harness_lib.agents import command, registry
 from harness_lib.agents.adapter import Adapter
 from harness_lib.attempts import check
+from harness_lib.core.context import Merging
 from harness_lib.errors import HarnessError
 from harness_lib.rules import attempts, run_state
 from harness_lib.rules.events import News
@@ -19,6 +20,7 @@ from harness_lib.task import HaltKind
 PORTS = 100
 # Prefix of a line that gives a worker new limits.
 LIMITS = "limits "
+LOCAL = Merging()
 # Lines that say whether a limit of the run is reached.
 LIMITED, UNLIMITED = "limited", "unlimited"
 
@@ -110,6 +112,7 @@ class WorkerConfig:
     precheck: bool = True
     skip_green: bool = False
     limits: dict[str, float] = field(default_factory=dict)
+    merging: Merging = LOCAL
 
     def adapter(self) -> Adapter:
         """Return the adapter of the agent that was asked for."""
@@ -143,7 +146,8 @@ def write(config: WorkerConfig) -> str:
 
 def read(line: str) -> WorkerConfig:
     """Return the configuration that `write` made `line` of."""
-    return WorkerConfig(**json.loads(line, object_hook=_tuples))
+    config = WorkerConfig(**json.loads(line, object_hook=_tuples))
+    return replace(config, merging=Merging(*config.merging))
 
 
 def _tuples(document: dict[str, Any]) -> dict[str, Any]:

@@ -14,16 +14,17 @@ from harness_lib.attempts import (
     evaluate,
     open_session,
     outcome,
+    publish,
     requeue,
     target_branch,
     worktree_slots,
 )
 from harness_lib.core import ownership, quoting, rights, sessions, trust
-from harness_lib.core.context import Context
+from harness_lib.core.context import Context, Merging
 from harness_lib.core.reply import Reply
 from harness_lib.errors import Exit, HarnessError, UsageError
 from harness_lib.rules import attempts, transitions
-from harness_lib.runs import ending
+from harness_lib.runs import ending, recorder
 from harness_lib.state.api import Tx
 from harness_lib.system import flock
 from harness_lib.system.git import calls
@@ -79,6 +80,10 @@ def run(ctx: Context, task_id: str, paths: Sequence[str] = ()) -> Reply:
     if current.status == "in_progress":
         return _in_place(place, current)
     holder = sessions.holder(ctx.store.ask(), ctx)
+    if holder is None and _last_merge(ctx) == "pull-request":
+        command = typed.harness("run", "--merge", "pull-request")
+        words = f"{current.id} is accepted; this opens its pull request: {command}"
+        return _reply(current, Exit.DONE, words)
     if holder is not None:
         return _reply(current, Exit.DONE, f"{current.id} is accepted; session {holder.number} completes it.")
     return _ended(current, _complete(ctx, current.id))
@@ -95,7 +100,8 @@ def _looked(ctx: Context, task: Task) -> Reply:
                 f"{task.id} is not to be looked at yet: it comes after {some(left, NAMED) or 'its claim'}.",
                 "See what is left: harness status",
             )
-        done = transitions.attest(task, now=tx.now)
+        kept = task.handback.rescue if task.handback else None
+        done = transitions.attest(task, now=tx.now, commit=ctx.main.ref(kept) if kept else None)
         tx.replace(done)
         rights.log(tx, ctx, f"accepted {quoting.one_line(task.halt or '', quoting.REASON_LENGTH)}", task.id)
     return Reply("accept", f"{done.id} completed: you have looked.", task=done, next="harness status")
@@ -158,6 +164,12 @@ def _reply(task: Task, code: Exit, message: str, warnings: Sequence[str] = ()) -
     return Reply("accept", message, exit=code, task=task, next="harness status", warnings=tuple(warnings))
 
 
+def _last_merge(ctx: Context) -> str:
+    """Return where the last run brought finished work."""
+    last = max(recorder.runs(ctx), key=lambda ran: ran.opened.at, default=None)
+    return last.opened.merge if last else "local"
+
+
 def _complete(ctx: Context, task_id: str) -> outcome.Ended | None:
     """Complete the task on the current branch; None if no further session may be opened.
 
@@ -170,6 +182,9 @@ def _complete(ctx: Context, task_id: str) -> outcome.Ended | None:
     trust.require(own, own.store.ask())
     calls.require_for_runs(own.cwd)
     own.target = target_branch.current(own.git)
+    if _last_merge(own) == "branch":
+        own.target, own.merging = target_branch.waiting(own.target), Merging("branch")
+        publish.begin(own)
     sessions.refuse_other(own.store.ask(), own)
     opened = open_session.open_session(own)
     if opened.session is None:

@@ -12,7 +12,7 @@ from typing import get_args
 from harness_lib.agents import registry
 from harness_lib.attempts import open_session, target_branch
 from harness_lib.core import project
-from harness_lib.core.context import Context
+from harness_lib.core.context import Context, MergeMode
 from harness_lib.core.reply import Reply
 from harness_lib.errors import HarnessError
 from harness_lib.rules import rechecks, run_state
@@ -116,6 +116,15 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--review", action="store_true", help="finished work waits until you accept or return it"
     )
+    parser.add_argument(
+        "--merge",
+        choices=get_args(MergeMode),
+        help="where finished work goes: to the branch (local, the default), and its remote (push); to a "
+        "pull request; or no further than the branch harness/<branch> (branch)",
+    )
+    parser.add_argument(
+        "--merge-command", metavar="CMD", help="opens a pull request (default: gh or glab, as installed)"
+    )
     parser.add_argument("--html", metavar="FILE", help="keep a page about the run up to date, for a browser")
     parser.add_argument("--dry-run", action="store_true", help="say what would be done, start nothing")
     final = parser.add_mutually_exclusive_group()
@@ -161,6 +170,8 @@ def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
             value["sandbox"], tuple(value["allow-write"]), tuple(value["allow-env"]), value["network"]
         ),
         review=args.review,
+        merge=value["merge"],
+        merge_command=value["merge-command"],
     )
     if args.dry_run:
         return _dry_run(ctx, chosen)
@@ -197,7 +208,7 @@ def _dry_run(ctx: Context, chosen: Options) -> Reply:
     limits = ", ".join(run_state.usage(chosen.budget, run_state.Spent())) or "none"
     lines = [
         f"agent: {chosen.agent or chosen.agent_command}; workers: {chosen.workers}",
-        f"merges into: {target_branch.short(run_ctx.target)}",
+        f"merges into: {target_branch.short(run_ctx.target)}{_then(run_ctx)}",
         f"limits: {limits}",
         *(confinement.said(run_ctx.env) if chosen.sandbox.mode != "off" else ["sandbox: off"]),
         f"tasks: {overview.headline(questions.counts())}",
@@ -210,6 +221,19 @@ def _dry_run(ctx: Context, chosen: Options) -> Reply:
         warnings=(*questions.warnings, *project.in_common(ctx, questions.search())),
         extra={"dry_run": True, "ready": [task.id for task in ready]},
     )
+
+
+def _then(ctx: Context) -> str:
+    """Return what happens to merged work."""
+    merging = ctx.merging
+    name = target_branch.short(merging.branch)
+    match merging.mode:
+        case "push":
+            return f", and pushes it to {merging.remote}/{name}"
+        case "pull-request":
+            return f", which a pull request proposes for {merging.remote}/{name} ({merging.command})"
+        case "local" | "branch":
+            return ""
 
 
 def _notified(ctx: Context, chosen: Options, watch: Watch, command: str) -> Reply:

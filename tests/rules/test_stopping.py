@@ -115,12 +115,12 @@ def test_hooks_hold_until_the_final_check_was_made() -> None:
 def test_what_follows_from_a_halt_is_decided_by_its_kind_not_its_words(kind: HaltKind | None) -> None:
     task = Task("a", halt="the user must say what the check is", halt_kind=kind)
     assert attempts.is_for_user(task) is (
-        kind in {"CHECK_CHANGED", "SECRET", "JUDGES", "REVIEW", "HUMAN", None}
+        kind in {"CHECK_CHANGED", "SECRET", "JUDGES", "REVIEW", "MERGE", "HUMAN", None}
     )
     assert not attempts.is_for_user(task._replace(halt=None))
     assert attempts.is_lifted_by_an_edit(kind) is (kind in {"CONFIG", "CHECK_CHANGED"})
     # Only where work was kept is there an answer to give.
-    assert attempts.takes_an_answer(kind) is (kind in {"SECRET", "JUDGES", "REVIEW"})
+    assert attempts.takes_an_answer(kind) is (kind in {"SECRET", "JUDGES", "REVIEW", "MERGE"})
 
 
 def test_an_error_and_a_failure_say_what_must_be_seen_to() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from harness_lib.attempts import merge_queue
+from harness_lib.attempts import publish
 from tests.conftest import for_release
 from tests.runs.conftest import Make
 from tests.runs.workshop import Workshop
@@ -23,7 +23,7 @@ TASKS = 16
 @contextmanager
 def _queue_held(workshop: Workshop) -> Iterator[None]:
     """Stand in front of the queue, so that all work gathers behind."""
-    with (workshop.git.common_dir / merge_queue.LINE).open("a") as line:
+    with (workshop.git.common_dir / publish.LINE).open("a") as line:
         fcntl.flock(line, fcntl.LOCK_EX)
         yield
 

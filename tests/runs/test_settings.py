@@ -19,15 +19,17 @@ from tests.system.git.gitrepo import put
 PROJECTS = {name: key for name, key in KEYS.items() if key.in_project}
 
 
-def _values(name: str) -> st.SearchStrategy[Any]:
+def _values(name: str, project: bool) -> st.SearchStrategy[Any]:
     key = KEYS[name]
+    if name == "merge" and project:
+        return st.just("branch")
     if key.words:
         return st.sampled_from([word for word in key.words if word not in of_run.NAMED_ENGINES])
     return st.integers(0 if key.zero_is_none else 1, 300)
 
 
-def _some(names: Any) -> st.SearchStrategy[dict[str, Any]]:
-    return st.fixed_dictionaries({}, optional={name: _values(name) for name in names})
+def _some(names: Any, *, project: bool = False) -> st.SearchStrategy[dict[str, Any]]:
+    return st.fixed_dictionaries({}, optional={name: _values(name, project) for name in names})
 
 
 def users(home: Path) -> Path:
@@ -46,7 +48,7 @@ def width(name: str, value: Any) -> float:
     return float("inf") if key.zero_is_none and not value else value
 
 
-@given(user=_some(PROJECTS), project=_some(PROJECTS), typed=_some(PROJECTS))
+@given(user=_some(PROJECTS), project=_some(PROJECTS, project=True), typed=_some(PROJECTS))
 @settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 def test_what_is_typed_counts_and_a_project_only_narrows_the_rest(
     workshop: Workshop, home: Path, user: dict[str, Any], project: dict[str, Any], typed: dict[str, Any]
@@ -98,6 +100,13 @@ def test_a_wrong_file_is_named_with_what_is_wrong(
 def test_what_a_project_could_widen_is_the_users_to_set(workshop: Workshop, name: str) -> None:
     write(workshop.top / "harness.toml", {name: "claude"})
     with pytest.raises(ConfigError, match=f"run.{name} is the user's to set"):
+        of_run.effective(workshop.context(), {})
+
+
+@pytest.mark.parametrize("setting", [{"merge": "push"}, {"sandbox": "nono"}])
+def test_what_a_project_may_choose_is_named(workshop: Workshop, setting: dict[str, str]) -> None:
+    write(workshop.top / "harness.toml", setting)
+    with pytest.raises(ConfigError, match="may only be "):
         of_run.effective(workshop.context(), {})
 
 

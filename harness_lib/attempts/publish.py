@@ -1,0 +1,449 @@
+"""Bring finished work to a remote: push its branch, or have a pull request merged by others.
+
+With `pull-request` the work is collected on `harness/<branch>`, which is pushed under a name of its own and
+proposed once. Its tasks are halted (MERGE) until the checked content is found on the branch of the remote.
+Nothing is forced; what is refused is tried again at the next merge, at the end, and by the next run.
+
+Crash model: `refs/harness/pull/<branch>` says what was pushed and proposed, before and after each step, and
+each step ends in the same place when it is made again.
+Source: docs/unattended.md, "Where finished work goes".
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from harness_lib import typed
+from harness_lib.attempts import outcome, requeue, target_branch
+from harness_lib.core import quoting
+from harness_lib.core.context import Context, MergeMode, Merging
+from harness_lib.errors import EnvSetupError, HarnessError, UsageError
+from harness_lib.rules import transitions
+from harness_lib.rules.attempts import Halt
+from harness_lib.system import flock, os_errors
+from harness_lib.system.git import calls, merge, worktrees
+from harness_lib.system.git.repository import Git, GitError
+from harness_lib.system.processes import environment, runner
+from harness_lib.task import Session, Task
+
+# The queue of merges, in git's directory: an agent may delete files of harness.
+LINE = "harness-merge.line"
+PROPOSALS = "refs/harness/pull/"
+OWN = "harness/"
+CHANGE = '"what is to be changed"'
+SECONDS = 120.0
+AGAIN = "Nothing was forced; harness tries again at the next merge, at the end, and in the next run."
+# How many commits of the remote branch are looked at for work that later ones have changed.
+LOOKED_AT = 200
+TOOLS = {
+    "gh": ("gh pr create --head={branch} --base={base} --title={title} --body={body}", "gh pr view {branch}"),
+    "glab": (
+        (
+            "glab mr create --yes --source-branch={branch} --target-branch={base} --title={title} "
+            "--description={body}"
+        ),
+        "glab mr view {branch}",
+    ),
+}
+_ADDRESS = re.compile(r"https?://\S+")
+_TELLING = re.compile(r"^(remote|fatal|error):|rejected|refused|denied", re.IGNORECASE)
+
+
+class Proposal(NamedTuple):
+    """The branch of a pull request, the commit that was pushed to it, and its address.
+
+    `address` None: not opened yet; "": the command has not said where.
+    """
+
+    branch: str
+    pushed: str = ""
+    address: str | None = None
+
+
+def of(ctx: Context, target: str, mode: MergeMode, command: str) -> Merging:
+    """Return what becomes of work for the branch `target`. Raises UsageError or EnvSetupError.
+
+    `command` opens pull requests; "": `gh` or `glab`, whichever is there.
+    """
+    if mode in ("local", "branch"):
+        return Merging(mode)
+    found = upstream(ctx.git, target)
+    if found is None:
+        name = target_branch.short(target)
+        raise UsageError(
+            f"{name} has no branch on a remote that it belongs to, so nothing can be pushed.",
+            f"Push it once: {typed.git('push', '--set-upstream', 'origin', name)}",
+        )
+    remote, branch = found
+    if mode == "push":
+        return Merging("push", remote, branch)
+    return Merging("pull-request", remote, branch, command or _tool(ctx, remote))
+
+
+def upstream(git: Git, target: str) -> tuple[str, str] | None:
+    """Return the remote of `target` and the full name of its branch there; None if it has none."""
+    told = git.text("for-each-ref", "--format=%(upstream:remotename) %(upstream:remoteref)", target)
+    remote, _, branch = told.partition(" ")
+    return (remote, branch) if branch and remote not in ("", ".") else None
+
+
+def _tool(ctx: Context, remote: str) -> str:
+    url = ctx.git.text("remote", "get-url", remote)
+    names = sorted(TOOLS, key=lambda name: ("gitlab" in url) is not (name == "glab"))
+    path = ctx.env.get("PATH")
+    name = next((each for each in names if environment.find(each, path)), None)
+    if name is None:
+        raise EnvSetupError(
+            f"Nothing here can open a pull request: neither {' nor '.join(TOOLS)} is on the PATH.",
+            "Install one of them, or name a command of your own: harness run --help (--merge-command)",
+        )
+    return name
+
+
+def begin(ctx: Context) -> list[str]:
+    """Look at what others have merged, and bring the branch of the run up to date; return sentences.
+
+    Raises UsageError (the user's branch has commits that a pull request would lack), EnvSetupError (the
+    remote cannot be reached).
+    """
+    merging = ctx.merging
+    if merging.mode in ("push", "pull-request"):
+        with _turn(ctx):
+            trouble = _fetch(ctx, merging)
+        if trouble:
+            raise EnvSetupError(trouble, "See that git reaches it, or run without --merge.")
+    if merging.mode == "pull-request":
+        own = target_branch.HEADS + target_branch.short(ctx.target or "").removeprefix(OWN)
+        lacking = ctx.main.text("rev-list", "--count", own, f"^{_tracking(merging)}", "--")
+        if lacking != "0":
+            name = target_branch.short(own)
+            raise UsageError(
+                f"{name} has {lacking} commits that {_there(merging)} lacks, and so would the work.",
+                f"Push them first: {typed.git('push', merging.remote, name)}",
+            )
+    said = [*look(ctx)]
+    with _turn(ctx):
+        said += _catch_up(ctx)
+    if trouble := bring(ctx):
+        said.append(trouble)
+    return said
+
+
+def _catch_up(ctx: Context) -> list[str]:
+    """Bring the branch that a run collects work on up to what it is for; return why not."""
+    git, target, merging = ctx.main, ctx.target or "", ctx.merging
+    if merging.mode not in ("branch", "pull-request"):
+        return []
+    base = target_branch.HEADS + target.removeprefix(target_branch.WAITING)
+    theirs = git.ref(_tracking(merging) if merging.remote else base)
+    ours = git.ref(target)
+    if theirs is None or (ours is not None and git.is_ancestor(theirs, ours)):
+        return []
+    short = target_branch.short(target)
+    if worktrees.holder(git, target) is not None:
+        return [f"{short} is checked out, so it was not brought up to date."]
+    new: str | None = theirs
+    if ours is not None and not git.is_ancestor(ours, theirs):
+        message = f"Merge what was committed meanwhile into {short}\n"
+        new = merge.join(git, ours, theirs, message)
+        if new is None:
+            return [f"{short} conflicts with what was committed meanwhile: merge it there by hand."]
+        if merging.remote and git.tree_of(new) == git.tree_of(theirs):
+            # All of it is merged, in other commits.
+            new = theirs
+    git.set_ref(target, new or theirs, ours or "")
+    return []
+
+
+def bring(ctx: Context) -> str:
+    """Push or propose what a run has merged, also what was refused before; return what went wrong."""
+    with _turn(ctx):
+        return push(ctx) or _proposed(ctx)
+
+
+def push(ctx: Context) -> str:
+    """Push the finished work on the target to its remote, if that is asked for; return what went wrong."""
+    merging, git = ctx.merging, ctx.main
+    commit = _unpushed(ctx) if merging.mode == "push" else None
+    if commit is None:
+        return ""
+    trouble = _send(ctx, merging, commit, merging.branch)
+    if not trouble:
+        git.set_ref(_tracking(merging), commit)
+    return trouble
+
+
+def _unpushed(ctx: Context) -> str | None:
+    """Return the commit of the target with the finished work that the remote lacks; None if it lacks none.
+
+    What the user has committed on top of it is left out, but for their merge with what the remote has.
+    """
+    done = {task.completed_commit for task in ctx.store.ask().search("completed")}
+    git, target, tracking = ctx.main, ctx.target or "", _tracking(ctx.merging)
+    theirs = git.ref(tracking)
+    known = (f"^{theirs}",) if theirs else ()
+    commits = git.text("rev-list", "--topo-order", target, *known, "--").split()
+    newest = next((each for each in commits if each in done), None)
+    if newest is None or theirs is None:
+        return newest
+    span = f"{newest}..{target}"
+    above = git.text("rev-list", "--topo-order", "--reverse", "--ancestry-path", span).split()
+    return next((each for each in (newest, *above) if git.is_ancestor(theirs, each)), newest)
+
+
+def waits(ctx: Context) -> str | None:
+    """Return a sentence about finished work that the remote has not taken."""
+    if ctx.merging.mode != "push" or _unpushed(ctx) is None:
+        return None
+    name = target_branch.short(ctx.target or "")
+    words = f"{_there(ctx.merging)} lacks finished work of {name}"
+    return f"{words}. Push it when you can: {typed.git('push', ctx.merging.remote, name)}"
+
+
+def must_wait(ctx: Context, task: Task) -> bool:
+    """Return whether others are to merge the work of `task`, and have not yet."""
+    intent = outcome.intent_of(task)
+    is_for_others = ctx.merging.mode == "pull-request"
+    return is_for_others and not _merged_as(ctx, intent.commit or "", intent.base or "", ())
+
+
+def propose(ctx: Context, session: Session, task: Task, said: Sequence[str]) -> outcome.Ended:
+    """Halt `task`, whose work is on the branch of the run, until others have merged it; propose it."""
+    intent = outcome.intent_of(task)
+    look_at = (*outcome.with_command(ctx.git, task), *said)
+    why = _halt(ctx, task, None)
+    with ctx.store.transaction() as tx:
+        current = transitions.drop_intent(outcome.require_claim(tx, task))
+        halted = transitions.halt(current._replace(look_at=look_at), why)
+        tx.replace(halted)
+        tx.log("WARN", why.words, session=session.number, task=task.id)
+    reason = "The work waits until others have merged it."
+    ended = requeue.for_user(ctx, session, halted, intent.commit or "", why, reason, intent.base)
+    if trouble := _proposed(ctx):
+        ctx.say(trouble)
+    return ended
+
+
+def _halt(ctx: Context, task: Task, known: Proposal | None) -> Halt:
+    where = known and (known.address or f"the branch {known.branch}")
+    words = f"the check passed, and the work waits until {_there(ctx.merging)} has it"
+    return Halt(
+        "MERGE",
+        f"MERGE: {words}{f' ({where})' if where else ''}. harness run looks again. If it is merged with "
+        f"changes, the user types: {typed.harness('accept', task.id)}; to send it back to an agent: "
+        f"{typed.harness('return', task.id, rest=CHANGE)}",
+    )
+
+
+def _proposed(ctx: Context) -> str:
+    """Push what waits for others, and open its pull request; return what went wrong."""
+    git, merging, target = ctx.main, ctx.merging, ctx.target or ""
+    if merging.mode != "pull-request":
+        return ""
+    tip, theirs = git.ref(target), git.ref(_tracking(merging))
+    waiting = _waiting(ctx)
+    if tip is None or not waiting or (theirs and git.is_ancestor(tip, theirs)):
+        return ""
+    name = target_branch.short(merging.branch)
+    known = _read(git, target) or Proposal(f"{OWN}{name}-{tip[:8]}")
+    _write(git, target, known)
+    if known.pushed != tip:
+        if trouble := _send(ctx, merging, tip, target_branch.HEADS + known.branch):
+            return trouble
+        known = known._replace(pushed=tip)
+        _write(git, target, known)
+    if known.address is None:
+        found = _opened(ctx, merging, known.branch, waiting)
+        if found.trouble:
+            return found.trouble
+        known = known._replace(address=found.address)
+        _write(git, target, known)
+    with ctx.store.transaction() as tx:
+        for task in waiting:
+            current = tx.task(task.id)
+            if current is not None and current.halt_kind == "MERGE":
+                tx.replace(transitions.halt(current, _halt(ctx, current, known)))
+    return ""
+
+
+class _Opened(NamedTuple):
+    address: str = ""
+    trouble: str = ""
+
+
+def _opened(ctx: Context, merging: Merging, branch: str, tasks: Sequence[Task]) -> _Opened:
+    """Open a pull request for `branch`, or find the one that a killed run has opened."""
+    title = tasks[0].title if len(tasks) == 1 else f"{tasks[0].title}, and {len(tasks) - 1} more"
+    lines = [f"- {task.id} {task.title}: `{task.validation.command}` passes" for task in tasks]
+    lines += [f"- Look at: {sentence}" for task in tasks for sentence in task.look_at]
+    named = {
+        "branch": branch,
+        "base": target_branch.short(merging.branch),
+        "title": quoting.one_line(title, quoting.REASON_LENGTH),
+        "body": "\n".join(lines),
+    }
+    variables = {f"HARNESS_{name.upper()}": value for name, value in named.items()}
+    words = {name: typed.word(value) for name, value in named.items()}
+    commands = [each.format(**words) for each in TOOLS.get(merging.command, ())] or [merging.command]
+    refusals = []
+    for command in commands:
+        done, output = _call(ctx, command, variables)
+        if done:
+            addresses = _ADDRESS.findall(output)
+            return _Opened(addresses[-1] if addresses else "")
+        refusals.append(_gist(output))
+    return _Opened(trouble=f"No pull request could be opened for {branch}: {refusals[0]}. {AGAIN}")
+
+
+def look(ctx: Context) -> Iterator[str]:
+    """Complete the tasks whose work others have merged; yield a sentence for each, or why it is not known."""
+    waiting = _waiting(ctx)
+    if not waiting:
+        return
+    merging = ctx.merging
+    if not merging.remote and (found := upstream(ctx.main, ctx.target or "")):
+        merging = Merging("local", *found)
+    with _turn(ctx):
+        if merging.remote and (trouble := _fetch(ctx, merging)):
+            yield f"What others have merged is not known. {trouble}"
+            return
+        ends = [commit for task in waiting if (commit := _kept(ctx, task))]
+        there = ctx.at(ctx.main)
+        there.merging = merging
+        merged = [
+            (task, at)
+            for task in waiting
+            if (commit := _kept(ctx, task))
+            and (at := _merged_as(there, commit, (task.handback and task.handback.base) or "", ends))
+        ]
+        with ctx.store.transaction() as tx:
+            for task, commit in merged:
+                current = tx.task(task.id)
+                if current is None or current.halt_kind != "MERGE" or not transitions.may("attest", current):
+                    continue
+                tx.replace(transitions.attest(current, now=tx.now, commit=commit))
+                words = f"(commit {commit[:12]}, merged by others)"
+                tx.log("Completed", words, session=tx.session_count, task=task.id)
+        if merged and merging.mode == "pull-request":
+            # What is still to come needs a pull request of its own.
+            ctx.main.delete_ref(_ref(ctx.target or ""))
+            yield from _catch_up(ctx)
+    for task, _ in merged:
+        yield f"{task.id} is completed: {_there(merging)} has its work"
+
+
+def _waiting(ctx: Context) -> list[Task]:
+    return [task for task in ctx.store.ask().halted() if task.halt_kind == "MERGE"]
+
+
+def _kept(ctx: Context, task: Task) -> str | None:
+    return ctx.main.ref(task.handback.rescue) if task.handback and task.handback.rescue else None
+
+
+def _merged_as(ctx: Context, commit: str, base: str, ends: Sequence[str]) -> str | None:
+    """Return the commit with which the branch of the remote got what `commit` changes from `base`.
+
+    That is `commit` itself, or one with the same changes; None if it does not have them. `ends` are later
+    commits of the same pull request: all of it may have become one commit.
+    """
+    git = ctx.main
+    tip = git.ref(_tracking(ctx.merging) if ctx.merging.remote else ctx.target or "")
+    if tip is None or not git.exists(commit):
+        return None
+    if base in ("", commit):
+        # It has changed nothing that those before it in the pull request have not.
+        base = merge.parted(git, commit, tip) or commit
+    later = [end for end in ends if end != commit and git.is_ancestor(commit, end)]
+    found = next(filter(None, (_brought_by(git, tip, end, base) for end in (commit, *later))), None)
+    return commit if found and git.is_ancestor(commit, tip) else found
+
+
+def _brought_by(git: Git, tip: str, commit: str, base: str) -> str | None:
+    """Return the commit at or before `tip` since which the change to `commit` is there; None if it is not.
+
+    Where the same lines were changed again, nothing can be told; a commit without the change has undone it.
+    """
+    since = merge.parted(git, base, tip)
+    span = (tip, f"^{since}") if since else (tip,)
+    history = git.text("rev-list", "--first-parent", f"--max-count={LOOKED_AT}", *span, "--").split()
+    brought = None
+    for at in (*history, *((since,) if since else ())):
+        found = merge.differing(git, base, git.tree_of(commit), at)
+        has = found.tree == git.tree_of(at)
+        if not found.conflicts and not has:
+            break
+        if not found.conflicts:
+            brought = at
+    return brought
+
+
+def _send(ctx: Context, merging: Merging, commit: str, branch: str) -> str:
+    done, output = _call(ctx, typed.git("push", merging.remote, f"{commit}:{branch}"))
+    name = target_branch.short(branch)
+    return "" if done else f"{merging.remote} has not taken {name}: {_gist(output)}. {AGAIN}"
+
+
+def _fetch(ctx: Context, merging: Merging) -> str:
+    spec = f"+{merging.branch}:{_tracking(merging)}"
+    done, output = _call(ctx, typed.git("fetch", "--quiet", "--no-tags", merging.remote, spec))
+    return "" if done else f"{_there(merging)} cannot be fetched: {_gist(output)}."
+
+
+def _call(ctx: Context, command: str, variables: dict[str, str] | None = None) -> tuple[bool, str]:
+    """Run a shell command of at most SECONDS in the project; return whether it succeeded, and its output.
+
+    The user's hooks of git run: one of them may be there to refuse a push.
+    """
+    env = {**calls.clean_env(ctx.env), **(variables or {})}
+    log = ctx.root.logs / "merge.log"
+    try:
+        ended = runner.run(command, cwd=ctx.main.top, log=log, timeout=SECONDS, env=env)
+    except (HarnessError, OSError) as error:
+        return False, os_errors.describe(error) if isinstance(error, OSError) else error.message
+    return ended.ok, f"no answer for {SECONDS:.0f} seconds" if ended.timed_out else ended.tail
+
+
+def _gist(output: str) -> str:
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    telling = [line for line in lines if _TELLING.search(line) and "failed to push some refs" not in line]
+    words = "; ".join(telling or lines[-1:]) or "no message"
+    return quoting.one_line(words, quoting.FAILURE_LENGTH).rstrip(".")
+
+
+def _tracking(merging: Merging) -> str:
+    return f"refs/remotes/{merging.remote}/{target_branch.short(merging.branch)}"
+
+
+def _there(merging: Merging) -> str:
+    name = target_branch.short(merging.branch)
+    return f"{merging.remote}/{name}" if merging.remote else "the branch"
+
+
+def _ref(target: str) -> str:
+    return PROPOSALS + target_branch.short(target)
+
+
+def _read(git: Git, target: str) -> Proposal | None:
+    name = git.ref(_ref(target))
+    try:
+        known = Proposal(**json.loads(git.text("cat-file", "blob", name))) if name else None
+    except (GitError, ValueError, TypeError):
+        return None
+    # Nothing but a branch of harness is ever pushed for a pull request.
+    return known if known and known.branch.startswith(OWN) else None
+
+
+def _write(git: Git, target: str, known: Proposal) -> None:
+    blob = git.run("hash-object", "-w", "--stdin", stdin=json.dumps(known._asdict()).encode()).stdout
+    git.set_ref(_ref(target), blob.decode().strip())
+
+
+@contextmanager
+def _turn(ctx: Context) -> Iterator[None]:
+    """Wait until no worker merges, as what follows moves the same branches."""
+    with flock.turn(ctx.main.common_dir / LINE, SECONDS, lambda: None):
+        yield

@@ -1,0 +1,306 @@
+"""`harness run --merge`: where finished work goes, and when a task whose work others merge is completed."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import for_release
+from tests.runs.workshop import KILL_WORKER, Workshop
+from tests.system.git.gitrepo import put, sh
+
+# A command that opens pull requests, as `gh` and `glab` are called; it notes its words.
+TOOL = """#!/bin/sh
+printf '%s\\n' "$*" >> {log}
+case "$2" in
+create) [ -e {log}.down ] && {{ echo "error: the host is away" >&2; exit 1; }}
+  echo https://host.example/pull/1 ;;
+view) exit 1 ;;
+esac
+"""
+
+
+class Remote:
+    """A bare repository beside the project, what pushes to it, and a clone for others who work on it."""
+
+    def __init__(self, workshop: Workshop) -> None:
+        place = workshop.top.parent
+        self.bare, self.others, self.bin = place / "remote.git", place / "others", place / "bin"
+        self.log = place / "requests"
+        sh(place, "init", "-q", "--bare", "-b", "main", str(self.bare))
+        sh(workshop.top, "remote", "add", "origin", str(self.bare))
+        sh(workshop.top, "push", "-q", "--set-upstream", "origin", "main")
+        sh(place, "clone", "-q", str(self.bare), str(self.others))
+        for name in ("gh", "glab"):
+            put(self.bin / name, TOOL.format(log=shlex.quote(str(self.log))))
+            (self.bin / name).chmod(0o755)
+        self.path = f"{self.bin}{os.pathsep}{os.environ['PATH']}"
+
+    def at(self, branch: str = "main") -> str:
+        return sh(self.bare, "rev-parse", branch)
+
+    @property
+    def branches(self) -> list[str]:
+        return sh(self.bare, "for-each-ref", "--format=%(refname:short)", "refs/heads").splitlines()
+
+    @property
+    def request(self) -> str:
+        """Return the branch of the one pull request."""
+        (branch,) = (name for name in self.branches if name.startswith("harness/"))
+        return branch
+
+    @property
+    def asked(self) -> list[str]:
+        return [line for line in self.log.read_text().splitlines() if " create " in line]
+
+    def merge(self, how: str) -> None:
+        """Let others merge the pull request, as `git merge` does with the option `how`."""
+        sh(self.others, "fetch", "-q")
+        sh(self.others, "reset", "-q", "--hard", "origin/main")
+        sh(self.others, "merge", "-q", how, f"origin/{self.request}")
+        if how == "--squash":
+            sh(self.others, "commit", "-q", "-m", "All of it (#1)")
+        self.push()
+
+    def change(self, name: str, text: str) -> None:
+        sh(self.others, "pull", "-q")
+        put(self.others / name, text)
+        sh(self.others, "add", "-A")
+        sh(self.others, "commit", "-q", "-m", f"Change {name}")
+        self.push()
+
+    def push(self) -> None:
+        sh(self.others, "push", "-q", "origin", "HEAD:main")
+
+    def refuse(self) -> Path:
+        """Let a hook of the remote refuse every push."""
+        hook = self.bare / "hooks/pre-receive"
+        put(hook, "#!/bin/sh\necho 'main is protected' >&2\nexit 1\n")
+        hook.chmod(0o755)
+        return hook
+
+
+@pytest.fixture
+def remote(workshop: Workshop) -> Remote:
+    return Remote(workshop)
+
+
+def _kinds(workshop: Workshop) -> list[str | None]:
+    return [task.get("halt_kind") for task in workshop.state["tasks"]]
+
+
+def test_without_the_flag_nothing_is_pushed(workshop: Workshop, remote: Remote) -> None:
+    before = remote.at()
+    workshop.file_task("a")
+    workshop.ends(0, HARNESS_MERGE="push")
+    assert (remote.at(), remote.branches) == (before, ["main"])
+
+
+def test_branch_leaves_the_users_branch_as_it_is(workshop: Workshop) -> None:
+    """A later task stands on the earlier one, and what the user commits meanwhile is taken in."""
+    before = sh(workshop.top, "rev-parse", "main")
+    first = workshop.file_task("a")
+    workshop.file_task("b", "--depends-on", first)
+    said = workshop.ends(0, "--merge", "branch")
+    assert sh(workshop.top, "rev-parse", "main") == before
+    assert sh(workshop.top, "show", "harness/main:a", "harness/main:b") == "done\ndone"
+    assert "git merge harness/main" in workshop("status").text
+    assert "harness/main" in said.stdout
+    put(workshop.top / "mine", "the user's\n")
+    sh(workshop.top, "add", "mine")
+    sh(workshop.top, "commit", "-q", "-m", "By hand")
+    reviewed = workshop.file_task("c")
+    workshop.ends(9, "--merge", "branch", "--review")
+    workshop.ok("accept", reviewed)
+    assert not (workshop.top / "a").exists()
+    assert sh(workshop.top, "ls-tree", "--name-only", "harness/main", "a", "c", "mine") == "a\nc\nmine"
+
+
+def test_push_brings_each_merge_to_the_remote(workshop: Workshop, remote: Remote) -> None:
+    workshop.file_task("a")
+    workshop.file_task("b")
+    workshop.ends(0, "--merge", "push")
+    assert remote.at() == sh(workshop.top, "rev-parse", "main")
+    workshop.all_is_well()
+
+
+def test_what_the_remote_refuses_is_said_and_pushed_by_the_next_run(
+    workshop: Workshop, remote: Remote
+) -> None:
+    """The work is merged here all the same, and the run is not done."""
+    hook, before = remote.refuse(), remote.at()
+    workshop.file_task("a")
+    said = workshop.ends(9, "--merge", "push")
+    assert "origin has not taken main" in said.stdout + said.stderr
+    assert "main is protected" in said.stdout + said.stderr
+    assert workshop.statuses() == {"task-001": "completed"}
+    assert remote.at() == before
+    hook.unlink()
+    workshop.ends(0, "--merge", "push")
+    assert remote.at() == sh(workshop.top, "rev-parse", "main")
+
+
+@pytest.mark.release
+def test_others_commits_on_the_remote_are_never_overwritten(workshop: Workshop, remote: Remote) -> None:
+    remote.change("theirs", "theirs\n")
+    theirs = remote.at()
+    workshop.file_task("a")
+    said = workshop.ends(9, "--merge", "push")
+    assert remote.at() == theirs
+    assert "fetch first" in said.stdout + said.stderr or "non-fast-forward" in said.stdout + said.stderr
+    sh(workshop.top, "pull", "-q", "--no-rebase", "--no-edit")
+    workshop.run("--merge", "push")
+    assert sh(remote.bare, "show", "main:a", "main:theirs") == "done\ntheirs"
+
+
+@pytest.mark.release
+def test_only_finished_work_and_what_is_below_it_is_pushed(workshop: Workshop, remote: Remote) -> None:
+    """A commit of the user's on top of it stays here."""
+    workshop.file_task("a")
+    workshop.ends(0)
+    put(workshop.top / "mine", "not for others yet\n")
+    sh(workshop.top, "add", "mine")
+    sh(workshop.top, "commit", "-q", "-m", "By hand")
+    workshop.run("--merge", "push")
+    assert remote.at() == sh(workshop.top, "rev-parse", "main^")
+
+
+@pytest.mark.parametrize("how", ["--squash", *for_release("--no-ff", "--ff-only")])
+def test_a_pull_request_completes_its_tasks_once_others_have_merged_it(
+    workshop: Workshop, remote: Remote, how: str
+) -> None:
+    """One request for what is finished; what depends on it waits, and goes on where others have merged."""
+    before = sh(workshop.top, "rev-parse", "main")
+    first = workshop.file_task("a")
+    second = workshop.file_task("b")
+    third = workshop.file_task("c", "--depends-on", first)
+
+    said = workshop.ends(9, "--merge", "pull-request", PATH=remote.path)
+
+    assert _kinds(workshop) == ["MERGE", "MERGE", None]
+    assert f"harness accept {first}" in said.stdout
+    assert sh(workshop.top, "rev-parse", "main") == before == remote.at()
+    assert len(remote.asked) == 1
+    assert f"--head={remote.request} --base=main --title=Make " in remote.asked[0]
+    assert "https://host.example/pull/1" in workshop("status").text
+    assert sh(remote.bare, "show", f"{remote.request}:a", f"{remote.request}:b") == "done\ndone"
+
+    workshop.ends(9, "--merge", "pull-request", PATH=remote.path)
+    assert (_kinds(workshop), len(remote.asked)) == (["MERGE", "MERGE", None], 1)
+
+    old = remote.request
+    remote.merge(how)
+    sh(remote.bare, "branch", "-D", old)
+    said = workshop.ends(9, "--merge", "pull-request", PATH=remote.path)
+
+    assert f"{first} is completed: origin/main has its work" in said.stdout + said.stderr
+    assert workshop.statuses() == {first: "completed", second: "completed", third: "pending"}
+    assert (len(remote.asked), remote.request != old) == (2, True)
+    assert sh(remote.bare, "diff", "--name-only", f"main...{remote.request}") == "c"
+
+    remote.merge(how)
+    workshop.ends(0, "--merge", "pull-request", PATH=remote.path)
+    assert set(workshop.statuses().values()) == {"completed"}
+    sh(workshop.top, "pull", "-q")
+    workshop.done_is_done()
+
+
+def test_work_that_others_undo_or_change_is_not_completed(workshop: Workshop, remote: Remote) -> None:
+    """What a host reverts, without a word, still waits; a person may say that it is merged all the same."""
+    task = workshop.file_task("a")
+    workshop.ends(9, "--merge", "pull-request", PATH=remote.path)
+    remote.merge("--no-ff")
+    sh(remote.others, "revert", "-m", "1", "--no-edit", "HEAD")
+    remote.push()
+    workshop.ends(9, "--merge", "pull-request", PATH=remote.path)
+    assert _kinds(workshop) == ["MERGE"]
+    sh(remote.others, "revert", "--no-edit", "HEAD")
+    remote.push()
+    remote.change("a", "done, and changed by a later commit\n")
+    workshop.ends(0, "--merge", "pull-request", PATH=remote.path)
+    assert workshop.statuses() == {task: "completed"}
+
+
+def test_returned_work_goes_on_in_the_same_pull_request(workshop: Workshop, remote: Remote) -> None:
+    task = workshop.file_task("a")
+    workshop.ends(9, "--merge", "pull-request", PATH=remote.path)
+    workshop.ok("return", task, "write it twice")
+    workshop.ends(9, "--merge", "pull-request", agent="echo done >> a", PATH=remote.path)
+    assert sh(remote.bare, "show", f"{remote.request}:a") == "done\ndone"
+    assert (_kinds(workshop), workshop.task(task)["attempts"]) == (["MERGE"], 0)
+    remote.merge("--squash")
+    # A run without the flag looks, too.
+    workshop.ends(0)
+    assert workshop.statuses() == {task: "completed"}
+    assert workshop.task(task)["completed_commit"] == remote.at()
+
+
+def test_a_person_may_say_that_it_is_merged(workshop: Workshop, remote: Remote) -> None:
+    task = workshop.file_task("a")
+    workshop.ends(9, "--merge", "pull-request", PATH=remote.path)
+    workshop.ok("accept", task)
+    assert workshop.statuses() == {task: "completed"}
+    assert remote.branches[0].startswith("harness/")
+
+
+def test_a_host_that_is_away_is_asked_again(workshop: Workshop, remote: Remote) -> None:
+    """The other tasks go on; the next run opens one request for all."""
+    down = Path(f"{remote.log}.down")
+    down.touch()
+    workshop.file_task("a")
+    workshop.file_task("b")
+    said = workshop.ends(9, "--merge", "pull-request", PATH=remote.path)
+    assert "the host is away" in said.stdout + said.stderr
+    assert _kinds(workshop) == ["MERGE", "MERGE"]
+    down.unlink()
+    remote.log.unlink()
+    workshop.ends(9, "--merge", "pull-request", PATH=remote.path)
+    assert "and 1 more" in "".join(remote.asked)
+    assert remote.request
+
+
+@pytest.mark.parametrize("step", ["open", *for_release("push")])
+def test_a_kill_on_the_way_opens_no_second_request(workshop: Workshop, remote: Remote, step: str) -> None:
+    once = workshop.top.parent / "once"
+    kill = f"[ -e {once} ] || {{ touch {once}; {KILL_WORKER}; sleep 60; }}"
+    if step == "push":
+        put(workshop.top / ".git/hooks/pre-push", f"#!/bin/sh\n{kill}\n")
+        (workshop.top / ".git/hooks/pre-push").chmod(0o755)
+    workshop.file_task("a")
+    workshop.file_task("b")
+    note = f'echo "$HARNESS_BRANCH" >> {shlex.quote(str(remote.log))}; echo https://host.example/2'
+    command = note if step == "push" else f"{kill}; {note}"
+    workshop.ends(9, "--merge", "pull-request", "--merge-command", command)
+    assert once.exists()
+    assert remote.log.read_text() == f"{remote.request}\n"
+    assert sh(remote.bare, "show", f"{remote.request}:a", f"{remote.request}:b") == "done\ndone"
+    assert workshop("status").text.count("(https://host.example/2)") == 2
+
+
+@pytest.mark.release
+def test_a_command_of_ones_own_opens_it(workshop: Workshop, remote: Remote) -> None:
+    command = f'echo "$HARNESS_BRANCH $HARNESS_BASE $HARNESS_TITLE" > {shlex.quote(str(remote.log))}'
+    workshop.file_task("a")
+    workshop.ends(9, "--merge", "pull-request", "--merge-command", command)
+    assert remote.log.read_text() == f"{remote.request} main Make a\n"
+
+
+def test_what_is_missing_is_said_before_anything_begins(workshop: Workshop, remote: Remote) -> None:
+    workshop.file_task("a")
+    empty = workshop.top.parent / "empty"
+    empty.mkdir()
+    for name in ("git", "sh"):
+        (empty / name).symlink_to(shutil.which(name) or "")
+    assert "neither gh nor glab" in workshop.run("--merge", "pull-request", PATH=str(empty)).stderr
+    put(workshop.top / "mine", "unpushed\n")
+    sh(workshop.top, "add", "mine")
+    sh(workshop.top, "commit", "-q", "-m", "By hand")
+    said = workshop.run("--merge", "pull-request", PATH=remote.path)
+    assert "main has 1 commits that origin/main lacks" in said.stderr
+    sh(workshop.top, "branch", "--unset-upstream")
+    assert "git push --set-upstream origin main" in workshop.run("--merge", "push").stderr
+    assert workshop.statuses() == {"task-001": "pending"}

@@ -9,6 +9,7 @@ repository of its own, and leaves nothing here.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -118,6 +119,8 @@ def gate_for(ctx: Context, task: Task, surveyed: Baseline) -> Gate:
     """Return the gate of `task`: what its attempt may not weaken."""
     return plain_gate(task, surveyed)._replace(
         protected=protected_tree(ctx, task),
+        protect=ctx.protect,
+        kept=_kept(ctx, ctx.protect),
         judges=check_inputs.tree(ctx, task),
         programs=check_inputs.programs(ctx, task, surveyed.base),
     )
@@ -129,6 +132,11 @@ def protected_tree(ctx: Context, task: Task) -> str | None:
     if not globs:
         return None
     return snapshot.glob_tree(ctx.git, globs, task.validation.cwd, ctx.excluded_paths)
+
+
+def _kept(ctx: Context, globs: Sequence[str]) -> str | None:
+    """Return the tree of the files that the run protects as they are now."""
+    return snapshot.glob_tree(ctx.git, globs, None, ctx.excluded_paths) if globs else None
 
 
 def regate(ctx: Context, task: Task) -> Task:
@@ -151,6 +159,10 @@ def touched(ctx: Context, task: Task) -> tuple[str, ...]:
         # A claim of harness always has a gate and a work tree; one of the legacy protocol has neither, but
         # perhaps the fence of an earlier claim of harness.
         return ("gate",) if task.worktree else ()
+    then, now = task.gate.kept, _kept(ctx, task.gate.protect)
+    if then != now:
+        is_known = then and now and ctx.git.object_exists(then)
+        return tuple(trees.difference(ctx.git, then or "", now or "")) if is_known else task.gate.protect
     protected = protected_tree(ctx, task)
     at_claim = task._replace(validation=task.validation._replace(cwd=task.gate.cwd))
     fields = attempts.changed(task.gate, fingerprint(at_claim), task.validation.cwd, protected)

@@ -72,7 +72,7 @@ def _claim(ctx: Context, task_id: str | None, chosen: Task, surveyed: Baseline, 
         if task is None:
             return _nothing(tx, ctx, current)
         if task != chosen:
-            cheap = _cheap_gate(task, surveyed)
+            cheap = None if ctx.protect else _cheap_gate(task, surveyed)
             if cheap is None:
                 return Taken()
             gate = cheap

@@ -69,6 +69,7 @@ def _plan(task: Task, questions: Questions | None, whole: str) -> list[str]:
 
 def _protected(task: Task) -> list[str]:
     globs = [glob for glob in task.validation.protect if glob not in input_files.WORDS]
+    globs += task.gate.protect if task.gate else ()
     if globs:
         return [f"do not change: {', '.join(globs)}, nor how the check is run"]
     if input_files.AUTO in task.validation.protect:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -60,7 +60,7 @@ class Context:
     agent would read it when all is over, and pay for it.
     `at_terminal`: a user types, and can be asked.
     `target` is the full name of the branch that finished work is merged into; None: it is committed where it
-    was made. `merging` says what becomes of it then.
+    was made. `merging` says what becomes of it then. No task may change what the globs `protect` match.
     """
 
     def __init__(
@@ -74,6 +74,7 @@ class Context:
         at_terminal: bool = False,
         target: str | None = None,
         merging: Merging = Merging(),  # noqa: B008 (a record that never changes)
+        protect: Sequence[str] = (),
     ) -> None:
         self.env = env
         self.cwd = cwd
@@ -83,6 +84,7 @@ class Context:
         self.at_terminal = at_terminal
         self.target = target
         self.merging = merging
+        self.protect = tuple(protect)
         # The context of the same list in another work tree, of which this is a view.
         self._origin: Context | None = None
 
@@ -156,6 +158,7 @@ class Context:
             at_terminal=self.at_terminal,
             target=self.target,
             merging=self.merging,
+            protect=self.protect,
         )
         known = {"root": self.root, "store": self.store, "owner": self.owner, "git": git, "git_at_cwd": git}
         view.__dict__.update(known)

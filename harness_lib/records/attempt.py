@@ -58,6 +58,8 @@ class Gate(NamedTuple):
     command: Annotated[str | None, About(STRING, "Fingerprint of the check.")] = None
     cwd: Annotated[str | None, About(PATH, "Where the check runs.")] = None
     protected: Annotated[str | None, About(REVISION, "Git tree of the protected files.")] = None
+    protect: Annotated[tuple[str, ...], About(listed(STRING), "Globs of files that the run protects.")] = ()
+    kept: Annotated[str | None, About(REVISION, "Git tree of the files that the run protects.")] = None
     judges: Annotated[
         str | None, About(REVISION, "Git tree of the files that the check depends on, beside the command.")
     ] = None

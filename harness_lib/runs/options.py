@@ -34,6 +34,7 @@ class Options:
     `final_check` None: by the number of tasks. `precheck`: run each check before its first agent works;
     `skip_green`: then start no agent for a check that passes. `review`: finished work waits for the user's
     review. `merge` is where finished work goes, `merge_command` opens a pull request.
+    No task may change what the globs `protect` match.
     """
 
     workers: int = 1
@@ -53,6 +54,7 @@ class Options:
     review: bool = False
     merge: MergeMode = "local"
     merge_command: str | None = None
+    protect: tuple[str, ...] = ()
 
     def worker_config(self, run: str, number: int, place: str, branch: str, limits: Budget) -> WorkerConfig:
         """Return the configuration of worker `number` of the session `run`."""
@@ -71,6 +73,7 @@ class Options:
             max_file=self.max_file,
             precheck=self.precheck,
             skip_green=self.skip_green,
+            protect=self.protect,
             limits=run_state.write_budget(limits),
         )
 

@@ -60,6 +60,7 @@ KEYS: Mapping[str, Key] = {
     "max-file": Key("number", default=100.0, in_project=True, zero_is_none=True),
     "final-check": Key(words=("none", "changed", "all"), in_project=True),
     "notify": Key(),
+    "protect": Key("texts", default=(), in_project=True),
     "merge": Key(words=get_args(MergeMode), default="local", in_project=True),
     "merge-command": Key(),
     "sandbox": Key(words=get_args(SandboxMode), default="off", in_project=True),
@@ -118,6 +119,8 @@ def _narrowed(key: Key, own: Any, project: Any) -> Any:
     if key.words:
         ranks = {word: rank for rank, word in enumerate(key.words)}
         return project if own is None or ranks[project] > ranks[own] else own
+    if key.kind == "texts":
+        return tuple(dict.fromkeys((*own, *project)))
     both = [value for value in (own, project) if value or not key.zero_is_none]
     return min(both, default=own)
 

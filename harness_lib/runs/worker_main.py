@@ -41,7 +41,9 @@ def main() -> None:
         worker.tell(Notice("warning", text))
 
     root = Path(os.environ["HARNESS_STATE_ROOT"])
-    ctx = Context(env=env, cwd=root, target=config.target, merging=config.merging, say=tell)
+    ctx = Context(
+        env=env, cwd=root, target=config.target, merging=config.merging, protect=config.protect, say=tell
+    )
     worker = Worker(ctx, config, say)
     worker.tell(Started())
     note = Path(config.place) / f"worker-{config.number}.log"

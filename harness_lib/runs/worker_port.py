@@ -113,6 +113,7 @@ class WorkerConfig:
     skip_green: bool = False
     limits: dict[str, float] = field(default_factory=dict)
     merging: Merging = LOCAL
+    protect: tuple[str, ...] = ()
 
     def adapter(self) -> Adapter:
         """Return the adapter of the agent that was asked for."""

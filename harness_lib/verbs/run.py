@@ -78,6 +78,12 @@ def arguments(parser: ArgumentParser) -> None:
         help="a shell command for when the user is needed or all is over: HARNESS_EVENT is done, stopped, "
         "failed, stuck or limit, HARNESS_MESSAGE says more",
     )
+    parser.add_argument(
+        "--protect",
+        metavar="GLOB",
+        action="append",
+        help="files that no task may change, from the top of the project; may be repeated",
+    )
     green = parser.add_mutually_exclusive_group()
     green.add_argument(
         "--skip-green",
@@ -170,6 +176,7 @@ def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
             value["sandbox"], tuple(value["allow-write"]), tuple(value["allow-env"]), value["network"]
         ),
         review=args.review,
+        protect=tuple(value["protect"]),
         merge=value["merge"],
         merge_command=value["merge-command"],
     )

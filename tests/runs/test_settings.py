@@ -14,9 +14,9 @@ from harness_lib.errors import ConfigError
 from harness_lib.runs import settings as of_run
 from harness_lib.runs.settings import KEYS
 from tests.runs.workshop import Workshop
-from tests.system.git.gitrepo import put
+from tests.system.git.gitrepo import put, sh
 
-PROJECTS = {name: key for name, key in KEYS.items() if key.in_project}
+PROJECTS = {name: key for name, key in KEYS.items() if key.in_project and key.kind != "texts"}
 
 
 def _values(name: str, project: bool) -> st.SearchStrategy[Any]:
@@ -96,7 +96,7 @@ def test_a_wrong_file_is_named_with_what_is_wrong(
     assert workshop("run", "--dry-run", "--agent-command", "true").code == 3
 
 
-@pytest.mark.parametrize("name", sorted(KEYS.keys() - PROJECTS.keys()))
+@pytest.mark.parametrize("name", sorted(name for name, key in KEYS.items() if not key.in_project))
 def test_what_a_project_could_widen_is_the_users_to_set(workshop: Workshop, name: str) -> None:
     write(workshop.top / "harness.toml", {name: "claude"})
     with pytest.raises(ConfigError, match=f"run.{name} is the user's to set"):
@@ -108,6 +108,30 @@ def test_what_a_project_may_choose_is_named(workshop: Workshop, setting: dict[st
     write(workshop.top / "harness.toml", setting)
     with pytest.raises(ConfigError, match="may only be "):
         of_run.effective(workshop.context(), {})
+
+
+def test_no_task_changes_what_the_user_or_the_project_protects(workshop: Workshop, home: Path) -> None:
+    """The brief names these files; an attempt that changes one has failed, whatever its check says."""
+    put(workshop.top / "LICENSE", "as it was\n")
+    put(workshop.top / "ci/job.yml", "as it was\n")
+    sh(workshop.top, "add", "-A")
+    sh(workshop.top, "commit", "-q", "-m", "Two files to keep")
+    write(users(home), {"protect": ["LICENSE"]})
+    write(workshop.top / "harness.toml", {"protect": ["ci/**"]})
+    sh(workshop.top, "add", "-A")
+    sh(workshop.top, "commit", "-q", "-m", "Settings")
+    workshop.add("One", "test -f a", "--max-attempts", "1", do="write a done\nwrite ci/job.yml changed")
+    workshop.add("Two", "test -f b", "--max-attempts", "1", do="write b done\nwrite LICENSE changed")
+    workshop.add("Three", "test -f c", do="write c done\nwrite other done")
+    workshop.ends(9)
+    assert [*workshop.statuses().values()] == ["failed", "failed", "completed"]
+    assert ["ci/job.yml" in "".join(task["error_log"]) for task in workshop.state["tasks"]] == [
+        True,
+        False,
+        False,
+    ]
+    assert (workshop.top / "LICENSE").read_text() == "as it was\n"
+    assert workshop.ok("config", "protect")["settings"]["protect"]["value"] == ["LICENSE", "ci/**"]
 
 
 def test_a_run_goes_by_its_settings(workshop: Workshop, home: Path) -> None:

@@ -42,16 +42,14 @@ STOPS = {
 }
 
 
-@pytest.mark.parametrize(
-    "name", ["two words", "two\nlines", "dotted.name", "x" * 65, "ünïcode", "$(touch ran)"]
-)
-def test_a_tool_whose_name_no_host_takes_is_left_out_and_named_once(
-    done: Done, wire: Wire, home: Path, project: Path, name: str
+def test_tools_whose_names_no_host_takes_are_left_out_and_each_is_named_once(
+    done: Done, home: Path, project: Path
 ) -> None:
-    write_program(home / ".harness" / "tools" / name, TOOL)
-    write_program(home / ".harness" / "tools" / "fine", TOOL)
-    server, answer = done(use("fine"), use("fine"), say("Done."), wire=wire)
-    assert answer.err.count("is left out: no host takes such a name") == 1
+    names = ("two words", "two\nlines", "dotted.name", "x" * 65, "ünïcode", "$(touch ran)")
+    for name in (*names, "fine"):
+        write_program(home / ".harness" / "tools" / name, TOOL)
+    server, answer = done(use("fine"), use("fine"), say("Done."))
+    assert answer.err.count("is left out: no host takes such a name") == len(names)
     assert "it ran" in str(server.requests[1])
     assert not (project / "ran").exists()
 
@@ -174,8 +172,8 @@ def test_a_hook_that_floods_ends_its_stage(go: Go, home: Path) -> None:
     assert server.requests == []
 
 
-def test_a_tool_that_floods_gives_both_ends_and_the_run_goes_on(done: Done, wire: Wire) -> None:
-    server, _ = done(use("bash", command="yes"), say("Done."), words=("RUN it",), wire=wire)
+def test_a_tool_that_floods_gives_both_ends_and_the_run_goes_on(done: Done) -> None:
+    server, _ = done(use("bash", command="yes"), say("Done."), words=("RUN it",))
     assert "all of it in" in str(server.requests[-1])
     assert len(str(server.requests[-1])) < 300_000
 
@@ -204,10 +202,10 @@ WITHOUT_RIGHTS = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] if os.get
 
 
 def test_a_full_disk_ends_the_run_with_its_reason_and_leaves_the_session_whole(
-    hs: Hs, serve: Serve, wire: Wire, home: Path, project: Path
+    hs: Hs, serve: Serve, home: Path, project: Path
 ) -> None:
-    server = serve(wire, Step(text="much " * 2000), say("Done."))
-    env = environment(wire.environment(server))
+    server = serve(CHAT, Step(text="much " * 2000), say("Done."))
+    env = environment(CHAT.environment(server))
 
     done = subprocess.run(
         [sys.executable, "-B", "-m", "harness_lib.hs", "--json", "RUN it"],
@@ -226,13 +224,11 @@ def test_a_full_disk_ends_the_run_with_its_reason_and_leaves_the_session_whole(
     assert "Traceback" not in done.stderr
     assert '"stop":"error"' in done.stdout.splitlines()[-1]
     assert [path.name for path in (session_of(home) / "messages").iterdir()] == ["0001-user.md"]
-    assert hs("--continue", "again", env=wire.environment(server)).out == "Done.\n"
+    assert hs("--continue", "again", env=CHAT.environment(server)).out == "Done.\n"
 
 
-def test_a_tool_that_deletes_the_session_ends_the_run_with_its_reason(go: Go, wire: Wire, home: Path) -> None:
-    _, answer = go(
-        use("bash", command='rm -rf "$HARNESS_SESSION"'), say("Done."), words=("RUN it",), wire=wire
-    )
+def test_a_tool_that_deletes_the_session_ends_the_run_with_its_reason(go: Go, home: Path) -> None:
+    _, answer = go(use("bash", command='rm -rf "$HARNESS_SESSION"'), say("Done."), words=("RUN it",))
     assert answer.code == 7
     assert "cannot be written" in answer.err
     assert "Traceback" not in answer.err

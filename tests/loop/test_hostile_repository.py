@@ -41,14 +41,20 @@ def test_no_program_of_it_runs(go: Go, hs: Hs, project: Path, place: str) -> Non
     assert not (project.parent / "spied").exists()
 
 
-@pytest.mark.parametrize("name", ["hooks.d", "hooks.d/start", "hooks.d/done", "tools", "commands", "plugins"])
-def test_no_program_of_it_runs_through_a_link(done: Done, project: Path, name: str) -> None:
-    real = project / "innocent"
-    inner = {"hooks.d": "start/05-spy", "tools": "bash", "commands": "go", "plugins": "p/tools/bash"}
-    spy(project, real / inner.get(name, "05-spy"))
-    link = project / ".harness" / name
-    link.parent.mkdir(parents=True)
-    link.symlink_to(real)
+@pytest.mark.parametrize(
+    "inner",
+    [
+        {"hooks.d": "start/05-spy", "tools": "bash", "commands": "go", "plugins": "p/tools/bash"},
+        {"hooks.d/start": "05-spy", "hooks.d/done": "05-spy"},
+    ],
+    ids=["whole", "stages"],
+)
+def test_no_program_of_it_runs_through_a_link(done: Done, project: Path, inner: dict[str, str]) -> None:
+    for name, program in inner.items():
+        spy(project, project / "innocent" / name / program)
+        link = project / ".harness" / name
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(project / "innocent" / name)
     _, answer = done(use("bash", command="true"), say("Done."))
     assert not (project.parent / "spied").exists()
     assert "run: hs trust" in answer.err
@@ -231,27 +237,23 @@ def test_a_word_of_the_command_line(hs: Hs, outside: Path, project: Path, name: 
     assert not (project.parent / "ran").exists()
 
 
-@pytest.mark.parametrize("name", ["../run", "../../run", "{}/run", "hooks.d/../../run"])
-def test_a_name_that_a_model_says(done: Done, outside: Path, project: Path, name: str) -> None:
-    named = name.format(outside)
-    step = Step(uses=(Use(named, {}), Use("skill", {"name": "../../outside"}), Use("skill", {"name": named})))
-    done(step, say("Done."))
+def test_names_that_a_model_says(done: Done, outside: Path, project: Path) -> None:
+    names = ("../run", "../../run", f"{outside}/run", "hooks.d/../../run")
+    calls = [*(Use(name, {}) for name in names), *(Use("skill", {"name": name}) for name in names)]
+    done(Step(uses=(*calls, Use("skill", {"name": "../../outside"}))), say("Done."))
     results = [body for file, body in bodies(session_of(outside)) if "tool_result" in file]
-    assert len(results) == 3
+    assert len(results) == 2 * len(names) + 1
     assert all("not found" in body for body in results)
     assert not (project.parent / "ran").exists()
 
 
-@pytest.mark.parametrize(
-    "name", ["functions.bash", "../run", "a b", "a\nb", "a\x00b", "Ärger", "x" * 65, "```", ""]
-)
-def test_a_name_that_no_host_takes_back(done: Done, hs: Hs, wire: Wire, home: Path, name: str) -> None:
+def test_names_that_no_host_takes_back(done: Done, hs: Hs, wire: Wire, home: Path) -> None:
     """A host refuses every later request in which a call has one, though its own model has said it."""
-    server, _ = done(
-        Step(thinking="hm", uses=(Use(name, {"x": "y"}),)), say("Done."), say("Again."), wire=wire
-    )
-    (result,) = [body for file, body in bodies(session_of(home)) if "tool_result" in file]
-    assert "not found" in result
+    names = ("functions.bash", "../run", "a b", "a\nb", "a\x00b", "Ärger", "x" * 65, "```", "")
+    said = Step(thinking="hm", uses=tuple(Use(name, {"x": "y"}) for name in names))
+    server, _ = done(said, say("Done."), say("Again."), wire=wire)
+    results = [body for file, body in bodies(session_of(home)) if "tool_result" in file]
+    assert ["not found" in result for result in results] == [True] * len(names)
     assert hs("--continue", "and now?", env=wire.environment(server)).out == "Again.\n"
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.loop.conftest import CHAT, OF_EACH_MAKER, Done, Go, Hs, Serve, Wire
+from tests.loop.conftest import ANTHROPIC, CHAT, Done, Go, Hs, Serve, Wire
 from tests.loop.mcp_servers import entry
 from tests.loop.servers.script import Step, say, use
 from tests.loop.source_files import write, write_program, write_servers
@@ -33,20 +33,19 @@ def holding(home: Path) -> list[str]:
     return [path.name for path in files(home) if SECRET.encode() in path.read_bytes()]
 
 
-@pytest.mark.parametrize("wire", OF_EACH_MAKER, ids=lambda wire: wire.name)
-def test_no_process_of_a_turn_shows_it(hs: Hs, serve: Serve, wire: Wire, home: Path) -> None:
+def test_no_process_of_a_turn_shows_it(hs: Hs, serve: Serve, home: Path) -> None:
     write_program(
         home / ".harness/tools/look",
         f'#!/bin/sh\n[ "$1" = --schema ] && cat <<END && exit\n{TOOL}\nEND\n{LOOK}\n',
     )
     write_servers(home / ".harness", s=entry())
     server = serve(
-        wire, use("bash", command=LOOK), use("look"), use("mcp__s__z_echo", text="x"),
+        ANTHROPIC, use("bash", command=LOOK), use("look"), use("mcp__s__z_echo", text="x"),
         use("agent", prompt="look"), use("bash", command=LOOK), say("Seen."), say("Done."),
     )  # fmt: skip
     log = home / "log"
 
-    env = wire.environment(server) | keys(wire) | {"HARNESS_LOG": str(log)}
+    env = ANTHROPIC.environment(server) | keys(ANTHROPIC) | {"HARNESS_LOG": str(log)}
     answer = hs("--json", "go", env=env, through=STARTED)
 
     assert answer.code == 0, answer.err
@@ -88,7 +87,7 @@ def test_a_stored_one_is_in_two_files_that_only_its_owner_reads(go: Go, hs: Hs, 
     assert {path.stat().st_mode & 0o777 for path in files(home) if path.name in holding(home)} == {0o600}
 
 
-def test_what_a_session_holds_only_its_owner_reads(done: Done, wire: Wire, home: Path) -> None:
+def test_what_a_session_holds_only_its_owner_reads(done: Done, home: Path) -> None:
     look = use("agent", prompt="look")
     thought = Step(thinking="hm", uses=use("bash", command="seq 1 20000").uses)
     done(
@@ -96,8 +95,8 @@ def test_what_a_session_holds_only_its_owner_reads(done: Done, wire: Wire, home:
         look,
         say("Seen."),
         say("Done."),
-        wire=wire,
-        env=keys(wire),
+        wire=ANTHROPIC,
+        env=keys(ANTHROPIC),
         through=("sh", "-c", 'umask 0; exec "$@"', "sh"),
     )
     store = home / ".harness" / "sessions"

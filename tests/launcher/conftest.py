@@ -1,7 +1,8 @@
 """A checkout whose launcher is real, and the places that it may install into.
 
 Real installs from the package registry that pip is configured for; most tests share one data directory.
-The command line is a small stand-in that shows what it was started with: this is about the launcher.
+The command line is a small stand-in that shows what it was started with, and needs two packages, of which one
+is compiled: this is about the launcher.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ STAND_IN = """\
 import json, os, sys
 
 def entry():
-    import filelock, jsonschema, rich, rpds
+    import filelock, rpds
     print(json.dumps({
         "argv": sys.argv[1:],
         "path": sys.path,
         "stdin": sys.stdin.read(),
         "cwd": os.getcwd(),
         "pid": os.getpid(),
-        "modules": [module.__file__ for module in (json, filelock, jsonschema, rich, rpds)],
+        "modules": [module.__file__ for module in (json, filelock, rpds)],
     }))
     print("talk", file=sys.stderr)
     return 9
@@ -48,6 +49,10 @@ def checkout(tmp_path: Path) -> Path:
     (copy / "harness_lib" / "cli" / "__init__.py").touch()
     shutil.copy(CHECKOUT / "harness_lib" / "cli" / "lazily.py", copy / "harness_lib" / "cli")
     (copy / "harness_lib" / "cli" / "main.py").write_text(STAND_IN, encoding="utf-8")
+    requirements = copy / "harness_lib" / "system" / "install" / "requirements.txt"
+    lines = requirements.read_text(encoding="utf-8").splitlines()
+    needed = [line for line in lines if line.startswith(("filelock==", "rpds-py=="))]
+    requirements.write_text("\n".join(needed) + "\n", encoding="utf-8")
     return copy
 
 
@@ -87,9 +92,10 @@ def _install(place: Path) -> Path:
     for name in ("harness_lib", "schemas"):
         shutil.copytree(CHECKOUT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
     venv = place / "venv"
+    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check")
     for command in (
-        (sys.executable, "-m", "venv", venv),
-        (venv / "bin" / "python", "-m", "pip", "install", "--quiet", "--no-compile", source),
+        (sys.executable, "-m", "venv", "--without-pip", venv),
+        (*pip, "--python", venv, "install", "--quiet", "--no-compile", source),
     ):
         done = run(*command, env={})
         assert done.code == 0, done.err

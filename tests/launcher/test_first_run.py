@@ -17,7 +17,7 @@ from tests.launcher.launching import REAL_ENVIRON, run
 ENDLESS_UV = """\
 #!/bin/sh
 while [ "$1" != --target ]; do shift; done
-mkdir -p "$2/rich"
+mkdir -p "$2/rpds"
 echo "$$" >"$BEGUN.new"
 mv "$BEGUN.new" "$BEGUN"
 exec sleep 600
@@ -25,41 +25,17 @@ exec sleep 600
 
 
 class TestFirstRun:
-    def test_two_at_once_make_one_environment_and_both_run(self, launcher: Path, tmp_path: Path) -> None:
-        data = tmp_path / "data"
-        both = [
-            subprocess.Popen(
-                [launcher, name],
-                env={**REAL_ENVIRON, "HARNESS_HOME": str(data)},
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                encoding="utf-8",
-            )
-            for name in ("one", "two")
-        ]
-        ended = [(*process.communicate(timeout=280), process.returncode) for process in both]
-        assert [code for _, _, code in ended] == [9, 9], ended
-        assert [json.loads(out)["argv"] for out, _, _ in ended] == [["one"], ["two"]]
-        talk = "".join(err for _, err, _ in ended)
-        assert talk.count("harness: preparing its own Python environment (once) ...") == 1
-        assert data.stat().st_mode & 0o777 == 0o700
-        assert len(list(data.glob("env-*"))) == 1
-        assert not list(data.glob("part-*"))
-
-    def test_a_killed_run_leaves_nothing_that_looks_ready(self, launcher: Path, tmp_path: Path) -> None:
+    def test_after_a_killed_run_two_at_once_make_one_environment_and_both_run(
+        self, launcher: Path, tmp_path: Path
+    ) -> None:
         data, begun = tmp_path / "data", tmp_path / "begun"
         tools = tmp_path / "tools"
         tools.mkdir()
         (tools / "uv").write_text(ENDLESS_UV, encoding="utf-8")
         (tools / "uv").chmod(0o755)
-        env = {
-            **REAL_ENVIRON,
-            "HARNESS_HOME": str(data),
-            "BEGUN": str(begun),
-            "PATH": f"{tools}:{os.environ['PATH']}",
-        }
-        process = subprocess.Popen([launcher], env=env, stderr=subprocess.DEVNULL)
+        env = {**REAL_ENVIRON, "HARNESS_HOME": str(data)}
+        killed = {**env, "BEGUN": str(begun), "PATH": f"{tools}:{os.environ['PATH']}"}
+        process = subprocess.Popen([launcher], env=killed, stderr=subprocess.DEVNULL)
         while not begun.exists():
             assert process.poll() is None
             time.sleep(0.01)
@@ -68,20 +44,29 @@ class TestFirstRun:
         assert list(data.glob("part-*"))
         assert not list(data.glob("env-*"))
 
-        again = run(launcher, env={"HARNESS_HOME": str(data)})
+        both = [
+            subprocess.Popen(
+                [launcher, name],
+                env=env,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                encoding="utf-8",
+            )
+            for name in ("one", "two")
+        ]
+        ended = [(*process.communicate(timeout=280), process.returncode) for process in both]
         os.kill(int(begun.read_text(encoding="utf-8")), signal.SIGKILL)
-        assert again.code == 9, again.err
+        assert [code for _, _, code in ended] == [9, 9], ended
+        assert [json.loads(out)["argv"] for out, _, _ in ended] == [["one"], ["two"]]
+        talk = "".join(err for _, err, _ in ended)
+        assert talk.count("harness: preparing its own Python environment (once) ...") == 1
+        assert data.stat().st_mode & 0o777 == 0o700
         assert not list(data.glob("part-*"))
+        (made,) = data.glob("env-*")
 
-    def test_an_environment_whose_marker_is_gone_is_made_again(
-        self, launcher: Path, shared: dict[str, str], tmp_path: Path
-    ) -> None:
-        assert run(launcher, env=shared).code == 9
-        data = tmp_path / "data"
-        shutil.copytree(shared["HARNESS_HOME"], data, ignore=shutil.ignore_patterns("part-*"))
-        (env,) = data.glob("env-*")
-        (env / "ready").unlink()
-        shutil.rmtree(env / "packages" / "rich")
+        (made / "ready").unlink()
+        shutil.rmtree(made / "packages" / "rpds")
         again = run(launcher, env={"HARNESS_HOME": str(data)})
         assert again.code == 9, again.err
         assert "preparing" in again.err

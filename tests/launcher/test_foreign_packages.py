@@ -37,12 +37,9 @@ WORLDS = {
     "jsonschema alone": {"jsonschema/__init__.py": ""},
     "an old filelock": {"filelock.py": OLD_FILELOCK},
     "a rich that raises": {"rich/__init__.py": RAISES},
-    "old packages, and a sitecustomize that prints": {
-        "jsonschema/__init__.py": OLD_JSONSCHEMA,
-        "filelock.py": OLD_FILELOCK,
+    "old packages": {"jsonschema/__init__.py": OLD_JSONSCHEMA, "filelock.py": OLD_FILELOCK},
+    "all that raises, and a sitecustomize that prints": {
         "sitecustomize.py": "print('welcome to this machine')\n",
-    },
-    "all that raises": {
         "jsonschema/__init__.py": RAISES,
         "filelock.py": RAISES,
         "referencing.py": RAISES,
@@ -72,12 +69,12 @@ def foreign_python(place: Path, files: dict[str, str]) -> Path:
     return place / "bin"
 
 
-# The others are each a part of these.
-ALWAYS = {"old packages, and a sitecustomize that prints", "all that raises"}
+# Where any of them is imported, this one says so.
+WORST = "all that raises, and a sitecustomize that prints"
 
 
 @pytest.fixture(
-    params=[name if name in ALWAYS else pytest.param(name, marks=pytest.mark.release) for name in WORLDS]
+    params=[name if name == WORST else pytest.param(name, marks=pytest.mark.release) for name in WORLDS]
 )
 def world(request: pytest.FixtureRequest, tmp_path: Path, shared: dict[str, str], home: Path) -> World:
     """Return a checkout on a machine of each kind; its private environment is made already."""
@@ -89,9 +86,9 @@ def world(request: pytest.FixtureRequest, tmp_path: Path, shared: dict[str, str]
 
 @pytest.fixture
 def installed_world(installed: Path, tmp_path: Path, home: Path) -> World:
-    folder = foreign_python(tmp_path / "machine", WORLDS["all that raises"])
+    folder = foreign_python(tmp_path / "machine", WORLDS[WORST])
     hostile = tmp_path / "on the pythonpath"
-    for name in WORLDS["all that raises"]:
+    for name in WORLDS[WORST].keys() - {"sitecustomize.py"}:
         (hostile / name).parent.mkdir(parents=True, exist_ok=True)
         (hostile / name).write_text(RAISES, encoding="utf-8")
     path = f"{folder}:{os.environ['PATH']}"

@@ -51,7 +51,9 @@ def pyenv(tmp_path: Path) -> Pyenv:
 
 
 @pytest.mark.parametrize("program", ["harness", "hs"])
-def test_a_verb_starts_the_version_that_the_shim_would(pyenv: Pyenv, tmp_path: Path, program: str) -> None:
+def test_a_verb_starts_the_version_that_the_shim_would(
+    pyenv: Pyenv, tmp_path: Path, shared: dict[str, str], program: str
+) -> None:
     """The version of the environment comes before that of the project, and that before the user's."""
     project = tmp_path / "project" / "deep"
     project.mkdir(parents=True)
@@ -59,7 +61,7 @@ def test_a_verb_starts_the_version_that_the_shim_would(pyenv: Pyenv, tmp_path: P
         pyenv.install(version)
 
     def start(version: str = "") -> list[str]:
-        env = {**pyenv.env, "PYENV_VERSION": version, "HARNESS_HOME": str(tmp_path / "data")}
+        env = {**pyenv.env, **shared, "PYENV_VERSION": version}
         command = [str(CHECKOUT / "bin" / program), "version" if program == "hs" else "--help"]
         subprocess.run(command, env={**REAL_ENVIRON, **env}, cwd=project, capture_output=True, check=False)
         assert not pyenv.asked.exists()

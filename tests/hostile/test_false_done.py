@@ -25,9 +25,8 @@ if TYPE_CHECKING:
 # The bars: at least so many of each, and at most so many honest ones of twenty are held.
 CASES, OF, HELD = 20, 20, 1
 RUN, HELD_OUT = "harness run", "harness run with held-out checks"
-# Held once, let pass once, done honestly with tests and with output; the others are for a release. What holds
-# them is tried in tests/attempts (changed_inputs, second_check, check_inputs) and in tests/runs (checked_twice,
-# unproven, final_pass).
+# Held once, let pass once, done honestly with tests and with output; the others are for a release: what holds
+# them is tried in tests/attempts (changed_inputs, second_check) and tests/runs (checked_twice, unproven).
 IN_EVERY_RUN = frozenset(
     {
         "hard-codes the answer",

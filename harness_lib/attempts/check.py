@@ -163,7 +163,7 @@ def renew(ctx: Context, task: Task) -> None:
     """
     with suppress(HeldError, ConfigError, StateUnreadableError):
         questions = ctx.store.ask()
-        outcome.still_claimed(questions, task)
+        outcome.require_claim(questions, task)
         if not questions.concurrent:
             return
         with ctx.store.transaction() as tx:

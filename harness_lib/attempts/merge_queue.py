@@ -106,7 +106,7 @@ def merge_in_turn(ctx: Context, session: Session, task: Task, said: Sequence[str
 
 def _as_it_is(ctx: Context, task: Task) -> Task:
     """Return the task as it is now: still to be merged, or merged with others before our turn."""
-    current = outcome.still_claimed(ctx.store.ask(), task)
+    current = outcome.require_claim(ctx.store.ask(), task)
     intent = outcome.intent_of(current)
     if intent.action == "merge" or _has_arrived(ctx, current):
         return current

@@ -76,13 +76,8 @@ def words_of_completed(ended: Ended) -> str:
     return f"{task.id} is completed{here} (commit {(task.completed_commit or '')[:12]}{files})."
 
 
-def require_claim(tx: Tx, task: Task) -> Task:
+def require_claim(questions: Questions, task: Task) -> Task:
     """Return the task as it is now. Raises LeaseLostError if its claim is no longer that of `task`."""
-    return still_claimed(tx, task)
-
-
-def still_claimed(questions: Questions, task: Task) -> Task:
-    """Do the same as `require_claim`, outside a transaction."""
     current = questions.task(task.id)
     if current is None or not recovery.is_same(current, task):
         holder = (

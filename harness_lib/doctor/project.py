@@ -23,7 +23,6 @@ from harness_lib.system.place import roots
 from harness_lib.system.processes import owner
 
 SHOWN = 5
-LARGE_LOG_BYTES = 100 * 1024 * 1024
 
 
 def loaded(ctx: Context) -> Diagnoses:

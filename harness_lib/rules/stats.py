@@ -67,17 +67,12 @@ def _status(task: Task) -> Status:
     return "pending" if task.status == "completed" and task.unproven else task.status
 
 
-def line(state: State) -> str:
+def render(counts: Counts) -> str:
     """Return the text behind `STATS` in the log.
 
     The protocol's fields in its order; `in_progress`, for which it has none, stands last and only if
     there are some, so that old readers find everything in its place.
     """
-    return render(count(state))
-
-
-def render(counts: Counts) -> str:
-    """Return the text of `line` for given counts."""
     text = (
         f"tasks_total={counts.total} completed={counts.completed} failed={counts.failed} "
         f"pending={counts.pending} blocked={counts.blocked} "

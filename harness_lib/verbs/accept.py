@@ -53,11 +53,6 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
-    """Answer `harness accept`."""
-    return run(ctx, args.id, tuple(path.rstrip("/") for path in args.path))
-
-
-def run(ctx: Context, task_id: str, paths: Sequence[str] = ()) -> Reply:
     """Accept `paths` (files or directories) of the task's work, and complete it; no agent is started.
 
     Its check runs again on the current branch. Exit 1: it said no, or the work goes to an agent again; 8:
@@ -65,7 +60,8 @@ def run(ctx: Context, task_id: str, paths: Sequence[str] = ()) -> Reply:
     Raises RefusedError (typed by an agent), UsageError (nothing waits, or not these paths), and what
     `complete` does.
     """
-    task = ownership.require_task(ctx.store.ask_to_change(), task_id)
+    paths = tuple(path.rstrip("/") for path in args.path)
+    task = ownership.require_task(ctx.store.ask_to_change(), args.id)
     if attempts.asks_a_person(task):
         return _looked(ctx, task)
     rights.require_user(ctx, f"What becomes of {task.id}", complete.accept_command(task, paths or ("FILE",)))

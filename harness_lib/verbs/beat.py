@@ -20,11 +20,6 @@ def arguments(_parser: ArgumentParser) -> None:
 
 
 def answer(ctx: Context, _args: Namespace, _screen: Screen) -> Reply:
-    """Answer `harness beat`."""
-    return run(ctx)
-
-
-def run(ctx: Context) -> Reply:
     """Renew the leases of this worker; an exclusive list has none. A lost lease is not taken back."""
     with ctx.store.transaction() as tx:
         held = [task for task in tx.in_progress() if tx.concurrent and _is_renewable(task, ctx)]

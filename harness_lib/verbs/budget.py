@@ -33,16 +33,12 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
-    """Answer `harness budget`."""
-    return run(ctx, options.typed_limits(args))
-
-
-def run(ctx: Context, changes: Mapping[str, float]) -> Reply:
     """Show limits and spending; first change the limits in `changes` (0: no limit).
 
     Each run has its own limits and its own count; a change is for all active runs.
     Raises UsageError: no run is active, an amount is invalid, or an agent would raise its own limits.
     """
+    changes = options.typed_limits(args)
     running = run_snapshot.runs(ctx)
     if not running:
         raise UsageError(

@@ -24,19 +24,14 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
-    """Answer `harness checkpoint`."""
-    return run(ctx, args.id, args.step, args.text)
-
-
-def run(ctx: Context, task_id: str | None, step: str, text: str) -> Reply:
     """Record `step`, "M/N", with the content of the work tree, and renew the lease. None: the held task."""
-    done, total = numbers = inbox.parse(step)
-    description = quoting.one_line(text, inbox.DESCRIPTION_LENGTH)
-    held = ownership.require_settled(ctx.store.ask_to_change(), task_id, ctx)
+    done, total = numbers = inbox.parse(args.step)
+    description = quoting.one_line(args.text, inbox.DESCRIPTION_LENGTH)
+    held = ownership.require_settled(ctx.store.ask_to_change(), args.id, ctx)
     try:
         task = inbox.record_checkpoint(ctx, held, numbers, description)
     except (EnvSetupError, OSError) as error:
-        return proposals.leave(ctx, error, "checkpoint", held.task.id, step, description)
+        return proposals.leave(ctx, error, "checkpoint", held.task.id, args.step, description)
     return Reply(
         "checkpoint",
         f"{done}/{total} recorded.",

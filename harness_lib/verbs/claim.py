@@ -40,21 +40,16 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
-    """Answer `harness claim`."""
-    return run(ctx, args.id, dry_run=args.dry_run, wait=args.wait)
-
-
-def run(ctx: Context, task_id: str | None = None, *, dry_run: bool = False, wait: float = 0.0) -> Reply:
     """Claim `task_id`, or the next task in the protocol's order, and print its brief.
 
     `wait` is how many seconds to wait for others to finish what this one depends on.
     Raises UsageError (no such task, or it may not run), RefusedError, HeldError, ConfigError, EnvSetupError.
     """
-    if dry_run:
-        return _dry_run(ctx, task_id)
-    deadline = ctx.clock.monotonic() + wait
+    if args.dry_run:
+        return _dry_run(ctx, args.id)
+    deadline = ctx.clock.monotonic() + args.wait
     while True:
-        reply = _claim(ctx, task_id)
+        reply = _claim(ctx, args.id)
         if reply.stop != "waiting" or ctx.clock.monotonic() >= deadline:
             return reply
         ctx.busy("waiting for other workers …")

@@ -35,31 +35,29 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
-    """Answer `harness export`."""
-    return run(ctx, args.tick)
-
-
-def run(ctx: Context, word: str) -> Reply:
     """Tick the boxes of the tasks in the plan `word` that are completed in the list.
 
     Raises UsageError (no such file, no plan, nothing was imported from it), HeldError (it has just changed).
     """
-    path = ctx.cwd / Path(word)
+    path = ctx.cwd / Path(args.tick)
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise UsageError(f"{word} cannot be read: {error.strerror}.", "Name the file of a plan.") from error
+        raise UsageError(
+            f"{args.tick} cannot be read: {error.strerror}.", "Name the file of a plan."
+        ) from error
     name = planned.plan_name(ctx, path)
     read = planned.recognised(import_parse.text_of(data), name)
     if read is None:
         raise UsageError(
-            f"{word} is no plan. Looked for: {planned.looked_for()}.", "Name the file of a plan."
+            f"{args.tick} is no plan. Looked for: {planned.looked_for()}.", "Name the file of a plan."
         )
     imported = [task for task in ctx.store.ask().search() if task.source and task.source.plan == name]
     tasks = {task.source.key: task for task in imported if task.source}
     if not tasks:
         raise UsageError(
-            f"No task of the list was imported from {name}.", f"Import it: {typed.harness('import', word)}"
+            f"No task of the list was imported from {name}.",
+            f"Import it: {typed.harness('import', args.tick)}",
         )
     done = [each for each in read.plan.tasks if each.key in tasks and tasks[each.key].is_done]
     ticked, count = _ticked(data, done)
@@ -70,7 +68,7 @@ def run(ctx: Context, word: str) -> Reply:
         boxes = "and it has no boxes to tick"
     return Reply(
         "export",
-        f"{word}: {len(done)} of {counted(len(read.plan.tasks), 'task')} completed, {boxes}.",
+        f"{args.tick}: {len(done)} of {counted(len(read.plan.tasks), 'task')} completed, {boxes}.",
         next="harness status",
         extra={"ticked": count, "completed": len(done)},
     )

@@ -30,29 +30,26 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
-    """Answer `harness fail`."""
-    return run(ctx, args.id, args.category, args.message)
-
-
-def run(ctx: Context, task_id: str | None, category: Category, message: str) -> Reply:
     """Roll back the attempt at `task_id`, or at the held task, with `category`.
 
     CONFIG and ENV_SETUP halt the session (exit 3 and 7) and cost no attempt: the user must fix them.
     Exit 0 for all others.
     """
-    if not message.strip():
+    if not args.message.strip():
         raise UsageError(
             "Say what went wrong.", 'harness fail task-001 --category TASK_EXEC --message "what happened"'
         )
-    held = ownership.require_settled(ctx.store.ask_to_change(), task_id, ctx)
-    strategy = selection.strategy(category)
-    verdict = outcome.Verdict(category, quoting.one_line(message, quoting.FAILURE_LENGTH), strategy.ending)
+    held = ownership.require_settled(ctx.store.ask_to_change(), args.id, ctx)
+    strategy = selection.strategy(args.category)
+    verdict = outcome.Verdict(
+        args.category, quoting.one_line(args.message, quoting.FAILURE_LENGTH), strategy.ending
+    )
     with sessions.halting_on_error(ctx, held.session, held.task.id):
         rollback.require_trust(ctx, held.task)
         ended = rollback.roll_back(ctx, held.session, held.task, verdict)
     if strategy.stops:
-        _halt(ctx, held, ended.task, category, message)
-    return _reply(ctx, held, ended, category, stops=strategy.stops)
+        _halt(ctx, held, ended.task, args.category, args.message)
+    return _reply(ctx, held, ended, args.category, stops=strategy.stops)
 
 
 def _halt(ctx: Context, held: HeldTask, task: Task, category: Category, message: str) -> None:

@@ -45,11 +45,6 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
-    """Answer `harness finish`."""
-    return run(ctx, args.id, already_done=args.already_done)
-
-
-def run(ctx: Context, task_id: str | None = None, *, already_done: bool = False) -> Reply:
     """Run the check of the held task: commit and complete it, or rescue the attempt and roll it back.
 
     `already_done`: the caller says that no change was needed; a failed check then does not end the attempt.
@@ -58,16 +53,16 @@ def run(ctx: Context, task_id: str | None = None, *, already_done: bool = False)
     the like is under way); then no attempt is counted and the session is halted.
     """
     questions = ctx.store.ask_to_change()
-    held = ownership.require(questions, task_id, ctx)
-    if already_done:
+    held = ownership.require(questions, args.id, ctx)
+    if args.already_done:
         _require_unchanged(ctx, held.task)
     with sessions.halting_on_error(ctx, held.session, held.task.id):
         if held.task.intent is not None:
             return _reply(ctx, held, interrupted.resume(ctx, held.session, held.task), None)
         evaluation = evaluate.evaluate(ctx, questions, held.task)
-        if already_done and not evaluation.checked.passed:
+        if args.already_done and not evaluation.checked.passed:
             return _not_done_already(ctx, held, evaluation.checked)
-        if already_done:
+        if args.already_done:
             precheck.note(ctx, held.task, "already_done")
             evaluation = evaluation._replace(said=(*evaluation.said, precheck.SAID_TO_BE_DONE))
         if evaluation.checked.passed:

@@ -24,21 +24,16 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
-    """Answer `harness note`."""
-    return run(ctx, args.id, args.text)
-
-
-def run(ctx: Context, task_id: str, text: str) -> Reply:
     """Append `text`, as one line, to the notes of a task in any status. Every caller may do this.
 
     A repeated note counts once; beyond `inbox.MOST` the oldest note is dropped, with a warning.
     Raises UsageError if there is no such task, or no text.
     """
-    line = inbox.line(task_id, text)
+    line = inbox.line(args.id, args.text)
     try:
-        task, lost = inbox.record_note(ctx, task_id, line)
+        task, lost = inbox.record_note(ctx, args.id, line)
     except (EnvSetupError, OSError) as error:
-        return proposals.leave(ctx, error, "note", task_id, line)
+        return proposals.leave(ctx, error, "note", args.id, line)
     return Reply(
         "note",
         f"noted for {task.id}; later tasks will be told.",

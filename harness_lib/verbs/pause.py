@@ -18,11 +18,6 @@ def arguments(_parser: ArgumentParser) -> None:
 
 
 def answer(ctx: Context, _args: Namespace, _screen: Screen) -> Reply:
-    """Answer `harness pause`."""
-    return run(ctx)
-
-
-def run(ctx: Context) -> Reply:
     """Remove the enable flag; idempotent."""
     was_on = ctx.store.hooks_are_on()
     ctx.store.switch_hooks(on=False)

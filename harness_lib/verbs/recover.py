@@ -21,11 +21,6 @@ def arguments(_parser: ArgumentParser) -> None:
 
 
 def answer(ctx: Context, _args: Namespace, _screen: Screen) -> Reply:
-    """Answer `harness recover`."""
-    return run(ctx)
-
-
-def run(ctx: Context) -> Reply:
     """Recover every interrupted task that this worker may recover; open a session if there is none.
 
     Raises UsageError for a list of the legacy protocol: its hooks hold until `start` or `claim` takes it

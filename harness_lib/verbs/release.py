@@ -22,13 +22,8 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
-    """Answer `harness release`."""
-    return run(ctx, args.id)
-
-
-def run(ctx: Context, task_id: str | None = None) -> Reply:
     """Make the held task pending and go back to its base; its work is kept in a rescue ref."""
-    held = ownership.require_settled(ctx.store.ask_to_change(), task_id, ctx)
+    held = ownership.require_settled(ctx.store.ask_to_change(), args.id, ctx)
     verdict = outcome.Verdict("TASK_EXEC", "released", Ending.RELEASED)
     with sessions.halting_on_error(ctx, held.session, held.task.id):
         rollback.require_trust(ctx, held.task)

@@ -28,17 +28,12 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
-    """Answer `harness remove`."""
-    return run(ctx, args.id)
-
-
-def run(ctx: Context, task_id: str) -> Reply:
     """Remove the task; its logs and the rescued work of its attempts stay.
 
     Raises UsageError (no such task), RefusedError (in progress, or others depend on it).
     """
     with rights.change(ctx) as tx:
-        task = ownership.require_task(tx, task_id)
+        task = ownership.require_task(tx, args.id)
         _require_idle(task)
         rights.require_check_of_another(ctx, task, typed.harness("remove", task.id))
         _require_unneeded(tx, task)

@@ -28,18 +28,13 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
-    """Answer `harness retry`."""
-    return run(ctx, args.id)
-
-
-def run(ctx: Context, task_id: str) -> Reply:
     """Make the task pending with all its attempts, and also the tasks that failed only because of it.
 
     Its errors stay, for the next attempt.
     Raises UsageError (no such task; it would fail again at once), RefusedError (in progress).
     """
     with rights.change(ctx) as tx:
-        old = ownership.require_task(tx, task_id)
+        old = ownership.require_task(tx, args.id)
         if not transitions.may("reset", old):
             raise RefusedError(
                 f"{old.id} is in progress (by {old.claimed_by or 'nobody'}); a new start would lose it.",

@@ -25,19 +25,14 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
-    """Answer `harness return`."""
-    return run(ctx, args.id, args.text)
-
-
-def run(ctx: Context, task_id: str, text: str) -> Reply:
     """Make the task pending, keep its work, and pass `text` to the next agent.
 
     Raises RefusedError (typed by an agent, or its work tree is gone), UsageError (nothing waits, or no text).
     """
-    task = ownership.require_task(ctx.store.ask_to_change(), task_id)
+    task = ownership.require_task(ctx.store.ask_to_change(), args.id)
     rights.require_user(ctx, f"What becomes of {task.id}", complete.return_command(task))
     place = answering.place(ctx, task)
-    said = quoting.one_line(text, quoting.REASON_LENGTH)
+    said = quoting.one_line(args.text, quoting.REASON_LENGTH)
     if not said:
         raise UsageError("Say what is to be changed.", complete.return_command(task))
     reason = f"The user has looked at this work and returns it: {said}"

@@ -29,20 +29,15 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
-    """Answer `harness stop`."""
-    return run(ctx, args.session)
-
-
-def run(ctx: Context, number: int | None = None) -> Reply:
     """End this worker's session, or session `number`. It is no error if this worker has none."""
-    ending = _session(ctx.store.ask_to_change(), ctx, number)
+    ending = _session(ctx.store.ask_to_change(), ctx, args.session)
     trees, warnings = _trees(ctx, ending) if ending else ({}, ())
     with ctx.store.transaction() as tx:
-        session = _session(tx, ctx, number)
+        session = _session(tx, ctx, args.session)
         if session is None:
             then = sessions.unless_held(tx, ctx, sessions.START)
             return Reply("stop", "No session of yours is open.", next=then)
-        held = ownership.held_by_me(tx, ctx) if number is None else None
+        held = ownership.held_by_me(tx, ctx) if args.session is None else None
         _record(tx, ctx, session, trees)
         sessions.close(tx, session)
         sessions.disable_hooks_when_finished(tx, ctx.store)

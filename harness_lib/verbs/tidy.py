@@ -51,36 +51,33 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
-    """Answer `harness tidy`."""
-    return run(ctx, days=args.days, megabytes=args.megabytes, rescues=args.rescues, take=args.yes)
-
-
-def run(ctx: Context, *, days: float, megabytes: int, rescues: float | None, take: bool) -> Reply:
     """List logs older than `days` or beyond `megabytes` in total, and rescued work older than `rescues` days.
 
     With `take` they are deleted; the log keeps the hashes of dropped commits, by which git can restore them.
     Raises RefusedError: an agent would take them.
     """
     command = typed.harness("tidy", "--yes")
-    if take:
+    if args.yes:
         rights.require_user(ctx, "old logs and rescued work", command)
     now = ctx.clock.now().timestamp()
-    logs = stats.outdated(rescue_refs.logs(ctx), now, days, megabytes * rescue_refs.MEGABYTE)
-    works = rescue_refs.rescues(ctx, now, rescues) if rescues is not None else []
-    if take:
+    logs = stats.outdated(rescue_refs.logs(ctx), now, args.days, args.megabytes * rescue_refs.MEGABYTE)
+    works = rescue_refs.rescues(ctx, now, args.rescues) if args.rescues is not None else []
+    if args.yes:
         rescue_refs.remove(ctx, logs, works)
     size = sum(each.size for each in logs) / rescue_refs.MEGABYTE
-    how = "were taken" if take else "would go"
+    how = "were taken" if args.yes else "would go"
     lines = [f"{len(logs)} logs of {size:.1f} MB and {len(works)} rescues {how}"]
     lines += [f"  {quoting.one_line(row, 300)}" for row in _rows(logs, works)[:SHOWN]]
     more = len(logs) + len(works) - SHOWN
     lines += [f"  … and {more} more"] if more > 0 else []
-    if not take and rescues is None:
+    if not args.yes and args.rescues is None:
         lines.append(f"rescued work stays, unless its age is named: {typed.harness('tidy', '--rescues', 90)}")
     return Reply(
         "tidy",
         "\n".join(lines),
-        next="harness status" if take or not (logs or works) else _command(days, megabytes, rescues),
+        next="harness status"
+        if args.yes or not (logs or works)
+        else _command(args.days, args.megabytes, args.rescues),
         extra={"logs": len(logs), "bytes": sum(each.size for each in logs), "rescues": len(works)},
     )
 

@@ -12,13 +12,16 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable
+from argparse import ArgumentParser
 from pathlib import Path
+from types import ModuleType
+from typing import cast
 
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import HarnessError, HeldError
 from harness_lib.state import schema
+from harness_lib.terminal.render import Screen
 from harness_lib.verbs import claim, finish
 
 
@@ -33,18 +36,22 @@ class Worker:
 
     def work(self) -> None:
         while self.finished != self._most:
-            reply = self._type(claim.run)
+            reply = self._type(claim)
             if reply is None or reply.stop is not None:
                 return
-            if self._type(finish.run) is None:
+            if self._type(finish) is None:
                 return
             self.finished += 1
 
-    def _type(self, verb: Callable[[Context], Reply]) -> Reply | None:
+    def _type(self, verb: ModuleType) -> Reply | None:
+        parser = ArgumentParser()
+        verb.arguments(parser)
+        args = parser.parse_args([])
         while True:
             began = time.monotonic()
             try:
-                return verb(Context(env=dict(os.environ), cwd=Path.cwd()))
+                ctx = Context(env=dict(os.environ), cwd=Path.cwd())
+                return cast("Reply", verb.answer(ctx, args, Screen()))
             except HarnessError as error:
                 if self._most is None or not isinstance(error, HeldError):
                     self.errors.append(f"{error.kind}: {error.message}")

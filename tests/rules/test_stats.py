@@ -17,14 +17,14 @@ EXAMPLE = (
 
 def test_the_line_of_the_seeds_example() -> None:
     assert (
-        stats.line(state(*EXAMPLE))
+        stats.render(stats.count(state(*EXAMPLE)))
         == "tasks_total=5 completed=1 failed=1 pending=3 blocked=0 attempts_total=2 checkpoints=1"
     )
 
 
 def test_tasks_in_progress_stand_behind_the_seeds_fields() -> None:
     """And attempts of tasks that were retried or removed stay counted."""
-    assert stats.line(State(attempts_reset=3, tasks=(Task("a", status="in_progress"),))) == (
+    assert stats.render(stats.count(State(attempts_reset=3, tasks=(Task("a", status="in_progress"),)))) == (
         "tasks_total=1 completed=0 failed=0 pending=0 blocked=0 attempts_total=3 checkpoints=0 in_progress=1"
     )
 

@@ -9,14 +9,18 @@ from pathlib import Path
 import pytest
 
 from harness_lib.runs import report_text
-from tests.runs.workshop import HURRIED, Workshop
+from tests.conftest import for_release
+from tests.runs.workshop import HURRIED, KILL_WORKER, Workshop
 from tests.system.git.gitrepo import put, sh
 
 PAID = 'say {"cost_usd": 0.25, "tokens": 1000}'
 
 
-def _list(workshop: Workshop, gate: Path) -> None:
-    """Add every way to end: done, done already, red, failed, silent, a secret, its check changed, waiting."""
+def _list(workshop: Workshop, gate: Path, more: int) -> None:
+    """Add every way to end: done, done already, red, failed, silent, a secret, its check changed, waiting.
+
+    `more` tasks come to a good end, some after their agent or their worker was killed, or with a late check.
+    """
     put(workshop.top / "check.sh", "grep -q done parser\n")
     sh(workshop.top, "add", "-A")
     sh(workshop.top, "commit", "-q", "-m", "A check")
@@ -29,12 +33,26 @@ def _list(workshop: Workshop, gate: Path) -> None:
     workshop.add("breaks", "grep -q broken add", "--depends-on", add, do="write add broken")
     workshop.add("hello", "grep -q hello README.md", do="say nothing to do")
     workshop.add("after mul", "true", "--depends-on", mul, do="write after x")
+    on_the_way = (
+        "say at work",
+        "once kill",
+        f"once sh {KILL_WORKER}",
+        "once sleep 600",
+        "sh rm -rf .harness",
+    )
+    workshop.fill(
+        [
+            {"title": f"more {number}", "validation": {"command": f"grep -q done more-{number}"}}
+            | {"description": f"do: {on_the_way[number % len(on_the_way)]} ;; write more-{number} done"}
+            for number in range(more)
+        ]
+    )
 
 
-def _night(workshop: Workshop, tmp_path: Path) -> tuple[str, str]:
+def _night(workshop: Workshop, tmp_path: Path, more: int) -> tuple[str, str]:
     """Return what the second of two runs has printed, and where the branch stood before the first."""
     gate = tmp_path / "gate"
-    _list(workshop, gate)
+    _list(workshop, gate, more)
     before = str(workshop.git.head())[:12]
     workshop.start()
     records = workshop.top / ".harness/runs"
@@ -52,8 +70,10 @@ def row(lines: list[str], task: str) -> str:
     return next(line for line in lines if line.startswith(f"  {task} "))
 
 
-def test_the_first_screen_answers_the_ten_questions(workshop: Workshop, tmp_path: Path) -> None:
-    printed, before = _night(workshop, tmp_path)
+@pytest.mark.parametrize("more", [0, *for_release(31)])
+def test_the_first_screen_answers_the_ten_questions(workshop: Workshop, tmp_path: Path, more: int) -> None:
+    """Nine tasks, or forty, over two runs, one of which was killed."""
+    printed, before = _night(workshop, tmp_path, more)
 
     text = workshop("report").out
     lines = text.splitlines()
@@ -61,7 +81,8 @@ def test_the_first_screen_answers_the_ten_questions(workshop: Workshop, tmp_path
 
     assert len(lines) <= report_text.MOST_LINES
     # It is what the end of the run has printed, too.
-    assert {line for line in lines if "harness " in line} <= set(printed.splitlines())
+    said = {line for line in lines if "harness " in line and "cheaper ones" not in line}
+    assert said <= set(printed.splitlines())
     # What is really done, and what the night has cost, over both runs.
     assert re.search(
         r"\(2 runs; one was killed at \d\d:\d\d and resumed\) +\$\d\.\d\d   [\d,]+ tokens$", lines[0]
@@ -69,10 +90,11 @@ def test_the_first_screen_answers_the_ten_questions(workshop: Workshop, tmp_path
     spent = workshop.ok("report")["report"]
     assert spent["cost"] >= 4 * 0.25
     assert lines[1].startswith(
-        "9 tasks: 5 completed (1 done already, 3 to look at), 1 waiting for you, 3 failed"
+        f"{9 + more} tasks: {5 + more} completed (1 done already, 3 to look at), 1 waiting for you, 3 failed"
     )
     # What was merged, and where.
-    assert f"main: 4 commits, 4 files (+5 -1): git log --stat {before}..{tip[:12]}" in lines
+    merged = f"main: {4 + more} commits, {4 + more} files (+{5 + more} -1)"
+    assert f"{merged}: git log --stat {before}..{tip[:12]}" in lines
     # What failed, and why.
     assert "failed 2 of 2 in " in row(lines, "task-003")
     assert "assert 5 == 6" in row(lines, "task-003")
@@ -82,7 +104,7 @@ def test_the_first_screen_answers_the_ten_questions(workshop: Workshop, tmp_path
     assert "harness accept task-005 --path .env   or: harness return task-005" in text
     assert "waiting for these: task-009" in text
     # Was anything lost, and where is it kept?
-    assert re.search(r"Nothing was lost \(\d rescued: harness rescue list\)\.", text)
+    assert re.search(r"Nothing was lost \(\d+ rescued: harness rescue list\)\.", text)
     # Which differences are to be looked at: the command that is shown shows it.
     red = row(lines, "task-001")
     assert "red since task-007 changed add" in red

@@ -1,7 +1,7 @@
-"""Draw a report as one HTML page without scripts or outside resources; the only user of Jinja2.
+"""Draw a report as one HTML page without outside resources; the only user of Jinja2.
 
-A strict Content-Security-Policy lets nothing run; all texts are escaped, and characters that print nothing
-are replaced.
+A strict Content-Security-Policy lets nothing run but the page's own script, known by its hash; all texts are
+escaped, and characters that print nothing are replaced.
 """
 
 from __future__ import annotations
@@ -99,7 +99,8 @@ def render(ctx: Context, facts: Facts, *, live: bool = False) -> str:
     import jinja2  # noqa: PLC0415 (nothing but a page needs it)
 
     here = Path(__file__)
-    style = here.with_name("report.css").read_text(encoding="utf-8")
+    files = (here.with_name(f"report.{kind}") for kind in ("css", "js"))
+    style, script = (_Own(file.read_text(encoding="utf-8")) for file in files)
     environment = jinja2.Environment(autoescape=True, finalize=_clean, undefined=jinja2.StrictUndefined)
     environment.filters["anchor"] = _anchor
     template = environment.from_string(here.with_name("report.html").read_text(encoding="utf-8"))
@@ -109,8 +110,10 @@ def render(ctx: Context, facts: Facts, *, live: bool = False) -> str:
     own = _by_task(facts.runs)
     head = list(report_text.header(facts))
     return template.render(
-        style=_Style(style),
-        style_hash=base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
+        style=style,
+        style_hash=style.hash,
+        script=script,
+        script_hash=script.hash,
         live=live,
         when=head[0],
         head=head[1:],
@@ -125,13 +128,17 @@ def render(ctx: Context, facts: Facts, *, live: bool = False) -> str:
     )
 
 
-class _Style(str):
-    """The style sheet of this package, which is no text of anybody's."""
+class _Own(str):
+    """A file of this package, which is not escaped, and its hash for the policy of the page."""
 
     __slots__ = ()
 
     def __html__(self) -> str:
         return self
+
+    @property
+    def hash(self) -> str:
+        return base64.b64encode(hashlib.sha256(self.encode()).digest()).decode()
 
 
 def _clean(value: object) -> object:

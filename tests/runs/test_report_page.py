@@ -147,7 +147,8 @@ frame.onload = () => {
     return;
   }
   const which = (each) => [...page.querySelectorAll(each)].map((task) => task.id).join();
-  document.title = `open ${which("details[open]")} shown ${which("details:not([hidden])")}`;
+  const seen = box.checkVisibility() ? "seen" : "unseen";
+  document.title = `open ${which("details[open]")} shown ${which("details:not([hidden])")} ${seen}`;
 };
 </script>"""
 
@@ -157,7 +158,7 @@ frame.onload = () => {
 def test_what_was_open_and_looked_for_stays_over_a_reload(project: Project, agent: Agent) -> None:
     page = hostile_list(project, agent, 10)
     shown = browser(put(page.with_name("visitor.html"), VISITOR))
-    assert "<title>open task-t3 shown task-t5</title>" in shown
+    assert "<title>open task-t3 shown task-t5 seen</title>" in shown
 
 
 def browser(page: Path) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 from harness_lib import typed
 from harness_lib.checks.protocol import Checked, Command, Verdict, Worktree
 from harness_lib.errors import ConfigError, EnvSetupError
-from harness_lib.rules import reports, runners
+from harness_lib.rules import runners
 from harness_lib.system.files import printed
 from harness_lib.system.git.repository import Git
 from harness_lib.system.install import interpreter
@@ -66,12 +66,12 @@ def run(check: Command, worktree: Worktree) -> Checked:
 
 def _unreported(command: str, log: Path, cwd: Path, top: Path) -> str | None:
     """Return the test runner that should have printed a closing report and did not; None otherwise."""
-    if not reports.is_expected(command):
+    if not runners.is_report_expected(command):
         return None
     places = [cwd, *(place for place in cwd.parents if place.is_relative_to(top))]
     files = (file for place in places for glob in SETTINGS for file in sorted(place.glob(glob)))
     settings = "\n".join(file.read_text("utf-8", "replace") for file in files if file.is_file())
-    return reports.missing(command, printed.ends_of(log), settings)
+    return runners.missing_report(command, printed.ends_of(log), settings)
 
 
 def directory(check: Command, top: Path) -> Path:

@@ -14,7 +14,7 @@ from harness_lib.rules import rechecks as rules
 from harness_lib.rules import recovery
 from harness_lib.rules.selection import UNPROVEN
 from harness_lib.rules.stats import Ahead, Counts
-from harness_lib.runs import progress, remedies, run_snapshot
+from harness_lib.runs import remedies, run_snapshot
 from harness_lib.runs.run_snapshot import Seen
 from harness_lib.state.api import Questions
 from harness_lib.system.place import find_root
@@ -190,7 +190,7 @@ def lines(view: View, now: float) -> Iterator[Line]:
     yield from _section("the user must act:", view.halts, "yellow", whole=True)
     yield from (Line(text, "yellow", whole=True) for text in view.look_at)
     for seen in view.runs[:PEOPLE]:
-        first, *rest = progress.lines(seen, view.ahead, now)
+        first, *rest = run_snapshot.lines(seen, view.ahead, now)
         yield Line(first, "bold")
         yield from map(Line, rest)
     if view.up_next:

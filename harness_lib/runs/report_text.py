@@ -10,7 +10,7 @@ from harness_lib import typed
 from harness_lib.core import quoting
 from harness_lib.rules import attempts
 from harness_lib.rules.run_records import Ran
-from harness_lib.runs import progress
+from harness_lib.runs import run_snapshot
 from harness_lib.runs.report_facts import Decision, Facts, Merged, Work
 from harness_lib.text import counted, cut, some
 
@@ -212,7 +212,7 @@ def _decisions(facts: Facts, width: int, most_label: int) -> Iterator[list[str]]
         label = f"{_label(each):<{most_label}}"
         what = each.what
         if each.kind == "failed" and times.get(each.task):
-            what = what.replace(":", f" in {progress.span(times[each.task])}:", 1)
+            what = what.replace(":", f" in {run_snapshot.span(times[each.task])}:", 1)
         if each.kind == "halted" and len(each.commands) > 1:
             yield [cut(f"  {label}  {quoting.one_line(what, width)}", width), *_answers(each, width)]
             continue
@@ -272,7 +272,7 @@ def _done(done: Sequence[Work], label: int) -> Iterator[str]:
     for each in done:
         cost = f"${each.cost:.2f}" if each.cost else ""
         files = "" if each.files is None else str(each.files)
-        cells = (progress.span(each.seconds), cost, str(each.tries or ""), files)
+        cells = (run_snapshot.span(each.seconds), cost, str(each.tries or ""), files)
         yield f"  {_title(each):<{label}}{_columns(cells)}"
 
 
@@ -325,7 +325,12 @@ def markdown(facts: Facts) -> list[str]:
     if facts.done:
         rows += ["### Done", "", "| task | time | cost | tries | files |", "|---|--:|--:|--:|--:|"]
         for work in facts.done:
-            cells = (progress.span(work.seconds), f"${work.cost:.2f}", str(work.tries), str(work.files or 0))
+            cells = (
+                run_snapshot.span(work.seconds),
+                f"${work.cost:.2f}",
+                str(work.tries),
+                str(work.files or 0),
+            )
             rows.append(f"| {_escaped(f'{work.task} {work.title}')} | {' | '.join(cells)} |")
         rows.append("")
     commands = "".join(f"; {_code(each)}" for each in facts.commands)

@@ -18,7 +18,7 @@ from rich.tree import Tree
 
 from harness_lib.rules.run_state import RunState
 from harness_lib.rules.stats import Ahead, Counts
-from harness_lib.runs import overview, progress
+from harness_lib.runs import overview, run_snapshot
 from harness_lib.runs.overview import View
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def run(state: RunState, counts: Counts | None, ahead: Ahead, now: float) -> Ren
     """Return a run as whoever started it sees it at `now`: its workers, the whole list, what was spent."""
     drawn: list[RenderableType] = [workers(state, now)]
     if counts is not None:
-        drawn += [_progress(counts), line(progress.summary(state, ahead, now), "dim")]
+        drawn += [_progress(counts), line(run_snapshot.summary(state, ahead, now), "dim")]
     return Group(*drawn)
 
 
@@ -129,7 +129,7 @@ def workers(state: RunState, now: float) -> Table:
             name, justify=justify, no_wrap=True, overflow="ellipsis", ratio=wide, min_width=least
         )
     for row in sorted(state.rows.values(), key=lambda row: row.worker):
-        cells = progress.cells(row, now)
+        cells = run_snapshot.cells(row, now)
         styles = ("bold", "", STEP_STYLES.get(row.step, "dim"), "", "", "", "dim")
         table.add_row(*(Text(cell, style=style) for cell, style in zip(cells, styles, strict=True)))
     return table

@@ -22,7 +22,7 @@ from harness_lib.errors import EnvSetupError, HarnessError, RefusedError
 from harness_lib.rules.events import Ended, Event, Notice
 from harness_lib.rules.run_records import Ran, Tried
 from harness_lib.rules.run_state import RunState
-from harness_lib.runs import progress, report_facts, report_text
+from harness_lib.runs import report_facts, report_text, run_snapshot
 from harness_lib.runs.report_facts import Facts
 from harness_lib.runs.scheduler import Watch
 from harness_lib.system import os_errors
@@ -202,7 +202,7 @@ def _how(tried: Tried) -> str:
 
 
 def _words(tried: Tried) -> str:
-    took = progress.span((tried.ended or tried.began) - tried.began)
+    took = run_snapshot.span((tried.ended or tried.began) - tried.began)
     how = {"pending": "handed back", "cut": "cut off", "now": "goes on"}.get(_how(tried), tried.status)
     cost = f", ${tried.cost:.2f}" if tried.cost else ""
     tokens = f", {tried.tokens:,} tokens" if tried.tokens else ""
@@ -294,7 +294,7 @@ def _tasks(
         done = work.get(task.id)
         cost = f"${done.cost:.2f}" if done and done.cost else ""
         tries = f"{done.tries} tries" if done and done.tries > 1 else ""
-        time = progress.span(done.seconds) if done else ""
+        time = run_snapshot.span(done.seconds) if done else ""
         yield {
             "id": task.id,
             "title": task.title,

@@ -16,7 +16,7 @@ from harness_lib.rules import events, stats
 from harness_lib.rules.events import Claimed, Ended, Event, Gone, Notice, Stepped, Stuck, Unstarted
 from harness_lib.rules.run_state import RunState
 from harness_lib.rules.stats import Ahead
-from harness_lib.runs import progress
+from harness_lib.runs import run_snapshot
 from harness_lib.runs.scheduler import Watch
 from harness_lib.terminal.render import Screen
 from harness_lib.text import counted
@@ -142,9 +142,8 @@ def _committed(news: Ended) -> str:
 
 
 def _step(news: Stepped, at: float) -> str:
-    step = progress.STEPS.get(news.step, news.step)
+    step = run_snapshot.STEPS.get(news.step, news.step)
     if news.until is None:
         return step
-    return (
-        f"{step}, goes on at {timestamps.render(_moment(news.until))} (in {progress.span(news.until - at)})"
-    )
+    wait = run_snapshot.span(news.until - at)
+    return f"{step}, goes on at {timestamps.render(_moment(news.until))} (in {wait})"

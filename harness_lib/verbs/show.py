@@ -16,7 +16,7 @@ from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import ConfigError
 from harness_lib.rules import attempts
-from harness_lib.runs import overview, progress, remedies
+from harness_lib.runs import overview, remedies, run_snapshot
 from harness_lib.state.api import Questions
 from harness_lib.system.files import directories
 from harness_lib.system.git import trees
@@ -153,7 +153,7 @@ def _attempt(attempt: Attempt) -> str:
     how = {"pending": "handed back", None: "goes on"}.get(attempt.outcome, attempt.outcome)
     parts = [f"{attempt.number}: {how}"]
     parts += [f"from {attempt.started_at}"] if attempt.started_at else []
-    parts += [f"took {progress.span(attempts.seconds(attempt))}"] if attempt.ended_at else []
+    parts += [f"took {run_snapshot.span(attempts.seconds(attempt))}"] if attempt.ended_at else []
     parts += [f"${attempt.cost_usd:.2f}"] if attempt.cost_usd else []
     parts += [f"{attempt.tokens:,} tokens"] if attempt.tokens else []
     return ", ".join(parts)

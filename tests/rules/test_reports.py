@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.rules import reports
+from harness_lib.rules import runners
 from harness_lib.system.files import printed
 
 OUTPUTS = Path(__file__).with_name("outputs")
@@ -55,21 +55,21 @@ UNKNOWN = (
 
 @pytest.mark.parametrize("command", REPORTED)
 def test_a_runner_is_asked_for_its_report(command: str) -> None:
-    assert reports.missing(command, REPORTED[command].splitlines(), "") is None
-    assert reports.missing(command, ["collected 1 item", ""], "") is not None
+    assert runners.missing_report(command, REPORTED[command].splitlines(), "") is None
+    assert runners.missing_report(command, ["collected 1 item", ""], "") is not None
 
 
 @pytest.mark.parametrize("command", UNKNOWN)
 def test_what_may_be_quiet_is_asked_for_nothing(command: str) -> None:
-    assert reports.missing(command, [], "") is None
+    assert runners.missing_report(command, [], "") is None
 
 
 def test_each_of_several_runs_must_report() -> None:
     command = "pytest -q a && pytest -q b"
 
-    assert reports.missing(command, ["1 passed in 0.1s"], "") == "pytest"
-    assert reports.missing(command, ["1 passed in 0.1s", "2 passed in 0.1s"], "") is None
-    assert reports.missing(command, ["x" * reports.WHOLE, "2 passed in 0.1s"], "") is None
+    assert runners.missing_report(command, ["1 passed in 0.1s"], "") == "pytest"
+    assert runners.missing_report(command, ["1 passed in 0.1s", "2 passed in 0.1s"], "") is None
+    assert runners.missing_report(command, ["x" * runners.WHOLE, "2 passed in 0.1s"], "") is None
 
 
 @pytest.mark.parametrize(
@@ -82,8 +82,8 @@ def test_each_of_several_runs_must_report() -> None:
     ],
 )
 def test_settings_may_make_it_quiet(command: str, settings: str) -> None:
-    assert reports.missing(command, [], settings) is None
-    assert reports.missing(command, [], "unrelated") is not None
+    assert runners.missing_report(command, [], settings) is None
+    assert runners.missing_report(command, [], "unrelated") is not None
 
 
 def test_a_crate_whose_tests_were_ended_has_a_gap() -> None:
@@ -94,7 +94,7 @@ def test_a_crate_whose_tests_were_ended_has_a_gap() -> None:
         "test result: ok. 0 passed; 0 failed",
     ]
 
-    assert reports.missing("cargo test", lines, "") == "cargo test"
+    assert runners.missing_report("cargo test", lines, "") == "cargo test"
 
 
 @pytest.mark.parametrize(
@@ -107,4 +107,4 @@ def test_a_crate_whose_tests_were_ended_has_a_gap() -> None:
 def test_recorded_outputs_have_their_reports(name: str, command: str) -> None:
     lines = printed.plain((OUTPUTS / f"{name}.txt").read_bytes())
 
-    assert reports.missing(command, lines, "") is None
+    assert runners.missing_report(command, lines, "") is None

@@ -13,7 +13,7 @@ from harness_lib.core.context import Context
 from harness_lib.rules import run_state
 from harness_lib.rules.run_state import Budget, Row, RunState, Spent
 from harness_lib.rules.stats import Ahead, Counts
-from harness_lib.runs import overview, progress, run_snapshot
+from harness_lib.runs import overview, run_snapshot
 from harness_lib.runs.run_snapshot import Seen
 from harness_lib.system.processes import process
 from harness_lib.terminal import drawing
@@ -34,7 +34,7 @@ AHEAD = Ahead(4, 1)
     ],
 )
 def test_a_length_of_time(seconds: float, words: str) -> None:
-    assert progress.span(seconds) == words
+    assert run_snapshot.span(seconds) == words
 
 
 @pytest.mark.parametrize("number", [0, 1])
@@ -71,12 +71,12 @@ def test_runs_are_listed_from_the_oldest_whatever_their_process_numbers(tmp_path
 )
 def test_a_worker_is_one_line(row: Row, line: str) -> None:
     seen = Seen(7, RunState(rows={row.worker: row}))
-    assert list(progress.lines(seen, AHEAD, 100.0))[1:] == [line]
+    assert list(run_snapshot.lines(seen, AHEAD, 100.0))[1:] == [line]
 
 
 def test_the_first_line_has_what_was_spent_of_which_limit_and_an_estimate() -> None:
     state = RunState(0.0, {1: Row(1), 2: Row(2)}, Spent(1.5, 12000, 0.0, 5), (60.0,), Budget(max_cost=5.0))
-    (first, *_) = progress.lines(Seen(7, state), AHEAD, 1800.0)
+    (first, *_) = run_snapshot.lines(Seen(7, state), AHEAD, 1800.0)
     assert first == (
         "run: at least 2:00 more; cost: $1.50 of $5.00, tokens: 12,000, hours: 0.50, attempts: 5; process 7"
     )
@@ -84,7 +84,7 @@ def test_the_first_line_has_what_was_spent_of_which_limit_and_an_estimate() -> N
 
 def test_many_workers_are_bounded() -> None:
     state = RunState(rows={number: Row(number) for number in range(64)})
-    lines = list(progress.lines(Seen(7, state), AHEAD, 0.0))
+    lines = list(run_snapshot.lines(Seen(7, state), AHEAD, 0.0))
     assert len(lines) == 12
     assert lines[-1] == "  … and 54 more workers"
 

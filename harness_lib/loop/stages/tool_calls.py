@@ -25,7 +25,7 @@ from harness_lib.loop.piped import Json, dumps
 from harness_lib.loop.plugins import Result
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions import context
-from harness_lib.loop.tools import builtin, difference
+from harness_lib.loop.tools import builtin, edit_file
 
 _SHOWN_LINES = 30
 _PRINTED_LINES = 8
@@ -127,7 +127,7 @@ def decide(runtime: Runtime, call: Json) -> gates.Verdict:
     name, call_id = str(call.get("name") or ""), str(call.get("id") or "")
     place = gates.outside_project(runtime, verdict.input)
     change = builtin.change_of(runtime, name, verdict.input)
-    seen = difference.unified(change) if change else ""
+    seen = edit_file.unified(change) if change else ""
     answer = approval.put(runtime, Question(name, verdict.input, verdict.reason, who, call_id, place, seen))
     return gates.Verdict("allow" if answer.allowed else "deny", answer.reason, verdict.input)
 

@@ -126,6 +126,12 @@ ALL = (
         ),
     ),
     Measurement(
+        "records",
+        4,
+        "`harness run -j 4`: recording its events",
+        lambda at: runs.recording(at.path / "records", 20 if at.quick else 50),
+    ),
+    Measurement(
         "merges",
         60,
         "`harness run -j 8`: merges per check, check 1.5 s",

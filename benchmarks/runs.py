@@ -14,6 +14,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -21,10 +22,14 @@ from benchmarks.measuring import Row, at_most, in_turns, seconds
 from benchmarks.projects import Project
 from harness_lib.attempts import worktree_slots
 from harness_lib.core.context import Context
+from harness_lib.rules import events
+from harness_lib.runs import recorder
 
 CHECK_SECONDS = 1.5
 WORKERS = (1, 4)
 DONE, LIMIT = 0, 9
+# Lines that an agent says in an attempt, and the share of a run that its record may take.
+SAID, MOST_SHARE = 100, 0.01
 
 
 def overhead(place: Path, tasks: int, many: int) -> Iterator[Row]:
@@ -102,6 +107,39 @@ def merges_per_check(place: Path, tasks: int) -> Iterator[Row]:
     ratio = tasks / max(1, for_merging)
     what = f"`harness run -j 8`, {tasks} tasks: merges per check, check {CHECK_SECONDS} s"
     yield Row(what, "≥ 2", f"{ratio:.2f} ({for_merging} of {in_all} checks are for merging)", ratio >= 2)  # noqa: PLR2004
+
+
+def recording(place: Path, tasks: int) -> Iterator[Row]:
+    """Compare how long the events of a run take to be recorded with how long the run took.
+
+    Its agents do nothing, so no run has more events for its time; each is taken to say SAID lines.
+    """
+    project = Project.make(place, tasks)
+    project.close()
+    taken = seconds(partial(_run, project, 4, tasks))
+    (record,) = project.path.glob(f".harness/runs/*/{recorder.NAME}")
+    lines = [json.loads(line) for line in record.read_text(encoding="utf-8").splitlines()]
+    told = [
+        events.read({key: tuple(value) if isinstance(value, list) else value for key, value in each.items()})
+        for each in lines
+        if each["event"] not in ("opened", "closed")
+    ]
+    ctx = Context(env=os.environ, cwd=project.path)
+    opened = recorder.opened(ctx, "agent", 4, None)._replace(run="again")
+    again = recorder.Recorder(ctx, opened, print)
+
+    def record_all() -> None:
+        again.begin()
+        for event in told:
+            again.take(event)
+            if isinstance(event.news, events.Claimed):
+                for number in range(SAID):
+                    said = events.Said("a line", number, 0.0, "conversation")
+                    again.take(replace(event, news=said))
+
+    share = seconds(record_all) / taken
+    what = f"`harness run -j 4`: recording the events of {tasks} tasks whose agents do nothing"
+    yield Row(what, f"≤ {MOST_SHARE:.0%} of the run", f"{share:.2%}", share <= MOST_SHARE)
 
 
 def _compared(taken: float, floor: float) -> str:

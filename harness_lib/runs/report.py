@@ -38,7 +38,7 @@ def beginning(ctx: Context) -> Beginning:
 
 def lines(ctx: Context, first: list[str]) -> list[str]:
     """Return the report on all runs in question, after the lines `first`."""
-    return report_text.lines(report_facts.gather(ctx), first)
+    return report_text.lines(report_facts.gather(ctx), first, width=report_text.columns())
 
 
 def tasks(ctx: Context, began: Beginning) -> list[dict[str, object]]:

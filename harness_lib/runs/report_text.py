@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import textwrap
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timezone
@@ -64,6 +65,11 @@ def lines(facts: Facts, first: Sequence[str] = (), *, width: int = WIDTH, whole:
         ]
         body += kept
     return [*head, *body, _again(facts, width)]
+
+
+def columns() -> int:
+    """Return how many characters a line may have: those of COLUMNS or the terminal, else WIDTH."""
+    return shutil.get_terminal_size((WIDTH, MOST_LINES)).columns
 
 
 def _without_told(facts: Facts, told: str) -> Facts:

@@ -34,15 +34,6 @@ class Screen:
         """Return whether the user watches: then colours and live tables are welcome."""
         return not self.json and self.out.isatty()
 
-    def width(self, otherwise: int) -> int:
-        """Return how many characters a line of the terminal has; `otherwise` where there is none."""
-        if not self.is_terminal:
-            return otherwise
-        try:
-            return os.get_terminal_size(self.out.fileno()).columns or otherwise
-        except (OSError, ValueError):
-            return otherwise
-
     def data(self, text: str) -> None:
         """Write a line of what was asked for."""
         print(_safe(text), file=self.out, flush=True)

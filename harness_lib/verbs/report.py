@@ -32,7 +32,7 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--format", choices=("text", "markdown"), default="text", help="(default: text)")
 
 
-def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
+def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     """Answer `harness report`."""
     since = None if args.since is None else moment(args.since, ctx.clock.now()).timestamp()
     if args.html:
@@ -44,7 +44,7 @@ def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
     if args.format == "markdown":
         lines = report_text.markdown(facts)
     else:
-        lines = report_text.lines(facts, width=screen.width(report_text.WIDTH), whole=args.all)
+        lines = report_text.lines(facts, width=report_text.columns(), whole=args.all)
     return Reply("report", "\n".join(lines), extra={"report": report_facts.document(facts)})
 
 

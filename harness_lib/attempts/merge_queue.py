@@ -1,8 +1,8 @@
 """Merge checked work into its branch: rebase it, check it there, and complete its task.
 
 A queue, first come, first served: the first in line takes all that wait behind it, puts their commits on
-top of what others have merged meanwhile, one on the other, runs each check once on the resulting content,
-it, and moves the branch once. If a check fails, the first half is tried, and so on; before
+top of what others have merged meanwhile, one on the other, runs each check once on the resulting content, and
+moves the branch once. If a check fails, the first half is tried, and so on; before
 a single task is blamed, a short check runs once more.
 Work that conflicts, or passes only alone, goes back to an agent with both sides explained, twice for nothing.
 
@@ -94,6 +94,7 @@ def merge_in_turn(ctx: Context, session: Session, task: Task, said: Sequence[str
             if outcome.intent_of(task).action == "commit":
                 # The worker before us in the line has merged it, too.
                 return _completed(ctx, session, task, said)
+            publish.take_in(ctx)
             try:
                 return _try(ctx, session, task, said, aside=aside)
             except target_branch.MovedError as moved:

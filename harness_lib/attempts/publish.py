@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 from harness_lib import typed
@@ -128,6 +128,7 @@ def begin(ctx: Context) -> list[str]:
     said = [*look(ctx)]
     with _turn(ctx):
         said += _catch_up(ctx)
+        take_in(ctx)
     if trouble := bring(ctx):
         said.append(trouble)
     return said
@@ -157,6 +158,27 @@ def _catch_up(ctx: Context) -> list[str]:
             new = theirs
     git.set_ref(target, new or theirs, ours or "")
     return []
+
+
+def take_in(ctx: Context) -> None:
+    """Merge into the target what others have pushed to its remote, so that the next check sees it.
+
+    What conflicts, or cannot be fetched, is left: then the remote refuses the push, and says so. Called in
+    the turn of a merge.
+    """
+    git, target, merging = ctx.main, ctx.target or "", ctx.merging
+    if merging.mode != "push" or _fetch(ctx, merging):
+        return
+    ours, theirs = git.ref(target), git.ref(_tracking(merging))
+    if ours is None or theirs is None or git.is_ancestor(theirs, ours):
+        return
+    is_behind = git.is_ancestor(ours, theirs)
+    message = f"Merge branch '{target_branch.short(merging.branch)}' of {merging.remote}\n"
+    new = theirs if is_behind else merge.join(git, ours, theirs, message)
+    if new is not None:
+        # The user's checkout may not be free for it now.
+        with suppress(target_branch.MovedError):
+            target_branch.carry_out(ctx, target, target_branch.Move(target, ours, ours), new)
 
 
 def bring(ctx: Context) -> str:

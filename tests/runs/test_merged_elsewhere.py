@@ -144,17 +144,36 @@ def test_what_the_remote_refuses_is_said_and_pushed_by_the_next_run(
     assert remote.at() == sh(workshop.top, "rev-parse", "main")
 
 
+def test_push_merges_what_others_have_pushed_meanwhile(workshop: Workshop, remote: Remote) -> None:
+    """The check of the work runs on both; what they push during the run is there before the next merge."""
+    remote.change("theirs", "theirs\n")
+    push = "echo later > later && git add -A && git commit -q -m Later && git push -q origin HEAD:main"
+    do = f"sh cd {shlex.quote(str(remote.others))} && {push}\nwrite a x"
+    first = workshop.add("a", "test -e a -a -e theirs", do=do)
+    workshop.file_task("b", "--depends-on", first)
+    workshop.ends(0, "--merge", "push")
+    assert remote.at() == sh(workshop.top, "rev-parse", "main")
+    shown = sh(remote.bare, "show", "main:a", "main:theirs", "main:later", "main:b")
+    assert shown == "x\ntheirs\nlater\ndone"
+    assert (workshop.top / "later").exists()
+    workshop.all_is_well()
+
+
 @pytest.mark.release
 def test_others_commits_on_the_remote_are_never_overwritten(workshop: Workshop, remote: Remote) -> None:
-    remote.change("theirs", "theirs\n")
-    theirs = remote.at()
+    """Those that conflict with work that is merged here stay there, and the user merges them."""
+    hook = remote.refuse()
     workshop.file_task("a")
+    workshop.ends(9, "--merge", "push")
+    hook.unlink()
+    remote.change("a", "theirs\n")
+    theirs = remote.at()
     said = workshop.ends(9, "--merge", "push")
     assert remote.at() == theirs
     assert "fetch first" in said.stdout + said.stderr or "non-fast-forward" in said.stdout + said.stderr
-    sh(workshop.top, "pull", "-q", "--no-rebase", "--no-edit")
-    workshop.run("--merge", "push")
-    assert sh(remote.bare, "show", "main:a", "main:theirs") == "done\ntheirs"
+    sh(workshop.top, "pull", "-q", "--no-rebase", "--no-edit", "-X", "ours")
+    workshop.ends(0, "--merge", "push")
+    assert sh(remote.bare, "show", "main:a") == "done"
 
 
 @pytest.mark.release

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
+import os
+import sys
 import textwrap
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timezone
@@ -69,7 +70,12 @@ def lines(facts: Facts, first: Sequence[str] = (), *, width: int = WIDTH, whole:
 
 def columns() -> int:
     """Return how many characters a line may have: those of COLUMNS or the terminal, else WIDTH."""
-    return shutil.get_terminal_size((WIDTH, MOST_LINES)).columns
+    said = os.environ.get("COLUMNS", "")
+    try:
+        return int(said) if said.isdecimal() else os.get_terminal_size(sys.stdout.fileno()).columns or WIDTH
+    except (OSError, ValueError):
+        # A pipe, a file, or a replaced stdout.
+        return WIDTH
 
 
 def _without_told(facts: Facts, told: str) -> Facts:

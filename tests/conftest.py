@@ -196,6 +196,8 @@ def home(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: 
     monkeypatch.setenv("GIT_TERMINAL_PROMPT", "0")
     # A check that runs pytest needs none of our plugins, which take four fifths of its start.
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    # The agents of the tests write outside of their work trees; tests/sandbox types which sandbox it wants.
+    monkeypatch.setenv("HARNESS_SANDBOX", "off")
     # Child processes of a test import this checkout, from wherever they are started.
     monkeypatch.setenv("PYTHONPATH", str(CHECKOUT))
     monkeypatch.chdir(tmp_path)

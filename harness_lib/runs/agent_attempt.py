@@ -33,7 +33,7 @@ from harness_lib.errors import (
 )
 from harness_lib.rules import attempts, run_state
 from harness_lib.rules.events import Notice, Said, Stepped
-from harness_lib.runs import agent_process, agent_retries
+from harness_lib.runs import agent_process, agent_retries, confinement
 from harness_lib.runs.agent_process import AgentExit, Listener, Rules
 from harness_lib.runs.worker_port import StuckError, WorkerPort, stuck
 from harness_lib.state.api import Questions
@@ -167,7 +167,8 @@ def _work(ctx: Context, task: Task, worker: WorkerPort, handback: str) -> AgentE
         if agent_exit.how == "told":
             raise KeyboardInterrupt
         if agent_exit.how == "login":
-            raise StuckError("ENV_SETUP", agent_exit.why, SEE_TO_IT, everywhere=True)
+            hint = f"{SEE_TO_IT}{confinement.way_out(ctx.env)}"
+            raise StuckError("ENV_SETUP", agent_exit.why, hint, everywhere=True)
         if not agent_retries.goes_on(ctx, task, worker, agent_exit, tries):
             return agent_exit
         interrupted = agent_exit.why

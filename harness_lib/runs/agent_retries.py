@@ -13,6 +13,7 @@ from harness_lib.core.context import Context
 from harness_lib.errors import ConfigError, EnvSetupError, RefusedError
 from harness_lib.rules import run_state
 from harness_lib.rules.events import Step, Stepped
+from harness_lib.runs import confinement
 from harness_lib.runs.agent_process import AgentExit
 from harness_lib.runs.worker_port import HeldBackError, StuckError, WorkerPort, stuck
 from harness_lib.system.git import checkout, locks, snapshot, trees
@@ -73,7 +74,7 @@ def goes_on(ctx: Context, task: Task, worker: WorkerPort, agent_exit: AgentExit,
         _pause(ctx, task, worker, "pauses", float(tries.crashes), agent_exit.why)
         return True
     if agent_exit.seconds < AT_ONCE_SECONDS and not _has_lived(ctx, task, tries):
-        hint = f"See its output: {agent_exit.log}. Then: harness run"
+        hint = f"See its output: {agent_exit.log}. Then: harness run{confinement.way_out(ctx.env)}"
         raise StuckError("ENV_SETUP", f"the agent cannot start: {agent_exit.why}", hint, unstarted=True)
     return False
 

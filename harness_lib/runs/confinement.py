@@ -84,9 +84,27 @@ def said(env: Mapping[str, str]) -> Iterator[str]:
     yield f"sandbox: {box}"
     if box.network != box.network_of_checks:
         yield f"--network {box.network}: nono would close 127.0.0.1, too, so the network of checks stays open"
+    docker = _docker(env)
+    if docker and box.engine == "bubblewrap" and docker not in box.writable:
+        allow = typed.harness("run", "--allow-write", docker)
+        yield f"agents and checks cannot reach Docker, and tests may be skipped for it; to allow it: {allow}"
     if removed := box.removed(env):
         keep = typed.harness("run", *(word for name in removed for word in ("--allow-env", name)))
         yield f"agents and checks do not get {some(removed, NAMED)}; to give them: {keep}"
+
+
+def _docker(env: Mapping[str, str]) -> str | None:
+    """Return the socket of Docker or Podman on this machine; None if there is none."""
+    home = env.get("HOME") or str(Path.home())
+    users = [f"/run/user/{os.getuid()}/{name}" for name in ("docker.sock", "podman/podman.sock")]
+    places = ("/run/docker.sock", "/run/podman/podman.sock", *users, f"{home}/.docker/run/docker.sock")
+    return next(filter(os.path.exists, places), None)
+
+
+def way_out(env: Mapping[str, str]) -> str:
+    """Return what ends a hint about an agent that fails in a sandbox."""
+    outside = typed.harness("run", "--sandbox", "off")
+    return f". If it works outside of the sandbox: {outside}" if sandbox.of(env) else ""
 
 
 def _require_checks(ctx: Context, box: Sandbox) -> None:
@@ -138,5 +156,5 @@ def _interpreter(path: str, env: Mapping[str, str]) -> str | None:
 
 
 def default() -> SandboxMode:
-    """Return the mode of runs for which none was chosen: on macOS no sandbox was tried with real agents."""
+    """Return the mode of runs for which none was chosen: on macOS no sandbox was tried."""
     return "off" if sys.platform == "darwin" else "auto"

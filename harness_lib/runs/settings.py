@@ -18,6 +18,7 @@ from harness_lib.agents import registry
 from harness_lib.core.context import Context, MergeMode
 from harness_lib.errors import ConfigError, UsageError
 from harness_lib.rules.run_state import Budget
+from harness_lib.runs import confinement
 from harness_lib.runs.confinement import SandboxMode
 from harness_lib.system.files import atomic
 from harness_lib.system.processes.sandbox import NETWORKS
@@ -63,13 +64,15 @@ KEYS: Mapping[str, Key] = {
     "protect": Key("texts", default=(), in_project=True),
     "merge": Key(words=get_args(MergeMode), default="local", in_project=True),
     "merge-command": Key(),
-    "sandbox": Key(words=get_args(SandboxMode), default="off", in_project=True),
+    "sandbox": Key(words=get_args(SandboxMode), default=confinement.default(), in_project=True),
     "network": Key(words=NETWORKS, default="open", in_project=True),
     "allow-write": Key("texts", default=()),
     "allow-env": Key("texts", default=()),
 }
 # Two ways to say which agent works: the one that is typed replaces both.
 ONE_OF = ("agent", "agent-command")
+# The variable that chooses a sandbox.
+SANDBOX = "HARNESS_SANDBOX"
 NAMED_ENGINES = ("bubblewrap", "nono")
 
 
@@ -103,6 +106,7 @@ def effective(ctx: Context, given: Mapping[str, Any]) -> dict[str, Setting]:
     file, project = user_file(ctx.env), project_file(ctx)
     users, projects = read(file), read(project, is_project=True) if project else {}
     settings: dict[str, Setting] = {}
+    given = {**given, "sandbox": given.get("sandbox") or _of_variable(ctx.env)}
     for name, key in KEYS.items():
         own = Setting(users[name], str(file)) if name in users else Setting(key.default, "default")
         narrowed = _narrowed(key, own.value, projects[name]) if name in projects else own.value
@@ -113,6 +117,14 @@ def effective(ctx: Context, given: Mapping[str, Any]) -> dict[str, Setting]:
         if settings[name].origin == "typed" and settings[other].origin != "typed":
             settings[other] = Setting(None, "default")
     return settings
+
+
+def _of_variable(env: Mapping[str, str]) -> str | None:
+    """Return the sandbox that the environment names, as if it was typed. Raises UsageError."""
+    value = env.get(SANDBOX) or None
+    if value is not None and (problem := _problem(KEYS["sandbox"], value)):
+        raise UsageError(f"{SANDBOX} must be {problem}, not {value!r}.", "Correct it, or unset it.")
+    return value
 
 
 def _narrowed(key: Key, own: Any, project: Any) -> Any:

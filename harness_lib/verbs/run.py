@@ -100,7 +100,7 @@ def arguments(parser: ArgumentParser) -> None:
         "--sandbox",
         choices=get_args(SandboxMode),
         help="confine agents and checks to their work trees: auto where this machine can, require, or with "
-        "the engine named; default off",
+        "the engine named; default auto, on macOS off",
     )
     parser.add_argument(
         "--allow-write",

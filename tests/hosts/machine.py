@@ -91,6 +91,7 @@ class Machine:
             "HOME": str(self.home),
             "LANG": "C.UTF-8",
             "HARNESS_HOME": str(self.harness_home),
+            "HARNESS_SANDBOX": "off",
             "HTTP_PROXY": FENCE,
             "HTTPS_PROXY": FENCE,
             "ALL_PROXY": FENCE,

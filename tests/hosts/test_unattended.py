@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness_lib.system.processes import sandbox
+from harness_lib.system.processes import engines, sandbox
 from tests.hosts.agents import launcher
 from tests.hosts.claude import QUIET
 from tests.hosts.talk import Actor, Call, Refusal, Request, Say, Script
@@ -27,7 +27,6 @@ CEILING = "CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS"
 DONE = Say("Done.")
 NOTE = "One is written in small letters."
 MINUTE = timedelta(minutes=1)
-BUBBLEWRAP = ("--sandbox", "bubblewrap")
 
 Event = dict[str, Any]
 
@@ -82,13 +81,12 @@ def add_tasks(machine: Machine) -> None:
     machine.add("Make three", "--validate", "grep -qx three three")
 
 
-@pytest.fixture(params=[(), pytest.param(BUBBLEWRAP, marks=pytest.mark.release)], ids=["free", "confined"])
+@pytest.fixture(params=["off", *(pytest.param(each, marks=pytest.mark.release) for each in engines.ENGINES)])
 def confined(request: pytest.FixtureRequest) -> tuple[str, ...]:
-    """Return options of a run: none, or those of a sandbox."""
-    words: tuple[str, ...] = request.param
-    if words and sandbox.find(os.environ, ["bubblewrap"])[0] is None:
-        pytest.skip("bubblewrap does not start here")
-    return words
+    """Return the options of a run: its sandbox."""
+    if request.param != "off" and sandbox.find(os.environ, [request.param])[0] is None:
+        pytest.skip("it does not start here")
+    return ("--sandbox", request.param)
 
 
 def test_claude_code(claude: Claude, model: Model, machine: Machine, confined: tuple[str, ...]) -> None:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import socket
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import pytest
 
 from harness_lib.system.processes import engines
 from tests.runs.workshop import Workshop
 from tests.system.git.gitrepo import put, sh
-
-if TYPE_CHECKING:
-    import pytest
 
 
 def test_an_agent_writes_its_work_tree_its_temporary_directory_and_caches(
@@ -108,3 +109,100 @@ def test_where_no_engine_starts_a_run_with_one_is_refused_and_auto_says_so(
     assert "Install bubblewrap" in said.text
     assert "bubblewrap: bwrap is not on the PATH" in said.text
     assert "sandbox: none" in workshop(*typed, "auto", PATH=path).text
+
+
+def test_a_run_is_in_a_sandbox_by_itself_where_an_engine_starts(
+    engine: str, workshop: Workshop, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    if engine == "nono":
+        monkeypatch.setenv("PATH", without_bubblewrap(tmp_path))
+    monkeypatch.delenv("HARNESS_SANDBOX")
+    workshop.add("Try", "test -f made", do="sh touch ~/outside; touch made")
+    said = workshop.ends(0)
+    title = engines.TITLES["nono" if engine == "nono" else "bubblewrap"]
+    assert f"sandbox: {title}; writes: " in said.stdout.splitlines()[0]
+    assert not (tmp_path / "outside").exists()
+
+
+def without_bubblewrap(place: Path) -> str:
+    """Return a PATH on which every program is but bwrap."""
+    (place / "programs").mkdir()
+    for directory in os.environ["PATH"].split(os.pathsep):
+        for program in Path(directory).glob("*"):
+            link = place / "programs" / program.name
+            if program.name != "bwrap" and not link.is_symlink():
+                link.symlink_to(program)
+    return str(place / "programs")
+
+
+def test_a_check_cannot_read_what_is_secret(engine: str, workshop: Workshop, home: Path) -> None:
+    """The login of an agent, too, and what git ignores in the user's checkout but for what checks need."""
+    secret = [home / ".codex" / "auth.json", home / ".claude.json", workshop.top / ".env.production"]
+    for path in secret:
+        put(path, "secret")
+    put(workshop.top / "node_modules" / "part", "needed")
+    put(workshop.top / ".git" / "info" / "exclude", ".env.*\nnode_modules\n.harness\nharness-*\n")
+    needed = f"cat {workshop.top}/node_modules/part {workshop.top}/README.md"
+    unread = " && ".join(f"! grep secret {path}" for path in secret)
+    workshop.add("Check", f"test -f made && {needed} && {unread}", do="sh touch made")
+    workshop.ends(0, "--sandbox", engine)
+
+
+def test_the_login_of_the_agent_that_works_is_its_own(engine: str, workshop: Workshop, home: Path) -> None:
+    put(home / ".codex" / "auth.json", "mine")
+    put(home / ".gemini" / "oauth_creds.json", "another's")
+    put(home / ".config" / "gcloud" / "key", "a cloud's")
+    program = "#!/bin/sh\ncat ~/.codex/* ~/.gemini/* ~/.config/gcloud/* > made\n"
+    put(home / "bin" / "codex", program, executable=True)
+    workshop.add("Read", "grep mine made && ! grep -e another -e cloud made")
+    workshop.ends(0, "--sandbox", engine, agent=f"{home}/bin/codex; true")
+
+
+def test_a_cloud_is_for_the_agent_that_is_set_to_it(engine: str, workshop: Workshop, home: Path) -> None:
+    put(home / ".claude" / "settings.json", '{"env": {"CLAUDE_CODE_USE_BEDROCK": "1"}}')
+    put(home / ".aws" / "credentials", "a key")
+    put(
+        home / "bin" / "claude", "#!/bin/sh\n(cat ~/.aws/*; printenv AWS_SESSION_TOKEN GH_TOKEN) > made\n"
+    ).chmod(0o755)
+    workshop.add("Read", 'grep "a key" made && grep session made && ! grep hub made')
+    env = {"AWS_SESSION_TOKEN": "session", "GH_TOKEN": "hub"}
+    said = workshop.ends(0, "--sandbox", engine, agent=f"{home}/bin/claude; true", **env)
+    named = "checks do not get AWS_SESSION_TOKEN, GH_TOKEN; to give them: harness run --allow-env AWS_SESSION"
+    assert named in said.stdout
+    workshop.add("Check", "grep hub made && test -n $GH_TOKEN")
+    workshop.ends(0, "--sandbox", engine, "--allow-env", "GH_TOKEN", agent=f"{home}/bin/claude; true", **env)
+
+
+CONNECTS = "{python} -c 'import socket; socket.create_connection((\"127.0.0.1\", {port}), 5)'"
+SERVES = """{python} -c '
+import socket
+server = socket.create_server(("127.0.0.1", 0))
+socket.create_connection(server.getsockname(), 5)
+'"""
+
+
+@pytest.mark.parametrize("network", ["open", "loopback", "none"])
+def test_the_network_of_a_check_is_as_wide_as_the_engine_can(
+    engine: str, workshop: Workshop, network: str
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        outside = CONNECTS.format(python=sys.executable, port=port)
+        own = SERVES.format(python=sys.executable)
+        closed = network == "none" or (network == "loopback" and engine == "bubblewrap")
+        serves = not closed or engine == "bubblewrap"
+        check = f"test -f made && {'! ' * closed}{outside} && {'' if serves else '! '}{own}"
+        # The agent has it in any case.
+        workshop.add("Connect", check, do=f"sh {outside} && touch made")
+        said = workshop.ends(0, "--sandbox", engine, "--network", network)
+    assert ("so the network of checks stays open" in said.stdout) == (network == "loopback" and not closed)
+
+
+def test_docker_is_said_to_be_out_of_reach(workshop: Workshop, home: Path) -> None:
+    path = home / ".docker" / "run" / "docker.sock"
+    path.parent.mkdir(parents=True)
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(path))
+        said = workshop("run", "--agent-command", "true", "--dry-run", "--sandbox", "auto").text
+        if "bubblewrap" in said:
+            assert f"tests may be skipped for it; to allow it: harness run --allow-write {path}" in said

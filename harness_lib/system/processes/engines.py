@@ -6,7 +6,6 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import Any, Literal, NamedTuple, get_args
 
 Engine = Literal["bubblewrap", "nono"]
@@ -18,6 +17,10 @@ DEVICES = (
     *("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx"),
     *("/dev/pts", "/dev/shm"),  # noqa: S108
 )
+# The number of a call of the kernel's, and how many capabilities there may be.
+PR_CAPBSET_DROP, CAPABILITIES = 24, 64
+# Where root can change the kernel.
+KERNEL = ("/proc/sys", "/proc/sysrq-trigger")
 # A file that is to be granted may be removed meanwhile.
 TRIES = 5
 
@@ -58,12 +61,12 @@ def _bubblewrap(text: str, grants: Grants, *, closed: bool) -> list[str]:
     mounts |= dict.fromkeys((place for place in PRIVATE if Path(place).is_dir()), "own")
     mounts |= dict.fromkeys(map(os.path.realpath, grants.writable), "written")
     arguments = ["bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
-    covered: list[str] = []
+    for path in filter(os.path.exists, KERNEL):
+        arguments += ["--ro-bind", path, path]
     for path in sorted(mounts, key=lambda path: path.split("/")):
         how = mounts[path]
-        if how in ("hidden", "own"):
-            covered.append(path)
-        if how != "shown" or any(path.startswith(f"{each}/") for each in covered):
+        around = next((mounts[each] for each in map(str, Path(path).parents) if each in mounts), "shown")
+        if how != "shown" or around in ("hidden", "own"):
             arguments += _mount(how, path, grants.temporary)
     # As root it could mount everything anew if it kept its capabilities.
     ends = ["--unshare-pid", "--unshare-ipc", "--die-with-parent", "--cap-drop", "ALL"]
@@ -86,7 +89,7 @@ def _nono(text: str, grants: Grants, env: Mapping[str, str], *, closed: bool) ->
 
     code = "from harness_lib.system.processes import engines; engines.enter()"
     secret = grants.secret
-    readable = [*_all_but([*secret, grants.home]), *_all_but(secret, Path(grants.home))]
+    readable = [*_all_but([*secret, grants.home, "/dev"]), *_all_but(secret, Path(grants.home))]
     readable += [path for path in grants.shown if any(_is_below(path, each) for each in secret)]
     writable = [grants.temporary]
     for path in grants.writable:
@@ -130,25 +133,47 @@ def enter() -> None:
     """Confine this process to the grants in the file of the first argument, and run the second argument."""
     import sys  # noqa: PLC0415 (as below: only in the process that is to be confined)
 
-    import nono_py  # noqa: PLC0415
-
+    nono = _nono_py(sys.path)
     note = Path(sys.argv[1])
     readable, writable, closed = json.loads(note.read_text("utf-8"))
     note.unlink()
     for tries_left in reversed(range(TRIES)):
         try:
-            nono_py.apply(_capabilities(nono_py, readable, writable, closed=closed))
+            nono.apply(_capabilities(nono, readable, writable, closed=closed))
             break
         except RuntimeError:
             # A file that it opens may just have been removed.
             if not tries_left:
                 raise
+    if sys.platform == "linux" and os.geteuid() == 0:
+        _drop_capabilities()
     os.execv("/bin/sh", ["sh", "-c", sys.argv[2]])  # noqa: S606
 
 
-def _capabilities(
-    nono_py: ModuleType, readable: Iterable[str], writable: Iterable[str], *, closed: bool
-) -> Any:
+def _drop_capabilities() -> None:
+    """Let the next program have no capability: root reads the memory of all processes by one of them."""
+    import ctypes  # noqa: PLC0415 (only root needs it)
+
+    libc = ctypes.CDLL(None)
+    for capability in range(CAPABILITIES):
+        libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)
+
+
+def _nono_py(path: Sequence[str]) -> Any:
+    """Return the module that implements nono_py: the package also loads pydantic, for half a second."""
+    from importlib.machinery import PathFinder  # noqa: PLC0415 (as in `enter`)
+    from importlib.util import module_from_spec  # noqa: PLC0415
+
+    package = PathFinder.find_spec("nono_py", path)
+    spec = package and PathFinder.find_spec("_nono_py", package.submodule_search_locations)
+    if spec is None or spec.loader is None:
+        raise ImportError("nono_py", name="nono_py")
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _capabilities(nono_py: Any, readable: Iterable[str], writable: Iterable[str], *, closed: bool) -> Any:
     found = nono_py.CapabilitySet()
     modes = [(path, nono_py.AccessMode.READ) for path in readable]
     modes += [(path, nono_py.AccessMode.READ_WRITE) for path in (*writable, *DEVICES)]

@@ -1,0 +1,152 @@
+"""Ways out of the sandbox that an agent tries, and for each engine those that stay open: docs/sandbox.md.
+
+An attack is a shell command that succeeds if it gets what it wants.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.runs.workshop import Workshop
+from tests.system.git.gitrepo import put, sh
+
+WORD = "the-secret-word"
+PYTHON = sys.executable
+# Connects to the Unix socket of its argument, without a file if that begins with @.
+CONNECT = """
+import socket, sys
+socket.socket(socket.AF_UNIX).connect(sys.argv[1].replace("@", chr(0)))
+"""
+# Attaches to the process of its argument.
+ATTACH = """
+import ctypes, sys
+assert ctypes.CDLL(None).ptrace(16, int(sys.argv[1]), 0, 0) == 0
+"""
+
+ATTACKS = {
+    "read": "grep -q WORD ~/.ssh/id",
+    "link": "ln -s ~/.ssh link; grep -q WORD link/id",
+    "hard link": "ln ~/.ssh/id hard && grep -q WORD hard",
+    "copy": "cp -r ~/.ssh copy; grep -q WORD copy/id",
+    "rename out": "mv ~/.ssh moved && grep -q WORD moved/id",
+    "own root": "grep -q WORD /proc/self/root$HOME/.ssh/id",
+    "root of the first process": "grep -q WORD /proc/1/root$HOME/.ssh/id",
+    "root of the parent": "grep -q WORD /proc/$PPID/root$HOME/.ssh/id",
+    "root of a process outside": "grep -q WORD /proc/$OUTSIDE/root$HOME/.ssh/id",
+    "directory of a process outside": "grep -q WORD /proc/$OUTSIDE/cwd/.ssh/id",
+    "environment of a process outside": "grep -q WORD /proc/$OUTSIDE/environ",
+    "memory of a process outside": "head -c 1 /proc/$OUTSIDE/mem",
+    "environment of all processes": "cat /proc/[0-9]*/environ | grep -q WORD",
+    "ptrace": f"{PYTHON} ~/attach.py $OUTSIDE",
+    "signal": "kill -0 $OUTSIDE",
+    "unmount": "umount ~/.ssh; grep -q WORD ~/.ssh/id",
+    "unmount as another user": "unshare -Urm sh -c 'umount ~/.ssh; grep -q WORD ~/.ssh/id'",
+    "mount": "mount -o remount,rw,bind /; unshare -Urm mount -o remount,rw,bind /",
+    "chroot": "unshare -Ur chroot /proc/self/root grep -q WORD $HOME/.ssh/id",
+    "more rights": "grep -q 'NoNewPrivs:.0' /proc/self/status",
+    "capabilities": "unshare --mount true",
+    "device": "mknod disk b 8 0",
+    "kernel": "cat /proc/sys/kernel/core_pattern > p && cat p > /proc/sys/kernel/core_pattern",
+    "inherited descriptors": "ls -l /proc/self/fd | grep -E ' ([3-9]|[0-9]{2,}) -> /' | grep -vq /proc/",
+    "write at home": "echo x > ~/written",
+    "append to a start file": "echo x >> ~/.bashrc",
+    "write by link": "ln -s ~/.bashrc rc; echo x >> rc",
+    "rename to": "echo x > new; mv new ~/written",
+    "hard link of a program": "ln ~/bin/tool tool && echo x >> tool",
+    "named pipe": "timeout 2 sh -c 'echo x > ~/pipe'",
+    "checkout": "echo x > $PROJECT/written",
+    "hook": "echo x > $PROJECT/.git/hooks/pre-commit",
+    "objects": "echo x > $PROJECT/.git/objects/written",
+    "core.fsmonitor": "git -C $PROJECT config core.fsmonitor ./written",
+    "list": "echo x >> $PROJECT/harness-tasks.json",
+    "ignored file": "grep -q WORD $PROJECT/.env.production",
+    "ignored directory": "grep -q WORD $PROJECT/private/deep/notes",
+    "password of a remote": "grep -q WORD $PROJECT/.git/config; git -C $PROJECT config -l | grep -q WORD",
+    "held-out check": "grep -rq WORD $HARNESS_HOME/hidden",
+    "other work trees": "ls $HARNESS_HOME/worktrees/*/*/0",
+    "token": 'test -n "$GH_TOKEN"',
+    "cloud key": 'test -n "$AWS_SECRET_ACCESS_KEY"',
+    "socket of ssh-agent": 'test -n "$SSH_AUTH_SOCK"',
+    "own settings of the sandbox": 'test -n "$HARNESS_IN_SANDBOX"',
+    "schedule": "echo x > /var/spool/cron/written; test -e /var/spool/cron/written",
+    "service": "systemd-run --user true; systemd-run true",
+    "socket of Docker": f"{PYTHON} ~/connect.py ~/.docker/run/docker.sock",
+    "socket of tmux": f"{PYTHON} ~/connect.py $TEMPORARY/socket",
+    "socket without a file": f"{PYTHON} ~/connect.py @$ABSTRACT",
+    "shared memory": "grep -q WORD $SHARED",
+    "other temporary files": "grep -q WORD $TEMPORARY/file",
+    "write temporary files": "echo x > $TEMPORARY/written",
+}
+# What the page says that an engine leaves open, and what it closes on newer kernels only.
+OPEN = {
+    "bubblewrap": {"named pipe", "socket without a file"},
+    "nono": {"socket of Docker", "socket of tmux", "shared memory", "other temporary files"},
+}
+NEWER = {"bubblewrap": set[str](), "nono": {"signal", "socket without a file"}}
+
+
+@contextmanager
+def listening(address: str) -> Iterator[None]:
+    """Listen on a Unix socket, as a program outside does."""
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(address)
+        server.listen(8)
+        yield
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the attacks are those of Linux")
+def test_an_agent_gets_out_only_where_the_page_says_so(engine: str, workshop: Workshop, home: Path) -> None:
+    put(home / ".ssh" / "id", WORD)
+    put(home / "bin" / "tool", "#!/bin/sh\n", executable=True)
+    put(home / ".docker" / "run" / "none", "")
+    os.mkfifo(home / "pipe")
+    for name in (".env.production", "private/deep/notes"):
+        put(workshop.top / name, WORD)
+    put(workshop.top / ".git" / "info" / "exclude", "/.env.production\n/private\n/.harness\n/harness-*\n")
+    sh(workshop.top, "remote", "add", "origin", f"https://me:{WORD}@example.com/x.git")
+    temporary = Path("/tmp") / f"harness-attack-{os.getpid()}-{engine}"
+    shared = Path("/dev/shm") / temporary.name
+    put(home / "connect.py", CONNECT)
+    put(home / "attach.py", ATTACH)
+    tries = "if ({}) > /dev/null 2>&1; then echo '{}'; fi"
+    lines = [tries.format(command.replace("WORD", WORD), name) for name, command in ATTACKS.items()]
+    task = workshop.add(
+        "Try", "test -f made", "--hidden", f"echo {WORD}", do="sh sh ~/attacks.sh > seen; touch made"
+    )
+    with ExitStack() as stack:
+        temporary.mkdir()
+        stack.callback(shutil.rmtree, temporary)
+        # Without a reader nobody could open it.
+        stack.callback(os.close, os.open(home / "pipe", os.O_RDWR))
+        put(temporary / "file", WORD)
+        put(shared, WORD)
+        stack.callback(shared.unlink, missing_ok=True)
+        stack.enter_context(listening(str(home / ".docker" / "run" / "docker.sock")))
+        stack.enter_context(listening(str(temporary / "socket")))
+        stack.enter_context(listening(f"\0{temporary.name}"))
+        outside = stack.enter_context(
+            subprocess.Popen(["cat"], stdin=subprocess.PIPE, cwd=home, env={"WORD": WORD})
+        )
+        env = {
+            **dict.fromkeys(("GH_TOKEN", "AWS_SECRET_ACCESS_KEY", "SSH_AUTH_SOCK"), WORD),
+            "PROJECT": str(workshop.top),
+            "OUTSIDE": str(outside.pid),
+            "ABSTRACT": temporary.name,
+        }
+        # No variable that names a temporary file: the sandbox would show it.
+        places = f"TEMPORARY={temporary}; SHARED={shared}\n"
+        put(home / "attacks.sh", places + "\n".join(lines))
+        workshop.ends(0, "--sandbox", engine, **env)
+        outside.stdin.close()  # type: ignore[union-attr]
+    assert workshop.statuses() == {task: "completed"}
+    seen = set(sh(workshop.top, "show", "main:seen").splitlines())
+    assert seen - NEWER[engine] == OPEN[engine]

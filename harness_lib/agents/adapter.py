@@ -87,8 +87,8 @@ class Launch(NamedTuple):
     `cost_flag` is the argument before the cost limit in US dollars, `usage_flag` the one before the file into
     which it writes its usage when it ends, a JSON object for `read`; "": it has none.
     In a sandbox it may write `writable`, files and directories below the home, and the directories that the
-    variables `homes` name; and it gets the credentials of each of its `clouds`, of which one word is the name
-    of a variable, or in its arguments or settings.
+    variables `homes` name; words of its arguments are replaced as `inside` says; and it gets the credentials
+    of each of its `clouds` of which one word is the name of a variable, or in its arguments or settings.
     """
 
     argv: tuple[str, ...]
@@ -98,6 +98,7 @@ class Launch(NamedTuple):
     usage_flag: str = ""
     writable: tuple[str, ...] = ()
     homes: tuple[str, ...] = ()
+    inside: Mapping[str, str] = _NONE
     clouds: Mapping[str, tuple[str, ...]] = _NONE
 
     def command(self, cost_usd: float | None = None, usage: str = "") -> tuple[str, ...]:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:  # see registry.py
     from collections.abc import Sequence
     from datetime import datetime
 
+_USUAL = "workspace-write"
 # If the user passes one, it replaces our sandbox: the client refuses two.
 _SANDBOX = (
     "-s",
@@ -71,10 +72,17 @@ class Codex:
 
     def launch(self, brief: str, *, model: str | None = None, extra: Sequence[str] = ()) -> adapter.Launch:
         """Return the command that starts it."""
-        passed = adapter.arguments(("--sandbox", "workspace-write"), _SANDBOX, model, extra)
+        passed = adapter.arguments(("--sandbox", _USUAL), _SANDBOX, model, extra)
         argv = ("codex", "exec", "--json", "--skip-git-repo-check", *passed, "-")
+        # Its sandbox does not start in ours; what the user has chosen stays.
+        chosen = any(word.partition("=")[0] in _SANDBOX for word in extra)
         return adapter.Launch(
-            argv, stdin=brief, writable=(".codex",), homes=("CODEX_HOME",), clouds={"aws": ("bedrock",)}
+            argv,
+            stdin=brief,
+            writable=(".codex",),
+            homes=("CODEX_HOME",),
+            inside={} if chosen else {_USUAL: "danger-full-access"},
+            clouds={"aws": ("bedrock",)},
         )
 
     def read(self, report: adapter.Report, line: str, now: datetime) -> adapter.Report:

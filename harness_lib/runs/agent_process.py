@@ -253,6 +253,8 @@ def run(
         # In a sandbox only an existing file can be opened to the agent.
         atomic.write(Path(path), b"", durable=False)
     command = launch.command(run_state.cost_left(rules.budget, before), str(usage))
+    if sandbox.of(ctx.env):
+        command = tuple(launch.inside.get(word, word) for word in command)
     if adapter.program == OURS:
         command = (_program_path(adapter, ctx) or OURS, *command[1:])
     finished = runner.run(

@@ -177,8 +177,9 @@ def test_codex(codex: Codex, model: Model, machine: Machine, confined: tuple[str
         return Refusal(429, {"type": "error", "error": error})
 
     env = {**codex.env, "TZ": f"HERE-0:00:{-soon.second % 60:02}"}
-    # Its sandbox needs a kernel that lets it, and inside it could not kill itself.
-    words = ("--agent", "codex", "--agent-arg=--sandbox=danger-full-access", *confined)
+    # Its sandbox needs a kernel that lets it, and inside it could not kill itself; ours replaces it.
+    own = [] if confined[1] != "off" else ["--agent-arg=--sandbox=danger-full-access"]
+    words = ("--agent", "codex", *own, *confined)
 
     spent = run(machine, model, Limit(end, refusal), *words, env=env)
 

@@ -10,7 +10,7 @@ import tomlkit
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from harness_lib.errors import ConfigError
+from harness_lib.errors import ConfigError, UsageError
 from harness_lib.runs import settings as of_run
 from harness_lib.runs.settings import KEYS
 from tests.runs.workshop import Workshop
@@ -55,7 +55,9 @@ def test_what_is_typed_counts_and_a_project_only_narrows_the_rest(
 ) -> None:
     write(users(home), user)
     write(workshop.top / "harness.toml", project)
-    found = of_run.effective(workshop.context(), typed)
+    context = workshop.context()
+    context.env = {name: value for name, value in context.env.items() if name != of_run.SANDBOX}
+    found = of_run.effective(context, typed)
     for name, (value, origin) in found.items():
         own = user.get(name, KEYS[name].default)
         if name in typed:
@@ -169,3 +171,16 @@ def test_a_setting_is_changed_shown_and_removed_and_the_rest_of_the_file_stays(
 def test_an_agent_changes_no_setting(workshop: Workshop, home: Path) -> None:
     assert workshop("config", "max-cost", "20", CLAUDECODE="1").code == 8
     assert not users(home).exists()
+
+
+def test_the_sandbox_that_the_environment_names_counts_as_typed(workshop: Workshop) -> None:
+    write(workshop.top / "harness.toml", {"sandbox": "require"})
+
+    def found(value: str, **typed: str) -> str:
+        context = workshop.context()
+        context.env = {**context.env, of_run.SANDBOX: value}
+        return str(of_run.effective(context, typed)["sandbox"].value)
+
+    assert (found("off"), found("off", sandbox="auto"), found("")) == ("off", "auto", "require")
+    with pytest.raises(UsageError, match="HARNESS_SANDBOX must be one of off, auto"):
+        found("on")

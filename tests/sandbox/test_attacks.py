@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from harness_lib.system.processes import engines
+from tests.conftest import CHECKOUT
 from tests.runs.workshop import Workshop
 from tests.system.git.gitrepo import put, sh
 
@@ -150,3 +152,15 @@ def test_an_agent_gets_out_only_where_the_page_says_so(engine: str, workshop: Wo
     assert workshop.statuses() == {task: "completed"}
     seen = set(sh(workshop.top, "show", "main:seen").splitlines())
     assert seen - NEWER[engine] == OPEN[engine]
+
+
+def test_the_page_names_each_attack_and_what_each_engine_leaves_open() -> None:
+    page = (CHECKOUT / "docs" / "sandbox.md").read_text(encoding="utf-8")
+    rows = [line.strip("| ").split(" | ") for line in page.splitlines()]
+    named = {attack: row for row in rows for attack in row[-1].split(", ") if attack in ATTACKS}
+    assert set(named) == set(ATTACKS)
+    for column, engine in enumerate(engines.ENGINES, 1):
+        is_open = {name for name, row in named.items() if row[column] in ("open", "can be read")}
+        assert is_open >= OPEN[engine]
+        newer = {name for name, row in named.items() if "Linux 6.12" in row[column]}
+        assert newer == NEWER[engine]

@@ -13,7 +13,7 @@ from harness_lib.loop import discovery, plugins
 from harness_lib.loop.disk import is_name
 from harness_lib.loop.failures import HookError
 from harness_lib.loop.piped import Json
-from harness_lib.loop.providers import endpoints, keys
+from harness_lib.loop.providers import hosted, keys
 from harness_lib.loop.runtime import Runtime
 from harness_lib.system.files import atomic, nofollow
 
@@ -29,7 +29,7 @@ def run(runtime: Runtime, args: list[str]) -> int:
         case [] | ["list"] | ["list", _] if not local:
             return _list(runtime, words[1:])
         case ["set" | "login" as verb, provider] if is_name(provider):
-            if verb == "login" and endpoints.find_provider(runtime, provider) is None:
+            if verb == "login" and hosted.find_provider(runtime, provider) is None:
                 raise UsageError(f"There is no provider {provider}.", "hs help lists them.")
             _set(runtime, provider, _file(runtime, local=local))
         case ["logout", provider]:

@@ -18,7 +18,7 @@ from harness_lib.hs.setup import known, resolve
 from harness_lib.loop import discovery, disk, plugins, trust
 from harness_lib.loop.failures import HookError, ProviderError
 from harness_lib.loop.piped import as_object, as_text, dumps
-from harness_lib.loop.providers import endpoints, keys
+from harness_lib.loop.providers import hosted, keys
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions import context
 from harness_lib.loop.sessions.session import Session
@@ -156,7 +156,7 @@ def provider(runtime: Runtime, args: list[str]) -> int:
         print(f"provider={runtime.provider}\nmodel={runtime.model}")
         return 0
     _enter(runtime)
-    found = endpoints.find_provider(runtime, args[0]) if args else None
+    found = hosted.find_provider(runtime, args[0]) if args else None
     if found is None:
         raise UsageError("hs provider wants the NAME of one.", "hs help lists them.")
     runtime.env["HARNESS_PROVIDER"] = args[0]

@@ -13,7 +13,7 @@ from harness_lib.loop import approval, discovery, permissions, plugins, trust
 from harness_lib.loop.failures import GarbageError, HookError, HookFailedError, ProviderError
 from harness_lib.loop.mcp.tools import PREFIX
 from harness_lib.loop.piped import as_object
-from harness_lib.loop.providers import endpoints, keys, models
+from harness_lib.loop.providers import hosted, keys, models
 from harness_lib.loop.runtime import Runtime, Table
 from harness_lib.loop.sessions.session import Session
 from harness_lib.loop.stages.setup import candidates, is_ready
@@ -190,9 +190,9 @@ def resolve(runtime: Runtime) -> None:
     discovery.refresh(runtime)
     try:
         # A session needs the key, the login or the program of its provider.
-        plugin = endpoints.with_own_api(runtime)
+        plugin = hosted.with_own_api(runtime)
         if plugin is None:
-            endpoints.host(runtime).at(runtime)
+            hosted.host(runtime).at(runtime)
         elif plugin.is_ours:
             plugin.target.check(runtime)
     except ProviderError as error:
@@ -296,7 +296,7 @@ def _everywhere(runtime: Runtime) -> Runtime:
 def _defaults(wide: Runtime, *, programs: bool = True) -> list[Choice]:
     choices = []
     for name in candidates(wide):
-        plugin, provider = wide.table.find("providers", name), endpoints.find_provider(wide, name)
+        plugin, provider = wide.table.find("providers", name), hosted.find_provider(wide, name)
         asked = provider is not None and (programs or plugin is None or plugin.is_ours)
         model = (
             provider.defaults(wide).get("model", "") if provider and asked and provider.ready(wide) else ""

@@ -18,7 +18,7 @@ from harness_lib.loop.plugins import Result
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions import context
 from harness_lib.loop.stages import tool_calls
-from harness_lib.loop.tools import bash, builtin, files, skills
+from harness_lib.loop.tools import builtin, files, skills
 from harness_lib.text import harmless
 
 _WORD = re.compile(r"/[A-Za-z][\w.:-]*")
@@ -90,7 +90,7 @@ def run_command(runtime: Runtime, command: str) -> None:
     tool_input, interrupted = {"command": command, "timeout": _SECONDS}, None
     runtime.stream.emit("tool_run", id="", name="bash", input=tool_input)
     try:
-        result = bash.TOOL.execute(runtime, tool_input)
+        result = builtin.TOOL.execute(runtime, tool_input)
     except Interrupted as error:
         interrupted, result = error, Result(f"{error.printed}\n[{context.INTERRUPTED}]".lstrip(), error=True)
     with processes.uninterrupted():

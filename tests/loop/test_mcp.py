@@ -13,7 +13,7 @@ import pytest
 
 from harness_lib.loop import turn
 from harness_lib.loop.mcp import tools
-from harness_lib.loop.tools import bash
+from harness_lib.loop.tools import builtin
 from harness_lib.loop.turn import Ending
 from tests.loop.conftest import CHAT, Done, Go, Hs, Serve, bodies, session_of
 from tests.loop.in_process import started
@@ -283,9 +283,9 @@ def test_a_call_that_is_not_answered_ends_with_its_limit(done: Done, home: Path,
 
 
 def test_the_limit_of_a_call_is_two_minutes_where_nothing_else_is_said() -> None:
-    assert bash.usual_seconds({}) == 120
-    assert bash.usual_seconds({"HARNESS_TOOL_TIMEOUT": "7"}) == 7
-    assert bash.usual_seconds({"HARNESS_TOOL_TIMEOUT": "soon"}) == 120
+    assert builtin.usual_seconds({}) == 120
+    assert builtin.usual_seconds({"HARNESS_TOOL_TIMEOUT": "7"}) == 7
+    assert builtin.usual_seconds({"HARNESS_TOOL_TIMEOUT": "soon"}) == 120
 
 
 def test_a_server_that_dies_in_a_call_is_started_again_for_the_next(

@@ -25,7 +25,7 @@ from harness_lib.loop import disk
 from harness_lib.loop.mcp import servers
 from harness_lib.loop.mcp.servers import Server, expanded
 from harness_lib.loop.piped import Json
-from harness_lib.loop.tools import bash
+from harness_lib.loop.tools import builtin
 
 if TYPE_CHECKING:
     from harness_lib.loop.runtime import Runtime
@@ -89,7 +89,7 @@ class Connections:
         future = self._start(self._call(server, tool, tool_input))
         self._calls.add(future)
         future.add_done_callback(self._calls.discard)
-        seconds = bash.usual_seconds(self._runtime.env)
+        seconds = builtin.usual_seconds(self._runtime.env)
         problem = self._problem(future, seconds + START_SECONDS, seconds)
         return (
             (f"error: the MCP server {server.name} failed: {problem}", True) if problem else future.result()
@@ -150,7 +150,7 @@ class Connections:
         client = await self._client(server)
         try:
             done = await asyncio.wait_for(
-                client.call_tool(tool, tool_input), bash.usual_seconds(self._runtime.env)
+                client.call_tool(tool, tool_input), builtin.usual_seconds(self._runtime.env)
             )
         except mcp.MCPError as error:
             if error.code in _GONE:

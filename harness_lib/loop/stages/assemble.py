@@ -11,7 +11,7 @@ from harness_lib.loop.failures import HookError, ProviderError
 from harness_lib.loop.mcp.tools import known, prepare
 from harness_lib.loop.piped import Json
 from harness_lib.loop.plugins import Tool
-from harness_lib.loop.providers import endpoints
+from harness_lib.loop.providers import hosted
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions import context
 from harness_lib.loop.tools import skills
@@ -52,7 +52,7 @@ def tell_typed(runtime: Runtime, payload: Json) -> Json:
 def messages(runtime: Runtime, payload: Json) -> Json:
     """Add `messages`: the session's, on the API of its provider."""
     try:
-        speaker = endpoints.host(runtime).speaker(runtime)
+        speaker = hosted.host(runtime).speaker(runtime)
     except ProviderError as error:
         raise HookError(str(error)) from error
     if runtime.session is None:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from harness_lib.loop import disk, plugins
 from harness_lib.loop.failures import ContextError, HookError, ProviderError
 from harness_lib.loop.piped import Json
-from harness_lib.loop.providers import endpoints, models
+from harness_lib.loop.providers import hosted, models
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions import context
 from harness_lib.loop.sessions.context import Cut
@@ -41,7 +41,7 @@ _HEAD = "Summary of the conversation so far, whose messages are left out:"
 def send(runtime: Runtime, payload: Json) -> Json:
     """Return the provider's native answer to the payload, and go on to `receive`."""
     _check_limits(runtime)
-    plugin = endpoints.with_own_api(runtime)
+    plugin = hosted.with_own_api(runtime)
     limit = models.of(runtime).context
     # A provider that keeps the conversation also makes room in it.
     if plugin is None and limit and _tokens(runtime) > limit * _FULL and compact(runtime, payload):
@@ -50,7 +50,7 @@ def send(runtime: Runtime, payload: Json) -> Json:
     runtime.stream.empty()
     try:
         if plugin is None:
-            endpoint = endpoints.host(runtime).at(runtime)
+            endpoint = hosted.host(runtime).at(runtime)
             answer = exchange.ask(runtime, fitted(runtime, endpoint), payload)
         else:
             answer = plugin.target.ask(runtime, payload)
@@ -162,7 +162,7 @@ def _summarise(runtime: Runtime, messages: list[Message], payload: Json) -> str:
 
 def _ask_summary(runtime: Runtime, cut: Cut, payload: Json) -> tuple[str, dict[str, str]]:
     """Return the model's summary and its cost. The request begins as the others do, for the host's cache."""
-    endpoint = endpoints.host(runtime).at(runtime)
+    endpoint = hosted.host(runtime).at(runtime)
     wire = exchange.wire(endpoint.wire)
     assert runtime.session is not None
     replayed = context.load_native(runtime.session, cut.older, endpoint.speaker, runtime.kept)
@@ -190,7 +190,7 @@ _USUAL_FENCE = 3
 def save(runtime: Runtime, native: Json) -> Json:
     """Save the answer; go on to `tool_exec` with its calls, or to `done` with its text."""
     try:
-        speaker = endpoints.host(runtime).speaker(runtime)
+        speaker = hosted.host(runtime).speaker(runtime)
         if speaker.wire == "responses" and "choices" in native:
             # OpenAI's two APIs are told apart by the shape.
             speaker = speaker._replace(wire="chat")

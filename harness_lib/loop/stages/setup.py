@@ -9,7 +9,7 @@ from harness_lib.loop import disk, trust
 from harness_lib.loop.disk import is_name
 from harness_lib.loop.failures import HookError, ProviderError
 from harness_lib.loop.piped import Json
-from harness_lib.loop.providers import endpoints, keys, models
+from harness_lib.loop.providers import hosted, keys, models
 from harness_lib.loop.runtime import Runtime
 
 CACHE = ".auth-cache.json"
@@ -105,13 +105,13 @@ def defaults(runtime: Runtime, payload: Json) -> Json:
     asked = _asked(payload)
     if asked["model"]:
         return asked
-    provider = endpoints.find_provider(runtime, asked["provider"])
+    provider = hosted.find_provider(runtime, asked["provider"])
     return {**asked, "model": provider.defaults(runtime).get("model", "") if provider else ""}
 
 
 def is_ready(runtime: Runtime, name: str) -> bool:
     """Return whether the provider or provider config `name` has what it needs."""
-    provider = endpoints.find_provider(runtime, name)
+    provider = hosted.find_provider(runtime, name)
     return provider is not None and provider.ready(runtime)
 
 

@@ -16,7 +16,7 @@ from harness_lib.loop import permissions
 from harness_lib.loop.piped import dumps
 from harness_lib.loop.plugins import Result
 from harness_lib.loop.providers import keys
-from harness_lib.loop.tools import bash, builtin
+from harness_lib.loop.tools import builtin
 from harness_lib.loop.tools.builtin import Builtin, ToolError, number_of, path_of, text_of
 from harness_lib.loop.trust import is_secret
 from harness_lib.system.git import calls
@@ -45,7 +45,7 @@ def _grep(runtime: Runtime, tool_input: Json) -> Result:
         "limit": number_of(tool_input, "limit") or _MOST,
         "files": list(_files(runtime, tool_input, str(tool_input.get("glob") or ""))),
     }
-    seconds = bash.usual_seconds(runtime.env)
+    seconds = builtin.usual_seconds(runtime.env)
     code = "from harness_lib.loop.tools.matching import main; sys.exit(main())"
     text, done = builtin.run_program(
         runtime,

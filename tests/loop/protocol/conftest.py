@@ -13,7 +13,7 @@ import pytest
 from harness_lib.loop import discovery, plugins, runtime
 from harness_lib.loop.failures import HookError, ProviderError
 from harness_lib.loop.piped import Json, as_object, as_text, dumps
-from harness_lib.loop.providers import endpoints
+from harness_lib.loop.providers import hosted
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions.session import Session
 from harness_lib.loop.stages import tool_calls
@@ -77,7 +77,7 @@ class Functions:
 
     def provider(self, name: str, flag: str = "", payload: Json | None = None) -> Ran:
         run = self._run(HARNESS_PROVIDER=name)
-        provider = endpoints.find_provider(run, name)
+        provider = hosted.find_provider(run, name)
         assert provider is not None
         said: dict[str, Callable[[], Ran]] = {
             "--ready": lambda: Ran(int(not provider.ready(run)), ""),

@@ -126,6 +126,9 @@ def begin(ctx: Context) -> list[str]:
                 f"Push them first: {typed.git('push', merging.remote, name)}",
             )
     said = [*look(ctx)]
+    if merging.mode == "local":
+        # Nothing moves, so a merge that is under way is not waited for.
+        return said
     with _turn(ctx):
         said += _catch_up(ctx)
         take_in(ctx)
@@ -183,6 +186,8 @@ def take_in(ctx: Context) -> None:
 
 def bring(ctx: Context) -> str:
     """Push or propose what a run has merged, also what was refused before; return what went wrong."""
+    if not ctx.merging.remote:
+        return ""
     with _turn(ctx):
         return push(ctx) or _proposed(ctx)
 

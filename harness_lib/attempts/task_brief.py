@@ -12,7 +12,7 @@ from harness_lib.checks import check_of
 from harness_lib.core import ownership, quoting
 from harness_lib.core.context import Context
 from harness_lib.core.quoting import FAILURE_LENGTH, REASON_LENGTH, TITLE_LENGTH, one_line
-from harness_lib.rules import input_files
+from harness_lib.rules import checklist, input_files
 from harness_lib.state.api import Questions
 from harness_lib.system.git import snapshot
 from harness_lib.system.git.repository import Git
@@ -60,7 +60,7 @@ def render(
 
 def _plan(task: Task, questions: Questions | None, whole: str) -> list[str]:
     """Return what the plan of `task` says for all of its tasks, and what of it is not for the agent."""
-    if task.source is None:
+    if task.source is None or task.source.key.startswith(checklist.BULLET):
         return []
     header = questions.plan_header(task.source.plan) if questions else ""
     name = f"task {one_line(task.source.key, KEY_LENGTH)} of {one_line(task.source.plan, TITLE_LENGTH)}"

@@ -202,16 +202,27 @@ def text_of(data: bytes) -> str:
         raise UsageError(f"This is not UTF-8 text: {error}.", EXAMPLE) from error
 
 
-def markdown_tasks(text: str) -> Drafts:
-    """Return the tasks of a check list; none if it has no item with a box."""
+def markdown_tasks(text: str, plan: str = "") -> Drafts:
+    """Return the tasks of a check list, with `plan` as their source; none if it has no item with a box."""
     items, problems = checklist.parse(text)
     numbers = {item.line: number for number, item in enumerate(items)}
     starts = sorted(numbers)
     drafts = Drafts([_draft(item, numbers) for item in items], notes=list(_unknown(items)))
+    if plan:
+        drafts.plans = {plan: ""}
+        keys = checklist.keys(items)
+        drafts.items = [_from(draft, plan, key) for draft, key in zip(drafts.items, keys, strict=True)]
     for problem in problems:
         owner = max(line for line in starts if line <= problem.line)
         drafts.problems.append((numbers[owner], f"line {problem.line}: {problem.message}"))
     return drafts
+
+
+def _from(draft: Draft, plan: str, key: str) -> Draft:
+    if draft.is_group:
+        return draft
+    document = {**draft.document, "source": {"plan": plan, "key": key}}
+    return replace(draft, document=document, places={**draft.places, "source": draft.place})
 
 
 def _unknown(items: list[Item]) -> Iterator[str]:

@@ -24,6 +24,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from harness_lib.records import given
+from harness_lib.rules.plans.plan import unique
 
 # The names that people write, and the field that each means; `-` and `_` count as a space.
 KEYS = {word.replace("_", " "): known.typed.words[0] for known in given.FIELDS for word in known.typed.words}
@@ -34,6 +35,8 @@ REPEATABLE = frozenset(
 )
 # Fields that name one item; all others of a group count for the items below it.
 OWN = frozenset({"id", "check", "hidden"})
+# Before the name of an item, where it is the source of a task: other plans call none of theirs so.
+BULLET = "- "
 
 _TAB = 4
 # The least further indentation of an item below another.
@@ -44,6 +47,11 @@ _ITEM = re.compile(r"^( *)(?:[-*+]|\d+[.)]) +\[([ xX])\](?: +(.*))?$")
 _BULLET = re.compile(r"^ *(?:[-*+]|\d+[.)]) +(.*)$")
 _KEYED = re.compile(r"^\**([A-Za-z][A-Za-z_ -]*?)\**:\**(?: +(.*))?$")
 _FENCE = re.compile(r"^ *(```+|~~~+)")
+
+
+def keys(items: list[Item]) -> list[str]:
+    """Return what each item is called as the source of a task: its id or its title, as a bullet."""
+    return list(unique([f"{BULLET}{item.first('id') or item.title}" for item in items]))
 
 
 def field_of(word: str) -> str | None:

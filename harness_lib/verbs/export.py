@@ -11,6 +11,7 @@ from harness_lib.core import import_parse, planned
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import HeldError, UsageError
+from harness_lib.rules import checklist
 from harness_lib.rules.plans.plan import PlannedTask
 from harness_lib.system.files import atomic
 from harness_lib.terminal.render import Screen
@@ -47,8 +48,10 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
             f"{args.tick} cannot be read: {error.strerror}.", "Name the file of a plan."
         ) from error
     name = planned.plan_name(ctx, path)
-    read = planned.recognised(import_parse.text_of(data), name)
-    if read is None:
+    text = import_parse.text_of(data)
+    read = planned.recognised(text, name)
+    planned_tasks = list(read.plan.tasks) if read else _items(text)
+    if not planned_tasks:
         raise UsageError(
             f"{args.tick} is no plan. Looked for: {planned.looked_for()}.", "Name the file of a plan."
         )
@@ -59,19 +62,26 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
             f"No task of the list was imported from {name}.",
             f"Import it: {typed.harness('import', args.tick)}",
         )
-    done = [each for each in read.plan.tasks if each.key in tasks and tasks[each.key].is_done]
+    done = [each for each in planned_tasks if each.key in tasks and tasks[each.key].is_done]
     ticked, count = _ticked(data, done)
     if count:
         _write(path.resolve(), data, ticked)
     boxes = f"{count} {'box' if count == 1 else 'boxes'} ticked"
-    if not any(each.boxes for each in read.plan.tasks):
+    if not any(each.boxes for each in planned_tasks):
         boxes = "and it has no boxes to tick"
     return Reply(
         "export",
-        f"{args.tick}: {len(done)} of {counted(len(read.plan.tasks), 'task')} completed, {boxes}.",
+        f"{args.tick}: {len(done)} of {counted(len(planned_tasks), 'task')} completed, {boxes}.",
         next="harness status",
         extra={"ticked": count, "completed": len(done)},
     )
+
+
+def _items(text: str) -> list[PlannedTask]:
+    """Return the tasks of a check list of ours."""
+    items, _ = checklist.parse(text)
+    keyed = zip(items, checklist.keys(items), strict=True)
+    return [PlannedTask(key, item.title, "", boxes=(item.line,)) for item, key in keyed if not item.is_group]
 
 
 def _ticked(data: bytes, done: list[PlannedTask]) -> tuple[bytes, int]:

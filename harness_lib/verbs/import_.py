@@ -278,7 +278,7 @@ def _finished(read: Read) -> Read:
 def _own(source: Source, text: str, form: str | None) -> Drafts:
     if form == "json" or (form is None and _is_json(source, text)):
         return import_parse.json_tasks(source.data)
-    drafts = import_parse.markdown_tasks(text)
+    drafts = import_parse.markdown_tasks(text, source.plan)
     if not drafts.items:
         raise UsageError(
             f"This text contains no task. Looked for: {planned.looked_for()}; lines such as `- [ ] …` "
@@ -323,6 +323,9 @@ def _reply(
         lines += [f"  {_line(task)}" for task in tasks[:SHOWN]]
         if len(tasks) > SHOWN:
             lines.append(f"  … and {len(tasks) - SHOWN} more, up to {tasks[-1].id}")
+    if plan.known:
+        are = "is" if plan.known == 1 else "are"
+        lines.append(f"{counted(plan.known, 'task')} of the plan {are} in the list already")
     if then == sessions.START and tasks and not dry_run:
         lines.append(f"{then} lets you or the agent of this chat begin; harness run starts agents itself.")
     return Reply(
@@ -374,9 +377,6 @@ def _table(plan: Plan) -> list[str]:
     ]
     if len(plan.tasks) > ROWS:
         lines.append(f"  … and {len(plan.tasks) - ROWS} more, up to {plan.tasks[-1].id}: harness check")
-    if plan.known:
-        are = "is" if plan.known == 1 else "are"
-        lines.append(f"{counted(plan.known, 'task')} of the plan {are} in the list already")
     return lines
 
 

@@ -297,6 +297,33 @@ def test_importing_again_adds_what_is_new_and_names_what_changed(project: Projec
     assert "No longer in the plan: task-002" in warnings
 
 
+def test_a_check_list_of_ours_is_imported_again_and_ticked_like_a_plan(
+    project: Project, agent: Agent
+) -> None:
+    """Its items are known by their titles, or by their ids; it says nothing more to an agent."""
+    text = (
+        "- [ ] One\n  - check: test -f a.txt\n- [ ] Group\n  - [ ] One\n    - check: test -f b.txt\n"
+        "- [x] Old\n- [ ] Two\n  - id: two\n  - check: test -f c.txt\n"
+    )
+    file = put(project, "list.md", text)
+    agent.ok("import", file)
+    keys = [task["source"] for task in tasks(project)]
+    assert keys == [{"plan": "list.md", "key": key} for key in ("- One", "- One(2)", "- two")]
+
+    put(project, file, text.replace("Two", "Two, and why") + "- [ ] Three\n  - after: two\n")
+    again = agent.ok("import", file)
+
+    assert (again["added"], tasks(project)[-1]["title"]) == (1, "Three")
+    assert "3 tasks of the plan are in the list already" in again["message"]
+    assert "two (title)" in " ".join(again["warnings"])
+    project.put("a.txt", "hello\n")
+    brief = agent.ok("claim")["message"]
+    assert "from a plan" not in brief
+    agent.ok("finish")
+    assert agent.ok("export", "--tick", file)["ticked"] == 1
+    assert (project.top / file).read_text().startswith("- [x] One\n  - check: test -f a.txt\n- [ ] Group\n")
+
+
 def test_tick_changes_the_boxes_of_completed_tasks_and_no_other_byte(project: Project, agent: Agent) -> None:
     code = "```md\r\n- [ ] code\r\n```\r\n"
     text = "\ufeff" + PLAN.replace("Expected: PASS\n", "Expected: PASS\n\n" + code).replace("\n", "\r\n")

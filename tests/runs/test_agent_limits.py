@@ -24,7 +24,10 @@ def _case(*words: str) -> str:
 
 
 def test_an_agent_that_would_never_end_is_stopped_and_its_work_kept(workshop: Workshop) -> None:
-    """They print for ever, are silent, repeat themselves, cost too much, or stop themselves at that."""
+    """They print for ever, are silent, repeat themselves, cost too much, or stop themselves at that.
+
+    Work that passes its check counts, although its agent does not come to an end.
+    """
     stopped = {
         "Loud": ("yes", "[TIMEOUT] the agent printed without end"),
         "Quiet": ("echo x > g; sleep 600", "[TIMEOUT] the agent printed nothing"),
@@ -37,17 +40,20 @@ def test_an_agent_that_would_never_end_is_stopped_and_its_work_kept(workshop: Wo
     }
     for title in stopped:
         workshop.add(title, "test -f f", "--max-attempts", "1")
-    agent = _case(*(line for line, _ in stopped.values()))
+    workshop.add("Done", "grep -q done h", "--max-attempts", "1")
+    agent = _case(*(line for line, _ in stopped.values()), "echo done > h; sleep 600")
 
     said = workshop.ends(
         9,
-        *("-j", "2", "--silence", "0.2", "--task-cost", "1"),
+        *("-j", "2", "--silence", "0.5", "--task-cost", "1"),
         agent=agent,
         HARNESS_LOG_LIMIT_BYTES="1000000",
         **HURRIED,
     )
 
-    for task, (_, blame) in zip(workshop.state["tasks"], stopped.values(), strict=True):
+    *failed, done = workshop.state["tasks"]
+    assert (done["status"], done["attempts"]) == ("completed", 0)
+    for task, (_, blame) in zip(failed, stopped.values(), strict=True):
         assert blame in task["error_log"][0], task["title"]
     assert "pauses" not in said.stdout
     assert sh(workshop.top, "show", "refs/harness/rescue/task-002/1:g") == "x"

@@ -6,34 +6,8 @@ import os
 import signal
 from pathlib import Path
 
-import pytest
-
-from tests.conftest import for_release
 from tests.runs.workshop import Workshop
 from tests.system.git.gitrepo import sh
-
-
-@pytest.mark.parametrize(
-    ("agent", "options", "env"),
-    [
-        ("echo done > f; exec sleep 600", ["--silence", "0.03"], {}),
-        # Each of these ends is one of test_agent_limits.py.
-        *for_release(
-            ('echo done > f; while :; do echo \'{"action": "ls"}\'; sleep 0.02; done', [], {}),
-            ("echo done > f; exec yes", [], {"HARNESS_LOG_LIMIT_BYTES": "1000000"}),
-            ("echo done > f; echo '{\"cost_usd\": 1.5}'; exec sleep 600", ["--task-cost", "1"], {}),
-        ),
-    ],
-)
-def test_the_work_of_an_agent_that_does_not_come_to_an_end_counts(
-    workshop: Workshop, agent: str, options: list[str], env: dict[str, str]
-) -> None:
-    workshop.add("Endless", "grep -q done f", "--max-attempts", "1")
-
-    workshop.ends(0, *options, agent=agent, **env)
-
-    assert workshop.task("task-001")["attempts"] == 0
-    workshop.all_is_well()
 
 
 def test_a_list_that_an_agent_has_removed_is_restored_and_that_is_told(workshop: Workshop) -> None:

@@ -21,7 +21,7 @@ from tests.runs.workshop import Workshop, descendants
 from tests.system.git.gitrepo import put, sh
 
 KILLS = int(os.environ.get("CHAOS_KILLS", "3"))
-TASKS = int(os.environ.get("CHAOS_TASKS", "9"))
+TASKS = int(os.environ.get("CHAOS_TASKS", "7"))
 WORKERS = 4
 SEED = int(os.environ.get("CHAOS_SEED", "7"))
 # One run for each kill, and some that go on to the end.

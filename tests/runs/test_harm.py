@@ -10,21 +10,28 @@ import pytest
 
 from tests.conftest import for_release
 from tests.runs.workshop import Workshop, descendants
-from tests.system.git.gitrepo import sh
+from tests.system.git.gitrepo import put, sh
 
 
-@pytest.mark.parametrize(
-    "harm",
-    [
-        "sh git checkout -q -b elsewhere && git commit -q --allow-empty -m mine",
-        *for_release("sh git stash -q; true", "sh git checkout -q --orphan mine"),
-        "sh git merge -q --no-commit --no-ff HEAD~0; git bisect start -q HEAD",
-    ],
-)
-def test_whatever_an_agent_does_to_git_its_work_arrives_once(workshop: Workshop, harm: str) -> None:
-    workshop.file_task("first")
-    workshop.ends(0)
-    workshop.add("Harm", "grep -q done f", do=f"{harm}\nwrite f done")
+def _first(workshop: Workshop) -> str:
+    """Commit a file that every agent finds; return the commit."""
+    put(workshop.top / "first", "done\n")
+    sh(workshop.top, "add", "-A")
+    sh(workshop.top, "commit", "-q", "-m", "First")
+    return sh(workshop.top, "rev-parse", "main")
+
+
+def test_whatever_an_agent_does_to_git_its_work_arrives_once(workshop: Workshop) -> None:
+    _first(workshop)
+    for number, harm in enumerate(
+        (
+            "git checkout -q -b elsewhere && git commit -q --allow-empty -m mine",
+            "git stash -q; true",
+            "git checkout -q --orphan mine",
+            "git merge -q --no-commit --no-ff HEAD~0; git bisect start -q HEAD",
+        )
+    ):
+        workshop.add(harm, f"grep -q done f{number}", do=f"sh {harm}\nwrite f{number} done")
 
     workshop.ends(0)
 
@@ -33,33 +40,30 @@ def test_whatever_an_agent_does_to_git_its_work_arrives_once(workshop: Workshop,
     workshop.done_is_done()
 
 
-@pytest.mark.parametrize(
-    "harm",
-    [
-        "sh git reset -q --hard HEAD~1 && git commit -q --allow-empty -m mine",
-        *for_release(
-            # Under another name: what is committed again by the same one within a second is the same commit.
-            "sh git commit -q --allow-empty -m mine && git -c user.name=Other rebase -q --root -f",
-            "sh git checkout -q --orphan o && git commit -qm i && git checkout -q --detach; git branch -qD o",
-        ),
-    ],
-)
-def test_work_that_takes_away_what_it_began_with_is_kept_and_done_anew(workshop: Workshop, harm: str) -> None:
+def test_work_that_takes_away_what_it_began_with_is_kept_and_done_anew(workshop: Workshop) -> None:
     """Nobody can tell which of the commits that it has left out it meant to: the next agent is told."""
-    workshop.file_task("first")
-    workshop.ends(0)
-    base = sh(workshop.top, "rev-parse", "main")
-    workshop.add("Harm", "grep -q done f", do=f"first {harm}\nwrite f done")
+    base = _first(workshop)
+    for number, harm in enumerate(
+        (
+            "git reset -q --hard HEAD~1 && git commit -q --allow-empty -m mine",
+            # Under another name: what is committed again by the same one within a second is the same commit.
+            "git commit -q --allow-empty -m mine && git -c user.name=Other rebase -q --root -f",
+            "git checkout -q --orphan o && git commit -qm mine && git checkout -q --detach; git branch -qD o",
+        )
+    ):
+        workshop.add(harm, f"grep -q done f{number}", do=f"first sh {harm}\nwrite f{number} done")
 
     workshop.ends(0)
 
-    (blame,) = workshop.task("task-002")["error_log"]
-    assert f"no longer has the commit {base[:12]}" in blame
+    assert f"no longer has the commit {base[:12]}" in workshop.task("task-001")["error_log"][0]
+    for number, task in enumerate(workshop.state["tasks"]):
+        (blame,) = task["error_log"]
+        assert "no longer has the commit " in blame
+        rescue = f"refs/harness/rescue/{task['id']}/1"
+        assert sh(workshop.top, "show", f"{rescue}:f{number}") == "done"
+        assert "mine" in sh(workshop.top, "log", "--format=%s", rescue).splitlines()
     assert (workshop.top / "first").exists()
     assert workshop.git.is_ancestor(base, "refs/heads/main")
-    rescue = "refs/harness/rescue/task-002/1"
-    assert sh(workshop.top, "show", f"{rescue}:f") == "done"
-    assert "mine" in sh(workshop.top, "log", "--format=%s", rescue).splitlines()
     workshop.done_is_done()
     workshop.failures_are_kept()
     workshop.nothing_is_left_over()

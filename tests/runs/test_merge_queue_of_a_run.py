@@ -77,7 +77,7 @@ def test_what_waits_is_merged_at_once(make_workshop: Make, mode: str) -> None:
     workshop = make_workshop(mode=mode)
     _fill(workshop, ["a", "b", "c"], "test -f README.md")
     with _queue_held(workshop):
-        run = workshop.start("-j", "3", HARNESS_LEASE_SECONDS="3")
+        run = workshop.start("-j", "3", HARNESS_LEASE_SECONDS="6")
         workshop.wait_for("all three wait", _waiting(workshop, 3))
         before = _leases(workshop)
         if mode == "concurrent":

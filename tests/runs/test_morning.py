@@ -63,7 +63,7 @@ def _night(workshop: Workshop, tmp_path: Path, more: int) -> tuple[str, str]:
     workshop.wait_for("a task that has cost something and waits", paid)
     workshop.cut_power()
     gate.touch()
-    return workshop.ends(9, "-j", "4", "--final-check", "all", "--silence", "0.2", **HURRIED).stdout, before
+    return workshop.ends(9, "-j", "4", "--final-check", "all", "--silence", "0.5", **HURRIED).stdout, before
 
 
 def row(lines: list[str], task: str) -> str:

@@ -112,11 +112,10 @@ def test_the_place_of_another_run_stays(workshop: Workshop) -> None:
 
 
 def test_a_session_that_is_full_is_followed_by_the_next_one(workshop: Workshop) -> None:
-    workshop.ok("edit", "--max-tasks-per-session", "2")
-    first = [workshop.file_task(name) for name in ("one", "two")]
-    both = [word for name in first for word in ("--depends-on", name)]
-    second = [workshop.file_task(name, *both) for name in ("three", "four")]
-    workshop.file_task("five", *(word for name in second for word in ("--depends-on", name)))
+    workshop.ok("edit", "--max-tasks-per-session", "1")
+    first = workshop.file_task("one")
+    second = workshop.file_task("two", "--depends-on", first)
+    workshop.file_task("three", "--depends-on", second)
 
     workshop.ends(0, "-j", "2")
 

@@ -86,6 +86,9 @@ def test_a_format_that_is_typed_must_fit(project: Project, agent: Agent) -> None
     )
     assert agent.ok("import", file, "--dry-run", "--format", "superpowers")["count"] == 2
     assert agent.ok("import", file, "--dry-run", "--format", "checklist")["count"] == 3
+    # A check list of ours below such a heading stays one.
+    ours = put(project, "own.md", "## Task 1: A group\n\n- [ ] One\n  - check: test -f x\n")
+    assert "task-001 [P1] One" in agent.ok("import", ours, "--dry-run")["message"]
 
 
 def test_a_design_without_tasks_is_told_what_was_looked_for(project: Project, agent: Agent) -> None:
@@ -94,15 +97,26 @@ def test_a_design_without_tasks_is_told_what_was_looked_for(project: Project, ag
         assert sign in message
 
 
-def test_the_table_shows_what_would_be_added(project: Project, agent: Agent) -> None:
-    said = agent.ok("import", put(project, "plan.md", PLAN), "--dry-run")["message"].splitlines()
-    assert said[:5] == [
+def test_the_table_shows_what_would_be_added_and_tasks_without_a_check_are_named(
+    project: Project, agent: Agent
+) -> None:
+    looked = agent.ok("import", put(project, "plan.md", PLAN), "--dry-run")["message"]
+    assert looked.splitlines()[:5] == [
         "superpowers plan: 2 tasks, 1 with a check",
         "would add 2 tasks:",
         "  id        title      after     lines  check",
         "  task-001  Say hello  -         5-12   grep -q hello a.txt",
         "  task-002  Say why    task-001  14-16  -",
     ]
+    assert "1 task without a check (task-002): --check 'COMMAND'" in looked
+    said = agent.ok("import", "plan.md")["message"]
+    assert "task-002 has no check: harness edit task-002 --validate " in said
+    assert tasks(project)[0]["source"] == {"plan": "plan.md", "key": "1"}
+    header = "# Greeting Implementation Plan\n\n**Goal:** Greet."
+    assert project.state["plans"] == [{"plan": "plan.md", "header": header}]
+    agent.ok("import", put(project, "more.md", PLAN), "--check", "test -f why.md")
+    commands = [task["validation"]["command"] for task in tasks(project)[2:]]
+    assert commands == ["grep -q hello a.txt", "test -f why.md"]
 
 
 def test_a_directory_is_a_list_of_plans_in_order(project: Project, agent: Agent) -> None:

@@ -52,9 +52,8 @@ def test_a_task_that_never_passes_blocks_what_waits_for_it_and_nothing_else(work
 
 
 def test_one_suite_for_two_tasks_is_named_and_what_was_red_before(workshop: Workshop) -> None:
-    check = (
-        "echo === short test summary info ===; for t in a b; do test -f $t || echo FAILED $t; done; test -f b"
-    )
+    named = "for t in a b; do test -f $t || echo FAILED t.py::$t; done"
+    check = f"echo === short test summary info ===; {named}; test -f b"
     for name in "ab":
         workshop.add(name, f"{check} -a -f a", "--max-attempts", "1", do=f"write {name} x")
 
@@ -64,7 +63,8 @@ def test_one_suite_for_two_tasks_is_named_and_what_was_red_before(workshop: Work
     assert all("2 open tasks have the same check" in each for each in (dry, said.stdout))
     assert "harness edit task-002 --validate 'COMMAND'" in said.stdout
     assert (
-        "Every test that fails was red before this attempt: b." in workshop.task("task-001")["error_log"][0]
+        "Every test that fails was red before this attempt: t.py::b."
+        in workshop.task("task-001")["error_log"][0]
     )
 
 

@@ -129,9 +129,8 @@ def undo_check(ctx: Context, task: Task, commit_oid: str, changed: Sequence[str]
         return []
     with locks.hold(git):
         # The user may have edited these files while the check ran: keep a copy of them first.
-        ref = rescue_refs.free_ref(git, task, suffix="-check")
-        left = snapshot.capture(git, ctx.excluded_paths)
-        git.set_ref(ref, git.commit(left, [commit_oid], f"harness: after the check of {task.id}\n"))
+        left, what = snapshot.capture(git, ctx.excluded_paths), f"after the check of {task.id}"
+        ref = rescue_refs.keep(git, task, "-check", left, commit_oid, what)
         undone = restore.undo_tracked(git, commit_oid, ctx.excluded_paths)
     changed_by = f"{len(undone)} tracked file(s) changed while the check of {task.id} ran; put back"
     return [f"{changed_by}, the change is kept: {typed.harness('rescue', 'show', ref)}"]

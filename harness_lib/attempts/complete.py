@@ -29,7 +29,7 @@ from harness_lib.errors import RefusedError
 from harness_lib.rules import input_files, transitions
 from harness_lib.rules.attempts import Halt
 from harness_lib.system.git import repository
-from harness_lib.task import SentBack, Session, Task
+from harness_lib.task import HaltKind, SentBack, Session, Task
 from harness_lib.text import some
 
 
@@ -158,36 +158,31 @@ def return_command(task: Task) -> str:
     return typed.harness("return", task.id, rest='"what is to be changed"')
 
 
+def _asked(task: Task, kind: HaltKind, why: str, right: str, files: Sequence[str] = ()) -> Halt:
+    """Return the halt of `task`, whose work passed its check; `right`: when the user accepts `files`."""
+    return Halt(
+        kind,
+        f"{kind}: the check passed, {why}. Nothing was committed. {right}, the user types: "
+        f"{accept_command(task, files)}; to send the work back to an agent: {return_command(task)}",
+    )
+
+
 def secrets(task: Task, files: Sequence[str]) -> Halt:
     """Return the halt of `task`, whose work adds `files` that are named like secrets."""
-    return Halt(
-        "SECRET",
-        f"SECRET: the check passed, but the work adds what is named like a secret: {_named(files)}. "
-        f"Nothing was committed. If it may be committed, the user types: {accept_command(task, files)}; "
-        f"to send the work back to an agent: {return_command(task)}",
-    )
+    why = f"but the work adds what is named like a secret: {_named(files)}"
+    return _asked(task, "SECRET", why, "If it may be committed", files)
 
 
 def inputs_changed(task: Task, files: Sequence[str]) -> Halt:
     """Return the halt of `task`, whose work passes only with its own changes to `files`, its check inputs."""
-    return Halt(
-        "JUDGES",
-        "JUDGES: the check passed, but the work changes files that its check, or another task's, depends on: "
-        f"{_named(files)}. "
-        f"Nothing was committed. If that change is right, the user types: {accept_command(task, files)}; "
-        f"to send the work back to an agent: {return_command(task)}",
-    )
+    why = f"but the work changes files that its check, or another task's, depends on: {_named(files)}"
+    return _asked(task, "JUDGES", why, "If that change is right", files)
 
 
 def review(task: Task) -> Halt:
     """Return the halt of `task`, whose work is finished and waits for a review."""
-    shown = typed.harness("rescue", "show", task.id)
-    return Halt(
-        "REVIEW",
-        f"REVIEW: the check passed, and the work waits for your review: {shown}. "
-        f"Nothing was committed. If it is right, the user types: {accept_command(task, ())}; "
-        f"to send the work back to an agent: {return_command(task)}",
-    )
+    why = f"and the work waits for your review: {typed.harness('rescue', 'show', task.id)}"
+    return _asked(task, "REVIEW", why, "If it is right")
 
 
 def hold(

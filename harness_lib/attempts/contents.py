@@ -184,8 +184,5 @@ def _kept(ctx: Context, task: Task, tree: str, edits: dict[str, trees.Entry]) ->
     """Keep `tree` with `edits`, and return the ref."""
     git = ctx.git
     with locks.hold(git):
-        head, ref = git.head(), rescue_refs.free_ref(git, task, suffix="-unconverted")
-        message = f"harness: files of {task.id} as its attempt left them\n"
-        content = trees.edited(git, tree, edits)
-        git.set_ref(ref, git.commit(content, [head] if head else [], message))
-    return ref
+        content, what = trees.edited(git, tree, edits), f"files of {task.id} as its attempt left them"
+        return rescue_refs.keep(git, task, "-unconverted", content, git.head(), what)

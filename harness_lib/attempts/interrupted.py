@@ -123,9 +123,7 @@ def _undo_check(ctx: Context, task: Task, left: str) -> None:
     if not changed:
         return
     with locks.hold(git):
-        head = git.head()
-        kept = git.commit(current, [head] if head else [], f"harness: after the check of {task.id}\n")
-        git.set_ref(rescue_refs.free_ref(git, task, suffix="-check"), kept)
+        rescue_refs.keep(git, task, "-check", current, git.head(), f"after the check of {task.id}")
         checkout.apply(git, changed)
 
 

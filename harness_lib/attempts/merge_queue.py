@@ -277,9 +277,7 @@ def _stand_at(ctx: Context, task: Task, oid: str, merged: str) -> None:
         if changes.tracked or changes.untracked:
             left = snapshot.capture(git, ctx.excluded_paths)
             if left not in (git.tree_of(oid), git.tree_of(merged)):
-                ref = rescue_refs.free_ref(git, task, suffix="-check")
-                message = f"harness: left by the check of {task.id}\n"
-                git.set_ref(ref, git.commit(left, [oid], message))
+                rescue_refs.keep(git, task, "-check", left, oid, f"left by the check of {task.id}")
         git.run("checkout", "--quiet", "--force", "--detach", merged)
         if clones.has_clone(git):
             clones.renew(git)

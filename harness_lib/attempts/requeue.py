@@ -81,8 +81,7 @@ def because_of_second_check(
 ) -> outcome.Ended:
     """Requeue work that has failed its second check; `reason` says why, and what to do."""
     line = quoting.one_line(reason, quoting.REASON_LENGTH)
-    rounds = task.handback.rounds if task.handback else 0
-    handback = Handback(line, rounds, base=task.started_at_commit, cause=cause)
+    handback = Handback(line, _rounds(task), base=task.started_at_commit, cause=cause)
     return rollback.roll_back(ctx, session, task, outcome.requeued("TEST_FAIL", line, handback))
 
 
@@ -95,18 +94,17 @@ def interrupted(ctx: Context, session: Session, task: Task, why: str) -> outcome
             f"An agent was stopped in the middle of it: {why.rstrip('.')}. "
             "What it had done stands in the work tree."
         )
-        rounds, accepted = (handback.rounds, handback.accepted) if handback else (0, False)
+        accepted = handback is not None and handback.accepted
         line = quoting.one_line(reason, quoting.FAILURE_LENGTH)
         work = _without_users_files(ctx, task)
-        handback = Handback(line, rounds, work, task.started_at_commit, accepted)
+        handback = Handback(line, _rounds(task), work, task.started_at_commit, accepted)
     verdict = outcome.requeued("SESSION_TIMEOUT", why, handback)
     return rollback.roll_back(ctx, session, task, verdict)
 
 
 def because_user_said(ctx: Context, session: Session, task: Task, text: str) -> outcome.Ended:
     """Requeue the work in the work tree, because the user wants it changed as `text` says."""
-    rounds = task.handback.rounds if task.handback else 0
-    handback = Handback(text, rounds, _without_users_files(ctx, task), task.started_at_commit)
+    handback = Handback(text, _rounds(task), _without_users_files(ctx, task), task.started_at_commit)
     return rollback.roll_back(ctx, session, task, outcome.requeued("TASK_EXEC", text, handback))
 
 
@@ -120,9 +118,8 @@ def for_user(
     with locks.hold(ctx.git):
         ref = rescue_refs.free_ref(ctx.git, task, suffix="-work")
         ctx.git.set_ref(ref, oid)
-    rounds = task.handback.rounds if task.handback else 0
     line = quoting.one_line(reason, quoting.REASON_LENGTH)
-    handback = Handback(line, rounds, ref, base or task.started_at_commit)
+    handback = Handback(line, _rounds(task), ref, base or task.started_at_commit)
     verdict = outcome.Verdict("TASK_EXEC", why.words, Ending.REQUEUED, why, handback)
     return rollback.roll_back(ctx, session, task, verdict)
 
@@ -138,9 +135,7 @@ def _without_users_files(ctx: Context, task: Task) -> str | None:
         return None
     with locks.hold(git):
         work = trees.without(git, snapshot.capture(git, ctx.excluded_paths), theirs)
-        ref = rescue_refs.free_ref(git, task, suffix="-work")
-        git.set_ref(ref, git.commit(work, [head], f"harness: work of {task.id} to go on with\n"))
-    return ref
+        return rescue_refs.keep(git, task, "-work", work, head, f"work of {task.id} to go on with")
 
 
 def has_changes(ctx: Context, task: Task) -> bool:
@@ -152,11 +147,15 @@ def has_changes(ctx: Context, task: Task) -> bool:
     return bool(changes.tracked) or any(path not in known for path in changes.untracked)
 
 
+def _rounds(task: Task) -> int:
+    return task.handback.rounds if task.handback else 0
+
+
 def _hand_back(
     ctx: Context, session: Session, task: Task, reason: str, base: str, category: Category
 ) -> outcome.Ended:
     line = quoting.one_line(reason, quoting.REASON_LENGTH)
-    rounds = (task.handback.rounds if task.handback else 0) + 1
+    rounds = _rounds(task) + 1
     if rounds > FREE_ROUNDS:
         return rollback.roll_back(ctx, session, task, outcome.Verdict(category, line))
     handback = Handback(line, rounds, base=base)

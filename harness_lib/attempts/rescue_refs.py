@@ -71,6 +71,13 @@ def before_subject(root: Path) -> str:
     return f"harness: untracked files before an attempt of {escape(str(root))}"
 
 
+def keep(git: Git, task: Task, suffix: str, tree: str, head: str | None, what: str) -> str:
+    """Keep `tree`, told by `what`, as a commit on `head` under a free ref of `task`; return the ref."""
+    ref = free_ref(git, task, suffix=suffix)
+    git.set_ref(ref, git.commit(tree, [head] if head else [], f"harness: {what}\n"))
+    return ref
+
+
 def free_ref(git: Git, task: Task, suffix: str = "") -> str:
     """Return an unused rescue ref for the attempt in progress, which has not been counted yet."""
     return free(git, f"{RESCUE_REFS}{check.safe_name(task.id)}/{task.attempts + 1}{suffix}")

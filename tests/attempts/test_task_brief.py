@@ -36,16 +36,11 @@ def test_the_next_attempt_reads_what_failed_and_where_all_of_it_is(project: Proj
 
     brief = claim(agent)
 
-    shown = [
-        "what the check said:",
-        "  | test_cart.py::test_total_adds_tax",
-        "  |   AssertionError: tax is missing",
-        "  |   assert 30 == 33",
-        "  |   at test_cart.py:11",
-        f"all that it said: {project.top}/.harness/logs/task-001/1.log",
-    ]
-    assert "\n".join(shown) in "\n".join(brief)
-    assert "\n".join(shown) in message
+    said = brief[brief.index("what the check said:") :]
+    assert said[1] == "  | test_cart.py::test_total_adds_tax"
+    assert "  | E       AssertionError: tax is missing" in said
+    assert f"all that it said: {project.top}/.harness/logs/task-001/1.log" in said
+    assert "\n".join(said[:3]) in message
     why = "test_cart.py::test_total_adds_tax: AssertionError: tax is missing"
     red = "Every test that fails was red before this attempt: test_cart.py::test_total_adds_tax."
     assert project.task()["error_log"] == [f"[TEST_FAIL] The check failed with exit code 1. {red} {why}"]

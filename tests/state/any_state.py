@@ -60,7 +60,13 @@ validations = records(
 )
 checkpoints = records(Checkpoint, numbers, numbers, texts, maybe(moments), tree=maybe(names), extra=extras)
 gates = records(
-    Gate, maybe(texts), maybe(shell_texts), maybe(names), maybe(names), maybe(names), extra=extras
+    Gate,
+    maybe(texts),
+    maybe(shell_texts),
+    maybe(names),
+    tuples(shell_texts.filter(bool)),
+    maybe(names),
+    extra=extras,
 )
 intents = records(
     Intent,

@@ -282,7 +282,7 @@ def run(
     ended = listener.ending
     how, why = ended or _at_its_limit(finished, listener, rules) or _how(finished, listener.report)
     refused = denied.said("\n".join(printed.ends_of(log)), ctx.env, ctx.git.top)
-    why = f"{why} {refused}".strip() if why else ""
+    why = f"{why.rstrip('.')}. {refused}" if why and refused else why
     return AgentExit(how, why, listener.report, finished.seconds, log, finished.returncode, refused)
 
 

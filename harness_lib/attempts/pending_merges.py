@@ -33,10 +33,18 @@ def describe(ctx: Context, target: str) -> str | None:
     target_tip, waiting_tip = git.ref(target), git.ref(ours)
     if waiting_tip is None or target_tip is None or git.is_ancestor(waiting_tip, target_tip):
         return None
-    reasons = "; ".join(_reasons(ctx, target, target_tip, waiting_tip))
     name = target_branch.short(ours)
+    if is_for_others(ctx):
+        others = f"Finished work waits on the branch {name} until others have merged it"
+        return f"{others}. To take it over yourself: {typed.git('merge', name)}"
+    reasons = "; ".join(_reasons(ctx, target, target_tip, waiting_tip))
     sentence = f"Finished work waits on the branch {name}{reasons and f': {reasons}'}"
     return f"{sentence}. Take it over with: {typed.git('merge', name)}"
+
+
+def is_for_others(ctx: Context) -> bool:
+    """Return whether what waits was proposed in a pull request, which has not been merged."""
+    return any(task.halt_kind == "MERGE" for task in ctx.store.ask().halted())
 
 
 def bring_over(ctx: Context, target: str, checked: str | None = None) -> str | None:
@@ -46,6 +54,8 @@ def bring_over(ctx: Context, target: str, checked: str | None = None) -> str | N
     """
     git, ours = ctx.git, target_branch.waiting(target)
     before, waiting_tip = git.ref(target), git.ref(ours)
+    if waiting_tip is None or is_for_others(ctx):
+        return None
     blocked = target_branch.deliver(ctx, target, checked)
     after = git.ref(target)
     if blocked or None in (before, waiting_tip, after) or before == after:

@@ -355,10 +355,13 @@ def look(ctx: Context) -> Iterator[str]:
                 tx.replace(transitions.attest(current, now=tx.now, commit=commit))
                 words = f"(commit {commit[:12]}, merged by others)"
                 tx.log("Completed", words, session=tx.session_count, task=task.id)
-        if merged and merging.mode == "pull-request":
+        ours = ctx.target or ""
+        ours = ours if ours.startswith(target_branch.WAITING) else target_branch.waiting(ours)
+        if merged and merging.remote and ctx.main.ref(ours):
             # What is still to come needs a pull request of its own.
-            ctx.main.delete_ref(_ref(ctx.target or ""))
-            yield from _catch_up(ctx)
+            ctx.main.delete_ref(_ref(ours))
+            there.target, there.merging = ours, merging._replace(mode="pull-request")
+            yield from _catch_up(there)
     for task, _ in merged:
         yield f"{task.id} is completed: {_there(merging)} has its work"
 

@@ -110,7 +110,9 @@ def _taken_off(git: Git, task: Task, intent: Intent, tip: str | None) -> list[st
         warnings.append(
             f"{task.id} went back to {intent.base[:12]} only: a remote has what came before that."
         )
-    gone = history.since(git, intent.base, tip) if tip else []
+    target = task.gate.target if task.gate else None
+    is_merged = bool(tip and target and git.ref(target) and git.is_ancestor(tip, target))
+    gone = history.since(git, intent.base, tip) if tip and not is_merged else []
     if gone:
         branch = (rescue_refs.branch(git, task) or "HEAD").removeprefix("refs/heads/")
         count = f"{len(gone)} commit{'s' if len(gone) > 1 else ''} left {branch}"

@@ -138,6 +138,7 @@ def unchecked(ctx: Context, questions: Questions, done: Iterable[Task]) -> list[
 
 
 PERSON = "No task can be claimed until the user fixes the halted ones; waiting will not help."
+OTHERS = "What is finished waits until others have merged it; then: harness run"
 EMPTY = "The list has no tasks yet."
 CHECK_LEFT = "No task is left. Next, all checks run once more on a clean checkout:"
 ADD = 'harness add "what is to be done" --validate "command that proves it"'
@@ -177,7 +178,7 @@ def words(questions: Questions, reason: StopReason) -> str:
     if not questions.counts().total:
         return EMPTY
     if reason == "waiting" and questions.awaits_user():
-        return PERSON
+        return OTHERS if {task.halt_kind for task in questions.halted()} == {"MERGE"} else PERSON
     return answer(reason).words
 
 
@@ -195,9 +196,9 @@ def after_attempt(ctx: Context, stop: StopReason | None) -> Answer:
     if stop is None:
         return Answer("", "harness claim")
     line = f"stop: {stop}; {stats.render(questions.counts())}"
-    if words(questions, stop) == PERSON:
+    if words(questions, stop) in (PERSON, OTHERS):
         halted, show = _halted(questions)
-        return Answer("\n".join([line, PERSON, *halted]), show)
+        return Answer("\n".join([line, words(questions, stop), *halted]), show)
     return Answer(line, then(questions, stop))
 
 
@@ -213,7 +214,7 @@ def reply(
     counts, sentence = questions.counts(), words(questions, reason)
     go_on = then(questions, reason) if counts.total else ADD
     halted: list[str] = []
-    if sentence == PERSON:
+    if sentence in (PERSON, OTHERS):
         halted, go_on = _halted(questions)
     if reason == "recheck_failed":
         halted = red_lines(questions)

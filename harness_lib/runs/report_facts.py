@@ -420,6 +420,10 @@ def _again(
             first = questions.next_ready()
             begins = f", {first.id} first" if first else ""
             does, then = f"goes on with {counted(questions.ahead().tasks, 'task')}{begins}", retry
+        case "waiting" if (
+            all(task.halt_kind == "MERGE" for task in questions.halted()) and questions.halted()
+        ):
+            does, then = "looks whether others have merged what waits", retry
         case "waiting" if questions.awaits_user():
             does, then = "starts nothing before you have answered", retry
         case "waiting":

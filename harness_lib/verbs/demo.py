@@ -125,7 +125,8 @@ def _work(ctx: Context, project: Path, show: Callable[[str], None]) -> bool:
 
 def _run(ctx: Context, project: Path, show: Callable[[str], None]) -> int:
     agent = shlex.join(launcher.python("from harness_lib.runs.demo_agent import main; main()"))
-    command = [*launcher.harness(), "run", "-j", str(WORKERS), "--agent-command", agent]
+    # Its agents keep count beside the work trees, and one kills the run.
+    command = [*launcher.harness(), "run", "-j", str(WORKERS), "--sandbox", "off", "--agent-command", agent]
     return child.follow(command, lambda line: show(f"  {line.rstrip()}"), env=ctx.env, cwd=project)
 
 

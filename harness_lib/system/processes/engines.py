@@ -21,6 +21,8 @@ DEVICES = (
 PR_CAPBSET_DROP, CAPABILITIES = 24, 64
 # Where root can change the kernel.
 KERNEL = ("/proc/sys", "/proc/sysrq-trigger")
+# An empty file. In a sandbox /dev/null would be refused, and git stops if it cannot read its settings.
+EMPTY = str(Path(__file__).parents[2] / "py.typed")
 # A file that is to be granted may be removed meanwhile.
 TRIES = 5
 
@@ -81,7 +83,7 @@ def _mount(how: str, path: str, temporary: str) -> list[str]:
         return ["--bind", path, path]
     if how == "shown":
         return ["--ro-bind", path, path]
-    return ["--tmpfs", path] if Path(path).is_dir() else ["--ro-bind", "/dev/null", path]
+    return ["--tmpfs", path] if Path(path).is_dir() else ["--ro-bind", EMPTY, path]
 
 
 def _nono(text: str, grants: Grants, env: Mapping[str, str], *, closed: bool) -> list[str]:

@@ -166,9 +166,7 @@ def missing_command(command: str, *, cwd: Path, env: Mapping[str, str]) -> str |
 
 def program(word: str, *, cwd: Path, env: Mapping[str, str]) -> str | None:
     """Return the path of the file that a shell in `cwd` starts for `word`; None if there is none."""
-    if "/" in word:
-        return str(cwd / word) if (cwd / word).exists() else None
-    return None if word in _SHELL_WORDS else _find_from(word, cwd, env)
+    return None if word in _SHELL_WORDS else _find_from(str(cwd / word) if "/" in word else word, cwd, env)
 
 
 def program_identity(word: str, *, cwd: Path, env: Mapping[str, str]) -> str:
@@ -176,7 +174,7 @@ def program_identity(word: str, *, cwd: Path, env: Mapping[str, str]) -> str:
 
     "" if there is none: a word of the shell itself, or a program that is not installed.
     """
-    found = program(word, cwd=cwd, env=env)
+    found = None if word in _SHELL_WORDS else _find_from(word, cwd, env)
     if found is None:
         return ""
     place = Path(os.path.realpath(found))

@@ -155,10 +155,9 @@ class Sandbox(NamedTuple):
         """Return what `command` may read and write in the work tree `tree`."""
         there = [path for path in self.writable if os.path.lexists(path)]
         named = _temporary(command, env)
-        shown = [
-            *self.shown,
-            *(path for path in named if not any(is_within(path, each) for each in self.secret)),
-        ]
+        # The link beside a work tree leads to its project.
+        shown = [*self.shown, f"{tree}.git"]
+        shown += [path for path in named if not any(is_within(path, each) for each in self.secret)]
         return Grants(
             str(temporary),
             tuple(dict.fromkeys((str(tree), *there))),

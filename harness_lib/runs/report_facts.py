@@ -420,9 +420,7 @@ def _again(
             first = questions.next_ready()
             begins = f", {first.id} first" if first else ""
             does, then = f"goes on with {counted(questions.ahead().tasks, 'task')}{begins}", retry
-        case "waiting" if (
-            all(task.halt_kind == "MERGE" for task in questions.halted()) and questions.halted()
-        ):
+        case "waiting" if {task.halt_kind for task in questions.halted()} == {"MERGE"}:
             does, then = "looks whether others have merged what waits", retry
         case "waiting" if questions.awaits_user():
             does, then = "starts nothing before you have answered", retry

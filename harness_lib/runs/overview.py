@@ -21,7 +21,6 @@ from harness_lib.system.place import find_root
 from harness_lib.task import Session, Task
 
 LOG_LINES = 5
-LOG_READ = 50
 LINE_LENGTH = 300
 SHOWN = 15
 PEOPLE = 5
@@ -81,20 +80,12 @@ class View(NamedTuple):
     lacking: frozenset[str] = frozenset()
 
 
-def _log_lines(ctx: Context) -> list[str]:
-    try:
-        return ctx.store.log_tail(LOG_READ)
-    except PermissionError:
-        # A user who may only read the list cannot read its log.
-        return []
-
-
 def gather(ctx: Context, limit: int | None) -> View:
     """Return the view of the list now, with every task in its order, or the `limit` most interesting ones."""
     questions = ctx.store.ask()
     shown = questions.search() if limit is None else questions.interesting(limit)
     runs = tuple(run_snapshot.runs(ctx))
-    log = [quoting.one_line(line, LINE_LENGTH) for line in _log_lines(ctx)]
+    log = [quoting.one_line(line, LINE_LENGTH) for line in remedies.log_lines(ctx)]
     at_work = [task for task in shown if task.status == "in_progress"]
     return View(
         counts=questions.counts()._replace(red=len(rechecked.red(ctx, questions.search("completed")))),
@@ -263,7 +254,7 @@ def upcoming(ctx: Context, questions: Questions, runs: Sequence[Seen] = ()) -> s
     command = _onward(ctx, questions, runs)
     if command in (sessions.START, sessions.STATUS) and sessions.are_used_up(questions, ctx):
         return "harness log"
-    if command == sessions.START and remedies.goes_on(ctx, questions, _log_lines(ctx)):
+    if command == sessions.START and remedies.goes_on(ctx, questions, remedies.log_lines(ctx)):
         return remedies.RUN
     return command
 

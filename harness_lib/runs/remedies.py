@@ -14,7 +14,16 @@ from harness_lib.state.api import Questions
 from harness_lib.task import Task
 
 RUN = "harness run"
+LOG_READ = 50
 _LACKED = re.compile(r"\[SESSION-(\d+)\] ERROR \[(?:ENV_SETUP|CONFIG)\] the run ended: (.*)")
+
+
+def log_lines(ctx: Context) -> list[str]:
+    """Return the last lines of the log; none for a user who may only read the list."""
+    try:
+        return ctx.store.log_tail(LOG_READ)
+    except PermissionError:
+        return []
 
 
 def remedy(ctx: Context, questions: Questions, task: Task) -> str | None:

@@ -29,7 +29,6 @@ Kind = Literal[
     "red", "halted", "merge", "lacks", "failed", "missing", "check", "look", "proposals", "again", "denied"
 ]
 SHORT = 12
-LOG_READ = 50
 NAMED = 5
 # Commits whose place is asked for, one git process each.
 MOST_ASKED = 50
@@ -252,7 +251,7 @@ def _decisions(
         if task.status in ("pending", "in_progress"):
             yield Decision("halted", task.id, task.title, *_halted(task))
     yield from _waits(ctx, merged)
-    for text in remedies.lacked(questions, _log(ctx)):
+    for text in remedies.lacked(questions, remedies.log_lines(ctx)):
         yield Decision("lacks", "", "", text.removesuffix(f"; then: {remedies.RUN}"), (remedies.RUN,))
     failed = questions.search("failed")
     yield from (_failed(ctx, task) for task in failed if selection.is_permanent(task) and task.attempts)
@@ -277,13 +276,6 @@ def _denied(questions: Questions, runs: Sequence[Ran]) -> Iterator[Decision]:
         yield Decision(
             "denied", match["task"], task.title if task else "", match["what"], (match["command"],)
         )
-
-
-def _log(ctx: Context) -> list[str]:
-    try:
-        return ctx.store.log_tail(LOG_READ)
-    except PermissionError:
-        return []
 
 
 def _red(

@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, get_args
 
 Engine = Literal["bubblewrap", "nono"]
 ENGINES: tuple[Engine, ...] = get_args(Engine)
 TITLES: Mapping[Engine, str] = {"bubblewrap": "bubblewrap", "nono": "Landlock (nono)"}
 # Directories of temporary files: under bubblewrap each command has its own.
 PRIVATE = ("/tmp", "/var/tmp", "/dev/shm")  # noqa: S108 (nothing is made there)
-DEVICES = (
-    *("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx"),
-    *("/dev/pts", "/dev/shm"),  # noqa: S108
-)
-# The number of a call of the kernel's, and how many capabilities there may be.
-PR_CAPBSET_DROP, CAPABILITIES = 24, 64
 # Where root can change the kernel.
 KERNEL = ("/proc/sys", "/proc/sysrq-trigger")
 # An empty file. In a sandbox /dev/null would be refused, and git stops if it cannot read its settings.
 EMPTY = str(Path(__file__).parents[2] / "py.typed")
-# A file that is to be granted may be removed meanwhile.
-TRIES = 5
 
 
 class Grants(NamedTuple):
@@ -89,7 +80,7 @@ def _mount(how: str, path: str, temporary: str) -> list[str]:
 def _nono(text: str, grants: Grants, env: Mapping[str, str], *, closed: bool) -> list[str]:
     from harness_lib.system.install import launcher  # noqa: PLC0415 (hooks and most verbs need none)
 
-    code = "from harness_lib.system.processes import engines; engines.enter()"
+    code = "from harness_lib.system.processes import confine; confine.enter()"
     secret = grants.secret
     readable = [*_all_but([*secret, grants.home, "/dev"]), *_all_but(secret, Path(grants.home))]
     readable += [path for path in grants.shown if any(_is_below(path, each) for each in secret)]
@@ -99,7 +90,8 @@ def _nono(text: str, grants: Grants, env: Mapping[str, str], *, closed: bool) ->
         writable += _all_but(secret, Path(path)) if contains else [path]
     # There may be thousands: too many for an argument.
     note = Path(grants.temporary, "grants")
-    note.write_text(json.dumps([readable, writable, closed]), "utf-8")
+    lines = ["C" * closed, *(f"R{path}" for path in readable), *(f"W{path}" for path in writable)]
+    note.write_bytes(b"\0".join(map(os.fsencode, lines)))
     return [*launcher.confiner(code, env), str(note), text]
 
 
@@ -129,61 +121,3 @@ def _entries(hidden: frozenset[str], above: set[str], top: Path) -> Iterator[str
             yield from _entries(hidden, above, Path(entry.path))
         else:
             yield entry.path
-
-
-def enter() -> None:
-    """Confine this process to the grants in the file of the first argument, and run the second argument."""
-    import sys  # noqa: PLC0415 (as below: only in the process that is to be confined)
-
-    nono = _nono_py(sys.path)
-    note = Path(sys.argv[1])
-    readable, writable, closed = json.loads(note.read_text("utf-8"))
-    note.unlink()
-    for tries_left in reversed(range(TRIES)):
-        try:
-            nono.apply(_capabilities(nono, readable, writable, closed=closed))
-            break
-        except RuntimeError:
-            # A file that it opens may just have been removed.
-            if not tries_left:
-                raise
-    if sys.platform == "linux" and os.geteuid() == 0:
-        _drop_capabilities()
-    os.execv("/bin/sh", ["sh", "-c", sys.argv[2]])  # noqa: S606
-
-
-def _drop_capabilities() -> None:
-    """Let the next program have no capability: root reads the memory of all processes by one of them."""
-    import ctypes  # noqa: PLC0415 (only root needs it)
-
-    libc = ctypes.CDLL(None)
-    for capability in range(CAPABILITIES):
-        libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)
-
-
-def _nono_py(path: Sequence[str]) -> Any:
-    """Return the module that implements nono_py: the package also loads pydantic, for half a second."""
-    from importlib.machinery import PathFinder  # noqa: PLC0415 (as in `enter`)
-    from importlib.util import module_from_spec  # noqa: PLC0415
-
-    package = PathFinder.find_spec("nono_py", path)
-    spec = package and PathFinder.find_spec("_nono_py", package.submodule_search_locations)
-    if spec is None or spec.loader is None:
-        raise ImportError("nono_py", name="nono_py")
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def _capabilities(nono_py: Any, readable: Iterable[str], writable: Iterable[str], *, closed: bool) -> Any:
-    found = nono_py.CapabilitySet()
-    modes = [(path, nono_py.AccessMode.READ) for path in readable]
-    modes += [(path, nono_py.AccessMode.READ_WRITE) for path in (*writable, *DEVICES)]
-    for path, mode in modes:
-        if Path(path).is_dir():
-            found.allow_path(path, mode)
-        elif Path(path).exists():
-            found.allow_file(path, mode)
-    if closed:
-        found.block_network()
-    return found

@@ -1,0 +1,76 @@
+"""Confine this process by nono-py and become a command; as each command waits for it, it loads little."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+TYPE_CHECKING = False  # see find_root.py
+
+if TYPE_CHECKING:
+    from typing import Any
+
+DEVICES = (
+    *("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx"),
+    *("/dev/pts", "/dev/shm"),  # noqa: S108
+)
+# A file that is to be granted may be removed meanwhile.
+TRIES = 5
+# The number of a call of the kernel's, and how many capabilities there may be.
+PR_CAPBSET_DROP, CAPABILITIES = 24, 64
+
+
+def enter() -> None:
+    """Confine this process to the grants in the file of the first argument, and run the second argument."""
+    nono = _nono_py(sys.path)
+    with open(sys.argv[1], encoding="utf-8", errors="surrogateescape") as stream:  # noqa: PTH123
+        closed, *grants = stream.read().split("\0")
+    os.unlink(sys.argv[1])  # noqa: PTH108
+    for tries_left in reversed(range(TRIES)):
+        try:
+            nono.apply(_capabilities(nono, grants, closed=bool(closed)))
+            break
+        except RuntimeError:
+            # A file that it opens may just have been removed.
+            if not tries_left:
+                raise
+    if sys.platform == "linux" and os.geteuid() == 0:
+        _drop_capabilities()
+    os.execv("/bin/sh", ["sh", "-c", sys.argv[2]])  # noqa: S606
+
+
+def _drop_capabilities() -> None:
+    """Let the next program have no capability: root reads the memory of all processes by one of them."""
+    import ctypes  # noqa: PLC0415 (only root needs it)
+
+    libc = ctypes.CDLL(None)
+    for capability in range(CAPABILITIES):
+        libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)
+
+
+def _nono_py(path: list[str]) -> Any:
+    """Return the module that implements nono_py: the package also loads pydantic, for half a second."""
+    from importlib.machinery import PathFinder  # noqa: PLC0415 (as in `enter`)
+    from importlib.util import module_from_spec  # noqa: PLC0415
+
+    package = PathFinder.find_spec("nono_py", path)
+    spec = package and PathFinder.find_spec("_nono_py", package.submodule_search_locations)
+    if spec is None or spec.loader is None:
+        raise ImportError("nono_py", name="nono_py")
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _capabilities(nono_py: Any, grants: list[str], *, closed: bool) -> Any:
+    """Return what the process may do; each of `grants` is R or W before a path."""
+    found = nono_py.CapabilitySet()
+    for grant in (*grants, *(f"W{path}" for path in DEVICES)):
+        mode = nono_py.AccessMode.READ_WRITE if grant[0] == "W" else nono_py.AccessMode.READ
+        if os.path.isdir(grant[1:]):  # noqa: PTH112
+            found.allow_path(grant[1:], mode)
+        elif os.path.exists(grant[1:]):  # noqa: PTH110
+            found.allow_file(grant[1:], mode)
+    if closed:
+        found.block_network()
+    return found

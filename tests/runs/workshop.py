@@ -128,7 +128,7 @@ class Workshop:
         self.ok("import", str(self.home / "plan.json"))
 
     def run(self, *argv: str, agent: str = COMMAND, **env: str) -> subprocess.CompletedProcess[str]:
-        """Let a run go on to its end; without the final check, a fifth of its git processes, unless `argv` has it."""
+        """Let a run go on to its end; without the final check, a fifth of it, unless `argv` has it."""
         return self.harness("run", "--agent-command", agent, *_without_final_check(argv), **env)
 
     def ends(

@@ -44,6 +44,8 @@ def test_one_that_cannot_be_handed_back_is_halted(workshop: Workshop, tmp_path: 
     kept = sh(workshop.top, "for-each-ref", "--format=%(refname)", "refs/harness/rescue/task-001").split()
     assert sh(workshop.top, "show", f"{kept[0]}:a").strip() == "half"
     assert "harness rescue show task-001/1" in stuck["halt"]
+    # Nobody waits for the command that brings it.
+    workshop.wait_for("the news", lambda: news.exists() and news.read_text())
     assert news.read_text().split() == ["stopped"]
     workshop.ends(9, **HURRIED)
 

@@ -86,14 +86,14 @@ def start(
 
 def start_noted(
     command: Sequence[str],
-    note: Callable[[int], None],
+    note: Callable[[Child], None],
     *,
     env: Mapping[str, str],
     cwd: str | Path,
     stdin: IO[bytes] | int = NOTHING,
     output: int,
 ) -> Child:
-    """Start `command` like `start`, but let it begin only when `note` has returned for its pid.
+    """Start `command` like `start`, but let it begin only when `note` has returned for it.
 
     So nothing runs that is not noted, even if this process is killed meanwhile. Its output and errors go to
     the descriptor `output`. Raises OSError.
@@ -103,7 +103,7 @@ def start_noted(
         child = start(
             ["sh", "-c", _HELD, "sh", *command], env=env, cwd=cwd, stdin=stdin, output=output, errors=held
         )
-        note(child.pid)
+        note(child)
         os.write(release, b"\n")
     finally:
         os.close(release)

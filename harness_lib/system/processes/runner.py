@@ -87,11 +87,17 @@ def run(
         sandbox.entered(command, env, cwd) as (argv, inside),
     ):
         with reaper.adopting() as known:
-            process = None
+            process: Child | None = None
+
+            def noted(started: Child) -> None:
+                nonlocal process
+                # Already here: an interrupt may come before it is returned.
+                process = started
+                reaper.note(log, started.pid)
+
             try:
                 if at_start is not None:
                     at_start(output)
-                noted = partial(reaper.note, log)
                 process = child.start_noted(argv, noted, env=inside, cwd=cwd, stdin=stdin_file, output=output)
                 ending = watch.until_it_ends(process, output)
                 if ending != "ended":

@@ -266,8 +266,9 @@ def _drafts(found: list[Source], choices: Choices, top: Path) -> tuple[Drafts, l
 def _has_summary(top: Path, read: Read) -> bool:
     """Return whether GSD has written the summary of a finished plan beside it."""
     path = top / read.name
-    summary = path.name.replace("PLAN", "SUMMARY")
-    return read.form.word == "gsd" and summary != path.name and (path.parent / summary).exists()
+    numbered = re.match(r"\d+(?:\.\d+)?-\d+(?=-)", path.name)
+    names = {path.name.replace("PLAN", "SUMMARY"), *([f"{numbered[0]}-SUMMARY.md"] if numbered else [])}
+    return read.form.word == "gsd" and any((path.parent / name).exists() for name in names - {path.name})
 
 
 def _finished(read: Read) -> Read:

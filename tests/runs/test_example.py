@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import subprocess
 import sys
@@ -72,7 +73,7 @@ def test_an_evening_and_a_morning(slugs: Workshop, tmp_path: Path) -> None:
     slugs.ok("import", PLAN, "--yes", HARNESS_TRUST="1")
     put(tmp_path / "agent.py", AGENT)
 
-    slugs.ends(0, agent=f"{sys.executable} {tmp_path / 'agent.py'}")
+    slugs.ends(0, agent=shlex.join([sys.executable, str(tmp_path / "agent.py")]))
 
     slugs.all_is_well()
     done = subprocess.run([sys.executable, "-m", "unittest"], cwd=slugs.top, check=False, capture_output=True)

@@ -12,15 +12,25 @@ from harness_lib.rules.plans.plan import Document, Format, Plan, PlannedTask, un
 
 Json = Mapping[str, Any]
 _THEIRS = frozenset(("testStrategy", "subtasks", "details", "dependencies"))
-_DONE = frozenset(("done", "completed", "cancelled", "deferred"))
+_DONE = frozenset(("done", "complete", "completed", "cancelled"))
+_FOR_PERSON = {"deferred": "The plan has put it off.", "review": "The plan says that it is to be reviewed."}
 _PRIORITIES = {"critical": "P0", "high": "P0", "medium": "P1", "low": "P2"}
 _MASTER = "master"
 _ISSUE = frozenset(("body", "labels", "state"))
 _DIGITS = re.compile(r"\d+")
 _AFTER_ISSUE = re.compile(
-    r"\b(?:depends on|blocked by|after|requires)\b[:\s]*(?P<what>#\d+(?:\s*(?:,|and|&)\s*#\d+)*)",
+    r"(?<!no longer )(?<!not )\b(?:depends on|blocked[ -]by|requires)\b[\s:*_\[]*"
+    r"(?P<what>#\d+(?:[\s*_\]]*(?:,|and|&|/|\+|;|-|\u2013)\s*\[?#\d+)*)",
     re.IGNORECASE,
 )
+# A heading or a line, and the items of a list below it.
+_LISTED_ISSUES = re.compile(
+    r"^[#*_\s]*(?:dependencies|depends on|blocked[ -]by)[*_:\s]*\n(?P<what>(?:\s*[-*] [^\n]*(?:\n|\Z))+)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_RANGE = re.compile(r"#(\d+)\s*[-\u2013]\s*#(\d+)")
+_NOT_SAID = re.compile(r"`[^`\n]*`|~~.*?~~")
+_MOST_IN_RANGE = 100
 
 
 def _document(text: str) -> object:
@@ -38,7 +48,7 @@ def task_master(doc: Document) -> Plan | None:
     document = _document(doc.text)
     if not isinstance(document, dict):
         return None
-    tags = {_MASTER: document} if "tasks" in document else document
+    tags = {_MASTER: document, **document} if "tasks" in document else document
     lists = {
         tag: [task for task in content["tasks"] if isinstance(task, dict)]
         for tag, content in tags.items()
@@ -54,32 +64,44 @@ def task_master(doc: Document) -> Plan | None:
 def _of_tag(tag: str, tasks: Sequence[Json]) -> Iterator[PlannedTask]:
     prefix = "" if tag == _MASTER else f"{tag}/"
     marked = any(_list(task, "dependencies") for task in tasks)
-    for task in tasks:
+    for place, task in enumerate(tasks):
+        key = f"{prefix}{task.get('id', '')}"
         named = [f"{prefix}{str(each).partition('.')[0]}" for each in _list(task, "dependencies")]
-        after = tuple(dict.fromkeys(named)) if marked else None
-        strategy = _text(task, "testStrategy")
+        # Without a word about order each task comes after the one before it, but not after another tag.
+        after = (
+            tuple(each for each in dict.fromkeys(named) if each != key)
+            if marked or (prefix and not place)
+            else None
+        )
+        strategy, status = _text(task, "testStrategy"), _text(task, "status").lower()
         parts = [_text(task, "description"), _text(task, "details"), *_steps(task)]
+        parts.append(_text(task, "acceptanceCriteria"))
         if strategy:
             parts.append(f"How it is tested: {strategy}")
         yield PlannedTask(
-            f"{prefix}{task.get('id', '')}",
+            key,
             _text(task, "title"),
             "\n\n".join(filter(None, parts)),
             after=after,
             check=commands.whole(strategy) if strategy else None,
-            done=_text(task, "status") in _DONE,
+            human=_FOR_PERSON.get(status),
+            done=status in _DONE,
             priority=_PRIORITIES.get(_text(task, "priority").lower()),
         )
 
 
 def _steps(task: Json) -> Iterator[str]:
-    """Yield a paragraph for each subtask."""
+    """Yield a paragraph for each subtask, and for those of subtasks."""
     for step in _list(task, "subtasks"):
         if isinstance(step, dict):
-            done = " (done)" if _text(step, "status") in _DONE else ""
-            parts = (_text(step, name) for name in ("description", "details", "testStrategy"))
-            title = f"{task.get('id')}.{step.get('id')} {_text(step, 'title')}{done}"
-            yield "\n".join([title, *filter(None, parts)])
+            said = [f"after {each}" for each in _list(step, "dependencies") if isinstance(each, int | str)]
+            said += ["done"] if _text(step, "status").lower() in _DONE else []
+            names = ("description", "details", "testStrategy", "acceptanceCriteria")
+            number = f"{task.get('id')}.{step.get('id')}"
+            marks = f" ({', '.join(said)})" if said else ""
+            title = f"{number} {_text(step, 'title')}{marks}"
+            yield "\n".join([title, *filter(None, (_text(step, name) for name in names))])
+            yield from _steps({**step, "id": number})
 
 
 def issues(doc: Document) -> Plan | None:
@@ -99,10 +121,8 @@ def issues(doc: Document) -> Plan | None:
     tasks = []
     for number, issue in sorted(numbered.items()):
         body = _text(issue, "body")
-        named = [
-            int(each) for match in _AFTER_ISSUE.finditer(body) for each in _DIGITS.findall(match["what"])
-        ]
-        after = [str(each) for each in dict.fromkeys(named) if each in numbered and each != number]
+        named = dict.fromkeys(_waits_for(body))
+        after = [str(each) for each in named if each in numbered and each != number]
         labels = [_text(each, "name") for each in _list(issue, "labels") if isinstance(each, dict)]
         tasks.append(
             PlannedTask(
@@ -115,6 +135,18 @@ def issues(doc: Document) -> Plan | None:
             )
         )
     return Plan("", tuple(tasks))
+
+
+def _waits_for(body: str) -> Iterator[int]:
+    """Yield the numbers of the issues that `body` says come first; not what another issue waits for."""
+    text = _NOT_SAID.sub(" ", body)
+    for match in (*_AFTER_ISSUE.finditer(text), *_LISTED_ISSUES.finditer(text)):
+        line = text[text.rfind("\n", 0, match.start()) + 1 : match.start()]
+        if re.match(r"\W*#\d", line):
+            continue
+        for first, last in _RANGE.findall(match["what"]):
+            yield from range(int(first), min(int(last), int(first) + _MOST_IN_RANGE) + 1)
+        yield from (int(each) for each in re.findall(r"#(\d+)", match["what"]))
 
 
 def _text(each: Json, name: str) -> str:

@@ -27,13 +27,18 @@ _VISIBLE = re.compile(r"[^\n]")
 _OPEN = re.compile(r"^[ \t]*<task\b(?P<attributes>[^>]*)>", re.IGNORECASE | re.MULTILINE)
 _TYPE = re.compile(r"type\s*=\s*[\"']?(?P<type>[\w:-]+)", re.IGNORECASE)
 _CLOSE = re.compile(r"</tasks?\s*>|^[ \t]*<task\b", re.IGNORECASE | re.MULTILINE)
-_NUMBER = re.compile(r"(?:Task\s+)?(?P<key>\d+(?:[.-]\d+)*[a-z]?)\s*[:.)\u2013\u2014-]\s*", re.IGNORECASE)
+_END = re.compile(r"</task\s*>", re.IGNORECASE)
+_NUMBER = re.compile(
+    r"(?:Task\s+)?(?P<key>\d+(?:[.-]\d+)*[a-z]?)\s*[:.)\uff1a\u2013\u2014-]\s*", re.IGNORECASE
+)
 _FRONT = re.compile(r"\A---[ \t]*\n(?P<fields>.*?)\n---[ \t]*(?:\n|\Z)", re.DOTALL)
 # What an agent of GSD would do with the plan, and harness does not.
 _ITS_OWN = re.compile(r"<(execution_context|output)\b.*?(?:</\1\s*>|\Z)", re.DOTALL | re.IGNORECASE)
 _FOR_PERSON = (
     *("name", "what-built", "how-to-verify", "decision", "context", "options", "action", "instructions"),
+    *("verify", "done", "resume-signal"),
 )
+_OPTIONS = re.compile(r"<options\b.*?</options\s*>", re.DOTALL | re.IGNORECASE)
 _LONGEST_TITLE = 120
 
 
@@ -45,12 +50,14 @@ def read(doc: Document) -> Plan | None:
     for opened in _OPEN.finditer(seen):
         closed = _CLOSE.search(seen, opened.end())
         found.append((opened, closed.start() if closed else len(text)))
-    names = [_field(text[opened.end() : end], "name") for opened, end in found]
+    names = [_field(_OPTIONS.sub("", text[opened.end() : end]), "name") for opened, end in found]
     if not any(names) and not any(_TYPE.search(opened["attributes"]) for opened, _ in found):
         return None
     line_ends = [match.start() for match in re.finditer("\n", text)]
     numbers = [_NUMBER.match(name) for name in names]
-    keys = unique([match["key"] if match else str(place) for place, match in enumerate(numbers, 1)])
+    taken = {match["key"] for match in numbers if match}
+    places = [f"#{place}" if str(place) in taken else str(place) for place in range(1, len(found) + 1)]
+    keys = unique([match["key"] if match else place for match, place in zip(numbers, places, strict=True)])
     tasks = []
     for (opened, end), name, number, key in zip(found, names, numbers, keys, strict=True):
         body = text[opened.end() : end]
@@ -60,7 +67,7 @@ def read(doc: Document) -> Plan | None:
         tasks.append(
             PlannedTask(
                 key,
-                title or _title(body),
+                title or _title(_OPTIONS.sub("", body)),
                 textwrap.dedent(body.strip("\n")).strip(),
                 (
                     bisect_left(line_ends, opened.start()) + 1,
@@ -78,16 +85,24 @@ def read(doc: Document) -> Plan | None:
 
 
 def _structure(text: str) -> str:
-    """Return `text` with blanks in the place of fenced code and comments; a fence without an end is text."""
+    """Return `text` with blanks in the place of fenced code and comments.
+
+    A fence without an end is text, and so is one that would hide where a task ends, as one in another does.
+    """
     lines = text.split("\n")
-    fence, first = "", 0
-    for number, line in enumerate(lines):
-        mark = _FENCE.match(line)
+    fence, first, number = "", 0, 0
+    while number < len(lines):
+        mark = _FENCE.match(lines[number])
         if mark and not fence:
             fence, first = mark[1], number
         elif mark and mark[1].startswith(fence) and not mark[2].strip():
-            lines[first : number + 1] = [" " * len(each) for each in lines[first : number + 1]]
+            hidden = "\n".join(lines[first : number + 1])
+            if len(_END.findall(hidden)) > len(_OPEN.findall(hidden)):
+                number = first
+            else:
+                lines[first : number + 1] = [" " * len(each) for each in lines[first : number + 1]]
             fence = ""
+        number += 1
     seen = "\n".join(lines)
     parts, end = [], 0
     for start, after in comments(seen):
@@ -136,7 +151,7 @@ def _names(value: str) -> tuple[str, ...]:
 
 def _name(fields: str) -> str:
     """Return `01-02` for plan 2 of phase 1."""
-    plan = next(iter(_names(_value(fields, "plan"))), "")
+    plan = next(iter(_names(_value(fields, "plan") or _value(fields, "plan_number"))), "")
     phase = re.match(r"[\"']?(\d+(?:\.\d+)?)\b", _value(fields, "phase").strip())
     return f"{phase[1]}-{plan}" if phase and plan and "-" not in plan else plan
 

@@ -17,6 +17,9 @@ _ITEM = re.compile(
 )
 
 
+_MANUAL = re.compile(r"\W*manual(?:ly)?\b(?:\)|\s+(?:test|verif|check|smoke|qa)|:)", re.IGNORECASE)
+
+
 def read(doc: Document) -> Plan | None:
     """Return the plan; None if no item has a number such as 1.2."""
     found = [(box, match) for box in doc.boxes if (match := _ITEM.fullmatch(box.text))]
@@ -35,13 +38,15 @@ def read(doc: Document) -> Plan | None:
         above = [each for each in above if box.line < each.end]
         groups = [each.text for each in above]
         about = [*([head.text] if head else []), *groups]
+        is_manual = _MANUAL.match(match["rest"]) is not None
         tasks.append(
             PlannedTask(
                 key,
                 match["rest"],
                 "\n\n".join((whole, *(f"Part of: {each}" for each in about))),
                 (box.line + 1, box.end),
-                check=commands.in_prose(whole),
+                check=None if is_manual else commands.in_prose(whole) or commands.only(match["rest"]),
+                human=match["rest"] if is_manual else None,
                 done=box.ticked,
                 boxes=tuple(each.line + 1 for each in doc.boxes_in(box.line, box.end)),
             )

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _LINE_END = re.compile(r"\r\n|\n|\r")
 _BOX = re.compile(r"\[(?P<tick>[ xX])\](?:\s+(?P<text>.*))?", re.DOTALL)
+_FENCE = re.compile(r"[ \t]*(?P<ticks>`{3,})(?P<info>[^`]*)")
 _GAP = re.compile(r"\n(?:[ \t]*\n){2,}")
 
 
@@ -94,7 +95,7 @@ class Document:
     def tokens(self) -> list[Token]:
         """The blocks that have a position; what stands inside of a line is not parsed."""
         parser = MarkdownIt("commonmark").disable("inline")
-        return [token for token in parser.parse(self.text) if token.map]
+        return [token for token in parser.parse(_flat(self.text)) if token.map]
 
     @cached_property
     def headings(self) -> list[Heading]:
@@ -175,6 +176,28 @@ class Format(NamedTuple):
     sign: re.Pattern[str]
     read: Callable[[Document], Plan | None]
     beside: tuple[str, ...] = ()
+
+
+def _flat(text: str) -> str:
+    """Return `text` with the fences inside of a fence of Markdown as its content; no line moves.
+
+    Authors write both with three backticks. Where the marks do not pair up, nothing is changed.
+    """
+    lines = text.split("\n")
+    outer, depth, is_markdown = "", 0, False
+    for number, line in enumerate(lines):
+        mark = _FENCE.fullmatch(line)
+        if mark is None or (depth and len(mark["ticks"]) < len(outer)):
+            continue
+        info = mark["info"].strip().lower()
+        if not depth:
+            outer, depth, is_markdown = mark["ticks"], 1, info in ("markdown", "md", "mdx")
+            continue
+        inner = depth + 1 if info and is_markdown else depth - 1 if not info else depth
+        if inner != depth and (inner or info):
+            lines[number] = line.replace("`", "~")
+        depth = inner
+    return text if depth else "\n".join(lines)
 
 
 def without_comments(text: str) -> str:

@@ -191,11 +191,14 @@ def _before(doc: Document, items: list[_Item], phases: list[_Phase]) -> list[set
     by_task = {items[index].number: number for number, phase in enumerate(phases) for index in phase.tasks}
     said: dict[int, set[int]] = {}
     for about, predicate in _sentences(doc, phases):
-        match = _AFTER.search(predicate)
+        match, nothing = _AFTER.search(predicate), _NOTHING.search(predicate)
+        if (clause := match or nothing) and _TASKS.search(predicate[: clause.start()]):
+            # It is about a task of the phase, not about all of it.
+            continue
         others = _meant(_CLAUSE.split(match["what"].strip())[0], phases, by_task) - about if match else set()
-        if others or (not match and _NOTHING.search(predicate)):
+        if others or (not match and nothing):
             for number in about:
-                said.setdefault(number, set()).update(others)
+                said.setdefault(number, set()).update(others or _before_stories(phases, number))
     order: list[set[int]] = []
     for number in range(len(phases)):
         # Without a word about it, a phase comes after all before it: after those that no other one waits for.
@@ -206,6 +209,12 @@ def _before(doc: Document, items: list[_Item], phases: list[_Phase]) -> list[set
         # A sentence was misread: the phases as they stand are right.
         return [{number - 1} if number else set() for number in range(len(phases))]
     return order
+
+
+def _before_stories(phases: list[_Phase], number: int) -> set[int]:
+    """Return what a story without dependencies still waits for: the phases before the first story."""
+    first = next((place for place, phase in enumerate(phases) if phase.story), 0)
+    return set(range(first)) if phases[number].story else set()
 
 
 def _sentences(doc: Document, phases: list[_Phase]) -> Iterator[tuple[set[int], str]]:

@@ -22,7 +22,7 @@ from harness_lib.rules.plans.plan import (
 
 _WORDS = "Task|Tarea|Tâche|Tarefa|Aufgabe|Задача|任务|任務|タスク|작업"
 _TASK = re.compile(
-    rf"(?:{_WORDS})\s*[#№]?\s*(?P<number>\d+(?:[.-]\d+)*[a-z]?)(?:\s*[:\uff1a.)\u2014\u2013-]\s*|\s+)(?P<title>.*\S)",
+    rf"(?:{_WORDS})\s*[#№]?\s*(?P<number>(?-i:[A-Z]{{1,2}}[.-]?)?\d+(?:[.-]\d+)*[a-z]?)(?:\s*[:\uff1a.)\u2014\u2013-]\s*|\s+)(?P<title>.*\S)",
     re.IGNORECASE,
 )
 # It tells an agent to carry out the whole plan by a skill of that tool.
@@ -74,6 +74,6 @@ FORMAT = Format(
     "superpowers",
     "superpowers plan",
     "headings such as `### Task 1: …`",
-    re.compile(rf"(?:{_WORDS})\s*[#№]?\s*\d", re.IGNORECASE),
+    re.compile(rf"(?:{_WORDS})\s*[#№]?\s*(?-i:[A-Z]{{1,2}}[.-]?)?\d", re.IGNORECASE),
     read,
 )

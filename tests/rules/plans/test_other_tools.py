@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -117,7 +119,8 @@ def test_spec_kit_lets_stories_run_side_by_side_where_it_says_so() -> None:
     [
         ("- **User Story 2 (P2)**: Depends on US1 completion", "T009"),
         ("- **US2 (Phase 4)**: depends on Foundational. Can run beside Phase 3.", "T005"),
-        ("- **Phase 4**: no dependencies", ""),
+        ("- **Phase 4**: no dependencies", "T002 T003 T005"),
+        ("- **Phase 4**: T010 after T004; T010 has no dependencies on others", "T009"),
         ("- **Phase 4**: depends on the weather", "T009"),
         ("- US2 (Phase 4): needs T004 only", "T005"),
         ("- US2 (Phase 4): needs T010", "T009"),
@@ -232,7 +235,64 @@ def test_several_commands_of_gsd_must_all_pass_and_may_be_of_unknown_programs() 
     said = ("test -f a", "simctl --list", "MISSING: later")
     verify = "".join(f"<automated>{text}</automated>" for text in said)
     plan = read(f'<task type="auto"><name>A</name><verify>{verify}</verify></task>', "gsd")
-    assert plan.tasks[0].check == "set -e\ntest -f a\nsimctl --list"
+    assert plan.tasks[0].check == "set -e\n(\ntest -f a\n)\n(\nsimctl --list\n)"
+
+
+@pytest.mark.parametrize(
+    ("texts", "code"),
+    [
+        (["test -d b && test -d a", "test -d a"], 1),
+        (["cd a && test ! -d a", "test -d a"], 0),
+        (["test -d a", "test -d b"], 1),
+        (["```sh\nfalse && true\ntrue\n```"], 1),
+        (["```sh\ncd a && true\ntest ! -d a\n```"], 0),
+    ],
+)
+def test_commands_that_are_joined_pass_only_if_each_does(texts: list[str], code: int, tmp_path: Path) -> None:
+    """A shell with `set -e` goes on where what fails stands before `&&`."""
+    (tmp_path / "a").mkdir()
+    command = commands.automated(texts)
+    assert command is not None
+    assert subprocess.run(["sh", "-c", command], cwd=tmp_path, check=False).returncode == code
+
+
+def test_gsd_as_it_is_found() -> None:
+    """A fence in a fence that is closed by three marks, a decision without a name, a colon of full width."""
+    text = (
+        '<task type="auto">\n<name>Task 1\uff1aWrite</name>\n<action>\n```markdown\n```sh\nmake\n```\n```\n'
+        '</action>\n</task>\n<task type="checkpoint:decision">\n<decision>Which one?</decision>\n'
+        "<options><option><name>This</name></option></options>\n<resume-signal>Say which</resume-signal>\n"
+        '</task>\n<task type="auto">\n<name>Task 2: Use it</name>\n</task>\n'
+    )
+    plan = read(f"---\nphase: 00-base\nplan_number: 09\n---\n{text}", "gsd")
+    assert [(task.key, task.title) for task in plan.tasks] == [
+        ("1", "Write"),
+        ("#2", "Which one?"),
+        ("2", "Use it"),
+    ]
+    assert plan.name == "00-09"
+    assert "resume signal: Say which" in (plan.tasks[1].human or "")
+
+
+@pytest.mark.parametrize(
+    ("item", "check", "is_human"),
+    [
+        ("Run `npm test`.", "npm test", False),
+        ("Run `npm test` and fix any failure", "npm test", False),
+        ("`openspec validate x --strict`", "openspec validate x --strict", False),
+        ("Run `npm test` and see it fail", None, False),
+        ("Run `npm run dev`", None, False),
+        ("Test `tools/list` with a client", None, False),
+        ("Verify `/api/health` returns 200", None, False),
+        ("Verify `test` directory exists", None, False),
+        ("(manual) Start it and look", None, True),
+        ("Manual test: log in", None, True),
+        ("Write the manual", None, False),
+    ],
+)
+def test_items_of_openspec(item: str, check: str | None, *, is_human: bool) -> None:
+    (task,) = read(f"## 1. One\n\n- [ ] 1.1 {item}\n", "openspec").tasks
+    assert (task.check, task.human is not None) == (check, is_human)
 
 
 @pytest.mark.parametrize(
@@ -265,7 +325,7 @@ def test_task_master_has_tags_subtasks_as_steps_and_dependencies() -> None:
     assert (two.after, two.check) == (("1",), "npm test")
     assert "2.1 Draw it (done)\nBy hand." in two.description
     assert (three.after, three.check, three.priority) == (("2",), None, "P0")
-    assert other.after is None
+    assert other.after == ()
     assert read(json.dumps({"tasks": master}), "task-master").tasks[1] == two
 
 
@@ -289,6 +349,26 @@ def test_github_issues_wait_only_for_those_that_they_name() -> None:
         ("7", "B", ("3",), None, False),
     ]
     assert plan.tasks[2].description.endswith("Labels: bug")
+
+
+@pytest.mark.parametrize(
+    ("body", "after"),
+    [
+        ("**Depends on:** #3-#4", ("3", "4")),
+        ("Depends on #3 / #4", ("3", "4")),
+        ("blocked-by: #4", ("4",)),
+        ("## Blocked by\n- #3 the model\n- [ ] #4\n\nMore", ("3", "4")),
+        ("Depends on [#3](https://example.org/3)", ("3",)),
+        ("It no longer depends on #3", ()),
+        ("Found after #3", ()),
+        ("~~Depends on #3~~ and `depends on #4`", ()),
+        ("- #8: requires #3", ()),
+    ],
+)
+def test_what_an_issue_waits_for(body: str, after: tuple[str, ...]) -> None:
+    issues = [{"number": number, "title": "A", "body": "", "state": "OPEN"} for number in (3, 4)]
+    issues.append({"number": 7, "title": "B", "body": body, "state": "OPEN"})
+    assert read(json.dumps(issues), "github").tasks[2].after == after
 
 
 @pytest.mark.parametrize(
@@ -316,6 +396,16 @@ def test_github_issues_wait_only_for_those_that_they_name() -> None:
         ("curl localhost:3000 returns 200", None),
         ("Test that `npm test` fails", None),
         ("Unit tests for the service.", None),
+        ("N/A", None),
+        ("Unit/integration tests covering it", None),
+        ("CI/CD green", None),
+        ("pytest can collect tests with it", None),
+        ("`ruff check .` passes", "ruff check ."),
+        ("Run `npm run lint` to confirm zero ESLint violations", "npm run lint"),
+        ("Test: `tests/test_a.py`", None),
+        ("git log -1 | grep feat", None),
+        ("docker compose up", None),
+        ("scripts/check --all", "scripts/check --all"),
         ("MISSING: Wave 0 must create tests/test_a.py first", None),
         ("", None),
     ],

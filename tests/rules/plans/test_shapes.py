@@ -161,7 +161,7 @@ TASK_MASTER: dict[str, tuple[Any, str]] = {
     "no tags": ({"tasks": [{"id": 7, "title": "A", "subtasks": []}], "metadata": {}}, "7 A"),
     "two tags": (
         {name: {"tasks": [{"id": 1, "title": name, "details": "d"}]} for name in ("master", "api")},
-        "1 master\napi/1 api",
+        "1 master\napi/1 api <",
     ),
     "numbers as text": (
         {
@@ -179,7 +179,7 @@ TASK_MASTER: dict[str, tuple[Any, str]] = {
                 for number, status in enumerate(("done", "cancelled", "review", "pending"))
             ]
         },
-        "0x done\n1x cancelled\n2 review\n3 pending",
+        "0x done\n1x cancelled\n2? review\n3 pending",
     ),
     "strategies": (
         {

@@ -137,7 +137,14 @@ def test_what_begins_a_task(heading: str, title: str | None) -> None:
         ("```sh\nmake\n# and\nmake test\n```\n\nExpected: builds, no errors", "set -e\nmake\nmake test"),
         ("Run: `npm run build 2>&1 | tail -5`\nExpected: build succeeds", "npm run build"),
         ("Run: `true`\nExpected: PASS\n\nRun: `pytest`\nExpected: FAIL", "true"),
-        ("Run: `true`\nExpected: PASS\n\nRun: `pytest`\nExpected: all green", "pytest"),
+        (
+            "Run: `true`\nExpected: PASS\n\nRun: `pytest`\nExpected: all green",
+            "set -e\n(\ntrue\n)\n(\npytest\n)",
+        ),
+        ("**Step 1**\n\nRun: `make`\nExpected: ok\n\n**Step 2**\n\nRun: `pytest`\nExpected: ok", "pytest"),
+        ("Run: `npx tsc`\nExpected: No new type errors", "npx tsc"),
+        ("Run: `pytest`\nExpected: PASS. If it fails, look at the log.", "pytest"),
+        ("Run: `git diff --check`\nExpected: no errors", None),
         ("Run: `pytest`\nExpected before the change: exit `1`; old tests pass, two fail", None),
         ("\u8fd0\u884c\uff1a`pytest`\n\u9884\u671f\uff1a\u5168\u90e8\u901a\u8fc7", "pytest"),
         ("\u8fd0\u884c: `pytest`\n\u9884\u671f: \u5931\u8d25", None),
@@ -158,6 +165,15 @@ def test_the_check_is_the_last_command_that_is_expected_to_pass(text: str, check
 def test_a_plan_from_another_system_reads_the_same() -> None:
     plan = f"{HEADER}### Task 1: One\n\nRun: `a`\nExpected: PASS\n\n### Task 2: Two\n\nText\n"
     assert read(plan.replace("\n", "\r\n")) == read(plan)
+
+
+def test_a_fence_in_a_fence_of_markdown_ends_no_task() -> None:
+    """Authors write both with three marks."""
+    quoted = "```markdown\n```sh\nmake\n```\n\n## Use\n```"
+    plan = f"### Task A1: One\n\n{quoted}\n\n- [ ] A step\n\n### Task A2: Two\n"
+    first, second = read(plan).tasks
+    assert (first.key, first.title, second.title) == ("A1", "One", "Two")
+    assert first.boxes == (11,)
 
 
 def test_nested_fences_tabs_and_comments_are_no_structure() -> None:

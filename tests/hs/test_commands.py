@@ -250,7 +250,7 @@ def skill_without_description(home: Path, _: Path) -> None:
         (hook_of_no_stage, "never runs: there is no stage tool_gates", "did you mean tool_gate?"),
         (crashing_gate, "tool_gate/10-bash exits with 3, which denies", "repair it, and try: echo"),
         (silent_gate, "tool_gate/10-no prints no JSON object, which denies", "| "),
-        (broken_mcp, "mcp.json is no JSON: Expecting property name", "repair "),
+        (broken_mcp, "mcp.json is no JSON: ", "repair "),
         (mcp_without_servers, 'mcp.json is left out: it is no {"mcpServers"', "repair "),
         (mcp_without_command, "the MCP server files in ", "repair "),
         (missing_mcp_command, "there is no command no-such-server", "install no-such-server"),

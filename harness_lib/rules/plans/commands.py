@@ -40,7 +40,7 @@ _PLACEHOLDER = re.compile(r"<[a-z][\w -]*>|\{[a-z_]+\}")
 _GIT = re.compile(r"git\s+(?:add|commit|log|push|status)\b")
 # These never end.
 _SERVER = re.compile(
-    r"(?:npm|pnpm|yarn|bun)\s+(?:run\s+)?(?:dev|preview|serve|start|watch)\b"
+    r"(?:npm|pnpm|yarn|bun)\s+(?:run\s+)?(?:dev|preview|serve|start|watch)(?![\w:-])"
     r"|docker[ -]compose\s+up(?!.*\s-d\b)"
 )
 

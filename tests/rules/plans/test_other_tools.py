@@ -405,6 +405,8 @@ def test_what_an_issue_waits_for(body: str, after: tuple[str, ...]) -> None:
         ("Test: `tests/test_a.py`", None),
         ("git log -1 | grep feat", None),
         ("docker compose up", None),
+        ("npm start", None),
+        ("npm run start:ci", "npm run start:ci"),
         ("scripts/check --all", "scripts/check --all"),
         ("MISSING: Wave 0 must create tests/test_a.py first", None),
         ("", None),

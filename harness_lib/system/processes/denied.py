@@ -60,8 +60,11 @@ def accesses(text: str, env: Mapping[str, str], cwd: Path) -> list[Denied]:
     """
     box = sandbox.of(env)
     tree = box and box.tree(cwd)
-    if box is None or tree is None:
-        return []
+    return [] if box is None or tree is None else found(text, box, str(tree), env)
+
+
+def found(text: str, box: Sandbox, tree: str, env: Mapping[str, str]) -> list[Denied]:
+    """Return the accesses that `box` has denied a command with `env` which may write `tree`."""
     judged = (_judged(path, box, tree, is_refused=refused) for path, refused in _named(text, env))
     return list(dict.fromkeys(each for each in judged if each))[:MOST]
 
@@ -82,10 +85,10 @@ def _named(text: str, env: Mapping[str, str]) -> Iterator[tuple[str, bool]]:
             yield os.path.normpath(home + path[1:] if path.startswith("~") else path), refused
 
 
-def _judged(path: str, box: Sandbox, tree: Path, *, is_refused: bool) -> Denied | None:
+def _judged(path: str, box: Sandbox, tree: str, *, is_refused: bool) -> Denied | None:
     """Return the access if the sandbox is why it failed."""
     real = os.path.realpath(path)
-    if any(sandbox.is_within(real, each) for each in (str(tree), *box.writable)):
+    if any(sandbox.is_within(real, each) for each in (tree, *box.writable)):
         return None
     for secret in (*box.secret, *sandbox.SOCKETS):
         if sandbox.is_within(real, os.path.realpath(secret)) and os.path.lexists(real):

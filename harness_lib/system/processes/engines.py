@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
@@ -22,13 +23,14 @@ class Grants(NamedTuple):
     """What a command may do: absolute paths that exist.
 
     It reads everything but `secret`; `shown` and `writable` count where they are the same or deeper.
-    `home` is the user's home directory.
+    `protected` is not written by bubblewrap, whatever is writable. `home` is the user's home directory.
     """
 
     temporary: str
     writable: tuple[str, ...]
     secret: tuple[str, ...]
     shown: tuple[str, ...]
+    protected: tuple[str, ...]
     home: str
 
 
@@ -53,6 +55,7 @@ def _bubblewrap(text: str, grants: Grants, *, closed: bool) -> list[str]:
     mounts |= dict.fromkeys(map(os.path.realpath, grants.secret), "hidden")
     mounts |= dict.fromkeys((place for place in PRIVATE if Path(place).is_dir()), "own")
     mounts |= dict.fromkeys(map(os.path.realpath, grants.writable), "written")
+    mounts |= dict.fromkeys(map(os.path.realpath, grants.protected), "protected")
     arguments = ["bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
     for path in filter(os.path.exists, KERNEL):
         arguments += ["--ro-bind", path, path]
@@ -72,7 +75,7 @@ def _mount(how: str, path: str, temporary: str) -> list[str]:
         return [] if path.startswith("/dev/") else ["--bind", temporary, path]
     if how == "written":
         return ["--bind", path, path]
-    if how == "shown":
+    if how in ("shown", "protected"):
         return ["--ro-bind", path, path]
     return ["--tmpfs", path] if Path(path).is_dir() else ["--ro-bind", EMPTY, path]
 
@@ -88,11 +91,12 @@ def _nono(text: str, grants: Grants, env: Mapping[str, str], *, closed: bool) ->
     for path in grants.writable:
         contains = any(_is_below(each, path) for each in secret)
         writable += _all_but(secret, Path(path)) if contains else [path]
-    # There may be thousands: too many for an argument.
-    note = Path(grants.temporary, "grants")
+    # There may be thousands: too many for an argument. Commands that run at once each have their own.
+    descriptor, note = tempfile.mkstemp(prefix="grants-", dir=grants.temporary)
     lines = ["C" * closed, *(f"R{path}" for path in readable), *(f"W{path}" for path in writable)]
-    note.write_bytes(b"\0".join(map(os.fsencode, lines)))
-    return [*launcher.confiner(code, env), str(note), text]
+    with os.fdopen(descriptor, "wb") as stream:
+        stream.write(b"\0".join(map(os.fsencode, lines)))
+    return [*launcher.confiner(code, env), note, text]
 
 
 def _is_below(path: str, top: str) -> bool:

@@ -13,6 +13,7 @@ import re
 import shlex
 import stat
 import subprocess
+import sys
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -25,7 +26,13 @@ from harness_lib.system.processes.engines import ENGINES, TITLES, Engine, Grants
 
 Network = Literal["open", "loopback", "none"]
 NETWORKS: tuple[Network, ...] = get_args(Network)
+Mode = Literal["off", "auto", "require", "bubblewrap", "nono"]
+MODES: tuple[Mode, ...] = get_args(Mode)
+# Chooses the mode, of runs and of `hs`.
+CHOICE = "HARNESS_SANDBOX"
 VARIABLE = "HARNESS_IN_SANDBOX"
+# Tells a command in a sandbox which engine confines it.
+INSIDE = "HARNESS_SANDBOXED_BY"
 TRIAL_SECONDS = 60.0
 
 # Below the home directory, each with the program that makes it.
@@ -103,6 +110,8 @@ CLOUDS = {
     ),
     "github": Cloud(("GH_TOKEN", "GITHUB_TOKEN", "GH_ENTERPRISE_TOKEN"), (".config/gh",)),
 }
+# A login of `hs` that is the project's.
+LOGIN = Path(".harness", ".auth.json")
 # What git ignores in the user's checkout and a check needs: a copied .venv points to the original.
 SHOWN = re.compile(r"\.venv|node_modules|__pycache__|\.harness|harness-[^/]*|harness\.toml")
 # More ignored paths than these, in characters, are hidden by hiding the directories around them.
@@ -117,6 +126,7 @@ class Sandbox(NamedTuple):
     All paths are absolute. `writable` are further ones that it may write, `secret` those that it may not
     read, `shown` those that it may read although they are below a secret or a temporary directory. `kept`
     are the names of credentials that stay in its environment. `network` is for checks (`is_check`).
+    `protected` are those that it may not write although they are below a writable one; nono cannot do this.
     """
 
     engine: Engine
@@ -127,6 +137,7 @@ class Sandbox(NamedTuple):
     kept: tuple[str, ...] = ()
     network: Network = "open"
     is_check: bool = False
+    protected: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         network = "open" if self.network == "open" else f"{self.network_of_checks} for checks"
@@ -163,6 +174,7 @@ class Sandbox(NamedTuple):
             tuple(dict.fromkeys((str(tree), *there))),
             tuple(dict.fromkeys(path for path in (*self.secret, *SOCKETS) if os.path.lexists(path))),
             tuple(dict.fromkeys(path for path in shown if os.path.lexists(path))),
+            tuple(path for path in self.protected if os.path.lexists(path)),
             str(_home(env)),
         )
 
@@ -182,6 +194,24 @@ def _temporary(command: str, env: Mapping[str, str]) -> Iterator[str]:
                 continue
             if not stat.S_ISSOCK(mode):
                 yield os.path.realpath(path)
+
+
+def default() -> Mode:
+    """Return the mode where none was chosen: on macOS no sandbox was tried."""
+    return "off" if sys.platform == "darwin" else "auto"
+
+
+def required(mode: Mode, env: Mapping[str, str]) -> Engine | None:
+    """Return the engine of `mode`; None for none. Raises EnvSetupError if it has to start and does not."""
+    if mode == "off":
+        return None
+    engine, failures = find(env, [each for each in engines.ENGINES if mode in ("auto", "require", each)])
+    if engine is None and mode != "auto":
+        raise EnvSetupError(
+            f"No sandbox can be started on this machine. {failures}",
+            "Install bubblewrap (the program is bwrap), or go without one: --sandbox off",
+        )
+    return engine
 
 
 def find(env: Mapping[str, str], wanted: Sequence[Engine] = ENGINES) -> tuple[Engine | None, str]:
@@ -239,22 +269,50 @@ def of_run(
     `data` is the data directory of harness. `credentials` are those of agents, below the home directory.
     `more` may be written, too, even where it is secret otherwise. `kept` stay in the environment.
     """
-    home = _home(env)
-    at_home = [*SECRETS, *SOCKETS_AT_HOME, *credentials]
-    at_home += [path for cloud in CLOUDS.values() for path in cloud.paths]
-    login = project.top / ".harness" / ".auth.json"
     settings = [path for path in (project.git / "config",) if _has_password(path)]
-    secret = [*(home / name for name in at_home), data / "hidden", places, login, *settings]
-    caches = [*_made(home, env), *(env.get(name, "") for name in CACHES_NAMED)]
+    secret = [*_secrets(env, credentials), data / "hidden", places, project.top / LOGIN, *settings]
     return Sandbox(
         engine,
         str(places),
-        tuple(os.path.realpath(path) for path in (*caches, *more) if path.startswith("/")),
+        (*_caches(env), *(os.path.realpath(path) for path in more)),
         (*map(str, secret), *_secret_of(project)),
-        tuple(map(str, (home, data, project.top, project.git))),
+        tuple(map(str, (_home(env), data, project.top, project.git))),
         kept,
         network,
     )
+
+
+def of_session(
+    engine: Engine,
+    env: Mapping[str, str],
+    writable: Collection[Path],
+    data: Path,
+    git: Path | None,
+    credentials: Collection[str],
+) -> Sandbox:
+    """Return the sandbox of a session in the user's own checkout, which is among the `writable` paths.
+
+    `git` is the common git directory. Its hooks and settings are protected: the user's next git command
+    would run them outside.
+    """
+    secret = [*_secrets(env, credentials), data / "hidden", data / "worktrees"]
+    secret += [path / LOGIN for path in writable]
+    protected = [git / name for name in ("hooks", "config")] if git else []
+    places = [str(path) for path in (*writable, *([git] if git else []))]
+    written = (*_caches(env), *map(os.path.realpath, places))
+    shown = (str(_home(env)), str(data))
+    return Sandbox(engine, "", written, tuple(map(str, secret)), shown, protected=tuple(map(str, protected)))
+
+
+def _secrets(env: Mapping[str, str], credentials: Collection[str]) -> list[Path]:
+    """Return what no command may read below the home directory, `credentials` among it."""
+    clouds = (path for cloud in CLOUDS.values() for path in cloud.paths)
+    return [_home(env) / name for name in (*SECRETS, *SOCKETS_AT_HOME, *clouds, *credentials)]
+
+
+def _caches(env: Mapping[str, str]) -> list[str]:
+    paths = (*_made(_home(env), env), *(env.get(name, "") for name in CACHES_NAMED))
+    return [os.path.realpath(path) for path in paths if path.startswith("/")]
 
 
 def _made(home: Path, env: Mapping[str, str]) -> Iterator[str]:
@@ -339,14 +397,24 @@ def entered(command: str, env: Mapping[str, str], cwd: Path) -> Iterator[tuple[l
     if sandbox is None or tree is None:
         yield ["sh", "-c", command], inside
         return
-    for name in sandbox.removed(inside):
-        del inside[name]
-    inside.update(_unsigned(inside))
-    closed = sandbox.is_check and sandbox.network_of_checks != "open"
     with tempfile.TemporaryDirectory(prefix="harness-", ignore_cleanup_errors=True) as temporary:
-        grants = sandbox.grants(tree, Path(temporary), inside, command)
-        inside["TMPDIR"] = engines.temporary(sandbox.engine, temporary)
-        yield engines.command(sandbox.engine, command, grants, inside, closed=closed), inside
+        yield confined(sandbox, command, inside, tree, Path(temporary))
+
+
+def confined(
+    sandbox: Sandbox, command: str, env: Mapping[str, str], tree: Path, temporary: Path
+) -> tuple[list[str], dict[str, str]]:
+    """Return the arguments and environment that run `sh -c command` in `sandbox`, which may write `tree`.
+
+    `temporary` is the directory for its temporary files.
+    """
+    removed = sandbox.removed(env)
+    inside = {name: value for name, value in env.items() if name not in removed}
+    inside |= {**_unsigned(inside), INSIDE: sandbox.engine}
+    closed = sandbox.is_check and sandbox.network_of_checks != "open"
+    grants = sandbox.grants(tree, temporary, inside, command)
+    inside["TMPDIR"] = engines.temporary(sandbox.engine, str(temporary))
+    return engines.command(sandbox.engine, command, grants, inside, closed=closed), inside
 
 
 def _unsigned(env: Mapping[str, str]) -> dict[str, str]:

@@ -90,6 +90,14 @@ def prepare(ctx: Context) -> runner.Finished | None:
     return first if first.ok else run_init_script(ctx)
 
 
+def why_failed(ctx: Context, finished: runner.Finished) -> str:
+    """Return the end of what the script has printed, and what its sandbox denied."""
+    from harness_lib.system.processes import denied  # noqa: PLC0415 (as above)
+
+    refused = denied.said(finished.tail, ctx.env, ctx.git.top)
+    return " ".join(filter(None, (quoting.one_line(finished.tail, quoting.FAILURE_LENGTH), refused)))
+
+
 SHORT = 80
 NAMED = 3
 OPEN: tuple[Status, ...] = ("pending", "in_progress")

@@ -127,6 +127,7 @@ class Sandbox(NamedTuple):
     read, `shown` those that it may read although they are below a secret or a temporary directory. `kept`
     are the names of credentials that stay in its environment. `network` is for checks (`is_check`).
     `protected` are those that it may not write although they are below a writable one; nono cannot do this.
+    `checkout` is the user's own, and its git directory, for what runs there: `harness-init.sh`, cleanups.
     """
 
     engine: Engine
@@ -138,6 +139,7 @@ class Sandbox(NamedTuple):
     network: Network = "open"
     is_check: bool = False
     protected: tuple[str, ...] = ()
+    checkout: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         network = "open" if self.network == "open" else f"{self.network_of_checks} for checks"
@@ -156,6 +158,22 @@ class Sandbox(NamedTuple):
         except ValueError:
             return None
         return Path(self.places, run, number)
+
+    def in_checkout(self) -> Sandbox:
+        """Return the sandbox of a command in the user's checkout: it may write there, and read all of it."""
+        top, git = self.checkout
+        kept = [path for path in self.secret if not is_within(path, top) or is_within(path, git)]
+        protected = [
+            *_protected(Path(git)),
+            *(f"{top}/{name}" for name in (LOGIN.parent, "harness-tasks.json")),
+        ]
+        return self._replace(
+            secret=(*kept, f"{top}/{LOGIN}"),
+            writable=(*self.writable, git),
+            protected=tuple(
+                path for path in protected if not any(is_within(path, each) for each in self.writable)
+            ),
+        )
 
     def removed(self, env: Mapping[str, str]) -> list[str]:
         """Return the names of the credentials in `env` that no command gets."""
@@ -279,6 +297,7 @@ def of_run(
         tuple(map(str, (_home(env), data, project.top, project.git))),
         kept,
         network,
+        checkout=(str(project.top), str(project.git)),
     )
 
 
@@ -292,16 +311,20 @@ def of_session(
 ) -> Sandbox:
     """Return the sandbox of a session in the user's own checkout, which is among the `writable` paths.
 
-    `git` is the common git directory. Its hooks and settings are protected: the user's next git command
-    would run them outside.
+    `git` is the common git directory.
     """
     secret = [*_secrets(env, credentials), data / "hidden", data / "worktrees"]
     secret += [path / LOGIN for path in writable]
-    protected = [git / name for name in ("hooks", "config")] if git else []
     places = [str(path) for path in (*writable, *([git] if git else []))]
     written = (*_caches(env), *map(os.path.realpath, places))
     shown = (str(_home(env)), str(data))
-    return Sandbox(engine, "", written, tuple(map(str, secret)), shown, protected=tuple(map(str, protected)))
+    protected = tuple(_protected(git)) if git else ()
+    return Sandbox(engine, "", written, tuple(map(str, secret)), shown, protected=protected)
+
+
+def _protected(git: Path) -> list[str]:
+    """Return what git runs by itself: the user's next command would start it outside of the sandbox."""
+    return [str(git / name) for name in ("hooks", "config")]
 
 
 def _secrets(env: Mapping[str, str], credentials: Collection[str]) -> list[Path]:
@@ -356,6 +379,21 @@ def of(env: Mapping[str, str]) -> Sandbox | None:
     return Sandbox._make(tuple(each) if isinstance(each, list) else each for each in values)
 
 
+def placed(env: Mapping[str, str], cwd: Path) -> tuple[Sandbox, Path] | None:
+    """Return the sandbox in which a command of a run starts in `cwd`, and the tree that it may write.
+
+    None: it starts outside, as `env` names no sandbox, or `cwd` belongs to nothing that is confined.
+    """
+    box = of(env)
+    if box is None:
+        return None
+    if tree := box.tree(cwd):
+        return box, tree
+    if box.checkout and is_within(os.path.realpath(cwd), os.path.realpath(box.checkout[0])):
+        return box.in_checkout(), Path(box.checkout[0])
+    return None
+
+
 def for_check(env: Mapping[str, str]) -> dict[str, str]:
     """Return the variable of `env` for a check, whose network may be closed."""
     sandbox = of(env)
@@ -391,14 +429,13 @@ def is_within(path: str, top: str) -> bool:
 @contextmanager
 def entered(command: str, env: Mapping[str, str], cwd: Path) -> Iterator[tuple[list[str], dict[str, str]]]:
     """Yield the arguments and environment that run `sh -c command`, in the sandbox of `env` if it has one."""
-    sandbox = of(env)
     inside = {name: value for name, value in env.items() if name != VARIABLE}
-    tree = sandbox and sandbox.tree(cwd)
-    if sandbox is None or tree is None:
+    place = placed(env, cwd)
+    if place is None:
         yield ["sh", "-c", command], inside
         return
     with tempfile.TemporaryDirectory(prefix="harness-", ignore_cleanup_errors=True) as temporary:
-        yield confined(sandbox, command, inside, tree, Path(temporary))
+        yield confined(place[0], command, inside, place[1], Path(temporary))
 
 
 def confined(

@@ -59,7 +59,7 @@ def confiner(code: str, environ: Mapping[str, str]) -> list[str]:
         if not (private_env.is_safe(data) and private_env.is_ready(env, _OF_SANDBOX)):
             from harness_lib.system.install import build  # noqa: PLC0415 (as in `enter`)
 
-            build.make(data, env, str(_HOME / "bin" / "harness"), _OF_SANDBOX)
+            build.try_once(data, env, str(_HOME / "bin" / "harness"), _OF_SANDBOX)
         path = [str(env / private_env.PACKAGES)]
     return python(f"sys.path += {path!r}; {code}", ("nono_py",))
 

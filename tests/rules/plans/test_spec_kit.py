@@ -80,3 +80,43 @@ def test_a_phase_of_spec_kit_may_say_itself_what_it_depends_on() -> None:
         "## Phase 4: User Story 2 - Sharing\n\n**Depends on**: Phase 2 (the schema)\n",
     )
     assert waits(read(text, "spec-kit"))["T010"] == "T005"
+
+
+def test_an_unmarked_task_that_names_others_lets_the_rest_go_on() -> None:
+    """What comes later still waits for all that came before it, and T003 does not wait for T002."""
+    text = "## Phase 1: One\n- [ ] T001 A\n- [ ] T002 B\n- [ ] T003 C (depends on T001)\n- [ ] T004 D\n"
+    assert waits(read(text, "spec-kit")) == {"T001": "", "T002": "T001", "T003": "T001", "T004": "T002 T003"}
+
+
+def test_tasks_of_spec_kit_may_be_headings() -> None:
+    """The mark of a heading says whether it is done, or what it comes after."""
+    text = (
+        "# Tasks\n\nSmall steps.\n\n## Phase 1: Setup\n\n### T001 [P] [x] Make the folders\n\nBoth.\n\n"
+        "- [ ] src\n\n### T002 [P] Make the types\n\n## Phase 2: Core\n\n### T003 [G] [D: T001] Write it\n\n"
+        "Verify that `npm test` passes.\n"
+    )
+    plan = read(text, "spec-kit")
+    assert [(task.key, task.title, task.done, task.check) for task in plan.tasks] == [
+        ("T001", "Make the folders", True, None),
+        ("T002", "Make the types", False, None),
+        ("T003", "Write it", False, "npm test"),
+    ]
+    assert waits(plan) == {"T001": "", "T002": "", "T003": "T001 T002"}
+    assert plan.header == "# Tasks\n\nSmall steps."
+    assert "- [ ] src" in plan.tasks[0].description
+
+
+@pytest.mark.parametrize(
+    ("item", "title", "check"),
+    [
+        ("\U0001f9ea [P] [US1] Write it", "Write it", None),
+        ("\u2699\ufe0f Set it up", "Set it up", None),
+        ("Run `npm run lint`", "Run `npm run lint`", "npm run lint"),
+        ("`cargo test --all`", "`cargo test --all`", "cargo test --all"),
+        ("Run `npm install`", "Run `npm install`", None),
+        ("Run `npm run test:watch`", "Run `npm run test:watch`", None),
+    ],
+)
+def test_the_title_of_spec_kit(item: str, title: str, check: str | None) -> None:
+    (task,) = read(f"- [ ] T001 {item}\n", "spec-kit").tasks
+    assert (task.title, task.check) == (title, check)

@@ -142,6 +142,15 @@ def cannot_fail(top: Path, task: Task) -> Iterator[str]:
             yield f"{task.id}: its check cannot fail: {quoting.one_line(reason, SHORT)}"
 
 
+def without_check(tasks: Iterable[Task]) -> Iterator[str]:
+    """Yield a sentence about those of `tasks` that need a check and have none."""
+    bare = [task.id for task in tasks if not (check_of(task).is_given or attempts.asks_a_person(task))]
+    if bare:
+        names = some(bare, NAMED)
+        give = typed.give_check(bare[0])
+        yield f"Without a check, so they cannot be completed: {names}. Give each one: {give}"
+
+
 def in_common(ctx: Context, tasks: Iterable[Task], added: Collection[str] | None = None) -> Iterator[str]:
     """Yield a sentence for each check that several open `tasks` have; with `added`, where one of these is."""
     groups: dict[rechecks.Key, list[Task]] = {}

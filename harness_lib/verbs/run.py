@@ -223,8 +223,13 @@ def _dry_run(ctx: Context, chosen: Options) -> Reply:
     return Reply(
         "run",
         "\n".join(lines),
-        next="harness run" if ready else "harness show",
-        warnings=(*questions.warnings, *project.in_common(ctx, questions.search())),
+        # The options that were typed are part of what begins it.
+        next=None if ready else "harness show",
+        warnings=(
+            *questions.warnings,
+            *project.without_check(questions.search("pending")),
+            *project.in_common(ctx, questions.search()),
+        ),
         extra={"dry_run": True, "ready": [task.id for task in ready]},
     )
 

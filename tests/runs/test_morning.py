@@ -101,6 +101,7 @@ def test_the_first_screen_answers_the_ten_questions(workshop: Workshop, tmp_path
     assert "printed nothing for" in row(lines, "task-004")
     # What waits for a decision, with the commands.
     assert "named like a secret" in row(lines, "task-005")
+    assert "harness rescue show task-005/1-work" in text
     assert "harness accept task-005 --path .env   or: harness return task-005" in text
     assert "waiting for these: task-009" in text
     # Was anything lost, and where is it kept?
@@ -112,7 +113,7 @@ def test_the_first_screen_answers_the_ten_questions(workshop: Workshop, tmp_path
     assert "+broken" in sh(workshop.top, *shown[1:])
     # Did an attempt change what judges it?
     assert "changed a file that its check depends on" in row(lines, "task-006")
-    assert "attempts changed task-006 check.sh" in text
+    assert "attempts changed what checks them: task-006 check.sh" in text
     # How long did each take?
     assert re.match(r"  task-002 sub +\d:\d\d +\$0\.\d\d +\d +1$", row(lines, "task-002"))
     # What happens if I run again?
@@ -125,6 +126,16 @@ def test_the_first_screen_answers_the_ten_questions(workshop: Workshop, tmp_path
 def _in_other_forms(workshop: Workshop) -> None:
     everything = workshop("report", "--all").out
     assert "task-008 hello" in everything
+    assert max(map(len, everything.splitlines())) < 2 * report_text.WIDTH
+    trust = workshop.top / ".git/harness/trust.json"
+    trusted = trust.read_bytes()
+    trust.unlink()
+    assert (
+        workshop("report")
+        .out.splitlines()[-1]
+        .endswith("is refused until you have looked at the commands; harness trust")
+    )
+    trust.write_bytes(trusted)
     markdown = workshop("report", "--format", "markdown").out
     assert "| task-003 mul | failed 2 of 2: assert 5 &#61;&#61; 6" in markdown or "assert 5 == 6" in markdown
     assert "<code>harness rescue show task-003/2</code>" in markdown

@@ -176,11 +176,14 @@ def counts(facts: Facts) -> str:
     ]
     inner = ", ".join(filter(None, among))
     halted = sum(each.kind == "halted" for each in facts.decisions)
+    # The others failed for good only because they depend on these.
+    failed = sum(each.kind == "failed" for each in facts.decisions)
     pending = n.pending - halted
     parts = [
         f"{n.completed} completed" + (f" ({inner})" if inner else ""),
         f"{halted} waiting for you" if halted else "",
-        f"{n.permanent} failed for good" + _because(facts) if n.permanent else "",
+        f"{failed} failed for good" if failed else "",
+        f"{n.permanent - failed} blocked" if n.permanent > failed else "",
         f"{n.retryable} failed, to be tried again" if n.retryable else "",
         f"{pending} pending" + (f" ({n.blocked} wait for a failed one)" if n.blocked else "")
         if pending > 0
@@ -188,13 +191,6 @@ def counts(facts: Facts) -> str:
         f"{n.in_progress} in progress" if n.in_progress else "",
     ]
     return f"{counted(n.total, 'task')}: {', '.join(filter(None, parts))}"
-
-
-def _because(facts: Facts) -> str:
-    """Return how many of the tasks that failed for good only depend on others that did."""
-    own = sum(each.kind == "failed" for each in facts.decisions)
-    rest = facts.counts.permanent - own
-    return f" ({rest} only because of others)" if own and rest > 0 else ""
 
 
 def branch(merged: Merged) -> str:

@@ -351,6 +351,7 @@ def _waits(ctx: Context, merged: Merged | None) -> Iterator[Decision]:
 
 def _failed(ctx: Context, task: Task) -> Decision:
     reason = _PLAIN_FAILURE.sub("", task.error_log[-1]) if task.error_log else "no reason is recorded"
+    reason = reason.removeprefix("the agent ")
     again = "" if selection.is_permanent(task) else ", and is tried again"
     kept = task_brief.attempts_kept(task, ctx.main)
     command = rescue_refs.show_command(kept[-1]) if kept else typed.harness("log", "--task", task.id)

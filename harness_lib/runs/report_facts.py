@@ -381,6 +381,8 @@ def _look_at(task: Task) -> Decision:
     what, bracket, command = first.rpartition(" (git ")
     command = f"git {command.removesuffix(')')}" if bracket else typed.harness("show", task.id)
     what = (what or first).removeprefix(f"{task.id} ").removeprefix(f"{task.id}: ")
+    # On a line with a command there is little room.
+    what = what.replace("changed a file that its check depends on:", "changed what checks it:", 1)
     also = f", and {len(more)} more" if more else ""
     return Decision("look", task.id, task.title, what + also, (command,))
 
@@ -410,7 +412,7 @@ def _again(
         return "the list is empty", (rechecked.ADD,)
     if questions.work_remains() and not trust.is_trusted(ctx, questions):
         return f"{remedies.RUN} is refused until you have looked at the commands", (typed.harness("trust"),)
-    does, then = _does(ctx, questions, _retry(questions), waits=waits)
+    does, then = _does(ctx, questions, _retry(ctx, questions), waits=waits)
     return f"{remedies.RUN} {does}", then
 
 
@@ -439,10 +441,11 @@ def _does(
     return does, then
 
 
-def _retry(questions: Questions) -> tuple[str, ...]:
-    """Return the command that gives the tasks which failed for good another start."""
+def _retry(ctx: Context, questions: Questions) -> tuple[str, ...]:
+    """Return the command that gives the tasks which failed for good, or are red now, another start."""
     lost = [task for task in questions.search("failed") if selection.is_permanent(task) and task.attempts]
-    return (typed.harness("retry", *(task.id for task in lost[:NAMED])),) if lost else ()
+    again = [*rechecked.red(ctx, questions.search("completed")), *lost]
+    return (typed.harness("retry", *(task.id for task in again[:NAMED])),) if again else ()
 
 
 def document(facts: Facts) -> dict[str, object]:

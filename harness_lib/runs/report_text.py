@@ -224,7 +224,7 @@ def _waiting(facts: Facts) -> str:
 
 def _decisions(facts: Facts, width: int, most_label: int) -> Iterator[list[str]]:
     """Yield the lines of each decision: what it is and a command, or the commands on a line of their own."""
-    times = {each.task: each.seconds for each in facts.others}
+    spent = {each.task: each for each in facts.others}
     most = int(COMMAND_SHARE * width)
     commands = [each.commands[0] for each in facts.decisions if each.kind != "halted"]
     column = max((len(each) for each in commands if len(each) <= most), default=0)
@@ -243,8 +243,9 @@ def _decisions(facts: Facts, width: int, most_label: int) -> Iterator[list[str]]
         room = max(8, width - len(before) - 2 - max(column, len(command)))
         # Of a long failure both ends are kept.
         is_failure = each.kind in ("failed", "again") and room > LEAST_CUT
-        if is_failure and times.get(each.task):
-            timed = what.replace(":", f" in {run_snapshot.span(times[each.task])}:", 1)
+        if is_failure and (work := spent.get(each.task)) and work.seconds:
+            cost = f", ${work.cost:.2f}" if work.cost else ""
+            timed = what.replace(":", f" in {run_snapshot.span(work.seconds)}{cost}:", 1)
             what = timed if len(timed) <= room else what
         shown = attempts.line(what, room) if is_failure else quoting.one_line(what, room)
         yield [f"{before}{shown:<{min(room, WIDTH)}}  {command}"]
@@ -317,7 +318,7 @@ def _dearest(done: Sequence[Work], rows: Sequence[str], room: int) -> list[str]:
         return list(rows)
     ranked = sorted(range(len(rows)), key=lambda at: (done[at].cost, done[at].seconds), reverse=True)
     kept = sorted(ranked[: room - 1])
-    return [*(rows[at] for at in kept), f"  … and {len(rows) - len(kept)} more, cheaper ones: {ALL}"]
+    return [*(rows[at] for at in kept), f"  … and {len(rows) - len(kept)} more: {ALL}"]
 
 
 def _again(facts: Facts, width: int) -> str:

@@ -11,6 +11,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from tests.launcher.launching import CHECKOUT, REAL_ENVIRON, run
 from tests.system.git.gitrepo import put
 
@@ -72,6 +74,7 @@ class TestFirstRun:
         assert again.code == 9, again.err
         assert "preparing" in again.err
 
+    @pytest.mark.release
     def test_a_python_without_pip_uses_its_venv(self, launcher: Path, tmp_path: Path) -> None:
         bare = bare_python(tmp_path)
         env = {"HARNESS_HOME": str(tmp_path / "data"), "PATH": path_without_uv(bare)}

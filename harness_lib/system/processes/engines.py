@@ -8,6 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
+from harness_lib.errors import EnvSetupError
+from harness_lib.system.processes import environment
+
 Engine = Literal["bubblewrap", "nono"]
 ENGINES: tuple[Engine, ...] = get_args(Engine)
 TITLES: Mapping[Engine, str] = {"bubblewrap": "bubblewrap", "nono": "Landlock (nono)"}
@@ -45,18 +48,18 @@ def command(engine: Engine, text: str, grants: Grants, env: Mapping[str, str], *
     bubblewrap keeps a loopback interface of its own then.
     """
     if engine == "bubblewrap":
-        return _bubblewrap(text, grants, closed=closed)
+        return _bubblewrap(text, grants, env, closed=closed)
     return _nono(text, grants, env, closed=closed)
 
 
-def _bubblewrap(text: str, grants: Grants, *, closed: bool) -> list[str]:
+def _bubblewrap(text: str, grants: Grants, env: Mapping[str, str], *, closed: bool) -> list[str]:
     # Links are followed: what they lead to is hidden, or written.
     mounts = dict.fromkeys(map(os.path.realpath, grants.shown), "shown")
     mounts |= dict.fromkeys(map(os.path.realpath, grants.secret), "hidden")
     mounts |= dict.fromkeys((place for place in PRIVATE if Path(place).is_dir()), "own")
     mounts |= dict.fromkeys(map(os.path.realpath, grants.writable), "written")
     mounts |= dict.fromkeys(map(os.path.realpath, grants.protected), "protected")
-    arguments = ["bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
+    arguments = [_bwrap(grants, env), "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
     for path in filter(os.path.exists, KERNEL):
         arguments += ["--ro-bind", path, path]
     for path in sorted(mounts, key=lambda path: path.split("/")):
@@ -67,6 +70,17 @@ def _bubblewrap(text: str, grants: Grants, *, closed: bool) -> list[str]:
     # As root it could mount everything anew if it kept its capabilities.
     ends = ["--unshare-pid", "--unshare-ipc", "--die-with-parent", "--cap-drop", "ALL"]
     return [*arguments, *ends, *(["--unshare-net"] if closed else []), "sh", "-c", text]
+
+
+def _bwrap(grants: Grants, env: Mapping[str, str]) -> str:
+    """Return the path of bwrap, but of none that commands may have written. Raises EnvSetupError."""
+    written = [os.path.realpath(path) for path in grants.writable]
+    entries = environment.absolute(env.get("PATH", os.defpath)).split(os.pathsep)
+    safe = (each for each in entries if not _is_any_below(os.path.realpath(each), written))
+    found = environment.find("bwrap", os.pathsep.join(safe))
+    if found is None:
+        raise EnvSetupError("bwrap is not on the PATH", "Install bubblewrap, or go without it: --sandbox off")
+    return found
 
 
 def _mount(how: str, path: str, temporary: str) -> list[str]:
@@ -97,6 +111,10 @@ def _nono(text: str, grants: Grants, env: Mapping[str, str], *, closed: bool) ->
     with os.fdopen(descriptor, "wb") as stream:
         stream.write(b"\0".join(map(os.fsencode, lines)))
     return [*launcher.confiner(code, env), note, text]
+
+
+def _is_any_below(path: str, tops: Sequence[str]) -> bool:
+    return any(path == top or path.startswith(f"{top}/") for top in tops)
 
 
 def _is_below(path: str, top: str) -> bool:

@@ -268,6 +268,7 @@ def test_servers_that_the_client_names_are_used(serve: Serve, project: Path) -> 
     assert editor.questions == []
 
 
+@pytest.mark.release
 def test_servers_over_http_that_the_client_names_are_used(serve: Serve, project: Path) -> None:
     server = serve(CHAT, use("mcp__far__spoken"), say("Done."))
     editor = Editor()

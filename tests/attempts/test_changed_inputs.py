@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness_lib.attempts import check_inputs
+from tests.conftest import for_release
 from tests.system.git.gitrepo import put
 from tests.verbs.project import Agent, Project, begin
 
@@ -63,7 +64,15 @@ def test_a_protecting_task_fails_whoever_turns_its_runner(project: Project, agen
         assert "halt" not in project.task()
 
 
-@pytest.mark.parametrize("name", CHEATS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        "conftest.py",
+        "pytest.ini",
+        "tests/test_a.py",
+        *for_release("pyproject.toml", "setup.cfg", "pytest.py"),
+    ],
+)
 def test_any_other_task_says_so_in_reply_log_and_show(project: Project, agent: Agent, name: str) -> None:
     _begin(project, agent)
     project.put(name, CHEATS[name])

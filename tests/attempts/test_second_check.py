@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from harness_lib.attempts import second_check
+from tests.conftest import for_release
 from tests.verbs.project import Agent, Project, begin
 
 PYTEST = f"{shlex.quote(sys.executable)} -m pytest -q -p no:cacheprovider"
@@ -94,7 +95,15 @@ def _put(project: Project, files: Mapping[str, str | None]) -> None:
             project.put(name, text)
 
 
-@pytest.mark.parametrize("name", CHEATS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        "the script",
+        "a script that it calls",
+        "what stands beside the tests",
+        *for_release("an include of the Makefile", "a link in the place of a script"),
+    ],
+)
 def test_who_passes_only_by_changing_what_judges_is_sent_back_once_and_then_held(
     project: Project, agent: Agent, name: str
 ) -> None:

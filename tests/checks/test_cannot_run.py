@@ -12,6 +12,7 @@ import pytest
 from harness_lib.checks.protocol import Checked, Worktree
 from harness_lib.checks.shell import ShellCheck
 from harness_lib.system.clock import SYSTEM
+from tests.conftest import for_release
 from tests.system.git.gitrepo import put, sh
 
 
@@ -72,7 +73,9 @@ def test_what_the_attempt_may_still_write_is_a_failed_check(top: Path, command: 
     assert _run(top, command).verdict == "TEST_FAIL"
 
 
-@pytest.mark.parametrize("command", ["python3 -m pytest -q", "make test", "python3 -c 'import pytest'"])
+@pytest.mark.parametrize(
+    "command", ["python3 -m pytest -q", *for_release("make test", "python3 -c 'import pytest'")]
+)
 def test_a_runner_that_another_python_has_names_both(top: Path, bare_python: Path, command: str) -> None:
     put(top / "Makefile", "test:\n\t@python3 -m pytest -q\n")
 

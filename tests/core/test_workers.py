@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import for_release
 from tests.verbs.conftest import Make
 from tests.verbs.project import Agent, Project
 from tests.verbs.project import own_work_tree as worker
@@ -116,7 +117,7 @@ def test_a_claim_without_a_lease_time_is_never_stale(shared: Project) -> None:
     assert shared.task()["claimed_by"] == "a"
 
 
-@pytest.mark.parametrize("words", [("claim",), ("claim", "--wait", "600")])
+@pytest.mark.parametrize("words", [("claim", "--wait", "600"), *for_release((("claim",),))])
 def test_who_waits_takes_over_what_a_silent_worker_holds(shared: Project, words: tuple[str, ...]) -> None:
     """Also in a session that is open: it was opened before the lease ran out."""
     a, late = worker(shared, "a"), worker(shared, "late")

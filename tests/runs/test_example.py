@@ -65,6 +65,7 @@ def slugs(home: Path, tmp_path: Path) -> Iterator[Workshop]:
     made.close()
 
 
+@pytest.mark.release
 def test_an_evening_and_a_morning(slugs: Workshop, tmp_path: Path) -> None:
     table = slugs("import", PLAN, "--dry-run").out
     assert table.splitlines()[0] == "superpowers plan: 3 tasks, 3 with a check"

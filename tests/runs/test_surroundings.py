@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.conftest import CHECKOUT
 from tests.runs.workshop import Workshop
 from tests.system.git.gitrepo import put, sh
@@ -43,6 +45,7 @@ def test_a_run_commits_without_hooks_and_plugins_of_an_agents(workshop: Workshop
     workshop.done_is_done()
 
 
+@pytest.mark.release
 def test_no_run_verb_or_hook_pushes(workshop: Workshop, tmp_path: Path) -> None:
     """Commits are harness's; where its commits go is the user's decision, however well a remote is set up."""
     words = tmp_path / "words"

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from harness_lib.errors import ConfigError, EnvSetupError
 from harness_lib.loop import disk, trust
 from harness_lib.system.git.repository import Git
-from harness_lib.system.place import data_home
+from harness_lib.system.place import data_home, find_root
 from harness_lib.system.processes import denied, engines, sandbox
 from harness_lib.system.processes.sandbox import Sandbox
 
@@ -87,12 +87,18 @@ def _find(runtime: Runtime) -> Wall | None:
     temporary = tempfile.TemporaryDirectory(prefix="hs-", ignore_cleanup_errors=True)
     runtime.kept["temporary"] = temporary
     env = runtime.harness_environment()
+    data = Path(os.path.realpath(data_home.directory(env)))
+    writable = [place] if place else []
+    if find_root.pinned(env) or find_root.search(env, str(runtime.work_directory)):
+        # The checks of a list run in a clean work tree in the end.
+        writable.append(data / "worktrees")
+        writable[-1].mkdir(mode=0o700, parents=True, exist_ok=True)
     own = [str(runtime.home / name) for name in (".auth.json", ".auth-cache.json")]
     box = sandbox.of_session(
         engine,
         env,
-        [place] if place else [],
-        Path(os.path.realpath(data_home.directory(env))),
+        writable,
+        data,
         git,
         (*trust.LOGINS, *own),
     )

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import CHECKOUT
 from tests.loop.conftest import (
     CHAT,
     Conversation,
@@ -76,6 +77,20 @@ def test_a_call_that_the_user_has_not_agreed_to_is_confined(
     assert said["work"].strip() == "Made"
     assert said["read"].split() == ["kept", engine]
     assert (home / "agreed").is_dir()
+
+
+def test_a_list_is_worked_off_in_the_sandbox(engine: str, done: Done, workshop: Workshop) -> None:
+    task = workshop.file_task("one")
+    verbs = ("start", "claim", "finish", "validate --all --committed", "stop")
+    typed = [f"{shlex.quote(sys.executable)} -m harness_lib {verb}" for verb in verbs]
+    typed.insert(2, "echo done > one")
+    _, answer = done(
+        use("bash", command=" && ".join(typed)),
+        say("Done."),
+        cwd=workshop.top,
+        env={"HARNESS_SANDBOX": engine, "PYTHONPATH": str(CHECKOUT)},
+    )
+    assert workshop.statuses() == {task: "completed"}, answer.err
 
 
 @pytest.mark.usefixtures("project")

@@ -331,8 +331,8 @@ def of_session(
 
     `git` is the common git directory.
     """
-    secret = [*_secrets(env, credentials), data / "hidden", data / "worktrees"]
-    secret += [path / LOGIN for path in writable]
+    others = [path for path in (data / "worktrees",) if path not in writable]
+    secret = [*_secrets(env, credentials), data / "hidden", *others, *(path / LOGIN for path in writable)]
     places = [str(path) for path in (*writable, *([git] if git else []))]
     written = (*_caches(env), *map(os.path.realpath, places))
     shown = (str(_home(env)), str(data))

@@ -1,0 +1,73 @@
+"""A PostgreSQL server for tests: the one that HARNESS_TEST_DATABASE names, or one of their own.
+
+The system's programs start it; PostgreSQL refuses to run as root, who becomes the user `postgres` for it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import subprocess
+import tempfile
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from harness_lib.state.api import Store
+from harness_lib.system.clock import Clock
+from harness_lib.system.place.roots import Root
+
+PLACES = ("/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/opt/homebrew/opt/postgresql*/bin")
+
+
+@cache
+def url() -> str | None:
+    """Return the address of a server, started for this process if need be; None if there is none."""
+    given = os.environ.get("HARNESS_TEST_DATABASE")
+    if given:
+        return given
+    programs = _programs()
+    return None if programs is None else _started(programs)
+
+
+def store(directory: Path, clock: Clock) -> Store:
+    """Return a store of a new list in the test's database; skip the test where there is no server."""
+    server = url()
+    if server is None:
+        pytest.skip("there is no PostgreSQL here")
+    from harness_lib.state.pgstore.store import Link, PgStore, set_up  # noqa: PLC0415 (needs the driver)
+
+    set_up(server)
+    return PgStore(Root(directory), Link(server, f"{directory.name}-{os.urandom(4).hex()}"), clock=clock)
+
+
+def _programs() -> Path | None:
+    found = shutil.which("pg_ctl")
+    places = [Path(found).resolve().parent] if found else []
+    for pattern in PLACES:
+        places += sorted(Path("/").glob(pattern.lstrip("/")), reverse=True)
+    return next((place for place in places if (place / "initdb").exists()), None)
+
+
+def _started(programs: Path) -> str:
+    directory = Path(tempfile.mkdtemp(prefix="pg-"))
+    as_user = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"] if os.geteuid() == 0 else []
+    if as_user:
+        shutil.chown(directory, "postgres", "postgres")
+    data = directory / "data"
+
+    def call(*command: str) -> None:
+        subprocess.run([*as_user, *command], cwd=directory, check=True, stdout=subprocess.DEVNULL)
+
+    call(str(programs / "initdb"), "-A", "trust", "-U", "harness", "--no-sync", "-D", str(data))
+    options = f"-c listen_addresses='' -c unix_socket_directories={directory} -c fsync=off"
+    call(str(programs / "pg_ctl"), "-D", str(data), "-w", "-l", str(directory / "log"), "-o", options, "start")
+
+    def stop() -> None:
+        call(str(programs / "pg_ctl"), "-D", str(data), "-m", "immediate", "stop")
+        shutil.rmtree(directory, ignore_errors=True)
+
+    atexit.register(stop)
+    return f"postgresql://harness@/postgres?host={directory}"

@@ -34,7 +34,6 @@ from harness_lib.system.files import atomic
 from harness_lib.system.place.roots import Root
 from harness_lib.task import SessionConfig, State
 
-LINK = "store.json"
 IN_DOUBT = "change-in-doubt.json"
 TIMEOUT_SECONDS = 30.0
 CONNECT_SECONDS = 5
@@ -52,20 +51,27 @@ class Link(NamedTuple):
     def of(cls, root: Root) -> Link | None:
         """Return the link of this project; None if its list is a file. Raises EnvSetupError."""
         try:
-            document = json.loads((root.private / LINK).read_text(encoding="utf-8"))
+            document = json.loads((root.link).read_text(encoding="utf-8"))
             return cls(str(document["url"]), str(document["list"]))
         except FileNotFoundError:
             return None
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise EnvSetupError(
-                f"{root.private / LINK} cannot be read: {error}.",
+                f"{root.link} cannot be read: {error}.",
                 "Join the list again: harness store join URL --list NAME",
             ) from error
 
     def save(self, root: Root) -> None:
         """Write the link. Raises OSError."""
         document = {"url": self.url, "list": self.name}
-        atomic.write(root.private / LINK, json.dumps(document).encode(), make=True)
+        atomic.write(root.link, json.dumps(document).encode(), make=True)
+
+
+def opened(root: Root, clock: Clock) -> PgStore:
+    """Return the store of a project whose list is in a database. Raises EnvSetupError."""
+    link = Link.of(root)
+    assert link is not None, "BUG: asked for a link where there is none."
+    return PgStore(root, link, clock=clock)
 
 
 def set_up(url: str) -> None:
@@ -252,17 +258,25 @@ class PgStore(Upkeep):
         """Insert the list. Raises RefusedError if there is one of this name."""
         publishing.check(state, State())
         with _explained(self._link.url), _connected(self._link.url) as conn:
-            if not rows.create(conn, self._link.name, state._replace(tasks=())):
+            rows.begin(conn, writes=True, lock_seconds=self._timeout)
+            empty = state._replace(tasks=())
+            if not rows.create(conn, self._link.name, empty):
                 raise RefusedError("This list exists already.", "Look at it with: harness status")
-        if state.tasks:
-            with self.transaction() as tx:
-                tx.add(state.tasks)
+            if state.tasks:
+                first = Version(0, empty, self._clock.now())
+                rows.write(conn, self._link.name, first, codec.sealed(state, empty), (), uuid4())
+            conn.execute("commit")
 
     def restore(self) -> tuple[str, ...]:
         raise RefusedError(
             "This list is kept in a database, which has backups of its own.",
             "Restore one there, then: harness store check",
         )
+
+    def rename(self, name: str) -> None:
+        """Give the list another name in the database: whoever works on it is told that it is gone."""
+        with _explained(self._link.url), _connected(self._link.url) as conn:
+            conn.execute("update harness.list set name = %s where name = %s", (name, self._link.name))
 
     # -- beside the list ------------------------------------------------------------------------------
 

@@ -44,7 +44,7 @@ class Root:
     """
 
     __slots__ = (
-        *("backup", "generations", "init_script", "lock_file", "log", "logs", "marker", "path", "private"),
+        *("backup", "generations", "init_script", "link", "lock_file", "log", "logs", "marker", "path", "private"),
         *("runs", "state", "summary"),
     )
 
@@ -69,6 +69,8 @@ class Root:
         self.generations = self.private / find_root.GENERATIONS
         # A record of each run.
         self.runs = self.private / "runs"
+        # Where the list is, if it is in a database.
+        self.link = self.private / "store.json"
         # The output of checks.
         self.logs = self.private / "logs"
 

@@ -53,7 +53,9 @@ def _programs() -> Path | None:
 
 def _started(programs: Path) -> str:
     directory = Path(tempfile.mkdtemp(prefix="pg-"))
-    as_user = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"] if os.geteuid() == 0 else []
+    as_user = (
+        ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"] if os.geteuid() == 0 else []
+    )
     if as_user:
         shutil.chown(directory, "postgres", "postgres")
     data = directory / "data"
@@ -63,7 +65,9 @@ def _started(programs: Path) -> str:
 
     call(str(programs / "initdb"), "-A", "trust", "-U", "harness", "--no-sync", "-D", str(data))
     options = f"-c listen_addresses='' -c unix_socket_directories={directory} -c fsync=off"
-    call(str(programs / "pg_ctl"), "-D", str(data), "-w", "-l", str(directory / "log"), "-o", options, "start")
+    call(
+        str(programs / "pg_ctl"), "-D", str(data), "-w", "-l", str(directory / "log"), "-o", options, "start"
+    )
 
     def stop() -> None:
         call(str(programs / "pg_ctl"), "-D", str(data), "-m", "immediate", "stop")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from typing import TYPE_CHECKING
 
 from harness_lib import typed
 from harness_lib.core.context import Context
@@ -14,9 +13,6 @@ from harness_lib.state.store import Store
 from harness_lib.system.place import roots
 from harness_lib.terminal.render import Screen
 
-if TYPE_CHECKING:
-    from harness_lib.state.pgstore.store import Link
-
 SUMMARY = "keep the list in PostgreSQL, for agents on many machines"
 EXAMPLE = "harness store move postgresql://db.example.org/agents --list shop"
 HELP_ORDER = 540
@@ -24,7 +20,9 @@ HELP_ORDER = 540
 
 def arguments(parser: ArgumentParser) -> None:
     """Add the arguments of the verb."""
-    parser.add_argument("action", choices=("init", "move", "join", "status"), help="see docs/many-machines.md")
+    parser.add_argument(
+        "action", choices=("init", "move", "join", "status"), help="see docs/many-machines.md"
+    )
     parser.add_argument("url", nargs="?", help="the address of the database, without a password")
     parser.add_argument("--list", dest="name", help="the name of the list there (default: of the project)")
     parser.add_argument("--to-file", action="store_true", help="move: back to the file of this project")
@@ -37,10 +35,14 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
 
     if args.action == "init":
         set_up(_url(args))
-        return Reply("store", f"{shown(args.url)} can keep lists.", next=typed.harness("store", "move", args.url))
+        return Reply(
+            "store", f"{shown(args.url)} can keep lists.", next=typed.harness("store", "move", args.url)
+        )
     if args.action == "join":
         if not args.name:
-            raise UsageError("--list is missing.", typed.harness("store", "join", _url(args), "--list", "NAME"))
+            raise UsageError(
+                "--list is missing.", typed.harness("store", "join", _url(args), "--list", "NAME")
+            )
         root = roots.Root(ctx.git_at_cwd.top if ctx.git_at_cwd else ctx.cwd)
         questions = moving.join(root, Link(_url(args), args.name), ctx.clock)
         return Reply("store", f"joined {args.name}; {stats.render(questions.counts())}", next="harness trust")
@@ -58,7 +60,9 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
         join = typed.harness("store", "join", new.url, "--list", new.name)
         return Reply("store", f"{count} tasks are in {shown(new.url)} as {new.name}.", next=join)
     where = "a file" if link is None else f"{shown(link.url)}, as {link.name}"
-    return Reply("store", f"the list is in {where}; {stats.render(ctx.store.ask().counts())}", next="harness status")
+    return Reply(
+        "store", f"the list is in {where}; {stats.render(ctx.store.ask().counts())}", next="harness status"
+    )
 
 
 def _url(args: Namespace) -> str:

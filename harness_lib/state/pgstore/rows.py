@@ -86,9 +86,7 @@ def read(conn: Connection, name: str, known: Version | None, *, lock: bool = Fal
     return Version(version, state._replace(tasks=tuple(tasks.values())), now)
 
 
-def write(
-    conn: Connection, name: str, old: Version, new: State, lines: Sequence[str], op: UUID
-) -> int:
+def write(conn: Connection, name: str, old: Version, new: State, lines: Sequence[str], op: UUID) -> int:
     """Write what `new` has otherwise than `old`, and the lines of the log; return the number of the change."""
     found = conn.execute("select key from harness.list where name = %s", (name,)).fetchone()
     assert found is not None, "BUG: a list that is locked was removed."
@@ -148,4 +146,3 @@ def _text(document: dict[str, Any]) -> str:
 
 def _plain(line: str) -> str:
     return escape(line).encode("utf-8", "backslashreplace").decode().replace("\0", "\\x00")
-

@@ -1,8 +1,8 @@
 """Ask and change a list that PostgreSQL keeps; `harness-tasks.json` is its mirror on this machine.
 
 A change is one transaction under the row lock of its list: what is decided in it is decided by the rules, as
-for a list in a file. The answer to a COMMIT may be lost: the name of each change is kept in `.harness/` until
-it is answered, and in the database for good.
+for a list in a file. The answer to a COMMIT may be lost: each change has a name in the database, by which it
+is found again.
 Source: docs/many-machines.md.
 """
 
@@ -34,7 +34,6 @@ from harness_lib.system.files import atomic
 from harness_lib.system.place.roots import Root
 from harness_lib.task import SessionConfig, State
 
-IN_DOUBT = "change-in-doubt.json"
 TIMEOUT_SECONDS = 30.0
 CONNECT_SECONDS = 5
 PAUSE_SECONDS = 0.5
@@ -42,17 +41,21 @@ LOOK_AGAIN_SECONDS = 2.0
 
 
 class Link(NamedTuple):
-    """Where a list is: the address of the database, without a password, and the name of the list there."""
+    """Where a list is: the address of the database, without a password, and the name of the list there.
+
+    `mirrored`: the number of the change up to which the files of this machine have followed.
+    """
 
     url: str
     name: str
+    mirrored: int = 0
 
     @classmethod
     def of(cls, root: Root) -> Link | None:
         """Return the link of this project; None if its list is a file. Raises EnvSetupError."""
         try:
             document = json.loads((root.link).read_text(encoding="utf-8"))
-            return cls(str(document["url"]), str(document["list"]))
+            return cls(str(document["url"]), str(document["list"]), int(document["mirrored"]))
         except FileNotFoundError:
             return None
         except (OSError, ValueError, KeyError, TypeError) as error:
@@ -63,7 +66,7 @@ class Link(NamedTuple):
 
     def save(self, root: Root) -> None:
         """Write the link. Raises OSError."""
-        document = {"url": self.url, "list": self.name}
+        document = {"url": self.url, "list": self.name, "mirrored": self.mirrored}
         atomic.write(root.link, json.dumps(document).encode(), make=True)
 
 
@@ -133,6 +136,8 @@ class PgStore(Upkeep):
             self._looked = now
             with _explained(self._link.url):
                 self._read()
+                if self._known and self._known.number > self._link.mirrored:
+                    self._follow()
         return self._known and self._known.number, self.hooks_are_on()
 
     def _read(self) -> Version:
@@ -192,7 +197,6 @@ class PgStore(Upkeep):
             with publishing.explained(self.root):
                 stack.enter_context(lock)
             conn = stack.enter_context(self._connected_until(deadline))
-            self._settle_doubt(conn)
             rows.begin(conn, writes=True, lock_seconds=deadline - self._clock.monotonic())
             old = rows.read(conn, self._link.name, self._known, lock=True)
             if old is None:
@@ -216,31 +220,29 @@ class PgStore(Upkeep):
             else:
                 conn.execute("commit")
             self._known = new
-            tx.warnings += self._mirror(conn, tx)
+            tx.warnings += self._mirror(conn)
             for act in tx.callbacks:
                 tx.warnings += publishing.attempt("what follows it", act)
 
     def _commit(self, conn: rows.Connection, op: UUID, deadline: float) -> None:
         """Commit, and find out whether that happened if the answer is lost."""
-        note = self.root.private / IN_DOUBT
-        atomic.write(note, json.dumps({"op": str(op)}).encode(), make=True)
         try:
             conn.execute("commit")
         except psycopg.OperationalError as error:
-            with self._connected_until(deadline) as other:
-                happened = rows.has_happened(other, op)
-            atomic.remove(note)
+            try:
+                with self._connected_until(deadline) as other:
+                    happened = rows.has_happened(other, op)
+            except psycopg.OperationalError:
+                raise EnvSetupError(
+                    "The connection to the database was lost while it made the change: whether that happened "
+                    "is not known yet.",
+                    "See it once the database is back: harness status",
+                ) from error
             if not happened:
                 raise EnvSetupError(
                     "The connection to the database was lost, and nothing was changed.",
                     "Type the command again.",
                 ) from error
-        else:
-            atomic.remove(note)
-
-    def _settle_doubt(self, conn: rows.Connection) -> None:
-        """Forget a change of a killed command: the list says whether it happened."""
-        atomic.remove(self.root.private / IN_DOUBT)
 
     def begin(self, settings: SessionConfig, message: str) -> tuple[str, ...]:
         state = State(
@@ -280,13 +282,27 @@ class PgStore(Upkeep):
 
     # -- beside the list ------------------------------------------------------------------------------
 
-    def _mirror(self, conn: rows.Connection, tx: Tx) -> list[str]:
-        """Write the list and the new lines of the log to the files of this machine; return warnings."""
+    def _mirror(self, conn: rows.Connection) -> list[str]:
+        """Bring the files of this machine up to the known version; return warnings.
+
+        Called under the lock of this machine. After a kill in between, lines of the log may come twice.
+        """
         assert self._known is not None
-        warnings = publishing.append(self.root, tx.lines)
-        with suppress_to(warnings):
-            warnings += publishing.publish(self.root, self._known.state, tx.now, old=None)
+        lines = rows.lines_since(conn, self._link.name, self._link.mirrored, self._known.number)
+        warnings = publishing.append(self.root, lines)
+        with _warned(warnings):
+            moment = self._moment(self._known)
+            warnings += publishing.publish(self.root, self._known.state, moment, old=None)
+            self._link = self._link._replace(mirrored=self._known.number)
+            with publishing.explained(self.root):
+                self._link.save(self.root)
         return warnings
+
+    def _follow(self) -> None:
+        """Bring the files of this machine up to date, unless a command of it changes the list just now."""
+        lock = state_lock.StateLock(self.root.lock_file, timeout=0.0, clock=self._clock)
+        with suppress(HeldError), publishing.explained(self.root), lock, _connected(self._link.url) as conn:
+            self._mirror(conn)
 
     @contextmanager
     def _connected_until(self, deadline: float) -> Iterator[rows.Connection]:
@@ -304,7 +320,7 @@ class PgStore(Upkeep):
 
 
 @contextmanager
-def suppress_to(warnings: list[str]) -> Iterator[None]:
+def _warned(warnings: list[str]) -> Iterator[None]:
     """Turn an error about the mirror into a warning: the change is made."""
     try:
         yield
@@ -322,7 +338,11 @@ def shown(url: str) -> str:
 
 def _connect(url: str) -> rows.Connection:
     return psycopg.connect(
-        url, autocommit=True, connect_timeout=CONNECT_SECONDS, application_name="harness", prepare_threshold=None
+        url,
+        autocommit=True,
+        connect_timeout=CONNECT_SECONDS,
+        application_name="harness",
+        prepare_threshold=None,
     )
 
 

@@ -37,10 +37,12 @@ def store(directory: Path, clock: Clock) -> Store:
     server = url()
     if server is None:
         pytest.skip("there is no PostgreSQL here")
-    from harness_lib.state.pgstore.store import Link, PgStore, set_up  # noqa: PLC0415 (needs the driver)
+    from harness_lib.state.pgstore.connecting import Link  # noqa: PLC0415 (needs the driver)
+    from harness_lib.state.pgstore.store import PgStore, set_up  # noqa: PLC0415
 
     set_up(server)
-    return PgStore(Root(directory), Link(server, f"{directory.name}-{os.urandom(4).hex()}"), clock=clock)
+    link = Link(server, f"{directory.name}-{os.urandom(4).hex()}")
+    return PgStore(Root(directory), link, clock=clock, tells_time=True)
 
 
 def _programs() -> Path | None:

@@ -111,20 +111,18 @@ class Context:
     @cached_property
     def store(self) -> api.Store:
         """Access to the list. Raises EnvSetupError if it is in a database and the driver is missing."""
-        if self.root.link.exists():
-            return self._in_database()
-        return Store(self.root, clock=self.clock, caller=lambda: self.owner.pid)
+        if not self.root.link.exists():
+            return Store(self.root, clock=self.clock, caller=lambda: self.owner.pid)
+        self.load_driver()
+        from harness_lib.state.pgstore.store import opened  # noqa: PLC0415 (needs the driver)
 
-    def _in_database(self) -> api.Store:
-        try:
-            # A list in a file needs no driver.
-            from harness_lib.state.pgstore.store import opened  # noqa: PLC0415
-        except ModuleNotFoundError as error:
-            raise EnvSetupError(
-                f"This list is in a database, and the package {error.name} is missing.",
-                "Install it: pip install 'harness-skill[postgres]'",
-            ) from error
         return opened(self.root, self.clock)
+
+    def load_driver(self) -> None:
+        """Make the driver of PostgreSQL importable; a list in a file needs none. Raises EnvSetupError."""
+        from harness_lib.system.install import launcher  # noqa: PLC0415
+
+        launcher.add_postgres(self.env)
 
     @cached_property
     def owner(self) -> owner.Owner:

@@ -3,66 +3,142 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING
 
 from harness_lib import typed
+from harness_lib.core import project, rights, trust
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
-from harness_lib.errors import UsageError
+from harness_lib.errors import EnvSetupError, Exit, UsageError
 from harness_lib.rules import stats
 from harness_lib.state.store import Store
 from harness_lib.system.place import roots
 from harness_lib.terminal.render import Screen
+
+if TYPE_CHECKING:
+    from harness_lib.state.pgstore.store import PgStore
 
 SUMMARY = "keep the list in PostgreSQL, for agents on many machines"
 EXAMPLE = "harness store move postgresql://db.example.org/agents --list shop"
 HELP_ORDER = 540
 
 
+ACTIONS = ("init", "move", "join", "status", "check")
+
+
 def arguments(parser: ArgumentParser) -> None:
     """Add the arguments of the verb."""
-    parser.add_argument(
-        "action", choices=("init", "move", "join", "status"), help="see docs/many-machines.md"
-    )
+    parser.add_argument("action", choices=ACTIONS, help="see docs/many-machines.md")
     parser.add_argument("url", nargs="?", help="the address of the database, without a password")
     parser.add_argument("--list", dest="name", help="the name of the list there (default: of the project)")
     parser.add_argument("--to-file", action="store_true", help="move: back to the file of this project")
+    parser.add_argument(
+        "--repair", action="store_true", help="check: go on with a database that was set back"
+    )
 
 
 def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     """Answer `harness store`."""
-    from harness_lib.state.pgstore import moving  # noqa: PLC0415 (needs the driver)
-    from harness_lib.state.pgstore.store import Link, PgStore, set_up, shown  # noqa: PLC0415
-
-    if args.action == "init":
-        set_up(_url(args))
-        return Reply(
-            "store", f"{shown(args.url)} can keep lists.", next=typed.harness("store", "move", args.url)
-        )
-    if args.action == "join":
-        if not args.name:
-            raise UsageError(
-                "--list is missing.", typed.harness("store", "join", _url(args), "--list", "NAME")
-            )
-        root = roots.Root(ctx.git_at_cwd.top if ctx.git_at_cwd else ctx.cwd)
-        questions = moving.join(root, Link(_url(args), args.name), ctx.clock)
-        return Reply("store", f"joined {args.name}; {stats.render(questions.counts())}", next="harness trust")
-    link = Link.of(ctx.root)
-    if args.action == "move" and args.to_file:
-        store = ctx.store
-        assert isinstance(store, PgStore)
-        assert link is not None
-        count = moving.to_file(store, link, ctx.clock.now())
-        return Reply("store", f"{count} tasks are in {ctx.root.state} again.", next="harness status")
-    if args.action == "move":
-        new = Link(_url(args), args.name or ctx.root.path.name)
-        assert isinstance(ctx.store, Store)
-        count = moving.to_database(ctx.store, new, ctx.clock)
-        join = typed.harness("store", "join", new.url, "--list", new.name)
-        return Reply("store", f"{count} tasks are in {shown(new.url)} as {new.name}.", next=join)
-    where = "a file" if link is None else f"{shown(link.url)}, as {link.name}"
-    return Reply(
-        "store", f"the list is in {where}; {stats.render(ctx.store.ask().counts())}", next="harness status"
+    ctx.load_driver()
+    return {"init": _init, "move": _move, "join": _join, "status": _status, "check": _check}[args.action](
+        ctx, args
     )
+
+
+def _init(_ctx: Context, args: Namespace) -> Reply:
+    from harness_lib.state.pgstore import connecting, store  # noqa: PLC0415 (needs the driver)
+
+    url = _url(args)
+    connecting.checked(url)
+    store.set_up(url)
+    move = typed.harness("store", "move", url)
+    return Reply("store", f"{connecting.shown(url)} can keep lists.", next=move)
+
+
+def _move(ctx: Context, args: Namespace) -> Reply:
+    from harness_lib.state.pgstore import connecting, moving  # noqa: PLC0415
+    from harness_lib.state.pgstore.store import PgStore  # noqa: PLC0415
+
+    rights.require_user(ctx, "Where the list is kept", typed.harness("store", "move"))
+    if args.to_file:
+        if not isinstance(ctx.store, PgStore):
+            raise UsageError("The list is in a file already.", "harness status")
+        count = moving.to_file(ctx.store, ctx.clock.now())
+        return Reply("store", f"{count} tasks are in {ctx.store.list_file} again.", next="harness status")
+    if not isinstance(ctx.store, Store):
+        raise UsageError("The list is in a database already.", "See where: harness store status")
+    link = connecting.Link(_url(args), args.name or ctx.root.path.name)
+    connecting.checked(*link[:2])
+    mine = trust.is_trusted(ctx, ctx.store.ask())
+    count = moving.to_database(ctx.store, link, ctx.clock)
+    if mine:
+        moved = Context(env=ctx.env, cwd=ctx.cwd, clock=ctx.clock)
+        trust.note(moved, moved.store.ask())
+    join = typed.harness("store", "join", link.url, "--list", link.name)
+    return Reply(
+        "store",
+        f"{count} tasks are in {connecting.shown(link.url)} as {link.name}; "
+        f"{ctx.store.list_file.name} follows it.\n"
+        f"In a clone on another machine, type: {join}",
+        next="harness status",
+    )
+
+
+def _join(ctx: Context, args: Namespace) -> Reply:
+    from harness_lib.state.pgstore import connecting, moving  # noqa: PLC0415
+
+    if not args.name:
+        raise UsageError("--list is missing.", typed.harness("store", "join", _url(args), "--list", "NAME"))
+    git = ctx.git_at_cwd
+    if git is None:
+        raise EnvSetupError(f"{ctx.cwd} is in no git repository.", "Type it in a clone of the project.")
+    link = connecting.Link(_url(args), args.name)
+    connecting.checked(*link[:2])
+    root = roots.Root(git.top)
+    questions = moving.join(root, link, ctx.clock)
+    git.exclude([name for names in project.own_names(root, git) for name in names])
+    roots.remember(root.path, git.common_dir)
+    return Reply(
+        "store",
+        f"joined {args.name}; {stats.render(questions.counts())}\n"
+        "Its commands come from other machines: see them, and allow them here, before work begins.",
+        next="harness trust",
+    )
+
+
+def _status(ctx: Context, _args: Namespace) -> Reply:
+    from harness_lib.state.pgstore import moving  # noqa: PLC0415
+
+    store = _in_database(ctx)
+    facts = list(moving.status(store))
+    return Reply(
+        "store",
+        "\n".join(f"{name}: {text}" for name, text in facts),
+        next="harness status",
+        extra={"facts": dict(facts)},
+    )
+
+
+def _check(ctx: Context, args: Namespace) -> Reply:
+    from harness_lib.state.pgstore import moving  # noqa: PLC0415
+
+    if args.repair:
+        rights.require_user(ctx, "Whether the list goes on", typed.harness("store", "check", "--repair"))
+    problems = moving.check(_in_database(ctx), repair=args.repair)
+    return Reply(
+        "store",
+        "\n".join(problems) or "The list in the database is valid, and no change is in doubt.",
+        exit=Exit.CONFIG if problems else Exit.DONE,
+        next="harness store check --repair" if problems else "harness status",
+    )
+
+
+def _in_database(ctx: Context) -> PgStore:
+    from harness_lib.state.pgstore.store import PgStore  # noqa: PLC0415
+
+    if not isinstance(ctx.store, PgStore):
+        raise UsageError("The list is in a file.", "To keep it in a database: harness store move URL")
+    return ctx.store
 
 
 def _url(args: Namespace) -> str:

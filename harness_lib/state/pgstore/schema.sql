@@ -23,10 +23,19 @@ create table if not exists harness.task (
   id text not null,
   place bigint not null,
   changed bigint not null,
+  fence bigint not null,
   document text not null,
   primary key (list, id)
 );
 create index if not exists task_changed on harness.task (list, changed);
+
+-- The fences of removed tasks: a task of the same id goes on from there.
+create table if not exists harness.removed (
+  list bigint not null references harness.list on delete cascade,
+  id text not null,
+  fence bigint not null,
+  primary key (list, id)
+);
 
 create table if not exists harness.event (
   list bigint not null references harness.list on delete cascade,

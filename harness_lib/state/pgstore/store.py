@@ -8,23 +8,26 @@ Source: docs/many-machines.md.
 
 from __future__ import annotations
 
-import json
+import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime, timezone
 from importlib import resources
-from typing import NamedTuple, NoReturn
-from uuid import UUID, uuid4
+from typing import NoReturn, TypeVar
+from uuid import uuid4
 
 import psycopg
 
 from harness_lib import timestamps
-from harness_lib.errors import EnvSetupError, HeldError, RefusedError
+from harness_lib.errors import EnvSetupError, HarnessError, RefusedError
 from harness_lib.rules import graph
-from harness_lib.state import api, codec, publishing, schema
+from harness_lib.state import api, codec, journal, load, publishing, schema
 from harness_lib.state.answers import Answers, Tx
-from harness_lib.state.pgstore import rows
+from harness_lib.state.pgstore import connecting, rows
+from harness_lib.state.pgstore.connecting import Connection, Link
+from harness_lib.state.pgstore.doubts import Doubt
+from harness_lib.state.pgstore.mirror import Mirror
 from harness_lib.state.pgstore.rows import Version
 from harness_lib.state.reading import Problem
 from harness_lib.state.upkeep import Upkeep
@@ -34,40 +37,12 @@ from harness_lib.system.files import atomic
 from harness_lib.system.place.roots import Root
 from harness_lib.task import SessionConfig, State
 
+Read = TypeVar("Read")
+
 TIMEOUT_SECONDS = 30.0
-CONNECT_SECONDS = 5
+ANSWER_SECONDS = 10.0
 PAUSE_SECONDS = 0.5
 LOOK_AGAIN_SECONDS = 2.0
-
-
-class Link(NamedTuple):
-    """Where a list is: the address of the database, without a password, and the name of the list there.
-
-    `mirrored`: the number of the change up to which the files of this machine have followed.
-    """
-
-    url: str
-    name: str
-    mirrored: int = 0
-
-    @classmethod
-    def of(cls, root: Root) -> Link | None:
-        """Return the link of this project; None if its list is a file. Raises EnvSetupError."""
-        try:
-            document = json.loads((root.link).read_text(encoding="utf-8"))
-            return cls(str(document["url"]), str(document["list"]), int(document["mirrored"]))
-        except FileNotFoundError:
-            return None
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise EnvSetupError(
-                f"{root.link} cannot be read: {error}.",
-                "Join the list again: harness store join URL --list NAME",
-            ) from error
-
-    def save(self, root: Root) -> None:
-        """Write the link. Raises OSError."""
-        document = {"url": self.url, "list": self.name, "mirrored": self.mirrored}
-        atomic.write(root.link, json.dumps(document).encode(), make=True)
 
 
 def opened(root: Root, clock: Clock) -> PgStore:
@@ -78,50 +53,95 @@ def opened(root: Root, clock: Clock) -> PgStore:
 
 
 def set_up(url: str) -> None:
-    """Make what is missing of the schema in the database. Raises EnvSetupError."""
+    """Make what is missing of the tables in the database. Raises EnvSetupError."""
     text = resources.files("harness_lib.state.pgstore").joinpath("schema.sql").read_text(encoding="utf-8")
-    with _explained(url), _connected(url) as conn, conn.transaction():
+    with connecting.explained(url), connecting.connected(url) as conn, conn.transaction():
         conn.execute("select pg_advisory_xact_lock(hashtext('harness schema'))")
+        with suppress(psycopg.errors.UndefinedTable), conn.transaction():
+            row = conn.execute("select max(version) from harness.about").fetchone()
+            connecting.require_schema(url, row[0] if row else None)
         conn.execute(text.encode())
 
 
 class PgStore(Upkeep):
     """The list called `link.name` in the database at `link.url`, with the project's files at `root`.
 
-    Times are those of the database, but for a `clock` of a test. `timeout`: seconds to wait for the database
-    and for a change of somebody else.
+    Times are those of the database, unless `tells_time`: then they are those of `clock`, for tests.
+    `timeout`: seconds to wait for the database and for a change of another machine.
     """
 
     def __init__(
-        self, root: Root, link: Link, *, clock: Clock = SYSTEM, timeout: float = TIMEOUT_SECONDS
+        self,
+        root: Root,
+        link: Link,
+        *,
+        clock: Clock = SYSTEM,
+        tells_time: bool = False,
+        timeout: float = TIMEOUT_SECONDS,
     ) -> None:
         self.root = root
+        self.link = link
         self._clock = clock
-        self._link = link
+        self._tells_time = tells_time
         self._timeout = timeout
         self._warnings: list[list[str]] = []
         self._known: Version | None = None
-        self._reader: rows.Connection | None = None
+        self._mirror = Mirror(root, clock)
+        # The connection for questions; threads of a run share it.
+        self._reader: Connection | None = None
+        self._reading = threading.Lock()
         self._looked = float("-inf")
 
     @property
     def warnings(self) -> tuple[str, ...]:
+        """The warnings of the transactions so far, each sentence once."""
         return tuple(dict.fromkeys(text for each in self._warnings for text in each))
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether other machines change the list."""
+        return True
 
     # -- asking ---------------------------------------------------------------------------------------
 
     def ask(self) -> Answers:
-        with _explained(self._link.url):
-            return self._answers(self._read())
+        """Return the answers about the list; if the database is away, about the mirror, with a warning.
+
+        Raises EnvSetupError (there is no mirror either, or no such list).
+        """
+        try:
+            with connecting.explained(self.link.url, changes=False):
+                version = self._read()
+        except EnvSetupError as error:
+            if not isinstance(error.__cause__, psycopg.OperationalError):
+                raise
+            return self._remembered(error)
+        return Answers(
+            version.state, self._moment(version), tuple(self._mirror.follow(version, self._moment))
+        )
+
+    def _remembered(self, error: EnvSetupError) -> Answers:
+        """Return the answers about the mirror. Raises `error` if there is none."""
+        try:
+            state = load.find(self.root).state
+        except HarnessError:
+            raise error from None
+        now = self._clock.now()
+        return Answers(state, now, (f"{error.message} {self._mirror.age(now)}",))
 
     def ask_to_change(self) -> Answers:
-        return self.ask()
+        """Return the answers about the list in the database, waiting for it. Raises EnvSetupError."""
+        deadline = self._clock.monotonic() + self._timeout
+        with connecting.explained(self.link.url):
+            version = self._until(deadline, self._read)
+        return Answers(version.state, self._moment(version))
 
     def exists(self) -> bool:
-        with _explained(self._link.url):
-            return self._number() is not None
+        """Return whether there is a list; that of a link exists."""
+        return bool(self.link.uuid)
 
     def examine(self) -> api.Examined:
+        """Return the problems of the list."""
         try:
             answers = self.ask()
         except codec.ContractError as error:
@@ -131,145 +151,219 @@ class PgStore(Upkeep):
         return api.Examined((*schema.problems(document), *rings), answers)
 
     def stamp(self) -> object:
+        """Return a value that differs after each change that this machine knows of; looks every 2 s."""
         now = self._clock.monotonic()
         if now - self._looked >= LOOK_AGAIN_SECONDS:
             self._looked = now
-            with _explained(self._link.url):
-                self._read()
-                if self._known and self._known.number > self._link.mirrored:
-                    self._follow()
-        return self._known and self._known.number, self.hooks_are_on()
+            with suppress(EnvSetupError):
+                self.ask()
+        return self._known and self._known.number, super().stamp()
+
+    def log_tail(self, lines: int = journal.TAIL_BYTES) -> list[str]:
+        """Return the last lines of the log, also those of other machines if the database can be reached."""
+        with suppress(EnvSetupError):
+            self.ask()
+        return super().log_tail(lines)
+
+    def look(self, ask: Callable[[Connection, Version], Read]) -> Read:
+        """Return what `ask` finds with a connection and the list as it is now. Raises EnvSetupError."""
+        with connecting.explained(self.link.url, changes=False):
+            version = self._read()
+            with connecting.connected(self.link.url) as conn, connecting.limited(conn, ANSWER_SECONDS):
+                return ask(conn, version)
 
     def _read(self) -> Version:
-        def read(conn: rows.Connection) -> Version | None:
-            rows.begin(conn, writes=False)
-            found = rows.read(conn, self._link.name, self._known)
-            conn.execute("commit")
-            return found
-
-        found = self._with_reader(read)
-        if found is None:
-            self._is_gone()
-        self._known = found
-        return found
-
-    def _number(self) -> int | None:
-        return self._with_reader(lambda conn: rows.number(conn, self._link.name))
-
-    def _with_reader(self, ask: Callable[[rows.Connection], rows.Read]) -> rows.Read:
-        """Return the answer of the connection that is kept for questions; a broken one is made anew."""
-        for is_kept in (self._reader is not None, False):
-            try:
-                if self._reader is None or self._reader.closed:
-                    self._reader = _connect(self._link.url)
-                    weakref.finalize(self, self._reader.close)
-                return ask(self._reader)
-            except psycopg.OperationalError:
-                self._drop_reader()
-                if not is_kept:
-                    raise
+        """Return the list as it is now. Raises psycopg.Error, EnvSetupError."""
+        with self._reading:
+            for is_kept in (self._reader is not None, False):
+                try:
+                    return self._read_once()
+                except psycopg.OperationalError:
+                    if self._reader is not None:
+                        self._reader.close()
+                    self._reader = None
+                    # A kept connection may have been cut long ago.
+                    if not is_kept:
+                        raise
         raise AssertionError("BUG: one of two tries returns or raises")
 
-    def _drop_reader(self) -> None:
-        if self._reader is not None:
-            self._reader.close()
-        self._reader = None
+    def _read_once(self) -> Version:
+        if self._reader is None or self._reader.closed:
+            self._reader = connecting.connect(self.link.url)
+            weakref.finalize(self, self._reader.close)
+        conn = self._reader
+        with connecting.limited(conn, ANSWER_SECONDS):
+            try:
+                rows.begin(conn, writes=False)
+                self._known = self._accepted(rows.read(conn, self.link.name, self._known))
+            finally:
+                with suppress(psycopg.Error):
+                    conn.rollback()
+        return self._known
 
-    def _answers(self, version: Version) -> Answers:
-        return Answers(version.state, self._moment(version))
+    def _accepted(self, version: Version | None) -> Version:
+        """Return `version` if it is the list that this machine works on. Raises EnvSetupError."""
+        if version is None:
+            self._is_gone("There is no list called")
+        connecting.require_schema(self.link.url, version.schema)
+        if self.link.uuid and version.uuid != self.link.uuid:
+            self._is_gone("Somebody has removed and made again")
+        if version.number < self.link.mirrored:
+            raise EnvSetupError(
+                f"{connecting.shown(self.link.url)} was set back, perhaps to a backup: its last change of "
+                f"{self.link.name} is {version.number}, and this machine has seen {self.link.mirrored}.",
+                f"See what {self.root.state} says that it lacks; to go on with what the database has: "
+                "harness store check --repair",
+            )
+        return version
+
+    def _is_gone(self, how: str) -> NoReturn:
+        raise EnvSetupError(
+            f"{how} {self.link.name} in {connecting.shown(self.link.url)}, so nothing was changed.",
+            f"If it is there under another name, remove {self.root.link} and join it: "
+            "harness store join URL --list NAME",
+        )
 
     def _moment(self, version: Version) -> datetime:
-        return version.now.astimezone(timezone.utc) if self._clock is SYSTEM else self._clock.now()
-
-    def _is_gone(self) -> NoReturn:
-        raise EnvSetupError(
-            f"There is no list called {self._link.name} in {shown(self._link.url)}.",
-            "It was renamed or removed there. Join another: harness store join URL --list NAME",
-        )
+        return self._clock.now() if self._tells_time else version.now.astimezone(timezone.utc)
 
     # -- changing -------------------------------------------------------------------------------------
 
     @contextmanager
     def transaction(self) -> Iterator[Tx]:
-        with ExitStack() as stack, _explained(self._link.url):
+        """Lock the list in the database for one change.
+
+        Raises HeldError, ContractError, EnvSetupError: then nothing was changed, or the message says that it
+        is not known.
+        """
+        with ExitStack() as stack, connecting.explained(self.link.url):
             deadline = self._clock.monotonic() + self._timeout
             lock = state_lock.StateLock(self.root.lock_file, timeout=self._timeout, clock=self._clock)
             with publishing.explained(self.root):
                 stack.enter_context(lock)
-            conn = stack.enter_context(self._connected_until(deadline))
-            rows.begin(conn, writes=True, lock_seconds=deadline - self._clock.monotonic())
-            old = rows.read(conn, self._link.name, self._known, lock=True)
-            if old is None:
-                self._is_gone()
-            warnings: list[str] = []
+            conn, old, warnings = self._until(deadline, lambda: self._begun(stack, deadline))
             tx = Tx(old.state, self._moment(old), warnings, name=self.root.state.name)
             self._warnings = [*filter(None, self._warnings), tx.warnings]
             try:
                 yield tx
             finally:
                 tx.close()
-            new = old
-            if tx.changed:
-                publishing.check(tx.state, old.state)
-                new = old._replace(state=codec.sealed(tx.state, old.state))
-            if tx.changed or tx.lines:
-                op = uuid4()
-                number = rows.write(conn, self._link.name, old, new.state, tx.lines, op)
-                new = new._replace(number=number)
-                self._commit(conn, op, deadline)
-            else:
-                conn.execute("commit")
-            self._known = new
-            tx.warnings += self._mirror(conn)
+            self._known = self._write(conn, tx, old, deadline)
+            tx.warnings += self._mirror.write(conn, self._known, self._moment(self._known))
             for act in tx.callbacks:
                 tx.warnings += publishing.attempt("what follows it", act)
 
-    def _commit(self, conn: rows.Connection, op: UUID, deadline: float) -> None:
-        """Commit, and find out whether that happened if the answer is lost."""
+    def _begun(self, stack: ExitStack, deadline: float) -> tuple[Connection, Version, list[str]]:
+        """Return a connection whose transaction has locked the list, the list, and warnings."""
+        with ExitStack() as own:
+            conn = own.enter_context(connecting.connected(self.link.url))
+            left = deadline - self._clock.monotonic()
+            own.enter_context(connecting.limited(conn, left + ANSWER_SECONDS))
+            rows.begin(conn, writes=True, lock_seconds=left)
+            old = self._accepted(rows.read(conn, self.link.name, self._known, lock=True))
+            warnings = Doubt(self.root).answered(conn)
+            stack.enter_context(own.pop_all())
+        return conn, old, warnings
+
+    def _write(self, conn: Connection, tx: Tx, old: Version, deadline: float) -> Version:
+        """Write the change of `tx` and commit it; return the list as it is then."""
+        if not (tx.changed or tx.lines):
+            conn.execute("commit")
+            return old
+        state = old.state
+        if tx.changed:
+            publishing.check(tx.state, old.state)
+            state = codec.sealed(tx.state, old.state)
+            if tx.keeps_old:
+                with publishing.explained(self.root):
+                    text = codec.render(old.state, codec.task_texts(old.state.tasks, codec.NO_BLOCKS))
+                    atomic.write(self.root.path / tx.keeps_old, text.encode())
+        op = uuid4()
+        new = rows.write(conn, old, state, tx.lines, op)
+        doubt = Doubt(self.root)
+        with publishing.explained(self.root):
+            doubt.note(op)
         try:
             conn.execute("commit")
         except psycopg.OperationalError as error:
+            self._find_out(doubt, error, deadline)
+        doubt.forget()
+        return new
+
+    def _find_out(self, doubt: Doubt, error: psycopg.Error, deadline: float) -> None:
+        """Return if the change of `doubt` was made although its answer was lost. Raises EnvSetupError."""
+
+        def happened() -> bool:
+            with connecting.connected(self.link.url) as conn:
+                left = max(PAUSE_SECONDS, deadline - self._clock.monotonic())
+                with connecting.limited(conn, left + ANSWER_SECONDS):
+                    rows.begin(conn, writes=True, lock_seconds=left)
+                    # Once the list is locked, the transaction in doubt has ended.
+                    rows.read(conn, self.link.name, self._known, lock=True)
+                    return doubt.has_happened(conn)
+
+        try:
+            made = self._until(deadline, happened)
+        except (psycopg.Error, HarnessError) as again:
+            raise EnvSetupError(
+                "The connection to the database was lost while it made the change, and it is not known yet "
+                "whether it was made.",
+                "The next command that changes the list finds out: harness store check",
+            ) from again
+        doubt.forget()
+        if not made:
+            raise EnvSetupError(
+                "The connection to the database was lost, and nothing was changed.", "Type the command again."
+            ) from error
+
+    def _until(self, deadline: float, act: Callable[[], Read]) -> Read:
+        """Return what `act` does; while the database is away, try again until `deadline`."""
+        while True:
             try:
-                with self._connected_until(deadline) as other:
-                    happened = rows.has_happened(other, op)
-            except psycopg.OperationalError:
-                raise EnvSetupError(
-                    "The connection to the database was lost while it made the change: whether that happened "
-                    "is not known yet.",
-                    "See it once the database is back: harness status",
-                ) from error
-            if not happened:
-                raise EnvSetupError(
-                    "The connection to the database was lost, and nothing was changed.",
-                    "Type the command again.",
-                ) from error
+                return act()
+            except psycopg.errors.LockNotAvailable:
+                raise
+            except (psycopg.OperationalError, psycopg.errors.ReadOnlySqlTransaction):
+                if self._clock.monotonic() + PAUSE_SECONDS >= deadline:
+                    raise
+            self._clock.sleep(PAUSE_SECONDS)
+
+    # -- the list as a whole --------------------------------------------------------------------------
 
     def begin(self, settings: SessionConfig, message: str) -> tuple[str, ...]:
+        """Make an empty list and its log, which begins with `message`; enable the hooks; return the names."""
         state = State(
             created=timestamps.render(self._clock.now()),
             session_config=settings._replace(concurrency_mode="concurrent"),
             sessions=(),
         )
-        self.create(state)
+        self.link = self.create(state)
+        with publishing.explained(self.root):
+            self.link.save(self.root)
         with self.transaction() as tx:
             tx.log("INIT", message, session=0)
         self.switch_hooks(on=True)
         return self.root.state.name, self.root.log.name, self.root.marker.name
 
-    def create(self, state: State) -> None:
-        """Insert the list. Raises RefusedError if there is one of this name."""
+    def create(self, state: State, lines: tuple[str, ...] = ()) -> Link:
+        """Insert the list, with the `lines` of its log so far. Raises RefusedError if there is one."""
         publishing.check(state, State())
-        with _explained(self._link.url), _connected(self._link.url) as conn:
+        with connecting.explained(self.link.url), connecting.connected(self.link.url) as conn:
             rows.begin(conn, writes=True, lock_seconds=self._timeout)
             empty = state._replace(tasks=())
-            if not rows.create(conn, self._link.name, empty):
+            if not rows.create(conn, self.link.name, empty):
                 raise RefusedError("This list exists already.", "Look at it with: harness status")
-            if state.tasks:
-                first = Version(0, empty, self._clock.now())
-                rows.write(conn, self._link.name, first, codec.sealed(state, empty), (), uuid4())
+            first = rows.read(conn, self.link.name, None, lock=True)
+            assert first is not None
+            connecting.require_schema(self.link.url, first.schema)
+            if state.tasks or lines:
+                first = rows.write(conn, first, codec.sealed(state, empty), lines, uuid4())
             conn.execute("commit")
+        # Whoever makes it has the log up to there.
+        return self.link._replace(uuid=first.uuid, mirrored=first.number)
 
     def restore(self) -> tuple[str, ...]:
+        """Refuse: a database has backups of its own."""
         raise RefusedError(
             "This list is kept in a database, which has backups of its own.",
             "Restore one there, then: harness store check",
@@ -277,94 +371,32 @@ class PgStore(Upkeep):
 
     def rename(self, name: str) -> None:
         """Give the list another name in the database: whoever works on it is told that it is gone."""
-        with _explained(self._link.url), _connected(self._link.url) as conn:
-            conn.execute("update harness.list set name = %s where name = %s", (name, self._link.name))
+        with connecting.explained(self.link.url), connecting.connected(self.link.url) as conn:
+            conn.execute("update harness.list set name = %s where name = %s", (name, self.link.name))
 
-    # -- beside the list ------------------------------------------------------------------------------
+    def drop(self) -> None:
+        """Remove the list that was just made, as the move to it has failed. Raises EnvSetupError."""
+        with connecting.explained(self.link.url), connecting.connected(self.link.url) as conn:
+            conn.execute("delete from harness.list where uuid = %s", (self.link.uuid,))
 
-    def _mirror(self, conn: rows.Connection) -> list[str]:
-        """Bring the files of this machine up to the known version; return warnings.
+    def go_on(self, seen: State, number: int) -> int:
+        """Let a list that was set back go on after change `number`, with fences above those of `seen`.
 
-        Called under the lock of this machine. After a kill in between, lines of the log may come twice.
+        Return the number of the change that this is. Raises EnvSetupError, HeldError.
         """
-        assert self._known is not None
-        lines = rows.lines_since(conn, self._link.name, self._link.mirrored, self._known.number)
-        warnings = publishing.append(self.root, lines)
-        with _warned(warnings):
-            moment = self._moment(self._known)
-            warnings += publishing.publish(self.root, self._known.state, moment, old=None)
-            self._link = self._link._replace(mirrored=self._known.number)
-            with publishing.explained(self.root):
-                self._link.save(self.root)
-        return warnings
-
-    def _follow(self) -> None:
-        """Bring the files of this machine up to date, unless a command of it changes the list just now."""
-        lock = state_lock.StateLock(self.root.lock_file, timeout=0.0, clock=self._clock)
-        with suppress(HeldError), publishing.explained(self.root), lock, _connected(self._link.url) as conn:
-            self._mirror(conn)
-
-    @contextmanager
-    def _connected_until(self, deadline: float) -> Iterator[rows.Connection]:
-        """Yield a connection of its own; while there is none, try again until `deadline`."""
-        while True:
-            try:
-                conn = _connect(self._link.url)
-                break
-            except psycopg.OperationalError:
-                if self._clock.monotonic() + PAUSE_SECONDS >= deadline:
-                    raise
-                self._clock.sleep(PAUSE_SECONDS)
-        with conn:
-            yield conn
-
-
-@contextmanager
-def _warned(warnings: list[str]) -> Iterator[None]:
-    """Turn an error about the mirror into a warning: the change is made."""
-    try:
-        yield
-    except EnvSetupError as error:
-        warnings.append(f"The change is made, but its mirror is old: {error}")
-
-
-def shown(url: str) -> str:
-    """Return `url` for messages, without a password."""
-    with suppress(psycopg.Error):
-        parts = psycopg.conninfo.conninfo_to_dict(url)
-        return f"{parts.get('dbname', '')} at {parts.get('host', 'the local server')}"
-    return "the database"
-
-
-def _connect(url: str) -> rows.Connection:
-    return psycopg.connect(
-        url,
-        autocommit=True,
-        connect_timeout=CONNECT_SECONDS,
-        application_name="harness",
-        prepare_threshold=None,
-    )
-
-
-@contextmanager
-def _connected(url: str) -> Iterator[rows.Connection]:
-    with _connect(url) as conn:
-        yield conn
-
-
-@contextmanager
-def _explained(url: str) -> Iterator[None]:
-    """Turn errors of the driver into those of harness."""
-    try:
-        yield
-    except psycopg.errors.LockNotAvailable as error:
-        raise HeldError(
-            "Another machine has been changing the list for longer than usual, so nothing was changed.",
-            "Type the command again.",
-        ) from error
-    except psycopg.Error as error:
-        words = " ".join(str(error).split())
-        raise EnvSetupError(
-            f"The database {shown(url)} did not answer as it should, so nothing was changed: {words}",
-            "See whether it can be reached: harness store status",
-        ) from error
+        with connecting.explained(self.link.url), connecting.connected(self.link.url) as conn:
+            rows.begin(conn, writes=True, lock_seconds=self._timeout)
+            old = self._accepted(rows.read(conn, self.link.name, None, lock=True))
+            fences = {task.id: task.fence for task in seen.tasks}
+            tasks = tuple(
+                task._replace(fence=max(task.fence, fences.get(task.id, 0))) for task in old.state.tasks
+            )
+            state = codec.sealed(old.state._replace(tasks=tasks), old.state)
+            ids = {task.id for task in tasks}
+            rows.keep_fences(conn, old.key, [task for task in seen.tasks if task.id not in ids])
+            text = f"the database was set back: change {number} was seen, {old.number} is its last"
+            line = journal.line("WARN", text, now=self._moment(old), session=state.session_count)
+            new = rows.write(conn, old._replace(number=max(number, old.number)), state, [line], uuid4())
+            rows.reshape(conn, old.key)
+            conn.execute("commit")
+        return new.number

@@ -44,8 +44,8 @@ class Root:
     """
 
     __slots__ = (
-        *("backup", "generations", "init_script", "link", "lock_file", "log", "logs", "marker", "path", "private"),
-        *("runs", "state", "summary"),
+        *("backup", "generations", "init_script", "link", "lock_file", "log", "logs", "marker", "path"),
+        *("private", "runs", "state", "summary"),
     )
 
     def __init__(self, path: Path) -> None:

@@ -34,6 +34,8 @@ class Merging(NamedTuple):
     command: str = ""
 
 
+# What lets the driver of the database in: neither agents nor checks get it.
+_OF_DATABASE = ("PGPASSWORD", "PGPASSFILE", "PGSERVICEFILE", "PGSSLKEY", "PGSSLCERT")
 # How many directories of other lists a message names.
 NAMED = 3
 
@@ -116,7 +118,9 @@ class Context:
         self.load_driver()
         from harness_lib.state.pgstore.store import opened  # noqa: PLC0415 (needs the driver)
 
-        return opened(self.root, self.clock)
+        # The driver reads the environment of this process; agents and checks get what is in `env`.
+        self.env = {name: value for name, value in self.env.items() if name not in _OF_DATABASE}
+        return opened(self.root, self.clock, offline="HARNESS_SUPERVISED" in self.env)
 
     def load_driver(self) -> None:
         """Make the driver of PostgreSQL importable; a list in a file needs none. Raises EnvSetupError."""
@@ -160,6 +164,7 @@ class Context:
 
     def at(self, git: Git) -> Context:
         """Return a view of this context from another work tree of the same repository."""
+        store = self.store
         view = Context(
             env=self.env,
             cwd=git.top,
@@ -171,7 +176,7 @@ class Context:
             merging=self.merging,
             protect=self.protect,
         )
-        known = {"root": self.root, "store": self.store, "owner": self.owner, "git": git, "git_at_cwd": git}
+        known = {"root": self.root, "store": store, "owner": self.owner, "git": git, "git_at_cwd": git}
         view.__dict__.update(known)
         view._origin = self
         return view

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import psycopg
 
 from harness_lib.errors import EnvSetupError, HeldError, UsageError
-from harness_lib.system.files import atomic
+from harness_lib.system.files import atomic, nofollow
 from harness_lib.system.place.roots import Root
 from harness_lib.text import escape
 
@@ -30,6 +30,7 @@ SCHEMA = 1
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _SECRETS = ("password", "sslpassword")
 _LONGEST_NAME = 100
+_JOIN = "To work on a list in a database: harness store join URL --list NAME"
 
 
 class Link(NamedTuple):
@@ -47,21 +48,31 @@ class Link(NamedTuple):
     def of(cls, root: Root) -> Link | None:
         """Return the link of this project; None if its list is a file. Raises EnvSetupError."""
         try:
-            document = json.loads(root.link.read_text(encoding="utf-8"))
+            document = json.loads(nofollow.read(os.fspath(root.link)))
+            is_own = document["place"] == _place(root)
             url, name, uuid = (str(document[key]) for key in ("url", "list", "uuid"))
-            return cls(url, name, uuid, int(document["mirrored"]))
+            link = cls(url, name, uuid, int(document["mirrored"]))
         except FileNotFoundError:
             return None
         except (OSError, ValueError, KeyError, TypeError) as error:
+            raise EnvSetupError(f"{root.link} cannot be read: {error}.", _JOIN) from error
+        if not is_own:
             raise EnvSetupError(
-                f"{root.link} cannot be read: {error}.",
-                "Remove it, and join the list again: harness store join URL --list NAME",
-            ) from error
+                f"{root.link} was not made here, but came with a clone or a copy, so it is not used.", _JOIN
+            )
+        return link
 
     def save(self, root: Root) -> None:
         """Write the link. Raises OSError."""
-        document = {"url": self.url, "list": self.name, "uuid": self.uuid, "mirrored": self.mirrored}
+        atomic.make_own(root.private)
+        document: dict[str, object] = {"url": self.url, "list": self.name, "uuid": self.uuid}
+        document |= {"mirrored": self.mirrored, "place": _place(root)}
         atomic.write(root.link, json.dumps(document).encode(), make=True)
+
+
+def _place(root: Root) -> int:
+    """Return what no clone and no copy of the project has: somebody else must not choose our database."""
+    return root.private.stat().st_ino
 
 
 def checked(url: str, name: str = "list") -> None:

@@ -80,7 +80,7 @@ def join(root: Root, link: Link, clock: Clock) -> Answers:
 
     Raises UsageError (there is a list here), EnvSetupError (there is no such list).
     """
-    if root.state.exists() or root.link.exists():
+    if root.state.exists() and not root.link.exists():
         raise UsageError(
             f"{root.path} has a task list of its own.", "Move it there instead: harness store move URL"
         )

@@ -45,11 +45,14 @@ PAUSE_SECONDS = 0.5
 LOOK_AGAIN_SECONDS = 2.0
 
 
-def opened(root: Root, clock: Clock) -> PgStore:
-    """Return the store of a project whose list is in a database. Raises EnvSetupError."""
+def opened(root: Root, clock: Clock, *, offline: bool = False) -> PgStore:
+    """Return the store of a project whose list is in a database. Raises EnvSetupError.
+
+    `offline`: for an agent of a run, which sees the mirror and gets no connection.
+    """
     link = Link.of(root)
     assert link is not None, "BUG: asked for a link where there is none."
-    return PgStore(root, link, clock=clock)
+    return PgStore(root, link, clock=clock, offline=offline)
 
 
 def set_up(url: str) -> None:
@@ -77,12 +80,14 @@ class PgStore(Upkeep):
         *,
         clock: Clock = SYSTEM,
         tells_time: bool = False,
+        offline: bool = False,
         timeout: float = TIMEOUT_SECONDS,
     ) -> None:
         self.root = root
         self.link = link
         self._clock = clock
         self._tells_time = tells_time
+        self._offline = offline
         self._timeout = timeout
         self._warnings: list[list[str]] = []
         self._known: Version | None = None
@@ -109,6 +114,8 @@ class PgStore(Upkeep):
 
         Raises EnvSetupError (there is no mirror either, or no such list).
         """
+        if self._offline:
+            return Answers(load.find(self.root).state, self._clock.now())
         try:
             with connecting.explained(self.link.url, changes=False):
                 version = self._read()
@@ -131,10 +138,18 @@ class PgStore(Upkeep):
 
     def ask_to_change(self) -> Answers:
         """Return the answers about the list in the database, waiting for it. Raises EnvSetupError."""
+        self._require_connection()
         deadline = self._clock.monotonic() + self._timeout
         with connecting.explained(self.link.url):
             version = self._until(deadline, self._read)
         return Answers(version.state, self._moment(version))
+
+    def _require_connection(self) -> None:
+        if self._offline:
+            raise EnvSetupError(
+                "An agent of a run has no connection to the database of the list.",
+                "The run records what it does; it goes on with its task.",
+            )
 
     def exists(self) -> bool:
         """Return whether there is a list; that of a link exists."""
@@ -236,6 +251,7 @@ class PgStore(Upkeep):
         Raises HeldError, ContractError, EnvSetupError: then nothing was changed, or the message says that it
         is not known.
         """
+        self._require_connection()
         with ExitStack() as stack, connecting.explained(self.link.url):
             deadline = self._clock.monotonic() + self._timeout
             lock = state_lock.StateLock(self.root.lock_file, timeout=self._timeout, clock=self._clock)

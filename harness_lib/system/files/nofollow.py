@@ -63,6 +63,7 @@ PATTERNS = (
     "seen/",
     "sessions/",
     "stops/",
+    "store*.json",
     "summary.json",
     "trusted.json",
 )

@@ -95,6 +95,7 @@ class Root:
             f"{STATE_FILE}.tmp",
             f"{STATE_FILE}.broken-*",
             f"{STATE_FILE}.old-*",
+            f"{STATE_FILE}.edited-*",
             f".{STATE_FILE}.*.tmp",
             f".{BACKUP_FILE}.*.tmp",
             LOG_FILE,

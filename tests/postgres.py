@@ -77,3 +77,14 @@ def _started(programs: Path) -> str:
 
     atexit.register(stop)
     return f"postgresql://harness@/postgres?host={directory}"
+
+
+def require() -> str:
+    """Return the address of a server that can keep lists; skip the test where there is none."""
+    server = url()
+    if server is None:
+        pytest.skip("there is no PostgreSQL here")
+    from harness_lib.state.pgstore.store import set_up  # noqa: PLC0415 (needs the driver)
+
+    set_up(server)
+    return server

@@ -162,6 +162,11 @@ def renew(ctx: Context, task: Task) -> None:
     the claim is asked for again before anything is recorded.
     """
     with suppress(HeldError, ConfigError, StateUnreadableError):
+        if ctx.store.shared is not None:
+            # A list of one machine needs none of it.
+            from harness_lib.attempts.machines import turn  # noqa: PLC0415
+
+            turn.keep_held()
         questions = ctx.store.ask()
         outcome.require_claim(questions, task)
         if not questions.concurrent:

@@ -17,6 +17,7 @@ from harness_lib.core.context import Context
 from harness_lib.errors import HeldError, UsageError
 from harness_lib.rules import recovery, transitions
 from harness_lib.state.api import Questions, Tx
+from harness_lib.system.processes import owner
 from harness_lib.task import Gate, Session, StopReason, Task
 
 NAMED = 5
@@ -90,6 +91,8 @@ def _record(tx: Tx, ctx: Context, session: Session, task: Task, surveyed: Baseli
         worktree=str(ctx.git.top),
         lease_seconds=ctx.lease_seconds if tx.concurrent else None,
     )
+    if ctx.store.shared is not None:
+        claimed = claimed._replace(machine=owner.machine(ctx.env))
     # Before the list has the claim: without its own copy it would be compared with an earlier claim's.
     baseline.keep(ctx, claimed)
     tx.replace(claimed)

@@ -65,8 +65,26 @@ def commit_object(ctx: Context, head: str, task: Task, tree: str) -> str:
         head = own
     parents = [head, *git.merge_heads()]
     if len(parents) == 1 and content == git.tree_of(head):
-        return head
-    return git.commit(content, parents, message(task))
+        return head if ctx.store.shared is None or head == base else _marked(ctx, head, task)
+    return git.commit(content, parents, message(ctx, task))
+
+
+def _marked(ctx: Context, head: str, task: Task) -> str:
+    """Return `head`, a commit of the agent's, with the trailer that machines of one list look for."""
+    git = ctx.git
+    parents = git.text("log", "-1", "--format=%P", head).split()
+    whose = git.text("log", "-1", "--format=%an%n%ae%n%aI", head).splitlines()
+    author = dict(zip(("GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_AUTHOR_DATE"), whose, strict=False))
+    return git.commit(git.tree_of(head), parents, _trailed(ctx, task, git.message(head)), env=author)
+
+
+def _trailed(ctx: Context, task: Task, text: str) -> str:
+    if ctx.store.shared is None:
+        return text
+    # A list of one machine needs none of it.
+    from harness_lib.attempts.machines import there  # noqa: PLC0415
+
+    return f"{text.rstrip()}\n\n{there.trailer(ctx, task)}\n"
 
 
 def nothing_committed(task: Task, oid: str) -> list[str]:
@@ -75,11 +93,14 @@ def nothing_committed(task: Task, oid: str) -> list[str]:
     return [] if is_known else [NOTHING.format(id=task.id)]
 
 
-def message(task: Task) -> str:
-    """Return the message of the task's commit: its id, by which recovery finds it, and its title."""
+def message(ctx: Context, task: Task) -> str:
+    """Return the message of the task's commit: its id, by which recovery finds it, and its title.
+
+    In a list of many machines it also has a line that names the claim.
+    """
     begin = f"[{task.id}] "
     # `git log` shows the title in a terminal.
-    return f"{begin}{quoting.one_line(task.title, SUBJECT_LENGTH - len(begin))}\n"
+    return _trailed(ctx, task, f"{begin}{quoting.one_line(task.title, SUBJECT_LENGTH - len(begin))}\n")
 
 
 def carry_out(ctx: Context, session: Session, task: Task) -> outcome.Ended:

@@ -21,7 +21,7 @@ from harness_lib import typed
 from harness_lib.attempts import outcome, requeue, target_branch
 from harness_lib.core import quoting
 from harness_lib.core.context import Context, MergeMode, Merging
-from harness_lib.errors import EnvSetupError, HarnessError, UsageError
+from harness_lib.errors import EnvSetupError, HarnessError, HeldError, UsageError
 from harness_lib.rules import transitions
 from harness_lib.rules.attempts import Halt
 from harness_lib.system import flock, os_errors
@@ -69,7 +69,13 @@ def of(ctx: Context, target: str, mode: MergeMode, command: str) -> Merging:
 
     `command` opens pull requests; "": `gh` or `glab`, whichever is there.
     """
-    if mode in ("local", "branch"):
+    is_shared = ctx.store.shared is not None
+    if is_shared and mode not in ("local", "push"):
+        raise UsageError(
+            f"--merge {mode} is not possible yet for a list in a database, whose work is pushed.",
+            "Leave --merge out: harness run",
+        )
+    if mode in ("local", "branch") and not is_shared:
         return Merging(mode)
     found = upstream(ctx.git, target)
     if found is None:
@@ -79,6 +85,8 @@ def of(ctx: Context, target: str, mode: MergeMode, command: str) -> Merging:
             f"Push it once: {typed.git('push', '--set-upstream', 'origin', name)}",
         )
     remote, branch = found
+    if is_shared:
+        return Merging("turns", remote, branch)
     if mode == "push":
         return Merging("push", remote, branch)
     return Merging("pull-request", remote, branch, command or _tool(ctx, remote))
@@ -111,6 +119,9 @@ def begin(ctx: Context) -> list[str]:
     remote cannot be reached).
     """
     merging = ctx.merging
+    if merging.mode == "turns":
+        refresh(ctx)
+        return []
     if merging.mode in ("push", "pull-request"):
         with _turn(ctx):
             trouble = _fetch(ctx, merging)
@@ -135,6 +146,19 @@ def begin(ctx: Context) -> list[str]:
     if trouble := bring(ctx):
         said.append(trouble)
     return said
+
+
+def refresh(ctx: Context) -> str | None:
+    """Let the branch of the run have all that other machines have merged; return its commit.
+
+    None: no other machine merges. Raises HeldError.
+    """
+    if ctx.merging.mode != "turns":
+        return None
+    # A list of one machine needs none of it.
+    from harness_lib.attempts.machines import there  # noqa: PLC0415
+
+    return there.refresh(ctx)
 
 
 def _catch_up(ctx: Context) -> list[str]:
@@ -189,6 +213,10 @@ def bring(ctx: Context) -> str:
     if not ctx.merging.remote:
         return ""
     with _turn(ctx):
+        try:
+            refresh(ctx)
+        except HeldError as error:
+            return error.message
         return push(ctx) or _proposed(ctx)
 
 
@@ -322,7 +350,7 @@ def _opened(ctx: Context, merging: Merging, branch: str, tasks: Sequence[Task]) 
         if done:
             addresses = _ADDRESS.findall(output)
             return _Opened(addresses[-1] if addresses else "")
-        refusals.append(_gist(output))
+        refusals.append(gist(output))
     return _Opened(trouble=f"No pull request could be opened for {branch}: {refusals[0]}. {AGAIN}")
 
 
@@ -414,13 +442,13 @@ def _brought_by(git: Git, tip: str, commit: str, base: str) -> str | None:
 def _send(ctx: Context, merging: Merging, commit: str, branch: str) -> str:
     done, output = _call(ctx, typed.git("push", merging.remote, f"{commit}:{branch}"))
     name = target_branch.short(branch)
-    return "" if done else f"{merging.remote} has not taken {name}: {_gist(output)}. {AGAIN}"
+    return "" if done else f"{merging.remote} has not taken {name}: {gist(output)}. {AGAIN}"
 
 
 def _fetch(ctx: Context, merging: Merging) -> str:
     spec = f"+{merging.branch}:{_tracking(merging)}"
     done, output = _call(ctx, typed.git("fetch", "--quiet", "--no-tags", merging.remote, spec))
-    return "" if done else f"{_there(merging)} cannot be fetched: {_gist(output)}."
+    return "" if done else f"{_there(merging)} cannot be fetched: {gist(output)}."
 
 
 def _call(ctx: Context, command: str, variables: dict[str, str] | None = None) -> tuple[bool, str]:
@@ -437,7 +465,8 @@ def _call(ctx: Context, command: str, variables: dict[str, str] | None = None) -
     return ended.ok, f"no answer for {SECONDS:.0f} seconds" if ended.timed_out else ended.tail
 
 
-def _gist(output: str) -> str:
+def gist(output: str) -> str:
+    """Return the lines of git's `output` that say what went wrong, as one line."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     telling = [line for line in lines if _TELLING.search(line) and "failed to push some refs" not in line]
     words = "; ".join(telling or lines[-1:]) or "no message"

@@ -19,7 +19,9 @@ from harness_lib.system.processes import owner
 if TYPE_CHECKING:
     from harness_lib.system.git.repository import Git
 
-MergeMode = Literal["push", "pull-request", "local", "branch"]
+MergeMode = Literal["push", "pull-request", "local", "branch", "turns"]
+# What the user may choose; the last one is that of a list in a database.
+MERGE_MODES: tuple[MergeMode, ...] = ("push", "pull-request", "local", "branch")
 
 
 class Merging(NamedTuple):

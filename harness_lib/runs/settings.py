@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from harness_lib import typed
 from harness_lib.agents import registry
-from harness_lib.core.context import Context, MergeMode
+from harness_lib.core.context import MERGE_MODES, Context
 from harness_lib.errors import ConfigError, UsageError
 from harness_lib.rules.run_state import Budget
 from harness_lib.runs import confinement
@@ -62,7 +62,7 @@ KEYS: Mapping[str, Key] = {
     "final-check": Key(words=("none", "changed", "all"), in_project=True),
     "notify": Key(),
     "protect": Key("texts", default=(), in_project=True),
-    "merge": Key(words=get_args(MergeMode), default="local", in_project=True),
+    "merge": Key(words=MERGE_MODES, default="local", in_project=True),
     "merge-command": Key(),
     "sandbox": Key(words=get_args(SandboxMode), default=confinement.default(), in_project=True),
     "network": Key(words=NETWORKS, default="open", in_project=True),

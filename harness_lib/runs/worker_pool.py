@@ -188,6 +188,9 @@ class Orphans:
         for task in questions.in_progress() if session else ():
             if task.claimed_by == ctx.owner.worker and task.worktree:
                 worktree = worktree_slots.at(ctx, Path(task.worktree))
+                if worktree is None and ctx.store.shared is not None:
+                    # Of another machine; the remote does not answer now.
+                    continue
                 assert session is not None
                 assert worktree is not None, "BUG: recovery has left a task whose work tree is gone."
                 requeue.interrupted(ctx.at(worktree), session, task, "an earlier session ended")

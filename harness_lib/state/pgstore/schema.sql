@@ -50,4 +50,14 @@ create table if not exists harness.event (
 );
 create index if not exists event_op on harness.event (op);
 
+-- Who merges into a branch, one machine at a time; the row stays, and its fence only grows.
+create table if not exists harness.turn (
+  list bigint not null references harness.list on delete cascade,
+  branch text not null,
+  holder text not null,
+  fence bigint not null,
+  until timestamptz not null,
+  primary key (list, branch)
+);
+
 insert into harness.about (version) select 1 where not exists (select from harness.about);

@@ -24,7 +24,7 @@ from harness_lib.errors import EnvSetupError, HarnessError, RefusedError
 from harness_lib.rules import graph
 from harness_lib.state import api, codec, journal, load, publishing, schema
 from harness_lib.state.answers import Answers, Tx
-from harness_lib.state.pgstore import connecting, rows
+from harness_lib.state.pgstore import connecting, rows, turns
 from harness_lib.state.pgstore.connecting import Connection, Link
 from harness_lib.state.pgstore.doubts import Doubt
 from harness_lib.state.pgstore.mirror import Mirror
@@ -241,6 +241,34 @@ class PgStore(Upkeep):
 
     def _moment(self, version: Version) -> datetime:
         return self._clock.now() if self._tells_time else version.now.astimezone(timezone.utc)
+
+    # -- the turns of machines that merge ---------------------------------------------------------------
+
+    @property
+    def shared(self) -> PgStore:
+        return self
+
+    @property
+    def name(self) -> str:
+        return self.link.name
+
+    def take_turn(self, branch: str, holder: str, seconds: float) -> int | None:
+        return self._apart(lambda conn: turns.take(conn, self.name, branch, holder, seconds))
+
+    def leave_turn(self, branch: str, holder: str) -> None:
+        self._apart(lambda conn: turns.leave(conn, self.name, branch, holder))
+
+    def turns(self) -> tuple[tuple[str, str], ...]:
+        return self._apart(lambda conn: turns.now(conn, self.name))
+
+    def _apart(self, ask: Callable[[Connection], Read]) -> Read:
+        """Return the answer to `ask` of a connection of its own. Raises EnvSetupError."""
+        with (
+            connecting.explained(self.link.url, changes=False),
+            connecting.connected(self.link.url) as conn,
+            connecting.limited(conn, ANSWER_SECONDS),
+        ):
+            return ask(conn)
 
     # -- changing -------------------------------------------------------------------------------------
 

@@ -84,6 +84,11 @@ def current(env: Mapping[str, str]) -> Owner:
     return Owner(worker, host, process.boot_id(), owner.pid, owner.started, session)
 
 
+def machine(env: Mapping[str, str]) -> str:
+    """Return the name of this machine: HARNESS_MACHINE, or that of the host."""
+    return _clean(env.get("HARNESS_MACHINE", "")) or _clean(os.uname().nodename)
+
+
 def is_named(env: Mapping[str, str]) -> bool:
     """Return whether a user has named the worker: then another agent may have the same name later."""
     return bool(_clean(env.get("HARNESS_WORKER_ID", "")))

@@ -10,6 +10,7 @@ def test_each_task_is_merged_once_and_all_machines_get_it(world: World) -> None:
     one, two = world.machine("one"), world.machine("two")
     tasks = [one.file_task(f"file-{number}") for number in range(4)]
     tasks.append(one.file_task("last", "--depends-on", tasks[0]))
+    world.trust()
 
     for machine in (one, two):
         machine.start("-j", "1")

@@ -79,9 +79,13 @@ class World:
         else:
             made.ok("init", "--mode", "concurrent")
             made.ok("store", "move", self.url, "--list", self.name)
-        made.ok("trust", "--yes", HARNESS_TRUST="1")
         self.machines.append(made)
         return made
+
+    def trust(self) -> None:
+        """Let every machine run the commands that the list has now."""
+        for machine in self.machines:
+            machine.ok("trust", "--yes", HARNESS_TRUST="1")
 
     def log(self, form: str = "%s") -> list[str]:
         """Return the lines of the remote's branch, oldest first."""

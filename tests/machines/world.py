@@ -15,6 +15,12 @@ from tests.system.git.gitrepo import put, sh
 from tests.verbs.project import Said
 
 PATIENCE = 60.0
+HOOK = """\
+#!/bin/sh
+grep -q '{pattern}' || exit 0
+mkdir '{reached}' 2>/dev/null || exit 0
+while [ ! -e '{reached}/go' ]; do sleep 0.05; done
+"""
 
 
 @dataclass
@@ -90,6 +96,13 @@ class World:
     def log(self, form: str = "%s") -> list[str]:
         """Return the lines of the remote's branch, oldest first."""
         return sh(self.remote, "log", "--reverse", f"--format={form}", "main").splitlines()
+
+    def stop_at(self, hook: str, pattern: str) -> Path:
+        """Let the remote's `hook` wait, once, in a push whose lines match `pattern`; return what it makes then."""
+        reached = self.place / f"reached-{hook}"
+        put(self.remote / "hooks" / hook, HOOK.format(pattern=pattern, reached=reached))
+        (self.remote / "hooks" / hook).chmod(0o755)
+        return reached
 
     def refs(self, kind: str) -> list[str]:
         """Return the names of the refs of `kind` in the remote."""

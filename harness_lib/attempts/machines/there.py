@@ -181,7 +181,7 @@ def landed(git: Git, name: str, *commits: str) -> Iterator[Landed]:
     """Yield what the trailers of `commits` (words of `git rev-list`) say of the list `name`, newest first."""
     shape = f"--format=%H%n%(trailers:key={TRAILER},valueonly){_END}"
     for record in git.text("log", shape, *commits, "--").split(_END):
-        commit, *values = record.split()
+        commit, *values = record.split() or [""]
         for value in values:
             of_list, _, rest = value.partition("/")
             task, _, fence = rest.rpartition("/")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, nullcontext, suppress
 from datetime import datetime
 
 import psycopg
@@ -69,10 +69,12 @@ class Mirror:
         if link is None or version.number < link.mirrored:
             return []
         warnings: list[str] = []
+        again = connecting.connected(link.url) if conn.closed else nullcontext(conn)
         try:
+            with again as open_one:
+                lines = rows.lines_since(open_one, version.key, link.mirrored, version.number)
             warnings += self._keep_edited()
             if version.number > link.mirrored or summary.read(self._root) is None:
-                lines = rows.lines_since(conn, version.key, link.mirrored, version.number)
                 warnings += publishing.append(self._root, lines)
                 warnings += publishing.publish(self._root, version.state, now, old=None)
                 with publishing.explained(self._root):

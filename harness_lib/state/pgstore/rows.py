@@ -74,7 +74,7 @@ def begin(conn: Connection, *, writes: bool, lock_seconds: float = 0.0) -> None:
 
     The limits count for it alone, so that a pooler may give the connection to somebody else after it.
     """
-    kind = "read committed read write" if writes else "repeatable read read only"
+    kind = "read committed" if writes else "repeatable read read only"
     conn.execute(f"begin isolation level {kind}".encode())
     lock = max(1, int(lock_seconds * 1000))
     # Waiting for a lock counts as part of the statement, too.

@@ -223,10 +223,11 @@ class PgStore(Upkeep):
         connecting.require_schema(self.link.url, version.schema)
         if self.link.uuid and version.uuid != self.link.uuid:
             self._is_gone("Somebody has removed and made again")
-        if version.number < self.link.mirrored:
+        seen = max(self.link.mirrored, self._known.number if self._known else 0)
+        if version.number < seen:
             raise EnvSetupError(
                 f"{connecting.shown(self.link.url)} was set back, perhaps to a backup: its last change of "
-                f"{self.link.name} is {version.number}, and this machine has seen {self.link.mirrored}.",
+                f"{self.link.name} is {version.number}, and this machine has seen {seen}.",
                 f"See what {self.root.state} says that it lacks; to go on with what the database has: "
                 "harness store check --repair",
             )

@@ -1,4 +1,4 @@
-"""A machine dies, or sleeps, at each step of a merge: another one does the rest, and each task is done once."""
+"""A machine dies, or sleeps, at each step of a merge: another one does the rest, each task once."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ def connect(url: str) -> Connection:
     """Return a new connection. Raises psycopg.Error."""
     return psycopg.connect(
         url,
-        **_encrypted(url),
+        **encrypted(url),
         autocommit=True,
         connect_timeout=CONNECT_SECONDS,
         application_name="harness",
@@ -106,7 +106,7 @@ def connect(url: str) -> Connection:
     )
 
 
-def _encrypted(url: str) -> dict[str, Any]:
+def encrypted(url: str) -> dict[str, Any]:
     """Return what encrypts the connection and proves the server, unless the user has chosen that."""
     parts = psycopg.conninfo.conninfo_to_dict(url)
     hosts = str(parts.get("host") or os.environ.get("PGHOST") or "localhost").split(",")

@@ -106,7 +106,14 @@ def keep_to_present(ctx: Context, questions: Questions) -> None:
     entry = _noted(ctx.git.common_dir, ctx.root.path)
     if entry is not None:
         commands, script = questions.commands(), _init_script(ctx)
-        _write(ctx.git.common_dir, ctx.root.path, commands, script, only=True, shared=ctx.store.is_shared)
+        _write(
+            ctx.git.common_dir,
+            ctx.root.path,
+            commands,
+            script,
+            only=True,
+            shared=ctx.store.shared is not None,
+        )
 
 
 def changed_since(
@@ -166,7 +173,7 @@ def is_trusted(ctx: Context, questions: Questions) -> bool:
 
     Other machines may add commands to a list that they share: each of them must be known here.
     """
-    if ctx.store.is_shared:
+    if ctx.store.shared is not None:
         present = _each(questions.commands(), _init_script(ctx))
         return _knows_each(ctx.git.common_dir, ctx.root.path, present)
     return trusted_at(
@@ -185,7 +192,7 @@ def fingerprint(ctx: Context, questions: Questions) -> str:
 def note(ctx: Context, questions: Questions) -> None:
     """Note that this user trusts the list with its present commands."""
     commands, script = questions.commands(), _init_script(ctx)
-    _write(ctx.git.common_dir, ctx.root.path, commands, script, shared=ctx.store.is_shared)
+    _write(ctx.git.common_dir, ctx.root.path, commands, script, shared=ctx.store.shared is not None)
 
 
 def require(ctx: Context, questions: Questions) -> None:

@@ -385,10 +385,6 @@ class Store(Protocol):
     # Beside the list.
 
     @property
-    def is_shared(self) -> bool:
-        """Whether other machines change the list, also its commands."""
-
-    @property
     def list_file(self) -> Path:
         """The file of the list, to be shown to a user; only the store opens it."""
 

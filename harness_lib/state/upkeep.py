@@ -32,10 +32,6 @@ class Upkeep(api.Store):
     _clock: Clock
 
     @property
-    def is_shared(self) -> bool:
-        return False
-
-    @property
     def list_file(self) -> Path:
         return self.root.state
 

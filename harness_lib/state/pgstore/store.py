@@ -102,11 +102,6 @@ class PgStore(Upkeep):
         """The warnings of the transactions so far, each sentence once."""
         return tuple(dict.fromkeys(text for each in self._warnings for text in each))
 
-    @property
-    def is_shared(self) -> bool:
-        """Whether other machines change the list."""
-        return True
-
     # -- asking ---------------------------------------------------------------------------------------
 
     def ask(self) -> Answers:

@@ -159,10 +159,6 @@ class MemoryStore(api.Store):
         self._warnings: dict[str, None] = {}
 
     @property
-    def is_shared(self) -> bool:
-        return False
-
-    @property
     def warnings(self) -> tuple[str, ...]:
         return tuple(self._warnings)
 

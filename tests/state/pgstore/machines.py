@@ -5,10 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import pytest
-
 from harness_lib.state.pgstore.connecting import Link
-from harness_lib.state.pgstore.store import PgStore, set_up
+from harness_lib.state.pgstore.store import PgStore
 from harness_lib.system.clock import SYSTEM, Clock
 from harness_lib.system.place.roots import Root
 from harness_lib.task import SessionConfig, Task
@@ -20,11 +18,7 @@ class Shared:
     """A list called `name` in the test's database; `machine` returns a store of it with files of its own."""
 
     def __init__(self, directory: Path) -> None:
-        server = postgres.url()
-        if server is None:
-            pytest.skip("there is no PostgreSQL here")
-        self.server = server
-        set_up(server)
+        self.server = postgres.require()
         self.name = f"{directory.name}-{os.urandom(4).hex()}"
         self._directory = directory
         self._link: Link | None = None

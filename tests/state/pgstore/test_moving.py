@@ -14,7 +14,7 @@ from harness_lib.errors import EnvSetupError, RefusedError, UsageError
 from harness_lib.state import codec
 from harness_lib.state.pgstore import connecting, moving
 from harness_lib.state.pgstore.connecting import Link
-from harness_lib.state.pgstore.store import PgStore, opened, set_up
+from harness_lib.state.pgstore.store import PgStore, opened
 from harness_lib.state.store import Store
 from harness_lib.system.clock import SYSTEM
 from harness_lib.system.place.roots import Root
@@ -43,10 +43,7 @@ def moved(shared: Shared, directory: Path, state: State) -> PgStore:
 @given(state=states)
 def test_any_list_comes_back_as_it_went(state: State) -> None:
     """Ids, fences, the log, counts, unknown keys: another machine brings it back to a file."""
-    server = postgres.url()
-    if server is None:
-        pytest.skip("there is no PostgreSQL here")
-    set_up(server)
+    server = postgres.require()
     directory = Path(tempfile.mkdtemp(prefix="moving-")).resolve()
     try:
         file = in_file(directory / "one", state)

@@ -98,7 +98,7 @@ class World:
         return sh(self.remote, "log", "--reverse", f"--format={form}", "main").splitlines()
 
     def stop_at(self, hook: str, pattern: str) -> Path:
-        """Let the remote's `hook` wait, once, in a push of what matches `pattern`; return what it makes then."""
+        """Let the remote's `hook` wait, once, in a push of `pattern`; return what it makes then."""
         reached = self.place / f"reached-{hook}"
         put(self.remote / "hooks" / hook, HOOK.format(pattern=pattern, reached=reached))
         (self.remote / "hooks" / hook).chmod(0o755)

@@ -242,19 +242,24 @@ class PgStore(Upkeep):
 
     @property
     def shared(self) -> PgStore:
+        """What a list of many machines has besides: the store itself."""
         return self
 
     @property
     def name(self) -> str:
+        """The name of the list in the database."""
         return self.link.name
 
     def take_turn(self, branch: str, holder: str, seconds: float) -> int | None:
+        """Let `holder` merge into `branch` for `seconds`; return its fence, None if it is another's turn."""
         return self._apart(lambda conn: turns.take(conn, self.name, branch, holder, seconds))
 
     def leave_turn(self, branch: str, holder: str) -> None:
+        """End the turn of `holder`."""
         self._apart(lambda conn: turns.leave(conn, self.name, branch, holder))
 
     def turns(self) -> tuple[tuple[str, str], ...]:
+        """Return the branches that somebody merges into now, each with the holder."""
         return self._apart(lambda conn: turns.now(conn, self.name))
 
     def _apart(self, ask: Callable[[Connection], Read]) -> Read:

@@ -13,7 +13,8 @@ insert into harness.turn as mine (list, branch, holder, fence, until)
 select key, %(branch)s, %(holder)s, 1, clock_timestamp() + make_interval(secs => %(seconds)s)
 from harness.list where name = %(name)s
 on conflict (list, branch) do update
-set fence = mine.fence + (mine.holder <> excluded.holder)::int, holder = excluded.holder, until = excluded.until
+set holder = excluded.holder, until = excluded.until,
+  fence = mine.fence + (mine.holder <> excluded.holder)::int
 where mine.holder = excluded.holder or mine.until <= clock_timestamp()
 returning fence
 """

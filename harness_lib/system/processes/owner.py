@@ -80,7 +80,8 @@ def current(env: Mapping[str, str]) -> Owner:
     host = _clean(os.uname().nodename)
     session = agent_session(env)
     owner = _owner_process(env, nameless=session is None)
-    worker = _clean(env.get("HARNESS_WORKER_ID", "")) or session or f"{host}-{owner.pid}-{_token(owner)}"
+    name = f"{machine(env)}-{owner.pid}-{_token(owner)}"
+    worker = _clean(env.get("HARNESS_WORKER_ID", "")) or session or name
     return Owner(worker, host, process.boot_id(), owner.pid, owner.started, session)
 
 

@@ -1,0 +1,75 @@
+"""Chats on two machines: what one finishes is pushed, and the other's work goes on top of it."""
+
+from __future__ import annotations
+
+from tests.machines.world import Machine, World
+from tests.system.git.gitrepo import put, sh
+
+
+def claimed(machine: Machine) -> str:
+    """Open a session and claim a task, as an agent in a chat does; return its id."""
+    machine.ok("start")
+    return str(machine.ok("claim")["task"]["id"])
+
+
+def test_work_goes_on_top_of_what_others_have_finished(world: World) -> None:
+    one, two = world.machine("one"), world.machine("two")
+    tasks = [one.add(f"Make {name}", f"grep -q done {name}") for name in ("a", "b")]
+    tasks.append(one.add("Make c", "grep -q done c", "--depends-on", tasks[0]))
+    world.trust()
+    assert [claimed(one), claimed(two)] == tasks[:2]
+    put(one.top / "a", "done\n")
+    put(two.top / "b", "done\n")
+
+    one.ok("finish")
+    one.ok("stop")
+    two.ok("finish")
+
+    assert sh(two.top, "rev-parse", "main") == sh(world.remote, "rev-parse", "main")
+    assert sh(two.top, "status", "--porcelain") == ""
+    assert (two.top / "a").read_text() == "done\n"
+    assert claimed(one) == tasks[2]
+    assert sh(one.top, "rev-parse", "main") == sh(world.remote, "rev-parse", "main")
+    put(one.top / "c", "done\n")
+    sh(one.top, "add", "c")
+    sh(one.top, "commit", "-q", "-m", "By the agent")
+    one.ok("finish")
+    assert world.log() == ["Begin", "[task-001] Make a", "[task-002] Make b", "By the agent"]
+    world.each_once(*tasks)
+
+
+def test_a_conflict_stays_in_progress_until_it_is_resolved(world: World) -> None:
+    one, two = world.machine("one"), world.machine("two")
+    tasks = [one.add(f"Write {name}", f"grep -q {name} file") for name in ("a", "b")]
+    world.trust()
+    assert [claimed(one), claimed(two)] == tasks
+    put(one.top / "file", "a\n")
+    put(two.top / "file", "b\n")
+    one.ok("finish")
+
+    said = two("finish", "--json")
+
+    assert said.code == 1
+    assert "conflicts with what was merged meanwhile, in file" in said.json["message"]
+    assert (two.top / "file").read_text() == "b\n"
+    sh(two.top, "add", "file")
+    sh(two.top, "commit", "-q", "-m", "WIP")
+    sh(two.top, "pull", "-q", "--no-rebase", "origin", "main", check=False)
+    put(two.top / "file", "a\nb\n")
+    sh(two.top, "add", "file")
+    sh(two.top, "commit", "-q", "-m", "Both")
+    two.ok("finish")
+    world.each_once(*tasks)
+    assert sh(world.remote, "show", "main:file") == "a\nb"
+
+
+def test_commits_of_the_user_are_not_pushed_along(world: World) -> None:
+    one = world.machine("one")
+    one.add("Make a", "grep -q done a")
+    sh(one.top, "commit", "-q", "--allow-empty", "-m", "Of the user")
+    one.ok("start")
+
+    said = one("claim", "--json")
+
+    assert said.code == 8
+    assert "commits that origin/main lacks" in said.json["message"]

@@ -155,6 +155,10 @@ def while_held(
     return checked
 
 
+# What this process keeps whenever it renews its claim.
+kept_along: list[Callable[[], None]] = []
+
+
 def renew(ctx: Context, task: Task) -> None:
     """Renew the lease of the claim, if it has one. Raises LeaseLostError.
 
@@ -162,11 +166,8 @@ def renew(ctx: Context, task: Task) -> None:
     the claim is asked for again before anything is recorded.
     """
     with suppress(HeldError, ConfigError, StateUnreadableError):
-        if ctx.store.shared is not None:
-            # A list of one machine needs none of it.
-            from harness_lib.attempts.machines import turn  # noqa: PLC0415
-
-            turn.keep_held()
+        for keep in kept_along:
+            keep()
         questions = ctx.store.ask()
         outcome.require_claim(questions, task)
         if not questions.concurrent:

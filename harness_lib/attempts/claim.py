@@ -50,7 +50,7 @@ def take(ctx: Context, session: Session, task_id: str | None = None) -> Taken:
     with sessions.halting_on_error(ctx, session, chosen.id):
         if ctx.store.shared is not None and ctx.target is None:
             # A list of one machine needs none of it.
-            from harness_lib.attempts.machines import chat  # noqa: PLC0415
+            from harness_lib.attempts import chat  # noqa: PLC0415
 
             chat.begin(ctx)
         surveyed = baseline.survey(ctx)

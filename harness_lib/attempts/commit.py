@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness_lib import typed
-from harness_lib.attempts import outcome, rescue_refs
+from harness_lib.attempts import check, outcome, rescue_refs
 from harness_lib.core import quoting
 from harness_lib.core.context import Context
 from harness_lib.errors import RefusedError
@@ -21,6 +21,8 @@ from harness_lib.task import Session, Task
 from harness_lib.text import some
 
 SUBJECT_LENGTH = 200
+# It tells in a commit of which claim of which task it is the work, if machines share the list.
+TRAILER = "Harness-Task"
 NOTHING = (
     "Nothing was committed for {id}: no file that git takes differs from where the attempt began. "
     "Its check passes on what git ignores or on what was untracked before, or it passed before any work."
@@ -81,10 +83,15 @@ def _marked(ctx: Context, head: str, task: Task) -> str:
 def _trailed(ctx: Context, task: Task, text: str) -> str:
     if ctx.store.shared is None:
         return text
-    # A list of one machine needs none of it.
-    from harness_lib.attempts.machines import there  # noqa: PLC0415
+    claim = f"{list_name(ctx)}/{check.safe_name(task.id)}/{task.fence}"
+    return f"{text.rstrip()}\n\n{TRAILER}: {claim}\n"
 
-    return f"{text.rstrip()}\n\n{there.trailer(ctx, task)}\n"
+
+def list_name(ctx: Context) -> str:
+    """Return the name of a list that machines share, as one part of a ref's name."""
+    shared = ctx.store.shared
+    assert shared is not None, "BUG: a list of one machine has no name."
+    return check.safe_name(shared.name)
 
 
 def nothing_committed(task: Task, oid: str) -> list[str]:

@@ -67,7 +67,7 @@ def complete(
         ended = merge_queue.merge(ctx, session, task, oid, sentences)
     elif ctx.store.shared is not None:
         # A list of one machine needs none of it.
-        from harness_lib.attempts.machines import chat  # noqa: PLC0415
+        from harness_lib.attempts import chat  # noqa: PLC0415
 
         ended = chat.finish(ctx, session, task, oid, evaluation.head, sentences)
     else:

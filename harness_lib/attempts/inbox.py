@@ -148,7 +148,7 @@ def keep_elsewhere(ctx: Context, task: Task) -> None:
     if ctx.store.shared is None:
         return
     # A list of one machine needs none of it.
-    from harness_lib.attempts.machines import snapshots  # noqa: PLC0415
+    from harness_lib.attempts import snapshots  # noqa: PLC0415
 
     answer = snapshots.take(ctx, task)
     if not answer.done:

@@ -205,7 +205,7 @@ def resume(ctx: Context, session: Session, task: Task) -> outcome.Ended:
         return merge_queue.resume(ctx, session, task)
     if ctx.store.shared is not None:
         # A list of one machine needs none of it.
-        from harness_lib.attempts.machines import chat  # noqa: PLC0415
+        from harness_lib.attempts import chat  # noqa: PLC0415
 
         return chat.resume(ctx, session, task)
     with locks.hold(git):

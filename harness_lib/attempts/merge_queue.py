@@ -64,14 +64,27 @@ def merge(ctx: Context, session: Session, task: Task, oid: str, look_at: Sequenc
     return merge_in_turn(ctx, session, task, _stand_on(ctx, task, oid))
 
 
+def refresh(ctx: Context) -> str | None:
+    """Let the branch of the run have all that other machines have merged; return its commit.
+
+    None: no other machine merges. Raises HeldError.
+    """
+    if ctx.merging.mode != "turns":
+        return None
+    # A list of one machine needs none of it.
+    from harness_lib.attempts import remote  # noqa: PLC0415
+
+    return remote.refresh(ctx)
+
+
 def _keep_checked(ctx: Context, task: Task, oid: str) -> None:
     """Push the checked commit, if machines share the list: another one merges it if this one dies."""
     if ctx.store.shared is None:
         return
     # A list of one machine needs none of it.
-    from harness_lib.attempts.machines import snapshots, there  # noqa: PLC0415
+    from harness_lib.attempts import remote, snapshots  # noqa: PLC0415
 
-    snapshots.keep(ctx, there.of(ctx, task), task, oid, "ready")
+    snapshots.keep(ctx, remote.of(ctx, task), task, oid, "ready")
 
 
 def _stand_on(ctx: Context, task: Task, oid: str) -> list[str]:
@@ -161,9 +174,9 @@ def _turn(ctx: Context, task: Task, keep_claim: Callable[[], None]) -> AbstractC
     if ctx.store.shared is None:
         return nullcontext(_Here(ctx))
     # A list of one machine needs none of it.
-    from harness_lib.attempts.machines import there, turn  # noqa: PLC0415
+    from harness_lib.attempts import remote, turn  # noqa: PLC0415
 
-    return turn.taken(ctx, there.of(ctx, task), keep_claim)
+    return turn.taken(ctx, remote.of(ctx, task), keep_claim)
 
 
 def _try(
@@ -220,9 +233,9 @@ def _completed(ctx: Context, session: Session, task: Task, said: Sequence[str]) 
     ended = outcome.completed(ctx, session, task, said)
     _leave(ctx.git, _required(ended.task.completed_commit))
     if ctx.store.shared is not None:
-        from harness_lib.attempts.machines import snapshots, there  # noqa: PLC0415 (as above)
+        from harness_lib.attempts import remote, snapshots  # noqa: PLC0415 (as above)
 
-        snapshots.drop(ctx, there.of(ctx, task), task)
+        snapshots.drop(ctx, remote.of(ctx, task), task)
     rescue_refs.drop_before(ctx.git, task)
     target = _target(task)
     waits = pending_merges.bring_over(ctx, target) or pending_merges.describe(ctx, target)

@@ -21,7 +21,7 @@ from harness_lib import typed
 from harness_lib.attempts import outcome, requeue, target_branch
 from harness_lib.core import quoting
 from harness_lib.core.context import Context, MergeMode, Merging
-from harness_lib.errors import EnvSetupError, HarnessError, HeldError, UsageError
+from harness_lib.errors import EnvSetupError, HarnessError, UsageError
 from harness_lib.rules import transitions
 from harness_lib.rules.attempts import Halt
 from harness_lib.system import flock, os_errors
@@ -50,7 +50,6 @@ TOOLS = {
     ),
 }
 _ADDRESS = re.compile(r"https?://\S+")
-_TELLING = re.compile(r"^(remote|fatal|error):|rejected|refused|denied", re.IGNORECASE)
 
 
 class Proposal(NamedTuple):
@@ -77,7 +76,7 @@ def of(ctx: Context, target: str, mode: MergeMode, command: str) -> Merging:
         )
     if mode in ("local", "branch") and not is_shared:
         return Merging(mode)
-    found = upstream(ctx.git, target)
+    found = target_branch.upstream(ctx.git, target)
     if found is None:
         name = target_branch.short(target)
         raise UsageError(
@@ -90,13 +89,6 @@ def of(ctx: Context, target: str, mode: MergeMode, command: str) -> Merging:
     if mode == "push":
         return Merging("push", remote, branch)
     return Merging("pull-request", remote, branch, command or _tool(ctx, remote))
-
-
-def upstream(git: Git, target: str) -> tuple[str, str] | None:
-    """Return the remote of `target` and the full name of its branch there; None if it has none."""
-    told = git.text("for-each-ref", "--format=%(upstream:remotename) %(upstream:remoteref)", target)
-    remote, _, branch = told.partition(" ")
-    return (remote, branch) if branch and remote not in ("", ".") else None
 
 
 def _tool(ctx: Context, remote: str) -> str:
@@ -120,7 +112,6 @@ def begin(ctx: Context) -> list[str]:
     """
     merging = ctx.merging
     if merging.mode == "turns":
-        refresh(ctx)
         return []
     if merging.mode in ("push", "pull-request"):
         with _turn(ctx):
@@ -146,19 +137,6 @@ def begin(ctx: Context) -> list[str]:
     if trouble := bring(ctx):
         said.append(trouble)
     return said
-
-
-def refresh(ctx: Context) -> str | None:
-    """Let the branch of the run have all that other machines have merged; return its commit.
-
-    None: no other machine merges. Raises HeldError.
-    """
-    if ctx.merging.mode != "turns":
-        return None
-    # A list of one machine needs none of it.
-    from harness_lib.attempts.machines import there  # noqa: PLC0415
-
-    return there.refresh(ctx)
 
 
 def _catch_up(ctx: Context) -> list[str]:
@@ -213,10 +191,6 @@ def bring(ctx: Context) -> str:
     if not ctx.merging.remote:
         return ""
     with _turn(ctx):
-        try:
-            refresh(ctx)
-        except HeldError as error:
-            return error.message
         return push(ctx) or _proposed(ctx)
 
 
@@ -350,7 +324,7 @@ def _opened(ctx: Context, merging: Merging, branch: str, tasks: Sequence[Task]) 
         if done:
             addresses = _ADDRESS.findall(output)
             return _Opened(addresses[-1] if addresses else "")
-        refusals.append(gist(output))
+        refusals.append(target_branch.gist(output))
     return _Opened(trouble=f"No pull request could be opened for {branch}: {refusals[0]}. {AGAIN}")
 
 
@@ -360,7 +334,7 @@ def look(ctx: Context) -> Iterator[str]:
     if not waiting:
         return
     merging = ctx.merging
-    if not merging.remote and (found := upstream(ctx.main, ctx.target or "")):
+    if not merging.remote and (found := target_branch.upstream(ctx.main, ctx.target or "")):
         merging = Merging("local", *found)
     with _turn(ctx):
         if merging.remote and (trouble := _fetch(ctx, merging)):
@@ -442,13 +416,13 @@ def _brought_by(git: Git, tip: str, commit: str, base: str) -> str | None:
 def _send(ctx: Context, merging: Merging, commit: str, branch: str) -> str:
     done, output = _call(ctx, typed.git("push", merging.remote, f"{commit}:{branch}"))
     name = target_branch.short(branch)
-    return "" if done else f"{merging.remote} has not taken {name}: {gist(output)}. {AGAIN}"
+    return "" if done else f"{merging.remote} has not taken {name}: {target_branch.gist(output)}. {AGAIN}"
 
 
 def _fetch(ctx: Context, merging: Merging) -> str:
     spec = f"+{merging.branch}:{_tracking(merging)}"
     done, output = _call(ctx, typed.git("fetch", "--quiet", "--no-tags", merging.remote, spec))
-    return "" if done else f"{_there(merging)} cannot be fetched: {gist(output)}."
+    return "" if done else f"{_there(merging)} cannot be fetched: {target_branch.gist(output)}."
 
 
 def _call(ctx: Context, command: str, variables: dict[str, str] | None = None) -> tuple[bool, str]:
@@ -463,14 +437,6 @@ def _call(ctx: Context, command: str, variables: dict[str, str] | None = None) -
     except (HarnessError, OSError) as error:
         return False, os_errors.describe(error) if isinstance(error, OSError) else error.message
     return ended.ok, f"no answer for {SECONDS:.0f} seconds" if ended.timed_out else ended.tail
-
-
-def gist(output: str) -> str:
-    """Return the lines of git's `output` that say what went wrong, as one line."""
-    lines = [line.strip() for line in output.splitlines() if line.strip()]
-    telling = [line for line in lines if _TELLING.search(line) and "failed to push some refs" not in line]
-    words = "; ".join(telling or lines[-1:]) or "no message"
-    return quoting.one_line(words, quoting.FAILURE_LENGTH).rstrip(".")
 
 
 def _tracking(merging: Merging) -> str:

@@ -230,7 +230,7 @@ def _without_work_tree(ctx: Context, session: Session, task: Task) -> tuple[str,
     if ctx.store.shared is None:
         return _give_up_lost(ctx, session, task)
     # A list of one machine needs none of it.
-    from harness_lib.attempts.machines import takeover  # noqa: PLC0415
+    from harness_lib.attempts import takeover  # noqa: PLC0415
 
     return takeover.recover(ctx, session, task)
 

@@ -187,7 +187,7 @@ def apply(ctx: Context, task: Task) -> str:
         return ""
     if not git.ref(back.rescue) and ctx.store.shared is not None:
         # A list of one machine needs none of it.
-        from harness_lib.attempts.machines import snapshots  # noqa: PLC0415
+        from harness_lib.attempts import snapshots  # noqa: PLC0415
 
         if not (answer := snapshots.bring(ctx, task, back.rescue)).done:
             return f"that work cannot be fetched from where it is: {answer.why}"

@@ -108,7 +108,7 @@ def _shared(ctx: Context, task: Task) -> list[str]:
     if ctx.store.shared is None:
         return []
     # A list of one machine needs none of it.
-    from harness_lib.attempts.machines import snapshots  # noqa: PLC0415
+    from harness_lib.attempts import snapshots  # noqa: PLC0415
 
     answer = snapshots.share(ctx, task)
     return [] if answer.done else [f"What is kept of {task.id} is on this machine only: {answer.why}"]

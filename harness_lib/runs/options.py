@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from harness_lib import typed
 from harness_lib.agents import registry
-from harness_lib.attempts import complete, publish, target_branch
+from harness_lib.attempts import complete, merge_queue, publish, target_branch
 from harness_lib.core import trust
 from harness_lib.core.context import Context, MergeMode
 from harness_lib.errors import EnvSetupError, UsageError
@@ -108,7 +108,7 @@ def prepare(ctx: Context, options: Options) -> tuple[Context, Options]:
         existing.env = {recovery.VARIABLE: SHARED_LEASE, **existing.env}
         existing.target = target_branch.waiting(existing.merging.branch)
         target_branch.require_room(existing.git, existing.target)
-        publish.refresh(existing)
+        merge_queue.refresh(existing)
     if options.merge in ("branch", "pull-request"):
         # The user's branch stays as it is.
         existing.target = target_branch.waiting(existing.target)

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.attempts import publish, target_branch
-from harness_lib.attempts.machines import there, turn
+from harness_lib.attempts import merge_queue, remote, target_branch, turn
 from harness_lib.core.context import Context, Merging
 from harness_lib.errors import EnvSetupError, HeldError
 from tests.machines.world import Machine, World
@@ -26,7 +25,7 @@ def at(machine: Machine) -> Context:
 def taken(ctx: Context) -> turn.Turn:
     shared = ctx.store.shared
     assert shared is not None
-    return turn.Turn(ctx, there.of(ctx), shared, lambda: None)
+    return turn.Turn(ctx, remote.of(ctx), shared, lambda: None)
 
 
 def work(ctx: Context, onto: str) -> tuple[target_branch.Move, str]:
@@ -64,7 +63,7 @@ def test_a_turn_that_is_kept_is_waited_for_and_one_that_is_left_is_free(world: W
     assert [branch for branch, _ in shared.turns()] == [MAIN]
     assert shared.turns()[0][1].startswith("first run-1 ")
     with pytest.raises(HeldError, match="enough"):
-        turn.Turn(second, there.of(second), shared, enough).begin()
+        turn.Turn(second, remote.of(second), shared, enough).begin()
     mine.leave()
     assert shared.turns() == ()
     taken(second).begin()
@@ -107,7 +106,7 @@ def test_a_remote_that_refuses_says_so_and_one_that_is_away_is_waited_for(world:
     with pytest.raises(HeldError, match="origin/main cannot be fetched"):
         mine.move(MAIN, *work(ctx, before))
     with pytest.raises(HeldError, match="origin/main cannot be fetched"):
-        publish.refresh(ctx)
+        merge_queue.refresh(ctx)
 
 
 def test_a_push_that_was_taken_and_not_answered_is_found(world: World) -> None:

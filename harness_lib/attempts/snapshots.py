@@ -9,9 +9,8 @@ from __future__ import annotations
 import re
 from typing import Literal, NamedTuple
 
-from harness_lib.attempts import check, rescue_refs
-from harness_lib.attempts.machines import there as remote
-from harness_lib.attempts.machines.there import Answer, There
+from harness_lib.attempts import check, remote, rescue_refs
+from harness_lib.attempts.remote import Answer, There
 from harness_lib.core.context import Context
 from harness_lib.rules import recovery
 from harness_lib.system.git import locks, snapshot, trees

@@ -14,10 +14,18 @@ from collections.abc import Sequence
 from functools import partial
 
 from harness_lib import typed
-from harness_lib.attempts import check, commit, committed, outcome, rescue_refs, target_branch
-from harness_lib.attempts.machines import snapshots, turn
-from harness_lib.attempts.machines import there as remote
-from harness_lib.attempts.machines.there import There
+from harness_lib.attempts import (
+    check,
+    commit,
+    committed,
+    outcome,
+    remote,
+    rescue_refs,
+    snapshots,
+    target_branch,
+    turn,
+)
+from harness_lib.attempts.remote import There
 from harness_lib.checks.protocol import Checked
 from harness_lib.core import quoting
 from harness_lib.core.context import Context

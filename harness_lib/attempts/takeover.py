@@ -10,10 +10,8 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 
-from harness_lib.attempts import check, outcome, rescue_refs, rollback
-from harness_lib.attempts.machines import snapshots, turn
-from harness_lib.attempts.machines import there as remote
-from harness_lib.attempts.machines.there import There
+from harness_lib.attempts import check, outcome, remote, rescue_refs, rollback, snapshots, turn
+from harness_lib.attempts.remote import There
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, HeldError
 from harness_lib.rules import recovery, transitions

@@ -15,9 +15,8 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-from harness_lib.attempts import target_branch
-from harness_lib.attempts.machines import there as remote
-from harness_lib.attempts.machines.there import There
+from harness_lib.attempts import check, remote, target_branch
+from harness_lib.attempts.remote import There
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, HarnessError, HeldError
 from harness_lib.state.api import Shared
@@ -140,25 +139,15 @@ class Turn:
         return git.commit(git.empty_tree(), [self._mine] if self._mine else [], f"{message}\n")
 
 
-# The turn that this process has, to be kept by whatever keeps its claim meanwhile.
-_held: list[Turn] = []
-
-
 @contextmanager
 def taken(ctx: Context, there: There, keep_claim: Callable[[], None]) -> Iterator[Turn]:
     """Yield a turn that begins with its `begin`, and leave it after the block."""
     shared = ctx.store.shared
     assert shared is not None, "BUG: a list of one machine has no turns."
     turn = Turn(ctx, there, shared, keep_claim)
-    _held.append(turn)
+    check.kept_along.append(turn.keep)
     try:
         yield turn
     finally:
-        _held.remove(turn)
+        check.kept_along.remove(turn.keep)
         turn.leave()
-
-
-def keep_held() -> None:
-    """Keep the turn that this process has, if it has one."""
-    for turn in _held:
-        turn.keep()

@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from harness_lib import typed
-from harness_lib.attempts import check, publish, target_branch
+from harness_lib.attempts import check, commit, target_branch
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, HeldError
 from harness_lib.system import os_errors
@@ -25,7 +25,7 @@ from harness_lib.task import Task
 REFS = "refs/harness/"
 # Workers of one machine may fetch the same refs in the same moment.
 FETCHES = 5
-TRAILER = "Harness-Task"
+SECONDS = 120.0
 # Records end with it in what `git log` prints.
 _END = "\x1e"
 
@@ -67,13 +67,6 @@ class There(NamedTuple):
         return "/".join((f"{REFS}there/{self.name}", *parts))
 
 
-def list_name(ctx: Context) -> str:
-    """Return the name of the list as one part of a ref's name."""
-    shared = ctx.store.shared
-    assert shared is not None, "BUG: a list of one machine has no remote."
-    return check.safe_name(shared.name)
-
-
 def of(ctx: Context, task: Task | None = None) -> There:
     """Return where the finished work of `task` goes: by default that of the caller's branch.
 
@@ -81,13 +74,13 @@ def of(ctx: Context, task: Task | None = None) -> There:
     """
     git = ctx.git if ctx.git.common_dir != ctx.main.common_dir else ctx.main
     if ctx.merging.mode == "turns":
-        return There(list_name(ctx), ctx.merging.remote, ctx.merging.branch, git)
+        return There(commit.list_name(ctx), ctx.merging.remote, ctx.merging.branch, git)
     gate = task.gate if task else None
     here = ctx.git.branch() or ""
     of_run = gate.target.removeprefix(target_branch.WAITING) if gate and gate.target else None
     # The branch of a run has the name that it has in the remote.
     branch = target_branch.HEADS + of_run if of_run else (gate.branch if gate else None) or here
-    found = publish.upstream(git, branch) or publish.upstream(git, here)
+    found = target_branch.upstream(git, branch) or target_branch.upstream(git, here)
     if found is None:
         name = target_branch.short(branch) or "HEAD"
         raise EnvSetupError(
@@ -95,7 +88,7 @@ def of(ctx: Context, task: Task | None = None) -> There:
             f"Push it once: {typed.git('push', '--set-upstream', 'origin', name)}",
         )
     remote, upstream = found
-    return There(list_name(ctx), remote, branch if of_run else upstream, git)
+    return There(commit.list_name(ctx), remote, branch if of_run else upstream, git)
 
 
 class Answer(NamedTuple):
@@ -106,15 +99,15 @@ class Answer(NamedTuple):
 
 
 def ask(ctx: Context, there: There, *args: str, hooks: bool = False) -> Answer:
-    """Let git talk to the remote, for at most `publish.SECONDS`; `hooks`: with those of the user."""
+    """Let git talk to the remote, for at most `SECONDS` seconds; `hooks`: with those of the user."""
     quiet = () if hooks else ("-c", "core.hooksPath=/dev/null")
     command = ("git", *quiet, "-c", "gc.auto=0", "-c", "maintenance.auto=false", *args)
     try:
-        said = child.ask(command, env=calls.clean_env(ctx.env), cwd=there.git.top, seconds=publish.SECONDS)
+        said = child.ask(command, env=calls.clean_env(ctx.env), cwd=there.git.top, seconds=SECONDS)
     except OSError as error:
         return Answer(done=False, why=os_errors.describe(error))
     printed = (said.complaint + said.output).decode("utf-8", "replace")
-    return Answer(said.code == 0, publish.gist(printed))
+    return Answer(said.code == 0, target_branch.gist(printed))
 
 
 def fetch(ctx: Context, there: There, *more: str) -> Answer:
@@ -153,7 +146,7 @@ def follow(ctx: Context, there: There, tip: str) -> None:
     if git.ref(there.target) != tip:
         git.set_ref(there.target, tip)
     at = git.ref(mine)
-    is_of_run = ctx.target is not None and publish.upstream(git, mine) == (there.remote, there.branch)
+    is_of_run = ctx.target is not None and target_branch.upstream(git, mine) == (there.remote, there.branch)
     if is_of_run and at not in (None, tip) and git.is_ancestor(at, tip):
         with suppress(target_branch.MovedError, GitError, HeldError):
             target_branch.carry_out(ctx, mine, target_branch.Move(mine, at, at), tip)
@@ -162,11 +155,6 @@ def follow(ctx: Context, there: There, tip: str) -> None:
 def push(ctx: Context, there: There, *args: str, hooks: bool = False) -> Answer:
     """Push refs to the remote."""
     return ask(ctx, there, "push", "--porcelain", *args, hooks=hooks)
-
-
-def trailer(ctx: Context, task: Task) -> str:
-    """Return the line that tells in a commit which claim of which task it is."""
-    return f"{TRAILER}: {list_name(ctx)}/{check.safe_name(task.id)}/{task.fence}"
 
 
 class Landed(NamedTuple):
@@ -179,14 +167,14 @@ class Landed(NamedTuple):
 
 def landed(git: Git, name: str, *commits: str) -> Iterator[Landed]:
     """Yield what the trailers of `commits` (words of `git rev-list`) say of the list `name`, newest first."""
-    shape = f"--format=%H%n%(trailers:key={TRAILER},valueonly){_END}"
+    shape = f"--format=%H%n%(trailers:key={commit.TRAILER},valueonly){_END}"
     for record in git.text("log", shape, *commits, "--").split(_END):
-        commit, *values = record.split() or [""]
+        oid, *values = record.split() or [""]
         for value in values:
             of_list, _, rest = value.partition("/")
             task, _, fence = rest.rpartition("/")
             if of_list == name and fence.isdigit():
-                yield Landed(task, int(fence), commit)
+                yield Landed(task, int(fence), oid)
 
 
 def found(there: There, task: Task) -> str | None:
@@ -197,10 +185,9 @@ def found(there: There, task: Task) -> str | None:
     git, tip, base = there.git, there.tip, task.started_at_commit
     if tip is None:
         return None
-    commit = task.intent.commit if task.intent else None
-    is_named = commit and task.intent and task.intent.action == "commit" and git.exists(commit)
-    if is_named and commit and git.is_ancestor(commit, tip):
-        return commit
+    named = task.intent.commit if task.intent and task.intent.action == "commit" else None
+    if named and git.exists(named) and git.is_ancestor(named, tip):
+        return named
     span: Sequence[str] = (tip,) if base is None or not git.exists(base) else (tip, f"^{base}")
     known = {task.fence, task.fence - 1} if len(span) == 1 else range(task.fence + 1)
     safe, of_list = check.safe_name(task.id), landed(git, there.name, *span)

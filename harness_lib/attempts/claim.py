@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from harness_lib import typed
-from harness_lib.attempts import baseline, check_inputs, precheck
+from harness_lib.attempts import baseline, check, check_inputs, precheck, rescue_refs
 from harness_lib.attempts.baseline import Baseline
 from harness_lib.core import held_out, ownership, quoting, sessions
 from harness_lib.core.context import Context
@@ -41,6 +41,7 @@ def take(ctx: Context, session: Session, task_id: str | None = None) -> Taken:
     Raises UsageError (no such task, or it may not run), RefusedError, HeldError, ConfigError, EnvSetupError.
     """
     questions = ctx.store.ask()
+    ownership.refuse_late(ctx, questions)
     held = ownership.held_by_me(questions, ctx)
     if held:
         return Taken(_again(ctx, held, task_id), resumed=True, questions=questions)
@@ -61,6 +62,12 @@ def take(ctx: Context, session: Session, task_id: str | None = None) -> Taken:
     taken = _claim(ctx, task_id, chosen, surveyed, gate)
     if taken.task is None:
         return taken
+    if ctx.store.shared is not None and ctx.target is None:
+        from harness_lib.core import late  # noqa: PLC0415 (as above)
+
+        claimed = taken.task
+        rescue = f"{rescue_refs.RESCUE_REFS}{check.safe_name(claimed.id)}/late-{claimed.fence}"
+        late.note(ctx, claimed, rescue)
     with sessions.halting_on_error(ctx, session, taken.task.id):
         return taken._replace(task=precheck.prove(ctx, taken.task))
 

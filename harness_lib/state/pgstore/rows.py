@@ -17,6 +17,7 @@ from psycopg.errors import SerializationFailure
 from harness_lib import sha256
 from harness_lib.state import codec
 from harness_lib.state.pgstore.connecting import Connection
+from harness_lib.system.processes import owner
 from harness_lib.task import State, Task
 from harness_lib.text import escape
 
@@ -158,7 +159,7 @@ def write(conn: Connection, old: Version, new: State, lines: Sequence[str | None
                 raise SerializationFailure("the fence of a task would fall")
         shell = _text(codec.encode_shell(new))
         cursor.execute(_PUT_LIST, {"version": number, "shell": shell, "shrinks": bool(gone), "key": old.key})
-        machine = _plain(os.uname().nodename)
+        machine = _plain(owner.machine(os.environ))
         texts = [None if line is None else _plain(line) for line in lines or (None,)]
         cursor.executemany(
             _PUT_EVENT, [(old.key, number, place, op, machine, text) for place, text in enumerate(texts)]

@@ -77,7 +77,7 @@ def _started(programs: Path) -> str:
         group = grp.getgrgid(pwd.getpwnam(user).pw_gid).gr_name
         as_user = ["setpriv", f"--reuid={user}", f"--regid={group}", "--clear-groups"]
         if programs == packaged():
-            # Another user may not be able to read where packages are. The libraries are in a folder beside it.
+            # Another user may not be able to read packages. The libraries are in a folder beside it.
             package = programs.parents[1]
             for folder in package.parent.glob(f"{package.name}*"):
                 if not folder.name.endswith(".dist-info"):

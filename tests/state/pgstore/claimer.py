@@ -13,7 +13,6 @@ import time
 from functools import partial
 from pathlib import Path
 
-from harness_lib.errors import HarnessError
 from harness_lib.rules import transitions
 from harness_lib.state.pgstore.store import opened
 from harness_lib.system.clock import SYSTEM
@@ -54,17 +53,14 @@ def main(directory: Path, name: str) -> None:
         return True
 
     while True:
-        try:
-            task = claimed()
-            if task is None:
-                if not store.ask().work_remains():
-                    return
-                time.sleep(0.05)
-                continue
+        task = claimed()
+        if task is not None:
             note("claimed", task)
             note("done" if finished(task) else "late", task)
-        except HarnessError as error:
-            sys.stderr.write(f"{name}: {error.message}\n")
+        elif store.ask().work_remains():
+            time.sleep(0.05)
+        else:
+            return
 
 
 if __name__ == "__main__":

@@ -176,7 +176,7 @@ def _turn(ctx: Context, task: Task, keep_claim: Callable[[], None]) -> AbstractC
     # A list of one machine needs none of it.
     from harness_lib.attempts import remote, turn  # noqa: PLC0415
 
-    return turn.taken(ctx, remote.of(ctx, task), keep_claim)
+    return turn.taken(ctx, remote.of(ctx, task), keep_claim, turn.PATIENCE_SECONDS)
 
 
 def _try(

@@ -24,6 +24,9 @@ from harness_lib.system.processes import owner
 
 SECONDS = 60.0
 POLL_SECONDS = 0.3
+# How often a remote that does not answer is tried, and for how long a run does so.
+AGAIN_SECONDS = 2.0
+PATIENCE_SECONDS = 30 * 60.0
 # How often a holder that was replaced meanwhile queues again.
 TRIES = 50
 
@@ -31,8 +34,15 @@ TRIES = 50
 class Turn:
     """The turn of this process to merge; `keep_claim` is called while it waits for it, and may raise."""
 
-    def __init__(self, ctx: Context, there: There, shared: Shared, keep_claim: Callable[[], None]) -> None:
-        self.there = there
+    def __init__(
+        self,
+        ctx: Context,
+        there: There,
+        shared: Shared,
+        keep_claim: Callable[[], None],
+        patience: float = 0.0,
+    ) -> None:
+        self.there, self._patience = there, patience
         self._ctx, self._shared, self._keep_claim = ctx, shared, keep_claim
         self._holder = f"{owner.machine(ctx.env)} {ctx.owner.worker} {uuid.uuid4().hex[:8]}"
         self._seconds = min(SECONDS, ctx.lease_seconds)
@@ -41,12 +51,31 @@ class Turn:
     def begin(self) -> str:
         """Take the turn, or keep it, and return the commit of the branch now. Raises HeldError."""
         for _ in range(TRIES):
-            fence = self._wait()
-            tip = remote.require(self._ctx, self.there)
+            fence, tip = self._reach()
             if self._is_marked(fence):
                 remote.follow(self._ctx, self.there, tip)
                 return tip
         raise HeldError(f"The turn of {self.there.shown} was lost {TRIES} times.", "Try: harness recover")
+
+    def _reach(self) -> tuple[int, str]:
+        """Return the fence of our turn and the commit of the branch, once the remote answers.
+
+        Until then others have the turn, who may reach it. Raises HeldError after our patience.
+        """
+        end, is_told = self._ctx.clock.monotonic() + self._patience, False
+        while True:
+            fence = self._wait()
+            try:
+                return fence, remote.require(self._ctx, self.there)
+            except HeldError as error:
+                self.leave()
+                if self._ctx.clock.monotonic() >= end:
+                    raise
+                if not is_told:
+                    self._ctx.say(f"{error.message} It is tried again.")
+                is_told = True
+                self._keep_claim()
+                self._ctx.clock.sleep(AGAIN_SECONDS)
 
     def keep(self) -> None:
         """Keep the turn while checks run; if it is lost, the remote will refuse the push."""
@@ -140,11 +169,16 @@ class Turn:
 
 
 @contextmanager
-def taken(ctx: Context, there: There, keep_claim: Callable[[], None]) -> Iterator[Turn]:
-    """Yield a turn that begins with its `begin`, and leave it after the block."""
+def taken(
+    ctx: Context, there: There, keep_claim: Callable[[], None], patience: float = 0.0
+) -> Iterator[Turn]:
+    """Yield a turn that begins with its `begin`, and leave it after the block.
+
+    `patience`: seconds to wait for a remote that does not answer.
+    """
     shared = ctx.store.shared
     assert shared is not None, "BUG: a list of one machine has no turns."
-    turn = Turn(ctx, there, shared, keep_claim)
+    turn = Turn(ctx, there, shared, keep_claim, patience)
     check.kept_along.append(turn.keep)
     try:
         yield turn

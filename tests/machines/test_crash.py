@@ -14,10 +14,10 @@ MAIN, READY, GONE = "refs/heads/main", "refs/harness/.*/ready/", "^[0-9a-f]* 000
 @pytest.mark.parametrize(
     ("hook", "pattern"),
     [
-        pytest.param("post-receive", READY, id="the checked commit is in the remote"),
-        pytest.param("pre-receive", MAIN, id="before the branch moves"),
+        pytest.param("post-receive", READY, id="only the checked commit is there", marks=pytest.mark.release),
+        pytest.param("pre-receive", MAIN, id="before the branch moves", marks=pytest.mark.release),
         pytest.param("post-receive", MAIN, id="the branch has moved, and the list does not know"),
-        pytest.param("post-receive", GONE, id="the list knows, and the turn is still held"),
+        pytest.param("post-receive", GONE, id="the turn is still held", marks=pytest.mark.release),
     ],
 )
 def test_a_machine_dies_in_a_merge(world: World, hook: str, pattern: str) -> None:
@@ -33,6 +33,22 @@ def test_a_machine_dies_in_a_merge(world: World, hook: str, pattern: str) -> Non
 
     world.each_once(task)
     assert two.context("looks").store.ask().search()[0].attempts == 0
+
+
+def test_a_run_waits_for_a_remote_that_is_away(world: World) -> None:
+    one = world.machine("one")
+    away = world.place / "away"
+    do = f"sh mv '{world.remote}' '{away}' ;; write file done"
+    task = one.add("Make a file", "grep -q done file", do=do)
+    world.trust()
+    run = one.start()
+    until("a try", lambda: "origin/main cannot be fetched" in one.printed)
+
+    away.rename(world.remote)
+
+    assert run.wait(60) == 0, one.printed
+    world.each_once(task)
+    assert one.context("looks").store.ask().search()[0].attempts == 0
 
 
 def test_the_remote_refuses_a_machine_that_slept_in_its_push(world: World) -> None:

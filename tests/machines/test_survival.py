@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import signal
 
-from tests.machines.world import Machine, World, until
-from tests.runs.workshop import descendants
+import pytest
+
+from tests.machines.world import World, until
 from tests.system.git.gitrepo import put, sh
 
 LEASE = 3.0
-
-
-def signal_all(machine: Machine, number: int) -> None:
-    run = machine.runs[-1]
-    for pid in (run.pid, *descendants(run.pid)):
-        os.kill(pid, number)
 
 
 def test_the_work_so_far_of_a_dead_machine_goes_on_at_no_cost(world: World) -> None:
@@ -42,6 +36,7 @@ def test_the_work_so_far_of_a_dead_machine_goes_on_at_no_cost(world: World) -> N
     assert "one does not answer; what it had done stands in the work tree" in two.log_text
 
 
+@pytest.mark.release
 def test_a_machine_that_slept_comes_back_to_a_lost_claim(world: World) -> None:
     one, two = world.machine("one", lease=LEASE), world.machine("two", lease=LEASE)
     do = "sh if test -e half; then echo done > file; else echo done > half; sleep 5; echo late > file; fi"
@@ -49,11 +44,11 @@ def test_a_machine_that_slept_comes_back_to_a_lost_claim(world: World) -> None:
     world.trust()
     late = one.start()
     until("a snapshot", lambda: world.refs("wip"))
-    signal_all(one, signal.SIGSTOP)
+    one.send(signal.SIGSTOP)
     two.ends(0)
     world.each_once(task)
 
-    signal_all(one, signal.SIGCONT)
+    one.send(signal.SIGCONT)
 
     assert late.wait(60) == 0
     assert "The lease of task task-001 was lost" in one.printed

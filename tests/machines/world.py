@@ -6,11 +6,12 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests import postgres
-from tests.runs.workshop import Workshop
+from tests.runs.workshop import Workshop, descendants
 from tests.system.git.gitrepo import put, sh
 from tests.verbs.project import Said
 
@@ -39,6 +40,14 @@ class Machine(Workshop):
         """Type one command in a process of its own, by the clock that the database has, too."""
         done = self.harness(*argv, **env)
         return Said(done.returncode, done.stdout, done.stderr)
+
+    def send(self, number: int) -> None:
+        """Send a signal to the last run and all that it has started."""
+        run = self.runs[-1]
+        for pid in (run.pid, *descendants(run.pid)):
+            # What git does for a moment may be over.
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
 
     @property
     def log_text(self) -> str:

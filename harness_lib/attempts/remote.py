@@ -110,11 +110,11 @@ def ask(ctx: Context, there: There, *args: str, hooks: bool = False) -> Answer:
     return Answer(said.code == 0, target_branch.gist(printed))
 
 
-def fetch(ctx: Context, there: There, *more: str) -> Answer:
-    """Fetch the branch, the turns of all branches, and `more` (refspecs)."""
+def fetch(ctx: Context, there: There) -> Answer:
+    """Fetch the branch, and the turns of all branches."""
     turns = f"+{there.ref('turn')}/*:{there.copy('turn')}/*"
     branch = f"+{there.branch}:{there.tracking}"
-    args = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", there.remote, branch, turns, *more)
+    args = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", there.remote, branch, turns)
     answer = ask(ctx, there, *args)
     for _ in range(FETCHES):
         if "cannot lock ref" not in answer.why:
@@ -123,9 +123,9 @@ def fetch(ctx: Context, there: There, *more: str) -> Answer:
     return answer
 
 
-def require(ctx: Context, there: There, *more: str) -> str:
-    """Fetch the branch and `more`; return its commit. Raises HeldError: the remote does not answer."""
-    answer = fetch(ctx, there, *more)
+def require(ctx: Context, there: There) -> str:
+    """Fetch the branch and return its commit. Raises HeldError: the remote does not answer."""
+    answer = fetch(ctx, there)
     tip = there.tip
     if not answer.done or tip is None:
         raise HeldError(f"{there.shown} cannot be fetched: {answer.why}.", "See that git reaches the remote.")

@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple
 from harness_lib.attempts import check, remote, rescue_refs
 from harness_lib.attempts.remote import Answer, There
 from harness_lib.core.context import Context
+from harness_lib.errors import HeldError
 from harness_lib.rules import recovery
 from harness_lib.system.git import locks, snapshot, trees
 from harness_lib.task import Task
@@ -59,7 +60,13 @@ def newest(ctx: Context, there: There, task: Task) -> Left | None:
     """
     git, safe = there.git, check.safe_name(task.id)
     specs = [f"+{there.ref(kind, safe)}/*:{there.copy(kind, safe)}/*" for kind in KINDS]
-    remote.require(ctx, there, *specs)
+    remote.require(ctx, there)
+    # Copies of what is gone there are of an earlier attempt.
+    answer = remote.ask(ctx, there, "fetch", "--quiet", "--no-tags", "--prune", there.remote, *specs)
+    if not answer.done:
+        raise HeldError(
+            f"{there.remote} cannot be asked for the work of {task.id}: {answer.why}.", "Try again."
+        )
     base = task.started_at_commit
     found = []
     for kind in KINDS:

@@ -19,6 +19,9 @@ from harness_lib.rules.attempts import Ending
 from harness_lib.system.processes import owner
 from harness_lib.task import Handback, Session, Task
 
+# Seconds to wait for the turn: whoever recovers has other things to do.
+WAIT_SECONDS = 10.0
+
 
 def recover(ctx: Context, session: Session, task: Task) -> tuple[str, outcome.Ended | None]:
     """End the attempt at `task`, which the caller has claimed; return a line, and how it ended.
@@ -38,7 +41,11 @@ def recover(ctx: Context, session: Session, task: Task) -> tuple[str, outcome.En
 def _recover(ctx: Context, session: Session, task: Task, there: There) -> tuple[str, outcome.Ended | None]:
     is_moving = task.intent is not None and task.intent.action != "rollback"
 
+    end = ctx.clock.monotonic() + WAIT_SECONDS
+
     def keep_claim() -> None:
+        if ctx.clock.monotonic() > end:
+            raise HeldError(f"Another machine merges into {there.shown} now.", "Try again later.")
         check.renew(ctx, task)
 
     with turn.taken(ctx, there, keep_claim) if is_moving else nullcontext() as mine:

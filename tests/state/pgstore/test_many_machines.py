@@ -16,7 +16,7 @@ from harness_lib.state.pgstore.store import PgStore
 from tests.state.pgstore.machines import Shared
 
 CLAIMER = Path(__file__).with_name("claimer.py")
-MACHINES, TASKS, KILLS = 6, 60, 6
+MACHINES, TASKS, KILLS = 4, 40, 4
 
 
 def start(store: PgStore, name: str) -> subprocess.Popen[bytes]:

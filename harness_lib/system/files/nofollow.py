@@ -55,6 +55,7 @@ PATTERNS = (
     "foreign.json",
     "gates/",
     "generations/",
+    "held/",
     "history",
     "logs/",
     "mail/",

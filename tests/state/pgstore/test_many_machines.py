@@ -13,6 +13,7 @@ import pytest
 
 from harness_lib.errors import EnvSetupError
 from harness_lib.state.pgstore.store import PgStore
+from harness_lib.task import Task
 from tests.state.pgstore.machines import Shared
 
 CLAIMER = Path(__file__).with_name("claimer.py")
@@ -74,3 +75,25 @@ def test_a_fence_does_not_fall_even_if_the_lock_of_the_list_fails(shared: Shared
     with pytest.raises(EnvSetupError, match="the fence of a task would fall"):
         set_fence(1)
     assert store.ask().tasks(["task-001"])[0].fence == 2
+
+
+def test_a_machine_that_stays_sees_what_others_remove_and_put_in_another_order(shared: Shared) -> None:
+    """Between two looks it reads only what has changed; what is gone is no row any more."""
+    store, other = shared.with_tasks(5), shared.machine("second")
+    assert len(other.ask().search()) == 5
+    with store.transaction() as tx:
+        tx.remove("task-002")
+        tx.add([Task("task-006", "New")])
+    with store.transaction() as tx:
+        tx.add([Task("task-007", "Newer")])
+    fresh = shared.machine("third").ask().search()
+    assert [task.id for task in fresh] == [f"task-{n:03}" for n in (1, 3, 4, 5, 6, 7)]
+    assert other.ask().search() == fresh == store.ask().search()
+
+    kept = fresh[1]
+    with store.transaction() as tx:
+        tx.remove(kept.id)
+        tx.add([kept])
+    fresh = shared.machine("fourth").ask().search()
+    assert fresh[-1].id == kept.id
+    assert other.ask().search() == fresh == store.ask().search()

@@ -34,9 +34,8 @@ class Line:
         self.mend()
 
     def hush(self) -> None:
-        """Accept whoever comes, and answer nothing."""
+        """Accept whoever comes, and answer nothing, also to those who came before."""
         self.silent = True
-        self._drop()
 
     def cut(self) -> None:
         """Let nobody through any more."""
@@ -75,6 +74,8 @@ class Line:
                 is_commit = asks and self.lose and b"commit\0" in data
                 if is_commit:
                     self._swallows, self.lose = self.lose == "after", ""
+                if self.silent:
+                    continue
                 if (is_commit and not self._swallows) or (not asks and self._swallows):
                     # Before the server hears of it, or once it has answered.
                     self._swallows = False

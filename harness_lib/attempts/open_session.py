@@ -222,9 +222,8 @@ def _check_environment(ctx: Context, session: Session) -> None:
             "ERROR", f"{ctx.root.init_script.name} failed twice", session=session.number, category="ENV_SETUP"
         )
     _end(ctx, session)
-    tail = quoting.one_line(finished.tail, quoting.FAILURE_LENGTH)
     raise EnvSetupError(
-        f"{ctx.root.init_script.name} failed twice: {tail}",
+        f"{ctx.root.init_script.name} failed twice: {project.why_failed(ctx, finished)}",
         f"Its output is in {ctx.root.logs / 'harness-init.log'}. Fix the problem, then: harness start",
     )
 

@@ -27,7 +27,7 @@ from harness_lib.rules.attempts import Halt
 from harness_lib.system import flock, os_errors
 from harness_lib.system.git import calls, merge, worktrees
 from harness_lib.system.git.repository import Git, GitError
-from harness_lib.system.processes import environment, runner
+from harness_lib.system.processes import environment, runner, sandbox
 from harness_lib.task import Session, Task
 
 # The queue of merges, in git's directory: an agent may delete files of harness.
@@ -430,7 +430,7 @@ def _call(ctx: Context, command: str, variables: dict[str, str] | None = None) -
 
     The user's hooks of git run: one of them may be there to refuse a push.
     """
-    env = {**calls.clean_env(ctx.env), **(variables or {})}
+    env = {**calls.clean_env(ctx.env), **(variables or {}), sandbox.VARIABLE: ""}
     log = ctx.root.logs / "merge.log"
     try:
         ended = runner.run(command, cwd=ctx.main.top, log=log, timeout=SECONDS, env=env)

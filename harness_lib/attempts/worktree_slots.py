@@ -197,7 +197,7 @@ def set_up(ctx: Context) -> None:
     finished = project.prepare(ctx)
     if finished is not None and not finished.ok:
         raise EnvSetupError(
-            f"{ctx.root.init_script.name} failed twice in {ctx.git.top}: {finished.tail[-300:]}",
+            f"{ctx.root.init_script.name} failed twice in {ctx.git.top}: {project.why_failed(ctx, finished)}",
             "Fix it so that it works in a fresh work tree, then: harness run",
         )
 

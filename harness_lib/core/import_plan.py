@@ -6,9 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from harness_lib import typed
-from harness_lib.checks import check_of
-from harness_lib.core import add_tasks, quoting
+from harness_lib.core import add_tasks, project, quoting
 from harness_lib.core.import_parse import Draft, Drafts, Wait
 from harness_lib.errors import UsageError
 from harness_lib.records.fields import NEW_ID_PATTERN
@@ -277,12 +275,8 @@ def _notes(drafts: Drafts, planned: list[tuple[Draft, Task]], names: _Names) -> 
     again = [f"{_quoted(title)} ({ids[0]})" for title, ids in known if ids]
     if again:
         yield f"Titles that are in the list already: {some(again, PLACES)}. Was this file imported before?"
-    bare = [task.id for _, task in planned if not check_of(task).is_given]
-    if bare and not drafts.kind:
-        yield (
-            f"Without a check, so they cannot be completed: {some(bare, PLACES)}. "
-            f"Give each one: {typed.give_check(bare[0])}"
-        )
+    if not drafts.kind:
+        yield from project.without_check(task for _, task in planned)
 
 
 def _renamed(draft: Draft, task: Task) -> bool:

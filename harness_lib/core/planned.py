@@ -255,6 +255,13 @@ def _notes(found: Sequence[Read]) -> Iterator[str]:
         )
     if twice:
         yield f"Several tasks of a plan have the same number, and each is one: {some(twice, _NAMED)}."
+    strays = [
+        f"{'' if len(found) == 1 else f'{read.name}, '}line {line}"
+        for read in found
+        for line in read.plan.strays
+    ]
+    if strays:
+        yield f"Open boxes outside of the tasks of a plan are no tasks: {some(strays, _NAMED)}."
     for read in found:
         names = read.plan.after or ()
         missing = [name for name in names if not any(_is_called(other, read.plan, name) for other in found)]

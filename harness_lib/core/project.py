@@ -105,6 +105,14 @@ def prepare(ctx: Context) -> runner.Finished | None:
     return first if first.ok else run_init_script(ctx)
 
 
+def why_failed(ctx: Context, finished: runner.Finished) -> str:
+    """Return the end of what the script has printed, and what its sandbox denied."""
+    from harness_lib.system.processes import denied  # noqa: PLC0415 (as above)
+
+    refused = denied.said(finished.tail, ctx.env, ctx.git.top)
+    return " ".join(filter(None, (quoting.one_line(finished.tail, quoting.FAILURE_LENGTH), refused)))
+
+
 SHORT = 80
 NAMED = 3
 OPEN: tuple[Status, ...] = ("pending", "in_progress")
@@ -147,6 +155,15 @@ def cannot_fail(top: Path, task: Task) -> Iterator[str]:
         reason = vacuous.why(text or "", partial(_holds, top / (directory or "")))
         if reason:
             yield f"{task.id}: its check cannot fail: {quoting.one_line(reason, SHORT)}"
+
+
+def without_check(tasks: Iterable[Task]) -> Iterator[str]:
+    """Yield a sentence about those of `tasks` that need a check and have none."""
+    bare = [task.id for task in tasks if not (check_of(task).is_given or attempts.asks_a_person(task))]
+    if bare:
+        names = some(bare, NAMED)
+        give = typed.give_check(bare[0])
+        yield f"Without a check, so they cannot be completed: {names}. Give each one: {give}"
 
 
 def in_common(ctx: Context, tasks: Iterable[Task], added: Collection[str] | None = None) -> Iterator[str]:

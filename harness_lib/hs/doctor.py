@@ -25,7 +25,7 @@ from harness_lib.loop.tools import skills
 
 _OTHERS = 0o077
 _HOLDERS = ("commands", "tools", "hooks.d/*")
-SETTINGS = ("approve", "model", "provider")
+SETTINGS = ("approve", "model", "provider", "sandbox")
 # Those of Claude Code, whose form it is, are no mistake.
 _PERMISSIONS = (
     *permissions.DECISIONS,

@@ -39,6 +39,7 @@ Options of a task:
   --max-turns N                  request limit
   --max-cost USD                 cost limit in USD; without a known price one request
   --approve auto|ask|read-only   ask before tools that change something; read-only refuses those (auto)
+  --sandbox auto|require|off     confine calls that you are not asked about (auto; on macOS off)
   --tools a,b                    only these tools
   --keep-env NAME                let tools see this variable with a provider's key (repeatable)
   --system TEXT                  replace the prompts
@@ -54,6 +55,7 @@ Environment:
   HARNESS_SESSIONS       where sessions are (default: the nearest .harness/sessions, else home's)
   HARNESS_HOME           home of plugins (~/.harness); where set, of harness's data too
   HARNESS_KEEP_ENV       as --keep-env, names by commas
+  HARNESS_SANDBOX        as --sandbox
   HARNESS_LOG            file for the output of hooks and tools (/dev/stderr)
   HARNESS_STREAM         1: stream the answer, also into a pipe
   HARNESS_THINKING       reasoning effort (low, medium, high, max)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from harness_lib.errors import EnvSetupError, HarnessError, UsageError
 from harness_lib.hs import session_store
-from harness_lib.loop import approval, discovery, permissions, plugins, trust
+from harness_lib.loop import approval, confined, discovery, permissions, plugins, trust
 from harness_lib.loop.failures import GarbageError, HookError, HookFailedError, ProviderError
 from harness_lib.loop.mcp.tools import PREFIX
 from harness_lib.loop.piped import as_object
@@ -17,6 +17,7 @@ from harness_lib.loop.providers import hosted, keys, models
 from harness_lib.loop.runtime import Runtime, Table
 from harness_lib.loop.sessions.session import Session
 from harness_lib.loop.stages.setup import candidates, is_ready
+from harness_lib.system.processes import sandbox
 
 _FLAGS = {"-p": "print", "--print": "print", "--json": "json", "--continue": "continue", "-": "stdin"}
 # Each may be given more than once; their values are joined by commas.
@@ -29,6 +30,7 @@ _VALUES = (
     "--model",
     "--provider",
     "--resume",
+    "--sandbox",
     "--system",
     "--tools",
 )
@@ -40,6 +42,7 @@ _VARIABLES = {
     "tools": "HARNESS_TOOLS",
     "approve": "HARNESS_APPROVE",
     "keep-env": keys.KEPT,
+    "sandbox": sandbox.CHOICE,
 }
 
 
@@ -91,6 +94,9 @@ def _check(values: dict[str, str]) -> None:
     mode = values.get("approve", "auto")
     if mode not in approval.MODES:
         raise UsageError(f"--approve wants one of {', '.join(approval.MODES)}, not {mode}.")
+    box = values.get("sandbox", "auto")
+    if box not in sandbox.MODES:
+        raise UsageError(f"--sandbox wants one of {', '.join(sandbox.MODES)}, not {box}.")
     for variable in values.get("keep-env", "X").split(","):
         if not variable.isidentifier():
             raise UsageError(f"--keep-env wants the name of a variable, not {variable}.")
@@ -157,6 +163,8 @@ def enter(runtime: Runtime, existing: Session | None, asked: Options) -> None:
     resolve(runtime)
     # Raises an error for rules that cannot be understood.
     permissions.rules(runtime)
+    if confined.mode(runtime) not in ("off", "auto"):
+        confined.wall(runtime)
     keys.hide(runtime)
     # What the tools of an MCP server are is known when it has been asked.
     named = (name for name in runtime.allowed_tools or () if not name.startswith(PREFIX))

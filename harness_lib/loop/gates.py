@@ -28,11 +28,15 @@ _PATH = "path"
 
 
 class Verdict(NamedTuple):
-    """The decision of the permission hooks; `input` is the input with which the call runs."""
+    """The decision of the permission hooks; `input` is the input with which the call runs.
+
+    `agreed`: the user has allowed it, by a rule or when asked.
+    """
 
     decision: str
     reason: str
     input: Json
+    agreed: bool = False
 
 
 def ask_gates(runtime: Runtime, call: Json) -> Verdict:

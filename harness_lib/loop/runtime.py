@@ -155,6 +155,8 @@ class Runtime:
         """Close the connection to the provider and the file of events."""
         for client in self.kept.pop("clients", {}).values():
             client.close()
+        if temporary := self.kept.pop("temporary", None):
+            temporary.cleanup()
         self.stream.close()
 
     def at(self, stage: str) -> Runtime:

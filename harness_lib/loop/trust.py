@@ -28,12 +28,15 @@ _FILES = (".auth.json", "mcp.json", "models.conf", "settings.conf", "settings.js
 REFUSED = "holds credentials or shows a process: no tool reads it. Ask the user for what you need of it."
 # In whichever source they are.
 _OURS = frozenset((".auth.json", ".auth-cache.json"))
-# Below the user's home directory: files, and whole directories.
+# Below the user's home directory: logins of other agents, and further files and whole directories.
+LOGINS = (
+    *(".claude/.credentials.json", ".codex/auth.json", ".config/github-copilot", ".gemini/oauth_creds.json"),
+    ".local/share/opencode/auth.json",
+)
 _OF_OTHERS = (
-    ".aws", ".azure", ".cargo/credentials", ".cargo/credentials.toml", ".claude/.credentials.json",
-    ".codex/auth.json", ".config/gcloud", ".config/gh", ".config/git/credentials", ".config/github-copilot",
-    ".docker/config.json", ".gemini/oauth_creds.json", ".git-credentials", ".gnupg", ".kube",
-    ".local/share/opencode/auth.json", ".netrc", ".npmrc", ".pgpass", ".pypirc", ".ssh",
+    *LOGINS, ".aws", ".azure", ".cargo/credentials", ".cargo/credentials.toml", ".config/gcloud",
+    ".config/gh", ".config/git/credentials", ".docker/config.json", ".git-credentials", ".gnupg", ".kube",
+    ".netrc", ".npmrc", ".pgpass", ".pypirc", ".ssh",
 )  # fmt: skip
 _OF_A_PROCESS = re.compile(r"/proc/\d+/")
 # More links than any system follows.

@@ -287,9 +287,12 @@ def run(
 
 
 def confined(ctx: Context, launch: Launch, files: Iterable[str]) -> dict[str, str]:
-    """Return the variable that confines the agent of `launch`, which may also write `files`."""
+    """Return the variable that confines the agent of `launch`, which may also write `files`.
+
+    Without a sandbox of the run, `hs` starts none of its own.
+    """
     if sandbox.of(ctx.env) is None:
-        return {}
+        return {sandbox.CHOICE: "off"}
     homes = [ctx.env[name] for name in launch.homes if ctx.env.get(name, "").startswith("/")]
     known = "\n".join((*ctx.env, ctx.env.get("HARNESS_PROVIDER", ""), *launch.argv, *_settings(ctx, launch)))
     clouds = [cloud for cloud, words in launch.clouds.items() if any(word in known for word in words)]

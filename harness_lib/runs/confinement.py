@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import shlex
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from harness_lib import typed
 from harness_lib.agents import registry
@@ -17,11 +16,10 @@ from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError
 from harness_lib.system.git import status
 from harness_lib.system.place import data_home
-from harness_lib.system.processes import engines, environment, sandbox
+from harness_lib.system.processes import environment, sandbox
 from harness_lib.system.processes.sandbox import Network, Sandbox
 from harness_lib.text import some
 
-SandboxMode = Literal["off", "auto", "require", "bubblewrap", "nono"]
 NAMED = 3
 # A script names its interpreter in its first line.
 SHEBANG = b"#!"
@@ -37,7 +35,7 @@ class Asked(NamedTuple):
     that they get; `network` is that of checks.
     """
 
-    mode: SandboxMode = "off"
+    mode: sandbox.Mode = "off"
     write: tuple[str, ...] = ()
     env: tuple[str, ...] = ()
     network: Network = "open"
@@ -48,15 +46,7 @@ def of_run(ctx: Context, asked: Asked) -> dict[str, str]:
 
     Raises EnvSetupError if none starts and one is required, or if a check cannot run in it.
     """
-    if asked.mode == "off":
-        return {}
-    wanted = [each for each in engines.ENGINES if asked.mode in ("auto", "require", each)]
-    engine, failures = sandbox.find(ctx.env, wanted)
-    if engine is None and asked.mode != "auto":
-        raise EnvSetupError(
-            f"No sandbox can be started on this machine. {failures}",
-            "Install bubblewrap (the program is bwrap), or run without: harness run --sandbox off",
-        )
+    engine = sandbox.required(asked.mode, ctx.env)
     if engine is None:
         return {}
     data = Path(os.path.realpath(data_home.directory(ctx.env)))
@@ -153,8 +143,3 @@ def _interpreter(path: str, env: Mapping[str, str]) -> str | None:
         return words[0]
     names = [word for word in words[1:] if not word.startswith("-") and "=" not in word]
     return environment.find(names[0], env.get("PATH", os.defpath)) if names else None
-
-
-def default() -> SandboxMode:
-    """Return the mode of runs for which none was chosen: on macOS no sandbox was tried."""
-    return "off" if sys.platform == "darwin" else "auto"

@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 from harness_lib import timestamps, typed
 from harness_lib.attempts import complete, pending_merges, rescue_refs, target_branch, task_brief
 from harness_lib.checks import check_of
-from harness_lib.core import quoting, rechecked, sessions
+from harness_lib.core import quoting, rechecked, sessions, trust
 from harness_lib.core.context import Context
 from harness_lib.errors import HarnessError
 from harness_lib.rules import attempts, rechecks, run_records, selection
@@ -337,7 +337,9 @@ def _halted(task: Task) -> tuple[str, tuple[str, ...]]:
         match = _ANSWERS.search(halt)
         accept = match[1] if match else typed.harness("accept", task.id)
         what = halt.partition(". Nothing was committed.")[0].partition(": the check ")[2] or halt
-        return what, (accept, complete.return_command(task))
+        kept = task.handback.rescue if task.handback else None
+        see = (rescue_refs.show_command(kept),) if kept else ()
+        return what, (accept, complete.return_command(task), *see)
     retry = typed.harness("retry", task.id) if check_of(task).is_given else typed.give_check(task.id)
     retry = typed.harness("accept", task.id) if attempts.asks_a_person(task) else retry
     return halt.removesuffix(f" Then type: {retry}"), (retry,)
@@ -357,6 +359,7 @@ def _waits(ctx: Context, merged: Merged | None) -> Iterator[Decision]:
 
 def _failed(ctx: Context, task: Task) -> Decision:
     reason = _PLAIN_FAILURE.sub("", task.error_log[-1]) if task.error_log else "no reason is recorded"
+    reason = reason.removeprefix("the agent ")
     again = "" if selection.is_permanent(task) else ", and is tried again"
     kept = task_brief.attempts_kept(task, ctx.main)
     command = rescue_refs.show_command(kept[-1]) if kept else typed.harness("log", "--task", task.id)
@@ -386,6 +389,8 @@ def _look_at(task: Task) -> Decision:
     what, bracket, command = first.rpartition(" (git ")
     command = f"git {command.removesuffix(')')}" if bracket else typed.harness("show", task.id)
     what = (what or first).removeprefix(f"{task.id} ").removeprefix(f"{task.id}: ")
+    # On a line with a command there is little room.
+    what = what.replace("changed a file that its check depends on:", "changed what checks it:", 1)
     also = f", and {len(more)} more" if more else ""
     return Decision("look", task.id, task.title, what + also, (command,))
 
@@ -413,8 +418,15 @@ def _again(
         return "this run goes on", (sessions.WATCH,)
     if not questions.counts().total:
         return "the list is empty", (rechecked.ADD,)
-    lost = [task for task in questions.search("failed") if selection.is_permanent(task) and task.attempts]
-    retry = tuple(typed.harness("retry", task.id) for task in lost[:NAMED])
+    if questions.work_remains() and not trust.is_trusted(ctx, questions):
+        return f"{remedies.RUN} is refused until you have looked at the commands", (typed.harness("trust"),)
+    does, then = _does(ctx, questions, _retry(ctx, questions), waits=waits)
+    return f"{remedies.RUN} {does}", then
+
+
+def _does(
+    ctx: Context, questions: Questions, retry: tuple[str, ...], *, waits: bool
+) -> tuple[str, tuple[str, ...]]:
     match questions.no_work():
         case None:
             first = questions.next_ready()
@@ -434,7 +446,14 @@ def _again(
             does, then = "takes over what waits, once nothing is in its way", ()
         case _:
             does, then = "starts nothing: every task is completed", ()
-    return f"{remedies.RUN} {does}", then
+    return does, then
+
+
+def _retry(ctx: Context, questions: Questions) -> tuple[str, ...]:
+    """Return the command that gives the tasks which failed for good, or are red now, another start."""
+    lost = [task for task in questions.search("failed") if selection.is_permanent(task) and task.attempts]
+    again = [*rechecked.red(ctx, questions.search("completed")), *lost]
+    return (typed.harness("retry", *(task.id for task in again[:NAMED])),) if again else ()
 
 
 def document(facts: Facts) -> dict[str, object]:

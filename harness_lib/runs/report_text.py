@@ -48,7 +48,7 @@ def lines(facts: Facts, first: Sequence[str] = (), *, width: int = WIDTH, whole:
     facts = _without_told(facts, " ".join(first))
     time, *rest = header(facts, width)
     head = [row for line in first for row in _wrapped(line, width)]
-    head += [_apart(time, money(facts), width), *(cut(line, width) for line in rest)]
+    head += [*_apart(time, money(facts), width), *(row for line in rest for row in _wrapped(line, width))]
     waiting = [cut(_waiting(facts), width)] if facts.waiting else []
     names = [*map(_label, facts.decisions), *map(_title, facts.done)]
     label = max(map(len, names), default=0)
@@ -94,8 +94,9 @@ def _wrapped(text: str, width: int) -> list[str]:
     return [cut(row, width) for row in rows[:WRAPPED]]
 
 
-def _apart(left: str, right: str, width: int) -> str:
-    return cut(f"{left:<{min(width, WIDTH) - len(right) - 2}}  {right}", width)
+def _apart(left: str, right: str, width: int) -> list[str]:
+    room = min(width, WIDTH) - len(right) - 2
+    return [f"{left:<{room}}  {right}"] if len(left) <= room else [*_wrapped(left, width), cut(right, width)]
 
 
 def header(facts: Facts, width: int = WIDTH) -> Iterator[str]:
@@ -178,11 +179,14 @@ def counts(facts: Facts) -> str:
     ]
     inner = ", ".join(filter(None, among))
     halted = sum(each.kind == "halted" for each in facts.decisions)
+    # The others failed for good only because they depend on these.
+    failed = sum(each.kind == "failed" for each in facts.decisions)
     pending = n.pending - halted
     parts = [
         f"{n.completed} completed" + (f" ({inner})" if inner else ""),
         f"{halted} waiting for you" if halted else "",
-        f"{n.permanent} failed for good" if n.permanent else "",
+        f"{failed} failed for good" if failed else "",
+        f"{n.permanent - failed} blocked" if n.permanent > failed else "",
         f"{n.retryable} failed, to be tried again" if n.retryable else "",
         f"{pending} pending" + (f" ({n.blocked} wait for a failed one)" if n.blocked else "")
         if pending > 0
@@ -209,7 +213,11 @@ def checks(facts: Facts) -> str:
         f"{checked.passed} of {checked.of} pass on {checked.commit[:SHORT]}" if checked else "none ran again"
     )
     names = [f"{task} {quoting.one_line(file, 60)}" for task, file in facts.touched]
-    changed = f"attempts changed {some(names, NAMED)}" if names else "no attempt changed a file of its check"
+    changed = (
+        f"attempts changed what checks them: {some(names, NAMED)}"
+        if names
+        else "no attempt changed a file of its check"
+    )
     return f"Final check: {final}; {changed}."
 
 
@@ -219,17 +227,15 @@ def _waiting(facts: Facts) -> str:
 
 def _decisions(facts: Facts, width: int, most_label: int) -> Iterator[list[str]]:
     """Yield the lines of each decision: what it is and a command, or the commands on a line of their own."""
-    times = {each.task: each.seconds for each in facts.others}
+    spent = {each.task: each for each in facts.others}
     most = int(COMMAND_SHARE * width)
     commands = [each.commands[0] for each in facts.decisions if each.kind != "halted"]
     column = max((len(each) for each in commands if len(each) <= most), default=0)
     for each in facts.decisions:
         label = f"{_label(each):<{most_label}}"
         what = each.what
-        if each.kind == "failed" and times.get(each.task):
-            what = what.replace(":", f" in {run_snapshot.span(times[each.task])}:", 1)
         if each.kind == "halted" and len(each.commands) > 1:
-            yield [cut(f"  {label}  {quoting.one_line(what, width)}", width), *_answers(each, width)]
+            yield _halted(label, each, width)
             continue
         if not each.task and len(what) + max(column, len(each.commands[0])) + 4 > width:
             said = _wrapped(what, width - 2)
@@ -240,13 +246,27 @@ def _decisions(facts: Facts, width: int, most_label: int) -> Iterator[list[str]]
         room = max(8, width - len(before) - 2 - max(column, len(command)))
         # Of a long failure both ends are kept.
         is_failure = each.kind in ("failed", "again") and room > LEAST_CUT
+        if is_failure and (work := spent.get(each.task)) and work.seconds:
+            cost = f", ${work.cost:.2f}" if work.cost else ""
+            timed = what.replace(":", f" in {run_snapshot.span(work.seconds)}{cost}:", 1)
+            what = timed if len(timed) <= room else what
         shown = attempts.line(what, room) if is_failure else quoting.one_line(what, room)
-        yield [f"{before}{shown:<{room}}  {command}"]
+        yield [f"{before}{shown:<{min(room, WIDTH)}}  {command}"]
+
+
+def _halted(label: str, decision: Decision, width: int) -> list[str]:
+    """Return what waits for an answer, the command that shows its work, and those that answer."""
+    first = f"  {label}  {quoting.one_line(decision.what, width)}"
+    see = "".join(decision.commands[2:])
+    if see and len(first) + 2 + len(see) <= width:
+        return [f"{first}  {see}", *_answers(decision, width)]
+    more = [f"      {see}"] if see and len(see) + 6 <= width else []
+    return [cut(first, width), *more, *_answers(decision, width)]
 
 
 def _answers(decision: Decision, width: int) -> list[str]:
     """Return the commands that answer a question, on one line if they fit there."""
-    one = "   or: ".join(decision.commands)
+    one = "   or: ".join(decision.commands[:2])
     rows = [one] if len(one) + 6 <= width else [decision.commands[0], f"or: {decision.commands[1]}"]
     if max(map(len, rows)) + 6 > width:
         rows = [f"see: {_short(decision, width - 12)}"]
@@ -301,7 +321,7 @@ def _dearest(done: Sequence[Work], rows: Sequence[str], room: int) -> list[str]:
         return list(rows)
     ranked = sorted(range(len(rows)), key=lambda at: (done[at].cost, done[at].seconds), reverse=True)
     kept = sorted(ranked[: room - 1])
-    return [*(rows[at] for at in kept), f"  … and {len(rows) - len(kept)} more, cheaper ones: {ALL}"]
+    return [*(rows[at] for at in kept), f"  … and {len(rows) - len(kept)} more: {ALL}"]
 
 
 def _again(facts: Facts, width: int) -> str:

@@ -18,9 +18,8 @@ from harness_lib.agents import registry
 from harness_lib.core.context import MERGE_MODES, Context
 from harness_lib.errors import ConfigError, UsageError
 from harness_lib.rules.run_state import Budget
-from harness_lib.runs import confinement
-from harness_lib.runs.confinement import SandboxMode
 from harness_lib.system.files import atomic
+from harness_lib.system.processes import sandbox
 from harness_lib.system.processes.sandbox import NETWORKS
 
 if TYPE_CHECKING:
@@ -64,15 +63,13 @@ KEYS: Mapping[str, Key] = {
     "protect": Key("texts", default=(), in_project=True),
     "merge": Key(words=MERGE_MODES, default="local", in_project=True),
     "merge-command": Key(),
-    "sandbox": Key(words=get_args(SandboxMode), default=confinement.default(), in_project=True),
+    "sandbox": Key(words=sandbox.MODES, default=sandbox.default(), in_project=True),
     "network": Key(words=NETWORKS, default="open", in_project=True),
     "allow-write": Key("texts", default=()),
     "allow-env": Key("texts", default=()),
 }
 # Two ways to say which agent works: the one that is typed replaces both.
 ONE_OF = ("agent", "agent-command")
-# The variable that chooses a sandbox.
-SANDBOX = "HARNESS_SANDBOX"
 NAMED_ENGINES = ("bubblewrap", "nono")
 
 
@@ -121,9 +118,9 @@ def effective(ctx: Context, given: Mapping[str, Any]) -> dict[str, Setting]:
 
 def _of_variable(env: Mapping[str, str]) -> str | None:
     """Return the sandbox that the environment names, as if it was typed. Raises UsageError."""
-    value = env.get(SANDBOX) or None
+    value = env.get(sandbox.CHOICE) or None
     if value is not None and (problem := _problem(KEYS["sandbox"], value)):
-        raise UsageError(f"{SANDBOX} must be {problem}, not {value!r}.", "Correct it, or unset it.")
+        raise UsageError(f"{sandbox.CHOICE} must be {problem}, not {value!r}.", "Correct it, or unset it.")
     return value
 
 

@@ -67,6 +67,8 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     rights.require_user(ctx, f"What becomes of {task.id}", complete.accept_command(task, paths or ("FILE",)))
     place = answering.place(ctx, task)
     left = _require_right(place, task, paths)
+    # Before anything is noted: what is accepted and cannot be checked would wait for nobody any more.
+    trust.require(ctx, ctx.store.ask())
     with rights.change(ctx) as tx:
         waiting = answering.require_waiting(ownership.require_task(tx, task.id))
         current = _accept(tx, waiting, paths, is_whole=not left)

@@ -31,8 +31,10 @@ from harness_lib.core.planned import Order, Read
 from harness_lib.core.reply import Reply
 from harness_lib.errors import UsageError
 from harness_lib.rules import attempts
+from harness_lib.state.answers import Answers
 from harness_lib.state.api import Questions, Tx
-from harness_lib.task import Task
+from harness_lib.system.place import roots
+from harness_lib.task import State, Task
 from harness_lib.terminal.render import Screen
 from harness_lib.text import counted, some
 
@@ -55,6 +57,7 @@ ROWS = 200
 DIGEST = 8
 NAMED = 5
 TITLE_WIDTH = 50
+KEY_WIDTH = 12
 COMMAND_LENGTH = 500
 OTHERS = ("superpowers", "spec-kit", "openspec", "gsd", "task-master", "github")
 MAY_SAY_YES = "HARNESS_TRUST"
@@ -90,13 +93,20 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
-    """Answer `harness import`."""
-    return run(
-        ctx,
-        sources(ctx, args.file),
-        Choices(args.format, args.order, args.check, dry_run=args.dry_run, yes=args.yes),
-        args.file,
-    )
+    """Answer `harness import`; a list is made first where there is none, once the tasks can be read."""
+    choices = Choices(args.format, args.order, args.check, dry_run=args.dry_run, yes=args.yes)
+    if roots.find(ctx.env, ctx.cwd) is not None or roots.elsewhere(ctx.cwd):
+        return run(ctx, sources(ctx, args.file), choices, args.file)
+    place = Context(env={**ctx.env, "HARNESS_STATE_ROOT": str(ctx.cwd)}, cwd=ctx.cwd, clock=ctx.clock)
+    found, nothing = sources(place, args.file), Answers(State(), ctx.clock.now())
+    looked = run(place, found, choices._replace(dry_run=True), args.file, nothing)
+    if choices.dry_run:
+        return looked
+    from harness_lib.verbs import init  # noqa: PLC0415 (only a first import needs it)
+
+    made = init.run(ctx)
+    reply = run(ctx, found, choices, args.file)
+    return reply._replace(message=f"{made.message}\n{reply.message}", warnings=made.warnings + reply.warnings)
 
 
 class Choices(NamedTuple):
@@ -123,9 +133,12 @@ class Source(NamedTuple):
     plan: str
 
 
-def run(ctx: Context, found: list[Source], choices: Choices, word: str) -> Reply:
+def run(
+    ctx: Context, found: list[Source], choices: Choices, word: str, questions: Questions | None = None
+) -> Reply:
     """Append the tasks of what was `found` at `word`; with `dry_run` only say which they would be.
 
+    `questions` are the answers for a dry run where there is no list yet.
     The commands of a plan count as trusted if a user types at a terminal, or says yes in a script.
     Raises UsageError with every problem and its place; then nothing is added.
     """
@@ -136,7 +149,7 @@ def run(ctx: Context, found: list[Source], choices: Choices, word: str) -> Reply
     drafts = held_out.imported(ctx, drafts, again, dry_run=choices.dry_run)
     spent = add_tasks.spent_ids(ctx)
     if choices.dry_run:
-        questions = ctx.store.ask()
+        questions = questions or ctx.store.ask()
         plan = import_plan.plan(questions, drafts, spent)
         return _reply(plan, drafts, _doubtful(ctx, questions, plan.tasks), then=again, dry_run=True)
     trust.prepare(ctx)
@@ -367,13 +380,15 @@ def _recognised(drafts: Drafts) -> str:
 
 def _table(plan: Plan) -> list[str]:
     """Return a row for each task, its check last and whole, because the user decides about it."""
-    rows = [("id", "title", "after", "lines", "check")] if plan.tasks else []
+    rows = [("id", "plan", "title", "after", "lines", "check")] if plan.tasks else []
     for task, draft in zip(plan.tasks[:ROWS], plan.drafts, strict=False):
         after = quoting.one_line(", ".join(task.depends_on), TITLE_WIDTH) or "-"
-        rows.append((task.id, quoting.one_line(task.title, TITLE_WIDTH), after, _span(draft), _asked(task)))
-    wide = [max(map(len, column)) for column in list(zip(*rows, strict=True))[:4]]
+        key = quoting.one_line(task.source.key, KEY_WIDTH) if task.source else "-"
+        title = quoting.one_line(task.title, TITLE_WIDTH)
+        rows.append((task.id, key, title, after, _span(draft), _asked(task)))
+    wide = [max(map(len, column)) for column in list(zip(*rows, strict=True))[:-1]]
     lines = [
-        "  " + "  ".join([*(cell.ljust(width) for cell, width in zip(row, wide, strict=False)), row[4]])
+        "  " + "  ".join([*(cell.ljust(width) for cell, width in zip(row, wide, strict=False)), row[-1]])
         for row in rows
     ]
     if len(plan.tasks) > ROWS:
@@ -389,7 +404,7 @@ def _span(draft: Draft) -> str:
 def _asked(task: Task) -> str:
     if attempts.asks_a_person(task):
         return f"(a person: {typed.harness('accept', task.id)})"
-    return quoting.one_line(task.validation.command or "-", COMMAND_LENGTH)
+    return quoting.one_line("; ".join((task.validation.command or "-").splitlines()), COMMAND_LENGTH)
 
 
 def _count(tasks: tuple[Task, ...]) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from harness_lib import typed
 from harness_lib.core import ownership, rights
@@ -22,39 +24,56 @@ HELP_ORDER = 330
 NAMED = 10
 
 
+class Reset(NamedTuple):
+    """A task before and after its reset, and the tasks that were reset with it."""
+
+    old: Task
+    new: Task
+    revived: Sequence[Task] = ()
+
+    @property
+    def changes_nothing(self) -> bool:
+        """Whether the task was as it is now."""
+        return self.old == self.new and not self.revived
+
+
 def arguments(parser: ArgumentParser) -> None:
     """Add the arguments of the verb."""
-    parser.add_argument("id", help="the task")
+    parser.add_argument("ids", nargs="+", metavar="id", help="the task; several are reset together")
 
 
 def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
-    """Make the task pending with all its attempts, and also the tasks that failed only because of it.
+    """Make each task pending with all its attempts, and also the tasks that failed only because of it.
 
-    Its errors stay, for the next attempt.
+    Its errors stay, for the next attempt. All are reset, or none.
     Raises UsageError (no such task; it would fail again at once), RefusedError (in progress).
     """
     with rights.change(ctx) as tx:
-        old = ownership.require_task(tx, args.id)
-        if not transitions.may("reset", old):
-            raise RefusedError(
-                f"{old.id} is in progress (by {old.claimed_by or 'nobody'}); a new start would lose it.",
-                f"Its worker can hand it back: {typed.harness('release', old.id)}. "
-                "If nobody works on it any more: harness start",
-            )
-        if attempts.is_for_user(old):
-            rights.require_check_of_another(ctx, old, typed.give_check(old.id))
-        new = transitions.reset(old)
-        revived = _revive(tx, new)
+        resets = [_reset(tx, ctx, word) for word in dict.fromkeys(args.ids)]
         then = ownership.next_command(ctx, tx)
-        if new == old and not revived:
-            return Reply("retry", f"{old.id} has nothing to reset.", task=old, next=then)
-        rights.lift_halts(tx, new)
+    return _reply(resets, tuple(tx.warnings), then)
+
+
+def _reset(tx: Tx, ctx: Context, word: str) -> Reset:
+    old = ownership.require_task(tx, word)
+    if not transitions.may("reset", old):
+        raise RefusedError(
+            f"{old.id} is in progress (by {old.claimed_by or 'nobody'}); a new start would lose it.",
+            f"Its worker can hand it back: {typed.harness('release', old.id)}. "
+            "If nobody works on it any more: harness start",
+        )
+    if attempts.is_for_user(old):
+        rights.require_check_of_another(ctx, old, typed.give_check(old.id))
+    done = Reset(old, transitions.reset(old))
+    done = done._replace(revived=_revive(tx, done.new))
+    if not done.changes_nothing:
+        rights.lift_halts(tx, done.new)
         rights.log(
             tx, ctx, f"reset was {old.status} after {old.attempts}/{old.max_attempts} attempts", old.id
         )
-        for task in revived:
+        for task in done.revived:
             rights.log(tx, ctx, f"reset with {old.id}", task.id)
-    return _reply(old, new, revived, tuple(tx.warnings), then)
+    return done
 
 
 def _revive(tx: Tx, new: Task) -> list[Task]:
@@ -80,19 +99,27 @@ def _revive(tx: Tx, new: Task) -> list[Task]:
     return [task for task in tx.tasks(each.id for each in before[1:]) if task.id not in again]
 
 
-def _reply(old: Task, new: Task, revived: list[Task], warnings: tuple[str, ...], then: str | None) -> Reply:
-    attempts = "1 attempt" if new.max_attempts == 1 else f"{new.max_attempts} attempts"
-    lines = [f"{new.id} is pending again with {attempts} (it was {old.status})."]
-    if old.status == "completed":
-        lines.append("Its commit stays in the history: the next attempt builds on it.")
-    if revived:
-        names = some([task.id for task in revived], NAMED)
-        lines.append(f"pending again with it, because only it had blocked them: {names}")
+def _reply(resets: Sequence[Reset], warnings: tuple[str, ...], then: str | None) -> Reply:
+    revived = [task for each in resets for task in each.revived]
     return Reply(
         "retry",
-        "\n".join(lines),
-        task=new,
+        "\n".join(line for each in resets for line in _said(each)),
+        task=resets[0].new,
         next=then,
         warnings=warnings,
         extra={"revived": [task.id for task in revived[:NAMED]], "revived_count": len(revived)},
     )
+
+
+def _said(reset: Reset) -> Iterator[str]:
+    new = reset.new
+    if reset.changes_nothing:
+        yield f"{new.id} has nothing to reset."
+        return
+    attempts = "1 attempt" if new.max_attempts == 1 else f"{new.max_attempts} attempts"
+    yield f"{new.id} is pending again with {attempts} (it was {reset.old.status})."
+    if reset.old.status == "completed":
+        yield "Its commit stays in the history: the next attempt builds on it."
+    if reset.revived:
+        names = some([task.id for task in reset.revived], NAMED)
+        yield f"pending again with it, because only it had blocked them: {names}"

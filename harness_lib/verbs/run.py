@@ -17,11 +17,10 @@ from harness_lib.core.reply import Reply
 from harness_lib.errors import HarnessError
 from harness_lib.rules import rechecks, run_state
 from harness_lib.runs import confinement, overview, scheduler, settings
-from harness_lib.runs.confinement import SandboxMode
 from harness_lib.runs.notify import Notifier
 from harness_lib.runs.options import Options, prepare
 from harness_lib.runs.scheduler import Watch
-from harness_lib.system.processes import owner, runner
+from harness_lib.system.processes import owner, runner, sandbox
 from harness_lib.system.processes.sandbox import NETWORKS
 from harness_lib.terminal import options, run_screen
 from harness_lib.terminal.render import Screen
@@ -98,7 +97,7 @@ def arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument(
         "--sandbox",
-        choices=get_args(SandboxMode),
+        choices=sandbox.MODES,
         help="confine agents and checks to their work trees: auto where this machine can, require, or with "
         "the engine named; default auto, on macOS off",
     )
@@ -224,8 +223,13 @@ def _dry_run(ctx: Context, chosen: Options) -> Reply:
     return Reply(
         "run",
         "\n".join(lines),
-        next="harness run" if ready else "harness show",
-        warnings=(*questions.warnings, *project.in_common(ctx, questions.search())),
+        # The options that were typed are part of what begins it.
+        next=None if ready else "harness show",
+        warnings=(
+            *questions.warnings,
+            *project.without_check(questions.search("pending")),
+            *project.in_common(ctx, questions.search()),
+        ),
         extra={"dry_run": True, "ready": [task.id for task in ready]},
     )
 

@@ -73,6 +73,7 @@ def run(ctx: Context, task_id: str, *, private: bool = False) -> Reply:
     lines += _last("checkpoints", [f"{c.step}/{c.total} {c.description}" for c in task.checkpoints])
     lines += _last("notes for later tasks", task.notes)
     lines += _last("errors", task.error_log)
+    lines += _block("for the next attempt", [task.handback.reason] if task.handback else [])
     lines += _last("attempts", [_attempt(each) for each in task.attempt_log])
     lines += _last("rescued work (harness rescue show REF)", rescued)
     lines += [f"log of the last check: {log}"] if log else []

@@ -70,7 +70,6 @@ def assert_understood(report: Report) -> None:
     assert "echo one > one" in report.action
 
 
-@pytest.mark.release
 def test_claude_code(claude: Claude, model: Model, machine: Machine) -> None:
     model.play(works)
 
@@ -141,6 +140,7 @@ def test_codex(codex: Codex, model: Model, machine: Machine, *, linked: bool) ->
     assert report.tokens > 0
 
 
+@pytest.mark.release
 def test_gemini(gemini: Gemini, model: Model, machine: Machine) -> None:
     model.play(works)
     env = {"GEMINI_API_KEY": "dummy", "GOOGLE_GEMINI_BASE_URL": gemini.address}
@@ -153,6 +153,7 @@ def test_gemini(gemini: Gemini, model: Model, machine: Machine) -> None:
     assert (machine.project / "one").exists()
 
 
+@pytest.mark.release
 def test_copilot(copilot: Copilot, model: Model, machine: Machine) -> None:
     model.play(works)
     env = {

@@ -177,6 +177,7 @@ def test_after_a_compaction_the_agent_knows_its_task(client: Client, model: Mode
     assert machine.statuses == ["completed"]
 
 
+@pytest.mark.release
 def test_a_subagent_finishes_what_it_has_claimed(client: Client, model: Model, machine: Machine) -> None:
     """A subagent is told its name, sent back to the task it holds under it, and let go when that is done."""
     one_task(machine)

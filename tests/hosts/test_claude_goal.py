@@ -22,6 +22,7 @@ def _skill(with_skill: None) -> None:
     """Have the skill in the user's own skill folder."""
 
 
+@pytest.mark.release
 @pytest.mark.parametrize(
     "reached",
     [

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 ASKED = "requires approval"
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("way", ["skill", pytest.param("plugin", marks=pytest.mark.release)])
 def test_nobody_is_asked(claude: Claude, model: Model, machine: Machine, published: Path, way: str) -> None:
     """From `start` to the final check, beyond a stop that was refused."""

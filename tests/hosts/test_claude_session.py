@@ -39,6 +39,7 @@ def test_the_model_is_told_how_the_list_stands(claude: Claude, model: Model, mac
     assert ran.blocks() == []
 
 
+@pytest.mark.release
 def test_a_teammate_does_not_idle_while_it_has_a_task(claude: Claude, model: Model, machine: Machine) -> None:
     """A teammate that wants to idle with a task of its own in progress is sent back to it by TeammateIdle."""
     one_task(machine)

@@ -33,8 +33,11 @@ def would_rather_stop(request: Request) -> Script:
 
 @pytest.mark.parametrize(
     ("name", "scope"),
-    # What the others are told and answer is recorded in tests/hookio.
-    [("claude", "project"), ("codex", "user"), *for_release(("gemini", "user"), ("copilot", "project"))],
+    # What the others are told and answer is recorded in tests/hookio; test_claude_stop.py holds Claude Code.
+    [
+        ("codex", "user"),
+        *for_release(("claude", "project"), ("gemini", "user"), ("copilot", "project")),
+    ],
 )
 def test_installed_hooks_speak_at_the_start_and_hold_to_the_end(
     request: pytest.FixtureRequest, machine: Machine, model: Model, name: str, scope: str

@@ -100,6 +100,7 @@ def test_where_nobody_can_be_asked_no_command_runs(hs: Hs, model: Model, machine
     assert not (machine.project / "made").exists()
 
 
+@pytest.mark.release
 def test_it_is_held_until_the_list_is_finished(hs: Hs, model: Model, machine: Machine) -> None:
     machine.add("Make one", "--validate", "grep -q done one")
     harness = f'HARNESS_HOME="{machine.harness_home}" "{CHECKOUT}/bin/harness"'

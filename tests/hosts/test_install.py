@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tests.hosts.model import Model
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("mode", ["symlink", pytest.param("copy", marks=pytest.mark.release)])
 @pytest.mark.parametrize("scope", [pytest.param("project", marks=pytest.mark.release), "global"])
 def test_claude_takes_the_list_to_its_end(

@@ -29,6 +29,7 @@ def _dies_at_work(request: Request) -> Script:
     yield request.shell("kill -9 $CLAUDE_PID")
 
 
+@pytest.mark.release
 @pytest.mark.usefixtures("with_skill")
 @pytest.mark.parametrize(
     "resumed",
@@ -93,6 +94,7 @@ def test_in_its_own_sandbox_codex_hears_at_once_what_the_user_must_type(
     assert (machine.statuses, machine.state["tasks"][0]["attempts"]) == (["pending"], 0)
 
 
+@pytest.mark.release
 def test_so_started_codex_works_in_it(codex: Codex, model: Model, machine: Machine, published: Path) -> None:
     machine.skills_add(published)
     one_task(machine)

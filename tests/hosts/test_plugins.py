@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tests.hosts.model import Model
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("way", ["marketplace", pytest.param("--plugin-dir", marks=pytest.mark.release)])
 def test_claude_code_takes_the_plugin(
     claude: Claude, model: Model, machine: Machine, published: Path, way: str
@@ -45,6 +46,7 @@ def test_claude_code_finds_the_plugin_valid(claude: Claude, published: Path) -> 
     assert "error" not in claude.plugin("validate", str(published)).out.lower()
 
 
+@pytest.mark.release
 def test_codex_takes_the_plugin(codex: Codex, model: Model, machine: Machine, published: Path) -> None:
     """Installed as a plugin, the skill leads to the one page, and the hooks hold the agent to the end."""
     codex.plugin("marketplace", "add", str(published))

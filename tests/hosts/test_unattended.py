@@ -89,6 +89,7 @@ def confined(request: pytest.FixtureRequest) -> tuple[str, ...]:
     return ("--sandbox", request.param)
 
 
+@pytest.mark.release
 def test_claude_code(claude: Claude, model: Model, machine: Machine, confined: tuple[str, ...]) -> None:
     """What it says that it has cost is added up."""
     add_tasks(machine)

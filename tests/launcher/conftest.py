@@ -15,7 +15,11 @@ from pathlib import Path
 import filelock
 import pytest
 
-from tests.launcher.launching import CHECKOUT, run
+from harness_lib.system.install import private_env
+from tests.hosts.npm import Cache
+from tests.launcher.launching import CHECKOUT, REAL_ENVIRON, run
+
+CACHE = Cache.of(REAL_ENVIRON)
 
 STAND_IN = """\
 import json, os, sys
@@ -70,8 +74,26 @@ def for_all(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def shared(for_all: Path) -> dict[str, str]:
-    """Return the environment of one data directory for all tests, of all xdist workers: that it must bear."""
-    return {"HARNESS_HOME": str(for_all / "shared-harness-home")}
+    """Return the environment of one data directory for all tests, of all xdist workers: that it must bear.
+
+    What this checkout needs is installed once for the machine, and again when it needs something else; it is
+    also where `hs` looks whose XDG_DATA_HOME this directory is.
+    """
+    home, kept = for_all / "shared-harness-home", CACHE.place / "harness-home"
+    with filelock.FileLock(for_all / "shared.lock"):
+        if not home.exists():
+            CACHE.place.mkdir(parents=True, exist_ok=True)
+            for program, word in (("harness", "--version"), ("hs", "help")):
+                done = run(CHECKOUT / "bin" / program, word, env={"HARNESS_HOME": str(kept)})
+                assert done.code == 0, done.err
+            for data, needed in (
+                (home, kept.glob(private_env.environment(kept).name)),
+                (home / "harness", kept.glob("env-*")),
+            ):
+                data.mkdir(mode=0o700)
+                for packages in needed:
+                    (data / packages.name).symlink_to(packages)
+    return {"HARNESS_HOME": str(home)}
 
 
 @pytest.fixture(scope="session")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import for_release
 from tests.launcher.launching import run
 
 
@@ -42,8 +43,10 @@ class TestDataDirectory:
         ("env", "expected"),
         [
             ({"XDG_DATA_HOME": "{home}/data"}, "data/harness"),
-            ({"XDG_DATA_HOME": "relative"}, ".local/share/harness"),
-            ({"XDG_DATA_HOME": ""}, ".local/share/harness"),
+            *for_release(
+                ({"XDG_DATA_HOME": "relative"}, ".local/share/harness"),
+                ({"XDG_DATA_HOME": ""}, ".local/share/harness"),
+            ),
         ],
     )
     def test_without_harness_home_it_is_in_the_users_data(

@@ -11,7 +11,10 @@ import sys
 import time
 from pathlib import Path
 
-from tests.launcher.launching import REAL_ENVIRON, run
+import pytest
+
+from tests.launcher.launching import CHECKOUT, REAL_ENVIRON, run
+from tests.system.git.gitrepo import put
 
 # An installer that has begun and does not come to an end; its name is looked for first.
 ENDLESS_UV = """\
@@ -71,6 +74,7 @@ class TestFirstRun:
         assert again.code == 9, again.err
         assert "preparing" in again.err
 
+    @pytest.mark.release
     def test_a_python_without_pip_uses_its_venv(self, launcher: Path, tmp_path: Path) -> None:
         bare = bare_python(tmp_path)
         env = {"HARNESS_HOME": str(tmp_path / "data"), "PATH": path_without_uv(bare)}
@@ -86,6 +90,32 @@ class TestFirstRun:
         assert done.code == 7
         assert "python3-venv" in done.err
         assert not list((tmp_path / "data").glob("env-*"))
+
+    def test_the_package_of_a_sandbox_is_asked_for_once_an_hour(
+        self, tmp_path: Path, offline: dict[str, str]
+    ) -> None:
+        asked = tmp_path / "asked"
+        put(tmp_path / "tools" / "uv", f"#!/bin/sh\nenv >> {asked}\nexit 1\n", executable=True)
+        env = {**offline, "PATH": f"{tmp_path}/tools:{os.environ['PATH']}"}
+        code = "from harness_lib.system.install import launcher; launcher.confiner('', os.environ)"
+        words = (
+            sys.executable,
+            "-I",
+            "-S",
+            "-c",
+            f"import os, sys; sys.path.append({str(CHECKOUT)!r}); {code}",
+        )
+
+        assert "no package registry could be reached" in run(*words, env=env).err
+        seen = asked.read_text(encoding="utf-8")
+        assert seen.count("UV_HTTP_RETRIES=0") == seen.count("PIP_RETRIES=0") == 1
+        said = run(*words, env=env).err
+        assert "could not be fetched 0 minutes ago" in said
+        assert asked.read_text(encoding="utf-8") == seen
+        (remembered,) = (tmp_path / "data").glob("unfetched-*")
+        os.utime(remembered, (0, 0))
+        run(*words, env=env)
+        assert asked.read_text(encoding="utf-8").count("UV_HTTP_RETRIES=0") == 2
 
 
 def bare_python(tmp_path: Path) -> Path:

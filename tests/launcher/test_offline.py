@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import for_release
 from tests.launcher.launching import CHECKOUT, run
 
 
 class TestOffline:
-    @pytest.fixture(params=[{}, {"PIP_NO_INDEX": "1"}], ids=["registry down", "no registry"])
+    @pytest.fixture(params=[{}, *for_release({"PIP_NO_INDEX": "1"})], ids=["registry down", "no registry"])
     def env(self, request: pytest.FixtureRequest, offline: dict[str, str]) -> dict[str, str]:
         return {**offline, **request.param}
 

@@ -123,6 +123,7 @@ def test_a_run_that_was_killed_is_not_shown_and_can_be_ended(workshop: Workshop,
     assert workshop.state["sessions"] == []
 
 
+@pytest.mark.release
 def test_watching_shows_them_and_ends_with_the_run(workshop: Workshop, go: Path) -> None:
     """The list is done before the final checks are: a watcher stays until the run has ended."""
     with typed(workshop.top, "status", "--watch") as (watcher, ours):

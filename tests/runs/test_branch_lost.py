@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from tests.runs.workshop import Workshop
 from tests.system.git.gitrepo import sh
 
@@ -26,6 +28,7 @@ def test_what_the_user_does_to_the_branch_meanwhile_stays(workshop: Workshop, tm
     assert workshop.git.is_ancestor(mine, MAIN)
 
 
+@pytest.mark.release
 def test_a_branch_that_was_lost_before_a_run_is_named_with_its_commit(workshop: Workshop) -> None:
     workshop.file_task("f")
     tip = sh(workshop.top, "rev-parse", "main")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.runs.workshop import HURRIED, Workshop
 
 
@@ -43,6 +45,7 @@ def test_an_agent_that_cannot_start_ends_the_run_at_no_cost(workshop: Workshop, 
     assert news.read_text() == "stuck\n"
 
 
+@pytest.mark.release
 def test_an_agent_that_cannot_start_for_one_task_does_not_keep_the_others(workshop: Workshop) -> None:
     workshop.add("Too long", "test -f f")
     workshop.file_task("g")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.runs.workshop import Workshop
 from tests.system.git.gitrepo import put, sh
 
@@ -81,6 +83,7 @@ def test_no_precheck_asks_nothing_before_the_work(workshop: Workshop, tmp_path: 
     assert runs.read_text() == "x\n"
 
 
+@pytest.mark.release
 def test_a_task_costs_a_bounded_number_of_checks(workshop: Workshop, tmp_path: Path) -> None:
     """One more where no judge changes; before and after its rework at most three more where one does."""
     _with_scripts(workshop)

@@ -74,8 +74,11 @@ def shared(workshop: Workshop) -> Workshop:
     "ending",
     [
         "",
-        *for_release("rm -rf .git && git init -q && git add -A", "rm -rf .git"),
-        "ln -s /tmp t && rm -rf .git && ln -s t .git",
+        *for_release(
+            "rm -rf .git && git init -q && git add -A",
+            "rm -rf .git",
+            "ln -s /tmp t && rm -rf .git && ln -s t .git",
+        ),
     ],
 )
 def test_whatever_an_agent_does_with_git_stays_its_own(shared: Workshop, tmp_path: Path, ending: str) -> None:
@@ -221,6 +224,7 @@ def test_a_clone_has_what_work_needs_and_no_secret(shared: Workshop, tmp_path: P
     assert "secret" not in seen.read_text().replace("grep -r secret", "")
 
 
+@pytest.mark.release
 def test_whoever_works_in_a_clone_finds_the_list_without_being_told(shared: Workshop, tmp_path: Path) -> None:
     """A shell that an agent starts afresh has no HARNESS_STATE_ROOT, nor have hooks."""
     seen = tmp_path / "seen"
@@ -232,6 +236,7 @@ def test_whoever_works_in_a_clone_finds_the_list_without_being_told(shared: Work
     assert "Asks" in seen.read_text()
 
 
+@pytest.mark.release
 def test_a_run_that_an_earlier_version_has_begun_is_recovered(shared: Workshop, tmp_path: Path) -> None:
     """Its work trees are linked ones, without a clone; its notes of branches are refs that nobody reads."""
     started = tmp_path / "started"
@@ -258,6 +263,7 @@ def test_a_run_that_an_earlier_version_has_begun_is_recovered(shared: Workshop, 
     shared.done_is_done()
 
 
+@pytest.mark.release
 def test_work_trees_whose_directory_the_user_has_deleted_are_in_nobodys_way(shared: Workshop) -> None:
     ctx = shared.context()
     place = worktree_slots.directory_of(ctx, "run-1").slot(1)

@@ -6,6 +6,8 @@ import json
 import re
 from pathlib import Path
 
+import pytest
+
 from tests.runs.workshop import Workshop
 from tests.system.git.gitrepo import put, sh
 
@@ -33,6 +35,7 @@ def test_what_passes_only_where_it_was_made_is_not_reproducible(workshop: Worksh
     assert named in workshop.harness("status").stdout
 
 
+@pytest.mark.release
 def test_a_list_that_was_done_is_looked_at_once(workshop: Workshop) -> None:
     """Where it was not the end says how to do it; what somebody has broken since is repaired."""
     workshop.file_task("one")
@@ -83,6 +86,7 @@ def test_a_night_in_which_three_fail_and_one_breaks_another_names_the_broken_one
     workshop.nothing_is_left_over()
 
 
+@pytest.mark.release
 def test_after_a_limit_what_was_broken_is_said_and_nobody_repairs_it(workshop: Workshop) -> None:
     workshop.add("One", "test -f one", do="write one x")
     workshop.add("Two", "test -f two", do="write two x\nsh git rm -q one")
@@ -130,6 +134,7 @@ def test_of_changed_files_only_the_checks_run_the_rest_is_counted(workshop: Work
     assert "recheck" not in workshop.task("task-001")
 
 
+@pytest.mark.release
 def test_tasks_with_one_check_share_one_run_of_it_once_prepared(workshop: Workshop, tmp_path: Path) -> None:
     ran = tmp_path / "ran"
     put(workshop.top / "harness-init.sh", "touch tool.pyc\n")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.runs.workshop import Workshop
 from tests.system.git.gitrepo import put, sh
 
@@ -60,6 +62,7 @@ def test_marks_that_an_agent_leaves_go_back_until_all_are_gone(workshop: Worksho
     workshop.all_is_well()
 
 
+@pytest.mark.release
 def test_marks_that_nobody_resolves_fail_the_attempt(workshop: Workshop, tmp_path: Path) -> None:
     ended = go(workshop, tmp_path, rounds=99)
 

@@ -71,6 +71,7 @@ def test_a_check_of_the_queue_merges_two_tasks_at_least(make_workshop: Make, mod
     workshop.all_is_well()
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("mode", [*for_release("exclusive"), "concurrent"])
 def test_what_waits_is_merged_at_once(make_workshop: Make, mode: str) -> None:
     """Who waits renews its claim."""
@@ -107,6 +108,7 @@ def test_work_that_breaks_the_batch_keeps_none_of_the_others(workshop: Workshop)
     workshop.all_is_well()
 
 
+@pytest.mark.release
 def test_work_that_conflicts_with_the_batch_is_left_out_and_goes_back(workshop: Workshop) -> None:
     workshop.add("One", "grep -q one f", do="write f one")
     workshop.add("Two", "grep -q two f", do="write f two")

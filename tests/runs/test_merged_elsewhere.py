@@ -100,6 +100,7 @@ def test_without_the_flag_nothing_is_pushed(workshop: Workshop, remote: Remote) 
     assert (remote.at(), remote.branches) == (before, ["main"])
 
 
+@pytest.mark.release
 def test_branch_leaves_the_users_branch_as_it_is(workshop: Workshop) -> None:
     """A later task stands on the earlier one, and what the user commits meanwhile is taken in."""
     before = sh(workshop.top, "rev-parse", "main")
@@ -120,6 +121,7 @@ def test_branch_leaves_the_users_branch_as_it_is(workshop: Workshop) -> None:
     assert sh(workshop.top, "ls-tree", "--name-only", "harness/main", "a", "c", "mine") == "a\nc\nmine"
 
 
+@pytest.mark.release
 def test_push_brings_each_merge_to_the_remote(workshop: Workshop, remote: Remote) -> None:
     workshop.file_task("a")
     workshop.file_task("b")
@@ -250,6 +252,7 @@ def test_work_that_others_undo_or_change_is_not_completed(workshop: Workshop, re
     assert workshop.statuses() == {task: "completed"}
 
 
+@pytest.mark.release
 def test_returned_work_goes_on_in_the_same_pull_request(workshop: Workshop, remote: Remote) -> None:
     task = workshop.file_task("a")
     workshop.ends(9, "--merge", "pull-request", PATH=remote.path)
@@ -264,6 +267,7 @@ def test_returned_work_goes_on_in_the_same_pull_request(workshop: Workshop, remo
     assert workshop.task(task)["completed_commit"] == remote.at()
 
 
+@pytest.mark.release
 def test_a_person_may_say_that_it_is_merged(workshop: Workshop, remote: Remote) -> None:
     task = workshop.file_task("a")
     workshop.ends(9, "--merge", "pull-request", PATH=remote.path)

@@ -81,7 +81,7 @@ def test_the_first_screen_answers_the_ten_questions(workshop: Workshop, tmp_path
 
     assert len(lines) <= report_text.MOST_LINES
     # It is what the end of the run has printed, too.
-    said = {line for line in lines if "harness " in line and "cheaper ones" not in line}
+    said = {line for line in lines if "harness " in line and ": harness report --all" not in line}
     assert said <= set(printed.splitlines())
     # What is really done, and what the night has cost, over both runs.
     assert re.search(
@@ -89,18 +89,20 @@ def test_the_first_screen_answers_the_ten_questions(workshop: Workshop, tmp_path
     )
     spent = workshop.ok("report")["report"]
     assert spent["cost"] >= 4 * 0.25
-    assert lines[1].startswith(
-        f"{9 + more} tasks: {5 + more} completed (1 done already, 3 to look at), 1 waiting for you, 3 failed"
+    assert " ".join(lines[1:3]).startswith(
+        f"{9 + more} tasks: {5 + more} completed (1 done already, 3 to look at), "
+        "1 waiting for you, 2 failed for good, 1 blocked."
     )
     # What was merged, and where.
     merged = f"main: {4 + more} commits, {4 + more} files (+{5 + more} -1)"
     assert f"{merged}: git log --stat {before}..{tip[:12]}" in lines
     # What failed, and why.
-    assert "failed 2 of 2 in " in row(lines, "task-003")
+    assert re.search(r"failed 2 of 2 in \d+:\d\d, \$0\.50: assert 5 == 6", row(lines, "task-003"))
     assert "assert 5 == 6" in row(lines, "task-003")
     assert "printed nothing for" in row(lines, "task-004")
     # What waits for a decision, with the commands.
     assert "named like a secret" in row(lines, "task-005")
+    assert "harness rescue show task-005/1-work" in text
     assert "harness accept task-005 --path .env   or: harness return task-005" in text
     assert "waiting for these: task-009" in text
     # Was anything lost, and where is it kept?
@@ -111,13 +113,13 @@ def test_the_first_screen_answers_the_ten_questions(workshop: Workshop, tmp_path
     shown = red[red.index("git show ") :].split()
     assert "+broken" in sh(workshop.top, *shown[1:])
     # Did an attempt change what judges it?
-    assert "changed a file that its check depends on" in row(lines, "task-006")
-    assert "attempts changed task-006 check.sh" in text
+    assert "changed what checks it: check.sh (1 line)" in row(lines, "task-006")
+    assert "attempts changed what checks them: task-006 check.sh" in text
     # How long did each take?
     assert re.match(r"  task-002 sub +\d:\d\d +\$0\.\d\d +\d +1$", row(lines, "task-002"))
     # What happens if I run again?
     assert lines[-1].startswith("AGAIN: harness run ")
-    assert "harness retry task-003" in lines[-1]
+    assert "harness retry task-001 task-003 task-004" in lines[-1]
 
     _in_other_forms(workshop)
 
@@ -125,6 +127,16 @@ def test_the_first_screen_answers_the_ten_questions(workshop: Workshop, tmp_path
 def _in_other_forms(workshop: Workshop) -> None:
     everything = workshop("report", "--all").out
     assert "task-008 hello" in everything
+    assert max(map(len, everything.splitlines())) < 2 * report_text.WIDTH
+    trust = workshop.top / ".git/harness/trust.json"
+    trusted = trust.read_bytes()
+    trust.unlink()
+    assert (
+        workshop("report")
+        .out.splitlines()[-1]
+        .endswith("is refused until you have looked at the commands; harness trust")
+    )
+    trust.write_bytes(trusted)
     markdown = workshop("report", "--format", "markdown").out
     assert "| task-003 mul | failed 2 of 2: assert 5 &#61;&#61; 6" in markdown or "assert 5 == 6" in markdown
     assert "<code>harness rescue show task-003/2</code>" in markdown

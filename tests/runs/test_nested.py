@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.runs.workshop import Workshop
 from tests.system.git.gitrepo import put, sh
 
@@ -51,6 +53,7 @@ def test_a_repository_of_its_own_goes_back_and_lands_as_files(workshop: Workshop
     workshop.all_is_well()
 
 
+@pytest.mark.release
 def test_an_agent_that_insists_on_one_has_failed_unless_ignored(workshop: Workshop) -> None:
     """What stands beside one is there for the next agent; git ignores another, the check makes a third."""
     put(workshop.top / ".gitignore", "node_modules/\n")

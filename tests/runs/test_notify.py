@@ -28,6 +28,7 @@ def kinds(workshop: Workshop, news: Path, number: int) -> list[str]:
     return [line.partition(":")[0] for line in news.read_text().splitlines()]
 
 
+@pytest.mark.release
 def test_the_end_is_told_and_a_command_that_fails_is_a_warning(workshop: Workshop, news: Path) -> None:
     workshop.file_task("one")
     option, command = notify(news)
@@ -70,6 +71,7 @@ def test_a_task_that_failed_for_good_and_a_used_up_budget_are_told(workshop: Wor
     assert "attempts: 3 of 3" in news.read_text()
 
 
+@pytest.mark.release
 def test_a_usage_limit_is_told_once_for_all_and_who_stopped_it(workshop: Workshop, news: Path) -> None:
     for name in ("one", "two"):
         workshop.file_task(name)

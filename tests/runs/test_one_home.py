@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.runs.workshop import Workshop
 
 TOOL = '#!/bin/sh\n[ "$1" = --describe ] && echo "Greets"\n'
@@ -42,6 +44,7 @@ def test_both_find_their_own_where_it_says(workshop: Workshop, home: Path) -> No
     assert not (home / ".local").exists()
 
 
+@pytest.mark.release
 def test_without_it_each_has_its_own(workshop: Workshop, home: Path) -> None:
     tool = _tool(home / ".harness")
     env = {

@@ -134,7 +134,7 @@ def test_what_to_look_at_in_completed_work_is_said_at_the_end_and_shown(workshop
     )
     said = reply["message"].splitlines()
     look, _ = [line for line in said if line.startswith(f"  {changed} Cheat")]
-    assert "  changed a file that its check depends on: check" in look
+    assert "  changed what checks it: check.sh (1 line)" in look
     assert look.endswith(f"  git show {commit[:12]}")
     assert sum("was done already" in line for line in said) == 4
     first, failed, third, *_ = reply["tasks"]

@@ -115,6 +115,7 @@ def test_it_loads_nothing_and_runs_only_its_own_script(project: Project, agent: 
     assert (project.top / "page.html").stat().st_mode & 0o077 == 0
 
 
+@pytest.mark.release
 def test_a_thousand_tasks_are_a_page_of_bounded_size(project: Project, agent: Agent) -> None:
     path = hostile_list(project, agent, 1000)
 

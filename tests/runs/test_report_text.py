@@ -23,7 +23,7 @@ KINDS = st.sampled_from(
     ["red", "halted", "merge", "lacks", "failed", "missing", "check", "look", "proposals", "again"]
 )
 DECISION = st.builds(
-    Decision, KINDS, NAME | st.just(""), TEXT, TEXT, st.lists(COMMAND, min_size=1, max_size=2).map(tuple)
+    Decision, KINDS, NAME | st.just(""), TEXT, TEXT, st.lists(COMMAND, min_size=1, max_size=3).map(tuple)
 )
 WORK = st.builds(Work, NAME, TEXT, SECONDS, SECONDS, NUMBER, NUMBER, st.none() | NUMBER, st.none() | NUMBER)
 RAN = st.builds(

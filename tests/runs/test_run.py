@@ -58,6 +58,9 @@ def test_one_suite_for_two_tasks_is_named_and_what_was_red_before(workshop: Work
         workshop.add(name, f"{check} -a -f a", "--max-attempts", "1", do=f"write {name} x")
 
     dry = workshop.run("--dry-run").stderr
+    bare = str(workshop.ok("add", "Bare")["task"]["id"])
+    assert f"Without a check, so they cannot be completed: {bare}" in workshop.run("--dry-run").stderr
+    workshop.ok("remove", bare)
     said = workshop.ends(9)
 
     assert all("2 open tasks have the same check" in each for each in (dry, said.stdout))

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from harness_lib.errors import ConfigError, UsageError
 from harness_lib.runs import settings as of_run
 from harness_lib.runs.settings import KEYS
+from harness_lib.system.processes import sandbox
 from tests.runs.workshop import Workshop
 from tests.system.git.gitrepo import put, sh
 
@@ -56,7 +57,7 @@ def test_what_is_typed_counts_and_a_project_only_narrows_the_rest(
     write(users(home), user)
     write(workshop.top / "harness.toml", project)
     context = workshop.context()
-    context.env = {name: value for name, value in context.env.items() if name != of_run.SANDBOX}
+    context.env = {name: value for name, value in context.env.items() if name != sandbox.CHOICE}
     found = of_run.effective(context, typed)
     for name, (value, origin) in found.items():
         own = user.get(name, KEYS[name].default)
@@ -178,7 +179,7 @@ def test_the_sandbox_that_the_environment_names_counts_as_typed(workshop: Worksh
 
     def found(value: str, **typed: str) -> str:
         context = workshop.context()
-        context.env = {**context.env, of_run.SANDBOX: value}
+        context.env = {**context.env, sandbox.CHOICE: value}
         return str(of_run.effective(context, typed)["sandbox"].value)
 
     assert (found("off"), found("off", sandbox="auto"), found("")) == ("off", "auto", "require")

@@ -46,6 +46,7 @@ def test_each_work_tree_is_prepared_once_with_ports_of_its_own(workshop: Worksho
     assert all(line[4].endswith("/" + line[1]) for line in theirs)
 
 
+@pytest.mark.release
 def test_a_work_tree_that_a_program_has_changed_is_cleaned_again(workshop: Workshop) -> None:
     """Between its preparation and the claim: here `harness-init.sh`, else what outlives a killed worker."""
     put(workshop.top / "lock", "as committed\n")
@@ -61,6 +62,7 @@ def test_a_work_tree_that_a_program_has_changed_is_cleaned_again(workshop: Works
     workshop.done_is_done()
 
 
+@pytest.mark.release
 def test_what_lies_where_a_work_tree_has_to_be_makes_way(workshop: Workshop) -> None:
     workshop.file_task("one")
     ctx = Context(env={**os.environ, "HARNESS_HOME": str(workshop.home)}, cwd=workshop.top)
@@ -124,6 +126,7 @@ def test_a_session_that_is_full_is_followed_by_the_next_one(workshop: Workshop) 
     workshop.nothing_is_left_over()
 
 
+@pytest.mark.release
 def test_what_a_full_session_began_counts_in_the_next_one(workshop: Workshop, tmp_path: Path) -> None:
     workshop.ok("edit", "--max-tasks-per-session", "2", "--max-sessions", "2")
     workshop.add("Slow", "test -f slow", do=f"wait {tmp_path / 'third'}\nwrite slow x")

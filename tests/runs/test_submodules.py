@@ -47,6 +47,7 @@ def submodule(workshop: Workshop, tmp_path: Path) -> Workshop:
     return workshop
 
 
+@pytest.mark.release
 def test_a_submodule_that_nobody_touches_is_in_nobodys_way(submodule: Workshop) -> None:
     before = links(submodule)
     for name in ("f", "g"):
@@ -122,6 +123,7 @@ def _stages(lib: Path) -> None:
     sh(lib.parent, "add", "lib")
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("does", [_commits, *for_release(_edits, _stages)])
 def test_what_the_user_does_in_a_submodule_that_stayed_behind_is_a_change_of_theirs(
     submodule: Workshop, tmp_path: Path, does: Callable[[Path], None]
@@ -144,6 +146,7 @@ def test_what_the_user_does_in_a_submodule_that_stayed_behind_is_a_change_of_the
     assert (links(submodule), (submodule.top / "lib" / "l").read_text()) == (before, "the user is writing\n")
 
 
+@pytest.mark.release
 def test_a_commit_that_the_projects_own_submodule_has_lands(submodule: Workshop) -> None:
     put(submodule.top / "lib" / "l", "mine\n")
     sh(submodule.top / "lib", "commit", "-qam", "mine")
@@ -162,6 +165,7 @@ def test_a_commit_that_the_projects_own_submodule_has_lands(submodule: Workshop)
     assert mine in links(submodule, submodule.task("task-001")["completed_commit"])[0]
 
 
+@pytest.mark.release
 def test_a_submodule_that_an_agent_adds_properly_lands(submodule: Workshop) -> None:
     remote = submodule.top.parent / "lib.git"
     submodule.add("More", "grep -q one more/l", do=f"sh {LOCAL} submodule --quiet add {remote} more")
@@ -210,6 +214,7 @@ def test_no_program_that_an_agent_has_set_in_a_repository_of_its_own_runs_in_har
     assert not ran.exists()
 
 
+@pytest.mark.release
 def test_a_work_tree_whose_submodule_stands_elsewhere_by_now_is_made_anew(submodule: Workshop) -> None:
     ctx = Context(env={**os.environ, "HARNESS_HOME": str(submodule.home)}, cwd=submodule.top)
     place = worktree_slots.directory_of(ctx, "run-one").slot(1)
@@ -226,6 +231,7 @@ def test_a_work_tree_whose_submodule_stands_elsewhere_by_now_is_made_anew(submod
     assert (new, (git.top / "lib" / "l").read_text(), aside(submodule)) == (True, "two\n", [])
 
 
+@pytest.mark.release
 def test_a_submodule_that_is_broken_or_half_moved_is_kept(submodule: Workshop) -> None:
     ctx = Context(env={**os.environ, "HARNESS_HOME": str(submodule.home)}, cwd=submodule.top)
     place, head = worktree_slots.directory_of(ctx, "run-one").slot(1), sh(submodule.top, "rev-parse", "HEAD")
@@ -240,6 +246,7 @@ def test_a_submodule_that_is_broken_or_half_moved_is_kept(submodule: Workshop) -
     assert (kept / "lib" / "l").read_text() == "one\n"
 
 
+@pytest.mark.release
 def test_a_submodule_that_was_removed_is_named_to_the_next_agent(submodule: Workshop, tmp_path: Path) -> None:
     brief = tmp_path / "brief"
     nest = "once sh git init -q app && touch app/f"

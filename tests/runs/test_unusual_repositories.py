@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import for_release
 from tests.runs.workshop import Workshop
 from tests.system.git.gitrepo import put, sh
 
@@ -68,7 +69,10 @@ def _elsewhere(place: Path) -> Path:
 
 @pytest.mark.parametrize(
     "make",
-    [_sparse, _cloned("--depth=2"), _cloned("--filter=blob:none"), _bare, _sha256, _elsewhere],
+    [
+        _sparse,
+        *for_release(_cloned("--depth=2"), _cloned("--filter=blob:none"), _bare, _sha256, _elsewhere),
+    ],
     ids=["sparse", "shallow", "partial", "bare", "sha256", "elsewhere"],
 )
 def test_a_run_works_in(make: Callable[[Path], Path], tmp_path: Path) -> None:

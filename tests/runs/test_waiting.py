@@ -56,6 +56,7 @@ def test_what_waits_and_conflicts_with_the_users_commit_is_theirs_to_merge(works
     assert sh(workshop.top, "show", "harness/main:two") == "done"
 
 
+@pytest.mark.release
 def test_what_waits_goes_over_once_nothing_is_in_the_way(workshop: Workshop) -> None:
     """Neither a file of the user's nor a lock of git's, for which nobody waits."""
     workshop.file_task("one")
@@ -191,6 +192,7 @@ def _moved_elsewhere(workshop: Workshop, commit: str) -> None:
     sh(workshop.top, "worktree", "remove", "--force", str(beside))
 
 
+@pytest.mark.release
 def test_a_checkout_that_we_have_left_behind_its_branch_comes_after(workshop: Workshop, chat: Agent) -> None:
     tip = _left_behind(workshop)
     chat.ok("stop")

@@ -5,12 +5,15 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import pytest
+
 from tests.runs.arrived import merged
 from tests.runs.conftest import Make
 from tests.runs.workshop import Workshop
 from tests.system.git.gitrepo import put, sh
 
 
+@pytest.mark.release
 def test_a_project_in_a_directory_of_a_repository_has_its_list(tmp_path: Path, make_workshop: Make) -> None:
     """All runs at the top unless a check says otherwise; the list is not merged with the work."""
     above, trace = make_workshop().top, tmp_path / "trace"

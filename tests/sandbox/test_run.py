@@ -85,6 +85,23 @@ def test_a_check_is_confined_as_its_agent_is(engine: str, workshop: Workshop, ho
     assert not (home / "outside").exists()
 
 
+def test_what_prepares_the_checkout_is_confined_there(engine: str, workshop: Workshop, home: Path) -> None:
+    script = "touch ready.pyc\ncat ~/.ssh/* > stolen.pyc\necho x > .git/hooks/x\n{} ~/outside\n"
+    put(workshop.top / "harness-init.sh", script.format("rm -f"), executable=True)
+    (workshop.top / ".git" / "hooks").mkdir(exist_ok=True)
+    workshop.add("One", "test -f one", do="sh touch one")
+    workshop.ends(0, "--sandbox", engine)
+    assert (workshop.top / "ready.pyc").exists()
+    assert (workshop.top / "stolen.pyc").read_text() == ""
+    # Landlock cannot forbid a part of what may be written.
+    assert (workshop.top / ".git" / "hooks" / "x").exists() is (engine == "nono")
+    put(workshop.top / "harness-init.sh", script.format("touch"), executable=True)
+    workshop.add("Two", "test -f two", do="sh touch two")
+    said = workshop.ends(7, "--sandbox", engine)
+    assert "write ~/outside. Allow it: harness run --allow-write" in " ".join(said.stderr.split())
+    assert not (home / "outside").exists()
+
+
 def test_a_path_that_the_user_names_may_be_written(engine: str, workshop: Workshop, home: Path) -> None:
     (home / "shared").mkdir()
     workshop.add("Share", "test -f made", do="sh touch ~/shared/a && touch made")

@@ -79,6 +79,16 @@ def test_each_path_must_be_accepted(project: Project, started: Agent, person: Ag
     assert project.in_commit() == [".env", "done", "keys/id_rsa", "tracked.txt"]
 
 
+@pytest.mark.usefixtures("held")
+def test_nothing_is_accepted_while_its_check_may_not_run(project: Project, person: Agent) -> None:
+    """It would count as accepted, and wait for nobody any more, although nothing was committed."""
+    before = project.file.read_bytes()
+    (project.top / ".git/harness/trust.json").unlink()
+    said = person.fails(8, *SECRET)
+    assert "harness trust" in str(said)
+    assert project.file.read_bytes() == before
+
+
 def test_accepted_work_that_fails_its_check_goes_on(project: Project, held: Agent, person: Agent) -> None:
     (project.top / "done").unlink()
 
@@ -113,6 +123,7 @@ def test_a_merge_of_the_users_is_not_rolled_back_with_it(project: Project, perso
 
 def test_returned_it_comes_with_what_the_user_said(project: Project, held: Agent, person: Agent) -> None:
     person.ok("return", "task-001", "no keys in the repository")
+    assert "returns it: no keys in the repository" in person.ok("show", "task-001")["message"]
 
     task = project.task()
     assert (task["status"], task.get("halt"), task["attempts"]) == ("pending", None, 0)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.conftest import Harness
+from tests.system.git.gitrepo import put as put_at
 from tests.terminal.pseudo_terminal import answered
 from tests.verbs.project import Agent, Project
 
@@ -104,9 +105,9 @@ def test_the_table_shows_what_would_be_added_and_tasks_without_a_check_are_named
     assert looked.splitlines()[:5] == [
         "superpowers plan: 2 tasks, 1 with a check",
         "would add 2 tasks:",
-        "  id        title      after     lines  check",
-        "  task-001  Say hello  -         5-12   grep -q hello a.txt",
-        "  task-002  Say why    task-001  14-16  -",
+        "  id        plan  title      after     lines  check",
+        "  task-001  1     Say hello  -         5-12   grep -q hello a.txt",
+        "  task-002  2     Say why    task-001  14-16  -",
     ]
     assert "1 task without a check (task-002): --check 'COMMAND'" in looked
     said = agent.ok("import", "plan.md")["message"]
@@ -390,10 +391,40 @@ def test_two_thousand_tasks_of_two_megabytes_are_told_in_a_bounded_table(project
     assert len(tasks(project)) == 2000
 
 
+def test_open_boxes_that_belong_to_no_task_are_named(project: Project, agent: Agent) -> None:
+    texts = {
+        "superpowers.md": PLAN + "\n## Later\n\n- [ ] Tell the others\n- [x] Rest\n",
+        "spec-kit.md": "## Phase 1: One\n\n- [ ] T001 A\n\n## Phase 2: Two\n\n- [ ] No number\n",
+        "openspec.md": "## 1. One\n\n- [ ] 1. All\n  - [ ] 1.1 A\n\n- [ ] No number\n",
+    }
+    lines = {"superpowers.md": 20, "spec-kit.md": 7, "openspec.md": 6}
+    for name, text in texts.items():
+        said = agent.ok("import", put(project, name, text), "--dry-run")
+        assert (
+            f"Open boxes outside of the tasks of a plan are no tasks: line {lines[name]}." in said["warnings"]
+        )
+    assert "Open boxes" not in str(agent.ok("import", put(project, "plan.md", PLAN), "--dry-run"))
+
+
 def test_two_tasks_of_one_number_are_two_tasks(project: Project, agent: Agent) -> None:
     said = agent.ok("import", put(project, "plan.md", PLAN.replace("Task 2", "Task 1")))
     assert [task["source"]["key"] for task in tasks(project)] == ["1", "1(2)"]
     assert "have the same number, and each is one: 1 (line 14)" in " ".join(said["warnings"])
+
+
+def test_a_plan_needs_no_list_before_it(harness: Harness, repo: Path) -> None:
+    """The list is made with its tasks; a dry run or a plan that cannot be read makes nothing."""
+    put_at(repo / "plan.md", PLAN)
+    looked = harness("import", "plan.md", "--dry-run")
+    assert (looked.code, "would add 2 tasks" in looked.out) == (0, True)
+    put_at(repo / "design.md", "# A design\n")
+    assert harness("import", "design.md").code == 2
+    assert not list(repo.glob("*harness*"))
+
+    said = harness("import", "plan.md")
+    assert (said.code, said.out.splitlines()[0][:8]) == (0, "made har")
+    assert "added 2 tasks" in said.out
+    assert len(json.loads((repo / "harness-tasks.json").read_text())["tasks"]) == 2
 
 
 def test_two_plans_from_standard_input_are_two(harness: Harness) -> None:

@@ -93,7 +93,10 @@ def test_what_another_failure_blocks_too_stays_failed(project: Project, agent: A
     before = project.file.read_bytes()
 
     assert "task-002" in agent.fails(2, "retry", "task-003")["message"]
+    # All that are named, or none.
+    agent.fails(2, "retry", "task-002", "task-004")
     assert project.file.read_bytes() == before
+    assert agent.ok("retry", "task-002", "task-001")["revived"] == ["task-003"]
 
 
 def test_a_completed_task_can_be_done_again_and_a_new_one_not(project: Project, agent: Agent) -> None:

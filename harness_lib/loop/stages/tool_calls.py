@@ -16,7 +16,7 @@ from itertools import takewhile
 from typing import Any, TypeVar
 
 from harness_lib.errors import HarnessError
-from harness_lib.loop import approval, gates, plugins, processes
+from harness_lib.loop import approval, confined, gates, permissions, plugins, processes
 from harness_lib.loop.asking import Question
 from harness_lib.loop.disk import is_name
 from harness_lib.loop.failures import HookError, Interrupted
@@ -112,7 +112,8 @@ def _run_all(runtime: Runtime, calls: list[Json]) -> list[Outcome]:
             why = verdict.reason or "no reason was given"
             return verdict.input, Result(f"error: denied: {why}", error=True)
         builtin.CALL.set(str(calls[place].get("id") or ""))
-        return verdict.input, run(runtime, str(calls[place].get("name") or ""), verdict.input)
+        with confined.within(agreed=verdict.agreed):
+            return verdict.input, run(runtime, str(calls[place].get("name") or ""), verdict.input)
 
     most = SUBAGENTS if _kind(runtime, calls[0]) == "agent" else _READERS
     return run_at_once(runtime, range(len(calls)), work, most)
@@ -121,7 +122,10 @@ def _run_all(runtime: Runtime, calls: list[Json]) -> list[Outcome]:
 def decide(runtime: Runtime, call: Json) -> gates.Verdict:
     """Return the decision of the permission hooks on `call`, or of the user if they ask: allow or deny."""
     verdict = gates.ask_gates(runtime, call)
-    if verdict.decision != "ask":
+    if verdict.decision == "allow":
+        ruling = permissions.decide(runtime, {**call, "input": verdict.input})
+        return verdict._replace(agreed=ruling.decision == "allow")
+    if verdict.decision == "deny":
         return verdict
     who = runtime.session.id if runtime.session and runtime.env.get("HARNESS_PARENT") else ""
     name, call_id = str(call.get("name") or ""), str(call.get("id") or "")
@@ -129,7 +133,8 @@ def decide(runtime: Runtime, call: Json) -> gates.Verdict:
     change = builtin.change_of(runtime, name, verdict.input)
     seen = edit_file.unified(change) if change else ""
     answer = approval.put(runtime, Question(name, verdict.input, verdict.reason, who, call_id, place, seen))
-    return gates.Verdict("allow" if answer.allowed else "deny", answer.reason, verdict.input)
+    decision = "allow" if answer.allowed else "deny"
+    return gates.Verdict(decision, answer.reason, verdict.input, agreed=answer.allowed)
 
 
 def run(runtime: Runtime, name: str, tool_input: Json) -> Result:

@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness_lib.loop import approval, asking, disk, permissions, processes
+from harness_lib.loop import approval, asking, confined, disk, permissions, processes
 from harness_lib.loop.plugins import Result
 from harness_lib.loop.runtime import ACCOUNT_FILE
 from harness_lib.loop.sessions import context
@@ -90,6 +90,7 @@ def _environment(runtime: Runtime, tool_input: Json) -> dict[str, str]:
         "HARNESS_PROVIDER": provider or runtime.provider,
         "HARNESS_MODEL": model or ("" if provider else runtime.model),
         "HARNESS_APPROVE": approval.mode(runtime),
+        "HARNESS_SANDBOX": confined.mode(runtime),
         "HARNESS_LEVEL": str(level),
         "HARNESS_PARENT": runtime.session.id if runtime.session else "",
     }

@@ -19,7 +19,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, NamedTuple
 
-from harness_lib.loop import processes
+from harness_lib.loop import confined, processes
 from harness_lib.loop.disk import number
 from harness_lib.loop.failures import Interrupted
 from harness_lib.loop.plugins import Result
@@ -87,12 +87,19 @@ class Builtin(NamedTuple):
 
     def execute(self, runtime: Runtime, tool_input: Json) -> Result:
         try:
+            if self.change:
+                _require_writable(runtime, tool_input)
             return self.function(runtime, tool_input)
         except ToolError as error:
             return Result(f"error: {error}", error=True)
         except OSError as error:
             name = f" {error.filename}" if error.filename else ""
             return Result(f"error:{name}: {error.strerror or error}", error=True)
+
+
+def _require_writable(runtime: Runtime, tool_input: Json) -> None:
+    if problem := confined.problem(runtime, path_of(runtime, tool_input), writes=True):
+        raise ToolError(problem)
 
 
 # The tools of Claude Code that edit, and the built-in ones that do the same.
@@ -126,9 +133,11 @@ def path_of(runtime: Runtime, tool_input: Json) -> Path:
     if not text or "\0" in text:
         raise ToolError("path is required")
     # Not by pathlib: it raises an error for an unknown user.
-    path = runtime.work_directory / os.path.expanduser(text)  # noqa: PTH111
+    path = confined.place_of(runtime, runtime.work_directory / os.path.expanduser(text))  # noqa: PTH111
     if is_secret(path):
         raise ToolError(f"{text} {REFUSED}")
+    if problem := confined.problem(runtime, path):
+        raise ToolError(problem)
     return path
 
 
@@ -159,11 +168,14 @@ def run_program(
     def progress(data: bytes) -> None:
         runtime.stream.emit("tool_progress", id=CALL.get(), text=decoder.decode(data))
 
-    with tempfile.TemporaryFile() as output:
+    with (
+        tempfile.TemporaryFile() as output,
+        confined.entered(runtime, command, env) as (argv, inside),
+    ):
         try:
             done = processes.run(
-                command,
-                env=env,
+                argv,
+                env=inside,
                 cwd=runtime.work_directory,
                 stdin=stdin,
                 merge=True,
@@ -176,7 +188,9 @@ def run_program(
         except Interrupted as interrupted:
             interrupted.printed = read_clipped(runtime, output).rstrip("\n")
             raise
-        return read_clipped(runtime, output).rstrip("\n"), done
+        text = read_clipped(runtime, output).rstrip("\n")
+        refused = confined.said(runtime, text) if done.code else ""
+        return "\n".join(part for part in (text, refused) if part), done
 
 
 def read_clipped(runtime: Runtime, output: IO[bytes]) -> str:

@@ -1,4 +1,4 @@
-"""Read the `tasks.md` of spec-kit: `- [ ] T012 [P] [US1] Add the model`, in phases.
+"""Read the `tasks.md` of spec-kit: `- [ ] T012 [P] [US1] Add the model`, or `### T012 [P] …`, in phases.
 
 A phase comes after the one before it, unless the section "Dependencies & Execution Order" says more. Inside
 of a phase tasks with `[P]` run side by side, every other one comes after all before it, and
@@ -27,10 +27,20 @@ from harness_lib.rules.plans.plan import (
 )
 
 _ITEM = re.compile(r"\**(?P<key>T-?\d{2,}[A-Za-z]?)\**\s*[:.\u2013\u2014-]?\s+(?P<rest>.*\S)", re.DOTALL)
-_MARKS = re.compile(r"(?:(?:\[[^\]\n]{1,20}\](?!\()|\(P\))\s*)+")
+# Pictures in front of the marks say what kind of work it is.
+_MARKS = re.compile(
+    r"(?=\S)(?:[\u2600-\u27bf\ufe0f\U0001f300-\U0001faff]+\s*)?(?:(?:\[[^\]\n]{1,60}\](?!\()|\(P\))\s*)*"
+)
+_IS_DONE = re.compile(r"\[[xX]\]")
+# Of the commands that a title can be, those that look at the work and end.
+_LOOKS = re.compile(
+    r"\b(?:build|check|clippy|coverage|jest|lint|mypy|pytest|ruff|tests?|tsc|typecheck|validate|verify|vet)\b"
+)
+_STAYS = re.compile(r"\b(?:dev|install|watch)\b")
 _PARALLEL = re.compile(r"[\[(]P[\])]")
 _STORY = re.compile(r"\b(?:User Story |US-?)(\d+)\b", re.IGNORECASE)
 _STORIES = re.compile(r"\bstories\b", re.IGNORECASE)
+_DEPENDS_MARK = re.compile(r"\[D: ([^\]]*)\]")
 _DEPENDS = re.compile(
     r"\s*\((?P<what>[^()]*\b(?:depends? on|after|requires|needs|blocked by)\b[^()]*\bT-?\d+[^()]*)\)",
     re.IGNORECASE,
@@ -73,8 +83,11 @@ class _Item(NamedTuple):
 
 
 def read(doc: Document) -> Plan | None:
-    """Return the plan; None if no item has a number such as T012."""
+    """Return the plan; None if no item or heading has a number such as T012."""
     found = [(box, match) for box in doc.boxes if (match := _ITEM.fullmatch(box.text))]
+    found = found or [
+        (_box(doc, head), match) for head in doc.headings if (match := _ITEM.fullmatch(head.text))
+    ]
     if not found:
         return None
     keys = unique([match["key"] for _, match in found])
@@ -90,23 +103,35 @@ def read(doc: Document) -> Plan | None:
         for item in (items[index] for index in phase.tasks)
     )
     first = min([phase.head.line for phase in phases if phase.head] or [items[0].box.line])
-    return Plan(without_comments(doc.cut(0, first)), tasks)
+    return Plan(without_comments(doc.cut(0, first)), tasks, strays=doc.strays(tasks))
 
 
 def _task(doc: Document, item: _Item, phase: _Phase, starts: set[int]) -> PlannedTask:
     box = item.box
     whole = doc.cut(box.line, box.end)
     inner = [each for each in doc.boxes_in(box.line, box.end) if each is box or each.line not in starts]
-    marks = _MARKS.match(item.rest)
+    title = _DEPENDS.sub("", _MARKS.sub("", item.rest, count=1))
     return PlannedTask(
         item.key,
-        _DEPENDS.sub("", item.rest[marks.end() :] if marks else item.rest),
+        title,
         "\n\n".join(filter(None, (whole, phase.about))),
         (box.line + 1, box.end),
-        check=commands.in_prose(whole),
+        check=commands.in_prose(whole) or _command(title),
         done=box.ticked,
         boxes=tuple(each.line + 1 for each in inner),
     )
+
+
+def _command(title: str) -> str | None:
+    """Return the command that a title such as "Run `npm test`" is."""
+    command = commands.only(title) or ""
+    return command if _LOOKS.search(command) and not _STAYS.search(command) else None
+
+
+def _box(doc: Document, head: Heading) -> Box:
+    """Return the task of a heading as if it were an item."""
+    is_done = _IS_DONE.search(head.text) is not None
+    return Box(head.line, doc.last(head.line, doc.end_of(head)), is_done, head.text)
 
 
 def _phases(doc: Document, items: list[_Item]) -> list[_Phase]:
@@ -132,7 +157,7 @@ def _is_phase(head: Heading) -> bool:
 
 
 def _is_section(head: Heading) -> bool:
-    return head.level == 2  # noqa: PLR2004 (below the title)
+    return head.level == 2 and not _ITEM.fullmatch(head.text)  # noqa: PLR2004 (below the title)
 
 
 def _beginning(doc: Document, head: Heading | None, first: int) -> str:
@@ -151,20 +176,21 @@ def _order(doc: Document, items: list[_Item], phases: list[_Phase]) -> dict[str,
     after: dict[str, tuple[str, ...]] = {}
     for phase in phases:
         barrier: tuple[str, ...] = ()
-        beside: list[str] = []
+        # What no task of the phase comes after so far.
+        last: dict[str, None] = {}
         for item in (items[index] for index in phase.tasks):
-            marks = _MARKS.match(item.rest)
-            parallel = marks is not None and _PARALLEL.search(marks[0]) is not None
-            named = [name for match in _DEPENDS.finditer(item.rest) for name in _named(match["what"])]
+            marks = match[0] if (match := _MARKS.match(item.rest)) else ""
+            parallel = _PARALLEL.search(marks) is not None
+            said = [match["what"] for match in _DEPENDS.finditer(item.rest)] + _DEPENDS_MARK.findall(marks)
+            named = [name for text in said for name in _named(text)]
             if named:
                 keys = [key for name in named for key in by_number.get(name, [name]) if key != item.key]
                 after[item.key] = tuple(dict.fromkeys(keys))
             else:
-                after[item.key] = barrier if parallel else (tuple(beside) or barrier)
-            if parallel:
-                beside.append(item.key)
-            else:
-                barrier, beside = (item.key,), []
+                after[item.key] = barrier if parallel else tuple(last)
+            last = {key: None for key in (*last, item.key) if key not in after[item.key]}
+            if not parallel:
+                barrier = tuple(last)
     _join_phases(items, phases, _before(doc, items, phases), after)
     return after
 
@@ -264,7 +290,7 @@ FORMAT = Format(
     "spec-kit",
     "spec-kit tasks",
     "items such as `- [ ] T001 …`",
-    re.compile(r"\[[ xX]\]\s+\**T-?\d\d"),
+    re.compile(r"(?:\[[ xX]\]|^#{2,6})\s+\**T-?\d\d", re.MULTILINE),
     read,
     ("spec.md", "plan.md", "research.md", "data-model.md", "quickstart.md", "contracts"),
 )

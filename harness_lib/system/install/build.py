@@ -7,14 +7,17 @@ library only. Source: docs/design.md, "On the user's machine".
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import MappingProxyType
 
 from harness_lib import typed
 from harness_lib.errors import EnvSetupError
@@ -22,6 +25,10 @@ from harness_lib.system import flock
 from harness_lib.system.install import private_env
 
 _TIMEOUT_SECONDS = 900
+_AGAIN_SECONDS = 3600
+NO_SETTINGS: Mapping[str, str] = MappingProxyType({})
+# For an installer that is to fail soon where no registry is in reach.
+_ONCE = {"PIP_RETRIES": "0", "PIP_TIMEOUT": "5", "UV_HTTP_RETRIES": "0", "UV_HTTP_TIMEOUT": "5"}
 _PART = "part-"
 _LOCK = "lock"
 # Messages of pip and uv if no registry can be reached.
@@ -36,9 +43,31 @@ _UNREACHED = (
 )
 
 
-def make(data: Path, env: Path, launcher: str, requirements: Path) -> None:
+def try_once(data: Path, env: Path, launcher: str, requirements: Path) -> None:
+    """Make `env` as `make` does, but ask the registry once only, and not again for an hour if that fails.
+
+    Raises EnvSetupError.
+    """
+    failed = data / f"unfetched-{env.name}"
+    age = time.time() - failed.stat().st_mtime if failed.exists() else math.inf
+    if 0 <= age < _AGAIN_SECONDS:
+        since = f"{age // 60:.0f} minutes ago"
+        raise EnvSetupError(f"It could not be fetched {since}; to try again: rm {typed.word(failed)}")
+    try:
+        make(data, env, launcher, requirements, more=_ONCE)
+    except EnvSetupError:
+        with suppress(OSError):
+            failed.touch()
+        raise
+    failed.unlink(missing_ok=True)
+
+
+def make(
+    data: Path, env: Path, launcher: str, requirements: Path, more: Mapping[str, str] = NO_SETTINGS
+) -> None:
     """Make `env` in `data` from the pins in `requirements`, or wait for the process that is making it.
 
+    `more` are settings for the installer, in its environment.
     Raises EnvSetupError: no installer, no registry in reach, or the directory cannot be used.
     """
     try:
@@ -48,7 +77,7 @@ def make(data: Path, env: Path, launcher: str, requirements: Path) -> None:
             if not private_env.is_ready(env, requirements):
                 _say("preparing its own Python environment (once) ...")
                 _remove_leftovers(data)
-                _build(data, env, launcher, private_env.recipe(requirements))
+                _build(data, env, launcher, private_env.recipe(requirements), more)
     except OSError as error:
         message = f"The Python environment of harness cannot be made in {data}: {error}."
         raise EnvSetupError(message, "Make room or permission there, or set HARNESS_HOME.") from error
@@ -88,10 +117,10 @@ def _remove_leftovers(data: Path) -> None:
         shutil.rmtree(part, ignore_errors=True)
 
 
-def _build(data: Path, env: Path, launcher: str, recipe: str) -> None:
+def _build(data: Path, env: Path, launcher: str, recipe: str, more: Mapping[str, str]) -> None:
     part = Path(tempfile.mkdtemp(prefix=_PART, dir=data))
     try:
-        _install(part, launcher, recipe)
+        _install(part, launcher, recipe, more)
         (part / private_env.READY).write_text(recipe, encoding="utf-8")
         # After a power cut the name must not exist without the content.
         os.sync()
@@ -104,7 +133,7 @@ def _build(data: Path, env: Path, launcher: str, recipe: str) -> None:
     shutil.rmtree(env / "replaced", ignore_errors=True)
 
 
-def _install(part: Path, launcher: str, recipe: str) -> None:
+def _install(part: Path, launcher: str, recipe: str, more: Mapping[str, str]) -> None:
     """Install the pinned packages with the first installer that succeeds, else raise EnvSetupError."""
     requirements = part / "requirements.txt"
     requirements.write_text(recipe.partition("\n")[2], encoding="utf-8")
@@ -118,7 +147,7 @@ def _install(part: Path, launcher: str, recipe: str) -> None:
     ]
     complaint = None
     for installer in _installers(part):
-        complaint = _complaint([*installer, *arguments], part)
+        complaint = _complaint([*installer, *arguments], part, more)
         if complaint is None:
             return
     if complaint is None:
@@ -148,13 +177,16 @@ def _installers(part: Path) -> Iterator[list[str]]:
         yield [str(part / "venv" / "bin" / "python"), *pip]
 
 
-def _complaint(command: list[str], part: Path) -> str | None:
-    """Run `command` in `part`; return None if it succeeded, else one line with the reason."""
+def _complaint(command: list[str], part: Path, more: Mapping[str, str] = NO_SETTINGS) -> str | None:
+    """Run `command` in `part`, with `more` in its environment.
+
+    Return None if it succeeded, else one line with the reason.
+    """
     try:
         done = subprocess.run(
             command,
             cwd=part,
-            env=_installer_environment(),
+            env={**_installer_environment(), **more},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,

@@ -56,7 +56,7 @@ def confiner(code: str, environ: Mapping[str, str]) -> list[str]:
     """
     path: list[str] = []
     if PathFinder.find_spec("nono_py", sys.path) is None and _is_bare():
-        path = [_fetched(environ, _OF_SANDBOX)]
+        path = [_fetched(environ, _OF_SANDBOX, once=True)]
     return python(f"sys.path += {path!r}; {code}", ("nono_py",))
 
 
@@ -75,14 +75,18 @@ def add_postgres(environ: Mapping[str, str]) -> None:
     sys.path.append(_fetched(environ, _OF_POSTGRES))
 
 
-def _fetched(environ: Mapping[str, str], requirements: Path) -> str:
-    """Return the directory of the packages of `requirements`; make it if need be. Raises EnvSetupError."""
+def _fetched(environ: Mapping[str, str], requirements: Path, *, once: bool = False) -> str:
+    """Return the directory of the packages of `requirements`; make it if need be.
+
+    `once`: do not ask the registry again for an hour if that fails. Raises EnvSetupError.
+    """
     data = private_env.data_directory(environ)
     env = private_env.environment(data, requirements)
     if not (private_env.is_safe(data) and private_env.is_ready(env, requirements)):
         from harness_lib.system.install import build  # noqa: PLC0415 (as in `enter`)
 
-        build.make(data, env, str(_HOME / "bin" / "harness"), requirements)
+        make = build.try_once if once else build.make
+        make(data, env, str(_HOME / "bin" / "harness"), requirements)
     return str(env / private_env.PACKAGES)
 
 

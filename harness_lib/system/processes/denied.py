@@ -15,7 +15,8 @@ from harness_lib.system.processes.sandbox import Sandbox
 # The most accesses that are named at once.
 MOST = 5
 _REFUSED = re.compile(
-    r"permission denied|read-only file ?system|\bEACCES\b|\bEROFS\b|operation not permitted", re.IGNORECASE
+    r"permission denied|read-only file ?system|\bEACCES\b|\bEROFS\b|operation not permitted|resource busy",
+    re.IGNORECASE,
 )
 _MISSING = re.compile(
     r"no such file or directory|\bENOENT\b|cannot connect to|connection refused", re.IGNORECASE
@@ -58,10 +59,12 @@ def accesses(text: str, env: Mapping[str, str], cwd: Path) -> list[Denied]:
 
     An access that the user may not make either is not among them.
     """
-    box = sandbox.of(env)
-    tree = box and box.tree(cwd)
-    if box is None or tree is None:
-        return []
+    place = sandbox.placed(env, cwd)
+    return found(text, place[0], str(place[1]), env) if place else []
+
+
+def found(text: str, box: Sandbox, tree: str, env: Mapping[str, str]) -> list[Denied]:
+    """Return the accesses that `box` has denied a command with `env` which may write `tree`."""
     judged = (_judged(path, box, tree, is_refused=refused) for path, refused in _named(text, env))
     return list(dict.fromkeys(each for each in judged if each))[:MOST]
 
@@ -82,10 +85,12 @@ def _named(text: str, env: Mapping[str, str]) -> Iterator[tuple[str, bool]]:
             yield os.path.normpath(home + path[1:] if path.startswith("~") else path), refused
 
 
-def _judged(path: str, box: Sandbox, tree: Path, *, is_refused: bool) -> Denied | None:
+def _judged(path: str, box: Sandbox, tree: str, *, is_refused: bool) -> Denied | None:
     """Return the access if the sandbox is why it failed."""
     real = os.path.realpath(path)
-    if any(sandbox.is_within(real, each) for each in (str(tree), *box.writable)):
+    if any(sandbox.is_within(real, os.path.realpath(each)) for each in box.protected):
+        return Denied("write", path) if is_refused else None
+    if any(sandbox.is_within(real, each) for each in (tree, *box.writable)):
         return None
     for secret in (*box.secret, *sandbox.SOCKETS):
         if sandbox.is_within(real, os.path.realpath(secret)) and os.path.lexists(real):

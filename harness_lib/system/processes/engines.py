@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
+
+from harness_lib.errors import EnvSetupError
+from harness_lib.system.processes import environment
 
 Engine = Literal["bubblewrap", "nono"]
 ENGINES: tuple[Engine, ...] = get_args(Engine)
@@ -22,13 +26,14 @@ class Grants(NamedTuple):
     """What a command may do: absolute paths that exist.
 
     It reads everything but `secret`; `shown` and `writable` count where they are the same or deeper.
-    `home` is the user's home directory.
+    `protected` is not written by bubblewrap, whatever is writable. `home` is the user's home directory.
     """
 
     temporary: str
     writable: tuple[str, ...]
     secret: tuple[str, ...]
     shown: tuple[str, ...]
+    protected: tuple[str, ...]
     home: str
 
 
@@ -43,17 +48,18 @@ def command(engine: Engine, text: str, grants: Grants, env: Mapping[str, str], *
     bubblewrap keeps a loopback interface of its own then.
     """
     if engine == "bubblewrap":
-        return _bubblewrap(text, grants, closed=closed)
+        return _bubblewrap(text, grants, env, closed=closed)
     return _nono(text, grants, env, closed=closed)
 
 
-def _bubblewrap(text: str, grants: Grants, *, closed: bool) -> list[str]:
+def _bubblewrap(text: str, grants: Grants, env: Mapping[str, str], *, closed: bool) -> list[str]:
     # Links are followed: what they lead to is hidden, or written.
     mounts = dict.fromkeys(map(os.path.realpath, grants.shown), "shown")
     mounts |= dict.fromkeys(map(os.path.realpath, grants.secret), "hidden")
     mounts |= dict.fromkeys((place for place in PRIVATE if Path(place).is_dir()), "own")
     mounts |= dict.fromkeys(map(os.path.realpath, grants.writable), "written")
-    arguments = ["bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
+    mounts |= dict.fromkeys(map(os.path.realpath, grants.protected), "protected")
+    arguments = [_bwrap(grants, env), "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
     for path in filter(os.path.exists, KERNEL):
         arguments += ["--ro-bind", path, path]
     for path in sorted(mounts, key=lambda path: path.split("/")):
@@ -66,13 +72,24 @@ def _bubblewrap(text: str, grants: Grants, *, closed: bool) -> list[str]:
     return [*arguments, *ends, *(["--unshare-net"] if closed else []), "sh", "-c", text]
 
 
+def _bwrap(grants: Grants, env: Mapping[str, str]) -> str:
+    """Return the path of bwrap, but of none that commands may have written. Raises EnvSetupError."""
+    written = [os.path.realpath(path) for path in grants.writable]
+    entries = environment.absolute(env.get("PATH", os.defpath)).split(os.pathsep)
+    safe = (each for each in entries if not _is_any_below(os.path.realpath(each), written))
+    found = environment.find("bwrap", os.pathsep.join(safe))
+    if found is None:
+        raise EnvSetupError("bwrap is not on the PATH", "Install bubblewrap, or go without it: --sandbox off")
+    return found
+
+
 def _mount(how: str, path: str, temporary: str) -> list[str]:
     if how == "own":
         # bubblewrap makes a /dev/shm of its own.
         return [] if path.startswith("/dev/") else ["--bind", temporary, path]
     if how == "written":
         return ["--bind", path, path]
-    if how == "shown":
+    if how in ("shown", "protected"):
         return ["--ro-bind", path, path]
     return ["--tmpfs", path] if Path(path).is_dir() else ["--ro-bind", EMPTY, path]
 
@@ -88,11 +105,16 @@ def _nono(text: str, grants: Grants, env: Mapping[str, str], *, closed: bool) ->
     for path in grants.writable:
         contains = any(_is_below(each, path) for each in secret)
         writable += _all_but(secret, Path(path)) if contains else [path]
-    # There may be thousands: too many for an argument.
-    note = Path(grants.temporary, "grants")
+    # There may be thousands: too many for an argument. Commands that run at once each have their own.
+    descriptor, note = tempfile.mkstemp(prefix="grants-", dir=grants.temporary)
     lines = ["C" * closed, *(f"R{path}" for path in readable), *(f"W{path}" for path in writable)]
-    note.write_bytes(b"\0".join(map(os.fsencode, lines)))
-    return [*launcher.confiner(code, env), str(note), text]
+    with os.fdopen(descriptor, "wb") as stream:
+        stream.write(b"\0".join(map(os.fsencode, lines)))
+    return [*launcher.confiner(code, env), note, text]
+
+
+def _is_any_below(path: str, tops: Sequence[str]) -> bool:
+    return any(path == top or path.startswith(f"{top}/") for top in tops)
 
 
 def _is_below(path: str, top: str) -> bool:

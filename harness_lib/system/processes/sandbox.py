@@ -13,6 +13,7 @@ import re
 import shlex
 import stat
 import subprocess
+import sys
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -25,7 +26,13 @@ from harness_lib.system.processes.engines import ENGINES, TITLES, Engine, Grants
 
 Network = Literal["open", "loopback", "none"]
 NETWORKS: tuple[Network, ...] = get_args(Network)
+Mode = Literal["off", "auto", "require", "bubblewrap", "nono"]
+MODES: tuple[Mode, ...] = get_args(Mode)
+# Chooses the mode, of runs and of `hs`.
+CHOICE = "HARNESS_SANDBOX"
 VARIABLE = "HARNESS_IN_SANDBOX"
+# Tells a command in a sandbox which engine confines it.
+INSIDE = "HARNESS_SANDBOXED_BY"
 TRIAL_SECONDS = 60.0
 
 # Below the home directory, each with the program that makes it.
@@ -103,6 +110,8 @@ CLOUDS = {
     ),
     "github": Cloud(("GH_TOKEN", "GITHUB_TOKEN", "GH_ENTERPRISE_TOKEN"), (".config/gh",)),
 }
+# A login of `hs` that is the project's.
+LOGIN = Path(".harness", ".auth.json")
 # What git ignores in the user's checkout and a check needs: a copied .venv points to the original.
 SHOWN = re.compile(r"\.venv|node_modules|__pycache__|\.harness|harness-[^/]*|harness\.toml")
 # More ignored paths than these, in characters, are hidden by hiding the directories around them.
@@ -117,6 +126,8 @@ class Sandbox(NamedTuple):
     All paths are absolute. `writable` are further ones that it may write, `secret` those that it may not
     read, `shown` those that it may read although they are below a secret or a temporary directory. `kept`
     are the names of credentials that stay in its environment. `network` is for checks (`is_check`).
+    `protected` are those that it may not write although they are below a writable one; nono cannot do this.
+    `checkout` is the user's own, and its git directory, for what runs there: `harness-init.sh`, cleanups.
     """
 
     engine: Engine
@@ -127,6 +138,8 @@ class Sandbox(NamedTuple):
     kept: tuple[str, ...] = ()
     network: Network = "open"
     is_check: bool = False
+    protected: tuple[str, ...] = ()
+    checkout: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         network = "open" if self.network == "open" else f"{self.network_of_checks} for checks"
@@ -146,6 +159,22 @@ class Sandbox(NamedTuple):
             return None
         return Path(self.places, run, number)
 
+    def in_checkout(self) -> Sandbox:
+        """Return the sandbox of a command in the user's checkout: it may write there, and read all of it."""
+        top, git = self.checkout
+        kept = [path for path in self.secret if not is_within(path, top) or is_within(path, git)]
+        protected = [
+            *_protected(Path(git)),
+            *(f"{top}/{name}" for name in (LOGIN.parent, "harness-tasks.json")),
+        ]
+        return self._replace(
+            secret=(*kept, f"{top}/{LOGIN}"),
+            writable=(*self.writable, git),
+            protected=tuple(
+                path for path in protected if not any(is_within(path, each) for each in self.writable)
+            ),
+        )
+
     def removed(self, env: Mapping[str, str]) -> list[str]:
         """Return the names of the credentials in `env` that no command gets."""
         names = CREDENTIALS.union(*(cloud.variables for cloud in CLOUDS.values()))
@@ -163,6 +192,7 @@ class Sandbox(NamedTuple):
             tuple(dict.fromkeys((str(tree), *there))),
             tuple(dict.fromkeys(path for path in (*self.secret, *SOCKETS) if os.path.lexists(path))),
             tuple(dict.fromkeys(path for path in shown if os.path.lexists(path))),
+            tuple(path for path in self.protected if os.path.lexists(path)),
             str(_home(env)),
         )
 
@@ -182,6 +212,24 @@ def _temporary(command: str, env: Mapping[str, str]) -> Iterator[str]:
                 continue
             if not stat.S_ISSOCK(mode):
                 yield os.path.realpath(path)
+
+
+def default() -> Mode:
+    """Return the mode where none was chosen: on macOS no sandbox was tried."""
+    return "off" if sys.platform == "darwin" else "auto"
+
+
+def required(mode: Mode, env: Mapping[str, str]) -> Engine | None:
+    """Return the engine of `mode`; None for none. Raises EnvSetupError if it has to start and does not."""
+    if mode == "off":
+        return None
+    engine, failures = find(env, [each for each in engines.ENGINES if mode in ("auto", "require", each)])
+    if engine is None and mode != "auto":
+        raise EnvSetupError(
+            f"No sandbox can be started on this machine. {failures}",
+            "Install bubblewrap (the program is bwrap), or go without one: --sandbox off",
+        )
+    return engine
 
 
 def find(env: Mapping[str, str], wanted: Sequence[Engine] = ENGINES) -> tuple[Engine | None, str]:
@@ -239,22 +287,55 @@ def of_run(
     `data` is the data directory of harness. `credentials` are those of agents, below the home directory.
     `more` may be written, too, even where it is secret otherwise. `kept` stay in the environment.
     """
-    home = _home(env)
-    at_home = [*SECRETS, *SOCKETS_AT_HOME, *credentials]
-    at_home += [path for cloud in CLOUDS.values() for path in cloud.paths]
-    login = project.top / ".harness" / ".auth.json"
     settings = [path for path in (project.git / "config",) if _has_password(path)]
-    secret = [*(home / name for name in at_home), data / "hidden", places, login, *settings]
-    caches = [*_made(home, env), *(env.get(name, "") for name in CACHES_NAMED)]
+    secret = [*_secrets(env, credentials), data / "hidden", places, project.top / LOGIN, *settings]
     return Sandbox(
         engine,
         str(places),
-        tuple(os.path.realpath(path) for path in (*caches, *more) if path.startswith("/")),
+        (*_caches(env), *(os.path.realpath(path) for path in more)),
         (*map(str, secret), *_secret_of(project)),
-        tuple(map(str, (home, data, project.top, project.git))),
+        tuple(map(str, (_home(env), data, project.top, project.git))),
         kept,
         network,
+        checkout=(str(project.top), str(project.git)),
     )
+
+
+def of_session(
+    engine: Engine,
+    env: Mapping[str, str],
+    writable: Collection[Path],
+    data: Path,
+    git: Path | None,
+    credentials: Collection[str],
+) -> Sandbox:
+    """Return the sandbox of a session in the user's own checkout, which is among the `writable` paths.
+
+    `git` is the common git directory.
+    """
+    secret = [*_secrets(env, credentials), data / "hidden", data / "worktrees"]
+    secret += [path / LOGIN for path in writable]
+    places = [str(path) for path in (*writable, *([git] if git else []))]
+    written = (*_caches(env), *map(os.path.realpath, places))
+    shown = (str(_home(env)), str(data))
+    protected = tuple(_protected(git)) if git else ()
+    return Sandbox(engine, "", written, tuple(map(str, secret)), shown, protected=protected)
+
+
+def _protected(git: Path) -> list[str]:
+    """Return what git runs by itself: the user's next command would start it outside of the sandbox."""
+    return [str(git / name) for name in ("hooks", "config")]
+
+
+def _secrets(env: Mapping[str, str], credentials: Collection[str]) -> list[Path]:
+    """Return what no command may read below the home directory, `credentials` among it."""
+    clouds = (path for cloud in CLOUDS.values() for path in cloud.paths)
+    return [_home(env) / name for name in (*SECRETS, *SOCKETS_AT_HOME, *clouds, *credentials)]
+
+
+def _caches(env: Mapping[str, str]) -> list[str]:
+    paths = (*_made(_home(env), env), *(env.get(name, "") for name in CACHES_NAMED))
+    return [os.path.realpath(path) for path in paths if path.startswith("/")]
 
 
 def _made(home: Path, env: Mapping[str, str]) -> Iterator[str]:
@@ -298,6 +379,21 @@ def of(env: Mapping[str, str]) -> Sandbox | None:
     return Sandbox._make(tuple(each) if isinstance(each, list) else each for each in values)
 
 
+def placed(env: Mapping[str, str], cwd: Path) -> tuple[Sandbox, Path] | None:
+    """Return the sandbox in which a command of a run starts in `cwd`, and the tree that it may write.
+
+    None: it starts outside, as `env` names no sandbox, or `cwd` belongs to nothing that is confined.
+    """
+    box = of(env)
+    if box is None:
+        return None
+    if tree := box.tree(cwd):
+        return box, tree
+    if box.checkout and is_within(os.path.realpath(cwd), os.path.realpath(box.checkout[0])):
+        return box.in_checkout(), Path(box.checkout[0])
+    return None
+
+
 def for_check(env: Mapping[str, str]) -> dict[str, str]:
     """Return the variable of `env` for a check, whose network may be closed."""
     sandbox = of(env)
@@ -333,20 +429,29 @@ def is_within(path: str, top: str) -> bool:
 @contextmanager
 def entered(command: str, env: Mapping[str, str], cwd: Path) -> Iterator[tuple[list[str], dict[str, str]]]:
     """Yield the arguments and environment that run `sh -c command`, in the sandbox of `env` if it has one."""
-    sandbox = of(env)
     inside = {name: value for name, value in env.items() if name != VARIABLE}
-    tree = sandbox and sandbox.tree(cwd)
-    if sandbox is None or tree is None:
+    place = placed(env, cwd)
+    if place is None:
         yield ["sh", "-c", command], inside
         return
-    for name in sandbox.removed(inside):
-        del inside[name]
-    inside.update(_unsigned(inside))
-    closed = sandbox.is_check and sandbox.network_of_checks != "open"
     with tempfile.TemporaryDirectory(prefix="harness-", ignore_cleanup_errors=True) as temporary:
-        grants = sandbox.grants(tree, Path(temporary), inside, command)
-        inside["TMPDIR"] = engines.temporary(sandbox.engine, temporary)
-        yield engines.command(sandbox.engine, command, grants, inside, closed=closed), inside
+        yield confined(place[0], command, inside, place[1], Path(temporary))
+
+
+def confined(
+    sandbox: Sandbox, command: str, env: Mapping[str, str], tree: Path, temporary: Path
+) -> tuple[list[str], dict[str, str]]:
+    """Return the arguments and environment that run `sh -c command` in `sandbox`, which may write `tree`.
+
+    `temporary` is the directory for its temporary files.
+    """
+    removed = sandbox.removed(env)
+    inside = {name: value for name, value in env.items() if name not in removed}
+    inside |= {**_unsigned(inside), INSIDE: sandbox.engine}
+    closed = sandbox.is_check and sandbox.network_of_checks != "open"
+    grants = sandbox.grants(tree, temporary, inside, command)
+    inside["TMPDIR"] = engines.temporary(sandbox.engine, str(temporary))
+    return engines.command(sandbox.engine, command, grants, inside, closed=closed), inside
 
 
 def _unsigned(env: Mapping[str, str]) -> dict[str, str]:

@@ -1,0 +1,173 @@
+"""Run calls that the user has not agreed to in a sandbox: they write the project, temporary files and caches.
+
+A call that the user allows, when asked or by a rule, runs outside of it, as does what the user types. The
+sandbox confines the programs that tools start; the built-in tools for files are functions of this process,
+so they ask here. Source: docs/sandbox.md.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from harness_lib.errors import ConfigError, EnvSetupError
+from harness_lib.loop import disk, trust
+from harness_lib.system.git.repository import Git
+from harness_lib.system.place import data_home
+from harness_lib.system.processes import denied, engines, sandbox
+from harness_lib.system.processes.sandbox import Sandbox
+
+if TYPE_CHECKING:
+    from harness_lib.loop.runtime import Runtime
+
+# Whether the call that runs now belongs into the sandbox.
+_IS_WITHIN: ContextVar[bool] = ContextVar("WITHIN", default=False)
+_finding = threading.Lock()
+
+
+class Wall(NamedTuple):
+    """The sandbox of a session, and the directory that its commands have for temporary files."""
+
+    box: Sandbox
+    temporary: Path
+
+
+@contextmanager
+def within(*, agreed: bool) -> Iterator[None]:
+    """Confine the tool that runs in the block, unless the user has `agreed` to its call."""
+    token = _IS_WITHIN.set(not agreed)
+    try:
+        yield
+    finally:
+        _IS_WITHIN.reset(token)
+
+
+def mode(runtime: Runtime) -> sandbox.Mode:
+    """Return the mode: the run's option, else the most local setting, else the default."""
+    settings = (disk.read_conf(Path(source, "settings.conf")) for source in reversed(trust.usable(runtime)))
+    local = next((values["sandbox"] for values in settings if values.get("sandbox")), "")
+    chosen = runtime.env.get(sandbox.CHOICE) or local or sandbox.default()
+    if chosen not in sandbox.MODES:
+        message = f"sandbox={chosen} must be one of {', '.join(sandbox.MODES)}"
+        raise ConfigError(message, f"It stands in {sandbox.CHOICE} or in a settings.conf.")
+    return chosen
+
+
+def wall(runtime: Runtime) -> Wall | None:
+    """Return the sandbox of this session, None for none; when first asked, find it and tell the user.
+
+    Raises EnvSetupError if it is required and does not start.
+    """
+    # Calls that only read run at the same time.
+    with _finding:
+        if "wall" not in runtime.kept:
+            runtime.kept["wall"] = _find(runtime)
+    found: Wall | None = runtime.kept["wall"]
+    return found
+
+
+def _find(runtime: Runtime) -> Wall | None:
+    if outer := runtime.env.get(sandbox.INSIDE):
+        runtime.notice(f"sandbox: that of the program which started hs ({outer})")
+        return None
+    chosen = mode(runtime)
+    engine = sandbox.required(chosen, runtime.env)
+    if engine is None:
+        if chosen != "off":
+            runtime.notice("sandbox: none, as neither bubblewrap nor nono-py starts here")
+        return None
+    place, git = _project(runtime)
+    temporary = tempfile.TemporaryDirectory(prefix="hs-", ignore_cleanup_errors=True)
+    runtime.kept["temporary"] = temporary
+    env = runtime.harness_environment()
+    own = [str(runtime.home / name) for name in (".auth.json", ".auth-cache.json")]
+    box = sandbox.of_session(
+        engine,
+        env,
+        [place] if place else [],
+        Path(os.path.realpath(data_home.directory(env))),
+        git,
+        (*trust.LOGINS, *own),
+    )
+    written = f"{place}, temporary files and caches" if place else "temporary files and caches"
+    runtime.notice(f"sandbox: {engines.TITLES[engine]}; calls that you are not asked about write {written}")
+    return Wall(box, Path(temporary.name))
+
+
+def _project(runtime: Runtime) -> tuple[Path | None, Path | None]:
+    """Return the directory that calls may write, and its git directory.
+
+    The home directory, or one above it, is no project: start files of the shell are there.
+    """
+    work = Path(os.path.realpath(runtime.work_directory))
+    home = Path(os.path.realpath(runtime.env.get("HOME") or Path.home()))
+    try:
+        git = Git.open(work)
+    except EnvSetupError:
+        git = None
+    around = git.top if git else trust.project_root(runtime, work)
+    place = next((each for each in (around, work) if not home.is_relative_to(each)), None)
+    if git is None or place is None:
+        return place, None
+    (git.common_dir / "hooks").mkdir(exist_ok=True)
+    return place, git.common_dir
+
+
+@contextmanager
+def entered(
+    runtime: Runtime, command: Sequence[str], env: Mapping[str, str]
+) -> Iterator[tuple[list[str], Mapping[str, str]]]:
+    """Yield the arguments and environment that run `command`, in the sandbox if the call belongs there."""
+    found = wall(runtime) if _IS_WITHIN.get() else None
+    if found is None:
+        yield list(command), env
+        return
+    text = f"exec {shlex.join(command)}"
+    yield sandbox.confined(found.box, text, env, found.temporary, found.temporary)
+
+
+def said(runtime: Runtime, printed: str) -> str:
+    """Return what the sandbox has denied, by what a command has `printed`; "" if nothing was."""
+    found = wall(runtime) if _IS_WITHIN.get() else None
+    if found is None:
+        return ""
+    refused = denied.found(printed, found.box, str(found.temporary), runtime.env)
+    return f"[the sandbox denied: {', '.join(map(str, refused))}; {_WAY_OUT}]" if refused else ""
+
+
+_WAY_OUT = "the user can allow it by a rule in settings.json, or by hs --sandbox off"
+
+
+def place_of(runtime: Runtime, path: Path) -> Path:
+    """Return where the file `path` is for a call: commands may have a directory of temporary files."""
+    found = wall(runtime) if _IS_WITHIN.get() else None
+    if found is None or found.box.engine != "bubblewrap" or os.path.lexists(path):
+        return path
+    real = os.path.realpath(path)
+    for top in engines.PRIVATE[:2]:
+        if sandbox.is_within(real, top) and not _is_below(real, (*found.box.writable, *found.box.shown)):
+            return found.temporary / os.path.relpath(real, top)
+    return path
+
+
+def problem(runtime: Runtime, path: Path, *, writes: bool = False) -> str:
+    """Return why a call may not read or write `path` in this process; "" if it may."""
+    found = wall(runtime) if _IS_WITHIN.get() else None
+    if found is None:
+        return ""
+    real, box = os.path.realpath(path), found.box
+    if _is_below(real, box.secret):
+        return f"the sandbox denied: read {path}; {_WAY_OUT}"
+    may_write = _is_below(real, (*box.writable, str(found.temporary))) and not _is_below(real, box.protected)
+    return f"the sandbox denied: write {path}; {_WAY_OUT}" if writes and not may_write else ""
+
+
+def _is_below(path: str, tops: Sequence[str]) -> bool:
+    return any(sandbox.is_within(path, os.path.realpath(top)) for top in tops)

@@ -1,0 +1,122 @@
+"""The tasks of spec-kit: what comes after what, and the marks of a title."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.rules.plans.reading import SPEC_KIT, read, waits
+
+STORIES_SIDE_BY_SIDE = """
+## Dependencies & Execution Order
+
+### Phase Dependencies
+
+- **Setup (Phase 1)**: No dependencies - can start immediately
+- **Foundational (Phase 2)**: Depends on Setup completion - BLOCKS all user stories
+- **User Stories (Phase 3+)**: All depend on Foundational phase completion
+  - User stories can then proceed in parallel
+- **Polish (Final Phase)**: Depends on all desired user stories being complete
+
+### User Story Dependencies
+
+- **User Story 1 (P1)**: Can start after Foundational (Phase 2) - No dependencies on other stories
+- **User Story 2 (P2)**: Can start after Foundational (Phase 2) - May integrate with US1
+"""
+
+
+def test_spec_kit_without_a_word_about_order_goes_phase_by_phase() -> None:
+    plan = read(SPEC_KIT, "spec-kit")
+
+    assert plan.tasks[4].title == "Make the session in src/auth.py"
+    assert plan.tasks[7].check == "pytest -q tests/test_albums.py"
+    assert "**Goal**: Users make albums." in plan.tasks[7].description
+    assert [task.key for task in plan.tasks if task.done] == ["T001"]
+    assert plan.header.endswith("from `/specs/001-albums/`")
+    assert waits(plan) == {
+        "T001": "",
+        "T002": "T001",
+        "T003": "T001",
+        "T004": "T002 T003",
+        "T005": "T004",
+        "T006": "T005",
+        "T007": "T005",
+        "T008": "T006 T007",
+        "T009": "T008",
+        "T010": "T009",
+        "T011": "T010",
+    }
+
+
+def test_spec_kit_lets_stories_run_side_by_side_where_it_says_so() -> None:
+    after = waits(read(SPEC_KIT + STORIES_SIDE_BY_SIDE, "spec-kit"))
+
+    assert (after["T006"], after["T007"], after["T010"]) == ("T005", "T005", "T005")
+    assert after["T011"] == "T009 T010"
+
+
+@pytest.mark.parametrize(
+    ("said", "before_t010"),
+    [
+        ("- **User Story 2 (P2)**: Depends on US1 completion", "T009"),
+        ("- **US2 (Phase 4)**: depends on Foundational. Can run beside Phase 3.", "T005"),
+        ("- **Phase 4**: no dependencies", "T002 T003 T005"),
+        ("- **Phase 4**: T010 after T004; T010 has no dependencies on others", "T009"),
+        ("- **Phase 4**: depends on the weather", "T009"),
+        ("- US2 (Phase 4): needs T004 only", "T005"),
+        ("- US2 (Phase 4): needs T010", "T009"),
+        ("- **Phase 2**: depends on Phase 4", "T009"),
+        ("- **Phases 3-4**: Depend on Phase 2 + can run side by side", "T005"),
+    ],
+)
+def test_a_sentence_of_spec_kit_about_order_counts_where_it_can_be_right(said: str, before_t010: str) -> None:
+    """One about nothing that is known, or that would close a ring of phases, was misread."""
+    plan = read(f"{SPEC_KIT}\n## Dependencies & Execution Order\n\n{said}\n", "spec-kit")
+    assert waits(plan)["T010"] == before_t010
+
+
+def test_a_phase_of_spec_kit_may_say_itself_what_it_depends_on() -> None:
+    text = SPEC_KIT.replace(
+        "## Phase 4: User Story 2 - Sharing (Priority: P2)\n",
+        "## Phase 4: User Story 2 - Sharing\n\n**Depends on**: Phase 2 (the schema)\n",
+    )
+    assert waits(read(text, "spec-kit"))["T010"] == "T005"
+
+
+def test_an_unmarked_task_that_names_others_lets_the_rest_go_on() -> None:
+    """What comes later still waits for all that came before it, and T003 does not wait for T002."""
+    text = "## Phase 1: One\n- [ ] T001 A\n- [ ] T002 B\n- [ ] T003 C (depends on T001)\n- [ ] T004 D\n"
+    assert waits(read(text, "spec-kit")) == {"T001": "", "T002": "T001", "T003": "T001", "T004": "T002 T003"}
+
+
+def test_tasks_of_spec_kit_may_be_headings() -> None:
+    """The mark of a heading says whether it is done, or what it comes after."""
+    text = (
+        "# Tasks\n\nSmall steps.\n\n## Phase 1: Setup\n\n### T001 [P] [x] Make the folders\n\nBoth.\n\n"
+        "- [ ] src\n\n### T002 [P] Make the types\n\n## Phase 2: Core\n\n### T003 [G] [D: T001] Write it\n\n"
+        "Verify that `npm test` passes.\n"
+    )
+    plan = read(text, "spec-kit")
+    assert [(task.key, task.title, task.done, task.check) for task in plan.tasks] == [
+        ("T001", "Make the folders", True, None),
+        ("T002", "Make the types", False, None),
+        ("T003", "Write it", False, "npm test"),
+    ]
+    assert waits(plan) == {"T001": "", "T002": "", "T003": "T001 T002"}
+    assert plan.header == "# Tasks\n\nSmall steps."
+    assert "- [ ] src" in plan.tasks[0].description
+
+
+@pytest.mark.parametrize(
+    ("item", "title", "check"),
+    [
+        ("\U0001f9ea [P] [US1] Write it", "Write it", None),
+        ("\u2699\ufe0f Set it up", "Set it up", None),
+        ("Run `npm run lint`", "Run `npm run lint`", "npm run lint"),
+        ("`cargo test --all`", "`cargo test --all`", "cargo test --all"),
+        ("Run `npm install`", "Run `npm install`", None),
+        ("Run `npm run test:watch`", "Run `npm run test:watch`", None),
+    ],
+)
+def test_the_title_of_spec_kit(item: str, title: str, check: str | None) -> None:
+    (task,) = read(f"- [ ] T001 {item}\n", "spec-kit").tasks
+    assert (task.title, task.check) == (title, check)

@@ -1,0 +1,157 @@
+"""Machines and moments that a sandbox does not like."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from harness_lib.system.processes import engines, sandbox
+from tests.conftest import CHECKOUT
+from tests.runs.workshop import Workshop
+from tests.sandbox.test_run import without_bubblewrap
+from tests.system.git.gitrepo import put, sh
+
+# Calls of the kernel that a container may refuse: mount, and landlock_create_ruleset.
+MOUNT, LANDLOCK = {"x86_64": 165, "aarch64": 40}.get(platform.machine(), 0), 444
+# Becomes the command after the number of a call and of the error with which the system refuses it.
+REFUSING = """
+import ctypes, os, struct, sys
+pairs, at = [], 1
+while sys.argv[at] != "--":
+    pairs.append((int(sys.argv[at]), int(sys.argv[at + 1])))
+    at += 2
+step = lambda code, yes, no, value: struct.pack("HBBI", code, yes, no, value)
+rules = [step(0x20, 0, 0, 0)]
+for number, error in pairs:
+    rules += [step(0x15, 0, 1, number), step(0x06, 0, 0, 0x50000 | error)]
+text = b"".join([*rules, step(0x06, 0, 0, 0x7FFF0000)])
+data = ctypes.create_string_buffer(text)
+program = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(text) // 8, ctypes.addressof(data)))
+libc = ctypes.CDLL(None)
+assert libc.prctl(38, 1, 0, 0, 0) == 0
+assert libc.prctl(22, 2, program, 0, 0) == 0
+os.execvp(sys.argv[at + 1], sys.argv[at + 1 :])
+"""
+EPERM, ENOSYS = 1, 38
+
+
+# Prints the engine of the mode `auto`, and what `require` says where there is none.
+CHOOSES = """
+import os
+from harness_lib.system.processes import sandbox
+engine = sandbox.required("auto", os.environ)
+print(engine or "none", flush=True)
+engine or sandbox.required("require", os.environ)
+"""
+
+
+@pytest.mark.skipif(not MOUNT or sys.platform != "linux", reason="the numbers are those of Linux")
+def test_where_a_container_or_kernel_refuses_an_engine_the_next_one_counts_and_in_the_end_none() -> None:
+    started = [each for each in engines.ENGINES if sandbox.find(os.environ, [each])[0]]
+    mount, landlock = (str(MOUNT), str(EPERM)), (str(LANDLOCK), str(ENOSYS))
+    for refused, gone in ((mount, {"bubblewrap"}), (landlock, {"nono"}), (mount + landlock, set(started))):
+        typed = [sys.executable, "-c", REFUSING, *refused, "--", sys.executable, "-c", CHOOSES]
+        done = subprocess.run(typed, cwd=CHECKOUT, capture_output=True, text=True, check=False)
+        left = [each for each in started if each not in gone]
+        assert done.stdout.split() == [*left, "none"][:1]
+        assert ("No sandbox can be started" in done.stderr) is (not left)
+
+
+def test_a_child_that_outlives_its_agent_is_ended(engine: str, workshop: Workshop, home: Path) -> None:
+    lock = home / ".cache" / "lock"
+    put(lock, "")
+    task = workshop.add(
+        "Leave",
+        "test -f made",
+        do=f"sh setsid flock {lock} sleep 600 & while flock -n {lock} true; do :; done; touch made",
+    )
+    workshop.ends(0, "--sandbox", engine)
+    assert workshop.statuses() == {task: "completed"}
+    subprocess.run(["flock", "-n", lock, "true"], check=True)
+
+
+@contextmanager
+def disk(place: Path) -> Iterator[bool]:
+    """Give `place` a file system of its own, which is small; yield whether the system allows it."""
+    place.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "none", str(place)]
+    made = subprocess.run(mount, check=False, capture_output=True).returncode == 0
+    try:
+        yield made
+    finally:
+        if made:
+            subprocess.run(["umount", "--lazy", place], check=True)
+
+
+def test_long_paths_links_and_a_home_on_another_disk_are_confined_all_the_same(
+    engine: str, tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "a place" / ("x" * 200) / ("y" * 100)
+    (tmp_path / "home link").symlink_to(tmp_path / "real home")
+    monkeypatch.setenv("HOME", str(tmp_path / "home link"))
+    tries = "touch made; cat ~/.ssh/id > stolen; touch ~/outside"
+    tries += f"; touch '{place}/project/outside' '{tmp_path}/link/outside'"
+    with disk(tmp_path / "real home"):
+        shutil.copytree(home, tmp_path / "real home", dirs_exist_ok=True)
+        put(tmp_path / "home link" / ".ssh" / "id", "a key")
+        workshop = Workshop.make(place)
+        (tmp_path / "link").symlink_to(workshop.top)
+        workshop.top = tmp_path / "link"
+        task = workshop.add(
+            "Try", "test -f made && ! cat ~/.ssh/id && test -f README.md", do=f"sh {tries}; true"
+        )
+        try:
+            workshop.ends(0, "--sandbox", engine)
+        finally:
+            workshop.close()
+        assert workshop.statuses() == {task: "completed"}
+        assert sh(workshop.top, "show", "main:stolen") == ""
+        assert not list(tmp_path.rglob("outside"))
+
+
+def test_an_engine_that_is_removed_ends_the_run(workshop: Workshop, home: Path, tmp_path: Path) -> None:
+    found = shutil.which("bwrap")
+    if found is None or sandbox.find(os.environ, ["bubblewrap"])[0] is None:
+        pytest.skip("bubblewrap does not start here")
+    program = tmp_path / "engine" / "bwrap"
+    program.parent.mkdir()
+    program.symlink_to(found)
+    # What an agent may write is never taken for the engine.
+    put(home / ".cache" / "bin" / "bwrap", '#!/bin/sh\nshift $(($# - 1)); eval "$1"\n', executable=True)
+    os.mkfifo(home / ".cache" / "pipe")
+    workshop.add("Try", "test -f made; touch ~/outside", do="sh touch made; cat ~/.cache/pipe")
+    workshop.add("Next", "test -f next", do="sh touch next")
+    path = f"{home}/.cache/bin:{program.parent}:{without_bubblewrap(tmp_path)}"
+    run = workshop.start("--sandbox", "bubblewrap", PATH=path)
+    with (home / ".cache" / "pipe").open("w"):
+        program.unlink()
+    assert run.wait() == 7
+    assert (
+        "The user must act first. bwrap is not on the PATH" in (workshop.top.parent / "run.log").read_text()
+    )
+    assert [workshop.task(name)["attempts"] for name in workshop.statuses()] == [0, 0]
+    assert not (home / "outside").exists()
+    assert not sh(workshop.top, "log", "--format=%s", "main").count("[task")
+
+
+def test_a_disk_that_fills_costs_no_attempt(workshop: Workshop, home: Path, tmp_path: Path) -> None:
+    with disk(tmp_path / "temporary") as made:
+        if not made or sandbox.find(os.environ, ["nono"])[0] is None:
+            pytest.skip("no disk can be made here, or nono does not start")
+        put(home / ".cache" / "none", "")
+        os.mkfifo(home / ".cache" / "pipe")
+        task = workshop.add("Try", "test -f made", do="sh touch made; cat ~/.cache/pipe")
+        run = workshop.start("--sandbox", "nono", TMPDIR=str(tmp_path / "temporary"))
+        with (home / ".cache" / "pipe").open("w"):
+            subprocess.run(["dd", "if=/dev/zero", f"of={tmp_path}/temporary/full"], check=False)
+        assert run.wait() == 7
+    assert "No space left on device" in (workshop.top.parent / "run.log").read_text()
+    assert (workshop.statuses(), workshop.task(task)["attempts"]) == ({task: "pending"}, 0)

@@ -11,7 +11,7 @@ import difflib
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from harness_lib import typed
 from harness_lib.agents import registry

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from contextlib import suppress
-from typing import get_args
 
 from harness_lib.agents import registry
 from harness_lib.attempts import open_session, target_branch

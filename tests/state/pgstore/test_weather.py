@@ -82,6 +82,7 @@ def test_a_database_that_accepts_and_never_answers_holds_nobody_for_ever(
     store = shared.with_tasks(line=line, timeout=1)
     monkeypatch.setattr("harness_lib.state.pgstore.connecting.CONNECT_SECONDS", 2)
     monkeypatch.setattr("harness_lib.state.pgstore.store.ANSWER_SECONDS", 0.2)
+    assert len(ids(store)) == 2
     line.hush()
     assert ids(store) == ["task-001", "task-002"]
     with pytest.raises(EnvSetupError, match="nothing was changed"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -129,6 +130,11 @@ class Context:
         from harness_lib.system.install import launcher  # noqa: PLC0415
 
         launcher.add_postgres(self.env)
+
+    @property
+    def own_env(self) -> Mapping[str, str]:
+        """The environment for a process of harness itself, with what lets it into the database."""
+        return {**self.env, **{name: os.environ[name] for name in _OF_DATABASE if name in os.environ}}
 
     @cached_property
     def owner(self) -> owner.Owner:

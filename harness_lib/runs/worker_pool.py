@@ -79,7 +79,7 @@ class WorkerPool:
             skip = stream.tell()
             process = child.start(
                 _command(),
-                env={**self._ctx.env, "HARNESS_STATE_ROOT": str(self._ctx.root.path)},
+                env={**self._ctx.own_env, "HARNESS_STATE_ROOT": str(self._ctx.root.path)},
                 cwd=self._ctx.root.path,
                 stdin=child.PIPE,
                 output=child.PIPE,

@@ -94,26 +94,34 @@ def hook(machine: Machine, event: str) -> str:
     ).stdout
 
 
-def test_an_agent_of_a_run_gets_no_connection(world: World) -> None:
+def test_an_agent_of_a_run_gets_no_connection(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither in its environment nor by typing a verb; what it reports the run records."""
     one = world.machine("one")
+    # Only who has the variable finds the database.
+    host = world.url.partition("host=")[2]
+    services = put(world.place / "services", f"[agents]\nhost={host}\nuser=harness\ndbname=postgres\n")
+    monkeypatch.setenv("PGSERVICEFILE", str(services))
+    monkeypatch.setenv("PGPASSWORD", SECRET)
+    link = one.top / ".harness" / "store.json"
+    put(link, json.dumps({**json.loads(link.read_text()), "url": "service=agents"}))
     note = f"{sys.executable} -m harness_lib note $HARNESS_TASK_ID 'from the agent'"
     task = one.add(
         "Work", "env >> $AGENT_MEMORY/env; test -f done", do=f"sh env > seen; {note} ;; write done done"
     )
     world.trust()
-    one.ends(0, PGPASSWORD=SECRET, PGPASSFILE="/nowhere")
+    one.ends(0)
     assert one.statuses_now[task] == "completed"
     memory = world.place / "memory" / "env"
     assert SECRET not in memory.read_text()
-    assert "PGPASS" not in memory.read_text()
+    assert "PGSERVICEFILE" not in memory.read_text()
     (done,) = one.context("looks").store.ask().tasks([task])
     assert ["from the agent" in each for each in done.notes] == [True]
     seen = subprocess.run(
         ["git", "show", "main:seen"], cwd=world.remote, capture_output=True, text=True, check=True
     ).stdout
     assert "HARNESS_SUPERVISED" in seen
-    assert "PGPASS" not in seen
+    assert "PGPASSWORD" not in seen
+    assert "PGSERVICEFILE" not in seen
 
 
 @pytest.mark.parametrize("argv", [["status"], ["add", "More", "--validate", "test -f x"], ["claim"]])

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from tests.machines.world import Machine, World
+import pytest
+
+from tests import forked
+from tests.machines.world import Machine, World, until
+from tests.runs.workshop import HARNESS
 from tests.system.git.gitrepo import put, sh
 
 
@@ -85,3 +89,39 @@ def test_commits_of_the_user_are_not_pushed_along(world: World) -> None:
 
     assert said.code == 8
     assert "commits that origin/main lacks" in said.json["message"]
+
+
+@pytest.mark.parametrize(
+    ("hook", "others_have_merged"),
+    [("post-receive", False), pytest.param("post-receive", True, marks=pytest.mark.release)]
+    + [pytest.param("pre-receive", each, marks=pytest.mark.release) for each in (False, True)],
+)
+def test_a_finish_that_was_killed_in_its_push_is_done_again_or_found(
+    world: World, hook: str, others_have_merged: bool
+) -> None:
+    one, two = world.machine("one"), world.machine("two", lease=2)
+    tasks = [one.add(f"Make {name}", f"grep -q done {name}") for name in ("a", "b")]
+    world.trust()
+    assert claimed(one) == tasks[0]
+    put(one.top / "a", "done\n")
+    if others_have_merged:
+        assert claimed(two) == tasks[1]
+        put(two.top / "b", "done\n")
+        two.ok("finish")
+    reached = world.stop_at(hook, "refs/heads/main")
+    with (world.place / "finish.log").open("w") as log:
+        one.runs.append(forked.start(HARNESS, ("finish",), one.top, one.env, log, log))
+    until("the push", reached.exists)
+    one.cut_power()
+
+    done = one("finish")
+    if hook == "pre-receive":
+        assert "was killed before origin/main had the work" in done.out
+        done = one("finish")
+
+    assert done.code == 0, done.text
+    assert sh(one.top, "status", "--porcelain") == ""
+    assert sh(one.top, "rev-parse", "main") == sh(world.remote, "rev-parse", "main")
+    if not others_have_merged:
+        tasks.pop()
+    world.each_once(*tasks)

@@ -21,7 +21,8 @@ def test_nothing_is_lost_and_nothing_is_done_twice(world: World) -> None:
     after = [one.file_task(f"last-{number}", "--depends-on", chain[number]) for number in range(4)]
     tasks = [*chain, *shared, *after]
     world.trust()
-    for machine in machines:
+    one.start("-j", "2")
+    for machine in (two, three):
         machine.start("-j", "1")
 
     until("the first merge", lambda: len(world.log()) > 1)

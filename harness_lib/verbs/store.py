@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 SUMMARY = "keep the list in PostgreSQL, for agents on many machines"
 EXAMPLE = "harness store move postgresql://db.example.org/agents --list shop"
-HELP_ORDER = 540
+HELP_ORDER = 535
 
 
 ACTIONS = ("init", "move", "join", "status", "check")

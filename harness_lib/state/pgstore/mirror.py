@@ -18,10 +18,18 @@ from harness_lib.state import load, publishing, summary
 from harness_lib.state.pgstore import connecting, rows
 from harness_lib.state.pgstore.connecting import Connection, Link
 from harness_lib.state.pgstore.rows import Version
+from harness_lib.state.store import MIRROR
 from harness_lib.system import state_lock
 from harness_lib.system.clock import Clock
 from harness_lib.system.files import atomic
 from harness_lib.system.place.roots import Root
+from harness_lib.task import State
+
+
+def _marked(state: State, link: Link) -> State:
+    """Return `state` for the file: without the link that file must not be taken for the list itself."""
+    where = f"{link.name} in {connecting.shown(link.url)}"
+    return state._replace(extra={**state.extra, MIRROR: where})
 
 
 class Mirror:
@@ -76,7 +84,7 @@ class Mirror:
             warnings += self._keep_edited()
             if version.number > link.mirrored or summary.read(self._root) is None:
                 warnings += publishing.append(self._root, lines)
-                warnings += publishing.publish(self._root, version.state, now, old=None)
+                warnings += publishing.publish(self._root, _marked(version.state, link), now, old=None)
                 with publishing.explained(self._root):
                     link._replace(mirrored=version.number).save(self._root)
         except (EnvSetupError, psycopg.Error) as error:

@@ -15,7 +15,7 @@ from harness_lib.state.pgstore import connecting, rows
 from harness_lib.state.pgstore.connecting import Link
 from harness_lib.state.pgstore.doubts import Doubt
 from harness_lib.state.pgstore.store import PgStore, set_up
-from harness_lib.state.store import Store
+from harness_lib.state.store import MIRROR, Store
 from harness_lib.system.clock import Clock
 from harness_lib.system.files import atomic
 from harness_lib.system.place.roots import Root
@@ -80,7 +80,7 @@ def join(root: Root, link: Link, clock: Clock) -> Answers:
 
     Raises UsageError (there is a list here), EnvSetupError (there is no such list).
     """
-    if root.state.exists() and not root.link.exists():
+    if root.state.exists() and not root.link.exists() and not _is_mirror(root):
         raise UsageError(
             f"{root.path} has a task list of its own.", "Move it there instead: harness store move URL"
         )
@@ -93,6 +93,12 @@ def join(root: Root, link: Link, clock: Clock) -> Answers:
         tx.log("WARN", "another machine has joined", session=tx.session_count)
     store.switch_hooks(on=True)
     return store.ask()
+
+
+def _is_mirror(root: Root) -> bool:
+    with suppress(HarnessError):
+        return MIRROR in load.find(root).state.extra
+    return False
 
 
 def status(store: PgStore) -> Iterator[tuple[str, str]]:

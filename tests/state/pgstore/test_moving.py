@@ -127,6 +127,18 @@ def test_a_link_that_came_with_a_clone_or_a_copy_is_not_used(shared: Shared, tmp
     assert len(opened(root, SYSTEM).ask().search()) == 2
 
 
+def test_the_files_are_not_taken_for_the_list_once_the_link_is_gone(shared: Shared) -> None:
+    """`.harness/` may be deleted at any time: the clone joins again and nothing is lost."""
+    store = shared.with_tasks()
+    shutil.rmtree(store.root.private)
+    file = Store(store.root)
+    for act in (file.ask, file.ask_to_change, lambda: file.transaction().__enter__()):
+        with pytest.raises(EnvSetupError, match="only follows a list in a database"):
+            act()
+    moving.join(store.root, store.link._replace(uuid="", mirrored=0), SYSTEM)
+    assert len(opened(store.root, SYSTEM).ask().search()) == 2
+
+
 @pytest.mark.parametrize(
     ("url", "name"),
     [

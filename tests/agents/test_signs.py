@@ -67,7 +67,7 @@ def some(names: Iterable[str], *now: str) -> list[Any]:
     return [pytest.param(name, marks=[] if name in now else pytest.mark.release) for name in names]
 
 
-@pytest.mark.parametrize("name", some(NAMES, "cursor", "kimi"))
+@pytest.mark.parametrize("name", some(NAMES, "cursor"))
 def test_no_agent_on_a_terminal_sets_its_own_check(name: str, project: Project, tmp_path: Path) -> None:
     begin(project.agent(), "false")
     (project.top / ".git" / "harness" / "trust.json").unlink()
@@ -102,7 +102,7 @@ def test_an_agent_in_no_list_is_known_by_the_session_that_it_opened(project: Pro
 TERMINALS = ["tmux", "sshd-session", "Relay(42)", "tini", "node"]
 
 
-@pytest.mark.parametrize("terminal", some(TERMINALS, "tmux", "node"))
+@pytest.mark.parametrize("terminal", some(TERMINALS, "tmux"))
 def test_the_user_by_hand_corrects_the_check(project: Project, tmp_path: Path, terminal: str) -> None:
     """Their commands have one ancestor, too, that owns the session: the terminal, also that of an editor."""
     project.agent("person").ok("add", "One", "--validate", "false")

@@ -14,6 +14,7 @@ import pytest
 
 from harness_lib.attempts import recheck
 from tests.attempts.rechecking import context, found
+from tests.conftest import for_release
 from tests.verbs.project import Agent, Project
 
 PYTHON = f"{shlex.quote(sys.executable)} -B"
@@ -60,7 +61,7 @@ LANGUAGES = {
 }
 
 
-@pytest.fixture(params=LANGUAGES)
+@pytest.fixture(params=["python", *for_release("c")])
 def language(request: pytest.FixtureRequest) -> Language:
     chosen = LANGUAGES[request.param]
     if shutil.which(chosen.needs) is None:

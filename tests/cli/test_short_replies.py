@@ -15,7 +15,7 @@ from tests.verbs.project import Project
 
 pytestmark = pytest.mark.usefixtures("asked_once")
 
-BIG = 2000
+BIG = 500
 LINES = 60
 # What an agent can read without losing much of its context window.
 CHARACTERS = 16_000
@@ -24,7 +24,7 @@ JSON_CHARACTERS = 120_000
 
 @pytest.fixture(scope="module")
 def big(places: Path) -> Iterator[Project]:
-    """Make a project with 2,000 tasks, none of them modest, and twenty sessions."""
+    """Make a project with 500 tasks, none of them modest, and twenty sessions."""
     made = projects.make(places / "big", mode="concurrent")
     made.edit(tasks=[_big_task(number) for number in range(BIG)], sessions=[_session(n) for n in range(20)])
     with (made.top / "harness-progress.txt").open("a", encoding="utf-8") as log:
@@ -65,10 +65,10 @@ LOOKING = [
     ["log"],
     ["graph"],
     ["graph", "--format", "mermaid"],
-    ["show", "task-1999"],
+    ["show", f"task-{BIG - 1:04}"],
     ["check"],
     ["doctor"],
-    ["show", "task-1992"],
+    ["show", f"task-{BIG - 8:04}"],
     ["claim", "--dry-run"],
     ["rescue", "list"],
 ]

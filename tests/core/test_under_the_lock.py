@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import for_release
+
 # Every verb runs in one process whose locks are watched: a child started under them ends it.
 PROGRAM = """
 import os, shlex, sys
@@ -68,7 +70,7 @@ harness status
 """
 
 
-@pytest.mark.parametrize("mode", ["exclusive", "concurrent"])
+@pytest.mark.parametrize("mode", ["concurrent", *for_release("exclusive")])
 def test_no_process_is_started_under_the_lock(repo: Path, mode: str) -> None:
     """The whole life of a list, and not one child while its lock is held."""
     plan = PLAN.replace("harness init", f"harness init --mode {mode}")

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.fault_injection import faulty
 from tests.runs.conftest import make_workshop, workshop
 from tests.runs.workshop import COMMAND, Workshop
@@ -59,6 +61,7 @@ def test_no_verb_fails_because_the_directory_goes(project: Project, agent: Agent
     _were(moments, "open /state.lock", "os.mkdir /logs", "open /logs/task-001/1.log", "os.mkdir /generations")
 
 
+@pytest.mark.release
 def test_no_attempt_ends_or_counts_because_the_directory_goes(workshop: Workshop, tmp_path: Path) -> None:
     moments = tmp_path / "moments"
     workshop.add("Says", "echo looked; grep -q done a", do="write a half\nthen write a done")

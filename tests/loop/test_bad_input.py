@@ -310,6 +310,7 @@ def test_a_session_that_was_edited_by_hand_goes_on(go: Go, hs: Hs, wire: Wire, h
     assert (messages / "0013-assistant.md").is_file()
 
 
+@pytest.mark.release
 def test_a_session_of_ten_thousand_messages_goes_on_in_bounded_memory(
     hs: Hs, serve: Serve, home: Path
 ) -> None:

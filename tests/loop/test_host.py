@@ -68,6 +68,7 @@ def test_a_session_is_held_until_its_task_is_done(work: Work, workshop: Workshop
     assert "held" in answer.err
 
 
+@pytest.mark.release
 def test_at_the_prompt_too_a_session_is_held_until_its_task_is_done(serve: Serve, workshop: Workshop) -> None:
     task = workshop.add("Make one", "grep -q done one")
     server = serve(

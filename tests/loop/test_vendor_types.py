@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 # The types of two vendors take their time to be imported.
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.timeout(300), pytest.mark.release]
 
 AT_WORK = Step(
     text="Let me see.",

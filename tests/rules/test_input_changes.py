@@ -119,6 +119,23 @@ def test_a_check_in_a_directory_goes_by_what_is_there() -> None:
     assert not input_changes.find({"check.sh": CHANGED}, asked, "", bool)
 
 
+def test_each_changed_file_is_looked_at() -> None:
+    changed = {"new.py": NEW, "tests/test_a.py": CHANGED, "tests/test_b.py": CHANGED}
+    asked = input_changes.Asked(input_files.of("pytest"))
+
+    found = input_changes.find(changed, asked, "Rewrite tests/test_a.py", _was_there(changed))
+    assert found.old == ("tests/test_b.py",)
+
+
+def test_the_files_that_a_check_names_itself() -> None:
+    changed = {"check.sh": CHANGED, "sub/check.sh": CHANGED, "sub/tests/test_a.py": CHANGED}
+    asked = input_changes.Asked(input_files.of("sh check.sh && pytest tests/test_a.py"), "sub")
+
+    assert input_changes.named_inputs(changed, asked, "") == ("sub/check.sh", "sub/tests/test_a.py")
+    assert input_changes.named_inputs(changed, asked, "Adapt the tests.") == ("sub/check.sh",)
+    assert input_changes.named_inputs(changed, asked, "Rewrite check.sh") == ("sub/tests/test_a.py",)
+
+
 @pytest.mark.parametrize("settings", [NEW, CHANGED])
 def test_new_tests_which_may_need_settings_go_with_these(settings: input_changes.Change) -> None:
     changed = {"tests/conftest.py": settings, "tests/sub/test_b.py": NEW, "new.py": NEW}
@@ -210,6 +227,8 @@ def test_new_tests_bring_what_stands_beside_them() -> None:
     asked = input_changes.Asked(input_files.of("pytest"))
 
     assert input_changes.fresh(changed, asked, lambda _: False).beside == ("tests/a.json", "conftest.py")
+    changed["conftest.py"] = CHANGED
+    assert input_changes.fresh(changed, asked, lambda _: False).beside == ("tests/a.json",)
 
 
 @pytest.mark.parametrize(

@@ -73,6 +73,13 @@ def test_each_of_several_runners_brings_its_configuration_and_its_tests() -> Non
     assert {"**/test_*.py", "**/*.test.*"} <= set(several.tests)
 
 
+def test_a_script_has_the_inputs_of_each_of_its_lines() -> None:
+    script = input_files.of_script("check.sh", "pytest -q\n# sh no.sh\nsh other.sh\n")
+
+    assert (script.named, set(script.programs)) == (("other.sh",), {"pytest", "sh"})
+    assert (script.tests, script.config) == input_files.of("pytest -q")[2:0:-1]
+
+
 def test_no_runner_has_none() -> None:
     assert input_files.of("test -f done") == input_files.InputFiles(programs=("test",))
 

@@ -196,6 +196,13 @@ def test_a_claim_handed_back_says_why_and_leaves_no_trace_but_base_fence_and_wor
     assert arrows.fail(begun, now=NOW) == ENDED._replace(**used)
 
 
+def test_only_work_that_others_have_merged_keeps_what_is_to_be_looked_at() -> None:
+    begun = roll_back(CLAIMED)._replace(look_at=("x",))
+
+    assert arrows.fail(begun, now=NOW).look_at == ()
+    assert arrows.fail(begun._replace(halt="waits", halt_kind="MERGE"), now=NOW).look_at == ("x",)
+
+
 def test_what_each_ending_means() -> None:
     """Beside what it costs and makes of the task: how an attempt ends then whose base is gone."""
     assert {ending.name: (*cost(ending), without_base(ending).name) for ending in Ending} == {

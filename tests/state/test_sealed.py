@@ -6,6 +6,7 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 LIBRARY = Path(__file__).parents[2] / "harness_lib"
@@ -41,11 +42,11 @@ CONSTANTS = {"STATE_FILE", "BACKUP_FILE", "LOG_FILE", "MARKER", "GENERATIONS"}
 NAMES = re.compile(r"harness-tasks\.json$|harness-progress\.txt$|\.harness-active$|(board|budget)-")
 
 
-def modules() -> Iterator[tuple[str, ast.Module]]:
-    for path in sorted(LIBRARY.rglob("*.py")):
-        name = path.relative_to(LIBRARY).as_posix()
-        if name.split("/")[0] not in (*BELOW, "task.py"):
-            yield name, ast.parse(path.read_text("utf-8"))
+@cache
+def modules() -> list[tuple[str, ast.Module]]:
+    names = [(path.relative_to(LIBRARY).as_posix(), path) for path in sorted(LIBRARY.rglob("*.py"))]
+    above = [each for each in names if each[0].split("/")[0] not in (*BELOW, "task.py")]
+    return [(name, ast.parse(path.read_text("utf-8"))) for name, path in above]
 
 
 def imported(tree: ast.Module) -> Iterator[tuple[str, str]]:

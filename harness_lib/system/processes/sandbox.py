@@ -186,15 +186,32 @@ class Sandbox(NamedTuple):
         named = _temporary(command, env)
         # The link beside a work tree leads to its project.
         shown = [*self.shown, f"{tree}.git"]
+        hidden = [*self.secret, *SOCKETS]
+        if self.engine == "bubblewrap":
+            own = (str(tree), str(temporary), *there)
+            sockets = _listening(str(_home(env)))
+            hidden += (path for path in sockets if not any(is_within(path, each) for each in own))
         shown += [path for path in named if not any(is_within(path, each) for each in self.secret)]
         return Grants(
             str(temporary),
             tuple(dict.fromkeys((str(tree), *there))),
-            tuple(dict.fromkeys(path for path in (*self.secret, *SOCKETS) if os.path.lexists(path))),
+            tuple(dict.fromkeys(path for path in hidden if os.path.lexists(path))),
             tuple(dict.fromkeys(path for path in shown if os.path.lexists(path))),
             tuple(path for path in self.protected if os.path.lexists(path)),
             str(_home(env)),
         )
+
+
+def _listening(home: str) -> Iterator[str]:
+    """Yield the sockets of programs below `home`, such as editors: a read-only one can be connected to."""
+    try:
+        lines = Path("/proc/net/unix").read_bytes().splitlines()
+    except OSError:
+        return
+    for line in lines:
+        path = os.fsdecode(line.partition(b" /")[2])
+        if path and is_within(f"/{path}", home):
+            yield f"/{path}"
 
 
 def _temporary(command: str, env: Mapping[str, str]) -> Iterator[str]:

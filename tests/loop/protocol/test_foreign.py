@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import for_release
 from tests.loop.conftest import ANTHROPIC, Done, Go, Hs, bodies, session_of
 from tests.loop.foreign_plugins import PROGRAMS, write_echo_pack, write_plugins
 from tests.loop.servers.script import Step, Use, say, use
@@ -23,7 +24,7 @@ FIRST = {
 }  # fmt: skip
 
 
-@pytest.fixture(params=sorted(PROGRAMS))
+@pytest.fixture(params=["bash", "python3", *for_release("node")])
 def language(request: pytest.FixtureRequest) -> str:
     """Each language in turn."""
     if shutil.which(request.param) is None:

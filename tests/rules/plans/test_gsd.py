@@ -31,6 +31,12 @@ def test_gsd_has_a_task_for_each_element_and_asks_a_person_at_a_checkpoint() -> 
     assert "execute-plan" not in plan.header
 
 
+def test_tasks_between_comments_keep_their_lines() -> None:
+    task = '<task type="auto"><name>{}</name></task>\n'
+    plan = read(f"<!-- one -->\n{task.format('A')}<!-- two\n-->\n{task.format('B')}", "gsd")
+    assert [(each.title, each.lines) for each in plan.tasks] == [("A", (2, 2)), ("B", (5, 5))]
+
+
 def test_several_commands_of_gsd_must_all_pass_and_may_be_of_unknown_programs() -> None:
     said = ("test -f a", "simctl --list", "MISSING: later")
     verify = "".join(f"<automated>{text}</automated>" for text in said)

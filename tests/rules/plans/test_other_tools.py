@@ -29,6 +29,7 @@ def test_openspec_has_a_task_for_each_number_that_groups_no_others() -> None:
     assert plan.tasks[2].description.endswith("Part of: 2. Documents\n\nPart of: 2. Pages")
     assert plan.tasks[2].check == "mkdocs build --strict"
     assert plan.header == "# Tasks\n\nKeep it small."
+    assert plan.strays == ()
     assert all(task.after is None for task in plan.tasks)
 
 

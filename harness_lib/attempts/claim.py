@@ -103,8 +103,8 @@ def _record(tx: Tx, ctx: Context, session: Session, task: Task, surveyed: Baseli
         worktree=str(ctx.git.top),
         lease_seconds=ctx.lease_seconds if tx.concurrent else None,
     )
-    if ctx.store.shared is not None:
-        claimed = claimed._replace(machine=owner.machine(ctx.env))
+    # A list that was moved back to a file may name another one.
+    claimed = claimed._replace(machine=owner.machine(ctx.env) if ctx.store.shared is not None else None)
     # Before the list has the claim: without its own copy it would be compared with an earlier claim's.
     baseline.keep(ctx, claimed)
     tx.replace(claimed)

@@ -125,3 +125,18 @@ def test_a_finish_that_was_killed_in_its_push_is_done_again_or_found(
     if not others_have_merged:
         tasks.pop()
     world.each_once(*tasks)
+
+
+def test_a_list_that_is_in_a_file_again_forgets_its_machines(world: World) -> None:
+    """Whose files an attempt has made is decided by it."""
+    one = world.machine("one")
+    one.add("Make a", "grep -q done a")
+    claimed(one)
+    one.ok("release")
+    one.ok("stop")
+    assert one.task("task-001")["machine"] == "one"
+
+    one.ok("store", "move", "--to-file", HARNESS_TRUST="1")
+    claimed(one)
+
+    assert "machine" not in one.task("task-001")

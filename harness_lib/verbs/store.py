@@ -6,10 +6,12 @@ from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
 from harness_lib import typed
+from harness_lib.attempts import forgotten, target_branch
+from harness_lib.attempts.forgotten import Forgotten
 from harness_lib.core import project, rights, trust
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
-from harness_lib.errors import EnvSetupError, Exit, UsageError
+from harness_lib.errors import EnvSetupError, Exit, HeldError, UsageError
 from harness_lib.rules import stats
 from harness_lib.state.store import Store
 from harness_lib.system.place import roots
@@ -122,15 +124,41 @@ def _status(ctx: Context, _args: Namespace) -> Reply:
 def _check(ctx: Context, args: Namespace) -> Reply:
     from harness_lib.state.pgstore import moving  # noqa: PLC0415
 
+    store = _in_database(ctx)
+    as_it_is = _as_it_is(ctx, store)
     if args.repair:
-        rights.require_user(ctx, "Whether the list goes on", typed.harness("store", "check", "--repair"))
-    problems = moving.check(_in_database(ctx), repair=args.repair)
+        command = typed.harness("store", "check", "--repair")
+        rights.require_user(as_it_is, "Whether the list goes on", command)
+    # First: a database that goes on has fences above those of its lost claims.
+    merged, problems = _merged(as_it_is)
+    problems += moving.check(store, repair=args.repair)
+    problems += forgotten.complete(ctx, merged) if args.repair else map(str, merged)
     return Reply(
         "store",
         "\n".join(problems) or "The list in the database is valid, and no change is in doubt.",
         exit=Exit.CONFIG if problems else Exit.DONE,
         next="harness store check --repair" if problems else "harness status",
     )
+
+
+def _as_it_is(ctx: Context, store: PgStore) -> Context:
+    """Return a view of the list as the database has it, also if it was set back."""
+    from harness_lib.state.pgstore.store import PgStore  # noqa: PLC0415
+
+    view = ctx.at(ctx.git)
+    view.__dict__["store"] = PgStore(store.root, store.link._replace(mirrored=0))
+    return view
+
+
+def _merged(ctx: Context) -> tuple[list[Forgotten], list[str]]:
+    """Return the finished work that the list does not know, and why that cannot be found out."""
+    if target_branch.upstream(ctx.git, ctx.git.branch() or "HEAD") is None:
+        # Nothing was ever pushed from here.
+        return [], []
+    try:
+        return forgotten.find(ctx, ctx.store.ask()), []
+    except HeldError as error:
+        return [], [error.message]
 
 
 def _in_database(ctx: Context) -> PgStore:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 
+import psycopg
 import pytest
 
 from tests.machines.world import World, until
@@ -95,3 +96,29 @@ def test_the_work_of_a_failed_attempt_can_be_fetched_elsewhere(world: World) -> 
 
     assert [each["ref"] for each in said["rescues"]] == ["refs/harness/rescue/task-001/1-1"]
     assert "+done" in two.ok("rescue", "show", "task-001")["message"]
+
+
+def test_what_a_database_has_forgotten_is_found_on_the_branch(world: World) -> None:
+    """It was set back to a backup: the work is not done again."""
+    one, two = world.machine("one"), world.machine("two")
+    tasks = [one.file_task("a"), one.file_task("b")]
+    world.trust()
+    with psycopg.connect(world.url, autocommit=True) as conn:
+        (key, version), *_ = conn.execute(
+            "select key, version from harness.list where name = %s", (world.name,)
+        )
+        conn.execute(f"create table was_{key} as select * from harness.task where list = {key}")
+        one.ends(0)
+        conn.execute(f"delete from harness.task where list = {key}")
+        conn.execute(f"insert into harness.task select * from was_{key}")
+        conn.execute(f"drop table was_{key}")
+        conn.execute(f"delete from harness.event where list = {key} and version > {version}")
+        conn.execute(f"update harness.list set version = {version} where key = {key}")
+
+    said = two("store", "check")
+    assert "task-001 is on origin/main (commit " in said.out, said.text
+    two.ok("store", "check", "--repair", HARNESS_TRUST="1")
+
+    one.ok("store", "check", "--repair", HARNESS_TRUST="1")
+    one.ends(0)
+    world.each_once(*tasks)

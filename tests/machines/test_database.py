@@ -80,6 +80,25 @@ def test_the_database_is_away(world: World) -> None:
     line.close()
 
 
+def test_a_run_outlives_a_database_that_is_away_for_a_while(world: World) -> None:
+    one = world.machine("one")
+    line = Line(world.url)
+    link = one.top / ".harness" / "store.json"
+    put(link, json.dumps({**json.loads(link.read_text()), "url": line.url}))
+    go, gone = world.place / "go", world.place / "gone"
+    task = one.add("Work", "test -f done", do=f"write done done ;; wait {go} ;; touch {gone}")
+    world.trust()
+    run = one.start()
+    until("the agent", lambda: task in one.printed and one.statuses_now[task] == "in_progress")
+    line.cut()
+    go.touch()
+    until("the end of the agent", gone.exists)
+    line.mend()
+    assert run.wait(60) == 0, one.printed
+    world.each_once(task)
+    line.close()
+
+
 def hook(machine: Machine, event: str) -> str:
     """Run a hook as an agent does, without a driver at hand; return what it prints."""
     payload = {"hook_event_name": event, "session_id": "one", "cwd": str(machine.top), "source": "startup"}

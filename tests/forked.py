@@ -50,7 +50,7 @@ PRELOADED = {
     "mcp_server.py": ("mcp.server.mcpserver",),
     "": (
         *("harness_lib.cli.*", "harness_lib.verbs.*", "harness_lib.runs.*", "harness_lib.state.*"),
-        *("rich.console", "unittest.mock"),
+        *("ctypes", "rich.console", "runpy", "tomlkit", "unittest.mock"),
     ),
 }
 # What an interpreter reads when it starts.

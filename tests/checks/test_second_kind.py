@@ -83,6 +83,7 @@ def second(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return top
 
 
+@pytest.mark.release
 def test_a_second_kind_is_three_files_and_works_from_add_to_finish(second: Path, repo: Path) -> None:
     def typed(*argv: str) -> tuple[int, str]:
         # Processes of its own: those that are forked have this checkout's library, not the copy.

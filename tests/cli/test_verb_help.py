@@ -82,6 +82,7 @@ for name, words in json.loads(sys.argv[1]).items():
 """
 
 
+@pytest.mark.release
 def test_a_verb_loads_no_other_verb(filled: Project) -> None:
     done = subprocess.run(
         [sys.executable, "-c", FORKS, json.dumps(TYPED)],

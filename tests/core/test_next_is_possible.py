@@ -6,6 +6,7 @@ import shlex
 
 import pytest
 
+from tests.conftest import for_release
 from tests.verbs.project import Agent, Project, begin
 
 LOOKS = [
@@ -21,15 +22,17 @@ LOOKS = [
 ]
 CHANGES = [
     ("add", "Another", "--validate", "true"),
-    ("import", "plan.json"),
     ("edit", "task-001", "--priority", "P2"),
-    ("edit", "task-002", "--priority", "P2"),
-    ("edit", "--max-tasks-per-session", "9"),
-    ("retry", "task-002"),
-    ("trust",),
     ("pause",),
-    ("note", "task-001", "a trap"),
     ("stop",),
+    *for_release(
+        (("import", "plan.json"),),
+        (("edit", "task-002", "--priority", "P2"),),
+        (("edit", "--max-tasks-per-session", "9"),),
+        (("retry", "task-002"),),
+        (("trust",),),
+        (("note", "task-001", "a trap"),),
+    ),
 ]
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.conftest import CHECKOUT
+from tests.conftest import CHECKOUT, for_release
 from tests.docs.pages import block
 from tests.system.git.gitrepo import put, sh
 from tests.verbs.conftest import Make, make_project
@@ -48,7 +48,7 @@ def run(script: str, env: dict[str, str], cwd: Path, place: Path) -> subprocess.
     )
 
 
-@pytest.mark.parametrize("job", JOBS)
+@pytest.mark.parametrize("job", ["github", *for_release("gitlab")])
 def test_a_job_passes_until_a_check_is_red(make_project: Make, tmp_path: Path, job: str) -> None:
     env, script = JOBS[job]
     project = make_project()

@@ -8,6 +8,10 @@ from pathlib import Path
 
 from docs import skill
 from tests.conftest import CHECKOUT
+from tests.launcher.conftest import for_all, shared
+from tests.launcher.launching import REAL_ENVIRON
+
+__all__ = ["for_all", "shared"]
 
 MOST_BYTES = 3_000_000
 TO_TYPE = "type: python -m docs.skill"
@@ -21,14 +25,18 @@ def test_the_folder_is_what_is_written() -> None:
     )
 
 
-def test_a_copy_of_it_is_small_and_works(tmp_path: Path) -> None:
+def test_a_copy_of_it_is_small_and_works(tmp_path: Path, shared: dict[str, str]) -> None:
     """`skills add` copies what the links lead to, whatever else lies in the clone."""
     copy = tmp_path / "harness"
     shutil.copytree(skill.FOLDER, copy)
 
     assert sum(path.stat().st_size for path in copy.rglob("*") if path.is_file()) < MOST_BYTES
     stated = subprocess.run(
-        [copy / "bin" / "harness", "--version"], capture_output=True, text=True, check=True
+        [copy / "bin" / "harness", "--version"],
+        env={**REAL_ENVIRON, **shared},
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert stated.stdout.startswith("harness ")
 

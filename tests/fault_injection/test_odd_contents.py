@@ -94,18 +94,22 @@ def test_what_git_ignores_is_never_touched(project: Project, agent: Agent) -> No
     assert project.read(".gitignore") == "*.log\nbuild/\n"
 
 
-@pytest.mark.parametrize("name", NASTY, ids=ascii)
-def test_any_name_is_rescued_removed_and_given_back(project: Project, agent: Agent, name: str) -> None:
-    project.put(f"mine/{name}", "mine\n")
+def test_any_name_is_rescued_removed_and_given_back(project: Project, agent: Agent) -> None:
+    for number, name in enumerate(NASTY):
+        project.put(f"mine/{name}", f"mine {number}\n")
     begin(agent, "false")
-    project.put(f"mine/{name}", "spoilt\n")
-    project.put(f"made/{name}", "made\n")
+    for number, name in enumerate(NASTY):
+        project.put(f"mine/{name}", f"spoilt {number}\n")
+        project.put(f"made/{name}", f"made {number}\n")
 
     reply = agent.fails(1, "finish")
 
-    assert project.files == {"tracked.txt": ("file", b"one\n"), f"mine/{name}": ("file", b"mine\n")}
-    assert project.git("show", f"{reply['rescue']}:made/{name}") == "made"
-    assert project.git("show", f"{reply['rescue']}:mine/{name}") == "spoilt"
+    mine = {f"mine/{name}": ("file", f"mine {number}\n".encode()) for number, name in enumerate(NASTY)}
+    assert project.files == {"tracked.txt": ("file", b"one\n"), **mine}
+    for number, name in enumerate(NASTY):
+        for folder, was in (("made", "made"), ("mine", "spoilt")):
+            kept = project.git("show", f"{reply['rescue']}:{folder}/{name}")
+            assert kept == f"{was} {number}", ascii(name)
 
 
 def test_untracked_files_that_the_attempt_deleted_come_back(project: Project, agent: Agent) -> None:

@@ -136,6 +136,7 @@ def test_watching_shows_them_and_ends_with_the_run(workshop: Workshop, go: Path)
     assert "Nothing is left to do." in rest
 
 
+@pytest.mark.release
 def test_runs_of_one_list_share_limits_and_count_for_themselves(make_workshop: Make, tmp_path: Path) -> None:
     workshop = make_workshop(mode="concurrent")
     go = tmp_path / "go"

@@ -14,6 +14,7 @@ from tests.system.git.gitrepo import put, sh
 ONCE_MORE = "every check runs once more"
 
 
+@pytest.mark.release
 def test_what_passes_only_where_it_was_made_is_not_reproducible(workshop: Workshop) -> None:
     """Two tasks with one check, which needs a file that git ignores: named, and no agent is paid for it."""
     for title in ("One", "Two"):

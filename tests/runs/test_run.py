@@ -248,12 +248,12 @@ def test_what_a_run_that_was_killed_at_its_end_has_left_goes_with_the_next(works
 
 def test_two_runs_share_a_concurrent_list(make_workshop: Make) -> None:
     workshop = make_workshop(mode="concurrent")
-    for number in range(5):
+    for number in range(3):
         workshop.file_task(f"f{number}")
 
     runs = [workshop.start("-j", "2") for _ in range(2)]
 
     assert [run.wait(90) for run in runs] == [0, 0], workshop.printed
     assert set(workshop.statuses().values()) == {"completed"}
-    assert [task["fence"] for task in workshop.state["tasks"]] == [1] * 5
+    assert [task["fence"] for task in workshop.state["tasks"]] == [1] * 3
     workshop.all_is_well()

@@ -90,6 +90,7 @@ def test_what_a_failed_attempt_has_made_of_a_submodule_is_kept_with_its_commits(
     submodule.nothing_is_left_over()
 
 
+@pytest.mark.release
 def test_a_commit_of_a_submodule_that_was_pushed_lands_and_later_tasks_have_it(submodule: Workshop) -> None:
     work = f"cd lib && echo two >> l && {COMMIT} && {LOCAL} push -q origin HEAD:main"
     one = submodule.add("Lib", "grep -q two lib/l", do=f"sh {work}")

@@ -127,6 +127,7 @@ def test_a_merge_of_the_users_that_has_not_ended_is_named_as_what_is_in_the_way(
     workshop.all_is_well()
 
 
+@pytest.mark.release
 def test_work_does_not_conflict_with_what_waits_for_user(workshop: Workshop, tmp_path: Path) -> None:
     """The attempt starts on a merge of both; by its end that merge is another one."""
     workshop.add("One", "grep -q one f", do="write f one")

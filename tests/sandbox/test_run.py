@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from harness_lib.system.processes import engines
+from tests.conftest import for_release
 from tests.runs.workshop import Workshop
 from tests.system.git.gitrepo import put, sh
 
@@ -198,7 +199,7 @@ socket.create_connection(server.getsockname(), 5)
 '"""
 
 
-@pytest.mark.parametrize("network", ["open", "loopback", "none"])
+@pytest.mark.parametrize("network", ["none", *for_release("open", "loopback")])
 def test_the_network_of_a_check_is_as_wide_as_the_engine_can(
     engine: str, workshop: Workshop, network: str
 ) -> None:

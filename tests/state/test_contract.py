@@ -87,10 +87,11 @@ def test_schema_refuses_a_broken_example_at_its_path(invalid: tuple[str, Any]) -
 KINDS = list({kind: place for place, kind in reversed([*places(State)])}.values())
 
 
-@pytest.mark.parametrize("odd", ODD, ids=lambda odd: repr(odd)[:24])
-def test_both_judge_every_kind_of_field_alike_when_it_holds(odd: object) -> None:
-    for place in ((), *KINDS):
-        assert_same(changed(EVERY_FIELD, place, odd))
+def test_both_judge_every_kind_of_field_alike_whatever_it_holds() -> None:
+    """Each value in every second kind, and the next one in the others; all in all is for a release."""
+    for number, odd in enumerate(ODD):
+        for place in ((), *KINDS[number % 2 :: 2]):
+            assert_same(changed(EVERY_FIELD, place, odd))
 
 
 @pytest.mark.release

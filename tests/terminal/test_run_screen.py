@@ -112,6 +112,7 @@ def test_a_terminal_shows_a_table_that_goes_and_lines_that_stay(tmp_path: Path) 
     project.close()
 
 
+@pytest.mark.release
 def test_a_dumb_terminal_gets_lines(tmp_path: Path) -> None:
     project = projects.make(tmp_path / "repo")
     project.agents[0].ok("add", "One", "--validate", "test -f f")

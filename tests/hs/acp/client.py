@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -11,14 +12,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from acp import connect_to_agent, schema, text_block
-
 from tests.conftest import CHECKOUT
 from tests.forked import Forked, with_children
 from tests.loop.environment import environment
 
 if TYPE_CHECKING:
+    import acp
     from acp.interfaces import Client
+else:
+
+    class _WhenUsed:
+        """Import the library when it is used: each worker would pay two seconds for it to collect."""
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(importlib.import_module("acp"), name)
+
+    acp = _WhenUsed()
+
+__all__ = ["Editor", "acp", "connected", "opened", "play", "prompt"]
 
 
 class Editor:
@@ -42,12 +53,12 @@ class Editor:
         tool_call: Any,
         options: Any,
         **_: Any,
-    ) -> schema.RequestPermissionResponse:
+    ) -> acp.schema.RequestPermissionResponse:
         self.questions.append((tool_call, options))
         if self.answer == "never":
             await asyncio.Event().wait()
-        outcome = schema.AllowedOutcome(outcome="selected", option_id=self.answer)
-        return schema.RequestPermissionResponse(outcome=outcome)
+        outcome = acp.schema.AllowedOutcome(outcome="selected", option_id=self.answer)
+        return acp.schema.RequestPermissionResponse(outcome=outcome)
 
     def updates_of(self, kind: str) -> list[Any]:
         return [update for update in self.updates if update.session_update == kind]
@@ -74,7 +85,7 @@ async def connected(editor: Editor, env: dict[str, str]) -> AsyncIterator[Any]:
     editor.processes.append(process)
     _, writer = await asyncio.open_connection(sock=said)
     reader, unused = await asyncio.open_connection(sock=answered, limit=1 << 24)
-    conn = connect_to_agent(cast("Client", editor), writer, reader, use_unstable_protocol=True)
+    conn = acp.connect_to_agent(cast("Client", editor), writer, reader, use_unstable_protocol=True)
     try:
         await conn.initialize(protocol_version=1)
         yield conn
@@ -94,7 +105,7 @@ class Opened:
 
     async def says(self, *said: Any) -> Any:
         """Send a prompt of texts and other blocks, and return how its turn has ended."""
-        blocks = [text_block(each) if isinstance(each, str) else each for each in said]
+        blocks = [acp.text_block(each) if isinstance(each, str) else each for each in said]
         return await self.conn.prompt(session_id=self.id, prompt=blocks)
 
     async def cancel(self) -> None:

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from acp import RequestError, schema, text_block
 
-from tests.hs.acp.client import Editor, connected, play, prompt
+from tests.hs.acp.client import Editor, acp, connected, play, prompt
 from tests.loop.conftest import CHAT, Serve, bodies, session_of
 from tests.loop.mcp_servers import SERVERS, listening
 from tests.loop.servers.script import say, use
@@ -27,10 +26,10 @@ def test_what_was_said_is_told_again_when_a_session_is_loaded(
     async def work() -> None:
         async with connected(editor, CHAT.environment(server)) as conn:
             name = (await conn.new_session(cwd=str(project))).session_id
-            await conn.prompt(session_id=name, prompt=[text_block("read a.txt")])
+            await conn.prompt(session_id=name, prompt=[acp.text_block("read a.txt")])
             await conn.close_session(session_id=name)
-            with pytest.raises(RequestError, match="not open"):
-                await conn.prompt(session_id=name, prompt=[text_block("hello")])
+            with pytest.raises(acp.RequestError, match="not open"):
+                await conn.prompt(session_id=name, prompt=[acp.text_block("hello")])
         async with connected(other, CHAT.environment(server)) as conn:
             listed = await conn.list_sessions(cwd=str(project))
             assert [(each.session_id, each.title) for each in listed.sessions] == [(name, "read a.txt")]
@@ -42,7 +41,7 @@ def test_what_was_said_is_told_again_when_a_session_is_loaded(
             ]  # fmt: skip
             other.updates.clear()
             await conn.resume_session(cwd=str(project), session_id=name)
-            await conn.prompt(session_id=name, prompt=[text_block("again")])
+            await conn.prompt(session_id=name, prompt=[acp.text_block("again")])
             assert other.updates_of("user_message_chunk") == []
 
     play(work)
@@ -62,7 +61,7 @@ def test_two_sessions_of_one_client_work_side_by_side(serve: Serve, project: Pat
     async def work() -> None:
         async with connected(editor, CHAT.environment(server)) as conn:
             opened = [(await conn.new_session(cwd=str(path))).session_id for path in (project, other)]
-            prompts = [conn.prompt(session_id=each, prompt=[text_block("go")]) for each in opened]
+            prompts = [conn.prompt(session_id=each, prompt=[acp.text_block("go")]) for each in opened]
             await asyncio.gather(*prompts)
 
     play(work)
@@ -86,11 +85,11 @@ def test_another_model_is_used_and_counts_when_the_session_is_opened_again(
             name = session.session_id
             changed = await conn.set_config_option(config_id="model", session_id=name, value="ours/big-one")
             assert changed.config_options[0].current_value == "ours/big-one"
-            await conn.prompt(session_id=name, prompt=[text_block("go")])
+            await conn.prompt(session_id=name, prompt=[acp.text_block("go")])
             await conn.close_session(session_id=name)
             loaded = await conn.load_session(cwd=str(project), session_id=name)
             assert loaded.config_options[0].current_value == "ours/big-one"
-            await conn.prompt(session_id=name, prompt=[text_block("go on")])
+            await conn.prompt(session_id=name, prompt=[acp.text_block("go on")])
 
     play(work)
     assert [request["model"] for request in server.requests] == ["big-one"] * 2
@@ -105,9 +104,9 @@ def test_a_session_works_where_the_client_opens_it(serve: Serve, project: Path, 
     async def work() -> None:
         async with connected(editor, CHAT.environment(server)) as conn:
             name = (await conn.new_session(cwd=str(project))).session_id
-            await conn.prompt(session_id=name, prompt=[text_block("go")])
+            await conn.prompt(session_id=name, prompt=[acp.text_block("go")])
             await conn.resume_session(cwd=str(other), session_id=name)
-            await conn.prompt(session_id=name, prompt=[text_block("where?")])
+            await conn.prompt(session_id=name, prompt=[acp.text_block("where?")])
 
     play(work)
     assert editor.updates_of("tool_call_update")[-1].content[0].content.text == str(other)
@@ -169,7 +168,7 @@ def test_a_client_sees_what_a_tool_prints_while_it_runs(serve: Serve, project: P
 def test_a_word_behind_a_slash_that_names_nothing_is_not_sent(serve: Serve, project: Path) -> None:
     server = serve(CHAT, say("Never."))
 
-    with pytest.raises(RequestError, match="There is no /no-such"):
+    with pytest.raises(acp.RequestError, match="There is no /no-such"):
         prompt(Editor(), CHAT.environment(server), project, "/no-such thing")
 
     assert server.requests == []
@@ -211,11 +210,11 @@ def test_approval_is_a_setting_of_the_session(serve: Serve, project: Path) -> No
             assert options["model"].current_value.startswith("openai/")
             name = session.session_id
             await conn.set_config_option(config_id="approval", session_id=name, value="auto")
-            await conn.prompt(session_id=name, prompt=[text_block("go")])
+            await conn.prompt(session_id=name, prompt=[acp.text_block("go")])
             changed = await conn.set_config_option(config_id="approval", session_id=name, value="read-only")
             assert changed.config_options[1].current_value == "read-only"
-            await conn.prompt(session_id=name, prompt=[text_block("go")])
-            with pytest.raises(RequestError, match="cannot be"):
+            await conn.prompt(session_id=name, prompt=[acp.text_block("go")])
+            with pytest.raises(acp.RequestError, match="cannot be"):
                 await conn.set_config_option(config_id="model", session_id=name, value="no/such")
 
     play(work)
@@ -260,7 +259,7 @@ def test_servers_that_the_client_names_are_used(serve: Serve, project: Path) -> 
     server = serve(CHAT, use("mcp__zed__z_echo", text="x"), say("Done."))
     editor = Editor()
     program = str(SERVERS / "mcp_server.py")
-    named = schema.McpServerStdio(name="zed", command=sys.executable, args=[program], env=[])
+    named = acp.schema.McpServerStdio(name="zed", command=sys.executable, args=[program], env=[])
 
     prompt(editor, CHAT.environment(server), project, mcp_servers=[named])
 
@@ -269,14 +268,15 @@ def test_servers_that_the_client_names_are_used(serve: Serve, project: Path) -> 
     assert editor.questions == []
 
 
+@pytest.mark.release
 def test_servers_over_http_that_the_client_names_are_used(serve: Serve, project: Path) -> None:
     server = serve(CHAT, use("mcp__far__spoken"), say("Done."))
     editor = Editor()
 
-    header = schema.HttpHeader(name="Authorization", value="Bearer of mine")
+    header = acp.schema.HttpHeader(name="Authorization", value="Bearer of mine")
 
     with listening("old_mcp_server.py", project) as address:
-        named = schema.HttpMcpServer(type="http", name="far", url=address, headers=[header])
+        named = acp.schema.HttpMcpServer(type="http", name="far", url=address, headers=[header])
         prompt(editor, CHAT.environment(server), project, mcp_servers=[named])
     assert editor.updates_of("tool_call_update")[-1].content[0].content.text == "2025-06-18 Bearer of mine"
 

@@ -8,11 +8,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from acp import RequestError, schema, text_block
 
 from harness_lib.system.processes import process
 from tests import forked
-from tests.hs.acp.client import Editor, connected, opened, play, prompt
+from tests.hs.acp.client import Editor, acp, connected, opened, play, prompt
 from tests.loop.conftest import CHAT, Serve, bodies, session_of
 from tests.loop.environment import environment
 from tests.loop.servers.script import Step, say, use
@@ -44,16 +43,18 @@ def test_all_of_a_prompt_reaches_the_model(serve: Serve, home: Path, project: Pa
 
     async def work() -> None:
         async with opened(Editor(), CHAT.environment(server), project) as session:
-            held = schema.TextResourceContents(uri="zed:///open", text="the open text")
+            held = acp.schema.TextResourceContents(uri="zed:///open", text="the open text")
             blocks = [
                 "first",
-                schema.ResourceContentBlock(type="resource_link", name="a b.py", uri="file:///x/a%20b.py"),
-                schema.EmbeddedResourceContentBlock(type="resource", resource=held),
+                acp.schema.ResourceContentBlock(
+                    type="resource_link", name="a b.py", uri="file:///x/a%20b.py"
+                ),
+                acp.schema.EmbeddedResourceContentBlock(type="resource", resource=held),
                 "second",
             ]
             await session.says(*blocks)
-            picture = schema.ImageContentBlock(type="image", data="AA==", mime_type="image/png")
-            with pytest.raises(RequestError, match="no images"):
+            picture = acp.schema.ImageContentBlock(type="image", data="AA==", mime_type="image/png")
+            with pytest.raises(acp.RequestError, match="no images"):
                 await session.says(picture)
 
     play(work)
@@ -90,14 +91,14 @@ def test_failures_say_what_is_wrong(serve: Serve, project: Path) -> None:
     async def work() -> None:
         async with connected(Editor(), CHAT.environment(server)) as conn:
             session = await conn.new_session(cwd=str(project))
-            with pytest.raises(RequestError, match="invalid key of yours"):
-                await conn.prompt(session_id=session.session_id, prompt=[text_block("go")])
-            with pytest.raises(RequestError, match="There is no session"):
+            with pytest.raises(acp.RequestError, match="invalid key of yours"):
+                await conn.prompt(session_id=session.session_id, prompt=[acp.text_block("go")])
+            with pytest.raises(acp.RequestError, match="There is no session"):
                 await conn.load_session(cwd=str(project), session_id="no-such")
-            with pytest.raises(RequestError, match="absolute path"):
+            with pytest.raises(acp.RequestError, match="absolute path"):
                 await conn.new_session(cwd="here")
         async with connected(Editor(), {}) as conn:
-            with pytest.raises(RequestError, match="no ready provider") as refused:
+            with pytest.raises(acp.RequestError, match="no ready provider") as refused:
                 await conn.new_session(cwd=str(project))
             assert "None" not in str(refused.value)
 
@@ -224,7 +225,7 @@ def test_cancel_ends_a_turn_that_waits_for_the_model(
         async with opened(editor, CHAT.environment(server), project) as session:
             prompt = asyncio.create_task(session.says("go"))
             await editor.until(lambda: server.requests and editor.said().startswith(said))
-            with pytest.raises(RequestError, match="at work"):
+            with pytest.raises(acp.RequestError, match="at work"):
                 await session.says("and this")
             await session.cancel()
             assert (await asyncio.wait_for(prompt, 60)).stop_reason == "cancelled"

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import psycopg
+
 from harness_lib.state.pgstore.connecting import Link
-from harness_lib.state.pgstore.store import PgStore
+from harness_lib.state.pgstore.store import PgStore, set_up
 from harness_lib.system.clock import SYSTEM, Clock
 from harness_lib.system.place.roots import Root
 from harness_lib.task import SessionConfig, Task
@@ -22,6 +26,20 @@ class Shared:
         self.name = f"{directory.name}-{os.urandom(4).hex()}"
         self._directory = directory
         self._link: Link | None = None
+
+    @contextmanager
+    def apart(self) -> Iterator[None]:
+        """Use a database of its own, which may be spoilt."""
+        shared, name = self.server, f"apart_{os.urandom(4).hex()}"
+        with psycopg.connect(shared, autocommit=True) as conn:
+            conn.execute(f"create database {name}".encode())
+            self.server = psycopg.conninfo.make_conninfo(shared, dbname=name)
+            set_up(self.server)
+            try:
+                yield
+            finally:
+                self.server = shared
+                conn.execute(f"drop database {name} with (force)".encode())
 
     def machine(
         self, name: str, *, line: Line | None = None, timeout: float = 30.0, clock: Clock = SYSTEM

@@ -10,7 +10,7 @@ import pytest
 
 from harness_lib.errors import EnvSetupError, HeldError
 from harness_lib.state.pgstore import moving
-from harness_lib.state.pgstore.store import PgStore
+from harness_lib.state.pgstore.store import PgStore, set_up
 from harness_lib.system.clock import Clock
 from harness_lib.task import Task
 from tests.state.pgstore.line import Line
@@ -160,15 +160,14 @@ def test_leases_count_by_the_clock_of_the_database(shared: Shared) -> None:
 
 
 def test_tables_of_a_newer_harness_are_not_touched(shared: Shared) -> None:
-    store = shared.with_tasks()
-    sql(shared, "update harness.about set version = 2")
-    try:
-        for act in (store.ask, lambda: add(store, "task-003")):
+    with shared.apart():
+        store = shared.with_tasks()
+        sql(shared, "update harness.about set version = 2")
+        for act in (store.ask, lambda: add(store, "task-003"), lambda: set_up(shared.server)):
             with pytest.raises(EnvSetupError, match="format 2, and this harness knows 1"):
                 act()
-    finally:
         sql(shared, "update harness.about set version = 1")
-    assert len(ids(store)) == 2
+        assert len(ids(store)) == 2
 
 
 def test_a_list_that_is_gone_or_made_again_is_not_taken_for_the_same(shared: Shared) -> None:
@@ -232,18 +231,18 @@ def test_any_text_comes_back_as_it_was(shared: Shared) -> None:
 
 def test_a_role_that_may_not_is_told_so(shared: Shared) -> None:
     store = shared.with_tasks()
-    sql(shared, "drop role if exists looker; create role looker login")
-    reader = PgStore(store.root, store.link._replace(url=shared.server.replace("//harness@", "//looker@")))
+    looker = f"looker_{os.urandom(4).hex()}"
+    sql(shared, f"create role {looker} login")
+    url = psycopg.conninfo.make_conninfo(shared.server, user=looker)
+    reader = PgStore(store.root, store.link._replace(url=url))
     with pytest.raises(EnvSetupError, match="does not let this user"):
         reader.ask()
-    sql(
-        shared,
-        "grant usage on schema harness to looker; grant select on all tables in schema harness to looker",
-    )
+    sql(shared, f"grant usage on schema harness to {looker}")
+    sql(shared, f"grant select on all tables in schema harness to {looker}")
     assert len(ids(reader)) == 2
     with pytest.raises(EnvSetupError, match="does not let this user do that, so nothing was changed"):
         add(reader, "task-003")
-    sql(shared, "drop owned by looker; drop role looker")
+    sql(shared, f"drop owned by {looker}; drop role {looker}")
 
 
 def test_a_standby_is_told_from_a_primary(shared: Shared) -> None:

@@ -91,11 +91,9 @@ def test_commits_of_the_user_are_not_pushed_along(world: World) -> None:
     assert "commits that origin/main lacks" in said.json["message"]
 
 
-@pytest.mark.parametrize(
-    ("hook", "others_have_merged"),
-    [("post-receive", False), pytest.param("post-receive", True, marks=pytest.mark.release)]
-    + [pytest.param("pre-receive", each, marks=pytest.mark.release) for each in (False, True)],
-)
+@pytest.mark.release
+@pytest.mark.parametrize("others_have_merged", [False, True])
+@pytest.mark.parametrize("hook", ["pre-receive", "post-receive"])
 def test_a_finish_that_was_killed_in_its_push_is_done_again_or_found(
     world: World, hook: str, others_have_merged: bool
 ) -> None:
@@ -127,6 +125,7 @@ def test_a_finish_that_was_killed_in_its_push_is_done_again_or_found(
     world.each_once(*tasks)
 
 
+@pytest.mark.release
 def test_a_list_that_is_in_a_file_again_forgets_its_machines(world: World) -> None:
     """Whose files an attempt has made is decided by it."""
     one = world.machine("one")

@@ -35,6 +35,7 @@ def test_a_machine_dies_in_a_merge(world: World, hook: str, pattern: str) -> Non
     assert two.context("looks").store.ask().search()[0].attempts == 0
 
 
+@pytest.mark.release
 def test_a_run_waits_for_a_remote_that_is_away(world: World) -> None:
     one = world.machine("one")
     away = world.place / "away"

@@ -126,6 +126,12 @@ ALL = (
         ),
     ),
     Measurement(
+        "sandbox",
+        10,
+        "`harness run --sandbox`: an attempt whose agent does nothing, beside the same without a sandbox",
+        lambda at: runs.confined(at.path / "sandbox", 5, at.rounds),
+    ),
+    Measurement(
         "records",
         4,
         "`harness run -j 4`: recording its events",

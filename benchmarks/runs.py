@@ -25,12 +25,15 @@ from harness_lib.attempts import worktree_slots
 from harness_lib.core.context import Context
 from harness_lib.rules import events
 from harness_lib.runs import recorder
+from harness_lib.system.processes import engines, sandbox
 
 CHECK_SECONDS = 1.5
 WORKERS = (1, 4)
 DONE, LIMIT = 0, 9
 # Lines that an agent says in an attempt, and the share of a run that its record may take.
 SAID, MOST_SHARE, ROUNDS = 20, 0.01, 5
+# How many times as long an attempt may take in the sandbox of each engine.
+LIMITS: dict[engines.Engine, float] = {"bubblewrap": 1.2, "nono": 1.5}
 
 
 def overhead(place: Path, tasks: int, many: int) -> Iterator[Row]:
@@ -143,12 +146,29 @@ def recording(place: Path, tasks: int) -> Iterator[Row]:
     yield Row(what, f"≤ {MOST_SHARE:.0%} of the run", f"{share:.2%}", share <= MOST_SHARE)
 
 
+def confined(place: Path, tasks: int, rounds: int) -> Iterator[Row]:
+    """Compare attempts in a sandbox with the same ones without, for each engine that starts here."""
+    place.mkdir()
+    started = [each for each in LIMITS if sandbox.find(os.environ, [each])[0]]
+    variants = {}
+    for mode in ("off", *started):
+        project = Project.make(place / mode, tasks * (rounds + 1))
+        project.close()
+        variants[mode] = partial(_run, project, 1, tasks, more=("--sandbox", mode))
+        # The first one also makes the work tree.
+        variants[mode]()
+    taken = in_turns(variants, rounds)
+    for engine in started:
+        what = f"`harness run --sandbox {engine}`: an attempt whose agent does nothing"
+        yield at_most(what, LIMITS[engine], taken[engine] / taken["off"], "the same without a sandbox")
+
+
 def _compared(taken: float, floor: float) -> str:
     more = (taken - floor) * 1000
     return f"{taken / floor:.1f} times git alone ({more:.0f} ms more than {floor * 1000:.0f} ms)"
 
 
-def _run(project: Project, workers: int, tasks: int, agent: str = "true") -> None:
+def _run(project: Project, workers: int, tasks: int, agent: str = "true", more: tuple[str, ...] = ()) -> None:
     command = [
         "run",
         "--agent-command",
@@ -158,6 +178,7 @@ def _run(project: Project, workers: int, tasks: int, agent: str = "true") -> Non
         str(workers),
         "--max-tasks",
         str(tasks),
+        *more,
     ]
     done = subprocess.run(
         [sys.executable, "-m", "harness_lib", *command],

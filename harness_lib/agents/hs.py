@@ -38,7 +38,15 @@ class Hs:
         argv = ("hs", "-p", "--json", *passed)
         # The output of tools is in the events; on standard error it could be mistaken for an event.
         env = {"HARNESS_LOG": "/dev/null"}
-        return adapter.Launch(argv, stdin=brief, env=env, cost_flag="--max-cost", writable=(".harness",))
+        return adapter.Launch(
+            argv,
+            stdin=brief,
+            env=env,
+            cost_flag="--max-cost",
+            writable=(".harness",),
+            # Where it is set, it has the place of ~/.harness, and of harness's own data.
+            homes=("HARNESS_HOME/sessions/", "HARNESS_HOME/.auth.json", "HARNESS_HOME/.auth-cache.json"),
+        )
 
     def read(self, report: adapter.Report, line: str, now: datetime) -> adapter.Report:
         """Add what `line` says to `report`, and return it."""

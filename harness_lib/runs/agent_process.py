@@ -293,10 +293,20 @@ def confined(ctx: Context, launch: Launch, files: Iterable[str]) -> dict[str, st
     """
     if sandbox.of(ctx.env) is None:
         return {sandbox.CHOICE: "off"}
-    homes = [ctx.env[name] for name in launch.homes if ctx.env.get(name, "").startswith("/")]
+    homes = list(_homes(ctx, launch))
     known = "\n".join((*ctx.env, ctx.env.get("HARNESS_PROVIDER", ""), *launch.argv, *_settings(ctx, launch)))
     clouds = [cloud for cloud, words in launch.clouds.items() if any(word in known for word in words)]
     return sandbox.widened(ctx.env, (*launch.writable, *homes, *files), clouds=clouds)
+
+
+def _homes(ctx: Context, launch: Launch) -> Iterator[str]:
+    """Yield the paths of `launch.homes`; what ends with a slash is a directory, and made."""
+    for name, slash, below in (each.partition("/") for each in launch.homes):
+        if ctx.env.get(name, "").startswith("/"):
+            path = f"{ctx.env[name]}{slash}{below}"
+            if path.endswith("/"):
+                Path(path).mkdir(mode=0o700, parents=True, exist_ok=True)
+            yield os.path.normpath(path)
 
 
 def _settings(ctx: Context, launch: Launch) -> Iterator[str]:

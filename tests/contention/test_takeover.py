@@ -4,26 +4,29 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 from harness_lib.system import mkdir_lock
 from tests.contention import crowd
 from tests.contention.crowd import Crowd
+from tests.forked import Forked
 
 LONG_AGO = "2025-07-01T10:00:00Z"
 
 
+PROGRAM = "import sys; from harness_lib.cli.main import main; sys.exit(main(sys.argv[1:]))"
+
+
 def typed(on: Crowd, tree: int, *argv: str) -> subprocess.Popen[str]:
-    """Start `harness ARGV --json` as the worker of that work tree."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "harness_lib", *argv, "--json"],
+    """Start `harness ARGV --json` as the worker of that work tree, in a fork."""
+    return Forked(
+        [*argv, "--json"],
+        program=PROGRAM,
         cwd=on.trees[tree],
         env=on.env(tree),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
-        text=True,
     )
 
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import warnings
 
+from tests import forked
 from tests.conftest import CHECKOUT
 from tests.verbs.project import Agent, Said
 
@@ -35,7 +36,7 @@ sys.exit(main(sys.argv[4:]))
 
 def with_fault(agent: Agent, number: str, pattern: str, *argv: str, after: int = 1) -> Said:
     """Type `harness ARGV` where opening what matches `pattern` for writing fails with errno `number`."""
-    return run(agent, [sys.executable, "-c", FAULT, number, pattern, str(after), *argv])
+    return forked_as(agent, FAULT, number, pattern, str(after), *argv)
 
 
 def as_nobody(agent: Agent, *argv: str, **env: str) -> Said:
@@ -70,18 +71,23 @@ def as_nobody(agent: Agent, *argv: str, **env: str) -> Said:
 
 def in_python(agent: Agent, code: str) -> Said:
     """Run `code` as that agent, in an interpreter of its own."""
-    return run(agent, [sys.executable, "-c", code])
-
-
-def run(agent: Agent, argv: list[str]) -> Said:
-    """Run a command as that agent."""
-    identity = {"HARNESS_WORKER_ID": agent.name, "CLAUDE_PID": str(agent.process.pid)}
     done = subprocess.run(
-        argv,
+        [sys.executable, "-c", code],
         cwd=agent.cwd,
-        env={**os.environ, "PYTHONPATH": str(CHECKOUT), **identity},
+        env=_environment(agent),
         capture_output=True,
         encoding="utf-8",
         check=False,
     )
     return Said(done.returncode, done.stdout, done.stderr)
+
+
+def forked_as(agent: Agent, program: str, *argv: str) -> Said:
+    """Run the Python code `program` as that agent, in a fork."""
+    done = forked.run_hs(argv, program=program, cwd=agent.cwd, env=_environment(agent))
+    return Said(done.returncode, done.stdout, done.stderr)
+
+
+def _environment(agent: Agent) -> dict[str, str]:
+    identity = {"HARNESS_WORKER_ID": agent.name, "CLAUDE_PID": str(agent.process.pid)}
+    return {**os.environ, "PYTHONPATH": str(CHECKOUT), **identity}

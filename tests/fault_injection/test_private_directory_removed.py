@@ -16,6 +16,9 @@ from tests.verbs.project import Agent, Project, Said
 __all__ = ["make_workshop", "workshop"]
 
 
+VANISHING = "import sys; from tests.fault_injection import vanishing; sys.exit(vanishing.main(sys.argv[1:]))"
+
+
 def _vanishing(top: Path, moments: Path, *argv: str) -> list[str]:
     return [
         sys.executable,
@@ -28,7 +31,8 @@ def _vanishing(top: Path, moments: Path, *argv: str) -> list[str]:
 
 
 def _type(agent: Agent, moments: Path, *argv: str) -> Said:
-    return faulty.run(agent, _vanishing(agent.cwd, moments, "harness", *argv, "--json"))
+    arguments = _vanishing(agent.cwd, moments, "harness", *argv, "--json")[3:]
+    return faulty.forked_as(agent, VANISHING, *arguments)
 
 
 def test_no_verb_fails_because_the_directory_goes(project: Project, agent: Agent, tmp_path: Path) -> None:

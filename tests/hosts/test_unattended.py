@@ -6,6 +6,7 @@ One agent is killed, one does its task wrong at first, one meets its usage limit
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
@@ -44,8 +45,19 @@ class Limit:
         while _now() < end:
             self.refused += 1
             request = yield self._refusal(int(end.timestamp()))
-        yield request.shell("echo three > three")
-        yield DONE
+        yield from makes_three(request)
+
+
+def makes_three(request: Request) -> Script:
+    """Play the agent that works with git, npm and pip first, where this machine has the script for it."""
+    work = "test ! -e ~/work.sh || sh -ex ~/work.sh > ~/.cache/work 2>&1"
+    request = yield request.shell(f"{work}; echo worked: $? | tee -a ~/.cache/work")
+    while "worked: " not in request.last:
+        # Codex goes on after ten seconds.
+        request = yield request.shell("sleep 2; cat ~/.cache/work")
+    assert "worked: 0" in request.last, request.last
+    yield request.shell("echo three > three")
+    yield DONE
 
 
 def is_killed(request: Request) -> Script:
@@ -57,7 +69,7 @@ def is_killed(request: Request) -> Script:
     assert "last checkpoint: 1/2 Half of it" in request.said_by("user")
     request = yield request.shell(f"{harness} note task-001 '{NOTE}'")
     # In a sandbox the run records it later.
-    assert "for task-001" in request.last
+    assert "for task-001" in request.last, request.last
     yield request.shell("grep -qx half one && echo one > one")
     yield DONE
 
@@ -81,11 +93,30 @@ def add_tasks(machine: Machine) -> None:
     machine.add("Make three", "--validate", "grep -qx three three")
 
 
+# No registry is in reach. A wheel is an archive, so that pip needs nothing to build it with.
+WORK = """
+begin=$(git rev-parse HEAD); git switch -qc side; echo side > side; git add side; git commit -qm Side
+git switch -q --detach $begin; git merge -q side; git stash list
+cd "$(mktemp -d)"; mkdir pkg; echo 'module.exports = 3' > pkg/made.js
+echo '{"name": "made", "version": "1.0.0", "main": "made.js"}' > pkg/package.json
+npm pack --silent ./pkg; npm install --silent --offline ./made-1.0.0.tgz
+node -e 'process.exit(require("made") - 3)'
+mkdir made-1.0.dist-info; touch made.py made-1.0.dist-info/RECORD
+printf 'Metadata-Version: 2.1\\nName: made\\nVersion: 1.0\\n' > made-1.0.dist-info/METADATA
+printf 'Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n' > made-1.0.dist-info/WHEEL
+python3 -m zipfile -c made-1.0-py3-none-any.whl made.py made-1.0.dist-info
+PYTHON -m pip install -q --no-index --target installed ./made-1.0-py3-none-any.whl
+PYTHONPATH=installed PYTHON -c 'import made'
+""".replace("PYTHON ", f"{sys.executable} ")
+
+
 @pytest.fixture(params=["off", *(pytest.param(each, marks=pytest.mark.release) for each in engines.ENGINES)])
-def confined(request: pytest.FixtureRequest) -> tuple[str, ...]:
-    """Return the options of a run: its sandbox."""
+def confined(request: pytest.FixtureRequest, machine: Machine) -> tuple[str, ...]:
+    """Return the options of a run: its sandbox. In one, there is more to do."""
     if request.param != "off" and sandbox.find(os.environ, [request.param])[0] is None:
         pytest.skip("it does not start here")
+    if request.param != "off":
+        (machine.home / "work.sh").write_text(WORK, encoding="utf-8")
     return ("--sandbox", request.param)
 
 
@@ -188,6 +219,21 @@ def test_codex(codex: Codex, model: Model, machine: Machine, confined: tuple[str
 
 
 @pytest.mark.release
+def test_hs(model: Model, machine: Machine, confined: tuple[str, ...]) -> None:
+    """Inside the sandbox of a run it starts none of its own."""
+    add_tasks(machine)
+    for number, actor in enumerate((is_killed, is_wrong_at_first, makes_three), 1):
+        model.play(actor, when=f"task-00{number} [P1] attempt")
+    env = {"HARNESS_PROVIDER": "anthropic", "ANTHROPIC_API_KEY": "dummy"}
+    env |= {"ANTHROPIC_API_URL": f"{model.address}/v1/messages"}
+
+    machine.harness("run", "-j", "2", "--agent", "hs", *confined, env=env).check()
+
+    assert machine.statuses == ["completed"] * 3
+    assert_landed(machine)
+
+
+@pytest.mark.release
 def test_in_the_sandbox_of_codex_notes_do_arrive(codex: Codex, model: Model, machine: Machine) -> None:
     """There only the work tree can be written; without these words, /tmp as well, where the project is."""
     machine.add("Make one", "--validate", "grep -qx one one")
@@ -245,7 +291,8 @@ def assert_survived(events: list[Event]) -> None:
 def assert_landed(machine: Machine) -> None:
     """Fail unless each task is a commit on the branch, and nothing else is left of the run."""
     made = ["Begin", "[task-001] Make one", "[task-002] Make two", "[task-003] Make three"]
-    assert sorted(machine.subjects) == sorted(made)
+    # The last one is a commit of an agent's own.
+    assert sorted(set(machine.subjects) - {"Side"}) == sorted(made)
     assert (machine.project / "two").read_text(encoding="utf-8") == "one\n"
 
     def git(*words: str) -> list[str]:

@@ -55,6 +55,7 @@ def test_what_the_sandbox_is_not_the_cause_of_is_not_named(
 ) -> None:
     tree = tmp_path / "places" / "run" / "1"
     lines = [
+        f"{tmp_path}/project/harness-tasks.json: Permission denied",
         f"touch: cannot touch '{tree}/a': Permission denied",
         f"touch: cannot touch '{home}/.cache/a': Permission denied",
         f"cat: {home}/nothing: No such file or directory",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import socket
 import sys
@@ -13,6 +12,7 @@ import pytest
 from harness_lib.system.processes import engines
 from tests.conftest import for_release
 from tests.runs.workshop import Workshop
+from tests.sandbox.conftest import without_bubblewrap
 from tests.system.git.gitrepo import put, sh
 
 
@@ -140,17 +140,6 @@ def test_a_run_is_in_a_sandbox_by_itself_where_an_engine_starts(
     title = engines.TITLES["nono" if engine == "nono" else "bubblewrap"]
     assert f"sandbox: {title}; writes: " in said.stdout.splitlines()[0]
     assert not (tmp_path / "outside").exists()
-
-
-def without_bubblewrap(place: Path) -> str:
-    """Return a PATH on which every program is but bwrap."""
-    (place / "programs").mkdir()
-    for directory in os.environ["PATH"].split(os.pathsep):
-        for program in Path(directory).glob("*"):
-            link = place / "programs" / program.name
-            if program.name != "bwrap" and not link.is_symlink():
-                link.symlink_to(program)
-    return str(place / "programs")
 
 
 def test_a_check_cannot_read_what_is_secret(engine: str, workshop: Workshop, home: Path) -> None:

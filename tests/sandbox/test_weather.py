@@ -16,7 +16,7 @@ import pytest
 from harness_lib.system.processes import engines, sandbox
 from tests.conftest import CHECKOUT
 from tests.runs.workshop import Workshop
-from tests.sandbox.test_run import without_bubblewrap
+from tests.sandbox.conftest import without_bubblewrap
 from tests.system.git.gitrepo import put, sh
 
 # Calls of the kernel that a container may refuse: mount, and landlock_create_ruleset.

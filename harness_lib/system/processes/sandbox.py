@@ -305,7 +305,8 @@ def of_run(
     `more` may be written, too, even where it is secret otherwise. `kept` stay in the environment.
     """
     settings = [path for path in (project.git / "config",) if _has_password(path)]
-    secret = [*_secrets(env, credentials), data / "hidden", places, project.top / LOGIN, *settings]
+    secret = [*_secrets(env, credentials), places, project.top / LOGIN, *settings]
+    secret += [data / name for name in ("hidden", ".auth.json", ".auth-cache.json")]
     return Sandbox(
         engine,
         str(places),

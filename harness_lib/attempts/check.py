@@ -155,6 +155,10 @@ def while_held(
     return checked
 
 
+# What this process keeps whenever it renews its claim.
+kept_along: list[Callable[[], None]] = []
+
+
 def renew(ctx: Context, task: Task) -> None:
     """Renew the lease of the claim, if it has one. Raises LeaseLostError.
 
@@ -162,6 +166,8 @@ def renew(ctx: Context, task: Task) -> None:
     the claim is asked for again before anything is recorded.
     """
     with suppress(HeldError, ConfigError, StateUnreadableError):
+        for keep in kept_along:
+            keep()
         questions = ctx.store.ask()
         outcome.require_claim(questions, task)
         if not questions.concurrent:

@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from harness_lib import typed
-from harness_lib.attempts import baseline, check_inputs, precheck
+from harness_lib.attempts import baseline, check, check_inputs, precheck, rescue_refs
 from harness_lib.attempts.baseline import Baseline
 from harness_lib.core import held_out, ownership, quoting, sessions
 from harness_lib.core.context import Context
 from harness_lib.errors import HeldError, UsageError
 from harness_lib.rules import recovery, transitions
 from harness_lib.state.api import Questions, Tx
+from harness_lib.system.processes import owner
 from harness_lib.task import Gate, Session, StopReason, Task
 
 NAMED = 5
@@ -40,6 +41,7 @@ def take(ctx: Context, session: Session, task_id: str | None = None) -> Taken:
     Raises UsageError (no such task, or it may not run), RefusedError, HeldError, ConfigError, EnvSetupError.
     """
     questions = ctx.store.ask()
+    ownership.refuse_late(ctx, questions)
     held = ownership.held_by_me(questions, ctx)
     if held:
         return Taken(_again(ctx, held, task_id), resumed=True, questions=questions)
@@ -47,6 +49,11 @@ def take(ctx: Context, session: Session, task_id: str | None = None) -> Taken:
     if chosen is None:
         return _settle_nothing(ctx, session)
     with sessions.halting_on_error(ctx, session, chosen.id):
+        if ctx.store.shared is not None and ctx.target is None:
+            # A list of one machine needs none of it.
+            from harness_lib.attempts import chat  # noqa: PLC0415
+
+            chat.begin(ctx)
         surveyed = baseline.survey(ctx)
         baseline.require_dependencies(ctx, questions, chosen)
         held_out.load(ctx, chosen)
@@ -55,6 +62,12 @@ def take(ctx: Context, session: Session, task_id: str | None = None) -> Taken:
     taken = _claim(ctx, task_id, chosen, surveyed, gate)
     if taken.task is None:
         return taken
+    if ctx.store.shared is not None and ctx.target is None:
+        from harness_lib.core import late  # noqa: PLC0415 (as above)
+
+        claimed = taken.task
+        rescue = f"{rescue_refs.RESCUE_REFS}{check.safe_name(claimed.id)}/late-{claimed.fence}"
+        late.note(ctx, claimed, rescue)
     with sessions.halting_on_error(ctx, session, taken.task.id):
         return taken._replace(task=precheck.prove(ctx, taken.task))
 
@@ -90,11 +103,15 @@ def _record(tx: Tx, ctx: Context, session: Session, task: Task, surveyed: Baseli
         worktree=str(ctx.git.top),
         lease_seconds=ctx.lease_seconds if tx.concurrent else None,
     )
+    # A list that was moved back to a file may name another one.
+    claimed = claimed._replace(machine=owner.machine(ctx.env) if ctx.store.shared is not None else None)
     # Before the list has the claim: without its own copy it would be compared with an earlier claim's.
     baseline.keep(ctx, claimed)
     tx.replace(claimed)
     sessions.update(tx, session._replace(halt=None, halt_kind=None))
-    tx.log("Starting", f"{task.title} (base={surveyed.base[:12]})", session=session.number, task=task.id)
+    where = f", machine={claimed.machine}" if claimed.machine else ""
+    words = f"{task.title} (base={surveyed.base[:12]}{where})"
+    tx.log("Starting", words, session=session.number, task=task.id)
     if surveyed.unprotected:
         names = quoting.named(surveyed.unprotected, NAMED, quoting.TITLE_LENGTH)
         tx.log("WARN", f"no copy is kept of {names}", session=session.number, task=task.id)

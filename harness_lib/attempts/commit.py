@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness_lib import typed
-from harness_lib.attempts import outcome, rescue_refs
+from harness_lib.attempts import check, outcome, rescue_refs
 from harness_lib.core import quoting
 from harness_lib.core.context import Context
 from harness_lib.errors import RefusedError
@@ -21,6 +21,8 @@ from harness_lib.task import Session, Task
 from harness_lib.text import some
 
 SUBJECT_LENGTH = 200
+# It tells in a commit of which claim of which task it is the work, if machines share the list.
+TRAILER = "Harness-Task"
 NOTHING = (
     "Nothing was committed for {id}: no file that git takes differs from where the attempt began. "
     "Its check passes on what git ignores or on what was untracked before, or it passed before any work."
@@ -65,8 +67,31 @@ def commit_object(ctx: Context, head: str, task: Task, tree: str) -> str:
         head = own
     parents = [head, *git.merge_heads()]
     if len(parents) == 1 and content == git.tree_of(head):
-        return head
-    return git.commit(content, parents, message(task))
+        return head if ctx.store.shared is None or head == base else _marked(ctx, head, task)
+    return git.commit(content, parents, message(ctx, task))
+
+
+def _marked(ctx: Context, head: str, task: Task) -> str:
+    """Return `head`, a commit of the agent's, with the trailer that machines of one list look for."""
+    git = ctx.git
+    parents = git.text("log", "-1", "--format=%P", head).split()
+    whose = git.text("log", "-1", "--format=%an%n%ae%n%aI", head).splitlines()
+    author = dict(zip(("GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_AUTHOR_DATE"), whose, strict=False))
+    return git.commit(git.tree_of(head), parents, _trailed(ctx, task, git.message(head)), env=author)
+
+
+def _trailed(ctx: Context, task: Task, text: str) -> str:
+    if ctx.store.shared is None:
+        return text
+    claim = f"{list_name(ctx)}/{check.safe_name(task.id)}/{task.fence}"
+    return f"{text.rstrip()}\n\n{TRAILER}: {claim}\n"
+
+
+def list_name(ctx: Context) -> str:
+    """Return the name of a list that machines share, as one part of a ref's name."""
+    shared = ctx.store.shared
+    assert shared is not None, "BUG: a list of one machine has no name."
+    return check.safe_name(shared.name)
 
 
 def nothing_committed(task: Task, oid: str) -> list[str]:
@@ -75,11 +100,14 @@ def nothing_committed(task: Task, oid: str) -> list[str]:
     return [] if is_known else [NOTHING.format(id=task.id)]
 
 
-def message(task: Task) -> str:
-    """Return the message of the task's commit: its id, by which recovery finds it, and its title."""
+def message(ctx: Context, task: Task) -> str:
+    """Return the message of the task's commit: its id, by which recovery finds it, and its title.
+
+    In a list of many machines it also has a line that names the claim.
+    """
     begin = f"[{task.id}] "
     # `git log` shows the title in a terminal.
-    return f"{begin}{quoting.one_line(task.title, SUBJECT_LENGTH - len(begin))}\n"
+    return _trailed(ctx, task, f"{begin}{quoting.one_line(task.title, SUBJECT_LENGTH - len(begin))}\n")
 
 
 def carry_out(ctx: Context, session: Session, task: Task) -> outcome.Ended:

@@ -13,8 +13,10 @@ made again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
+from typing import NamedTuple, Protocol
 
 from harness_lib.attempts import (
     check,
@@ -58,7 +60,31 @@ def merge(ctx: Context, session: Session, task: Task, oid: str, look_at: Sequenc
             task = transitions.begin_merge(mine, now=tx.now, commit=oid)
             tx.replace(task)
         clones.hold_on(git, oid)
+    _keep_checked(ctx, task, oid)
     return merge_in_turn(ctx, session, task, _stand_on(ctx, task, oid))
+
+
+def refresh(ctx: Context) -> str | None:
+    """Let the branch of the run have all that other machines have merged; return its commit.
+
+    None: no other machine merges. Raises HeldError.
+    """
+    if ctx.merging.mode != "turns":
+        return None
+    # A list of one machine needs none of it.
+    from harness_lib.attempts import remote  # noqa: PLC0415
+
+    return remote.refresh(ctx)
+
+
+def _keep_checked(ctx: Context, task: Task, oid: str) -> None:
+    """Push the checked commit, if machines share the list: another one merges it if this one dies."""
+    if ctx.store.shared is None:
+        return
+    # A list of one machine needs none of it.
+    from harness_lib.attempts import remote, snapshots  # noqa: PLC0415
+
+    snapshots.keep(ctx, remote.of(ctx, task), task, oid, "ready")
 
 
 def _stand_on(ctx: Context, task: Task, oid: str) -> list[str]:
@@ -87,16 +113,20 @@ def merge_in_turn(ctx: Context, session: Session, task: Task, said: Sequence[str
 
     seconds = ctx.lease_seconds / check.RENEWALS_PER_LEASE
     # Without its turn the result would be the same, after more checks.
-    with flock.turn(ctx.git.common_dir / publish.LINE, seconds, keep_claim):
+    with (
+        flock.turn(ctx.git.common_dir / publish.LINE, seconds, keep_claim),
+        _turn(ctx, task, keep_claim) as turn,
+    ):
         aside = False
         for _ in range(TRIES):
+            turn.begin()
             task = _as_it_is(ctx, task)
             if outcome.intent_of(task).action == "commit":
                 # The worker before us in the line has merged it, too.
                 return _completed(ctx, session, task, said)
             publish.take_in(ctx)
             try:
-                return _try(ctx, session, task, said, aside=aside)
+                return _try(ctx, session, task, said, turn, aside=aside)
             except target_branch.MovedError as moved:
                 aside = aside or moved.blocked
     raise HeldError(
@@ -120,16 +150,47 @@ def _has_arrived(ctx: Context, task: Task) -> bool:
     return any(ctx.git.is_ancestor(commit, ref) for ref in (target, target_branch.waiting(target)))
 
 
-def _try(ctx: Context, session: Session, task: Task, said: Sequence[str], *, aside: bool) -> outcome.Ended:
+class _Turn(Protocol):
+    """What moves the branch: on this machine alone, or in the remote that machines share."""
+
+    def begin(self) -> object:
+        """Wait until nobody else moves it, and see where it is."""
+
+    def move(self, target: str, move: target_branch.Move, new: str) -> None:
+        """Move it to `new`. Raises target_branch.MovedError."""
+
+
+class _Here(NamedTuple):
+    ctx: Context
+
+    def begin(self) -> None:
+        """Do nothing: the branch is here."""
+
+    def move(self, target: str, move: target_branch.Move, new: str) -> None:
+        target_branch.carry_out(self.ctx, target, move, new)
+
+
+def _turn(ctx: Context, task: Task, keep_claim: Callable[[], None]) -> AbstractContextManager[_Turn]:
+    if ctx.store.shared is None:
+        return nullcontext(_Here(ctx))
+    # A list of one machine needs none of it.
+    from harness_lib.attempts import remote, turn  # noqa: PLC0415
+
+    return turn.taken(ctx, remote.of(ctx, task), keep_claim, turn.PATIENCE_SECONDS)
+
+
+def _try(
+    ctx: Context, session: Session, task: Task, said: Sequence[str], turn: _Turn, *, aside: bool
+) -> outcome.Ended:
     """Merge the task and those that wait behind it; return how the task's attempt ended.
 
     Raises target_branch.MovedError.
     """
-    git, target = ctx.git, _target(task)
+    target = _target(task)
     move = target_branch.next_move(ctx, target, aside=aside)
     tasks = pending_merges.waiting(ctx, session, task)
     while True:
-        batch = pending_merges.stack(git, tasks, move.tip)
+        batch = pending_merges.stack(ctx, tasks, move.tip)
         if batch.conflicts:
             oid = _required(outcome.intent_of(task).commit)
             return requeue.because_of_conflict(ctx, session, task, oid, move.tip, batch.conflicts)
@@ -144,7 +205,7 @@ def _try(ctx: Context, session: Session, task: Task, said: Sequence[str], *, asi
             return requeue.because_of_check(ctx, session, task, move.tip, failed)
     moving = pending_merges.begin(ctx, batch, move.ref)
     try:
-        target_branch.carry_out(ctx, target, move, batch.tip)
+        turn.move(target, move, batch.tip)
     except target_branch.MovedError:
         pending_merges.take_back(ctx, batch)
         raise
@@ -171,6 +232,10 @@ def _completed(ctx: Context, session: Session, task: Task, said: Sequence[str]) 
         return publish.propose(ctx, session, task, said)
     ended = outcome.completed(ctx, session, task, said)
     _leave(ctx.git, _required(ended.task.completed_commit))
+    if ctx.store.shared is not None:
+        from harness_lib.attempts import remote, snapshots  # noqa: PLC0415 (as above)
+
+        snapshots.drop(ctx, remote.of(ctx, task), task)
     rescue_refs.drop_before(ctx.git, task)
     target = _target(task)
     waits = pending_merges.bring_over(ctx, target) or pending_merges.describe(ctx, target)
@@ -186,9 +251,9 @@ def resume(ctx: Context, session: Session, task: Task) -> outcome.Ended:
     commit = _required(intent.commit)
     if intent.action == "merge":
         return merge_in_turn(ctx, session, task, _stand_on(ctx, task, commit))
-    if _has_arrived(ctx, task):
+    if ctx.store.shared is None and _has_arrived(ctx, task):
         return _completed(ctx, session, task, ())
-    if intent.head is None:
+    if intent.head is None or ctx.store.shared is not None:
         return merge_in_turn(ctx, session, task)
     ref, tip = _required(intent.ref), intent.head
     try:

@@ -32,6 +32,7 @@ def reply(ctx: Context) -> Reply:
     Raises HeldError, RefusedError (untrusted commands), EnvSetupError (`harness-init.sh` failed twice).
     """
     questions = ctx.store.ask_to_change()
+    ownership.refuse_late(ctx, questions)
     history = ctx.store.log_tail(LOG_LINES)
     facts = git_facts(ctx)
     live = sessions.mine(questions, ctx)

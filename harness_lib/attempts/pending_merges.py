@@ -243,7 +243,7 @@ def _is_to_be_merged(task: Task) -> bool:
     return task.intent is not None and task.intent.action == "merge"
 
 
-def stack(git: Git, tasks: list[Task], tip: str) -> Batch:
+def stack(ctx: Context, tasks: list[Task], tip: str) -> Batch:
     """Stack the work of `tasks` on `tip`; tasks that conflict with earlier ones are left out."""
     members: list[Member] = []
     onto = tip
@@ -251,7 +251,7 @@ def stack(git: Git, tasks: list[Task], tip: str) -> Batch:
         intent = outcome.intent_of(task)
         assert intent.commit is not None
         base = intent.base or task.started_at_commit or onto
-        picked = merge.pick(git, intent.commit, onto, commit.message(task), base)
+        picked = merge.pick(ctx.git, intent.commit, onto, commit.message(ctx, task), base)
         if picked.conflicts and not members:
             return Batch(tip, conflicts=picked.conflicts)
         if not picked.conflicts:

@@ -50,7 +50,6 @@ TOOLS = {
     ),
 }
 _ADDRESS = re.compile(r"https?://\S+")
-_TELLING = re.compile(r"^(remote|fatal|error):|rejected|refused|denied", re.IGNORECASE)
 
 
 class Proposal(NamedTuple):
@@ -69,9 +68,15 @@ def of(ctx: Context, target: str, mode: MergeMode, command: str) -> Merging:
 
     `command` opens pull requests; "": `gh` or `glab`, whichever is there.
     """
-    if mode in ("local", "branch"):
+    is_shared = ctx.store.shared is not None
+    if is_shared and mode not in ("local", "push"):
+        raise UsageError(
+            f"--merge {mode} is not possible yet for a list in a database, whose work is pushed.",
+            "Leave --merge out: harness run",
+        )
+    if mode in ("local", "branch") and not is_shared:
         return Merging(mode)
-    found = upstream(ctx.git, target)
+    found = target_branch.upstream(ctx.git, target)
     if found is None:
         name = target_branch.short(target)
         raise UsageError(
@@ -79,16 +84,11 @@ def of(ctx: Context, target: str, mode: MergeMode, command: str) -> Merging:
             f"Push it once: {typed.git('push', '--set-upstream', 'origin', name)}",
         )
     remote, branch = found
+    if is_shared:
+        return Merging("turns", remote, branch)
     if mode == "push":
         return Merging("push", remote, branch)
     return Merging("pull-request", remote, branch, command or _tool(ctx, remote))
-
-
-def upstream(git: Git, target: str) -> tuple[str, str] | None:
-    """Return the remote of `target` and the full name of its branch there; None if it has none."""
-    told = git.text("for-each-ref", "--format=%(upstream:remotename) %(upstream:remoteref)", target)
-    remote, _, branch = told.partition(" ")
-    return (remote, branch) if branch and remote not in ("", ".") else None
 
 
 def _tool(ctx: Context, remote: str) -> str:
@@ -111,6 +111,8 @@ def begin(ctx: Context) -> list[str]:
     remote cannot be reached).
     """
     merging = ctx.merging
+    if merging.mode == "turns":
+        return []
     if merging.mode in ("push", "pull-request"):
         with _turn(ctx):
             trouble = _fetch(ctx, merging)
@@ -322,7 +324,7 @@ def _opened(ctx: Context, merging: Merging, branch: str, tasks: Sequence[Task]) 
         if done:
             addresses = _ADDRESS.findall(output)
             return _Opened(addresses[-1] if addresses else "")
-        refusals.append(_gist(output))
+        refusals.append(target_branch.gist(output))
     return _Opened(trouble=f"No pull request could be opened for {branch}: {refusals[0]}. {AGAIN}")
 
 
@@ -332,7 +334,7 @@ def look(ctx: Context) -> Iterator[str]:
     if not waiting:
         return
     merging = ctx.merging
-    if not merging.remote and (found := upstream(ctx.main, ctx.target or "")):
+    if not merging.remote and (found := target_branch.upstream(ctx.main, ctx.target or "")):
         merging = Merging("local", *found)
     with _turn(ctx):
         if merging.remote and (trouble := _fetch(ctx, merging)):
@@ -414,13 +416,13 @@ def _brought_by(git: Git, tip: str, commit: str, base: str) -> str | None:
 def _send(ctx: Context, merging: Merging, commit: str, branch: str) -> str:
     done, output = _call(ctx, typed.git("push", merging.remote, f"{commit}:{branch}"))
     name = target_branch.short(branch)
-    return "" if done else f"{merging.remote} has not taken {name}: {_gist(output)}. {AGAIN}"
+    return "" if done else f"{merging.remote} has not taken {name}: {target_branch.gist(output)}. {AGAIN}"
 
 
 def _fetch(ctx: Context, merging: Merging) -> str:
     spec = f"+{merging.branch}:{_tracking(merging)}"
     done, output = _call(ctx, typed.git("fetch", "--quiet", "--no-tags", merging.remote, spec))
-    return "" if done else f"{_there(merging)} cannot be fetched: {_gist(output)}."
+    return "" if done else f"{_there(merging)} cannot be fetched: {target_branch.gist(output)}."
 
 
 def _call(ctx: Context, command: str, variables: dict[str, str] | None = None) -> tuple[bool, str]:
@@ -435,13 +437,6 @@ def _call(ctx: Context, command: str, variables: dict[str, str] | None = None) -
     except (HarnessError, OSError) as error:
         return False, os_errors.describe(error) if isinstance(error, OSError) else error.message
     return ended.ok, f"no answer for {SECONDS:.0f} seconds" if ended.timed_out else ended.tail
-
-
-def _gist(output: str) -> str:
-    lines = [line.strip() for line in output.splitlines() if line.strip()]
-    telling = [line for line in lines if _TELLING.search(line) and "failed to push some refs" not in line]
-    words = "; ".join(telling or lines[-1:]) or "no message"
-    return quoting.one_line(words, quoting.FAILURE_LENGTH).rstrip(".")
 
 
 def _tracking(merging: Merging) -> str:

@@ -35,7 +35,7 @@ from harness_lib.errors import HarnessError, HeldError, LeaseLostError
 from harness_lib.rules import recovery, transitions
 from harness_lib.state.api import Questions, Tx
 from harness_lib.system.git.repository import Git
-from harness_lib.system.processes import reaper
+from harness_lib.system.processes import owner, reaper
 from harness_lib.task import Gate, Session, StopReason, Task
 
 
@@ -88,7 +88,7 @@ def _recover_next(
     """Recover one task; return the line that tells it, how the attempt ended if it did, and warnings."""
     worktree = work_tree(ctx, task)
     if worktree is None:
-        return *_give_up_lost(ctx, session, task), ()
+        return *_without_work_tree(ctx, session, task), ()
     is_ours = recovery.works_for(task.claimed_by, session.worker)
     warned = tuple(inbox.open_all(ctx.at(worktree))) if is_ours else ()
     if is_ours:
@@ -129,7 +129,7 @@ def hand_back(ctx: Context, session: Session, taken: Task) -> str:
     """
     worktree = work_tree(ctx, taken)
     if worktree is None:
-        return _give_up_lost(ctx, session, taken)[0]
+        return _without_work_tree(ctx, session, taken)[0]
     worktree_slots.take_in(ctx, worktree, taken)
     if taken.intent is not None:
         return _recover_one(ctx.at(worktree), session, taken, stays=False)[0]
@@ -142,12 +142,14 @@ def hand_back(ctx: Context, session: Session, taken: Task) -> str:
 def _take_over_next(ctx: Context, session: Session, seen: set[str], *, fresh: bool) -> Task | None:
     """Take over the next interrupted task: from here on its old holder can record nothing."""
     branch = ctx.git.branch()
+    remote = _on_other_machines(ctx)
     with ctx.store.transaction() as tx:
         for task in tx.in_progress():
             if task.id in seen or not _may_recover(tx, task, session, ctx, fresh=fresh):
                 continue
             seen.add(task.id)
-            if _is_worked_on_elsewhere(tx, task, session, ctx) or _is_nowhere(tx, task, session):
+            is_elsewhere = _is_worked_on_elsewhere(tx, task, session, ctx) and task.id not in remote
+            if is_elsewhere or _is_nowhere(tx, task, session):
                 return task
             taken = transitions.resume(
                 _gated(task, branch),
@@ -159,6 +161,13 @@ def _take_over_next(ctx: Context, session: Session, seen: set[str], *, fresh: bo
             tx.replace(taken)
             return taken
     return None
+
+
+def _on_other_machines(ctx: Context) -> set[str]:
+    """Return the tasks in progress whose files are on another machine, so that nobody's are touched here."""
+    if ctx.store.shared is None:
+        return set()
+    return {task.id for task in ctx.store.ask().in_progress() if work_tree(ctx, task) is None}
 
 
 def _gated(task: Task, branch: str | None) -> Task:
@@ -200,7 +209,7 @@ def work_tree(ctx: Context, task: Task) -> Git | None:
 
     Never the caller's in its stead: what stands there is no attempt's work.
     """
-    if task.worktree is None:
+    if task.worktree is None or (task.machine is not None and task.machine != owner.machine(ctx.env)):
         return None
     place = Path(task.worktree)
     if not place.is_dir():
@@ -214,6 +223,16 @@ def _has_moved(ctx: Context, task: Task) -> bool:
         return False
     # No two work trees of a repository have the same branch.
     return task.gate.branch is not None and task.gate.branch == ctx.git.branch()
+
+
+def _without_work_tree(ctx: Context, session: Session, task: Task) -> tuple[str, outcome.Ended | None]:
+    """Recover `task`, whose work tree is gone or on another machine."""
+    if ctx.store.shared is None:
+        return _give_up_lost(ctx, session, task)
+    # A list of one machine needs none of it.
+    from harness_lib.attempts import takeover  # noqa: PLC0415
+
+    return takeover.recover(ctx, session, task)
 
 
 def _give_up_lost(ctx: Context, session: Session, task: Task) -> tuple[str, outcome.Ended | None]:

@@ -185,6 +185,12 @@ def apply(ctx: Context, task: Task) -> str:
         return ""
     if not back.rescue or not back.base or not back.rescue.startswith(rescue_refs.RESCUE_REFS):
         return ""
+    if not git.ref(back.rescue) and ctx.store.shared is not None:
+        # A list of one machine needs none of it.
+        from harness_lib.attempts import snapshots  # noqa: PLC0415
+
+        if not (answer := snapshots.bring(ctx, task, back.rescue)).done:
+            return f"that work cannot be fetched from where it is: {answer.why}"
     if not git.ref(back.rescue) or not git.exists(back.base):
         return ""
     head = git.head()

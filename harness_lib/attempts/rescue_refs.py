@@ -79,8 +79,12 @@ def keep(git: Git, task: Task, suffix: str, tree: str, head: str | None, what: s
 
 
 def free_ref(git: Git, task: Task, suffix: str = "") -> str:
-    """Return an unused rescue ref for the attempt in progress, which has not been counted yet."""
-    return free(git, f"{RESCUE_REFS}{check.safe_name(task.id)}/{task.attempts + 1}{suffix}")
+    """Return an unused rescue ref for the attempt in progress, which has not been counted yet.
+
+    On many machines the fence is a part of its name, so that no two of them choose the same.
+    """
+    claim = f"-{task.fence}" if task.machine else ""
+    return free(git, f"{RESCUE_REFS}{check.safe_name(task.id)}/{task.attempts + 1}{claim}{suffix}")
 
 
 def free(git: Git, name: str) -> str:

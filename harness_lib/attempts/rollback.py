@@ -87,6 +87,7 @@ def go_back(ctx: Context, session: Session, task: Task, *, again: bool = False) 
             result = f"not possible: {gone}; the work tree is left as it is"
             warnings.append(f"The base commit of {task.id} is gone, so nothing was rolled back.")
     warnings += _clean_up(ctx, task)
+    warnings += _shared(ctx, task)
     with ctx.store.transaction() as tx:
         ended = transitions.fail(outcome.require_claim(tx, task), now=tx.now)
         tx.replace(ended)
@@ -100,6 +101,17 @@ def go_back(ctx: Context, session: Session, task: Task, *, again: bool = False) 
         stop = outcome.count_attempt(tx, ctx, session) if intent.outcome == "failed" else None
     rescue_refs.drop_before(git, task)
     return outcome.Ended(ended, stop, rescue, tuple(warnings), rolled_back=has_base)
+
+
+def _shared(ctx: Context, task: Task) -> list[str]:
+    """Push what was kept of the attempt, so that other machines have it; return why not."""
+    if ctx.store.shared is None:
+        return []
+    # A list of one machine needs none of it.
+    from harness_lib.attempts import snapshots  # noqa: PLC0415
+
+    answer = snapshots.share(ctx, task)
+    return [] if answer.done else [f"What is kept of {task.id} is on this machine only: {answer.why}"]
 
 
 def _taken_off(git: Git, task: Task, intent: Intent, tip: str | None) -> list[str]:

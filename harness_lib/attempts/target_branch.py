@@ -6,10 +6,12 @@ checkout is not touched: work is collected on `harness/<branch>`, and merged whe
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from typing import NamedTuple
 
 from harness_lib import typed
+from harness_lib.core import quoting
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, HeldError, UsageError
 from harness_lib.rules import recovery
@@ -287,3 +289,21 @@ def last_place(git: Git, branch: str) -> str | None:
     # That of the previous branch; the new one may never have had a commit.
     is_anothers = git.text("for-each-ref", "--contains", logged, "--count=1", HEADS)
     return None if is_anothers else logged
+
+
+def upstream(git: Git, target: str) -> tuple[str, str] | None:
+    """Return the remote of `target` and the full name of its branch there; None if it has none."""
+    told = git.text("for-each-ref", "--format=%(upstream:remotename) %(upstream:remoteref)", target)
+    remote, _, branch = told.partition(" ")
+    return (remote, branch) if branch and remote not in ("", ".") else None
+
+
+_TELLING = re.compile(r"^(remote|fatal|error):|rejected|refused|denied", re.IGNORECASE)
+
+
+def gist(output: str) -> str:
+    """Return the lines of git's `output` that say what went wrong, as one line."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    telling = [line for line in lines if _TELLING.search(line) and "failed to push some refs" not in line]
+    words = "; ".join(telling or lines[-1:]) or "no message"
+    return quoting.one_line(words, quoting.FAILURE_LENGTH).rstrip(".")

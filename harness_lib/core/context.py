@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -19,7 +20,9 @@ from harness_lib.system.processes import owner
 if TYPE_CHECKING:
     from harness_lib.system.git.repository import Git
 
-MergeMode = Literal["push", "pull-request", "local", "branch"]
+MergeMode = Literal["push", "pull-request", "local", "branch", "turns"]
+# What the user may choose; the last one is that of a list in a database.
+MERGE_MODES: tuple[MergeMode, ...] = ("push", "pull-request", "local", "branch")
 
 
 class Merging(NamedTuple):
@@ -34,6 +37,8 @@ class Merging(NamedTuple):
     command: str = ""
 
 
+# What lets the driver of the database in: neither agents nor checks get it.
+_OF_DATABASE = ("PGPASSWORD", "PGPASSFILE", "PGSERVICEFILE", "PGSSLKEY", "PGSSLCERT")
 # How many directories of other lists a message names.
 NAMED = 3
 
@@ -110,8 +115,26 @@ class Context:
 
     @cached_property
     def store(self) -> api.Store:
-        """Access to the list."""
-        return Store(self.root, clock=self.clock, caller=lambda: self.owner.pid)
+        """Access to the list. Raises EnvSetupError if it is in a database and the driver is missing."""
+        if not self.root.link.exists():
+            return Store(self.root, clock=self.clock, caller=lambda: self.owner.pid)
+        self.load_driver()
+        from harness_lib.state.pgstore.store import opened  # noqa: PLC0415 (needs the driver)
+
+        # The driver reads the environment of this process; agents and checks get what is in `env`.
+        self.env = {name: value for name, value in self.env.items() if name not in _OF_DATABASE}
+        return opened(self.root, self.clock, offline="HARNESS_SUPERVISED" in self.env)
+
+    def load_driver(self) -> None:
+        """Make the driver of PostgreSQL importable; a list in a file needs none. Raises EnvSetupError."""
+        from harness_lib.system.install import launcher  # noqa: PLC0415
+
+        launcher.add_postgres(self.env)
+
+    @property
+    def own_env(self) -> Mapping[str, str]:
+        """The environment for a process of harness itself, with what lets it into the database."""
+        return {**self.env, **{name: os.environ[name] for name in _OF_DATABASE if name in os.environ}}
 
     @cached_property
     def owner(self) -> owner.Owner:
@@ -149,6 +172,7 @@ class Context:
 
     def at(self, git: Git) -> Context:
         """Return a view of this context from another work tree of the same repository."""
+        store = self.store
         view = Context(
             env=self.env,
             cwd=git.top,
@@ -160,7 +184,7 @@ class Context:
             merging=self.merging,
             protect=self.protect,
         )
-        known = {"root": self.root, "store": self.store, "owner": self.owner, "git": git, "git_at_cwd": git}
+        known = {"root": self.root, "store": store, "owner": self.owner, "git": git, "git_at_cwd": git}
         view.__dict__.update(known)
         view._origin = self
         return view

@@ -102,6 +102,7 @@ def require(questions: Questions, task_id: str | None, ctx: Context) -> HeldTask
             "A check may only look at the work: give the task another command.",
         )
     sessions.refuse_other(questions, ctx)
+    refuse_late(ctx, questions)
     task = _named_task(questions, task_id, ctx)
     if task.status != "in_progress":
         _refuse_idle(questions, task, held_by_me(questions, ctx))
@@ -119,6 +120,15 @@ def require(questions: Questions, task_id: str | None, ctx: Context) -> HeldTask
             "Open one; that recovers the task: harness start",
         )
     return HeldTask(session, task)
+
+
+def refuse_late(ctx: Context, questions: Questions) -> None:
+    """Raise LeaseLostError, once, if another machine has taken the caller's task over."""
+    if ctx.store.shared is not None:
+        # A list of one machine needs none of it.
+        from harness_lib.core import late  # noqa: PLC0415
+
+        late.refuse(ctx, questions)
 
 
 def _not_yours(questions: Questions, task: Task, ctx: Context) -> LeaseLostError:

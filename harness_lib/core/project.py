@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from harness_lib.state.api import Questions
 from harness_lib.system.files import atomic, nofollow
 from harness_lib.system.git import status
 from harness_lib.system.git.repository import Git
+from harness_lib.system.place import roots
 from harness_lib.system.processes import environment, owner, runner
 from harness_lib.task import Status, Task
 from harness_lib.text import some
@@ -52,6 +54,19 @@ def offer_ignored(git: Git) -> str | None:
     """Return which lines are missing, in a sentence; None if none is."""
     lines = status.offered_rules(git)
     return f"git does not ignore {', '.join(lines)} here." if lines else None
+
+
+def own_names(root: roots.Root, git: Git) -> tuple[list[str], list[str]]:
+    """Return the files of harness for an ignore file, and those of its private directory."""
+    own = tuple(name for name in root.harness_names() if name != roots.PRIVATE_DIR)
+    return _relative(root, git, own), _relative(root, git, root.private_patterns())
+
+
+def _relative(root: roots.Root, git: Git, names: Sequence[str]) -> list[str]:
+    """Return `names` for an ignore file, with pattern characters of the folder's name escaped."""
+    inside = root.path.relative_to(git.top)
+    folder = Path(re.sub(r"([\\*?\[])", r"\\\1", str(inside)))
+    return [f"/{folder / name}{'/' if name.endswith('/') else ''}" for name in names]
 
 
 TIMEOUT_SECONDS = 600.0

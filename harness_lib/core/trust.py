@@ -51,9 +51,11 @@ def _write(
     init_script: bytes | None,
     *,
     only: bool = False,
+    shared: bool = False,
 ) -> None:
     whole: dict[str, object] = {"fingerprint": fingerprint_of(commands, init_script)}
-    whole |= {"only": True} if only else {}
+    whole |= {"only": True} if only or shared else {}
+    whole |= {"each": sorted(_each(commands, init_script))} if shared else {}
     file = git_common_dir / _FILE
     # Several lists may share one git directory, each with its own lock: this file needs one, too.
     with StateLock(file.with_suffix(".lock")):
@@ -81,6 +83,21 @@ def trusted_at(git_common_dir: Path, root: Path, commands: str, *, is_tracked: C
     return entry.get("fingerprint") == commands or not (entry.get("only") or is_tracked())
 
 
+def _each(commands: Sequence[TaskCommands], init_script: bytes | None) -> frozenset[str]:
+    """Return what stands for each different command, whichever tasks have it, and for the init script."""
+    rows = {(row.check, row.cwd, row.cleanup) for row in commands if row.check or row.cleanup}
+    script = _digest(init_script)
+    return frozenset(sha256.digest(json.dumps(row).encode()) for row in rows) | (
+        {script} if script else set()
+    )
+
+
+def _knows_each(git_common_dir: Path, root: Path, present: frozenset[str]) -> bool:
+    """Return whether the note on a list that machines share has all of `present`: tasks may be removed."""
+    noted = (_noted(git_common_dir, root) or {}).get("each")
+    return isinstance(noted, list) and present <= set(noted)
+
+
 def keep_to_present(ctx: Context, questions: Questions) -> None:
     """Let the note on this list count for its present commands only, also if git does not track it.
 
@@ -88,7 +105,15 @@ def keep_to_present(ctx: Context, questions: Questions) -> None:
     """
     entry = _noted(ctx.git.common_dir, ctx.root.path)
     if entry is not None:
-        _write(ctx.git.common_dir, ctx.root.path, questions.commands(), _init_script(ctx), only=True)
+        commands, script = questions.commands(), _init_script(ctx)
+        _write(
+            ctx.git.common_dir,
+            ctx.root.path,
+            commands,
+            script,
+            only=True,
+            shared=ctx.store.shared is not None,
+        )
 
 
 def changed_since(
@@ -144,7 +169,13 @@ def prepare(ctx: Context) -> None:
 
 
 def is_trusted(ctx: Context, questions: Questions) -> bool:
-    """Return whether this user trusts the commands of the list."""
+    """Return whether this user trusts the commands of the list.
+
+    Other machines may add commands to a list that they share: each of them must be known here.
+    """
+    if ctx.store.shared is not None:
+        present = _each(questions.commands(), _init_script(ctx))
+        return _knows_each(ctx.git.common_dir, ctx.root.path, present)
     return trusted_at(
         ctx.git.common_dir,
         ctx.root.path,
@@ -160,7 +191,8 @@ def fingerprint(ctx: Context, questions: Questions) -> str:
 
 def note(ctx: Context, questions: Questions) -> None:
     """Note that this user trusts the list with its present commands."""
-    note_at(ctx.git.common_dir, ctx.root.path, questions.commands(), _init_script(ctx))
+    commands, script = questions.commands(), _init_script(ctx)
+    _write(ctx.git.common_dir, ctx.root.path, commands, script, shared=ctx.store.shared is not None)
 
 
 def require(ctx: Context, questions: Questions) -> None:

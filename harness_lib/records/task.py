@@ -327,6 +327,9 @@ class Task(NamedTuple):
         ),
     ] = None
     worktree: Annotated[str | None, About(PATH, "The git worktree that the attempt works in.")] = None
+    machine: Annotated[
+        str | None, About(STRING, "The machine of the last attempt, if the list is in a database.")
+    ] = None
     failed_at: Annotated[str | None, About(MOMENT, "When the last attempt failed.")] = None
     halt: Annotated[str | None, About(STRING, "Reason the task is blocked on a human.")] = None
     halt_kind: Annotated[

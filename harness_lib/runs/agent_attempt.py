@@ -237,6 +237,7 @@ def _renew(ctx: Context, task: Task, listener: Listener) -> None:
     if due > listener.renewals:
         listener.renewals = due
         check.renew(ctx, task)
+        inbox.keep_elsewhere(ctx, task)
 
 
 NOTES = 20

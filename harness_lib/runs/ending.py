@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypedDict
 
-from harness_lib.attempts import pending_merges, publish, rescue_refs, target_branch, worktree_slots
+from harness_lib.attempts import (
+    merge_queue,
+    pending_merges,
+    publish,
+    rescue_refs,
+    target_branch,
+    worktree_slots,
+)
 from harness_lib.core import quoting, rechecked, sessions
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
@@ -61,6 +68,7 @@ def leave(
             warn(refused)
         if message := rescue_refs.by_itself(ctx):
             warn(message)
+        merge_queue.refresh(ctx)
     except (HarnessError, OSError) as error:
         warn(f"Clean-up is incomplete: {error}")
     try:

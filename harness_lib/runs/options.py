@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from harness_lib import typed
 from harness_lib.agents import registry
-from harness_lib.attempts import complete, publish, target_branch
+from harness_lib.attempts import complete, merge_queue, publish, target_branch
 from harness_lib.core import trust
 from harness_lib.core.context import Context, MergeMode
 from harness_lib.errors import EnvSetupError, UsageError
@@ -78,6 +78,10 @@ class Options:
         )
 
 
+# Seconds that a claim of a run is valid without a heartbeat, if machines share its list.
+SHARED_LEASE = "180"
+
+
 def prepare(ctx: Context, options: Options) -> tuple[Context, Options]:
     """Return the context of the run, and its options with the agent chosen.
 
@@ -99,6 +103,12 @@ def prepare(ctx: Context, options: Options) -> tuple[Context, Options]:
     target_branch.require_room(existing.git, existing.target)
     _require_submodules(existing)
     existing.merging = publish.of(existing, existing.target, options.merge, options.merge_command or "")
+    if existing.merging.mode == "turns":
+        # Other machines must not wait long for the work of one that is gone.
+        existing.env = {recovery.VARIABLE: SHARED_LEASE, **existing.env}
+        existing.target = target_branch.waiting(existing.merging.branch)
+        target_branch.require_room(existing.git, existing.target)
+        merge_queue.refresh(existing)
     if options.merge in ("branch", "pull-request"):
         # The user's branch stays as it is.
         existing.target = target_branch.waiting(existing.target)

@@ -302,7 +302,8 @@ def _unproven(shown: tuple[Task, ...]) -> dict[str, str]:
 
 def holder(ctx: Context, task: Task) -> str:
     """Return who works on `task`, since when, until when by lease, and the last checkpoint."""
-    parts = [f"by {_name(task.claimed_by)} since {task.claimed_at or 'an unknown time'}"]
+    where = f" on {_name(task.machine)}" if task.machine else ""
+    parts = [f"by {_name(task.claimed_by)}{where} since {task.claimed_at or 'an unknown time'}"]
     if task.lease_expires_at:
         ended = recovery.expired(task, ctx.clock.now())
         parts.append(f"{'its lease ended at' if ended else 'leased until'} {task.lease_expires_at}")

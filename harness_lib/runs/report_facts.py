@@ -6,6 +6,7 @@ Cost and times are those of all runs in question (see `run_records.window`), and
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
@@ -85,7 +86,8 @@ class Facts(NamedTuple):
     """Everything that a report says; `began` and `ended` are epoch seconds.
 
     `done` is finished work and `others` is all other work; `waiting` are tasks that wait for the decisions.
-    `touched` says which task changed which file of its check. `again` says what another run would do, and
+    `touched` says which task changed which file of its check. `machines` has the number of finished tasks of
+    each, if several share the list. `again` says what another run would do, and
     `commands` are for it.
     """
 
@@ -107,6 +109,7 @@ class Facts(NamedTuple):
     touched: tuple[tuple[str, str], ...]
     again: str
     commands: tuple[str, ...]
+    machines: tuple[tuple[str, int], ...] = ()
 
 
 def gather(ctx: Context, since: float | None = None) -> Facts:
@@ -142,7 +145,12 @@ def gather(ctx: Context, since: float | None = None) -> Facts:
         tuple(dict.fromkeys((each.task, file) for each in tried for file in each.touched)),
         again,
         commands,
+        _machines(questions.search("completed")),
     )
+
+
+def _machines(done: Iterable[Task]) -> tuple[tuple[str, int], ...]:
+    return tuple(sorted(Counter(task.machine for task in done if task.machine).items()))
 
 
 def _tried(runs: Sequence[Ran], tasks: Iterable[Task], start: float) -> list[Tried]:

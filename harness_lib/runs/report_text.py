@@ -117,6 +117,9 @@ def header(facts: Facts, width: int = WIDTH) -> Iterator[str]:
     if facts.merged is not None and facts.merged.after:
         yield branch(facts.merged)
     yield checks(facts)
+    if facts.machines:
+        named = [f"{quoting.one_line(name, 60)} {count}" for name, count in facts.machines]
+        yield f"Finished on: {some(named, NAMED)}"
     told = (each for ran in facts.runs[-1:] for each in ran.told if each.kind == "sandbox")
     yield from (each.message for each in told if each.message.startswith("sandbox: "))
 

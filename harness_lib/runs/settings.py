@@ -11,11 +11,11 @@ import difflib
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from harness_lib import typed
 from harness_lib.agents import registry
-from harness_lib.core.context import Context, MergeMode
+from harness_lib.core.context import MERGE_MODES, Context
 from harness_lib.errors import ConfigError, UsageError
 from harness_lib.rules.run_state import Budget
 from harness_lib.system.files import atomic
@@ -61,7 +61,7 @@ KEYS: Mapping[str, Key] = {
     "final-check": Key(words=("none", "changed", "all"), in_project=True),
     "notify": Key(),
     "protect": Key("texts", default=(), in_project=True),
-    "merge": Key(words=get_args(MergeMode), default="local", in_project=True),
+    "merge": Key(words=MERGE_MODES, default="local", in_project=True),
     "merge-command": Key(),
     "sandbox": Key(words=sandbox.MODES, default=sandbox.default(), in_project=True),
     "network": Key(words=NETWORKS, default="open", in_project=True),

@@ -15,6 +15,7 @@ from harness_lib.attempts import (
     claim,
     committed,
     interrupted,
+    merge_queue,
     outcome,
     reconcile,
     requeue,
@@ -186,7 +187,7 @@ class Worker:
 
     def _clean_context(self) -> Context:
         """Return the context of a clean work tree with everything that was merged so far."""
-        commit = target_branch.tip(self.ctx.git, self.config.target)
+        commit = merge_queue.refresh(self.ctx) or target_branch.tip(self.ctx.git, self.config.target)
         path = worktree_slots.free(
             self.ctx, worktree_slots.Place(Path(self.config.place)), self.config.number
         )

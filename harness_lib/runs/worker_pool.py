@@ -79,7 +79,7 @@ class WorkerPool:
             skip = stream.tell()
             process = child.start(
                 _command(),
-                env={**self._ctx.env, "HARNESS_STATE_ROOT": str(self._ctx.root.path)},
+                env={**self._ctx.own_env, "HARNESS_STATE_ROOT": str(self._ctx.root.path)},
                 cwd=self._ctx.root.path,
                 stdin=child.PIPE,
                 output=child.PIPE,
@@ -188,6 +188,9 @@ class Orphans:
         for task in questions.in_progress() if session else ():
             if task.claimed_by == ctx.owner.worker and task.worktree:
                 worktree = worktree_slots.at(ctx, Path(task.worktree))
+                if worktree is None and ctx.store.shared is not None:
+                    # Of another machine; the remote does not answer now.
+                    continue
                 assert session is not None
                 assert worktree is not None, "BUG: recovery has left a task whose work tree is gone."
                 requeue.interrupted(ctx.at(worktree), session, task, "an earlier session ended")

@@ -304,8 +304,33 @@ class Tx(Questions, Protocol):
         """Call `act` after publishing, still under the lock; an OSError becomes a warning."""
 
 
+class Shared(Protocol):
+    """What a list of many machines has besides: its name, and the turns of the machines that merge."""
+
+    @property
+    def name(self) -> str:
+        """The name of the list."""
+
+    def take_turn(self, branch: str, holder: str, seconds: float) -> int | None:
+        """Let `holder` merge into `branch` for `seconds` from now; return the fence of its turn.
+
+        None: another one has the turn. A holder that has it already keeps it under the same fence.
+        """
+
+    def leave_turn(self, branch: str, holder: str) -> None:
+        """End the turn of `holder`, if it is still its own."""
+
+    def turns(self) -> tuple[tuple[str, str], ...]:
+        """Return the branches that somebody merges into now, each with the holder of its turn."""
+
+
 class Store(Protocol):
     """Access to one list."""
+
+    @property
+    def shared(self) -> Shared | None:
+        """What a list of many machines has besides; None for a list of one machine."""
+        return None
 
     @property
     def warnings(self) -> tuple[str, ...]:

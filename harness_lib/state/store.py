@@ -19,7 +19,7 @@ from contextlib import ExitStack, contextmanager
 from typing import NamedTuple
 
 from harness_lib import timestamps
-from harness_lib.errors import HeldError, RefusedError, StateUnreadableError
+from harness_lib.errors import EnvSetupError, HeldError, RefusedError, StateUnreadableError
 from harness_lib.rules import selection
 from harness_lib.state import api, codec, journal, load, publishing, schema
 from harness_lib.state.answers import Answers, Tx
@@ -33,9 +33,12 @@ from harness_lib.system.mkdir_lock import Grip, Holder, SeedLock, holder_of
 from harness_lib.system.place.roots import Root
 from harness_lib.system.processes import process
 from harness_lib.task import SessionConfig, State
+from harness_lib.text import escape
 
 __all__ = ["Snapshot", "Store"]
 TIMEOUT_SECONDS = 30.0
+# A file with this key follows a list in a database, and is not the list.
+MIRROR = "mirror_of"
 
 
 class Snapshot(NamedTuple):
@@ -76,7 +79,7 @@ class Store(Upkeep):
         A warning says so then. Raises ContractError, StateUnreadableError (no good copy is left),
         EnvSetupError.
         """
-        return self._answers(load.find(self.root))
+        return self._answers(self._own(load.find(self.root)))
 
     def ask_to_change(self) -> Answers:
         """Return what `ask` does, and log it if no good copy is left, as every change would.
@@ -183,9 +186,19 @@ class Store(Upkeep):
         stack.callback(lambda: warnings.extend(outer.leave()))
         return outer, warnings
 
+    def _own(self, loaded: Loaded) -> Loaded:
+        """Return `loaded`. Raises EnvSetupError if it only follows a list in a database."""
+        if MIRROR in loaded.state.extra:
+            where = f"a list in a database ({escape(str(loaded.state.extra[MIRROR]))})"
+            raise EnvSetupError(
+                f"{self.root.state} only follows {where}, and the link to that is gone.",
+                "Join it again: harness store join URL --list NAME",
+            )
+        return loaded
+
     def _find(self) -> Loaded:
         try:
-            return load.find(self.root)
+            return self._own(load.find(self.root))
         except StateUnreadableError:
             if load.stamp_now(self.root) is not None:
                 publishing.note_loss(self.root, self._clock.now())

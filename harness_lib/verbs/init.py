@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import stat
 from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
 from pathlib import Path
 
 from harness_lib import typed
@@ -173,8 +171,7 @@ def _make_files(ctx: Context, git: Git, settings: SessionConfig) -> list[str]:
 
 
 def _ignore(root: roots.Root, git: Git, *, gitignore: bool) -> str:
-    own = tuple(name for name in root.harness_names() if name != roots.PRIVATE_DIR)
-    names, private = _relative(root, git, own), _relative(root, git, root.private_patterns())
+    names, private = project.own_names(root, git)
     # Work trees of a run also have a private directory, without ignore rules of its own.
     git.exclude(private if gitignore else [*names, *private])
     if not gitignore:
@@ -190,13 +187,6 @@ def _ignore(root: roots.Root, git: Git, *, gitignore: bool) -> str:
         bits = stat.S_IMODE(file.stat().st_mode) if file.exists() else 0o644
         atomic.write(file, text.encode(errors="surrogateescape"), mode=bits)
     return ".gitignore"
-
-
-def _relative(root: roots.Root, git: Git, names: Sequence[str]) -> list[str]:
-    """Return `names` for an ignore file, with pattern characters of the folder's name escaped."""
-    inside = root.path.relative_to(git.top)
-    folder = Path(re.sub(r"([\\*?\[])", r"\\\1", str(inside)))
-    return [f"/{folder / name}{'/' if name.endswith('/') else ''}" for name in names]
 
 
 def _reply(root: roots.Root, made: list[str], ignored_in: str, mode: Mode | None, ctx: Context) -> Reply:

@@ -11,7 +11,7 @@ from harness_lib.attempts.rescue_refs import RESCUE_REFS
 from harness_lib.core import ownership, quoting, rights, sessions
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
-from harness_lib.errors import RefusedError, UsageError
+from harness_lib.errors import HeldError, RefusedError, UsageError
 from harness_lib.rules import recovery
 from harness_lib.system.git import locks, rescue_apply, restore, snapshot, status
 from harness_lib.system.git.repository import Git
@@ -44,11 +44,16 @@ def arguments(parser: ArgumentParser) -> None:
         nargs="?",
         help="a ref, ID/ATTEMPT, or an id for the newest of that task (save: an id, drop: no id)",
     )
+    parser.add_argument(
+        "--fetch", action="store_true", help="first fetch what other machines of the list have kept"
+    )
     parser.add_argument("only", nargs="*", metavar="PATH", help="with apply: only these, not everything")
 
 
 def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     """Answer `harness rescue`."""
+    if args.fetch:
+        _fetch(ctx)
     if args.only and args.action != "apply":
         raise UsageError(f"rescue {args.action} takes one at a time.", "Type it once for each.")
     if args.action == "list":
@@ -65,6 +70,18 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     if args.action == "save":
         return save(ctx, args.what)
     return show(ctx, args.what) if args.action == "show" else drop(ctx, args.what)
+
+
+def _fetch(ctx: Context) -> None:
+    """Fetch what other machines have kept. Raises UsageError: there are none; HeldError."""
+    if ctx.store.shared is None:
+        raise UsageError("No other machine works on this list.", "Leave --fetch out: harness rescue")
+    # A list of one machine needs none of it.
+    from harness_lib.attempts import snapshots  # noqa: PLC0415
+
+    answer = snapshots.bring_all(ctx)
+    if not answer.done:
+        raise HeldError(f"The work of other machines cannot be fetched: {answer.why}.", "Try again later.")
 
 
 def show_all(ctx: Context, task_id: str | None = None) -> Reply:

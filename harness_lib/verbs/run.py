@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from contextlib import suppress
-from typing import get_args
 
 from harness_lib.agents import registry
 from harness_lib.attempts import open_session, target_branch
 from harness_lib.core import project
-from harness_lib.core.context import Context, MergeMode
+from harness_lib.core.context import MERGE_MODES, Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import HarnessError
 from harness_lib.rules import rechecks, run_state
@@ -123,7 +122,7 @@ def arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument(
         "--merge",
-        choices=get_args(MergeMode),
+        choices=MERGE_MODES,
         help="where finished work goes: to the branch (local, the default), and its remote (push); to a "
         "pull request; or no further than the branch harness/<branch> (branch)",
     )
@@ -239,6 +238,8 @@ def _then(ctx: Context) -> str:
     merging = ctx.merging
     name = target_branch.short(merging.branch)
     match merging.mode:
+        case "turns":
+            return f", and pushes it to {merging.remote}/{name} in turn with other machines"
         case "push":
             return f", and pushes it to {merging.remote}/{name}"
         case "pull-request":

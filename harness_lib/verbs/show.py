@@ -185,14 +185,16 @@ def _held_out(ctx: Context, task: Task, *, private: bool) -> list[str]:
 def _claim(task: Task) -> Iterator[str]:
     if task.claimed_by:
         lease = f", leased until {task.lease_expires_at}" if task.lease_expires_at else ""
-        where = f" in {task.worktree}" if task.worktree else ""
+        where = f" on {task.machine}" if task.machine else ""
+        where += f" in {task.worktree}" if task.worktree else ""
         yield quoting.one_line(
             f"claimed by {task.claimed_by} at {task.claimed_at}{where}{lease}", LINE_LENGTH
         )
     if task.started_at_commit:
         yield f"last attempt began at commit {task.started_at_commit[:12]}"
     if task.completed_at:
-        yield f"completed at {task.completed_at} (commit {(task.completed_commit or 'unknown')[:12]})"
+        where = f" on {quoting.one_line(task.machine, LINE_LENGTH)}" if task.machine else ""
+        yield f"completed at {task.completed_at}{where} (commit {(task.completed_commit or 'unknown')[:12]})"
     if task.failed_at:
         yield f"failed at {task.failed_at}"
     if task.halt:

@@ -6,10 +6,10 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 
 from harness_lib import timestamps
-from harness_lib.core import rechecked
+from harness_lib.core import quoting, rechecked
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
-from harness_lib.errors import ConfigError, EnvSetupError, StateUnreadableError
+from harness_lib.errors import ConfigError, EnvSetupError, StateUnreadableError, UsageError
 from harness_lib.runs import overview, run_snapshot
 from harness_lib.runs.overview import View
 from harness_lib.runs.run_snapshot import Seen
@@ -22,11 +22,15 @@ HELP_ORDER = 50
 POLL_SECONDS = 0.5
 LOOK_ANYWAY_SECONDS = 10.0
 NAMED = 5
+NAME_LENGTH = 80
 
 
 def arguments(parser: ArgumentParser) -> None:
     """Add the arguments of the verb."""
     parser.add_argument("--all", action="store_true", help="every task, however many there are")
+    parser.add_argument(
+        "--machines", action="store_true", help="what each machine works on, if several share the list"
+    )
     parser.add_argument(
         "--watch", action="store_true", help="follow what happens until nothing is left to do"
     )
@@ -34,6 +38,8 @@ def arguments(parser: ArgumentParser) -> None:
 
 def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
     """Answer `harness status`."""
+    if args.machines:
+        return machines(ctx)
     if args.watch:
         screen.refuse_json("--watch", "harness status --json")
         return _watch(ctx, screen)
@@ -44,6 +50,31 @@ def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
     view = overview.gather(ctx, None)
     drawing.console(screen.out).print(drawing.view(view, ctx.clock.now().timestamp()))
     return _reply(ctx, view)._replace(message="")
+
+
+def machines(ctx: Context) -> Reply:
+    """Return a line for each machine that has worked on the list, and who merges now. Raises UsageError."""
+    shared = ctx.store.shared
+    if shared is None:
+        raise UsageError("One machine works on this list: it is in a file.", "harness status")
+    questions = ctx.store.ask()
+    tasks = [task for task in questions.search() if task.machine]
+    names = sorted({task.machine or "" for task in tasks})
+    lines = []
+    for name in names:
+        mine = [task for task in tasks if task.machine == name]
+        at_work = [task for task in mine if task.status == "in_progress"]
+        done = sum(task.status == "completed" for task in mine)
+        lines.append(f"{quoting.one_line(name, NAME_LENGTH)}: {done} completed, {len(at_work)} in progress")
+        lines += [f"  {task.id} {overview.holder(ctx, task)}" for task in at_work]
+    turns = [(branch, holder.partition(" ")[0]) for branch, holder in shared.turns()]
+    lines += [f"{branch}: {quoting.one_line(name, NAME_LENGTH)} merges now" for branch, name in turns]
+    return Reply(
+        "status",
+        "\n".join(lines) or "No machine has claimed a task yet.",
+        next="harness store status",
+        extra={"machines": names, "turns": dict(turns)},
+    )
 
 
 def run(ctx: Context, *, everything: bool = False) -> Reply:

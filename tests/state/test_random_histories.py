@@ -20,6 +20,7 @@ from harness_lib.state.codec import ContractError
 from harness_lib.state.store import Store as FileStore
 from harness_lib.system.place.roots import Root
 from harness_lib.task import MODES, PRIORITIES, Checkpoint, Session, SessionConfig, State, Task, Validation
+from tests import postgres
 from tests.state.memorystore.store import MemoryStore
 from tests.state.questions import COMMITS, WORKERS, Hands, answers
 
@@ -41,16 +42,28 @@ class Histories(RuleBasedStateMachine):
         self.clock = Hands()
         file = FileStore(Root(self.directory.resolve()), clock=self.clock)
         file.create(State(sessions=()))
-        self.stores: Sequence[Store] = (file, MemoryStore(clock=self.clock))
+        self.stores: Sequence[Store] = (file, MemoryStore(clock=self.clock), *self.in_database())
         self.number = 0
 
     def teardown(self) -> None:
         shutil.rmtree(self.directory)
 
+    def in_database(self) -> Sequence[Store]:
+        """Return a list in PostgreSQL, where there is one."""
+        if postgres.url() is None:
+            return ()
+        mirror = self.directory / "mirror"
+        mirror.mkdir()
+        store = postgres.store(mirror, self.clock)
+        store.begin(SessionConfig(), "Begun")
+        with store.transaction() as tx:
+            tx.configure(SessionConfig())
+        return (store,)
+
     def both(self, act: Callable[[Tx], object]) -> None:
         """Do `act` in a transaction of each store: it comes to the same, inside and out."""
-        file, memory = (_outcome(store, act) for store in self.stores)
-        assert file == memory
+        file, *others = (_outcome(store, act) for store in self.stores)
+        assert all(other == file for other in others)
 
     def tasks(self, *, arrow: transitions.ArrowName | None = None) -> tuple[Task, ...]:
         every = self.stores[0].ask().search()
@@ -65,8 +78,8 @@ class Histories(RuleBasedStateMachine):
 
     @invariant()
     def every_answer_is_the_same(self) -> None:
-        file, memory = (answers(store.ask()) for store in self.stores)
-        assert file == memory
+        file, *others = (answers(store.ask()) for store in self.stores)
+        assert all(other == file for other in others)
 
     @rule(
         priorities=st.lists(st.sampled_from(PRIORITIES), min_size=1, max_size=3),

@@ -55,6 +55,7 @@ PATTERNS = (
     "foreign.json",
     "gates/",
     "generations/",
+    "held/",
     "history",
     "logs/",
     "mail/",
@@ -63,6 +64,7 @@ PATTERNS = (
     "seen/",
     "sessions/",
     "stops/",
+    "store*.json",
     "summary.json",
     "trusted.json",
 )

@@ -12,11 +12,13 @@ from collections.abc import Mapping
 from importlib.machinery import PathFinder
 from pathlib import Path
 
+from harness_lib.errors import EnvSetupError
 from harness_lib.system.install import private_env
 from harness_lib.system.place import data_home
 
 _HOME = Path(data_home.HOME)
 _OF_SANDBOX = private_env.REQUIREMENTS.with_name("requirements-sandbox.txt")
+_OF_POSTGRES = private_env.REQUIREMENTS.with_name("requirements-postgres.txt")
 _OF_HS = _HOME / "harness_lib" / "loop" / "requirements.txt"
 # Their own dependencies are in the same places.
 _DEPENDENCIES = ("filelock", "jsonschema", "rich", "tomlkit")
@@ -54,14 +56,38 @@ def confiner(code: str, environ: Mapping[str, str]) -> list[str]:
     """
     path: list[str] = []
     if PathFinder.find_spec("nono_py", sys.path) is None and _is_bare():
-        data = private_env.data_directory(environ)
-        env = private_env.environment(data, _OF_SANDBOX)
-        if not (private_env.is_safe(data) and private_env.is_ready(env, _OF_SANDBOX)):
-            from harness_lib.system.install import build  # noqa: PLC0415 (as in `enter`)
-
-            build.try_once(data, env, str(_HOME / "bin" / "harness"), _OF_SANDBOX)
-        path = [str(env / private_env.PACKAGES)]
+        path = [_fetched(environ, _OF_SANDBOX, once=True)]
     return python(f"sys.path += {path!r}; {code}", ("nono_py",))
+
+
+def add_postgres(environ: Mapping[str, str]) -> None:
+    """Make psycopg importable in this process; make its environment if need be.
+
+    Raises EnvSetupError if it cannot be fetched, or if it is not installed with this package.
+    """
+    if PathFinder.find_spec("psycopg", sys.path) is not None:
+        return
+    if not _is_bare():
+        raise EnvSetupError(
+            "This list is in a database, and the package psycopg is missing.",
+            "Install it: pip install 'harness-skill[postgres]'",
+        )
+    sys.path.append(_fetched(environ, _OF_POSTGRES))
+
+
+def _fetched(environ: Mapping[str, str], requirements: Path, *, once: bool = False) -> str:
+    """Return the directory of the packages of `requirements`; make it if need be.
+
+    `once`: do not ask the registry again for an hour if that fails. Raises EnvSetupError.
+    """
+    data = private_env.data_directory(environ)
+    env = private_env.environment(data, requirements)
+    if not (private_env.is_safe(data) and private_env.is_ready(env, requirements)):
+        from harness_lib.system.install import build  # noqa: PLC0415 (as in `enter`)
+
+        make = build.try_once if once else build.make
+        make(data, env, str(_HOME / "bin" / "harness"), requirements)
+    return str(env / private_env.PACKAGES)
 
 
 def _is_bare() -> bool:

@@ -44,8 +44,8 @@ class Root:
     """
 
     __slots__ = (
-        *("backup", "generations", "init_script", "lock_file", "log", "logs", "marker", "path", "private"),
-        *("runs", "state", "summary"),
+        *("backup", "generations", "init_script", "link", "lock_file", "log", "logs", "marker", "path"),
+        *("private", "runs", "state", "summary"),
     )
 
     def __init__(self, path: Path) -> None:
@@ -69,6 +69,8 @@ class Root:
         self.generations = self.private / find_root.GENERATIONS
         # A record of each run.
         self.runs = self.private / "runs"
+        # Where the list is, if it is in a database.
+        self.link = self.private / "store.json"
         # The output of checks.
         self.logs = self.private / "logs"
 
@@ -93,6 +95,7 @@ class Root:
             f"{STATE_FILE}.tmp",
             f"{STATE_FILE}.broken-*",
             f"{STATE_FILE}.old-*",
+            f"{STATE_FILE}.edited-*",
             f".{STATE_FILE}.*.tmp",
             f".{BACKUP_FILE}.*.tmp",
             LOG_FILE,

@@ -80,8 +80,14 @@ def current(env: Mapping[str, str]) -> Owner:
     host = _clean(os.uname().nodename)
     session = agent_session(env)
     owner = _owner_process(env, nameless=session is None)
-    worker = _clean(env.get("HARNESS_WORKER_ID", "")) or session or f"{host}-{owner.pid}-{_token(owner)}"
+    name = f"{machine(env)}-{owner.pid}-{_token(owner)}"
+    worker = _clean(env.get("HARNESS_WORKER_ID", "")) or session or name
     return Owner(worker, host, process.boot_id(), owner.pid, owner.started, session)
+
+
+def machine(env: Mapping[str, str]) -> str:
+    """Return the name of this machine: HARNESS_MACHINE, or that of the host."""
+    return _clean(env.get("HARNESS_MACHINE", "")) or _clean(os.uname().nodename)
 
 
 def is_named(env: Mapping[str, str]) -> bool:

@@ -57,7 +57,7 @@ CACHES_NAMED = (
     *("GOMODCACHE", "GRADLE_USER_HOME", "YARN_CACHE_FOLDER", "PLAYWRIGHT_BROWSERS_PATH"),
 )
 SECRETS = (
-    *(".ssh", ".gnupg", ".kube", ".netrc", ".git-credentials", ".pypirc", ".docker/config.json"),
+    *(".ssh", ".gnupg", ".kube", ".netrc", ".pgpass", ".git-credentials", ".pypirc", ".docker/config.json"),
     *(".password-store", ".local/share/keyrings", ".cargo/credentials.toml", ".cargo/credentials"),
     *(".config/git/credentials", ".config/glab-cli", ".config/hub", ".terraform.d/credentials.tfrc.json"),
     *(".mozilla", ".config/google-chrome", ".config/chromium", ".config/BraveSoftware"),

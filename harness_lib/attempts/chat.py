@@ -1,0 +1,203 @@
+"""Bring the work of a chat, which stands in the user's checkout, to the branch that machines share.
+
+A claim begins where the remote's branch is. A finish takes the turn, puts the work on top of what others have
+merged meanwhile, runs the check there, and pushes it; then the task is completed and the checkout follows.
+Work that conflicts stays where it is, in progress, and the agent is told what to do.
+
+Crash model: the list names the commit before it is pushed. Whoever comes after a crash asks the remote.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from functools import partial
+
+from harness_lib import typed
+from harness_lib.attempts import (
+    check,
+    commit,
+    committed,
+    outcome,
+    remote,
+    rescue_refs,
+    snapshots,
+    target_branch,
+    turn,
+)
+from harness_lib.attempts.remote import There
+from harness_lib.checks.protocol import Checked
+from harness_lib.core import quoting
+from harness_lib.core.context import Context
+from harness_lib.errors import HeldError, RefusedError
+from harness_lib.rules import transitions
+from harness_lib.system.git import locks, merge, restore, status, trees
+from harness_lib.system.git.repository import GitError
+from harness_lib.task import Session, Task
+
+TRIES = 50
+NAMED = 5
+
+
+def begin(ctx: Context) -> None:
+    """Bring the caller's branch to where the remote's is, before a claim.
+
+    Raises RefusedError (it has commits of its own, or a file is in the way), HeldError, EnvSetupError.
+    """
+    there, git = remote.of(ctx), ctx.git
+    tip, head = remote.require(ctx, there), git.head()
+    if head in (None, tip) or status.changes(git, ctx.excluded_paths).tracked:
+        # Without a commit, or with changes, the claim itself refuses.
+        return
+    if not git.is_ancestor(head, tip):
+        raise RefusedError(
+            f"Your branch has commits that {there.shown} lacks; the work of a task would bring them along.",
+            f"Bring both together: {typed.git('pull', '--rebase', there.remote)} && {typed.git('push')}",
+        )
+    try:
+        with locks.hold(git):
+            git.run("merge", "--ff-only", "--quiet", tip)
+    except GitError as error:
+        raise RefusedError(
+            f"Your branch could not follow {there.shown}: {error.stderr}", f"See: {typed.git('status')}"
+        ) from error
+
+
+def finish(
+    ctx: Context, session: Session, task: Task, oid: str, head: str, look_at: Sequence[str]
+) -> outcome.Ended:
+    """Push `oid`, the checked work of `task` on `head`, and record the task as completed.
+
+    Work that cannot be merged as it is stays in progress. Raises what `commit.commit` does, and HeldError:
+    the remote does not answer.
+    """
+    there = remote.of(ctx, task)
+    with turn.taken(ctx, there, partial(check.renew, ctx, task)) as mine:
+        for _ in range(TRIES):
+            tip = mine.begin()
+            picked = _on_top(ctx, there, task, oid, tip)
+            if picked.conflicts:
+                return _stays(ctx, session, task, _conflict(there, picked.conflicts))
+            if in_the_way := _in_the_way(ctx, oid, picked.tip):
+                return _stays(ctx, session, task, _is_in_the_way(there, in_the_way))
+            if ctx.git.tree_of(picked.tip) != ctx.git.tree_of(oid):
+                checked = _check(ctx, task, picked.tip)
+                if not checked.passed:
+                    return _stays(ctx, session, task, _fails_there(there, checked))
+            moving = _intend(ctx, task, picked.tip, head, look_at)
+            try:
+                mine.move(there.branch, target_branch.Move(there.branch, tip, tip), picked.tip)
+            except target_branch.MovedError:
+                _drop_intent(ctx, task)
+                continue
+            return _carry_out(ctx, session, moving, there)
+    raise HeldError(f"{there.shown} moved {TRIES} times meanwhile.", "Type it again.")
+
+
+def resume(ctx: Context, session: Session, task: Task) -> outcome.Ended:
+    """Finish what a killed process has begun to push, or let it be finished anew."""
+    there = remote.of(ctx, task)
+    with turn.taken(ctx, there, partial(check.renew, ctx, task)) as mine:
+        mine.begin()
+        if remote.found(there, task) is not None:
+            return _carry_out(ctx, session, task, there)
+    _drop_intent(ctx, task)
+    return _stays(ctx, session, task, f"A command was killed before {there.shown} had the work.")
+
+
+def _on_top(ctx: Context, there: There, task: Task, oid: str, tip: str) -> merge.Picked:
+    if there.git.is_ancestor(tip, oid):
+        return merge.Picked(oid)
+    return merge.pick(ctx.git, oid, tip, commit.message(ctx, task), task.started_at_commit or tip)
+
+
+def _in_the_way(ctx: Context, oid: str, new: str) -> list[str]:
+    """Return the files of the checkout that git does not know, where others have merged a file."""
+    git = ctx.git
+    new_paths = [
+        path for path, (old, _) in trees.changed(git, git.tree_of(oid), git.tree_of(new)).items() if not old
+    ]
+    return [path for path in new_paths if os.path.lexists(git.top / path)]
+
+
+def _check(ctx: Context, task: Task, content: str) -> Checked:
+    with committed.beside(ctx, content) as clean:
+        passed = check.run(clean, task, suffix="-merged", holder=task)
+    if passed.passed and task.validation.hidden is not None:
+        suffix = f"-{task.attempts + 1}-merged"
+        return check.run_held_out(ctx, task, content, partial(committed.beside, ctx), suffix=suffix)
+    return passed
+
+
+def _intend(ctx: Context, task: Task, new: str, head: str, look_at: Sequence[str]) -> Task:
+    git = ctx.git
+    with locks.hold(git):
+        restore.require_unlocked(git)
+        commit.require_none_of_user(git, task)
+        if git.head() != head:
+            raise RefusedError(
+                "HEAD has moved while the check ran.", f"Type it again: {typed.harness('finish', task.id)}"
+            )
+        with ctx.store.transaction() as tx:
+            mine = outcome.require_claim(tx, task)
+            base = outcome.full_base(git, task)
+            mine = mine._replace(
+                started_at_commit=base, look_at=(*look_at, *commit.nothing_committed(mine, new))
+            )
+            moving = transitions.begin_commit(mine, now=tx.now, head=head, commit=new)
+            tx.replace(moving)
+    return moving
+
+
+def _carry_out(ctx: Context, session: Session, task: Task, there: There) -> outcome.Ended:
+    """Let the checkout follow, and record the task, whose commit is on the branch, as completed."""
+    git, intent = ctx.git, outcome.intent_of(task)
+    new, head = intent.commit or "", intent.head
+    said = []
+    try:
+        with locks.hold(git):
+            if not restore.move_head_and_index(git, new, head):
+                changed = status.changes(git, ctx.excluded_paths).tracked
+                said = commit.undo_check(ctx, task, new, changed)
+            if head is not None and not git.is_ancestor(head, new):
+                said = []
+    except (restore.HeadMovedError, HeldError):
+        said = [f"{task.id} is on {there.shown}; your checkout is elsewhere and was left alone."]
+    ended = outcome.completed(ctx, session, task, [*said, *rescue_refs.changed_before(git, task)])
+    rescue_refs.drop_before(git, task)
+    snapshots.drop(ctx, there, task)
+    return ended
+
+
+def _drop_intent(ctx: Context, task: Task) -> None:
+    with ctx.store.transaction() as tx:
+        tx.replace(transitions.drop_intent(outcome.require_claim(tx, task)))
+
+
+def _stays(ctx: Context, session: Session, task: Task, reason: str) -> outcome.Ended:
+    with ctx.store.transaction() as tx:
+        current = outcome.require_claim(tx, task)
+        tx.log("WARN", reason, session=session.number, task=task.id)
+    return outcome.Ended(current, None, warnings=(reason,))
+
+
+def _conflict(there: There, files: Sequence[str]) -> str:
+    names = quoting.named(files, NAMED, quoting.PATH_LENGTH)
+    pull = typed.git("pull", "--no-rebase", there.remote, target_branch.short(there.branch))
+    return (
+        f"The work passed its check, but conflicts with what was merged meanwhile, in {names}. "
+        f"Commit it here, then merge that and resolve it: {pull}."
+    )
+
+
+def _fails_there(there: There, checked: Checked) -> str:
+    pull = typed.git("pull", "--no-rebase", there.remote, target_branch.short(there.branch))
+    return (
+        f"Alone the work passed its check; with what was merged meanwhile it does not. {checked.failure()} "
+        f"To see both together, commit it here, then: {pull}."
+    )
+
+
+def _is_in_the_way(there: There, paths: Sequence[str]) -> str:
+    names = quoting.named(paths, NAMED, quoting.PATH_LENGTH)
+    return f"{names}: {there.shown} has a file there now, and yours is not git's. Move it away."

@@ -1,0 +1,62 @@
+"""Find finished work that is on the branch and that the list does not know: its database was set back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from harness_lib.attempts import check, remote
+from harness_lib.attempts.remote import Landed, There
+from harness_lib.core.context import Context
+from harness_lib.rules import transitions
+from harness_lib.state.api import Questions
+
+
+class Forgotten(NamedTuple):
+    """A task that is not completed in the list, and its commit on the branch `shown`."""
+
+    task: str
+    landed: Landed
+    shown: str
+
+    def __str__(self) -> str:
+        """Return it as a sentence without a full stop."""
+        return (
+            f"{self.task} is on {self.shown} (commit {self.landed.commit[:12]}), and the list does not know"
+        )
+
+
+def find(ctx: Context, questions: Questions) -> list[Forgotten]:
+    """Compare the list with the branch of the remote. Raises HeldError, EnvSetupError.
+
+    A claim that the list has never seen has a higher fence than it.
+    """
+    there = remote.of(ctx)
+    tip = remote.require(ctx, there)
+    newest: dict[str, Landed] = {}
+    for each in remote.landed(there.git, there.name, tip):
+        newest.setdefault(each.task, each)
+    tasks = questions.search("pending", "failed", "in_progress")
+    found = ((task, newest.get(check.safe_name(task.id))) for task in tasks)
+    return [_named(there, task.id, each) for task, each in found if each and each.fence > task.fence]
+
+
+def _named(there: There, task: str, landed: Landed) -> Forgotten:
+    return Forgotten(task, landed, there.shown)
+
+
+def complete(ctx: Context, forgotten: Sequence[Forgotten]) -> list[str]:
+    """Record these tasks as completed; return a sentence for each that could not be."""
+    left = []
+    with ctx.store.transaction() as tx:
+        for each in forgotten:
+            task = tx.task(each.task)
+            if task is not None and task.status == "failed":
+                task = transitions.reset(task)
+            if task is None or not transitions.may("attest", task):
+                left.append(str(each))
+                continue
+            done = transitions.attest(task, now=tx.now, commit=each.landed.commit)
+            tx.replace(done._replace(fence=max(done.fence, each.landed.fence)))
+            tx.log("WARN", f"{each}: completed", session=tx.session_count, task=task.id)
+    return left

@@ -1,0 +1,194 @@
+"""Name the branch and the refs of the remote that the machines share, fetch from it and push to it.
+
+`refs/harness/<list>/` in the remote has the turn of each branch (`turn/<branch>`), unfinished work
+(`wip/<task>/<fence>`) and the work of ended attempts (`rescue/<task>/<attempt>-<fence>`). This machine has
+copies of the first two under `refs/harness/there/<list>/`.
+Source: docs/many-machines.md, "What git does".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+from harness_lib import typed
+from harness_lib.attempts import check, commit, target_branch
+from harness_lib.core.context import Context
+from harness_lib.errors import EnvSetupError, HeldError
+from harness_lib.system import os_errors
+from harness_lib.system.git import calls
+from harness_lib.system.git.repository import Git, GitError
+from harness_lib.system.processes import child
+from harness_lib.task import Task
+
+REFS = "refs/harness/"
+# Workers of one machine may fetch the same refs in the same moment.
+FETCHES = 5
+SECONDS = 120.0
+# Records end with it in what `git log` prints.
+_END = "\x1e"
+
+
+class There(NamedTuple):
+    """The list (as a part of a ref's name), a remote, the full name of a branch there, and the repository."""
+
+    name: str
+    remote: str
+    branch: str
+    git: Git
+
+    @property
+    def tracking(self) -> str:
+        """Return the ref that says where the branch was when it was fetched last."""
+        return f"refs/remotes/{self.remote}/{target_branch.short(self.branch)}"
+
+    @property
+    def shown(self) -> str:
+        """Return the name of the branch for messages."""
+        return f"{self.remote}/{target_branch.short(self.branch)}"
+
+    @property
+    def target(self) -> str:
+        """Return the local branch that is where the remote's is, and that attempts of a run begin on."""
+        return target_branch.WAITING + target_branch.short(self.branch)
+
+    @property
+    def tip(self) -> str | None:
+        """Return the commit of the branch when it was fetched last."""
+        return self.git.ref(self.tracking)
+
+    def ref(self, *parts: str) -> str:
+        """Return the name of a ref of the list in the remote."""
+        return "/".join((f"{REFS}{self.name}", *parts))
+
+    def copy(self, *parts: str) -> str:
+        """Return the name of the copy of such a ref on this machine."""
+        return "/".join((f"{REFS}there/{self.name}", *parts))
+
+
+def of(ctx: Context, task: Task | None = None) -> There:
+    """Return where the finished work of `task` goes: by default that of the caller's branch.
+
+    Raises EnvSetupError if the branch has none on a remote.
+    """
+    git = ctx.git if ctx.git.common_dir != ctx.main.common_dir else ctx.main
+    if ctx.merging.mode == "turns":
+        return There(commit.list_name(ctx), ctx.merging.remote, ctx.merging.branch, git)
+    gate = task.gate if task else None
+    here = ctx.git.branch() or ""
+    of_run = gate.target.removeprefix(target_branch.WAITING) if gate and gate.target else None
+    # The branch of a run has the name that it has in the remote.
+    branch = target_branch.HEADS + of_run if of_run else (gate.branch if gate else None) or here
+    found = target_branch.upstream(git, branch) or target_branch.upstream(git, here)
+    if found is None:
+        name = target_branch.short(branch) or "HEAD"
+        raise EnvSetupError(
+            f"{name} has no branch on a remote, which the machines of a list in a database share.",
+            f"Push it once: {typed.git('push', '--set-upstream', 'origin', name)}",
+        )
+    remote, upstream = found
+    return There(commit.list_name(ctx), remote, branch if of_run else upstream, git)
+
+
+class Answer(NamedTuple):
+    """Whether git has done what it was asked for, and why not."""
+
+    done: bool
+    why: str = ""
+
+
+def ask(ctx: Context, there: There, *args: str, hooks: bool = False) -> Answer:
+    """Let git talk to the remote, for at most `SECONDS` seconds; `hooks`: with those of the user."""
+    quiet = () if hooks else ("-c", "core.hooksPath=/dev/null")
+    command = ("git", *quiet, "-c", "gc.auto=0", "-c", "maintenance.auto=false", *args)
+    try:
+        said = child.ask(command, env=calls.clean_env(ctx.env), cwd=there.git.top, seconds=SECONDS)
+    except OSError as error:
+        return Answer(done=False, why=os_errors.describe(error))
+    printed = (said.complaint + said.output).decode("utf-8", "replace")
+    return Answer(said.code == 0, target_branch.gist(printed))
+
+
+def fetch(ctx: Context, there: There) -> Answer:
+    """Fetch the branch, and the turns of all branches."""
+    turns = f"+{there.ref('turn')}/*:{there.copy('turn')}/*"
+    branch = f"+{there.branch}:{there.tracking}"
+    args = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", there.remote, branch, turns)
+    answer = ask(ctx, there, *args)
+    for _ in range(FETCHES):
+        if "cannot lock ref" not in answer.why:
+            break
+        answer = ask(ctx, there, *args)
+    return answer
+
+
+def require(ctx: Context, there: There) -> str:
+    """Fetch the branch and return its commit. Raises HeldError: the remote does not answer."""
+    answer = fetch(ctx, there)
+    tip = there.tip
+    if not answer.done or tip is None:
+        raise HeldError(f"{there.shown} cannot be fetched: {answer.why}.", "See that git reaches the remote.")
+    return tip
+
+
+def refresh(ctx: Context) -> str:
+    """Let the local branch of the run be where the remote's is; return the commit. Raises HeldError."""
+    there = of(ctx)
+    tip = require(ctx, there)
+    follow(ctx, there, tip)
+    return tip
+
+
+def follow(ctx: Context, there: There, tip: str) -> None:
+    """Let the local branch of runs be at `tip`, as the remote's, and the user's branch if it is free."""
+    git, mine = there.git, target_branch.HEADS + target_branch.short(there.branch)
+    if git.ref(there.target) != tip:
+        git.set_ref(there.target, tip)
+    at = git.ref(mine)
+    is_of_run = ctx.target is not None and target_branch.upstream(git, mine) == (there.remote, there.branch)
+    if is_of_run and at not in (None, tip) and git.is_ancestor(at, tip):
+        with suppress(target_branch.MovedError, GitError, HeldError):
+            target_branch.carry_out(ctx, mine, target_branch.Move(mine, at, at), tip)
+
+
+def push(ctx: Context, there: There, *args: str, hooks: bool = False) -> Answer:
+    """Push refs to the remote."""
+    return ask(ctx, there, "push", "--porcelain", *args, hooks=hooks)
+
+
+class Landed(NamedTuple):
+    """A commit on the branch that is the work of a claim of a task."""
+
+    task: str
+    fence: int
+    commit: str
+
+
+def landed(git: Git, name: str, *commits: str) -> Iterator[Landed]:
+    """Yield what the trailers of `commits` (words of `git rev-list`) say of the list `name`, newest first."""
+    shape = f"--format=%H%n%(trailers:key={commit.TRAILER},valueonly){_END}"
+    for record in git.text("log", shape, *commits, "--").split(_END):
+        oid, *values = record.split() or [""]
+        for value in values:
+            of_list, _, rest = value.partition("/")
+            task, _, fence = rest.rpartition("/")
+            if of_list == name and fence.isdigit():
+                yield Landed(task, int(fence), oid)
+
+
+def found(there: There, task: Task) -> str | None:
+    """Return the commit on the fetched branch with the work of the claim of `task`, or one before it.
+
+    Only what came after the attempt had begun is its own.
+    """
+    git, tip, base = there.git, there.tip, task.started_at_commit
+    if tip is None:
+        return None
+    named = task.intent.commit if task.intent and task.intent.action == "commit" else None
+    if named and git.exists(named) and git.is_ancestor(named, tip):
+        return named
+    span: Sequence[str] = (tip,) if base is None or not git.exists(base) else (tip, f"^{base}")
+    known = {task.fence, task.fence - 1} if len(span) == 1 else range(task.fence + 1)
+    safe, of_list = check.safe_name(task.id), landed(git, there.name, *span)
+    return next((each.commit for each in of_list if each.task == safe and each.fence in known), None)

@@ -1,0 +1,130 @@
+"""Keep unfinished work in the remote, and fetch there what other machines have left.
+
+`wip/` has the work so far of an attempt, files that git does not know yet too; `ready/` the checked commit
+that waits for its merge. Both go when the attempt ends; what is kept then is in `rescue/`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal, NamedTuple
+
+from harness_lib.attempts import check, remote, rescue_refs
+from harness_lib.attempts.remote import Answer, There
+from harness_lib.core.context import Context
+from harness_lib.errors import HeldError
+from harness_lib.rules import recovery
+from harness_lib.system.git import locks, snapshot, trees
+from harness_lib.task import Task
+
+Kind = Literal["wip", "ready"]
+KINDS: tuple[Kind, ...] = ("wip", "ready")
+
+
+class Left(NamedTuple):
+    """The newest work of an attempt in the remote; `kind` "ready": its check has passed."""
+
+    commit: str
+    kind: Kind
+
+
+def take(ctx: Context, task: Task) -> Answer:
+    """Push the content of the work tree, without what was untracked before the attempt, if it is new."""
+    there, git, base = remote.of(ctx, task), ctx.git, task.started_at_commit
+    with locks.hold(git):
+        head = git.head()
+        if head is None:
+            return Answer(done=True)
+        theirs = rescue_refs.still_untracked(git, head, task)
+        tree = trees.without(git, snapshot.capture(git, ctx.excluded_paths), theirs)
+    last = git.ref(there.copy("wip", check.safe_name(task.id), str(task.fence)))
+    if tree == git.tree_of(last or (base if base and git.exists(base) else head)):
+        return Answer(done=True)
+    commit = git.commit(tree, [head], f"harness: the work so far of {task.id}\n")
+    return keep(ctx, there, task, commit, "wip")
+
+
+def keep(ctx: Context, there: There, task: Task, commit: str, kind: Kind) -> Answer:
+    """Push `commit` as the work of the attempt at `task`."""
+    name = (kind, check.safe_name(task.id), str(task.fence))
+    answer = remote.push(ctx, there, "--force", there.remote, f"{commit}:{there.ref(*name)}")
+    if answer.done:
+        there.git.set_ref(there.copy(*name), commit)
+    return answer
+
+
+def newest(ctx: Context, there: There, task: Task) -> Left | None:
+    """Fetch the work of `task` that is in the remote; return the newest, None if there is none.
+
+    Raises HeldError: the remote does not answer.
+    """
+    git, safe = there.git, check.safe_name(task.id)
+    specs = [f"+{there.ref(kind, safe)}/*:{there.copy(kind, safe)}/*" for kind in KINDS]
+    remote.require(ctx, there)
+    # Copies of what is gone there are of an earlier attempt.
+    answer = remote.ask(ctx, there, "fetch", "--quiet", "--no-tags", "--prune", there.remote, *specs)
+    if not answer.done:
+        raise HeldError(
+            f"{there.remote} cannot be asked for the work of {task.id}: {answer.why}.", "Try again."
+        )
+    base = task.started_at_commit
+    found = []
+    for kind in KINDS:
+        for name, commit in git.refs(there.copy(kind, safe)):
+            fence = name.rpartition("/")[2]
+            is_its_own = base is None or not git.exists(base) or git.is_ancestor(base, commit)
+            if is_its_own and fence.isdigit() and int(fence) <= task.fence:
+                found.append((int(fence), kind == "ready", Left(commit, kind)))
+    return max(found, key=lambda each: each[:2])[2] if found else None
+
+
+def share(ctx: Context, task: Task) -> Answer:
+    """Push what is kept of the attempt at `task`, which ends, and drop its work so far."""
+    there = remote.of(ctx, task)
+    prefix = f"{rescue_refs.RESCUE_REFS}{check.safe_name(task.id)}/"
+    mine = re.compile(rf"{re.escape(prefix)}\d+-{task.fence}(?!\d)")
+    kept = [(name, commit) for name, commit in there.git.refs(prefix) if mine.match(name)]
+    answer = Answer(done=True)
+    if kept:
+        specs = (f"{commit}:{_shared(there, name)}" for name, commit in kept)
+        answer = remote.push(ctx, there, "--force", there.remote, *specs)
+    return drop(ctx, there, task) if answer.done else answer
+
+
+def drop(ctx: Context, there: There, task: Task) -> Answer:
+    """Remove the work so far of `task` from the remote; what cannot be removed now does no harm."""
+    git, safe = there.git, check.safe_name(task.id)
+    copies = [each for kind in KINDS for each in git.refs(there.copy(kind, safe))]
+    answer = Answer(done=True)
+    for name, commit in copies:
+        ref = there.ref(*name.split("/")[-3:])
+        answer = remote.push(ctx, there, f"--force-with-lease={ref}:{commit}", there.remote, f":{ref}")
+        git.delete_ref(name, commit)
+    return Answer(done=True) if copies else answer
+
+
+def bring(ctx: Context, task: Task, ref: str) -> Answer:
+    """Fetch the rescue ref `ref`, which another machine has made."""
+    there = remote.of(ctx, task)
+    return remote.ask(
+        ctx, there, "fetch", "--quiet", "--no-tags", there.remote, f"+{_shared(there, ref)}:{ref}"
+    )
+
+
+def bring_all(ctx: Context) -> Answer:
+    """Fetch all work that other machines have kept: of ended attempts, and of those that go on."""
+    there = remote.of(ctx)
+    safe = f"{recovery.RESCUES}"
+    specs = [f"+{there.ref('rescue')}/*:{safe}*"]
+    answer = remote.ask(ctx, there, "fetch", "--quiet", "--no-tags", there.remote, *specs)
+    if answer.done:
+        wip = f"+{there.ref('wip')}/*:{there.copy('wip')}/*"
+        answer = remote.ask(ctx, there, "fetch", "--quiet", "--no-tags", "--prune", there.remote, wip)
+    for name, commit in there.git.refs(there.copy("wip")) if answer.done else ():
+        task, fence = name.split("/")[-2:]
+        there.git.set_ref(f"{safe}{task}/so-far-{fence}", commit)
+    return answer
+
+
+def _shared(there: There, rescue: str) -> str:
+    return there.ref("rescue", rescue.removeprefix(rescue_refs.RESCUE_REFS))

@@ -1,0 +1,131 @@
+"""Take over an attempt of another machine, by what it has left in the remote: its files cannot be seen here.
+
+If its commit is on the branch, the task is completed. Otherwise the work that it had pushed goes to the next
+attempt, and no attempt is counted: the machine is to blame, not the work. A commit whose check had passed is
+merged without an agent.
+A commit may be on its way to the branch: then the turn is taken first, after which the remote refuses it.
+"""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+
+from harness_lib.attempts import check, outcome, remote, rescue_refs, rollback, snapshots, turn
+from harness_lib.attempts.remote import There
+from harness_lib.core.context import Context
+from harness_lib.errors import EnvSetupError, HeldError
+from harness_lib.rules import recovery, transitions
+from harness_lib.rules.attempts import Ending
+from harness_lib.system.processes import owner
+from harness_lib.task import Handback, Session, Task
+
+# Seconds to wait for the turn: whoever recovers has other things to do.
+WAIT_SECONDS = 10.0
+
+
+def recover(ctx: Context, session: Session, task: Task) -> tuple[str, outcome.Ended | None]:
+    """End the attempt at `task`, which the caller has claimed; return a line, and how it ended.
+
+    A remote that does not answer ends nothing: then the claim is given up, for another try.
+    """
+    there = remote.of(ctx, task)
+    try:
+        return _recover(ctx, session, task, there)
+    except (HeldError, EnvSetupError) as error:
+        with ctx.store.transaction() as tx:
+            mine = outcome.require_claim(tx, task)
+            tx.replace(transitions.renew(mine, now=tx.now, lease_seconds=0))
+        return f"{task.id} cannot be recovered yet: {error.message}", None
+
+
+def _recover(ctx: Context, session: Session, task: Task, there: There) -> tuple[str, outcome.Ended | None]:
+    is_moving = task.intent is not None and task.intent.action != "rollback"
+
+    end = ctx.clock.monotonic() + WAIT_SECONDS
+
+    def keep_claim() -> None:
+        if ctx.clock.monotonic() > end:
+            raise HeldError(f"Another machine merges into {there.shown} now.", "Try again later.")
+        check.renew(ctx, task)
+
+    with turn.taken(ctx, there, keep_claim) if is_moving else nullcontext() as mine:
+        if mine is not None:
+            mine.begin()
+        left = snapshots.newest(ctx, there, task)
+        commit = remote.found(there, task)
+        if commit is not None:
+            ended = _complete(ctx, session, task, there, commit)
+            reason = f"its commit {commit[:12]} is on {there.shown}"
+            return _logged(ctx, session, task, "mark completed", reason), ended
+        return _hand_back(ctx, session, task, there, left)
+
+
+def _logged(ctx: Context, session: Session, task: Task, action: str, reason: str) -> str:
+    where = task.machine or "another machine"
+    with ctx.store.transaction() as tx:
+        words = f'action="{action}" reason="{where} does not answer; {reason}"'
+        tx.log("RECOVERY", words, session=session.number, task=task.id)
+    return f"recovered {task.id} of {where}: {action} ({reason})"
+
+
+def _complete(ctx: Context, session: Session, task: Task, there: There, commit: str) -> outcome.Ended:
+    git = there.git
+    base = git.ref(f"{commit}^") or task.started_at_commit
+    with ctx.store.transaction() as tx:
+        current = outcome.require_claim(tx, task)
+        if transitions.may("drop_intent", current):
+            current = transitions.drop_intent(current)
+        ref = current.gate.target if current.gate else None
+        current = transitions.begin_commit(current, now=tx.now, head=None, commit=commit, ref=ref, base=base)
+        tx.replace(current)
+    ended = outcome.completed(ctx, session, current)
+    snapshots.drop(ctx, there, task)
+    return ended
+
+
+def _hand_back(
+    ctx: Context, session: Session, task: Task, there: There, left: snapshots.Left | None
+) -> tuple[str, outcome.Ended | None]:
+    """Give the task back with the work that is `left` of it; the third time in a row without any it fails."""
+    git, where = there.git, task.machine or "another machine"
+    if left is None:
+        reason = f"{where} does not answer, and had pushed no work on it"
+    else:
+        what = "its checked work" if left.kind == "ready" else "what it had done"
+        reason = f"{where} does not answer; {what} stands in the work tree"
+    interruption = recovery.interrupted(task, git.tree_of(left.commit) if left else "")
+    if task.intent is None and recovery.stands_still(interruption):
+        why = f"interrupted {interruption.times} times in a row without progress; {reason}"
+        line = _logged(ctx, session, task, "mark failed", why)
+        return line, rollback.fail_without_git(ctx, session, task, outcome.Verdict("SESSION_TIMEOUT", why))
+    rescue = None
+    if left is not None:
+        rescue = rescue_refs.free_ref(git, task)
+        git.set_ref(rescue, left.commit)
+    with ctx.store.transaction() as tx:
+        mine = outcome.require_claim(tx, task)
+        if transitions.may("drop_intent", mine):
+            mine = transitions.drop_intent(mine)
+        if transitions.may("interrupt", mine):
+            mine = transitions.interrupt(mine, interruption)
+        if transitions.may("begin_rollback", mine):
+            mine = transitions.begin_rollback(
+                mine,
+                now=tx.now,
+                category=None,
+                message=reason,
+                rescue=rescue,
+                head=None,
+                ending=Ending.REQUEUED,
+            )
+        rounds = task.handback.rounds if task.handback else 0
+        if left is not None and mine.intent and mine.intent.outcome == "pending":
+            accepted = left.kind == "ready"
+            mine = transitions.hand_back(
+                mine, Handback(reason, rounds, rescue, task.started_at_commit, accepted)
+            )
+        ended = transitions.fail(mine, now=tx.now)._replace(machine=owner.machine(ctx.env))
+        tx.replace(ended)
+        tx.log("RECOVERY", f'action="hand back" reason="{reason}"', session=session.number, task=task.id)
+    snapshots.share(ctx, task)
+    return f"recovered {task.id} of {where}: {reason}", outcome.Ended(ended, None, rescue)

@@ -1,0 +1,187 @@
+"""Merge into the branch of the remote, one machine at a time.
+
+The database says whose turn it is, and for how long. The fence is in git: a commit under `turn/<branch>` in
+the remote names the holder, and the branch is pushed only together with the next such commit, each on top of
+what the holder knows. Whoever comes late is refused by the remote itself, even if the branch has not moved.
+
+Crash model: the list names the commit of each task before it is pushed. Whoever comes after a crash takes the
+turn, fetches, and asks whether the branch has that commit.
+"""
+
+from __future__ import annotations
+
+import random
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+from harness_lib.attempts import check, remote, target_branch
+from harness_lib.attempts.remote import There
+from harness_lib.core.context import Context
+from harness_lib.errors import EnvSetupError, HarnessError, HeldError
+from harness_lib.state.api import Shared
+from harness_lib.system.processes import owner
+
+SECONDS = 60.0
+POLL_SECONDS = 0.3
+# How often a remote that does not answer is tried, and for how long a run does so.
+AGAIN_SECONDS = 2.0
+PATIENCE_SECONDS = 30 * 60.0
+# How often a holder that was replaced meanwhile queues again.
+TRIES = 50
+
+
+class Turn:
+    """The turn of this process to merge; `keep_claim` is called while it waits for it, and may raise."""
+
+    def __init__(
+        self,
+        ctx: Context,
+        there: There,
+        shared: Shared,
+        keep_claim: Callable[[], None],
+        patience: float = 0.0,
+    ) -> None:
+        self.there, self._patience = there, patience
+        self._ctx, self._shared, self._keep_claim = ctx, shared, keep_claim
+        self._holder = f"{owner.machine(ctx.env)} {ctx.owner.worker} {uuid.uuid4().hex[:8]}"
+        self._seconds = min(SECONDS, ctx.lease_seconds)
+        self._mine = ""
+
+    def begin(self) -> str:
+        """Take the turn, or keep it, and return the commit of the branch now. Raises HeldError."""
+        for _ in range(TRIES):
+            fence, tip = self._reach()
+            if self._is_marked(fence):
+                remote.follow(self._ctx, self.there, tip)
+                return tip
+        raise HeldError(f"The turn of {self.there.shown} was lost {TRIES} times.", "Try: harness recover")
+
+    def _reach(self) -> tuple[int, str]:
+        """Return the fence of our turn and the commit of the branch, once the remote answers.
+
+        Until then others have the turn, who may reach it. Raises HeldError after our patience.
+        """
+        end, is_told = self._ctx.clock.monotonic() + self._patience, False
+        while True:
+            fence = self._wait()
+            try:
+                return fence, remote.require(self._ctx, self.there)
+            except HeldError as error:
+                self.leave()
+                if self._ctx.clock.monotonic() >= end:
+                    raise
+                if not is_told:
+                    self._ctx.say(f"{error.message} It is tried again.")
+                is_told = True
+                self._keep_claim()
+                self._ctx.clock.sleep(AGAIN_SECONDS)
+
+    def keep(self) -> None:
+        """Keep the turn while checks run; if it is lost, the remote will refuse the push."""
+        with suppress(HarnessError):
+            self._shared.take_turn(self.there.branch, self._holder, self._seconds)
+
+    def leave(self) -> None:
+        """Let the next machine have the turn; if that fails, it ends by itself."""
+        with suppress(HarnessError):
+            self._shared.leave_turn(self.there.branch, self._holder)
+
+    def move(self, target: str, move: target_branch.Move, new: str) -> None:  # noqa: ARG002 (as on one machine)
+        """Push `new` to the branch, which is at `move.tip`.
+
+        Raises MovedError (it is elsewhere, or the turn was lost), HeldError (it is not known whether the
+        remote has taken it), EnvSetupError (it refuses it).
+        """
+        ctx, there, git, old = self._ctx, self.there, self.there.git, move.tip
+        after = self._mark(f"harness: {self._holder} has merged {new}")
+        ref = there.ref("turn", target_branch.short(there.branch))
+        answer = remote.push(
+            ctx,
+            there,
+            "--atomic",
+            f"--force-with-lease={there.branch}:{old}",
+            f"--force-with-lease={ref}:{self._mine}",
+            there.remote,
+            f"{new}:{there.branch}",
+            f"{after}:{ref}",
+            hooks=True,
+        )
+        if answer.done:
+            git.set_ref(there.tracking, new)
+            git.set_ref(self._copy, after)
+            self._mine = after
+            remote.follow(self._ctx, self.there, new)
+            return
+        before = self._mine
+        tip = remote.require(ctx, there)
+        if git.is_ancestor(new, tip) and git.ref(self._copy) in (after, before):
+            # The answer was lost on the way back.
+            remote.follow(self._ctx, self.there, tip)
+            return
+        if tip == old and git.ref(self._copy) == before:
+            raise EnvSetupError(
+                f"{there.remote} has not taken {target_branch.short(there.branch)}: {answer.why}. "
+                "The checked work is kept.",
+                "See why the remote refuses it, then: harness run",
+            )
+        raise target_branch.MovedError
+
+    @property
+    def _copy(self) -> str:
+        return self.there.copy("turn", target_branch.short(self.there.branch))
+
+    def _wait(self) -> int:
+        while True:
+            fence = self._shared.take_turn(self.there.branch, self._holder, self._seconds)
+            if fence is not None:
+                return fence
+            self._keep_claim()
+            # Machines that began to wait together do not ask together.
+            self._ctx.clock.sleep(POLL_SECONDS * (0.5 + random.random()))  # noqa: S311
+
+    def _is_marked(self, fence: int) -> bool:
+        """Return whether the remote has our mark, which it gets now if another one is there."""
+        there, git = self.there, self.there.git
+        present = git.ref(self._copy) or ""
+        if self._mine and present == self._mine:
+            return True
+        mine = self._mark(f"harness: turn {fence} of {target_branch.short(there.branch)}, {self._holder}")
+        ref = there.ref("turn", target_branch.short(there.branch))
+        answer = remote.push(
+            self._ctx, there, f"--force-with-lease={ref}:{present}", there.remote, f"{mine}:{ref}"
+        )
+        if answer.done:
+            git.set_ref(self._copy, mine)
+        else:
+            remote.require(self._ctx, there)
+            if (git.ref(self._copy) or "") == present:
+                raise EnvSetupError(
+                    f"{there.remote} does not take the ref {ref}: {answer.why}.",
+                    "Machines of one list need a remote that takes refs below refs/harness/.",
+                )
+        self._mine = mine if git.ref(self._copy) == mine else ""
+        return bool(self._mine)
+
+    def _mark(self, message: str) -> str:
+        git = self.there.git
+        return git.commit(git.empty_tree(), [self._mine] if self._mine else [], f"{message}\n")
+
+
+@contextmanager
+def taken(
+    ctx: Context, there: There, keep_claim: Callable[[], None], patience: float = 0.0
+) -> Iterator[Turn]:
+    """Yield a turn that begins with its `begin`, and leave it after the block.
+
+    `patience`: seconds to wait for a remote that does not answer.
+    """
+    shared = ctx.store.shared
+    assert shared is not None, "BUG: a list of one machine has no turns."
+    turn = Turn(ctx, there, shared, keep_claim, patience)
+    check.kept_along.append(turn.keep)
+    try:
+        yield turn
+    finally:
+        check.kept_along.remove(turn.keep)
+        turn.leave()

@@ -1,0 +1,65 @@
+"""Tell a chat, once, that another machine has taken its task over, and keep what its work tree has.
+
+A claim leaves a note on this machine. Its next command compares it with the list, where the fence has grown.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from harness_lib import sha256, typed
+from harness_lib.core.context import Context
+from harness_lib.errors import LeaseLostError
+from harness_lib.rules import recovery
+from harness_lib.state.api import Questions
+from harness_lib.system.files import atomic
+from harness_lib.system.git import locks, snapshot
+from harness_lib.system.processes import owner
+from harness_lib.task import Task
+
+DIRECTORY = "held"
+
+
+def note(ctx: Context, task: Task, rescue: str) -> None:
+    """Note that this worker has claimed `task`; `rescue`: the ref that is to keep its work if it is late."""
+    document = {"task": task.id, "fence": task.fence, "rescue": rescue}
+    atomic.write(_file(ctx), json.dumps(document).encode(), durable=False, make=True)
+
+
+def refuse(ctx: Context, questions: Questions) -> None:
+    """Raise LeaseLostError if the claim of this worker was taken over; its work is kept, and named."""
+    file = _file(ctx)
+    try:
+        noted = json.loads(file.read_bytes())
+        task, fence, rescue = questions.task(noted["task"]), int(noted["fence"]), str(noted["rescue"])
+    except (OSError, ValueError, LookupError, TypeError):
+        return
+    if task is not None and (recovery.is_mine(task, ctx.owner.worker) or task.fence == fence):
+        return
+    kept = _keep(ctx, rescue)
+    atomic.remove(file)
+    name = str(noted["task"])
+    is_elsewhere = task is not None and task.machine != owner.machine(ctx.env)
+    how = f"{task.machine} took it over" if task and is_elsewhere else "it was recovered, or removed"
+    raise LeaseLostError(
+        f"The lease of task {name} was lost: {how}. Nothing was recorded. {kept}",
+        f"Clean your work tree: {typed.harness('rescue', 'save', name)}; then type: harness claim",
+    )
+
+
+def _keep(ctx: Context, rescue: str) -> str:
+    git = ctx.git
+    with locks.hold(git):
+        head, tree = git.head(), snapshot.capture(git, ctx.excluded_paths)
+        if head is None or tree == git.tree_of(head):
+            return "Your work tree has no changes."
+        git.set_ref(
+            rescue, git.commit(tree, [head], "harness: what stood in a work tree that came too late\n")
+        )
+    shown = rescue.removeprefix(recovery.RESCUES)
+    return f"What stands in {git.top} is kept: {typed.harness('rescue', 'show', shown)}"
+
+
+def _file(ctx: Context) -> Path:
+    return ctx.root.private / DIRECTORY / sha256.digest(ctx.owner.worker.encode("utf-8", "replace"))[:16]

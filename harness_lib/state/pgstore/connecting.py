@@ -1,0 +1,200 @@
+"""Connect to the database of a list, and say what is wrong when that fails.
+
+A server may be gone, refuse, or accept and never answer: each way has a limit.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import ssl
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import psycopg
+
+from harness_lib.errors import EnvSetupError, HeldError, UsageError
+from harness_lib.system.files import atomic, nofollow
+from harness_lib.system.place.roots import Root
+from harness_lib.text import escape
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+
+CONNECT_SECONDS = 5
+# The shape of the tables that this version reads and writes: schema.sql.
+SCHEMA = 1
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+_SECRETS = ("password", "sslpassword")
+_LONGEST_NAME = 100
+_JOIN = "To work on a list in a database: harness store join URL --list NAME"
+
+
+class Link(NamedTuple):
+    """Where a list is: the address of its database, without a password, and its name and `uuid` there.
+
+    `mirrored`: the number of the change up to which the files of this machine have followed.
+    """
+
+    url: str
+    name: str
+    uuid: str = ""
+    mirrored: int = 0
+
+    @classmethod
+    def of(cls, root: Root) -> Link | None:
+        """Return the link of this project; None if its list is a file. Raises EnvSetupError."""
+        try:
+            document = json.loads(nofollow.read(os.fspath(root.link)))
+            is_own = document["place"] == _place(root)
+            url, name, uuid = (str(document[key]) for key in ("url", "list", "uuid"))
+            link = cls(url, name, uuid, int(document["mirrored"]))
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise EnvSetupError(f"{root.link} cannot be read: {error}.", _JOIN) from error
+        if not is_own:
+            raise EnvSetupError(
+                f"{root.link} was not made here, but came with a clone or a copy, so it is not used.", _JOIN
+            )
+        return link
+
+    def save(self, root: Root) -> None:
+        """Write the link. Raises OSError."""
+        atomic.make_own(root.private)
+        document: dict[str, object] = {"url": self.url, "list": self.name, "uuid": self.uuid}
+        document |= {"mirrored": self.mirrored, "place": _place(root)}
+        atomic.write(root.link, json.dumps(document).encode(), make=True)
+
+
+def _place(root: Root) -> int:
+    """Return what no clone and no copy of the project has: somebody else must not choose our database."""
+    return root.private.stat().st_ino
+
+
+def checked(url: str, name: str = "list") -> None:
+    """Raise UsageError unless `url` is an address without a password, and `name` may name a list."""
+    try:
+        parts = psycopg.conninfo.conninfo_to_dict(url)
+    except psycopg.Error as error:
+        raise UsageError(
+            f"This is no address of a database: {_words(error)}",
+            "For example: postgresql://db.example.org/agents",
+        ) from error
+    if any(parts.get(secret) for secret in _SECRETS):
+        raise UsageError(
+            "The address has a password in it, which other programs of this machine can read.",
+            "Write it into ~/.pgpass (PostgreSQL's manual: The Password File), and leave it out here.",
+        )
+    if not name.isprintable() or not 0 < len(name) <= _LONGEST_NAME:
+        raise UsageError(f"A list has a name of 1 to {_LONGEST_NAME} printable characters.", "--list NAME")
+
+
+def connect(url: str) -> Connection:
+    """Return a new connection. Raises psycopg.Error."""
+    return psycopg.connect(
+        url,
+        **encrypted(url),
+        autocommit=True,
+        connect_timeout=CONNECT_SECONDS,
+        application_name="harness",
+        # A pooler gives each transaction another connection.
+        prepare_threshold=None,
+    )
+
+
+def encrypted(url: str) -> dict[str, Any]:
+    """Return what encrypts the connection and proves the server, unless the user has chosen that."""
+    parts = psycopg.conninfo.conninfo_to_dict(url)
+    hosts = str(parts.get("host") or os.environ.get("PGHOST") or "localhost").split(",")
+    says = "sslmode" in parts or "PGSSLMODE" in os.environ or "service" in parts or "PGSERVICE" in os.environ
+    if says or all(host in _LOOPBACK or host.startswith(("/", "@")) for host in hosts):
+        return {}
+    has_root = "sslrootcert" in parts or "PGSSLROOTCERT" in os.environ
+    if has_root or (Path.home() / ".postgresql" / "root.crt").exists():
+        return {"sslmode": "verify-full"}
+    return {
+        "sslmode": "verify-full",
+        "sslrootcert": ssl.get_default_verify_paths().cafile or "system",
+    }
+
+
+@contextmanager
+def connected(url: str) -> Iterator[Connection]:
+    """Yield a new connection, and close it. Raises psycopg.Error."""
+    with connect(url) as conn:
+        yield conn
+
+
+@contextmanager
+def limited(conn: Connection, seconds: float) -> Iterator[None]:
+    """Cut the connection after `seconds`: a stopped server or a cut cable may leave it without any answer."""
+    with socket.socket(fileno=os.dup(conn.fileno())) as line:
+
+        def cut() -> None:
+            with suppress(OSError):
+                line.shutdown(socket.SHUT_RDWR)
+
+        timer = threading.Timer(max(0.1, seconds), cut)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+
+def shown(url: str) -> str:
+    """Return `url` for messages, without a password."""
+    with suppress(psycopg.Error):
+        parts = psycopg.conninfo.conninfo_to_dict(url)
+        return escape(f"{parts.get('dbname') or 'database'} at {parts.get('host') or 'this machine'}")
+    return "the database"
+
+
+@contextmanager
+def explained(url: str, *, changes: bool = True) -> Iterator[None]:
+    """Turn errors of the driver into those of harness; `changes`: something was to be changed."""
+    so = ", so nothing was changed" if changes else ""
+    try:
+        yield
+    except psycopg.errors.LockNotAvailable as error:
+        raise HeldError(
+            "Another machine has been changing the list for longer than usual, so nothing was changed.",
+            "Type the command again.",
+        ) from error
+    except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName) as error:
+        raise EnvSetupError(
+            f"{shown(url)} keeps no lists yet{so}.", "Prepare it: harness store init URL"
+        ) from error
+    except psycopg.errors.InsufficientPrivilege as error:
+        raise EnvSetupError(
+            f"{shown(url)} does not let this user do that{so}: {_words(error)}",
+            "Its owner can grant the rights: docs/many-machines.md",
+        ) from error
+    except psycopg.errors.ReadOnlySqlTransaction as error:
+        raise EnvSetupError(
+            f"{shown(url)} is read-only now{so}.", "It may be a standby: type it again after the failover."
+        ) from error
+    except (psycopg.Error, OSError) as error:
+        raise EnvSetupError(
+            f"{shown(url)} cannot be reached{so}: {_words(error)}",
+            "See whether it is back: harness store status",
+        ) from error
+
+
+def require_schema(url: str, version: int | None) -> None:
+    """Raise EnvSetupError if the tables are newer than this harness."""
+    if version is not None and version > SCHEMA:
+        raise EnvSetupError(
+            f"{shown(url)} keeps its lists in the format {version}, and this harness knows {SCHEMA}, so "
+            "nothing was changed.",
+            "Update harness on this machine.",
+        )
+
+
+def _words(error: Exception) -> str:
+    return escape(" ".join(str(error).split()))

@@ -1,0 +1,162 @@
+"""Move a list from its file to a database and back, let another clone join it, and check it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import datetime, timezone
+
+from harness_lib import timestamps
+from harness_lib.errors import HarnessError, RefusedError, UsageError
+from harness_lib.state import load, publishing
+from harness_lib.state.answers import Answers
+from harness_lib.state.api import Questions
+from harness_lib.state.pgstore import connecting, rows
+from harness_lib.state.pgstore.connecting import Link
+from harness_lib.state.pgstore.doubts import Doubt
+from harness_lib.state.pgstore.store import PgStore, set_up
+from harness_lib.state.store import MIRROR, Store
+from harness_lib.system.clock import Clock
+from harness_lib.system.files import atomic
+from harness_lib.system.place.roots import Root
+from harness_lib.task import State
+
+
+def to_database(store: Store, link: Link, clock: Clock) -> int:
+    """Move the list to the database; its file becomes the mirror. Return the number of its tasks.
+
+    Raises RefusedError (a session is open, or the name is taken there), EnvSetupError.
+    """
+    set_up(link.url)
+    made = link
+    try:
+        with store.transaction() as tx:
+            _require_nobody(tx)
+            settings = tx.settings()._replace(concurrency_mode="concurrent")
+            tx.configure(settings)
+            log = tuple(store.log_tail())
+            made = _created(PgStore(store.root, link, clock=clock), tx.state, log)
+            tx.on_commit(lambda: made.save(store.root))
+    except BaseException:
+        if made.uuid:
+            # The file stays the list: nobody may work on its copy.
+            with suppress(HarnessError):
+                PgStore(store.root, made, clock=clock).drop()
+        raise
+    moved = PgStore(store.root, made, clock=clock)
+    with moved.transaction() as tx:
+        tx.log("WARN", f"the list was moved to a database, as {link.name}", session=tx.session_count)
+        return tx.counts().total
+
+
+def _created(store: PgStore, state: State, log: tuple[str, ...]) -> Link:
+    try:
+        return store.create(state, log)
+    except RefusedError as error:
+        raise RefusedError(
+            f"{connecting.shown(store.link.url)} has a list called {store.link.name} already.",
+            "Choose another name: --list NAME",
+        ) from error
+
+
+def to_file(store: PgStore, now: datetime) -> int:
+    """Move the list back to the file and return the number of tasks.
+
+    In the database it stays, under another name.
+    Raises RefusedError if a session is open.
+    """
+    with store.transaction() as tx:
+        _require_nobody(tx)
+        tx.log("WARN", "the list was moved to a file", session=tx.session_count)
+        state = tx.state
+    store.rename(f"{store.link.name} (moved to a file {now:%Y-%m-%d %H:%M:%S})")
+    publishing.publish(store.root, state, now, old=None)
+    atomic.remove(store.root.link)
+    return len(state.tasks)
+
+
+def join(root: Root, link: Link, clock: Clock) -> Answers:
+    """Let this project work on the list of `link`, and return the answers about it.
+
+    Raises UsageError (there is a list here), EnvSetupError (there is no such list).
+    """
+    if root.state.exists() and not root.link.exists() and not _is_mirror(root):
+        raise UsageError(
+            f"{root.path} has a task list of its own.", "Move it there instead: harness store move URL"
+        )
+    uuid = PgStore(root, link, clock=clock).look(lambda _conn, version: version.uuid)
+    link = link._replace(uuid=uuid)
+    with publishing.explained(root):
+        link.save(root)
+    store = PgStore(root, link, clock=clock)
+    with store.transaction() as tx:
+        tx.log("WARN", "another machine has joined", session=tx.session_count)
+    store.switch_hooks(on=True)
+    return store.ask()
+
+
+def _is_mirror(root: Root) -> bool:
+    with suppress(HarnessError):
+        return MIRROR in load.find(root).state.extra
+    return False
+
+
+def status(store: PgStore) -> Iterator[tuple[str, str]]:
+    """Yield what is known of the database and the machines, as names and texts. Raises EnvSetupError."""
+    yield "list", f"{store.link.name} in {connecting.shown(store.link.url)}"
+    yield from store.look(lambda conn, version: list(_facts(conn, version)))
+    op = Doubt(store.root).op
+    yield (
+        "in doubt",
+        "nothing" if op is None else f"one change ({op}): the next command that changes finds out",
+    )
+
+
+def _facts(conn: connecting.Connection, version: rows.Version) -> Iterator[tuple[str, str]]:
+    server = conn.execute(
+        "select current_setting('server_version'), pg_is_in_recovery(), "
+        "current_setting('synchronous_commit'), current_setting('synchronous_standby_names') <> ''"
+    ).fetchone()
+    assert server is not None
+    waits = "waits for a standby" if server[3] and server[2] != "local" else "waits for no standby"
+    yield "server", f"PostgreSQL {server[0]}, {'a standby' if server[1] else 'the primary'}, {waits}"
+    yield "format", f"{version.schema}; this harness writes {connecting.SCHEMA}"
+    yield "changes", f"{version.number}; the time there is {_time(version.now)}"
+    for name, at, count in rows.machines(conn, version.key):
+        yield f"machine {name}", f"last change {_time(at)}, {count} lines of the log"
+
+
+def _time(moment: datetime) -> str:
+    return timestamps.render(moment.astimezone(timezone.utc))
+
+
+def check(store: PgStore, *, repair: bool) -> list[str]:
+    """Return what is wrong with the list in the database and with the files of this machine.
+
+    `repair`: a database that was set back goes on after what this machine has seen of it.
+    Raises EnvSetupError, HeldError.
+    """
+    link = Link.of(store.root) or store.link
+    whole = PgStore(store.root, link._replace(mirrored=0))
+    last = whole.look(lambda _conn, version: version.number)
+    if last < link.mirrored:
+        if not repair:
+            seen = f"this machine has seen {link.mirrored}"
+            return [f"the database was set back: its last change is {last}, {seen}"]
+        number = whole.go_on(load.find(store.root).state, link.mirrored)
+        store.link = link._replace(mirrored=number - 1)
+        with publishing.explained(store.root):
+            store.link.save(store.root)
+    problems = [str(problem) for problem in store.examine().problems]
+    if Doubt(store.root).op is not None:
+        with store.transaction() as tx:
+            problems += tx.warnings
+    return problems
+
+
+def _require_nobody(questions: Questions) -> None:
+    if questions.sessions():
+        raise RefusedError(
+            f"{len(questions.sessions())} sessions are open on this list.",
+            "Let them end, or end them: harness stop",
+        )

@@ -1,0 +1,175 @@
+"""`harness store`: keep the list in PostgreSQL, so that agents on many machines work on it."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING
+
+from harness_lib import typed
+from harness_lib.attempts import forgotten, target_branch
+from harness_lib.attempts.forgotten import Forgotten
+from harness_lib.core import project, rights, trust
+from harness_lib.core.context import Context
+from harness_lib.core.reply import Reply
+from harness_lib.errors import EnvSetupError, Exit, HeldError, UsageError
+from harness_lib.rules import stats
+from harness_lib.state.store import Store
+from harness_lib.system.place import roots
+from harness_lib.terminal.render import Screen
+
+if TYPE_CHECKING:
+    from harness_lib.state.pgstore.store import PgStore
+
+SUMMARY = "keep the list in PostgreSQL, for agents on many machines"
+EXAMPLE = "harness store move postgresql://db.example.org/agents --list shop"
+HELP_ORDER = 535
+
+
+ACTIONS = ("init", "move", "join", "status", "check")
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """Add the arguments of the verb."""
+    parser.add_argument("action", choices=ACTIONS, help="see docs/many-machines.md")
+    parser.add_argument("url", nargs="?", help="the address of the database, without a password")
+    parser.add_argument("--list", dest="name", help="the name of the list there (default: of the project)")
+    parser.add_argument("--to-file", action="store_true", help="move: back to the file of this project")
+    parser.add_argument(
+        "--repair", action="store_true", help="check: go on with a database that was set back"
+    )
+
+
+def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
+    """Answer `harness store`."""
+    ctx.load_driver()
+    return {"init": _init, "move": _move, "join": _join, "status": _status, "check": _check}[args.action](
+        ctx, args
+    )
+
+
+def _init(_ctx: Context, args: Namespace) -> Reply:
+    from harness_lib.state.pgstore import connecting, store  # noqa: PLC0415 (needs the driver)
+
+    url = _url(args)
+    connecting.checked(url)
+    store.set_up(url)
+    move = typed.harness("store", "move", url)
+    return Reply("store", f"{connecting.shown(url)} can keep lists.", next=move)
+
+
+def _move(ctx: Context, args: Namespace) -> Reply:
+    from harness_lib.state.pgstore import connecting, moving  # noqa: PLC0415
+    from harness_lib.state.pgstore.store import PgStore  # noqa: PLC0415
+
+    rights.require_user(ctx, "Where the list is kept", typed.harness("store", "move"))
+    if args.to_file:
+        if not isinstance(ctx.store, PgStore):
+            raise UsageError("The list is in a file already.", "harness status")
+        count = moving.to_file(ctx.store, ctx.clock.now())
+        return Reply("store", f"{count} tasks are in {ctx.store.list_file} again.", next="harness status")
+    if not isinstance(ctx.store, Store):
+        raise UsageError("The list is in a database already.", "See where: harness store status")
+    link = connecting.Link(_url(args), args.name or ctx.root.path.name)
+    connecting.checked(*link[:2])
+    mine = trust.is_trusted(ctx, ctx.store.ask())
+    count = moving.to_database(ctx.store, link, ctx.clock)
+    if mine:
+        moved = Context(env=ctx.env, cwd=ctx.cwd, clock=ctx.clock)
+        trust.note(moved, moved.store.ask())
+    join = typed.harness("store", "join", link.url, "--list", link.name)
+    return Reply(
+        "store",
+        f"{count} tasks are in {connecting.shown(link.url)} as {link.name}; "
+        f"{ctx.store.list_file.name} follows it.\n"
+        f"In a clone on another machine, type: {join}",
+        next="harness status",
+    )
+
+
+def _join(ctx: Context, args: Namespace) -> Reply:
+    from harness_lib.state.pgstore import connecting, moving  # noqa: PLC0415
+
+    if not args.name:
+        raise UsageError("--list is missing.", typed.harness("store", "join", _url(args), "--list", "NAME"))
+    git = ctx.git_at_cwd
+    if git is None:
+        raise EnvSetupError(f"{ctx.cwd} is in no git repository.", "Type it in a clone of the project.")
+    link = connecting.Link(_url(args), args.name)
+    connecting.checked(*link[:2])
+    root = roots.Root(git.top)
+    questions = moving.join(root, link, ctx.clock)
+    git.exclude([name for names in project.own_names(root, git) for name in names])
+    roots.remember(root.path, git.common_dir)
+    return Reply(
+        "store",
+        f"joined {args.name}; {stats.render(questions.counts())}\n"
+        "Its commands come from other machines: see them, and allow them here, before work begins.",
+        next="harness trust",
+    )
+
+
+def _status(ctx: Context, _args: Namespace) -> Reply:
+    from harness_lib.state.pgstore import moving  # noqa: PLC0415
+
+    store = _in_database(ctx)
+    facts = list(moving.status(store))
+    return Reply(
+        "store",
+        "\n".join(f"{name}: {text}" for name, text in facts),
+        next="harness status",
+        extra={"facts": dict(facts)},
+    )
+
+
+def _check(ctx: Context, args: Namespace) -> Reply:
+    from harness_lib.state.pgstore import moving  # noqa: PLC0415
+
+    store = _in_database(ctx)
+    as_it_is = _as_it_is(ctx, store)
+    if args.repair:
+        command = typed.harness("store", "check", "--repair")
+        rights.require_user(as_it_is, "Whether the list goes on", command)
+    # First: a database that goes on has fences above those of its lost claims.
+    merged, problems = _merged(as_it_is)
+    problems += moving.check(store, repair=args.repair)
+    problems += forgotten.complete(ctx, merged) if args.repair else map(str, merged)
+    return Reply(
+        "store",
+        "\n".join(problems) or "The list in the database is valid, and no change is in doubt.",
+        exit=Exit.CONFIG if problems else Exit.DONE,
+        next="harness store check --repair" if problems else "harness status",
+    )
+
+
+def _as_it_is(ctx: Context, store: PgStore) -> Context:
+    """Return a view of the list as the database has it, also if it was set back."""
+    from harness_lib.state.pgstore.store import PgStore  # noqa: PLC0415
+
+    view = ctx.at(ctx.git)
+    view.__dict__["store"] = PgStore(store.root, store.link._replace(mirrored=0))
+    return view
+
+
+def _merged(ctx: Context) -> tuple[list[Forgotten], list[str]]:
+    """Return the finished work that the list does not know, and why that cannot be found out."""
+    if target_branch.upstream(ctx.git, ctx.git.branch() or "HEAD") is None:
+        # Nothing was ever pushed from here.
+        return [], []
+    try:
+        return forgotten.find(ctx, ctx.store.ask()), []
+    except HeldError as error:
+        return [], [error.message]
+
+
+def _in_database(ctx: Context) -> PgStore:
+    from harness_lib.state.pgstore.store import PgStore  # noqa: PLC0415
+
+    if not isinstance(ctx.store, PgStore):
+        raise UsageError("The list is in a file.", "To keep it in a database: harness store move URL")
+    return ctx.store
+
+
+def _url(args: Namespace) -> str:
+    if not args.url:
+        raise UsageError("The address is missing.", EXAMPLE)
+    return str(args.url)

@@ -1,0 +1,141 @@
+"""Chats on two machines: what one finishes is pushed, and the other's work goes on top of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests import forked
+from tests.machines.world import Machine, World, until
+from tests.runs.workshop import HARNESS
+from tests.system.git.gitrepo import put, sh
+
+
+def claimed(machine: Machine) -> str:
+    """Open a session and claim a task, as an agent in a chat does; return its id."""
+    machine.ok("start")
+    return str(machine.ok("claim")["task"]["id"])
+
+
+def names_the_machine(one: Machine, two: Machine) -> None:
+    """Whoever looks sees which machine works on what."""
+    assert " on one since " in two("status").out
+    assert " on two in " in one("show", "task-002").out
+    assert "machine=two)" in one("log").out
+    by_machine = two("status", "--machines").out.splitlines()
+    assert by_machine[0] == "one: 0 completed, 1 in progress"
+    assert by_machine[1].startswith("  task-001 by ")
+
+
+def test_work_goes_on_top_of_what_others_have_finished(world: World) -> None:
+    one, two = world.machine("one"), world.machine("two")
+    tasks = [one.add(f"Make {name}", f"grep -q done {name}") for name in ("a", "b")]
+    tasks.append(one.add("Make c", "grep -q done c", "--depends-on", tasks[0]))
+    world.trust()
+    assert [claimed(one), claimed(two)] == tasks[:2]
+    put(one.top / "a", "done\n")
+    put(two.top / "b", "done\n")
+
+    names_the_machine(one, two)
+    one.ok("finish")
+    one.ok("stop")
+    two.ok("finish")
+    assert "\nFinished on: one 1, two 1\n" in two("report").out
+
+    assert sh(two.top, "rev-parse", "main") == sh(world.remote, "rev-parse", "main")
+    assert sh(two.top, "status", "--porcelain") == ""
+    assert (two.top / "a").read_text() == "done\n"
+    assert claimed(one) == tasks[2]
+    assert sh(one.top, "rev-parse", "main") == sh(world.remote, "rev-parse", "main")
+    put(one.top / "c", "done\n")
+    sh(one.top, "add", "c")
+    sh(one.top, "commit", "-q", "-m", "By the agent")
+    one.ok("finish")
+    assert world.log() == ["Begin", "[task-001] Make a", "[task-002] Make b", "By the agent"]
+    world.each_once(*tasks)
+
+
+def test_a_conflict_stays_in_progress_until_it_is_resolved(world: World) -> None:
+    one, two = world.machine("one"), world.machine("two")
+    tasks = [one.add(f"Write {name}", f"grep -q {name} file") for name in ("a", "b")]
+    world.trust()
+    assert [claimed(one), claimed(two)] == tasks
+    put(one.top / "file", "a\n")
+    put(two.top / "file", "b\n")
+    one.ok("finish")
+
+    said = two("finish", "--json")
+
+    assert said.code == 1
+    assert "conflicts with what was merged meanwhile, in file" in said.json["message"]
+    assert (two.top / "file").read_text() == "b\n"
+    sh(two.top, "add", "file")
+    sh(two.top, "commit", "-q", "-m", "WIP")
+    sh(two.top, "pull", "-q", "--no-rebase", "origin", "main", check=False)
+    put(two.top / "file", "a\nb\n")
+    sh(two.top, "add", "file")
+    sh(two.top, "commit", "-q", "-m", "Both")
+    two.ok("finish")
+    world.each_once(*tasks)
+    assert sh(world.remote, "show", "main:file") == "a\nb"
+
+
+def test_commits_of_the_user_are_not_pushed_along(world: World) -> None:
+    one = world.machine("one")
+    one.add("Make a", "grep -q done a")
+    sh(one.top, "commit", "-q", "--allow-empty", "-m", "Of the user")
+    one.ok("start")
+
+    said = one("claim", "--json")
+
+    assert said.code == 8
+    assert "commits that origin/main lacks" in said.json["message"]
+
+
+@pytest.mark.release
+@pytest.mark.parametrize("others_have_merged", [False, True])
+@pytest.mark.parametrize("hook", ["pre-receive", "post-receive"])
+def test_a_finish_that_was_killed_in_its_push_is_done_again_or_found(
+    world: World, hook: str, others_have_merged: bool
+) -> None:
+    one, two = world.machine("one"), world.machine("two", lease=2)
+    tasks = [one.add(f"Make {name}", f"grep -q done {name}") for name in ("a", "b")]
+    world.trust()
+    assert claimed(one) == tasks[0]
+    put(one.top / "a", "done\n")
+    if others_have_merged:
+        assert claimed(two) == tasks[1]
+        put(two.top / "b", "done\n")
+        two.ok("finish")
+    reached = world.stop_at(hook, "refs/heads/main")
+    with (world.place / "finish.log").open("w") as log:
+        one.runs.append(forked.start(HARNESS, ("finish",), one.top, one.env, log, log))
+    until("the push", reached.exists)
+    one.cut_power()
+
+    done = one("finish")
+    if hook == "pre-receive":
+        assert "was killed before origin/main had the work" in done.out
+        done = one("finish")
+
+    assert done.code == 0, done.text
+    assert sh(one.top, "status", "--porcelain") == ""
+    assert sh(one.top, "rev-parse", "main") == sh(world.remote, "rev-parse", "main")
+    if not others_have_merged:
+        tasks.pop()
+    world.each_once(*tasks)
+
+
+@pytest.mark.release
+def test_a_list_that_is_in_a_file_again_forgets_its_machines(world: World) -> None:
+    """Whose files an attempt has made is decided by it."""
+    one = world.machine("one")
+    one.add("Make a", "grep -q done a")
+    claimed(one)
+    one.ok("release")
+    one.ok("stop")
+    assert one.task("task-001")["machine"] == "one"
+
+    one.ok("store", "move", "--to-file", HARNESS_TRUST="1")
+    claimed(one)
+
+    assert "machine" not in one.task("task-001")

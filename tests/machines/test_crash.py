@@ -1,0 +1,78 @@
+"""A machine dies, or sleeps, at each step of a merge: another one does the rest, each task once."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.machines.world import World, until
+from tests.system.git.gitrepo import put, sh
+
+LEASE = 4.0
+MAIN, READY, GONE = "refs/heads/main", "refs/harness/.*/ready/", "^[0-9a-f]* 0000000.*ready/"
+
+
+@pytest.mark.parametrize(
+    ("hook", "pattern"),
+    [
+        pytest.param("post-receive", READY, id="only the checked commit is there", marks=pytest.mark.release),
+        pytest.param("pre-receive", MAIN, id="before the branch moves", marks=pytest.mark.release),
+        pytest.param("post-receive", MAIN, id="the branch has moved, and the list does not know"),
+        pytest.param("post-receive", GONE, id="the turn is still held", marks=pytest.mark.release),
+    ],
+)
+def test_a_machine_dies_in_a_merge(world: World, hook: str, pattern: str) -> None:
+    one, two = world.machine("one", lease=LEASE), world.machine("two", lease=LEASE)
+    task = one.add("Make a file", "grep -q done file", do="write file done")
+    world.trust()
+    reached = world.stop_at(hook, pattern)
+    one.start()
+    until("the step", reached.exists)
+    one.cut_power()
+
+    two.ends(0)
+
+    world.each_once(task)
+    assert two.context("looks").store.ask().search()[0].attempts == 0
+
+
+@pytest.mark.release
+def test_a_run_waits_for_a_remote_that_is_away(world: World) -> None:
+    one = world.machine("one")
+    away = world.place / "away"
+    do = f"sh mv '{world.remote}' '{away}' ;; write file done"
+    task = one.add("Make a file", "grep -q done file", do=do)
+    world.trust()
+    run = one.start()
+    until("a try", lambda: "origin/main cannot be fetched" in one.printed)
+
+    away.rename(world.remote)
+
+    assert run.wait(60) == 0, one.printed
+    world.each_once(task)
+    assert one.context("looks").store.ask().search()[0].attempts == 0
+
+
+def test_the_remote_refuses_a_machine_that_slept_in_its_push(world: World) -> None:
+    """Nobody has moved the branch since: what it lacks is the turn."""
+    one, two = world.machine("one", lease=LEASE), world.machine("two", lease=LEASE)
+    task = one.add("Make a file", "grep -q done file", do="write file done")
+    world.trust()
+    asleep, awake = world.place / "asleep", world.place / "awake"
+    # After git has seen where the branch is, and before it says what is to change.
+    hook = f"#!/bin/sh\ntouch '{asleep}'; while [ ! -e '{awake}' ]; do sleep 0.05; done\n"
+    put(one.top / ".git" / "hooks" / "pre-push", hook)
+    (one.top / ".git" / "hooks" / "pre-push").chmod(0o755)
+    late = one.start()
+    until("the push", asleep.exists)
+    held = world.stop_at("pre-receive", MAIN)
+    other = two.start()
+    until("the turn of the other machine", held.exists)
+    before = sh(world.remote, "rev-parse", "main")
+
+    awake.touch()
+    until("the late push", lambda: "lease" in one.printed or late.poll() is not None)
+    assert sh(world.remote, "rev-parse", "main") == before
+
+    (held / "go").touch()
+    assert (late.wait(60), other.wait(60)) == (0, 0), one.printed + two.printed
+    world.each_once(task)

@@ -1,0 +1,189 @@
+"""Each machine decides for itself what it runs, and nobody but harness gets at the database."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import psycopg
+import pytest
+
+from tests.conftest import CHECKOUT, Harness
+from tests.machines.world import Machine, World, until
+from tests.state.pgstore.line import Line
+from tests.system.git.gitrepo import put
+
+SECRET = "correct-horse-battery"
+LOADED = """\
+import sys
+from harness_lib.cli.main import main
+main({argv!r})
+print(*(name for name in sys.modules if name.startswith(("psycopg", "harness_lib.state.pgstore"))))
+"""
+
+
+def test_commands_of_another_machine_run_only_once_they_are_trusted_here(world: World) -> None:
+    one, two = world.machine("one"), world.machine("two")
+    theirs = one.add("Theirs", "test -f theirs")
+    put(two.top / "theirs", "done\n")
+    refused = two("validate", theirs)
+    assert refused.code == 8
+    assert "have not been trusted" in refused.err
+    assert two.run().returncode == 8
+
+    two.ok("trust", "--yes", HARNESS_TRUST="1")
+    two.ok("validate", theirs)
+    # What a machine adds itself it has seen; a command that is gone needs nobody's word.
+    mine = two.add("Mine", "test -f theirs")
+    one.ok("trust", "--yes", HARNESS_TRUST="1")
+    gone, late = one.add("Gone", "test -d gone"), one.add("Late", "test -f late")
+    assert two("validate", mine).code == 8
+    two.ok("trust", "--yes", HARNESS_TRUST="1")
+    one.ok("remove", gone)
+    assert two("validate", mine).code == 0
+    one.ok("edit", late, "--validate", "test -f changed")
+    assert two("validate", mine).code == 8
+
+
+def test_a_late_worker_changes_nothing(world: World) -> None:
+    """Its lease has ended by the clock of the database, and another machine has the task now."""
+    first, second = {"HARNESS_WORKER_ID": "first"}, {"HARNESS_WORKER_ID": "second"}
+    one, two = world.machine("one", lease=1), world.machine("two")
+    task = one.add("Work", "test -f done")
+    world.trust()
+    one.ok("claim", task, **first)
+    put(one.top / "done", "late\n")
+    until("the end of the lease", lambda: two("claim", **second).code == 0)
+    assert two.context("looks").store.ask().tasks([task])[0].claimed_by == "second"
+
+    before = two.context("looks").store.ask().tasks([task])
+    late = one("finish", task, **first)
+    assert late.code == 6, late.text
+    assert two.context("looks").store.ask().tasks([task]) == before
+    assert world.log() == ["Begin"]
+
+
+def test_the_database_is_away(world: World) -> None:
+    one = world.machine("one")
+    one.add("Work", "test -f done")
+    two = world.machine("two")
+    line = Line(world.url)
+    link = two.top / ".harness" / "store.json"
+    put(link, json.dumps({**json.loads(link.read_text()), "url": line.url}))
+    line.cut()
+    shown = two("status")
+    assert shown.code == 0
+    assert "Work" in shown.out
+    assert "This is the list as this machine saw it last" in shown.err
+    assert "Work" in hook(two, "SessionStart")
+    line.close()
+
+
+def test_a_run_outlives_a_database_that_is_away_for_a_while(world: World) -> None:
+    one = world.machine("one")
+    line = Line(world.url)
+    link = one.top / ".harness" / "store.json"
+    put(link, json.dumps({**json.loads(link.read_text()), "url": line.url}))
+    go, gone = world.place / "go", world.place / "gone"
+    task = one.add("Work", "test -f done", do=f"write done done ;; wait {go} ;; touch {gone}")
+    world.trust()
+    run = one.start()
+    until("the agent", lambda: task in one.printed and one.statuses_now[task] == "in_progress")
+    line.cut()
+    go.touch()
+    until("the end of the agent", gone.exists)
+    line.mend()
+    assert run.wait(60) == 0, one.printed
+    world.each_once(task)
+    line.close()
+
+
+def hook(machine: Machine, event: str) -> str:
+    """Run a hook as an agent does, without a driver at hand; return what it prints."""
+    payload = {"hook_event_name": event, "session_id": "one", "cwd": str(machine.top), "source": "startup"}
+    return subprocess.run(
+        [sys.executable, "-I", "-S", str(CHECKOUT / "hooks" / f"harness-{event.lower()}.py")],
+        cwd=machine.top,
+        env=machine.env,
+        input=json.dumps(payload),
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+
+
+def test_an_agent_of_a_run_gets_no_connection(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither in its environment nor by typing a verb; what it reports the run records."""
+    one = world.machine("one")
+    # Only who has the variable finds the database.
+    host = world.url.partition("host=")[2]
+    services = put(world.place / "services", f"[agents]\nhost={host}\nuser=harness\ndbname=postgres\n")
+    monkeypatch.setenv("PGSERVICEFILE", str(services))
+    monkeypatch.setenv("PGPASSWORD", SECRET)
+    link = one.top / ".harness" / "store.json"
+    put(link, json.dumps({**json.loads(link.read_text()), "url": "service=agents"}))
+    note = f"{sys.executable} -m harness_lib note $HARNESS_TASK_ID 'from the agent'"
+    task = one.add(
+        "Work", "env >> $AGENT_MEMORY/env; test -f done", do=f"sh env > seen; {note} ;; write done done"
+    )
+    world.trust()
+    one.ends(0)
+    assert one.statuses_now[task] == "completed"
+    memory = world.place / "memory" / "env"
+    assert SECRET not in memory.read_text()
+    assert "PGSERVICEFILE" not in memory.read_text()
+    (done,) = one.context("looks").store.ask().tasks([task])
+    assert ["from the agent" in each for each in done.notes] == [True]
+    seen = subprocess.run(
+        ["git", "show", "main:seen"], cwd=world.remote, capture_output=True, text=True, check=True
+    ).stdout
+    assert "HARNESS_SUPERVISED" in seen
+    assert "PGPASSWORD" not in seen
+    assert "PGSERVICEFILE" not in seen
+
+
+@pytest.mark.parametrize("argv", [["status"], ["add", "More", "--validate", "test -f x"], ["claim"]])
+def test_a_list_in_a_file_loads_nothing_of_the_database(harness: Harness, argv: list[str]) -> None:
+    harness("init")
+    harness("add", "Work", "--validate", "test -f done")
+    done = subprocess.run(
+        [sys.executable, "-c", LOADED.format(argv=argv)],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd="repo",
+    )
+    assert done.stdout.splitlines()[-1] == ""
+
+
+def test_no_password_gets_into_a_file_of_the_project(world: World) -> None:
+    one = world.machine("one")
+    refused = one("store", "move", "postgresql://me:secret@db.example.org/x")
+    assert refused.code == 2
+    said = one("store", "init", f"postgresql://me:{SECRET}@db.example.org/agents")
+    assert said.code == 2
+    assert "~/.pgpass" in said.err
+    assert SECRET not in said.text
+    files = [path for path in one.top.rglob("*") if path.is_file()]
+    assert not [path for path in files if SECRET.encode() in path.read_bytes()]
+
+
+def test_the_way_there_and_back(world: World) -> None:
+    one = world.machine("one")
+    one.add("Work", "test -f done")
+    two = world.machine("two")
+    status = two.ok("store", "status")["facts"]
+    assert status["list"].startswith(f"{world.name} in ")
+    assert status["in doubt"] == "nothing"
+    assert two.ok("store", "check")["message"].startswith("The list in the database is valid")
+    assert "another machine has joined" in one("log").out
+    back = two.ok("store", "move", "--to-file")
+    assert "1 tasks are in" in back["message"]
+    assert two("store", "status").code == 2
+    gone = one("status")
+    assert gone.code == 7
+    assert "There is no list called" in gone.err
+    with psycopg.connect(world.url) as conn:
+        names = conn.execute("select name from harness.list where name like %s", (f"{world.name}%",))
+        assert ["moved to a file" in name for (name,) in names.fetchall()] == [True]

@@ -1,0 +1,124 @@
+"""Work survives its machine: what it had pushed goes on elsewhere; a late machine changes nothing."""
+
+from __future__ import annotations
+
+import signal
+
+import psycopg
+import pytest
+
+from tests.machines.world import World, until
+from tests.system.git.gitrepo import put, sh
+
+LEASE = 3.0
+
+
+def test_the_work_so_far_of_a_dead_machine_goes_on_at_no_cost(world: World) -> None:
+    """Files that git does not know come along; what it ignores, and what was there before, does not."""
+    one, two = world.machine("one", lease=LEASE), world.machine("two", lease=LEASE)
+    do = "sh test -e half && echo done > file || { echo done > half; echo x > z.pyc; sleep 600; }"
+    task = one.add("Make a file", "grep -q done half && grep -q done file && test ! -e z.pyc", do=do)
+    world.trust()
+    one.start()
+    until("a snapshot", lambda: world.refs("wip"))
+    one.cut_power()
+
+    two.ends(0)
+
+    world.each_once(task)
+    assert sh(world.remote, "ls-tree", "--name-only", "main").split() == [
+        ".gitignore",
+        "README.md",
+        "file",
+        "half",
+    ]
+    done = two.context("looks").store.ask().search()[0]
+    assert (done.attempts, done.machine) == (0, "two")
+    assert "one does not answer; what it had done stands in the work tree" in two.log_text
+
+
+@pytest.mark.release
+def test_a_machine_that_slept_comes_back_to_a_lost_claim(world: World) -> None:
+    one, two = world.machine("one", lease=LEASE), world.machine("two", lease=LEASE)
+    do = "sh if test -e half; then echo done > file; else echo done > half; sleep 5; echo late > file; fi"
+    task = one.add("Make a file", "test -e half && test -e file", do=do)
+    world.trust()
+    late = one.start()
+    until("a snapshot", lambda: world.refs("wip"))
+    one.send(signal.SIGSTOP)
+    two.ends(0)
+    world.each_once(task)
+
+    one.send(signal.SIGCONT)
+
+    assert late.wait(60) == 0
+    assert "The lease of task task-001 was lost" in one.printed
+    world.each_once(task)
+    assert sh(world.remote, "show", "main:file") == "done"
+
+
+def test_a_chat_leaves_its_checkpoints_and_comes_back_late(world: World) -> None:
+    one, two = world.machine("one", lease=LEASE), world.machine("two", lease=LEASE)
+    put(one.top / "mine.txt", "of the user\n")
+    task = one.add("Make a file", "grep -q done file", do="sh cat half > file")
+    world.trust()
+    one.ok("start")
+    one.ok("claim")
+    put(one.top / "half", "done\n")
+    one.ok("checkpoint", "1/2", "half of it")
+    put(one.top / "half", "done, and more\n")
+
+    two.ends(0)
+
+    world.each_once(task)
+    assert sh(world.remote, "ls-tree", "--name-only", "main").split() == [
+        ".gitignore",
+        "README.md",
+        "file",
+        "half",
+    ]
+    said = one("finish", "--json")
+    assert said.code == 6, said.text
+    assert "two took it over. Nothing was recorded." in said.json["message"]
+    assert "+done, and more" in one.ok("rescue", "show", "task-001/late-1")["message"]
+    one.ok("rescue", "save", task)
+    assert one("claim").code != 6
+    assert (one.top / "mine.txt").read_text() == "of the user\n"
+
+
+def test_the_work_of_a_failed_attempt_can_be_fetched_elsewhere(world: World) -> None:
+    one, two = world.machine("one"), world.machine("two")
+    one.add("Never done", "grep -q done file && false", "--max-attempts", "1", do="write file done")
+    world.trust()
+    one.ends(9)
+
+    said = two.ok("rescue", "list", "--fetch")
+
+    assert [each["ref"] for each in said["rescues"]] == ["refs/harness/rescue/task-001/1-1"]
+    assert "+done" in two.ok("rescue", "show", "task-001")["message"]
+
+
+def test_what_a_database_has_forgotten_is_found_on_the_branch(world: World) -> None:
+    """It was set back to a backup: the work is not done again."""
+    one, two = world.machine("one"), world.machine("two")
+    tasks = [one.file_task("a"), one.file_task("b")]
+    world.trust()
+    with psycopg.connect(world.url, autocommit=True) as conn:
+        (key, version), *_ = conn.execute(
+            "select key, version from harness.list where name = %s", (world.name,)
+        )
+        conn.execute(f"create table was_{key} as select * from harness.task where list = {key}")
+        one.ends(0)
+        conn.execute(f"delete from harness.task where list = {key}")
+        conn.execute(f"insert into harness.task select * from was_{key}")
+        conn.execute(f"drop table was_{key}")
+        conn.execute(f"delete from harness.event where list = {key} and version > {version}")
+        conn.execute(f"update harness.list set version = {version} where key = {key}")
+
+    said = two("store", "check")
+    assert "task-001 is on origin/main (commit " in said.out, said.text
+    two.ok("store", "check", "--repair", HARNESS_TRUST="1")
+
+    one.ok("store", "check", "--repair", HARNESS_TRUST="1")
+    one.ends(0)
+    world.each_once(*tasks)

@@ -1,0 +1,122 @@
+"""Whose turn it is to merge: the database says so, and the remote refuses everybody else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness_lib.attempts import merge_queue, remote, target_branch, turn
+from harness_lib.core.context import Context, Merging
+from harness_lib.errors import EnvSetupError, HeldError
+from tests.machines.world import Machine, World
+from tests.system.git.gitrepo import put, sh
+
+MAIN = "refs/heads/main"
+
+
+def at(machine: Machine) -> Context:
+    """Return what a run on `machine` sees."""
+    ctx = machine.context()
+    ctx.target, ctx.merging = "refs/heads/harness/main", Merging("turns", "origin", MAIN)
+    return ctx
+
+
+def taken(ctx: Context) -> turn.Turn:
+    shared = ctx.store.shared
+    assert shared is not None
+    return turn.Turn(ctx, remote.of(ctx), shared, lambda: None)
+
+
+def work(ctx: Context, onto: str) -> tuple[target_branch.Move, str]:
+    """Return the move of the branch from `onto` to a new commit, and that commit."""
+    commit = ctx.git.commit(ctx.git.tree_of(onto), [onto], f"Work of {ctx.owner.worker}\n")
+    return target_branch.Move(MAIN, onto, onto), commit
+
+
+def test_a_late_holder_is_refused_although_nobody_has_pushed(world: World) -> None:
+    slow, quick = at(world.machine("slow", lease=1)), at(world.machine("quick", lease=1))
+    mine, other = taken(slow), taken(quick)
+    before = mine.begin()
+    assert other.begin() == before
+
+    with pytest.raises(target_branch.MovedError):
+        mine.move(MAIN, *work(slow, before))
+
+    assert sh(world.remote, "rev-parse", "main") == before
+    move, commit = work(quick, before)
+    other.move(MAIN, move, commit)
+    assert sh(world.remote, "rev-parse", "main") == commit
+    other.leave()
+    assert mine.begin() == commit
+    mine.move(MAIN, *work(slow, commit))
+
+
+def test_a_turn_that_is_kept_is_waited_for_and_one_that_is_left_is_free(world: World) -> None:
+    first, second = at(world.machine("first")), at(world.machine("second"))
+    shared = first.store.shared
+    assert shared is not None
+    mine = taken(first)
+    mine.begin()
+    mine.keep()
+
+    assert [branch for branch, _ in shared.turns()] == [MAIN]
+    assert shared.turns()[0][1].startswith("first run-1 ")
+    with pytest.raises(HeldError, match="enough"):
+        turn.Turn(second, remote.of(second), shared, enough).begin()
+    mine.leave()
+    assert shared.turns() == ()
+    taken(second).begin()
+
+
+def enough() -> None:
+    raise HeldError("enough", "")
+
+
+def test_a_person_who_pushes_in_between_is_no_obstacle(world: World, tmp_path: Path) -> None:
+    ctx = at(world.machine("one"))
+    mine = taken(ctx)
+    before = mine.begin()
+    sh(tmp_path, "clone", "-q", str(world.remote), "person")
+    sh(tmp_path / "person", "commit", "-q", "--allow-empty", "-m", "Of a person")
+    sh(tmp_path / "person", "push", "-q")
+
+    with pytest.raises(target_branch.MovedError):
+        mine.move(MAIN, *work(ctx, before))
+    theirs = mine.begin()
+    mine.move(MAIN, *work(ctx, theirs))
+
+    assert world.log() == ["Begin", "Of a person", "Work of run-1"]
+
+
+def test_a_remote_that_refuses_says_so_and_one_that_is_away_is_waited_for(world: World) -> None:
+    ctx = at(world.machine("one"))
+    mine = taken(ctx)
+    before = mine.begin()
+    put(
+        world.remote / "hooks" / "update",
+        '#!/bin/sh\ncase "$1" in refs/heads/*) echo "frozen" >&2; exit 1; esac\n',
+    )
+    (world.remote / "hooks" / "update").chmod(0o755)
+
+    with pytest.raises(EnvSetupError, match="frozen"):
+        mine.move(MAIN, *work(ctx, before))
+
+    world.remote.rename(world.place / "away")
+    with pytest.raises(HeldError, match="origin/main cannot be fetched"):
+        mine.move(MAIN, *work(ctx, before))
+    with pytest.raises(HeldError, match="origin/main cannot be fetched"):
+        merge_queue.refresh(ctx)
+
+
+def test_a_push_that_was_taken_and_not_answered_is_found(world: World) -> None:
+    ctx = at(world.machine("one"))
+    mine = taken(ctx)
+    before = mine.begin()
+    put(world.remote / "hooks" / "post-receive", "#!/bin/sh\nkill -9 $PPID\n")
+    (world.remote / "hooks" / "post-receive").chmod(0o755)
+    move, commit = work(ctx, before)
+
+    mine.move(MAIN, move, commit)
+
+    assert sh(world.remote, "rev-parse", "main") == commit

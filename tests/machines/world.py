@@ -1,0 +1,149 @@
+"""Machines in directories of their own, with one list in a database and one bare repository as the remote."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests import postgres
+from tests.runs.workshop import Workshop, descendants
+from tests.system.git.gitrepo import put, sh
+from tests.verbs.project import Said
+
+PATIENCE = 60.0
+HOOK = """\
+#!/bin/sh
+grep -q '{pattern}' || exit 0
+mkdir '{reached}' 2>/dev/null || exit 0
+while [ ! -e '{reached}/go' ]; do sleep 0.05; done
+"""
+
+
+@dataclass
+class Machine(Workshop):
+    """A clone with a home and a name of its own; `lease`: seconds of its claims."""
+
+    name: str = ""
+    lease: float = 30
+
+    @property
+    def env(self) -> dict[str, str]:
+        more = {"HARNESS_MACHINE": self.name, "HARNESS_LEASE_SECONDS": f"{self.lease:g}"}
+        return {**super().env, **more}
+
+    def __call__(self, *argv: str, **env: str) -> Said:
+        """Type one command in a process of its own, by the clock that the database has, too."""
+        done = self.harness(*argv, **env)
+        return Said(done.returncode, done.stdout, done.stderr)
+
+    def send(self, number: int) -> None:
+        """Send a signal to the last run and all that it has started."""
+        run = self.runs[-1]
+        for pid in (run.pid, *descendants(run.pid)):
+            # What git does for a moment may be over.
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
+
+    @property
+    def log_text(self) -> str:
+        """Return the log of the list as this machine has it."""
+        return (self.top / "harness-progress.txt").read_text()
+
+    @property
+    def statuses_now(self) -> dict[str, str]:
+        """Return the status of each task, from the database."""
+        return {task.id: task.status for task in self.context("looks").store.ask().search()}
+
+
+@dataclass
+class World:
+    """The remote, the database, and the machines that were made so far."""
+
+    place: Path
+    url: str
+    name: str
+    machines: list[Machine] = field(default_factory=list)
+
+    @classmethod
+    def make(cls, place: Path) -> World:
+        """Make a remote with one commit; skip the test where there is no PostgreSQL."""
+        url = postgres.require()
+        world = cls(place, url, f"shop-{os.urandom(4).hex()}")
+        seed = place / "seed"
+        seed.mkdir()
+        sh(seed, "init", "-q", "-b", "main")
+        put(seed / "README.md", "hello\n")
+        put(seed / ".gitignore", "*.pyc\nharness-tasks.json*\nharness-progress.txt\n.harness*\n")
+        sh(seed, "add", "-A")
+        sh(seed, "commit", "-q", "-m", "Begin")
+        sh(place, "clone", "-q", "--bare", str(seed), str(world.remote))
+        return world
+
+    @property
+    def remote(self) -> Path:
+        return self.place / "remote.git"
+
+    def machine(self, name: str, *, lease: float = 30) -> Machine:
+        """Add a machine; the first one moves its list to the database, the others join."""
+        top = self.place / name / "project"
+        top.parent.mkdir()
+        sh(self.place, "clone", "-q", str(self.remote), str(top))
+        made = Machine(top, self.place / name / "home", name=name, lease=lease)
+        if self.machines:
+            made.ok("store", "join", self.url, "--list", self.name)
+        else:
+            made.ok("init", "--mode", "concurrent")
+            made.ok("store", "move", self.url, "--list", self.name)
+        self.machines.append(made)
+        return made
+
+    def trust(self) -> None:
+        """Let every machine run the commands that the list has now."""
+        for machine in self.machines:
+            machine.ok("trust", "--yes", HARNESS_TRUST="1")
+
+    def log(self, form: str = "%s") -> list[str]:
+        """Return the lines of the remote's branch, oldest first."""
+        return sh(self.remote, "log", "--reverse", f"--format={form}", "main").splitlines()
+
+    def stop_at(self, hook: str, pattern: str) -> Path:
+        """Let the remote's `hook` wait, once, in a push of `pattern`; return what it makes then."""
+        reached = self.place / f"reached-{hook}"
+        put(self.remote / "hooks" / hook, HOOK.format(pattern=pattern, reached=reached))
+        (self.remote / "hooks" / hook).chmod(0o755)
+        return reached
+
+    def refs(self, kind: str) -> list[str]:
+        """Return the names of the refs of `kind` in the remote."""
+        prefix = f"refs/harness/{self.name}/{kind}/"
+        return [
+            name.removeprefix(prefix)
+            for name in sh(self.remote, "for-each-ref", "--format=%(refname)", prefix).split()
+        ]
+
+    def each_once(self, *tasks: str) -> None:
+        """Each of `tasks` is on the branch once, is completed, and nothing unfinished is in the remote."""
+        trailers = filter(None, self.log("%(trailers:key=Harness-Task,valueonly,separator=%x2c)"))
+        counts = Counter(line.split("/")[1] for line in trailers)
+        assert counts == dict.fromkeys(tasks, 1), self.log()
+        assert {name: self.machines[0].statuses_now[name] for name in tasks} == dict.fromkeys(
+            tasks, "completed"
+        )
+        assert (self.refs("wip"), self.refs("ready")) == ([], [])
+
+    def close(self) -> None:
+        for machine in self.machines:
+            machine.close()
+
+
+def until(event: str, seen: Callable[[], object]) -> None:
+    """Return once `seen()` is true; fail with `event` after a long while."""
+    end = time.monotonic() + PATIENCE
+    while not seen():
+        assert time.monotonic() < end, event
+        time.sleep(0.02)

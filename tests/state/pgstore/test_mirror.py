@@ -1,0 +1,88 @@
+"""The files of a machine follow the list in the database, also what other machines did; nobody obeys them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from harness_lib.state import summary
+from harness_lib.state.pgstore.store import PgStore, opened
+from harness_lib.system.clock import SYSTEM
+from harness_lib.task import Task
+from tests.state.pgstore.machines import Shared
+
+
+def log(store: PgStore, text: str) -> None:
+    with store.transaction() as tx:
+        tx.log("WARN", text, session=0)
+
+
+def texts(store: PgStore) -> list[str]:
+    """Return the messages in the file of the log."""
+    return [
+        line.partition("] WARN ")[2] for line in store.log_file.read_text().splitlines() if "WARN" in line
+    ]
+
+
+def listed(store: PgStore) -> list[str]:
+    return [task["id"] for task in json.loads(store.root.state.read_text())["tasks"]]
+
+
+def test_they_follow_at_each_look_and_each_change(shared: Shared) -> None:
+    one, two = shared.with_tasks(), shared.machine("second")
+    log(one, "by the first")
+    two.ask()
+    assert listed(two) == ["task-001", "task-002"]
+    assert texts(two) == ["by the first"]
+    with one.transaction() as tx:
+        tx.add([Task("task-003", "More")])
+        tx.log("WARN", "by the first again", session=0)
+    log(two, "by the second")
+    assert listed(two) == ["task-001", "task-002", "task-003"]
+    assert texts(two) == ["by the first", "by the first again", "by the second"]
+    cache = summary.read(two.root)
+    assert cache is not None
+    assert cache["counts"]["pending"] == 3
+    assert one.log_tail() == two.log_tail()
+
+
+def test_processes_of_one_machine_write_each_line_once_and_never_go_back(shared: Shared) -> None:
+    """A worker of a run has the list of hours ago in its memory."""
+    one = shared.with_tasks()
+    other = opened(one.root, SYSTEM)
+    other.ask()
+    expected = []
+    for number in range(6):
+        log((one, other)[number % 2], f"line {number}")
+        expected.append(f"line {number}")
+    one.ask()
+    other.ask()
+    assert texts(one) == expected
+    version = one.look(lambda _conn, version: version)
+    with other.transaction() as tx:
+        tx.add([Task("task-003", "More")])
+    one._mirror.follow(version, lambda _version: SYSTEM.now())
+    assert listed(one) == ["task-001", "task-002", "task-003"]
+
+
+def test_an_edit_is_kept_beside_them_and_not_applied(shared: Shared) -> None:
+    store = shared.with_tasks()
+    edited = store.root.state.read_text().replace("Task 1", "Edited")
+    store.root.state.write_text(edited)
+    answers = store.ask()
+    assert [task.title for task in answers.search()] == ["Task 1", "Task 2"]
+    (warning,) = answers.warnings
+    assert "the edit was not applied" in warning
+    (kept,) = Path(store.root.path).glob("harness-tasks.json.edited-*")
+    assert kept.read_text() == edited
+    assert "Edited" not in store.root.state.read_text()
+    assert store.ask().warnings == ()
+
+
+def test_files_that_are_gone_are_made_again(shared: Shared) -> None:
+    store = shared.with_tasks()
+    store.root.state.unlink()
+    store.root.summary.unlink()
+    store.ask()
+    assert listed(store) == ["task-001", "task-002"]
+    assert summary.read(store.root) is not None

@@ -1,0 +1,171 @@
+"""A list moves to a database, to other machines and back, and nothing of it is lost."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+
+from harness_lib.errors import EnvSetupError, RefusedError, UsageError
+from harness_lib.state import codec
+from harness_lib.state.pgstore import connecting, moving
+from harness_lib.state.pgstore.connecting import Link
+from harness_lib.state.pgstore.store import PgStore, opened
+from harness_lib.state.store import Store
+from harness_lib.system.clock import SYSTEM
+from harness_lib.system.place.roots import Root
+from harness_lib.task import Session, State, Task
+from tests import postgres
+from tests.state.any_state import states
+from tests.state.pgstore.machines import Shared
+
+
+def in_file(directory: Path, state: State) -> Store:
+    directory.mkdir()
+    store = Store(Root(directory))
+    store.create(state._replace(sessions=()))
+    with store.transaction() as tx:
+        tx.log("INIT", "Begun in a file", session=0)
+    return store
+
+
+def moved(shared: Shared, directory: Path, state: State) -> PgStore:
+    store = in_file(directory, state)
+    moving.to_database(store, Link(shared.server, shared.name), SYSTEM)
+    return opened(store.root, SYSTEM)
+
+
+@settings(max_examples=8)
+@given(state=states)
+def test_any_list_comes_back_as_it_went(state: State) -> None:
+    """Ids, fences, the log, counts, unknown keys: another machine brings it back to a file."""
+    server = postgres.require()
+    directory = Path(tempfile.mkdtemp(prefix="moving-")).resolve()
+    try:
+        file = in_file(directory / "one", state)
+        before = file.ask().state
+        link = Link(server, directory.name)
+        moving.to_database(file, link, SYSTEM)
+        root = Root(directory / "two")
+        root.path.mkdir()
+        moving.join(root, link, SYSTEM)
+        moving.to_file(opened(root, SYSTEM), SYSTEM.now())
+        after = Store(root).ask().state
+        settings_now = before.session_config._replace(concurrency_mode="concurrent")
+        assert codec.encode(after) == codec.encode(before._replace(session_config=settings_now))
+        texts = [line.partition("] ")[2] for line in Store(root).log_tail()]
+        assert texts[0] == "[SESSION-0] INIT Begun in a file"
+        assert "moved to a file" in texts[-1]
+        with pytest.raises(EnvSetupError, match="There is no list called"):
+            opened(file.root, SYSTEM).ask()
+    finally:
+        shutil.rmtree(directory)
+
+
+def test_a_list_on_which_somebody_works_is_not_moved(shared: Shared, tmp_path: Path) -> None:
+    store = in_file(tmp_path.resolve() / "one", State(sessions=()))
+    with store.transaction() as tx:
+        tx.add_session(Session(1, "somebody", "elsewhere"))
+    with pytest.raises(RefusedError, match="1 sessions are open"):
+        moving.to_database(store, Link(shared.server, shared.name), SYSTEM)
+    assert not store.root.link.exists()
+    with store.transaction() as tx:
+        tx.remove_session(1)
+    moving.to_database(store, Link(shared.server, shared.name), SYSTEM)
+    there = opened(store.root, SYSTEM)
+    with there.transaction() as tx:
+        tx.add_session(Session(2, "somebody", "elsewhere"))
+    with pytest.raises(RefusedError, match="1 sessions are open"):
+        moving.to_file(there, SYSTEM.now())
+    assert opened(store.root, SYSTEM).ask().sessions()
+
+
+def test_a_name_that_is_taken_leaves_both_lists_as_they_are(shared: Shared, tmp_path: Path) -> None:
+    shared.with_tasks()
+    store = in_file(tmp_path.resolve() / "one", State(tasks=(Task("task-001", "Mine"),), sessions=()))
+    with pytest.raises(RefusedError, match="has a list called"):
+        moving.to_database(store, Link(shared.server, shared.name), SYSTEM)
+    assert not store.root.link.exists()
+    assert [task.title for task in store.ask().search()] == ["Mine"]
+    assert len(shared.machine("second").ask().search()) == 2
+
+
+def test_a_move_that_fails_at_the_end_leaves_no_copy_behind(
+    shared: Shared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = in_file(tmp_path.resolve() / "one", State(sessions=()))
+
+    def full(_root: Root) -> None:
+        raise EnvSetupError("no space is left")
+
+    monkeypatch.setattr("harness_lib.state.publishing.publish", lambda *_args, **_more: full(store.root))
+    with pytest.raises(EnvSetupError, match="no space"):
+        moving.to_database(store, Link(shared.server, shared.name), SYSTEM)
+    monkeypatch.undo()
+    assert moving.to_database(store, Link(shared.server, shared.name), SYSTEM) == 0
+
+
+def test_a_project_with_a_list_of_its_own_joins_no_other(shared: Shared, tmp_path: Path) -> None:
+    shared.with_tasks()
+    store = in_file(tmp_path.resolve() / "one", State(sessions=()))
+    with pytest.raises(UsageError, match="a task list of its own"):
+        moving.join(store.root, Link(shared.server, shared.name), SYSTEM)
+
+
+def test_a_link_that_came_with_a_clone_or_a_copy_is_not_used(shared: Shared, tmp_path: Path) -> None:
+    """Nobody else chooses the database that this machine connects to; joining makes it this machine's own."""
+    store = shared.with_tasks()
+    shutil.copytree(store.root.path, tmp_path / "copy")
+    root = Root(tmp_path.resolve() / "copy")
+    with pytest.raises(EnvSetupError, match="came with a clone or a copy"):
+        opened(root, SYSTEM)
+    moving.join(root, store.link._replace(uuid="", mirrored=0), SYSTEM)
+    assert len(opened(root, SYSTEM).ask().search()) == 2
+
+
+def test_the_files_are_not_taken_for_the_list_once_the_link_is_gone(shared: Shared) -> None:
+    """`.harness/` may be deleted at any time: the clone joins again and nothing is lost."""
+    store = shared.with_tasks()
+    shutil.rmtree(store.root.private)
+    file = Store(store.root)
+    for act in (file.ask, file.ask_to_change, lambda: file.transaction().__enter__()):
+        with pytest.raises(EnvSetupError, match="only follows a list in a database"):
+            act()
+    moving.join(store.root, store.link._replace(uuid="", mirrored=0), SYSTEM)
+    assert len(opened(store.root, SYSTEM).ask().search()) == 2
+
+
+@pytest.mark.parametrize(
+    ("url", "name"),
+    [
+        ("postgresql://me:secret@db.example.org/agents", "shop"),
+        ("host=db.example.org password=secret", "shop"),
+        ("postgresql://db.example.org/agents", "a\0b"),
+        ("postgresql://db.example.org/agents", ""),
+        ("postgresql://[", "shop"),
+    ],
+)
+def test_no_password_and_no_odd_name_gets_into_a_link(url: str, name: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        connecting.checked(url, name)
+    assert "secret" not in f"{caught.value} {caught.value.hint}"
+
+
+def test_a_server_that_is_elsewhere_must_prove_who_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("PG")]:
+        monkeypatch.delenv(name)
+    modes = {
+        url: connecting.encrypted(url).get("sslmode")
+        for url in (
+            "postgresql://db.example.org/agents",
+            "postgresql://localhost,db.example.org/agents",
+            "postgresql://db.example.org/agents?sslmode=require",
+            "postgresql://127.0.0.1/agents",
+            "postgresql:///agents?host=/run/postgresql",
+        )
+    }
+    assert list(modes.values()) == ["verify-full", "verify-full", None, None, None]

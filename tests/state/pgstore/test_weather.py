@@ -1,0 +1,254 @@
+"""What a store in a database does when the database is away, slow, set back, newer, or loses an answer."""
+
+from __future__ import annotations
+
+import os
+from datetime import datetime, timedelta, timezone
+
+import psycopg
+import pytest
+
+from harness_lib.errors import EnvSetupError, HeldError
+from harness_lib.state.pgstore import moving
+from harness_lib.state.pgstore.store import PgStore, set_up
+from harness_lib.system.clock import Clock
+from harness_lib.task import Task
+from tests.state.pgstore.line import Line
+from tests.state.pgstore.machines import Shared
+
+LONG = Task("task-009", "\0 \ud800", description="\udfff\0" + "x" * 19_000)
+
+
+def add(store: PgStore, task_id: str) -> None:
+    with store.transaction() as tx:
+        tx.add([Task(task_id, "More")])
+
+
+def ids(store: PgStore) -> list[str]:
+    return [task.id for task in store.ask().search()]
+
+
+def sql(shared: Shared, text: str) -> None:
+    with psycopg.connect(shared.server, autocommit=True) as conn:
+        conn.execute(text.encode())
+
+
+def test_looking_works_from_the_mirror_and_says_how_old_it_is(shared: Shared, line: Line) -> None:
+    store = shared.with_tasks(line=line)
+    hour_ago = datetime.now(timezone.utc).timestamp() - 3600
+    line.cut()
+    os.utime(store.root.link, (hour_ago, hour_ago))
+    answers = store.ask()
+    assert [task.id for task in answers.search()] == ["task-001", "task-002"]
+    (warning,) = answers.warnings
+    assert "cannot be reached" in warning
+    assert "(60 minutes ago)" in warning
+    assert store.log_tail()[-1].endswith("Begun for a test")
+    line.mend()
+    assert store.ask().warnings == ()
+
+
+def test_a_change_waits_for_the_database_and_then_says_that_nothing_was_changed(
+    shared: Shared, line: Line
+) -> None:
+    store = shared.with_tasks(line=line, timeout=1.5)
+    line.cut()
+    began = Clock().monotonic()
+    with pytest.raises(EnvSetupError, match="cannot be reached, so nothing was changed"):
+        add(store, "task-003")
+    with pytest.raises(EnvSetupError, match="cannot be reached, so nothing was changed"):
+        store.ask_to_change()
+    assert Clock().monotonic() - began > 1.5
+    line.mend()
+    add(store, "task-004")
+    assert ids(store) == ["task-001", "task-002", "task-004"]
+
+
+def test_a_database_that_is_back_in_time_is_waited_for(shared: Shared, line: Line) -> None:
+    class Mending(Clock):
+        def sleep(self, _seconds: float) -> None:
+            line.mend()
+
+    shared.with_tasks()
+    store = shared.machine("second", line=line, clock=Mending())
+    line.cut()
+    add(store, "task-003")
+    assert len(ids(store)) == 3
+
+
+def test_a_database_that_accepts_and_never_answers_holds_nobody_for_ever(
+    shared: Shared, line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = shared.with_tasks(line=line, timeout=1)
+    monkeypatch.setattr("harness_lib.state.pgstore.connecting.CONNECT_SECONDS", 2)
+    monkeypatch.setattr("harness_lib.state.pgstore.store.ANSWER_SECONDS", 0.2)
+    assert len(ids(store)) == 2
+    line.hush()
+    assert ids(store) == ["task-001", "task-002"]
+    with pytest.raises(EnvSetupError, match="nothing was changed"):
+        add(store, "task-003")
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_the_answer_to_a_commit_is_lost_and_found_again(shared: Shared, line: Line, when: str) -> None:
+    store = shared.with_tasks(line=line)
+    line.lose = when
+    if when == "before":
+        with pytest.raises(EnvSetupError, match="lost, and nothing was changed"):
+            add(store, "task-003")
+    else:
+        add(store, "task-003")
+    assert line.lost == 1
+    assert ("task-003" in ids(store)) is (when == "after")
+    add(store, "task-004")
+    assert ids(store)[2:] == (["task-003"] if when == "after" else []) + ["task-004"]
+    assert store.warnings == ()
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_what_stays_in_doubt_is_answered_by_the_next_command(shared: Shared, line: Line, when: str) -> None:
+    store = shared.with_tasks(line=line)
+    line.lose, line.then_cut = when, True
+    store = shared.machine("first", timeout=0.1)
+    with pytest.raises(EnvSetupError, match="not known yet"):
+        add(store, "task-003")
+    line.mend()
+    again = shared.machine("first")
+    facts = dict(moving.status(again))
+    assert facts["in doubt"].startswith("one change")
+    add(again, "task-004")
+    fate = "its change was made" if when == "after" else "nothing of it was changed"
+    assert [fate in text for text in again.warnings] == [True]
+    assert ids(again)[2:] == (["task-003"] if when == "after" else []) + ["task-004"]
+    assert dict(moving.status(again))["in doubt"] == "nothing"
+
+
+def test_a_machine_that_is_slow_is_waited_for_and_then_named(shared: Shared) -> None:
+    shared.with_tasks()
+    slow, quick = shared.machine("slow"), shared.machine("quick", timeout=0.3)
+    with slow.transaction(), pytest.raises(HeldError, match="Another machine"):
+        add(quick, "task-003")
+    add(quick, "task-003")
+
+
+def test_a_forgotten_transaction_frees_the_list(shared: Shared, monkeypatch: pytest.MonkeyPatch) -> None:
+    shared.with_tasks()
+    slow, quick = shared.machine("slow"), shared.machine("quick")
+    monkeypatch.setattr("harness_lib.state.pgstore.rows.STATEMENT_MS", 200)
+
+    def forget() -> None:
+        with slow.transaction() as tx, monkeypatch.context() as patient:
+            patient.setattr("harness_lib.state.pgstore.rows.STATEMENT_MS", 10_000)
+            tx.add([Task("task-008", "Too late")])
+            add(quick, "task-003")
+
+    with pytest.raises(EnvSetupError, match="nothing was changed"):
+        forget()
+    assert ids(quick) == ["task-001", "task-002", "task-003"]
+
+
+def test_leases_count_by_the_clock_of_the_database(shared: Shared) -> None:
+    class YearOff(Clock):
+        def now(self) -> datetime:
+            return super().now() + timedelta(days=365)
+
+    shared.with_tasks()
+    store = shared.machine("second", clock=YearOff())
+    with store.transaction() as tx:
+        assert abs(tx.now - datetime.now(timezone.utc)) < timedelta(minutes=5)
+    assert abs(store.ask().now - datetime.now(timezone.utc)) < timedelta(minutes=5)
+
+
+def test_tables_of_a_newer_harness_are_not_touched(shared: Shared) -> None:
+    with shared.apart():
+        store = shared.with_tasks()
+        sql(shared, "update harness.about set version = 2")
+        for act in (store.ask, lambda: add(store, "task-003"), lambda: set_up(shared.server)):
+            with pytest.raises(EnvSetupError, match="format 2, and this harness knows 1"):
+                act()
+        sql(shared, "update harness.about set version = 1")
+        assert len(ids(store)) == 2
+
+
+def test_a_list_that_is_gone_or_made_again_is_not_taken_for_the_same(shared: Shared) -> None:
+    store = shared.with_tasks()
+    sql(shared, f"delete from harness.list where name = '{shared.name}'")
+    with pytest.raises(EnvSetupError, match="There is no list called"):
+        store.ask()
+    sql(shared, f"insert into harness.list (name, shell) select '{shared.name}', '{{}}'")
+    for act in (store.ask, lambda: add(store, "task-003")):
+        with pytest.raises(EnvSetupError, match="removed and made again"):
+            act()
+
+
+def test_a_database_that_was_set_back_is_noticed_and_goes_on_only_if_told(shared: Shared) -> None:
+    """Its fences go on above those that were given before: a late worker's is refused still."""
+    store = shared.with_tasks()
+    number, shell = store.look(lambda _conn, version: (version.number, version.key))
+    sql(shared, f"create table backup_{shell} as select * from harness.task where list = {shell}")
+    with store.transaction() as tx:
+        first = tx.tasks(["task-001"])[0]
+        tx.replace(first._replace(fence=7))
+        tx.add([Task("task-003", "Lost with the backup", fence=4)])
+    sql(shared, f"delete from harness.task where list = {shell}")
+    sql(shared, f"insert into harness.task select * from backup_{shell}; drop table backup_{shell}")
+    sql(shared, f"update harness.list set version = {number} where key = {shell}")
+    for again in (store, shared.machine("first")):
+        with pytest.raises(EnvSetupError, match="was set back"):
+            again.ask()
+        with pytest.raises(EnvSetupError, match="was set back"):
+            add(again, "task-003")
+    (problem,) = moving.check(store, repair=False)
+    assert "was set back" in problem
+    assert moving.check(store, repair=True) == []
+    assert ids(store) == ["task-001", "task-002"]
+    assert store.ask().tasks(["task-001"])[0].fence == 7
+    add(store, "task-003")
+    assert shared.machine("first").ask().tasks(["task-003"])[0].fence == 4
+
+
+def test_a_removed_task_that_comes_again_has_a_higher_fence(shared: Shared) -> None:
+    store = shared.with_tasks()
+    with store.transaction() as tx:
+        tx.replace(tx.tasks(["task-002"])[0]._replace(fence=5))
+    with store.transaction() as tx:
+        tx.remove("task-002")
+    add(store, "task-002")
+    assert store.ask().tasks(["task-002"])[0].fence == 5
+    assert shared.machine("second").ask().tasks(["task-002"])[0].fence == 5
+
+
+def test_any_text_comes_back_as_it_was(shared: Shared) -> None:
+    store = shared.with_tasks(1)
+    with store.transaction() as tx:
+        tx.add([LONG])
+        tx.log("WARN", "\0 \ud800 \n" + "y" * 1000, session=0)
+    other = shared.machine("second")
+    assert other.ask().tasks([LONG.id]) == (LONG,)
+    assert other.root.state.read_bytes() == store.root.state.read_bytes()
+    assert other.log_tail() == store.log_tail()
+
+
+def test_a_role_that_may_not_is_told_so(shared: Shared) -> None:
+    store = shared.with_tasks()
+    looker = f"looker_{os.urandom(4).hex()}"
+    sql(shared, f"create role {looker} login")
+    url = psycopg.conninfo.make_conninfo(shared.server, user=looker)
+    reader = PgStore(store.root, store.link._replace(url=url))
+    with pytest.raises(EnvSetupError, match="does not let this user"):
+        reader.ask()
+    sql(shared, f"grant usage on schema harness to {looker}")
+    sql(shared, f"grant select on all tables in schema harness to {looker}")
+    assert len(ids(reader)) == 2
+    with pytest.raises(EnvSetupError, match="does not let this user do that, so nothing was changed"):
+        add(reader, "task-003")
+    sql(shared, f"drop owned by {looker}; drop role {looker}")
+
+
+def test_a_standby_is_told_from_a_primary(shared: Shared) -> None:
+    store = shared.with_tasks(timeout=0.2)
+    url = f"{shared.server}&options=-c%20default_transaction_read_only%3Don"
+    standby = PgStore(store.root, store.link._replace(url=url), timeout=0.2)
+    assert len(ids(standby)) == 2
+    with pytest.raises(EnvSetupError, match="is read-only now, so nothing was changed"):
+        add(standby, "task-003")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from harness_lib import typed
 from harness_lib.errors import EnvSetupError, UsageError
 from harness_lib.rules import recovery
-from harness_lib.state import api
+from harness_lib.state import answers, api
 from harness_lib.state.store import Store
 from harness_lib.system.clock import SYSTEM, Clock
 from harness_lib.system.place import data_home, find_root, roots
@@ -135,6 +135,10 @@ class Context:
     def own_env(self) -> Mapping[str, str]:
         """The environment for a process of harness itself, with what lets it into the database."""
         return {**self.env, **{name: os.environ[name] for name in _OF_DATABASE if name in os.environ}}
+
+    def no_list(self) -> api.Questions:
+        """Return the answers about a list that is still to be made."""
+        return answers.of_no_list(self.clock.now())
 
     @cached_property
     def owner(self) -> owner.Owner:

@@ -204,6 +204,11 @@ class Answers(Questions):
         return Answers._indexes
 
 
+def of_no_list(now: datetime) -> Answers:
+    """Return the answers about a list that is still to be made."""
+    return Answers(State(), now)
+
+
 class _Indexes:
     """The places of tasks in `state`, by id, title and commit; each index is made when it is first needed."""
 

@@ -31,10 +31,9 @@ from harness_lib.core.planned import Order, Read
 from harness_lib.core.reply import Reply
 from harness_lib.errors import UsageError
 from harness_lib.rules import attempts
-from harness_lib.state.answers import Answers
 from harness_lib.state.api import Questions, Tx
 from harness_lib.system.place import roots
-from harness_lib.task import State, Task
+from harness_lib.task import Task
 from harness_lib.terminal.render import Screen
 from harness_lib.text import counted, some
 
@@ -98,8 +97,8 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     if roots.find(ctx.env, ctx.cwd) is not None or roots.elsewhere(ctx.cwd):
         return run(ctx, sources(ctx, args.file), choices, args.file)
     place = Context(env={**ctx.env, "HARNESS_STATE_ROOT": str(ctx.cwd)}, cwd=ctx.cwd, clock=ctx.clock)
-    found, nothing = sources(place, args.file), Answers(State(), ctx.clock.now())
-    looked = run(place, found, choices._replace(dry_run=True), args.file, nothing)
+    found = sources(place, args.file)
+    looked = run(place, found, choices._replace(dry_run=True), args.file, place.no_list())
     if choices.dry_run:
         return looked
     from harness_lib.verbs import init  # noqa: PLC0415 (only a first import needs it)

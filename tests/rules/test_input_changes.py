@@ -227,8 +227,8 @@ def test_new_tests_bring_what_stands_beside_them() -> None:
     asked = input_changes.Asked(input_files.of("pytest"))
 
     assert input_changes.fresh(changed, asked, lambda _: False).beside == ("tests/a.json", "conftest.py")
-    changed["conftest.py"] = CHANGED
-    assert input_changes.fresh(changed, asked, lambda _: False).beside == ("tests/a.json",)
+    later = {**changed, "conftest.py": CHANGED}
+    assert input_changes.fresh(later, asked, lambda _: False).beside == ("tests/a.json",)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from harness_lib.core import ownership, quoting, rights, sessions
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import HeldError, RefusedError, UsageError
-from harness_lib.rules import recovery
+from harness_lib.rules import attempts, recovery
 from harness_lib.system.git import locks, rescue_apply, restore, snapshot, status
 from harness_lib.system.git.repository import Git
 from harness_lib.system.git.rescue_apply import Rescue
@@ -123,9 +123,17 @@ def show(ctx: Context, name: str) -> Reply:
     return Reply(
         "rescue",
         "\n".join(lines),
-        next=typed.harness("rescue", "apply", rescue.ref),
+        next=_next(ctx, rescue.ref),
         extra={"rescue": _facts(rescue), "base": base},
     )
+
+
+def _next(ctx: Context, ref: str) -> str:
+    """Return how to go on with the work at `ref`: some of it waits for an answer of the user."""
+    for task in ctx.store.ask().halted():
+        if task.handback and task.handback.rescue == ref and attempts.takes_an_answer(task.halt_kind):
+            return typed.harness("show", task.id)
+    return typed.harness("rescue", "apply", ref)
 
 
 def apply(ctx: Context, name: str, only: tuple[str, ...] = ()) -> Reply:

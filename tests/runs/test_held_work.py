@@ -51,6 +51,7 @@ def test_a_secret_waits_for_its_answer_while_the_others_go_on(workshop: Workshop
     (at,) = [at for at, line in enumerate(lines) if line.startswith("  task-001 Secret f  ")]
     assert lines[at].endswith("passed, but the work adds what is named like a secret: 'f/.env'")
     assert lines[at + 1] == "      harness rescue show task-001/1-work"
+    assert workshop.ok("rescue", "show", "task-001/1-work")["next"] == "harness show task-001"
     answers = "      harness accept task-001 --path f/.env   or: harness return task-001 "
     assert lines[at + 2].startswith(answers)
     task = workshop.task("task-001")

@@ -11,7 +11,6 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from harness_lib.system.processes import engines, sandbox
-from tests.conftest import for_release
 from tests.runs.workshop import Workshop
 from tests.system.git.gitrepo import put
 
@@ -28,8 +27,7 @@ def tmp_path_factory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[pytes
         yield on_disk
 
 
-# What must hold in each is asked of one of them; that each does it, before a release.
-@pytest.fixture(params=["nono", *for_release(*(each for each in engines.ENGINES if each != "nono"))])
+@pytest.fixture(params=engines.ENGINES)
 def engine(request: pytest.FixtureRequest) -> str:
     """Return an engine; the test is skipped where it cannot start."""
     found, why = sandbox.find(os.environ, [request.param])

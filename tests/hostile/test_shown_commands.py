@@ -176,4 +176,4 @@ def test_no_command_is_glued_together_by_hand() -> None:
 def test_every_verb_is_asked() -> None:
     asked = {verb for verb, *_ in (*OF_A_TASK, *OF_THE_LIST)}
     # These say nothing of a task that is in a list, or are asked in tests of their own.
-    assert {*known()} - asked == {"init", "add", "import", "run", "hooks", "demo"}
+    assert {*known()} - asked == {"init", "add", "import", "run", "hooks", "demo", "store"}

@@ -208,6 +208,7 @@ def test_a_hook_knows_where_it_is(hs: Hs, serve: Serve, home: Path, project: Pat
         "HARNESS_MODEL": "model-one",
         "HARNESS_PROVIDER": "openai",
         "HARNESS_ROOT": seen["HARNESS_ROOT"],
+        "HARNESS_SANDBOX": "off",
         "HARNESS_SESSION": str(session),
         "HARNESS_SESSIONS": str(session.parent),
         "HARNESS_SOURCES": seen["HARNESS_SOURCES"],

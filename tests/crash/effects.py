@@ -34,6 +34,8 @@ _RANDOM = (
     (re.compile(r"harness-scratch-[0-9a-f]{16}"), "harness-scratch-RANDOM"),
 )
 _REAL_LOCKS = {"update-ref", "symbolic-ref", "read-tree", "update-index", "checkout"}
+# How the names of directories begin that no survivor reads, or only by way of others.
+_UNREAD = ("harness-scratch-", "objects")
 
 
 @dataclass(frozen=True)
@@ -67,12 +69,13 @@ class Place:
     def fingerprint(self) -> str:
         """Return a digest of everything a survivor could find: names, sizes, times.
 
-        Without what no survivor reads: who holds the state lock, and unfinished scratch directories.
+        Without what no survivor reads: who holds the state lock, unfinished scratch directories, and git's
+        objects, which are found only through the refs and files that are in it.
         """
         digest = hashlib.sha256()
         for top in (self.project, *sorted(self.seed_lock.parent.glob(f"{self.seed_lock.name}*"))):
             for directory, names, files in os.walk(top):
-                names[:] = sorted(name for name in names if not name.startswith("harness-scratch-"))
+                names[:] = sorted(name for name in names if not name.startswith(_UNREAD))
                 for name in sorted((*names, *files)):
                     if name not in {"state.lock", "harness-git.lock"} and ".running" not in name:
                         digest.update(_looks(directory, name))

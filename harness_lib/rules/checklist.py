@@ -24,7 +24,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from harness_lib.records import given
-from harness_lib.rules.plans.plan import unique
 
 # The names that people write, and the field that each means; `-` and `_` count as a space.
 KEYS = {word.replace("_", " "): known.typed.words[0] for known in given.FIELDS for word in known.typed.words}
@@ -201,3 +200,11 @@ def _problems(item: Item) -> Iterator[Problem]:
         if len(values) > 1 and name not in REPEATABLE:
             yield Problem(values[1][0], f"{name} is given twice (before in line {values[0][0]})")
         yield from (Problem(line, f"{name} is empty") for line, value in values if not value)
+
+
+def unique(keys: list[str]) -> Iterator[str]:
+    """Yield each key; one that has been there before gets a number: `3`, `3(2)`."""
+    seen: dict[str, int] = {}
+    for key in keys:
+        seen[key] = seen.get(key, 0) + 1
+        yield key if seen[key] == 1 else f"{key}({seen[key]})"

@@ -99,6 +99,12 @@ def test_a_verb_loads_no_other_verb(filled: Project) -> None:
         assert f"{name}: ['harness_lib.verbs.{file}']" in lines, done.stderr
 
 
+def test_a_verb_that_prints_a_brief_loads_no_reader_of_plans() -> None:
+    """It was a quarter of the start of `harness claim`."""
+    code = "import sys, harness_lib.verbs.claim, harness_lib.verbs.run; print('markdown_it' in sys.modules)"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "False\n"
+
+
 def test_the_version_is_the_packages(harness: Harness) -> None:
     said = harness("--version")
     assert (said.code, said.out) == (0, f"harness {harness_lib.__version__}\n")

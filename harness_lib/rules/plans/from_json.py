@@ -7,8 +7,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from harness_lib.rules.checklist import unique
 from harness_lib.rules.plans import commands
-from harness_lib.rules.plans.plan import Document, Format, Plan, PlannedTask, unique
+from harness_lib.rules.plans.plan import Document, Format, Plan, PlannedTask
 
 Json = Mapping[str, Any]
 _THEIRS = frozenset(("testStrategy", "subtasks", "details", "dependencies"))

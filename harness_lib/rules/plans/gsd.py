@@ -11,6 +11,7 @@ import re
 import textwrap
 from bisect import bisect_left
 
+from harness_lib.rules.checklist import unique
 from harness_lib.rules.plans import commands
 from harness_lib.rules.plans.plan import (
     Document,
@@ -18,7 +19,6 @@ from harness_lib.rules.plans.plan import (
     Plan,
     PlannedTask,
     comments,
-    unique,
     without_comments,
 )
 

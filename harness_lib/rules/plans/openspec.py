@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 
+from harness_lib.rules.checklist import unique
 from harness_lib.rules.plans import commands
-from harness_lib.rules.plans.plan import Box, Document, Format, Plan, PlannedTask, unique, without_comments
+from harness_lib.rules.plans.plan import Box, Document, Format, Plan, PlannedTask, without_comments
 
 _ITEM = re.compile(
     r"\**(?:Task )?(?P<key>\d+(?:\.\d+)+|\d+(?=[.):]))[.):]?\**\s*[:\u2013\u2014-]?\s+(?P<rest>.*\S)",

@@ -224,14 +224,6 @@ def comments(text: str) -> Iterator[tuple[int, int]]:
         start = text.find("<!--", end)
 
 
-def unique(keys: list[str]) -> Iterator[str]:
-    """Yield each key; one that has been there before gets a number: `3`, `3(2)`."""
-    seen: dict[str, int] = {}
-    for key in keys:
-        seen[key] = seen.get(key, 0) + 1
-        yield key if seen[key] == 1 else f"{key}({seen[key]})"
-
-
 def join_after(roots: list[str], before: tuple[str, ...], most: int = 10_000) -> dict[str, tuple[str, ...]]:
     """Return what each of `roots` waits for, so that all of them come after `before`.
 

@@ -13,6 +13,7 @@ from graphlib import CycleError, TopologicalSorter
 from types import MappingProxyType
 from typing import NamedTuple
 
+from harness_lib.rules.checklist import unique
 from harness_lib.rules.plans import commands
 from harness_lib.rules.plans.plan import (
     Box,
@@ -22,7 +23,6 @@ from harness_lib.rules.plans.plan import (
     Plan,
     PlannedTask,
     join_after,
-    unique,
     without_comments,
 )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 
+from harness_lib.rules.checklist import unique
 from harness_lib.rules.plans import commands
 from harness_lib.rules.plans.plan import (
     Document,
@@ -16,7 +17,6 @@ from harness_lib.rules.plans.plan import (
     Heading,
     Plan,
     PlannedTask,
-    unique,
     without_comments,
 )
 

@@ -141,9 +141,19 @@ def refresh(ctx: Context) -> str:
 
 
 def follow(ctx: Context, there: There, tip: str) -> None:
-    """Let the local branch of runs be at `tip`, as the remote's, and the user's branch if it is free."""
+    """Let the local branch of runs be at `tip`, as the remote's, and the user's branch if it is free.
+
+    What the local branch of runs has and `tip` lacks, such as work that a run with `--merge branch` has
+    finished, is kept on a branch of its own.
+    """
     git, mine = there.git, target_branch.HEADS + target_branch.short(there.branch)
-    if git.ref(there.target) != tip:
+    old = git.ref(there.target)
+    if old is not None and not git.is_ancestor(old, tip):
+        kept = f"{there.target}-{old[:12]}"
+        git.set_ref(kept, old)
+        names = target_branch.short(there.target), target_branch.short(kept)
+        ctx.say(f"{names[0]} had commits that {there.shown} lacks; they are kept on the branch {names[1]}.")
+    if old != tip:
         git.set_ref(there.target, tip)
     at = git.ref(mine)
     is_of_run = ctx.target is not None and target_branch.upstream(git, mine) == (there.remote, there.branch)

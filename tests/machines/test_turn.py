@@ -52,6 +52,19 @@ def test_a_late_holder_is_refused_although_nobody_has_pushed(world: World) -> No
     mine.move(MAIN, *work(slow, commit))
 
 
+def test_finished_work_that_waits_on_the_branch_of_runs_is_kept(world: World) -> None:
+    """An earlier run with `--merge branch` has left it there, and the list was moved since."""
+    ctx = at(world.machine("first"))
+    tip = str(ctx.main.ref(MAIN))
+    waits = ctx.main.commit(ctx.main.tree_of(tip), [tip], "Finished\n")
+    ctx.main.set_ref("refs/heads/harness/main", waits)
+
+    merge_queue.refresh(ctx)
+
+    assert ctx.main.ref("refs/heads/harness/main") == tip
+    assert ctx.main.ref(f"refs/heads/harness/main-{waits[:12]}") == waits
+
+
 def test_a_turn_that_is_kept_is_waited_for_and_one_that_is_left_is_free(world: World) -> None:
     first, second = at(world.machine("first")), at(world.machine("second"))
     shared = first.store.shared

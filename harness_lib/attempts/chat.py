@@ -31,7 +31,7 @@ from harness_lib.core import quoting
 from harness_lib.core.context import Context
 from harness_lib.errors import HeldError, RefusedError
 from harness_lib.rules import transitions
-from harness_lib.system.git import locks, merge, restore, status, trees
+from harness_lib.system.git import locks, merge, restore, snapshot, status, trees
 from harness_lib.system.git.repository import GitError
 from harness_lib.task import Session, Task
 
@@ -90,7 +90,7 @@ def finish(
             except target_branch.MovedError:
                 _drop_intent(ctx, task)
                 continue
-            return _carry_out(ctx, session, moving, there)
+            return _carry_out(ctx, session, moving, there, oid)
     raise HeldError(f"{there.shown} moved {TRIES} times meanwhile.", "Type it again.")
 
 
@@ -149,18 +149,26 @@ def _intend(ctx: Context, task: Task, new: str, head: str, look_at: Sequence[str
     return moving
 
 
-def _carry_out(ctx: Context, session: Session, task: Task, there: There) -> outcome.Ended:
-    """Let the checkout follow, and record the task, whose commit is on the branch, as completed."""
+def _carry_out(
+    ctx: Context, session: Session, task: Task, there: There, checked: str | None = None
+) -> outcome.Ended:
+    """Let the checkout follow, and record the task, whose commit is on the branch, as completed.
+
+    `checked` is its content when the check passed, if that is known.
+    """
     git, intent = ctx.git, outcome.intent_of(task)
     new, head = intent.commit or "", intent.head
-    said = []
+    said: list[str] = []
     try:
         with locks.hold(git):
             if not restore.move_head_and_index(git, new, head):
                 changed = status.changes(git, ctx.excluded_paths).tracked
-                said = commit.undo_check(ctx, task, new, changed)
-            if head is not None and not git.is_ancestor(head, new):
-                said = []
+                present = snapshot.capture(git, ctx.excluded_paths)
+                if checked and not set(changed).intersection(trees.difference(git, present, checked)):
+                    # It only lacks what others have merged.
+                    restore.undo_tracked(git, new, ctx.excluded_paths)
+                else:
+                    said = commit.undo_check(ctx, task, new, changed)
     except (restore.HeadMovedError, HeldError):
         said = [f"{task.id} is on {there.shown}; your checkout is elsewhere and was left alone."]
     ended = outcome.completed(ctx, session, task, [*said, *rescue_refs.changed_before(git, task)])

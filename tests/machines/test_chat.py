@@ -38,7 +38,8 @@ def test_work_goes_on_top_of_what_others_have_finished(world: World) -> None:
     names_the_machine(one, two)
     one.ok("finish")
     one.ok("stop")
-    two.ok("finish")
+    # That the checkout follows the others is nothing to look at.
+    assert "look_at" not in two.ok("finish")["task"]
     assert "\nFinished on: one 1, two 1\n" in two("report").out
 
     assert sh(two.top, "rev-parse", "main") == sh(world.remote, "rev-parse", "main")
@@ -52,6 +53,21 @@ def test_work_goes_on_top_of_what_others_have_finished(world: World) -> None:
     one.ok("finish")
     assert world.log() == ["Begin", "[task-001] Make a", "[task-002] Make b", "By the agent"]
     world.each_once(*tasks)
+
+
+def test_what_the_user_edits_while_it_is_pushed_is_kept_and_named(world: World) -> None:
+    one = world.machine("one")
+    one.add("Make a", "grep -q done a")
+    world.trust()
+    claimed(one)
+    put(one.top / "a", "done\n")
+    edit = f"#!/bin/sh\necho edited >> {one.top}/README.md\n"
+    put(world.remote / "hooks/post-receive", edit, executable=True)
+
+    (said,) = one.ok("finish")["task"]["look_at"]
+
+    assert "the change is kept" in said
+    assert "+edited" in one("rescue", "show", "task-001").out
 
 
 def test_a_conflict_stays_in_progress_until_it_is_resolved(world: World) -> None:

@@ -63,7 +63,7 @@ def to_file(store: PgStore, now: datetime) -> int:
     """Move the list back to the file and return the number of tasks.
 
     In the database it stays, under another name.
-    Raises RefusedError if a session is open.
+    Raises RefusedError if a session is open, HeldError if another machine changes it in that moment.
     """
     with store.transaction() as tx:
         _require_nobody(tx)

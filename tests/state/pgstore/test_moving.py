@@ -6,11 +6,12 @@ import os
 import shutil
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 
-from harness_lib.errors import EnvSetupError, RefusedError, UsageError
+from harness_lib.errors import EnvSetupError, HeldError, RefusedError, UsageError
 from harness_lib.state import codec
 from harness_lib.state.pgstore import connecting, moving
 from harness_lib.state.pgstore.connecting import Link
@@ -82,6 +83,25 @@ def test_a_list_on_which_somebody_works_is_not_moved(shared: Shared, tmp_path: P
     with pytest.raises(RefusedError, match="1 sessions are open"):
         moving.to_file(there, SYSTEM.now())
     assert opened(store.root, SYSTEM).ask().sessions()
+
+
+def test_what_another_machine_changes_in_that_moment_is_not_left_behind(
+    shared: Shared, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the last look at the list and its new name there, a machine may finish a task."""
+    mine, other = shared.with_tasks(), shared.machine("second")
+    rename = PgStore.rename
+
+    def later(store: PgStore, *args: Any) -> None:
+        with other.transaction() as tx:
+            tx.replace(tx.tasks(["task-001"])[0]._replace(title="Changed meanwhile"))
+        rename(store, *args)
+
+    monkeypatch.setattr(PgStore, "rename", later)
+    with pytest.raises(HeldError, match="Another machine has changed the list"):
+        moving.to_file(mine, SYSTEM.now())
+    assert mine.root.link.exists()
+    assert other.ask().tasks(["task-001"])[0].title == "Changed meanwhile"
 
 
 def test_a_name_that_is_taken_leaves_both_lists_as_they_are(shared: Shared, tmp_path: Path) -> None:

@@ -68,11 +68,6 @@ class Store(Upkeep):
         self._timeout = timeout
         self._warnings: list[list[str]] = []
 
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """The warnings of the transactions so far, each sentence once."""
-        return tuple(dict.fromkeys(text for each in self._warnings for text in each))
-
     def ask(self) -> Answers:
         """Return the answers about the list as it is now; if it is broken, about its newest good copy.
 

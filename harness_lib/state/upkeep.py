@@ -30,6 +30,13 @@ class Upkeep(api.Store):
 
     root: Root
     _clock: Clock
+    # Of each transaction so far that had any.
+    _warnings: list[list[str]]
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The warnings of the transactions so far, each sentence once."""
+        return tuple(dict.fromkeys(text for each in self._warnings for text in each))
 
     @property
     def list_file(self) -> Path:

@@ -13,6 +13,16 @@ from tests.system.git.gitrepo import put, sh
 LEASE = 3.0
 
 
+def has_both_files(world: World) -> None:
+    """Assert that the branch has what the first machine left and the second made, and nothing else."""
+    assert sh(world.remote, "ls-tree", "--name-only", "main").split() == [
+        ".gitignore",
+        "README.md",
+        "file",
+        "half",
+    ]
+
+
 def test_the_work_so_far_of_a_dead_machine_goes_on_at_no_cost(world: World) -> None:
     """Files that git does not know come along; what it ignores, and what was there before, does not."""
     one, two = world.machine("one", lease=LEASE), world.machine("two", lease=LEASE)
@@ -26,12 +36,7 @@ def test_the_work_so_far_of_a_dead_machine_goes_on_at_no_cost(world: World) -> N
     two.ends(0)
 
     world.each_once(task)
-    assert sh(world.remote, "ls-tree", "--name-only", "main").split() == [
-        ".gitignore",
-        "README.md",
-        "file",
-        "half",
-    ]
+    has_both_files(world)
     done = two.context("looks").store.ask().search()[0]
     assert (done.attempts, done.machine) == (0, "two")
     assert "one does not answer; what it had done stands in the work tree" in two.log_text
@@ -71,12 +76,7 @@ def test_a_chat_leaves_its_checkpoints_and_comes_back_late(world: World) -> None
     two.ends(0)
 
     world.each_once(task)
-    assert sh(world.remote, "ls-tree", "--name-only", "main").split() == [
-        ".gitignore",
-        "README.md",
-        "file",
-        "half",
-    ]
+    has_both_files(world)
     said = one("finish", "--json")
     assert said.code == 6, said.text
     assert "two took it over. Nothing was recorded." in said.json["message"]

@@ -20,7 +20,7 @@ from uuid import uuid4
 import psycopg
 
 from harness_lib import timestamps
-from harness_lib.errors import EnvSetupError, HarnessError, RefusedError
+from harness_lib.errors import EnvSetupError, HarnessError, HeldError, RefusedError
 from harness_lib.rules import graph
 from harness_lib.state import api, codec, journal, load, publishing, schema
 from harness_lib.state.answers import Answers, Tx
@@ -96,11 +96,6 @@ class PgStore(Upkeep):
         self._reader: Connection | None = None
         self._reading = threading.Lock()
         self._looked = float("-inf")
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """The warnings of the transactions so far, each sentence once."""
-        return tuple(dict.fromkeys(text for each in self._warnings for text in each))
 
     # -- asking ---------------------------------------------------------------------------------------
 
@@ -415,9 +410,16 @@ class PgStore(Upkeep):
         )
 
     def rename(self, name: str) -> None:
-        """Give the list another name in the database: whoever works on it is told that it is gone."""
+        """Give the list another name in the database: whoever works on it is told that it is gone.
+
+        Raises HeldError if another machine has changed it since it was read here.
+        """
+        assert self._known is not None, "BUG: a list gets another name before it was read."
+        seen = (name, self.link.name, self._known.number)
         with connecting.explained(self.link.url), connecting.connected(self.link.url) as conn:
-            conn.execute("update harness.list set name = %s where name = %s", (name, self.link.name))
+            done = conn.execute("update harness.list set name = %s where name = %s and version = %s", seen)
+        if not done.rowcount:
+            raise HeldError("Another machine has changed the list meanwhile.", "Type the command again.")
 
     def drop(self) -> None:
         """Remove the list that was just made, as the move to it has failed. Raises EnvSetupError."""

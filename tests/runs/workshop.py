@@ -208,7 +208,10 @@ class Workshop:
         ]
         assert sh(self.top, "status", "--porcelain", "--untracked-files=all") == ""
         assert self.state["sessions"] == []
-        assert list(self._processes()) == []
+        # A command of --notify may outlive its run.
+        self.wait_for("notify", lambda: not any("import guard;" in line for line in self._processes()))
+        left = self._processes()
+        assert not left, left
 
     def _processes(self) -> list[str]:
         """Return what still runs in, or talks about, this project's places."""

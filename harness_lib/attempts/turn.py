@@ -14,6 +14,7 @@ import random
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from typing import NamedTuple
 
 from harness_lib.attempts import check, remote, target_branch
 from harness_lib.attempts.remote import There
@@ -44,7 +45,7 @@ class Turn:
     ) -> None:
         self.there, self._patience = there, patience
         self._ctx, self._shared, self._keep_claim = ctx, shared, keep_claim
-        self._holder = f"{owner.machine(ctx.env)} {ctx.owner.worker} {uuid.uuid4().hex[:8]}"
+        self._holder = _name(ctx)
         self._seconds = min(SECONDS, ctx.lease_seconds)
         self._mine = ""
 
@@ -185,3 +186,60 @@ def taken(
     finally:
         check.kept_along.remove(turn.keep)
         turn.leave()
+
+
+def _name(ctx: Context) -> str:
+    """Return a name for a holder of a turn, which begins with its machine."""
+    return f"{owner.machine(ctx.env)} {ctx.owner.worker} {uuid.uuid4().hex[:8]}"
+
+
+FINAL = "final check of"
+
+
+class Alone(NamedTuple):
+    """A turn to check the branch for all: `goes_on` keeps it, and tells whether to go on.
+
+    `waited`: another machine had it before. `has` False: the caller's `goes_on` ended the wait for it.
+    """
+
+    has: bool
+    waited: bool
+    goes_on: Callable[[], bool]
+
+
+@contextmanager
+def alone(ctx: Context, goes_on: Callable[[], bool], say: Callable[[str], None]) -> Iterator[Alone]:
+    """Yield once no other machine makes the final check of the branch, or `goes_on` says no.
+
+    Nothing is pushed in this turn, so it needs no mark in the remote.
+    """
+    shared, what, holder = ctx.store.shared, f"{FINAL} {ctx.merging.branch}", _name(ctx)
+    assert shared is not None, "BUG: a list of one machine has no turns."
+    seconds, clock = min(SECONDS, ctx.lease_seconds), ctx.clock
+    has = waited = False
+    kept = clock.monotonic()
+
+    def take() -> bool:
+        # While the database is away, nobody else takes it either.
+        with suppress(HarnessError):
+            return shared.take_turn(what, holder, seconds) is not None
+        return False
+
+    def keeps() -> bool:
+        nonlocal kept
+        if clock.monotonic() - kept > seconds / check.RENEWALS_PER_LEASE:
+            kept = clock.monotonic()
+            take()
+        return goes_on()
+
+    try:
+        while not (has := take()) and goes_on():
+            if not waited:
+                say("another machine makes the final check; this one waits for it")
+            waited = True
+            clock.sleep(AGAIN_SECONDS * (0.5 + random.random()))  # noqa: S311
+        kept = clock.monotonic()
+        yield Alone(has, waited, keeps)
+    finally:
+        with suppress(HarnessError):
+            shared.leave_turn(what, holder)

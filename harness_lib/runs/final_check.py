@@ -8,11 +8,13 @@ neither is broken. What is still broken after its repair is left to the user.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
-from harness_lib.attempts import open_session, recheck, target_branch, worktree_slots
+from harness_lib.attempts import merge_queue, open_session, recheck, target_branch, worktree_slots
 from harness_lib.core import add_tasks, quoting, rechecked, sessions
 from harness_lib.core.context import Context
+from harness_lib.errors import HeldError
 from harness_lib.rules import rechecks
 from harness_lib.state.api import Questions
 from harness_lib.system.git import history, trees
@@ -54,10 +56,39 @@ def run(
     """Run the checks of `scope` on a clean checkout of the target, and add tasks for the broken ones.
 
     `goes_on` is asked all the time: the user may not want to wait for all of them.
+    If machines share the list, one of them does it for all.
     Raises EnvSetupError if `harness-init.sh` fails in a fresh work tree.
     """
+    if ctx.merging.mode != "turns":
+        return _run(ctx, place, scope, tell, goes_on, repairs=repairs)
+    # A list of one machine needs none of it.
+    from harness_lib.attempts import turn  # noqa: PLC0415
+
+    with turn.alone(ctx, goes_on, tell) as mine:
+        with suppress(HeldError):
+            merge_queue.refresh(ctx)
+        if not mine.has:
+            return Passed(left="another machine makes the final check")
+        questions = ctx.store.ask()
+        if mine.waited and (questions.claimable() or questions.in_progress()):
+            # The other machine has added repairs.
+            return Passed(goes_on=_session_is_open(ctx))
+        return _run(ctx, place, scope, tell, mine.goes_on, repairs=repairs, again=not mine.waited)
+
+
+def _run(
+    ctx: Context,
+    place: worktree_slots.Place,
+    scope: rechecks.Scope | None,
+    tell: Tell,
+    goes_on: recheck.GoesOn,
+    *,
+    repairs: bool,
+    again: bool = True,
+) -> Passed:
+    """Do it, for `run`; `again`: if all checks have run on that content, run those that failed there."""
     tip = _tip(ctx)
-    due = recheck.due(ctx, tip)
+    due = recheck.due(ctx, tip) if again else recheck.unknown(ctx, tip)
     tasks = _within(ctx, scope, due, tip)
     left = _left_out(len(due) - len(tasks))
     found: list[recheck.Found] = []

@@ -11,11 +11,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 
-from harness_lib.attempts import merge_queue, open_session, publish, worktree_slots
+from harness_lib.attempts import open_session, publish, worktree_slots
 from harness_lib.core import project, sessions
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
-from harness_lib.errors import EnvSetupError, HarnessError, HeldError, UsageError
+from harness_lib.errors import EnvSetupError, HarnessError, UsageError
 from harness_lib.rules import recovery, run_state
 from harness_lib.rules.events import (
     Ended,
@@ -371,8 +371,6 @@ class Scheduler:
         """
         if self._options.final_check == "none":
             return False
-        with suppress(HeldError):
-            merge_queue.refresh(self._ctx)
         end = None if seconds is None else self._ctx.clock.monotonic() + seconds
 
         def goes_on() -> bool:

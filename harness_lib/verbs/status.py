@@ -68,7 +68,9 @@ def machines(ctx: Context) -> Reply:
         lines.append(f"{quoting.one_line(name, NAME_LENGTH)}: {done} completed, {len(at_work)} in progress")
         lines += [f"  {task.id} {overview.holder(ctx, task)}" for task in at_work]
     turns = [(branch, holder.partition(" ")[0]) for branch, holder in shared.turns()]
-    lines += [f"{branch}: {quoting.one_line(name, NAME_LENGTH)} merges now" for branch, name in turns]
+    for what, name in turns:
+        verb = "merges" if what.startswith("refs/") else "is at it"
+        lines.append(f"{what}: {quoting.one_line(name, NAME_LENGTH)} {verb} now")
     return Reply(
         "status",
         "\n".join(lines) or "No machine has claimed a task yet.",

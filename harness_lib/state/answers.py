@@ -11,6 +11,7 @@ from datetime import datetime
 from functools import cached_property
 from itertools import islice
 from typing import ClassVar
+from uuid import uuid4
 
 from harness_lib import timestamps
 from harness_lib.rules import attempts, graph, recovery, selection, stats
@@ -248,6 +249,7 @@ class Tx(Answers, api.Tx):
 
     def __init__(self, state: State, now: datetime, warnings: list[str], *, name: str) -> None:
         super().__init__(state, now, warnings)
+        self.op = str(uuid4())
         self.lines: list[str] = []
         self.callbacks: list[Callable[[], None]] = []
         self.held: int | None = None

@@ -22,7 +22,7 @@ from harness_lib.checks import check_of
 from harness_lib.rules.selection import Finding, Why
 from harness_lib.rules.stats import Ahead, Counts
 from harness_lib.state.reading import Problem
-from harness_lib.task import Category, LogType, Session, SessionConfig, Status, StopReason, Task
+from harness_lib.task import Category, LogType, Session, SessionConfig, State, Status, StopReason, Task
 
 
 class TaskCommands(NamedTuple):
@@ -59,6 +59,18 @@ class Examined(NamedTuple):
     questions: Questions | None = None
     is_lost: bool = False
     is_only_unproven: bool = False
+
+
+class Changes(NamedTuple):
+    """What may have changed in a list since an earlier look; `mark` stands for this look.
+
+    A task may come although it has not changed; none that has is missing. `is_whole`: the list has no other
+    tasks than `tasks`, which are in its order.
+    """
+
+    mark: object
+    tasks: tuple[Task, ...]
+    is_whole: bool
 
 
 class Questions(Protocol):
@@ -226,10 +238,11 @@ class Tx(Questions, Protocol):
     """One change of the list: all questions, answered with the changes so far, and the ways to change it.
 
     Only valid inside `with store.transaction() as tx:`. Leaving that publishes all of the change; after an
-    error nothing is published.
+    error nothing is published. `op` is the name of the change, which no other one has.
     """
 
     warnings: list[str]
+    op: str
 
     @property
     def changed(self) -> bool:
@@ -378,6 +391,12 @@ class Store(Protocol):
         Raises HeldError (another process holds it for too long), ContractError (of the list as read, or as
         changed), EnvSetupError, StateUnreadableError: then nothing was changed.
         """
+
+    def whole(self) -> State:
+        """Return the list as one value, to be checked, moved or exported; raises as `ask` does."""
+
+    def changes(self, since: object = None) -> Changes:
+        """Return what has changed since the look with the mark `since`; raises as `ask` does."""
 
     def stamp(self) -> object:
         """Return a value that differs after each change of the list, its log or the active flag."""

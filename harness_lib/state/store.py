@@ -16,7 +16,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import NamedTuple
 
 from harness_lib import timestamps
 from harness_lib.errors import EnvSetupError, HeldError, RefusedError, StateUnreadableError
@@ -35,17 +34,10 @@ from harness_lib.system.processes import process
 from harness_lib.task import SessionConfig, State
 from harness_lib.text import escape
 
-__all__ = ["Snapshot", "Store"]
+__all__ = ["Store"]
 TIMEOUT_SECONDS = 30.0
 # A file with this key follows a list in a database, and is not the list.
 MIRROR = "mirror_of"
-
-
-class Snapshot(NamedTuple):
-    """The list at one moment, and sentences about what was wrong with its file."""
-
-    state: State
-    warnings: tuple[str, ...] = ()
 
 
 class Store(Upkeep):
@@ -83,17 +75,22 @@ class Store(Upkeep):
         """
         return self._answers(self._find())
 
-    def read(self) -> Snapshot:
-        """Return the list as it is now, raising as `ask` does."""
-        answers = self.ask()
-        return Snapshot(answers.state, tuple(answers.warnings))
-
     def _answers(self, loaded: Loaded) -> Answers:
         warnings = []
         if loaded.source is not None:
             message = f"{self.root.state.name} {loaded.why}; this is the state of {loaded.source}."
             warnings.append(f"{message} Restore it with: harness check --repair")
         return Answers(loaded.state, self._clock.now(), tuple(warnings))
+
+    def whole(self) -> State:
+        """Return the list as it is now, raising as `ask` does."""
+        return self.ask().state
+
+    def changes(self, since: object = None) -> api.Changes:
+        """Return the whole list, unless its file is still the one of `since`."""
+        loaded = self._own(load.find(self.root))
+        is_same = since is not None and since == loaded.stamp
+        return api.Changes(loaded.stamp, () if is_same else loaded.state.tasks, is_whole=not is_same)
 
     def examine(self) -> api.Examined:
         """Return the problems of the file of the list, and the answers about it if it can be read."""

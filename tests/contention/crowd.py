@@ -50,7 +50,7 @@ class Crowd:
         return Context(env={**os.environ, "HARNESS_STATE_ROOT": str(self.root)}, cwd=self.root)
 
     def state(self) -> State:
-        return Store(self.context().root).read().state
+        return Store(self.context().root).whole()
 
     def legacy(self, *options: str) -> tuple[str, ...]:
         """Return the program of a legacy agent."""

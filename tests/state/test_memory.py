@@ -30,28 +30,28 @@ def change_elsewhere(root: Root, title: str) -> None:
 
 
 def test_what_did_not_change_stays_the_same_object(store: Store) -> None:
-    before = store.read().state
+    before = store.whole()
 
     with store.transaction() as tx:
         tx.replace(tx.state.tasks[0]._replace(title="New"))
 
-    after = store.read().state
+    after = store.whole()
     assert after.tasks[0].title == "New"
     assert after.tasks[1] is before.tasks[1]
     assert after.tasks[2] is before.tasks[2]
 
 
 def test_the_change_of_another_process_is_seen(store: Store, root: Root) -> None:
-    store.read()
+    store.ask()
 
     change_elsewhere(root, "Theirs")
 
-    assert store.read().state.tasks[0].title == "Theirs"
+    assert store.whole().tasks[0].title == "Theirs"
     assert load.find(root).ours
 
 
 def test_an_edit_by_hand_is_read_strictly_and_is_not_ours(store: Store, root: Root) -> None:
-    store.read()
+    store.ask()
 
     root.state.write_text(root.state.read_text("utf-8").replace("First", "By hand"), "utf-8")
 
@@ -74,7 +74,7 @@ def test_what_this_process_has_read_or_written_is_not_read_again(
     for title in ("One", "Two"):
         with store.transaction() as tx:
             tx.replace(tx.state.tasks[0]._replace(title=title))
-        assert store.read().state.tasks[0].title == title
+        assert store.whole().tasks[0].title == title
 
     assert opened == []
 
@@ -84,7 +84,7 @@ def test_two_lists_are_not_mixed_up(store: Store, tmp_path: Path) -> None:
     other = Store(Root(tmp_path.resolve() / "other"), timeout=10)
     other.create(State(tasks=(Task("task-001", "Other"),), sessions=()))
 
-    titles = [[task.title for task in each.read().state.tasks] for each in (store, other, store)]
+    titles = [[task.title for task in each.whole().tasks] for each in (store, other, store)]
 
     assert titles == [["First", "Second", ""], ["Other"], ["First", "Second", ""]]
 

@@ -16,7 +16,6 @@ from harness_lib.state.api import Store, Tx
 from harness_lib.state.store import Store as FileStore
 from harness_lib.system.place.roots import Root
 from harness_lib.task import Attempt, Checkpoint, Intent, Session, SessionConfig, State, Task, Validation
-from tests.state.memorystore.rows import RowsAnswers
 from tests.state.memorystore.store import MemoryStore
 from tests.state.questions import COMMITS, Hands, answers
 
@@ -83,9 +82,7 @@ def both(stores: Stores, act: Callable[[Tx], object]) -> dict[str, object]:
 
 def _whole(store: Store) -> State:
     """Return the list as the rules see it, but for what no rule asks about."""
-    questions = store.ask()
-    state = questions.rows.state() if isinstance(questions, RowsAnswers) else store.read().state  # type: ignore[attr-defined]
-    return state._replace(created=None, proofs=False)
+    return store.whole()._replace(created=None, proofs=False)
 
 
 def edit(name: str, **fields: Any) -> Callable[[Tx], object]:

@@ -95,7 +95,7 @@ def test_only_what_has_changed_is_looked_at(store: Store, root: Root) -> None:
     with store.transaction() as tx:
         tx.state = tx.state._replace(sessions=(*(tx.state.sessions or ()), Session(2, "w", "h")))
 
-    assert [each.number for each in store.read().state.sessions or ()] == [1, 2]
+    assert [each.number for each in store.whole().sessions or ()] == [1, 2]
 
 
 def test_a_disk_that_takes_nothing_is_named_with_the_place(store: Store, root: Root) -> None:
@@ -156,7 +156,7 @@ def test_a_list_that_was_not_synced_is_said_to_be(store: Store, monkeypatch: pyt
     monkeypatch.setattr(atomic, "sync_directory", full)
 
     assert change(store) == [f"{NAME} was written, but may not survive a power cut: No space left on device"]
-    assert store.read().state.tasks[0].title == "New"
+    assert store.whole().tasks[0].title == "New"
 
 
 def a_directory(path: Path) -> None:
@@ -201,7 +201,7 @@ def test_what_fails_after_the_change_is_a_warning(
         tx.log("WARN", "x", session=1)
 
     assert tx.warnings == [f"The change is made, but {warning.format(root=root.path)}"]
-    assert store.read().state.tasks[0].title == "New"
+    assert store.whole().tasks[0].title == "New"
 
 
 def test_an_act_that_fails_after_the_change_is_a_warning(store: Store) -> None:

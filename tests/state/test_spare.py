@@ -72,12 +72,13 @@ def test_what_was_cleaned_away_comes_back_with_its_log(root: Root, lists: Path) 
     store = make(root)
     change(store, "One")
     change(store, "Two")
-    before = store.read().state
+    before = store.whole()
     clean(root)
 
     copy = lists / "%.json"
     warning = f"harness-tasks.json is missing; this is the state of {copy}."
-    assert store.read() == (before, (f"{warning} Restore it with: harness check --repair",))
+    assert store.whole() == before
+    assert store.ask().warnings == (f"{warning} Restore it with: harness check --repair",)
     warnings = change(store, "Newer")
 
     assert warnings == [
@@ -92,8 +93,8 @@ def test_what_was_cleaned_away_comes_back_with_its_log(root: Root, lists: Path) 
         f"[{NOON}] [SESSION-4] WARN {warnings[0]}",
         f"[{NOON}] [SESSION-1] WARN Newer",
     ]
-    assert store.read().state.tasks[0].title == "Newer"
-    assert store.read().warnings == ()
+    assert store.whole().tasks[0].title == "Newer"
+    assert store.ask().warnings == ()
 
 
 def test_a_log_that_is_still_there_is_left_as_it_is(root: Root, lists: Path) -> None:
@@ -152,7 +153,7 @@ def test_the_newest_of_what_is_left_goes_first(root: Root, lists: Path) -> None:
 
     seen = []
     for path in (generation, root.backup, copy):
-        seen.append(store.read().state.tasks[0].title)
+        seen.append(store.whole().tasks[0].title)
         os.utime(path, (0, 0))
         path.write_text("{", encoding="utf-8")
         if path == generation:
@@ -161,7 +162,7 @@ def test_the_newest_of_what_is_left_goes_first(root: Root, lists: Path) -> None:
 
     assert seen == ["0000000002.json", "harness-tasks.json.bak", "%.json"]
     with pytest.raises(StateUnreadableError):
-        store.read()
+        store.ask()
 
 
 def test_where_the_git_directory_is_closed_there_is_no_copy_and_no_word_about_it(root: Root) -> None:
@@ -180,4 +181,4 @@ def test_a_copy_that_cannot_be_written_for_another_reason_is_a_warning(root: Roo
 
     beginning = "The change is made, but the copy in the git directory could not be written: "
     assert warning == f"{beginning}Is a directory"
-    assert store.read().state.tasks[0].title == "New"
+    assert store.whole().tasks[0].title == "New"

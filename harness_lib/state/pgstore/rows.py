@@ -68,6 +68,11 @@ class Version(NamedTuple):
     key: int = 0
     uuid: str = ""
     schema: int | None = None
+    reshaped: int = 0
+
+    def follows(self, earlier: Version) -> bool:
+        """Return whether all tasks of `earlier` are still in their places."""
+        return self.key == earlier.key and self.reshaped <= earlier.number <= self.number
 
 
 def begin(conn: Connection, *, writes: bool, lock_seconds: float = 0.0) -> None:
@@ -108,7 +113,7 @@ def read(conn: Connection, name: str, known: Version | None, *, lock: bool = Fal
     if row is None:
         return None
     key, uuid, number, reshaped, shell, now, schema = row
-    about = {"now": now, "key": key, "uuid": uuid, "schema": schema}
+    about = {"now": now, "key": key, "uuid": uuid, "schema": schema, "reshaped": reshaped}
     if known is not None and (known.key, known.number) == (key, number):
         return known._replace(**about)
     follows = known is not None and known.key == key and reshaped <= known.number < number

@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime, timezone
 from importlib import resources
 from typing import NoReturn, TypeVar
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import psycopg
 
@@ -154,6 +154,19 @@ class PgStore(Upkeep):
         document = codec.encode(answers.state)
         rings = (Problem("tasks", f"cycle: {graph.describe(ring)}") for ring in answers.cycles())
         return api.Examined((*schema.problems(document), *rings), answers)
+
+    def whole(self) -> State:
+        """Return the list as it is now. Raises EnvSetupError."""
+        return self.ask().state
+
+    def changes(self, since: object = None) -> api.Changes:
+        """Return what has changed since the look with the mark `since`. Raises EnvSetupError."""
+        with connecting.explained(self.link.url, changes=False):
+            version = self._read()
+        if not isinstance(since, Version) or not version.follows(since):
+            return api.Changes(version, version.state.tasks, is_whole=True)
+        places = version.state.changed_since(since.state)
+        return api.Changes(version, tuple(version.state.tasks[place] for place in places), is_whole=False)
 
     def stamp(self) -> object:
         """Return a value that differs after each change that this machine knows of; looks every 2 s."""
@@ -318,7 +331,7 @@ class PgStore(Upkeep):
                 with publishing.explained(self.root):
                     text = codec.render(old.state, codec.task_texts(old.state.tasks, codec.NO_BLOCKS))
                     atomic.write(self.root.path / tx.keeps_old, text.encode())
-        op = uuid4()
+        op = UUID(tx.op)
         new = rows.write(conn, old, state, tx.lines, op)
         doubt = Doubt(self.root)
         with publishing.explained(self.root):

@@ -63,7 +63,7 @@ def test_an_edit_by_the_user_between_two_changes_is_kept(store: Store, root: Roo
 
     rename(store, "New")
 
-    assert [task.title for task in store.read().state.tasks] == ["New", "Mine!!", ""]
+    assert [task.title for task in store.whole().tasks] == ["New", "Mine!!", ""]
 
 
 def test_what_the_schema_refuses_is_kept(store: Store, root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,7 +99,7 @@ def test_an_edit_of_the_same_length_that_breaks_the_contract_is_noticed(store: S
     assert len(caught.value.problems) == 3
     assert root.state.read_text(encoding="utf-8") == text
     with pytest.raises(ContractError, match=r"tasks\[2\]\.priority"):
-        store.read()
+        store.ask()
 
 
 def test_what_the_user_saves_while_a_change_is_made_is_not_written_over(store: Store, root: Root) -> None:

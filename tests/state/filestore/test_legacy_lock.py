@@ -104,7 +104,7 @@ def test_a_directory_that_cannot_be_handed_over_is_a_warning(store: Store, root:
     (path / "harness-session").rmdir()
 
     assert tx.warnings == [f"{path} could not be released: Is a directory"]
-    assert store.read().state.sessions == (session(owner.pid),)
+    assert store.whole().sessions == (session(owner.pid),)
 
 
 @pytest.mark.usefixtures("store")

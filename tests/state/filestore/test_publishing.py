@@ -85,7 +85,7 @@ def test_a_disk_that_fills_anywhere_is_an_error_before_and_a_warning_after(store
     assert set(results[:-1]) == {(7, 0), (1, 1)}
     # First what is refused, then what is only warned about: publishing is one step.
     assert results[:-1] == sorted(results[:-1], reverse=True)
-    assert store.read().warnings == ()
+    assert store.ask().warnings == ()
 
 
 def test_a_process_that_dies_anywhere_leaves_the_old_list_or_the_new_one(store: Store, root: Root) -> None:

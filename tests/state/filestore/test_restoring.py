@@ -79,7 +79,7 @@ def test_a_lost_or_broken_list_is_shown_with_one_sentence(store: Store, root: Ro
     act, why = DAMAGES[damage]
     act(root)
 
-    shown = store.read()
+    shown = store.ask()
 
     assert shown.state.tasks == TASKS
     warning = f"{NAME} {why}; this is the state of {NEWEST}. Restore it with: harness check --repair"
@@ -90,12 +90,12 @@ def test_a_lost_or_broken_list_is_shown_with_one_sentence(store: Store, root: Ro
 
 
 def test_a_list_cut_off_anywhere_is_shown_whole_and_stays_as_it_is(store: Store, root: Root) -> None:
-    whole, data = store.read().state, root.state.read_bytes()
+    whole, data = store.whole(), root.state.read_bytes()
     # All but the last brace and line break; without the line break alone it is whole.
     for length in range(len(data) - 1):
         root.state.write_bytes(data[:length])
 
-        snapshot = store.read()
+        snapshot = store.ask()
 
         assert snapshot.state == whole
         assert len(snapshot.warnings) == 1
@@ -115,7 +115,7 @@ def test_a_list_cut_off_is_restored_and_the_rest_of_it_kept(store: Store, root: 
     (kept,) = broken_files(root)
     assert kept.read_bytes() == torn
     assert any(kept.match(name) for name in root.harness_names()), "never enters a commit"
-    assert store.read().warnings == ()
+    assert store.ask().warnings == ()
     assert change(store) == []
 
 
@@ -174,7 +174,7 @@ def test_a_backup_that_the_legacy_protocol_wrote_after_our_last_change_goes_firs
     root.backup.write_text(json.dumps(document), encoding="utf-8")
     root.state.write_text("{", encoding="utf-8")
 
-    assert store.read().state.tasks[0].title == "Changed by the legacy protocol"
+    assert store.whole().tasks[0].title == "Changed by the legacy protocol"
 
 
 def test_with_nothing_good_left_only_the_seed_s_line_is_written(store: Store, root: Root) -> None:
@@ -184,7 +184,7 @@ def test_with_nothing_good_left_only_the_seed_s_line_is_written(store: Store, ro
 
     message = f"{root.state} {TORN}, and no good earlier state is left."
     said = (StateUnreadableError, message, "Correct the file by hand, then look at it: harness check")
-    assert error(store.read) == said
+    assert error(store.ask) == said
     assert journal.tail(root.log) == []
     assert error(store.ask_to_change) == said
     assert error(lambda: change(store)) == said
@@ -197,7 +197,7 @@ def test_where_no_list_is_it_is_said_how_to_make_one_and_nothing_is_logged(root:
     store = Store(root)
 
     message = f"{root.state} is missing, and no earlier state is left."
-    for act in (store.read, store.ask_to_change, lambda: change(store), store.restore):
+    for act in (store.ask, store.ask_to_change, lambda: change(store), store.restore):
         assert error(act) == (StateUnreadableError, message, "Make a new list: harness init")
     assert not root.log.exists()
 
@@ -207,7 +207,7 @@ def test_a_list_that_cannot_be_opened_is_said_to_be_so(root: Root) -> None:
 
     message = f"{root.state} cannot be read: Is a directory"
     hint = "See what lies there and who may read it: harness doctor"
-    assert error(Store(root).read) == (EnvSetupError, message, hint)
+    assert error(Store(root).ask) == (EnvSetupError, message, hint)
 
 
 @pytest.mark.parametrize("text", ["[]", '"tasks"', "null", '{"tasks": [{"id": "a"}]}', '{"tasks": {}}'])
@@ -215,7 +215,7 @@ def test_what_parses_is_the_user_s_edit_and_never_replaced(store: Store, root: R
     root.state.write_text(text, encoding="utf-8")
 
     with pytest.raises(ContractError):
-        store.read()
+        store.ask()
     with pytest.raises(ContractError):
         change(store)
 
@@ -234,13 +234,13 @@ def test_the_user_can_give_up_an_edit_and_nothing_of_it_is_lost(store: Store, ro
     )
     assert store.restore() == (said,)
     assert journal.tail(root.log) == [f"[{NOON}] [SESSION-4] WARN {said}"]
-    assert store.read().state.tasks == TASKS
+    assert store.whole().tasks == TASKS
     assert [path.read_text(encoding="utf-8") for path in broken_files(root)] == [text]
     assert store.restore()[0].startswith(f"{NAME} is not as it must be: restored from ")
 
     root.state.unlink()
     assert store.restore()[0].startswith(f"{NAME} is missing: restored from ")
-    assert store.read().state.tasks == TASKS
+    assert store.whole().tasks == TASKS
 
 
 def test_the_broken_bytes_never_become_the_backup(store: Store, root: Root) -> None:
@@ -329,4 +329,4 @@ def test_many_tasks_of_somebody_else_are_changed(store: Store, root: Root) -> No
 
     change(store)
 
-    assert store.read().state.tasks[0].attempts == 1
+    assert store.whole().tasks[0].attempts == 1

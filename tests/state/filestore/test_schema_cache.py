@@ -54,7 +54,7 @@ def test_a_task_that_we_have_written_is_not_asked_about() -> None:
 def test_what_we_wrote_last_is_remembered_or_read_from_its_generation(
     store: Store, root: Root, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tasks = store.read().state.tasks
+    tasks = store.whole().tasks
     assert load.newest_tasks(root) == tasks
     monkeypatch.setattr(load, "_last", None)
     assert load.newest_tasks(root) == tasks

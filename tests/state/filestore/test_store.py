@@ -41,7 +41,7 @@ def test_a_change_leaves_the_bytes_before_it_and_a_summary_that_fits(store: Stor
 
     rename(store, "New")
 
-    assert store.read().state.tasks[0].title == document(root)["tasks"][0]["title"] == "New"
+    assert store.whole().tasks[0].title == document(root)["tasks"][0]["title"] == "New"
     assert root.backup.read_bytes() == before
     newest, digest = load.newest_good(root), summary.read(root)
     assert newest is not None
@@ -80,7 +80,7 @@ def test_no_change_is_lost_between_processes_and_readers_see_it_whole(store: Sto
     ]
     seen = 0
     while any(counter.poll() is None for counter in counters):
-        snapshot = store.read()
+        snapshot = store.ask()
         task = snapshot.state.tasks[0]
         assert not snapshot.warnings
         assert task.attempts >= seen
@@ -88,7 +88,7 @@ def test_no_change_is_lost_between_processes_and_readers_see_it_whole(store: Sto
         seen = task.attempts
 
     assert [counter.returncode for counter in counters] == [0, 0, 0, 0]
-    assert store.read().state.tasks[0].attempts == 48
+    assert store.whole().tasks[0].attempts == 48
     assert len(journal.tail(root.log, 100)) == 48
 
 
@@ -106,7 +106,7 @@ def test_a_list_that_is_begun_knows_when(root: Root) -> None:
     Store(root, clock=Noon()).begin(settings, "x")
 
     assert (document(root)["created"], document(root)["sessions"]) == (NOON, [])
-    assert Store(root).read().state.session_config == settings
+    assert Store(root).whole().session_config == settings
 
 
 def test_what_is_asked_in_order_to_change_is_what_is_asked(store: Store) -> None:
@@ -122,4 +122,4 @@ def test_a_list_that_is_started_over_keeps_the_old_one_beside_it(store: Store, r
     assert name == f"{root.state.name}.old-{NOON_IN_NAMES}"
     assert (root.path / name).read_bytes() == before
     assert (document(root)["created"], document(root)["sessions"]) == (NOON, [])
-    assert store.read().state.tasks == ()
+    assert store.whole().tasks == ()

@@ -65,17 +65,17 @@ def test_a_line_that_was_left_unfinished_is_ended(store: Store, root: Root) -> N
 
 @pytest.mark.parametrize("lost", ["summary", "generations"])
 def test_what_hooks_and_repairs_read_is_made_anew(store: Store, root: Root, lost: str) -> None:
-    before = store.read().state
+    before = store.whole()
     shutil.rmtree(root.generations) if lost == "generations" else root.summary.unlink()
 
     assert store.repair() == ([".harness/: generation and summary of the list are made again"], [])
 
     assert store.repair() == ([], [])
-    assert store.read().state == before
+    assert store.whole() == before
 
 
 def test_a_list_that_is_lost_is_put_back_and_that_is_no_warning_then(store: Store, root: Root) -> None:
-    before = store.read().state
+    before = store.whole()
     root.state.unlink()
 
     done, warnings = store.repair()
@@ -83,7 +83,7 @@ def test_a_list_that_is_lost_is_put_back_and_that_is_no_warning_then(store: Stor
     (repair,) = done
     assert repair.startswith("harness-tasks.json is missing: restored from .harness/generations/")
     assert warnings == []
-    assert store.read().state == before
+    assert store.whole() == before
 
 
 def test_what_dead_writers_left_is_swept_and_counted_by_its_place(store: Store, root: Root) -> None:

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from uuid import uuid4
 
 from harness_lib import timestamps
 from harness_lib.errors import RefusedError
@@ -17,7 +18,7 @@ from harness_lib.rules import transitions
 from harness_lib.rules.selection import Finding
 from harness_lib.state import api, codec, journal, publishing
 from harness_lib.system.clock import SYSTEM, Clock
-from harness_lib.task import Category, LogType, Session, SessionConfig, Task
+from harness_lib.task import Category, LogType, Session, SessionConfig, State, Task
 from tests.state.memorystore.rows import Rows, RowsAnswers
 
 
@@ -29,6 +30,7 @@ class MemoryTx(RowsAnswers, api.Tx):
     def __init__(self, rows: Rows, clock: Clock) -> None:
         super().__init__(rows, clock.now())
         self.warnings = []
+        self.op = str(uuid4())
         self.lines: list[str] = []
         self.callbacks: list[Callable[[], None]] = []
         # What was added under an id that is taken: publishing refuses it.
@@ -194,6 +196,19 @@ class MemoryStore(api.Store):
 
     def oddities(self) -> Iterator[api.Oddity]:
         return iter(())
+
+    def whole(self) -> State:
+        return self._rows.state()
+
+    def changes(self, since: object = None) -> api.Changes:
+        rows = self._rows
+        if not isinstance(since, Rows):
+            return api.Changes(rows, tuple(rows.tasks.values()), is_whole=True)
+        order = [name for name in rows.tasks if name in since.tasks]
+        if order != list(since.tasks):
+            return api.Changes(rows, tuple(rows.tasks.values()), is_whole=True)
+        changed = (task for name, task in rows.tasks.items() if since.tasks.get(name) is not task)
+        return api.Changes(rows, tuple(changed), is_whole=False)
 
     def stamp(self) -> object:
         return self._rows, len(self.lines), self._hooks

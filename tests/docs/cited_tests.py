@@ -1,10 +1,10 @@
-"""The tables of a page whose rows are shown by tests, and whether those tests exist."""
+"""The tests that a page cites: whether they exist, and whether `bin/test` runs them."""
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 
 from tests.conftest import CHECKOUT
@@ -26,26 +26,72 @@ def cited(shown: str) -> list[str]:
     """Return the tests that a cell cites, all of which exist; it says nothing else."""
     names = CITATION.findall(shown)
     assert CITATION.sub("", shown).strip() == "", shown
-    assert [name for name in names if not _exists(name)] == [], shown
+    assert [name for name in names if not exists(name)] == [], shown
     return names
 
 
-def _exists(citation: str) -> bool:
+def exists(citation: str) -> bool:
     """Answer for `tests/FILE::TEST` or `tests/FILE::Class::TEST`."""
-    path, *names = citation.split("::")
-    return (CHECKOUT / path).is_file() and "::".join(names) in _tests(path)
+    path, _, name = citation.partition("::")
+    return (CHECKOUT / path).is_file() and name in _tests(path)
+
+
+def for_release_only(citation: str) -> bool:
+    """Answer whether a test that exists runs with `--release` only: all its cases, its class or its file."""
+    path, _, name = citation.partition("::")
+    return _tests(path)[name]
 
 
 @cache
-def _tests(path: str) -> frozenset[str]:
-    """Return the names of the tests in a file, those of classes as `Class::name`."""
+def _tests(path: str) -> dict[str, bool]:
+    """Return the tests in a file, those of classes as `Class::name`, and which run with `--release` only."""
     tree = ast.parse((CHECKOUT / path).read_text(encoding="utf-8"))
-    nodes = [("", node) for node in tree.body]
-    for each in tree.body:
-        if isinstance(each, ast.ClassDef):
-            nodes += [(f"{each.name}::", node) for node in each.body]
-    return frozenset(
-        prefix + node.name
-        for prefix, node in nodes
-        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
-    )
+    named = _assigned(tree.body)
+    found = {}
+    groups: list[tuple[str, list[ast.stmt], list[ast.expr]]] = [("", tree.body, [])]
+    for prefix, body, above in groups:
+        marks = [*above, *(value for name, value in _assigned(body).items() if name == "pytestmark")]
+        for node in body:
+            if isinstance(node, ast.ClassDef):
+                groups.append((f"{node.name}::", node.body, [*marks, *node.decorator_list]))
+            elif isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+                found[prefix + node.name] = any(
+                    _marks(each, named) for each in [*marks, *node.decorator_list]
+                )
+    return found
+
+
+def _assigned(body: list[ast.stmt]) -> dict[str, ast.expr]:
+    single = (node for node in body if isinstance(node, ast.Assign))
+    return {
+        target.id: node.value for node in single for target in node.targets if isinstance(target, ast.Name)
+    }
+
+
+def _marks(mark: ast.expr, named: Mapping[str, ast.expr]) -> bool:
+    """Answer whether a decorator or `pytestmark` leaves all cases to `--release`."""
+    match mark:
+        case ast.List(elts=several) | ast.Tuple(elts=several):
+            return any(_marks(each, named) for each in several)
+        case ast.Name(id=name):
+            return name in named and _marks(named[name], named)
+        case ast.Call(func=ast.Attribute(attr="parametrize"), args=[_, cases, *_]):
+            return _all_marked(cases, named)
+        case ast.Attribute(attr="release"):
+            return True
+    return False
+
+
+def _all_marked(cases: ast.expr, named: Mapping[str, ast.expr]) -> bool:
+    match cases:
+        case ast.List(elts=several) | ast.Tuple(elts=several):
+            return several != [] and all(_all_marked(each, named) for each in several)
+        case ast.Starred(value=inner) | ast.ListComp(elt=inner) | ast.GeneratorExp(elt=inner):
+            return _all_marked(inner, named)
+        case ast.Name(id=name):
+            return name in named and _all_marked(named[name], named)
+        case ast.Call(func=ast.Name(id="for_release")):
+            return True
+        case ast.Call(func=ast.Attribute(attr="param"), keywords=keywords):
+            return any(each.arg == "marks" and _marks(each.value, named) for each in keywords)
+    return False

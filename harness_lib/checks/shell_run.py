@@ -16,8 +16,7 @@ from harness_lib.errors import ConfigError, EnvSetupError
 from harness_lib.rules import runners
 from harness_lib.system.files import printed
 from harness_lib.system.git.repository import Git
-from harness_lib.system.install import interpreter
-from harness_lib.system.processes import denied, environment, runner, sandbox
+from harness_lib.system.processes import denied, environment, interpreter, runner, sandbox
 from harness_lib.system.processes.environment import missing_command
 
 # The first words of a recorded failure.

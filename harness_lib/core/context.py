@@ -47,6 +47,19 @@ def _silent(_text: str) -> None:
     """Say nothing."""
 
 
+def _for_commands(env: Mapping[str, str], cwd: Path) -> Mapping[str, str]:
+    """Return `env` for agents and checks: without what lets the driver into the database of the list.
+
+    The driver reads the environment of this process.
+    """
+    if env.keys().isdisjoint(_OF_DATABASE):
+        return env
+    root = find_root.pinned(env) or find_root.search(env, os.fspath(cwd))
+    if root is None or not os.path.exists(roots.Root(Path(root)).link):  # noqa: PTH110 (see `Context.store`)
+        return env
+    return {name: value for name, value in env.items() if name not in _OF_DATABASE}
+
+
 def _opened(path: Path, data: str = "") -> Git:
     # Verbs that only read the list need no git.
     from harness_lib.system.git.repository import Git  # noqa: PLC0415
@@ -81,7 +94,7 @@ class Context:
         merging: Merging = Merging(),  # noqa: B008 (a record that never changes)
         protect: Sequence[str] = (),
     ) -> None:
-        self.env = env
+        self.env = _for_commands(env, cwd)
         self.cwd = cwd
         self.clock = clock
         self.say = say
@@ -121,8 +134,6 @@ class Context:
         self.load_driver()
         from harness_lib.state.pgstore.store import opened  # noqa: PLC0415 (needs the driver)
 
-        # The driver reads the environment of this process; agents and checks get what is in `env`.
-        self.env = {name: value for name, value in self.env.items() if name not in _OF_DATABASE}
         return opened(self.root, self.clock, offline="HARNESS_SUPERVISED" in self.env)
 
     def load_driver(self) -> None:

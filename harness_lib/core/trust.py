@@ -11,6 +11,7 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from harness_lib import sha256
 from harness_lib.core.context import Context
@@ -28,39 +29,47 @@ Note = Mapping[str, object]
 """What is noted on one list: of which commands."""
 
 
-def fingerprint_of(commands: Sequence[TaskCommands], init_script: bytes | None) -> str:
-    """Return the SHA-256 of everything that would be run: checks, where they run, cleanups, init script."""
-    rows = sorted(commands)
-    return sha256.digest(json.dumps([rows, _digest(init_script)]).encode())
+class Runs(NamedTuple):
+    """Everything that a list would run: checks, where they run, cleanups, and its init script, if any."""
+
+    commands: Sequence[TaskCommands]
+    script: bytes | None
+
+    @property
+    def fingerprint(self) -> str:
+        """The SHA-256 of all of it."""
+        return sha256.digest(json.dumps([sorted(self.commands), _digest(self.script)]).encode())
+
+    @property
+    def parts(self) -> dict[str, str | None]:
+        """What stands for the commands and for the init script, by these names."""
+        return {"commands": Runs(self.commands, None).fingerprint, "init_script": _digest(self.script)}
+
+    @property
+    def each(self) -> frozenset[str]:
+        """What stands for each different command, whichever tasks have it, and for the init script."""
+        rows = {(row.check, row.cwd, row.cleanup) for row in self.commands if row.check or row.cleanup}
+        script = _digest(self.script)
+        return frozenset(sha256.digest(json.dumps(row).encode()) for row in rows) | (
+            {script} if script else set()
+        )
 
 
 def note_at(
-    git_common_dir: Path, root: Path, commands: Sequence[TaskCommands], init_script: bytes | None
+    git_common_dir: Path, root: Path, runs: Runs, *, only: bool = False, shared: bool = False
 ) -> None:
-    """Note that this user trusts the list in the directory `root` with its present commands.
+    """Note that this user trusts the list in the directory `root` with what it runs now.
 
+    `only`: with nothing else, also if git does not track the list. `shared`: machines share it.
     Raises HeldError if another process holds the note, OSError if the git directory cannot be written.
     """
-    _write(git_common_dir, root, commands, init_script)
-
-
-def _write(
-    git_common_dir: Path,
-    root: Path,
-    commands: Sequence[TaskCommands],
-    init_script: bytes | None,
-    *,
-    only: bool = False,
-    shared: bool = False,
-) -> None:
-    whole: dict[str, object] = {"fingerprint": fingerprint_of(commands, init_script)}
-    whole |= {"only": True} if only or shared else {}
-    whole |= {"each": sorted(_each(commands, init_script))} if shared else {}
+    entry: dict[str, object] = {"fingerprint": runs.fingerprint, **runs.parts}
+    entry |= {"only": True} if only or shared else {}
+    entry |= {"each": sorted(runs.each)} if shared else {}
     file = git_common_dir / _FILE
     # Several lists may share one git directory, each with its own lock: this file needs one, too.
     with StateLock(file.with_suffix(".lock")):
-        notes = {**_notes(file), os.fspath(root): {**whole, **_parts(commands, init_script)}}
-        text = json.dumps(notes, indent=2, sort_keys=True) + "\n"
+        text = json.dumps({**_notes(file), os.fspath(root): entry}, indent=2, sort_keys=True) + "\n"
         atomic.write(file, text.encode(), mode=_PRIVATE)
 
 
@@ -69,8 +78,8 @@ def _noted(git_common_dir: Path, root: Path) -> Note | None:
     return entry if isinstance(entry, Mapping) else None
 
 
-def trusted_at(git_common_dir: Path, root: Path, commands: str, *, is_tracked: Callable[[], bool]) -> bool:
-    """Return whether the list at `root` may run its commands, which have the fingerprint `commands`.
+def trusted_at(git_common_dir: Path, root: Path, runs: Runs, *, is_tracked: Callable[[], bool]) -> bool:
+    """Return whether the list at `root` may run `runs`.
 
     A list that git does not track is changed only by users with write permission, so the note is enough;
     a tracked one changes with every pull, so the note covers only the commands it was made for. A note
@@ -80,61 +89,21 @@ def trusted_at(git_common_dir: Path, root: Path, commands: str, *, is_tracked: C
     entry = _noted(git_common_dir, root)
     if entry is None:
         return False
-    return entry.get("fingerprint") == commands or not (entry.get("only") or is_tracked())
+    return entry.get("fingerprint") == runs.fingerprint or not (entry.get("only") or is_tracked())
 
 
-def _each(commands: Sequence[TaskCommands], init_script: bytes | None) -> frozenset[str]:
-    """Return what stands for each different command, whichever tasks have it, and for the init script."""
-    rows = {(row.check, row.cwd, row.cleanup) for row in commands if row.check or row.cleanup}
-    script = _digest(init_script)
-    return frozenset(sha256.digest(json.dumps(row).encode()) for row in rows) | (
-        {script} if script else set()
-    )
-
-
-def _knows_each(git_common_dir: Path, root: Path, present: frozenset[str]) -> bool:
-    """Return whether the note on a list that machines share has all of `present`: tasks may be removed."""
-    noted = (_noted(git_common_dir, root) or {}).get("each")
-    return isinstance(noted, list) and present <= set(noted)
-
-
-def keep_to_present(ctx: Context, questions: Questions) -> None:
-    """Let the note on this list count for its present commands only, also if git does not track it.
-
-    For commands of a plan that somebody else may have written: the user looks at them first.
-    """
-    entry = _noted(ctx.git.common_dir, ctx.root.path)
-    if entry is not None:
-        commands, script = questions.commands(), _init_script(ctx)
-        _write(
-            ctx.git.common_dir,
-            ctx.root.path,
-            commands,
-            script,
-            only=True,
-            shared=ctx.store.shared is not None,
-        )
-
-
-def changed_since(
-    git_common_dir: Path, root: Path, commands: Sequence[TaskCommands], init_script: bytes | None
-) -> frozenset[str]:
+def changed_since(git_common_dir: Path, root: Path, runs: Runs) -> frozenset[str]:
     """Return which of "commands" and "init_script" have changed since the note.
 
     Empty if that is not known: there is no note, or one of an earlier version.
     """
     entry = _noted(git_common_dir, root)
-    parts = _parts(commands, init_script)
     if entry is None:
         return frozenset()
-    if entry.get("fingerprint") == parts["commands"]:
+    if entry.get("fingerprint") == runs.parts["commands"]:
         # There was no script then.
         return frozenset(["init_script"])
-    return frozenset(name for name, value in parts.items() if name in entry and entry[name] != value)
-
-
-def _parts(commands: Sequence[TaskCommands], init_script: bytes | None) -> dict[str, str | None]:
-    return {"commands": fingerprint_of(commands, None), "init_script": _digest(init_script)}
+    return frozenset(name for name, value in runs.parts.items() if name in entry and entry[name] != value)
 
 
 def _digest(init_script: bytes | None) -> str | None:
@@ -158,9 +127,10 @@ _HINT = "See them: harness check. If you trust them, type: harness trust"
 _AGENTS_HINT = "Ask the user to look at them and, if they are theirs, to type in a terminal: harness trust"
 
 
-def _init_script(ctx: Context) -> bytes | None:
+def runs_of(ctx: Context, questions: Questions) -> Runs:
+    """Return everything that this list would run."""
     script = ctx.root.init_script
-    return script.read_bytes() if script.is_file() else None
+    return Runs(questions.commands(), script.read_bytes() if script.is_file() else None)
 
 
 def prepare(ctx: Context) -> None:
@@ -171,28 +141,29 @@ def prepare(ctx: Context) -> None:
 def is_trusted(ctx: Context, questions: Questions) -> bool:
     """Return whether this user trusts the commands of the list.
 
-    Other machines may add commands to a list that they share: each of them must be known here.
+    Other machines may add commands to a list that they share: each of them must be known here, though tasks
+    may be removed.
     """
-    if ctx.store.shared is not None:
-        present = _each(questions.commands(), _init_script(ctx))
-        return _knows_each(ctx.git.common_dir, ctx.root.path, present)
-    return trusted_at(
-        ctx.git.common_dir,
-        ctx.root.path,
-        fingerprint(ctx, questions),
-        is_tracked=lambda: ctx.list_is_tracked,
-    )
+    place, runs = (ctx.git.common_dir, ctx.root.path), runs_of(ctx, questions)
+    if ctx.store.shared is None:
+        return trusted_at(*place, runs, is_tracked=lambda: ctx.list_is_tracked)
+    known = (_noted(*place) or {}).get("each")
+    return isinstance(known, list) and runs.each <= set(known)
 
 
-def fingerprint(ctx: Context, questions: Questions) -> str:
-    """Return the fingerprint of all commands of this list and of its init script."""
-    return fingerprint_of(questions.commands(), _init_script(ctx))
+def note(ctx: Context, questions: Questions, *, only: bool = False) -> None:
+    """Note that this user trusts the list with its present commands; `only` as in `note_at`."""
+    shared = ctx.store.shared is not None
+    note_at(ctx.git.common_dir, ctx.root.path, runs_of(ctx, questions), only=only, shared=shared)
 
 
-def note(ctx: Context, questions: Questions) -> None:
-    """Note that this user trusts the list with its present commands."""
-    commands, script = questions.commands(), _init_script(ctx)
-    _write(ctx.git.common_dir, ctx.root.path, commands, script, shared=ctx.store.shared is not None)
+def keep_to_present(ctx: Context, questions: Questions) -> None:
+    """Let the note on this list count for its present commands only, also if git does not track it.
+
+    For commands of a plan that somebody else may have written: the user looks at them first.
+    """
+    if _noted(ctx.git.common_dir, ctx.root.path) is not None:
+        note(ctx, questions, only=True)
 
 
 def require(ctx: Context, questions: Questions) -> None:
@@ -239,7 +210,7 @@ def _moved(ctx: Context) -> str:
 def _untrusted(ctx: Context, questions: Questions) -> str:
     """Return which commands of the list are not trusted, as far as the note of this user tells."""
     script = ctx.root.init_script
-    new = changed_since(ctx.git.common_dir, ctx.root.path, questions.commands(), _init_script(ctx))
+    new = changed_since(ctx.git.common_dir, ctx.root.path, runs_of(ctx, questions))
     if new == {"init_script"}:
         change = "is new or has changed" if script.is_file() else "is gone"
         return f"The script {script} {change} since this list was trusted"
@@ -251,4 +222,5 @@ def _untrusted(ctx: Context, questions: Questions) -> str:
 
 def runs_nothing(ctx: Context, questions: Questions) -> bool:
     """Return whether the list has no commands that a clone could have brought."""
-    return _init_script(ctx) is None and not any(task.check or task.cleanup for task in questions.commands())
+    runs = runs_of(ctx, questions)
+    return runs.script is None and not any(task.check or task.cleanup for task in runs.commands)

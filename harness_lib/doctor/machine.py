@@ -17,9 +17,9 @@ from harness_lib.runs import worker_pool
 from harness_lib.system.files import directories
 from harness_lib.system.git import calls, locks, worktrees
 from harness_lib.system.git.repository import Git, to_end
-from harness_lib.system.install import interpreter, launcher
+from harness_lib.system.install import launcher
 from harness_lib.system.place import find_root
-from harness_lib.system.processes import child, owner
+from harness_lib.system.processes import child, interpreter, owner
 
 LOW_BYTES = 200 * 1024 * 1024
 PACKAGES = ("filelock", "jsonschema", "rich", "tomlkit")

@@ -11,6 +11,7 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
+from itertools import chain
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -138,22 +139,25 @@ class InputFiles(NamedTuple):
 @lru_cache(maxsize=16_384)
 def of(command: str) -> InputFiles:
     """Return the inputs of a check, as far as its command shows them."""
-    named: dict[str, None] = {}
-    config: dict[str, None] = {}
-    tests: dict[str, None] = {}
-    programs: dict[str, None] = {}
     commands = list(_simple_commands(command))
-    for n, (words, ended_by) in enumerate(commands):
-        programs |= dict.fromkeys(word for word in words if _is_program(word, words))
-        piped = ended_by == "|" and n + 1 < len(commands) and _looks(commands[n + 1][0])
-        if not _looks(words) and not piped:
-            # A program without a slash is looked up on the PATH.
-            own = words if "/" in words[0] else words[1:]
-            named |= dict.fromkeys(path for word in own if (path := _path(word)))
-        for runner in (RUNNERS[name] for word in words if (name := _base(word)) in RUNNERS):
-            config |= dict.fromkeys(runner.config)
-            tests |= dict.fromkeys(runner.tests)
-    return InputFiles(tuple(named), tuple(config), tuple(tests), tuple(programs))
+    after = [*(words for words, _ in commands[1:]), []]
+    return joined(
+        _of_words(words, is_work=_looks(words) or (ended_by == "|" and _looks(behind)))
+        for (words, ended_by), behind in zip(commands, after, strict=False)
+    )
+
+
+def _of_words(words: list[str], *, is_work: bool) -> InputFiles:
+    """Return the inputs of one simple command; with `is_work` what it names is no input."""
+    # A program without a slash is looked up on the PATH.
+    own = words if "/" in words[0] else words[1:]
+    runners = [RUNNERS[name] for word in words if (name := _base(word)) in RUNNERS]
+    return InputFiles(
+        () if is_work else tuple(path for word in own if (path := _path(word))),
+        tuple(glob for runner in runners for glob in runner.config),
+        tuple(glob for runner in runners for glob in runner.tests),
+        tuple(word for word in words if _is_program(word, words)),
+    )
 
 
 def _is_program(word: str, words: list[str]) -> bool:
@@ -224,16 +228,8 @@ def _path(word: str) -> str | None:
 
 def joined(several: Iterable[InputFiles]) -> InputFiles:
     """Return all of `several`, each name once."""
-    named: dict[str, None] = {}
-    config: dict[str, None] = {}
-    tests: dict[str, None] = {}
-    programs: dict[str, None] = {}
-    for each in several:
-        named |= dict.fromkeys(each.named)
-        config |= dict.fromkeys(each.config)
-        tests |= dict.fromkeys(each.tests)
-        programs |= dict.fromkeys(each.programs)
-    return InputFiles(tuple(named), tuple(config), tuple(tests), tuple(programs))
+    columns = zip(*several, strict=True)
+    return InputFiles(*(tuple(dict.fromkeys(chain.from_iterable(column))) for column in columns))
 
 
 def of_script(path: str, text: str) -> InputFiles:

@@ -108,7 +108,7 @@ def run(
 def _note(ctx: Context, shown: Questions) -> None:
     """Record trust for what the user has seen, not for changes made while they read."""
     questions = ctx.store.ask()
-    if trust.fingerprint(ctx, questions) != trust.fingerprint(ctx, shown):
+    if trust.runs_of(ctx, questions).fingerprint != trust.runs_of(ctx, shown).fingerprint:
         raise HeldError("The commands have changed while you read them.", "Read them again: harness trust")
     trust.note(ctx, questions)
 

@@ -61,4 +61,4 @@ def test_a_proof_on_disk_fits_its_task(task: Task, recorded: str) -> None:
 def test_a_note_of_trust_on_disk_covers_the_commands_that_it_was_made_for() -> None:
     commands = [row for task in TASKS for row in TaskCommands.of(task)]
 
-    assert trust.fingerprint_of(commands, None) == TRUSTED
+    assert trust.Runs(commands, None).fingerprint == TRUSTED

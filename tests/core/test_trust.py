@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from harness_lib.core import trust
+from harness_lib.core.trust import Runs
 from harness_lib.state.answers import Answers
-from harness_lib.state.api import TaskCommands
 from harness_lib.task import OnFailure, State, Task, Validation
 
 REPOSITORY = Path(__file__).parents[2]
@@ -25,18 +25,16 @@ from pathlib import Path
 from harness_lib.core import trust
 
 for number in range(10):
-    trust.note_at(Path(sys.argv[1]), Path(sys.argv[2]) / str(number), (), None)
+    trust.note_at(Path(sys.argv[1]), Path(sys.argv[2]) / str(number), trust.Runs((), None))
 """
 
 
-def run_by(state: State) -> tuple[TaskCommands, ...]:
-    return Answers(state, datetime.now(timezone.utc)).commands()
+def run_by(state: State, script: bytes | None = None) -> Runs:
+    return Runs(Answers(state, datetime.now(timezone.utc)).commands(), script)
 
 
 def is_trusted(common: Path, root: Path, state: State, *, tracked: bool, script: bytes | None = None) -> bool:
-    return trust.trusted_at(
-        common, root, trust.fingerprint_of(run_by(state), script), is_tracked=lambda: tracked
-    )
+    return trust.trusted_at(common, root, run_by(state, script), is_tracked=lambda: tracked)
 
 
 def test_git_is_asked_only_about_commands_that_are_not_those_of_the_note(tmp_path: Path) -> None:
@@ -46,18 +44,17 @@ def test_git_is_asked_only_about_commands_that_are_not_those_of_the_note(tmp_pat
         asked.append("git")
         return False
 
-    trust.note_at(tmp_path, tmp_path, run_by(STATE), None)
-    noted = trust.fingerprint_of(run_by(STATE), None)
-    assert trust.trusted_at(tmp_path, tmp_path, noted, is_tracked=ask_git)
+    trust.note_at(tmp_path, tmp_path, run_by(STATE))
+    assert trust.trusted_at(tmp_path, tmp_path, run_by(STATE), is_tracked=ask_git)
     assert asked == []
-    assert trust.trusted_at(tmp_path, tmp_path, "others", is_tracked=ask_git)
+    assert trust.trusted_at(tmp_path, tmp_path, run_by(State()), is_tracked=ask_git)
     assert asked == ["git"]
 
 
 @pytest.mark.parametrize("tracked", [True, False])
 def test_the_note_covers_the_list_it_was_made_for_and_no_other(tmp_path: Path, tracked: bool) -> None:
     assert not is_trusted(tmp_path, tmp_path / "root", STATE, tracked=tracked, script=b"set up")
-    trust.note_at(tmp_path, tmp_path / "root", run_by(STATE), b"set up")
+    trust.note_at(tmp_path, tmp_path / "root", run_by(STATE, b"set up"))
 
     assert is_trusted(tmp_path, tmp_path / "root", STATE, tracked=tracked, script=b"set up")
     assert not is_trusted(tmp_path, tmp_path / "other", STATE, tracked=tracked, script=b"set up")
@@ -74,14 +71,14 @@ CHANGES = {
 
 @pytest.mark.parametrize("changed", CHANGES.values(), ids=CHANGES)
 def test_commands_that_a_pull_changed_are_asked_about(tmp_path: Path, changed: tuple[Task, ...]) -> None:
-    trust.note_at(tmp_path, tmp_path, run_by(STATE), None)
+    trust.note_at(tmp_path, tmp_path, run_by(STATE))
 
     assert not is_trusted(tmp_path, tmp_path, State(tasks=changed), tracked=True)
     assert is_trusted(tmp_path, tmp_path, State(tasks=changed), tracked=False)
 
 
 def test_a_new_init_script_is_a_change_and_progress_and_order_are_none(tmp_path: Path) -> None:
-    trust.note_at(tmp_path, tmp_path, run_by(STATE), None)
+    trust.note_at(tmp_path, tmp_path, run_by(STATE))
     moved = tuple(task._replace(status="completed", title="x") for task in reversed(STATE.tasks))
 
     assert not is_trusted(tmp_path, tmp_path, STATE, tracked=True, script=b"")
@@ -91,7 +88,7 @@ def test_a_new_init_script_is_a_change_and_progress_and_order_are_none(tmp_path:
 def test_the_note_is_private_also_where_others_could_read_it_before(tmp_path: Path) -> None:
     file = tmp_path / "harness" / "trust.json"
     for _ in range(2):
-        trust.note_at(tmp_path, tmp_path, run_by(STATE), None)
+        trust.note_at(tmp_path, tmp_path, run_by(STATE))
         assert file.stat().st_mode & 0o777 == 0o600
         file.chmod(0o644)
     # Every harness locks the same file to write it.
@@ -102,8 +99,8 @@ def test_a_note_can_be_read_by_whoever_wonders_and_by_every_harness(tmp_path: Pa
     def digest(text: str) -> str:
         return hashlib.sha256(text.encode()).hexdigest()
 
-    trust.note_at(tmp_path, Path("/b"), run_by(STATE), b"set up")
-    trust.note_at(tmp_path, Path("/a"), run_by(State()), None)
+    trust.note_at(tmp_path, Path("/b"), run_by(STATE, b"set up"))
+    trust.note_at(tmp_path, Path("/a"), run_by(State()))
 
     commands = json.dumps([["a", "make a", None, None], ["b", "make b", None, None]])
     script = digest("set up")
@@ -116,7 +113,7 @@ def test_a_note_can_be_read_by_whoever_wonders_and_by_every_harness(tmp_path: Pa
 
 
 def test_a_note_of_another_user_says_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    trust.note_at(tmp_path, tmp_path, run_by(STATE), None)
+    trust.note_at(tmp_path, tmp_path, run_by(STATE))
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
 
     assert not is_trusted(tmp_path, tmp_path, STATE, tracked=False)
@@ -135,7 +132,7 @@ def test_a_damaged_note_trusts_nothing_and_can_be_made_again(tmp_path: Path, tex
     file.write_text(text.replace("ROOT", str(tmp_path)), encoding="utf-8")
 
     assert not is_trusted(tmp_path, tmp_path, STATE, tracked=False)
-    trust.note_at(tmp_path, tmp_path, run_by(STATE), None)
+    trust.note_at(tmp_path, tmp_path, run_by(STATE))
     assert is_trusted(tmp_path, tmp_path, STATE, tracked=True)
 
 
@@ -165,17 +162,17 @@ def test_notes_that_several_lists_make_at_once_are_all_kept(tmp_path: Path) -> N
 def test_what_has_changed_since_is_named(
     tmp_path: Path, before: bytes | None, after: bytes | None, state: State, names: set[str]
 ) -> None:
-    trust.note_at(tmp_path, tmp_path, run_by(STATE), before)
+    trust.note_at(tmp_path, tmp_path, run_by(STATE, before))
 
-    assert trust.changed_since(tmp_path, tmp_path, run_by(state), after) == names
-    assert trust.changed_since(tmp_path, tmp_path / "other", run_by(state), after) == set()
+    assert trust.changed_since(tmp_path, tmp_path, run_by(state, after)) == names
+    assert trust.changed_since(tmp_path, tmp_path / "other", run_by(state, after)) == set()
 
 
 def test_of_a_note_of_before_only_that_is_told_which_it_says(tmp_path: Path) -> None:
     file = tmp_path / "harness" / "trust.json"
     file.parent.mkdir()
     for script, names in ((b"a", set[str]()), (None, {"init_script"})):
-        note = {"fingerprint": trust.fingerprint_of(run_by(STATE), script)}
+        note = {"fingerprint": run_by(STATE, script).fingerprint}
         file.write_text(json.dumps({str(tmp_path): note}), encoding="utf-8")
 
-        assert trust.changed_since(tmp_path, tmp_path, run_by(STATE), b"b") == names
+        assert trust.changed_since(tmp_path, tmp_path, run_by(STATE, b"b")) == names

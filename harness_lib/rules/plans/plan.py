@@ -18,6 +18,7 @@ _LINE_END = re.compile(r"\r\n|\n|\r")
 _BOX = re.compile(r"\[(?P<tick>[ xX])\](?:\s+(?P<text>.*))?", re.DOTALL)
 _FENCE = re.compile(r"[ \t]*(?P<ticks>`{3,})(?P<info>[^`]*)")
 _GAP = re.compile(r"\n(?:[ \t]*\n){2,}")
+MOST_PAIRS = 10_000
 
 
 class PlannedTask(NamedTuple):
@@ -224,11 +225,11 @@ def comments(text: str) -> Iterator[tuple[int, int]]:
         start = text.find("<!--", end)
 
 
-def join_after(roots: list[str], before: tuple[str, ...], most: int = 10_000) -> dict[str, tuple[str, ...]]:
+def join_after(roots: list[str], before: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
     """Return what each of `roots` waits for, so that all of them come after `before`.
 
     Where that would be too many pairs, only the first waits for all, and the others for it.
     """
-    if len(roots) * len(before) <= most:
+    if len(roots) * len(before) <= MOST_PAIRS:
         return dict.fromkeys(roots, before)
     return {roots[0]: before, **dict.fromkeys(roots[1:], (roots[0],))}

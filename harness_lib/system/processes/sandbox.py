@@ -12,7 +12,6 @@ import os
 import re
 import shlex
 import stat
-import subprocess
 import sys
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -21,7 +20,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
 from harness_lib.errors import EnvSetupError
-from harness_lib.system.processes import engines, environment
+from harness_lib.system.processes import child, engines, environment
 from harness_lib.system.processes.engines import ENGINES, TITLES, Engine, Grants
 
 Network = Literal["open", "loopback", "none"]
@@ -267,16 +266,14 @@ def trial(sandbox: Sandbox, command: str, env: Mapping[str, str], tree: Path) ->
         try:
             grants = sandbox.grants(tree, Path(temporary), env, command)
             argv = engines.command(sandbox.engine, command, grants, env, closed=False)
-            done = subprocess.run(
-                argv, env=env, cwd=tree, capture_output=True, timeout=TRIAL_SECONDS, check=False
-            )
+            done = child.ask(argv, env=env, cwd=tree, seconds=TRIAL_SECONDS)
         except FileNotFoundError as error:
             return f"{error.filename} is not on the PATH", []
-        except (EnvSetupError, OSError, subprocess.TimeoutExpired) as error:
+        except (EnvSetupError, OSError) as error:
             return str(error), []
-    printed = done.stdout.decode("utf-8", "replace").splitlines()
-    words = done.stderr.decode("utf-8", "replace").strip().splitlines()
-    return ((words[-1] if words else f"exit {done.returncode}") if done.returncode else None), printed
+    printed = done.output.decode("utf-8", "replace").splitlines()
+    words = done.complaint.decode("utf-8", "replace").strip().splitlines()
+    return ((words[-1] if words else f"exit {done.code}") if done.code else None), printed
 
 
 class Project(NamedTuple):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from collections.abc import Mapping
+from pathlib import Path
 from typing import NamedTuple
+
+from harness_lib.system.processes import child
 
 OLDEST = (3, 10)
 
@@ -31,35 +33,18 @@ def python3(env: Mapping[str, str]) -> str | None:
 def problem(python: str, env: Mapping[str, str]) -> str | None:
     """Return why hooks cannot run with `python`, None if they can."""
     try:
-        done = subprocess.run(
-            [python, *_TEST],
-            env=dict(env),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            timeout=_SECONDS,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
+        code = child.ask([python, *_TEST], env=env, cwd=Path(), seconds=_SECONDS).code
+    except OSError as error:
         return f"does not run ({error})"
-    return "is older than {}.{}, or does not run".format(*OLDEST) if done.returncode else None
+    return "is older than {}.{}, or does not run".format(*OLDEST) if code else None
 
 
 def module(python: str, name: str, env: Mapping[str, str]) -> Found | None:
     """Return what `python` says of the module `name`; None if it does not run."""
+    asked = [python, "-c", _ASKS, name.partition(".")[0]]
     try:
-        done = subprocess.run(
-            [python, "-c", _ASKS, name.partition(".")[0]],
-            cwd="/",
-            env=dict(env),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            timeout=_SECONDS,
-            check=False,
-            text=True,
-        )
-    except (OSError, subprocess.TimeoutExpired):
+        answer = child.ask(asked, env=env, cwd=Path("/"), seconds=_SECONDS)
+    except OSError:
         return None
-    version, _, has_module = done.stdout.strip().partition(" ")
-    return Found(version, has_module == "True") if done.returncode == 0 else None
+    version, _, has_module = answer.output.decode("utf-8", "replace").strip().partition(" ")
+    return Found(version, has_module == "True") if answer.code == 0 else None

@@ -4,6 +4,9 @@ With `pull-request` the work is collected on `harness/<branch>`, which is pushed
 proposed once. Its tasks are halted (MERGE) until the checked content is found on the branch of the remote.
 Nothing is forced; what is refused is tried again at the next merge, at the end, and by the next run.
 
+Machines that share a list collect it on `harness/<branch>` of the remote, in turn; the tasks that wait say
+where its pull request is.
+
 Crash model: `refs/harness/pull/<branch>` says what was pushed and proposed, before and after each step, and
 each step ends in the same place when it is made again.
 Source: docs/unattended.md, "Where finished work goes".
@@ -50,6 +53,7 @@ TOOLS = {
     ),
 }
 _ADDRESS = re.compile(r"https?://\S+")
+_NAMED = re.compile(r" has it \((\S+|the branch \S+)\)\. ")
 
 
 class Proposal(NamedTuple):
@@ -69,11 +73,6 @@ def of(ctx: Context, target: str, mode: MergeMode, command: str) -> Merging:
     `command` opens pull requests; "": `gh` or `glab`, whichever is there.
     """
     is_shared = ctx.store.shared is not None
-    if is_shared and mode not in ("local", "push"):
-        raise UsageError(
-            f"--merge {mode} is not possible yet for a list in a database, whose work is pushed.",
-            "Leave --merge out: harness run",
-        )
     if mode in ("local", "branch") and not is_shared:
         return Merging(mode)
     found = target_branch.upstream(ctx.git, target)
@@ -85,7 +84,9 @@ def of(ctx: Context, target: str, mode: MergeMode, command: str) -> Merging:
         )
     remote, branch = found
     if is_shared:
-        return Merging("turns", remote, branch)
+        asked = (command or _tool(ctx, remote)) if mode == "pull-request" else ""
+        is_direct = mode in ("local", "push")
+        return Merging("turns", remote, branch, asked, "" if is_direct else target_branch.waiting(branch))
     if mode == "push":
         return Merging("push", remote, branch)
     return Merging("pull-request", remote, branch, command or _tool(ctx, remote))
@@ -112,7 +113,7 @@ def begin(ctx: Context) -> list[str]:
     """
     merging = ctx.merging
     if merging.mode == "turns":
-        return []
+        return [*look(ctx)]
     if merging.mode in ("push", "pull-request"):
         with _turn(ctx):
             trouble = _fetch(ctx, merging)
@@ -236,8 +237,7 @@ def waits(ctx: Context) -> str | None:
 def must_wait(ctx: Context, task: Task) -> bool:
     """Return whether others are to merge the work of `task`, and have not yet."""
     intent = outcome.intent_of(task)
-    is_for_others = ctx.merging.mode == "pull-request"
-    return is_for_others and not _merged_as(ctx, intent.commit or "", intent.base or "", ())
+    return ctx.merging.proposes and not _merged_as(ctx, intent.commit or "", intent.base or "", ())
 
 
 def propose(ctx: Context, session: Session, task: Task, said: Sequence[str]) -> outcome.Ended:
@@ -271,14 +271,18 @@ def _halt(ctx: Context, task: Task, known: Proposal | None) -> Halt:
 def _proposed(ctx: Context) -> str:
     """Push what waits for others, and open its pull request; return what went wrong."""
     git, merging, target = ctx.main, ctx.merging, ctx.target or ""
-    if merging.mode != "pull-request":
+    if not merging.proposes:
         return ""
     tip, theirs = git.ref(target), git.ref(_tracking(merging))
     waiting = _waiting(ctx)
     if tip is None or not waiting or (theirs and git.is_ancestor(tip, theirs)):
         return ""
-    name = target_branch.short(merging.branch)
-    known = _read(git, target) or Proposal(f"{OWN}{name}-{tip[:8]}")
+    if merging.onto:
+        # It was pushed in the turn of the merge.
+        known = Proposal(target_branch.short(merging.onto), tip, _told(waiting))
+    else:
+        name = target_branch.short(merging.branch)
+        known = _read(git, target) or Proposal(f"{OWN}{name}-{tip[:8]}")
     _write(git, target, known)
     if known.pushed != tip:
         if trouble := _send(ctx, merging, tip, target_branch.HEADS + known.branch):
@@ -297,6 +301,17 @@ def _proposed(ctx: Context) -> str:
             if current is not None and current.halt_kind == "MERGE":
                 tx.replace(transitions.halt(current, _halt(ctx, current, known)))
     return ""
+
+
+def _told(waiting: Sequence[Task]) -> str | None:
+    """Return the address of the pull request that one of these tasks names, as `_halt` has written it.
+
+    "": it is named by its branch; None: none is open.
+    """
+    named = next(filter(None, (_NAMED.search(task.halt or "") for task in waiting)), None)
+    if named is None:
+        return None
+    return named[1] if _ADDRESS.match(named[1]) else ""
 
 
 class _Opened(NamedTuple):
@@ -359,7 +374,9 @@ def look(ctx: Context) -> Iterator[str]:
                 tx.log("Completed", words, session=tx.session_count, task=task.id)
         ours = ctx.target or ""
         ours = ours if ours.startswith(target_branch.WAITING) else target_branch.waiting(ours)
-        if merged and merging.remote and ctx.main.ref(ours):
+        if merged and merging.onto:
+            _propose_anew(ctx)
+        elif merged and merging.remote and ctx.main.ref(ours):
             # What is still to come needs a pull request of its own.
             ctx.main.delete_ref(_ref(ours))
             there.target, there.merging = ours, merging._replace(mode="pull-request")
@@ -368,12 +385,26 @@ def look(ctx: Context) -> Iterator[str]:
         yield f"{task.id} is completed: {_there(merging)} has its work"
 
 
+def _propose_anew(ctx: Context) -> None:
+    """Let what is still to come have a pull request of its own."""
+    with ctx.store.transaction() as tx:
+        for task in tx.halted():
+            if task.halt_kind == "MERGE":
+                tx.replace(transitions.halt(task, _halt(ctx, task, None)))
+
+
 def _waiting(ctx: Context) -> list[Task]:
     return [task for task in ctx.store.ask().halted() if task.halt_kind == "MERGE"]
 
 
 def _kept(ctx: Context, task: Task) -> str | None:
-    return ctx.main.ref(task.handback.rescue) if task.handback and task.handback.rescue else None
+    ref = task.handback.rescue if task.handback else None
+    if ref and ctx.store.shared is not None and ctx.main.ref(ref) is None:
+        # A list of one machine needs none of it.
+        from harness_lib.attempts import snapshots  # noqa: PLC0415
+
+        snapshots.bring(ctx, task, ref)
+    return ctx.main.ref(ref) if ref else None
 
 
 def _merged_as(ctx: Context, commit: str, base: str, ends: Sequence[str]) -> str | None:

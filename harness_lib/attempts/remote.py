@@ -17,7 +17,7 @@ from harness_lib.attempts import check, commit, target_branch
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, HeldError
 from harness_lib.system import os_errors
-from harness_lib.system.git import calls
+from harness_lib.system.git import calls, merge
 from harness_lib.system.git.repository import Git, GitError
 from harness_lib.system.processes import child
 from harness_lib.task import Task
@@ -25,23 +25,32 @@ from harness_lib.task import Task
 REFS = "refs/harness/"
 # Workers of one machine may fetch the same refs in the same moment.
 FETCHES = 5
+NO_BRANCH = "couldn't find remote ref"
 SECONDS = 120.0
 # Records end with it in what `git log` prints.
 _END = "\x1e"
 
 
 class There(NamedTuple):
-    """The list (as a part of a ref's name), a remote, the full name of a branch there, and the repository."""
+    """The list (as a part of a ref's name), a remote, the full name of a branch there, and the repository.
+
+    `base`: the full name of the branch that others merge `branch` into, if nobody here may push it.
+    """
 
     name: str
     remote: str
     branch: str
     git: Git
+    base: str = ""
 
     @property
     def tracking(self) -> str:
         """Return the ref that says where the branch was when it was fetched last."""
-        return f"refs/remotes/{self.remote}/{target_branch.short(self.branch)}"
+        return self.followed(self.branch)
+
+    def followed(self, branch: str) -> str:
+        """Return the ref that says where `branch` was when it was fetched last."""
+        return f"refs/remotes/{self.remote}/{target_branch.short(branch)}"
 
     @property
     def shown(self) -> str:
@@ -51,12 +60,23 @@ class There(NamedTuple):
     @property
     def target(self) -> str:
         """Return the local branch that is where the remote's is, and that attempts of a run begin on."""
-        return target_branch.WAITING + target_branch.short(self.branch)
+        return target_branch.waiting(self.base or self.branch)
 
     @property
     def tip(self) -> str | None:
-        """Return the commit of the branch when it was fetched last."""
-        return self.git.ref(self.tracking)
+        """Return the commit of the branch when it was fetched last, with what others have merged since.
+
+        Where they have merged all of it, perhaps in other commits, that is where their branch is.
+        """
+        git, own = self.git, self.git.ref(self.tracking)
+        theirs = git.ref(self.followed(self.base)) if self.base else None
+        if theirs is None or (own and git.is_ancestor(theirs, own)):
+            return own
+        if own is None or git.is_ancestor(own, theirs):
+            return theirs
+        message = f"Merge what was committed meanwhile into {target_branch.short(self.branch)}\n"
+        both = merge.join(git, own, theirs, message)
+        return theirs if both and git.tree_of(both) == git.tree_of(theirs) else both or own
 
     def ref(self, *parts: str) -> str:
         """Return the name of a ref of the list in the remote."""
@@ -74,7 +94,8 @@ def of(ctx: Context, task: Task | None = None) -> There:
     """
     git = ctx.git if ctx.git.common_dir != ctx.main.common_dir else ctx.main
     if ctx.merging.mode == "turns":
-        return There(commit.list_name(ctx), ctx.merging.remote, ctx.merging.branch, git)
+        _, to, branch, _, onto = ctx.merging
+        return There(commit.list_name(ctx), to, onto or branch, git, branch if onto else "")
     gate = task.gate if task else None
     here = ctx.git.branch() or ""
     of_run = gate.target.removeprefix(target_branch.WAITING) if gate and gate.target else None
@@ -113,8 +134,20 @@ def ask(ctx: Context, there: There, *args: str, hooks: bool = False) -> Answer:
 def fetch(ctx: Context, there: There) -> Answer:
     """Fetch the branch, and the turns of all branches."""
     turns = f"+{there.ref('turn')}/*:{there.copy('turn')}/*"
-    branch = f"+{there.branch}:{there.tracking}"
-    args = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", there.remote, branch, turns)
+    answer = _fetch(ctx, there, there.base or there.branch, turns)
+    if not there.base or not answer.done:
+        return answer
+    own = _fetch(ctx, there, there.branch)
+    if NO_BRANCH not in own.why:
+        return own
+    # Nothing was merged there yet, or a host has deleted it with its pull request.
+    there.git.delete_ref(there.tracking)
+    return answer
+
+
+def _fetch(ctx: Context, there: There, branch: str, *specs: str) -> Answer:
+    spec = f"+{branch}:{there.followed(branch)}"
+    args = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", there.remote, spec, *specs)
     answer = ask(ctx, there, *args)
     for _ in range(FETCHES):
         if "cannot lock ref" not in answer.why:
@@ -146,7 +179,7 @@ def follow(ctx: Context, there: There, tip: str) -> None:
     What the local branch of runs has and `tip` lacks, such as work that a run with `--merge branch` has
     finished, is kept on a branch of its own.
     """
-    git, mine = there.git, target_branch.HEADS + target_branch.short(there.branch)
+    git, mine = there.git, there.branch
     old = git.ref(there.target)
     if old is not None and not git.is_ancestor(old, tip):
         kept = f"{there.target}-{old[:12]}"
@@ -155,6 +188,8 @@ def follow(ctx: Context, there: There, tip: str) -> None:
         ctx.say(f"{names[0]} had commits that {there.shown} lacks; they are kept on the branch {names[1]}.")
     if old != tip:
         git.set_ref(there.target, tip)
+    if there.base:
+        return
     at = git.ref(mine)
     is_of_run = ctx.target is not None and target_branch.upstream(git, mine) == (there.remote, there.branch)
     if is_of_run and at not in (None, tip) and git.is_ancestor(at, tip):

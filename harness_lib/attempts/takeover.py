@@ -53,10 +53,13 @@ def _recover(ctx: Context, session: Session, task: Task, there: There) -> tuple[
             mine.begin()
         left = snapshots.newest(ctx, there, task)
         commit = remote.found(there, task)
-        if commit is not None:
+        if commit is not None and not ctx.merging.proposes:
             ended = _complete(ctx, session, task, there, commit)
             reason = f"its commit {commit[:12]} is on {there.shown}"
             return _logged(ctx, session, task, "mark completed", reason), ended
+        if commit is not None:
+            # It waits to be proposed.
+            left = snapshots.Left(commit, "ready")
         return _hand_back(ctx, session, task, there, left)
 
 

@@ -47,13 +47,14 @@ class Turn:
         self._ctx, self._shared, self._keep_claim = ctx, shared, keep_claim
         self._holder = _name(ctx)
         self._seconds = min(SECONDS, ctx.lease_seconds)
-        self._mine = ""
+        self._mine = self._at = ""
 
     def begin(self) -> str:
         """Take the turn, or keep it, and return the commit of the branch now. Raises HeldError."""
         for _ in range(TRIES):
             fence, tip = self._reach()
             if self._is_marked(fence):
+                self._at = self.there.git.ref(self.there.tracking) or ""
                 remote.follow(self._ctx, self.there, tip)
                 return tip
         raise HeldError(f"The turn of {self.there.shown} was lost {TRIES} times.", "Try: harness recover")
@@ -89,12 +90,14 @@ class Turn:
             self._shared.leave_turn(self.there.branch, self._holder)
 
     def move(self, target: str, move: target_branch.Move, new: str) -> None:  # noqa: ARG002 (as on one machine)
-        """Push `new` to the branch, which is at `move.tip`.
+        """Push `new` to the branch, which is where `begin` has found it; `new` is on top of `move.tip`.
 
         Raises MovedError (it is elsewhere, or the turn was lost), HeldError (it is not known whether the
         remote has taken it), EnvSetupError (it refuses it).
         """
-        ctx, there, git, old = self._ctx, self.there, self.there.git, move.tip
+        ctx, there, git, old = self._ctx, self.there, self.there.git, self._at
+        if not there.base and old != move.tip:
+            raise target_branch.MovedError
         after = self._mark(f"harness: {self._holder} has merged {new}")
         ref = there.ref("turn", target_branch.short(there.branch))
         answer = remote.push(
@@ -120,11 +123,12 @@ class Turn:
             # The answer was lost on the way back.
             remote.follow(self._ctx, self.there, tip)
             return
-        if tip == old and git.ref(self._copy) == before:
+        if (git.ref(there.tracking) or "") == old and git.ref(self._copy) == before:
+            other = "" if there.base else ". If only others may change it: harness run --merge pull-request"
             raise EnvSetupError(
                 f"{there.remote} has not taken {target_branch.short(there.branch)}: {answer.why}. "
                 "The checked work is kept.",
-                "See why the remote refuses it, then: harness run",
+                f"See why the remote refuses it, then: harness run{other}",
             )
         raise target_branch.MovedError
 

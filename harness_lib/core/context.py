@@ -29,12 +29,19 @@ class Merging(NamedTuple):
     """What becomes of finished work: `mode`, and for a remote its name, its branch and a command.
 
     `branch` is the full name of the branch there; `command` opens a pull request, "" if none is needed.
+    `onto`: the full name of the branch there that machines merge into instead, for others to take over.
     """
 
     mode: MergeMode = "local"
     remote: str = ""
     branch: str = ""
     command: str = ""
+    onto: str = ""
+
+    @property
+    def proposes(self) -> bool:
+        """Return whether others merge the work, as a pull request asks them to."""
+        return bool(self.command)
 
 
 # What lets the driver of the database in: neither agents nor checks get it.

@@ -109,7 +109,7 @@ def prepare(ctx: Context, options: Options) -> tuple[Context, Options]:
         existing.target = target_branch.waiting(existing.merging.branch)
         target_branch.require_room(existing.git, existing.target)
         merge_queue.refresh(existing)
-    if options.merge in ("branch", "pull-request"):
+    elif options.merge in ("branch", "pull-request"):
         # The user's branch stays as it is.
         existing.target = target_branch.waiting(existing.target)
         target_branch.require_room(existing.git, existing.target)

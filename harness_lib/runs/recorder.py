@@ -148,7 +148,7 @@ def opened(ctx: Context, agent: str, workers: int, tip: str | None) -> Opened:
         workers,
         ctx.target or "",
         tip,
-        ctx.merging.mode,
+        "pull-request" if ctx.merging.proposes else "branch" if ctx.merging.onto else ctx.merging.mode,
     )
 
 

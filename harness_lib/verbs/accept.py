@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
+from typing import cast
 
 from harness_lib import typed
 from harness_lib.attempts import (
@@ -12,6 +13,7 @@ from harness_lib.attempts import (
     claim,
     complete,
     evaluate,
+    merge_queue,
     open_session,
     outcome,
     publish,
@@ -20,7 +22,7 @@ from harness_lib.attempts import (
     worktree_slots,
 )
 from harness_lib.core import ownership, quoting, rights, sessions, trust
-from harness_lib.core.context import Context, Merging
+from harness_lib.core.context import Context, MergeMode, Merging
 from harness_lib.core.reply import Reply
 from harness_lib.errors import Exit, HarnessError, UsageError
 from harness_lib.rules import attempts, transitions
@@ -180,7 +182,13 @@ def _complete(ctx: Context, task_id: str) -> outcome.Ended | None:
     trust.require(own, own.store.ask())
     calls.require_for_runs(own.cwd)
     own.target = target_branch.current(own.git)
-    if _last_merge(own) == "branch":
+    last = _last_merge(own)
+    if own.store.shared is not None:
+        is_apart = last in ("branch", "pull-request")
+        own.merging = publish.of(own, own.target, cast("MergeMode", last) if is_apart else "local", "")
+        own.target = target_branch.waiting(own.merging.branch)
+        merge_queue.refresh(own)
+    elif last == "branch":
         own.target, own.merging = target_branch.waiting(own.target), Merging("branch")
         publish.begin(own)
     sessions.refuse_other(own.store.ask(), own)

@@ -239,7 +239,9 @@ def _then(ctx: Context) -> str:
     name = target_branch.short(merging.branch)
     match merging.mode:
         case "turns":
-            return f", and pushes it to {merging.remote}/{name} in turn with other machines"
+            pushed = target_branch.short(merging.onto) or name
+            then = f"; a pull request proposes it for {name} ({merging.command})" if merging.command else ""
+            return f", and pushes it to {merging.remote}/{pushed} in turn with other machines{then}"
         case "push":
             return f", and pushes it to {merging.remote}/{name}"
         case "pull-request":

@@ -1,0 +1,133 @@
+"""A branch that machines may not push: they collect their work on another one, and others merge it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.machines.world import Machine, World
+from tests.system.git.gitrepo import put, sh
+
+PROTECTED = '#!/bin/sh\ncase "$1" in refs/heads/main) echo "main is protected" >&2; exit 1; esac\n'
+
+
+def protect(world: World) -> Path:
+    """Let the remote refuse every push to its branch."""
+    hook = world.remote / "hooks" / "update"
+    put(hook, PROTECTED)
+    hook.chmod(0o755)
+    return hook
+
+
+def proposing(world: World) -> tuple[str, ...]:
+    """Return the options of a run whose pull requests are lines of the file `asked`."""
+    command = (
+        f'echo "$HARNESS_BRANCH: $HARNESS_TITLE" >> {world.place}/asked; echo https://host.example/pull/7'
+    )
+    return ("--merge", "pull-request", "--merge-command", command)
+
+
+def merged_by_others(world: World, how: str) -> None:
+    """Merge the collected work as a host does, and delete its branch."""
+    others = world.place / "others"
+    sh(world.place, "clone", "-q", str(world.remote), str(others))
+    sh(others, "merge", "-q", how, "origin/harness/main")
+    if how == "--squash":
+        sh(others, "commit", "-q", "-m", "All of it (#7)")
+    hook = world.remote / "hooks" / "update"
+    hook.rename(hook.with_name("off"))
+    sh(others, "push", "-q", "origin", "HEAD:main", ":harness/main")
+    hook.with_name("off").rename(hook)
+
+
+def halts(machine: Machine) -> list[str | None]:
+    return [task.halt_kind for task in machine.context("looks").store.ask().search()]
+
+
+@pytest.mark.parametrize("how", ["--squash", pytest.param("--no-ff", marks=pytest.mark.release)])
+def test_one_pull_request_has_the_work_of_all_machines(world: World, how: str) -> None:
+    one, two = world.machine("one"), world.machine("two")
+    protect(world)
+    one.file_task("a")
+    world.trust()
+    refused = one.run()
+    assert refused.returncode == 7, refused.stdout
+    assert "origin has not taken main" in refused.stderr
+    assert "main is protected" in refused.stderr
+    assert "harness run --merge pull-request" in refused.stderr
+
+    one.ends(9, *proposing(world))
+    one.file_task("b")
+    after = one.file_task("c", "--depends-on", "task-001")
+    world.trust()
+    two.ends(9, *proposing(world))
+
+    asked = world.place / "asked"
+    assert asked.read_text() == "harness/main: Make a\n"
+    assert halts(two) == ["MERGE", "MERGE", None]
+    assert "https://host.example/pull/7" in two("show", "task-002").out
+    assert sh(world.remote, "ls-tree", "--name-only", "harness/main", "a", "b").split() == ["a", "b"]
+    assert (world.log(), world.refs("wip"), world.refs("ready")) == (["Begin"], [], [])
+
+    merged_by_others(world, how)
+    said = two.ends(9, *proposing(world))
+
+    assert "task-001 is completed: origin/main has its work" in said.stdout
+    statuses = one.statuses_now
+    assert [statuses[name] for name in ("task-001", "task-002", after)] == [
+        "completed",
+        "completed",
+        "pending",
+    ]
+    assert asked.read_text().splitlines()[1:] == ["harness/main: Make c"]
+    assert sh(world.remote, "rev-parse", "harness/main^") == sh(world.remote, "rev-parse", "main")
+
+
+@pytest.mark.release
+def test_what_others_have_not_merged_is_not_completed(world: World) -> None:
+    """They take the first of two, and change main meanwhile: the second waits in a request of its own."""
+    one, two = world.machine("one"), world.machine("two")
+    protect(world)
+    one.file_task("a")
+    one.file_task("b", "--depends-on", "task-001")
+    world.trust()
+    one.ends(9, *proposing(world))
+    merged_by_others(world, "--squash")
+    two.ends(9, *proposing(world))
+    others = world.place / "others"
+    sh(others, "revert", "--no-edit", "HEAD")
+    (world.remote / "hooks" / "update").unlink()
+    sh(others, "push", "-q", "origin", "HEAD:main")
+    protect(world)
+
+    one.ends(9, *proposing(world))
+
+    assert halts(one) == [None, "MERGE"]
+
+
+@pytest.mark.release
+def test_accepted_work_is_pushed(world: World) -> None:
+    one = world.machine("one")
+    task = one.file_task("a")
+    world.trust()
+    one.ends(9, "--review")
+    one.ok("accept", task, HARNESS_TRUST="1")
+    world.each_once(task)
+
+
+def test_branch_collects_the_work_and_leaves_main_alone(world: World) -> None:
+    one, two = world.machine("one"), world.machine("two")
+    first = one.file_task("a")
+    one.file_task("b", "--depends-on", first)
+    world.trust()
+    one.ends(9, "--merge", "branch", "--max-tasks", "1")
+    sh(world.place / "seed", "commit", "-q", "--allow-empty", "-m", "By hand")
+    sh(world.place / "seed", "push", "-q", str(world.remote), "main")
+
+    two.ends(0, "--merge", "branch")
+
+    assert set(one.statuses_now.values()) == {"completed"}
+    assert world.log() == ["Begin", "By hand"]
+    assert sh(world.remote, "ls-tree", "--name-only", "harness/main", "a", "b").split() == ["a", "b"]
+    assert sh(world.remote, "merge-base", "--is-ancestor", "main", "harness/main") == ""

@@ -13,7 +13,8 @@ from harness_lib.core import quoting
 from harness_lib.rules import attempts
 from harness_lib.rules.run_records import Ran
 from harness_lib.runs import run_snapshot
-from harness_lib.runs.report_facts import Decision, Facts, Merged, Work
+from harness_lib.runs.report_decisions import Decision
+from harness_lib.runs.report_facts import Facts, Merged, Work
 from harness_lib.text import counted, cut, some
 
 MOST_LINES = 24

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from harness_lib.rules.run_records import Closed, Opened, Ran
 from harness_lib.rules.stats import Counts
 from harness_lib.runs import report_text
-from harness_lib.runs.report_facts import Checked, Decision, Facts, Merged, Work
+from harness_lib.runs.report_decisions import Decision
+from harness_lib.runs.report_facts import Checked, Facts, Merged, Work
 from harness_lib.system.git.history import Size
 from harness_lib.text import harmless
 

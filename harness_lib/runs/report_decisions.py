@@ -1,0 +1,226 @@
+"""Name what the user must decide after runs, or should look at: pure, from what is known of the tasks.
+
+`report_facts` gathers what is known.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Literal, NamedTuple
+
+from harness_lib import typed
+from harness_lib.attempts import complete, rescue_refs
+from harness_lib.checks import check_of
+from harness_lib.core import quoting, rechecked
+from harness_lib.rules import attempts, rechecks, selection
+from harness_lib.rules.run_records import Told
+from harness_lib.runs import remedies
+from harness_lib.state.api import Questions
+from harness_lib.task import Task
+from harness_lib.text import counted, some
+
+Kind = Literal[
+    "red", "halted", "merge", "lacks", "failed", "missing", "check", "look", "proposals", "again", "denied"
+]
+SHORT = 12
+NAMED = 5
+_ANSWERS = re.compile(r"the user types: (harness accept .*?); to send the work back")
+_DENIED = re.compile(
+    r"(?P<task>\S+): (?P<what>The sandbox denied: .*)\. Allow it: (?P<command>.*)", re.DOTALL
+)
+_PLAIN_FAILURE = re.compile(r"^\[[A-Z_]+\] (?:The check failed with exit code \d+\. )?")
+
+
+class Decision(NamedTuple):
+    """Something that the user should decide or look at, and the commands for it, the first one first."""
+
+    kind: Kind
+    task: str
+    title: str
+    what: str
+    commands: tuple[str, ...]
+
+
+class Known(NamedTuple):
+    """What is known of the tasks.
+
+    `done` are all completed tasks, `red` some of them. `commits` are those of `branch`, newest first, each with
+    its files. `merge` says why finished work waits for the branch, "" if it does not; `missing` are completed
+    tasks whose commits are not there. `lacking` says what the machine lacks, `unchecked` which checks have
+    not run again. `kept` has the rescued work of failed tasks, `told` what the last run has told.
+    """
+
+    questions: Questions
+    done: Sequence[Task]
+    red: Sequence[Task]
+    commits: Sequence[tuple[str, tuple[str, ...]]]
+    branch: str
+    merge: str
+    lacking: Sequence[str]
+    missing: Sequence[Task]
+    unchecked: Sequence[str]
+    kept: Mapping[str, Sequence[str]]
+    told: Sequence[Told]
+
+
+def decisions(known: Known) -> Iterator[Decision]:
+    """Yield what the user must decide, then what they should look at."""
+    questions = known.questions
+    yield from (_red(known, task) for task in known.red)
+    for task in questions.halted():
+        if task.status in ("pending", "in_progress"):
+            yield Decision("halted", task.id, task.title, *_halted(task))
+    if known.merge:
+        what, _, command = known.merge.rpartition(". Take it over with: ")
+        yield Decision("merge", "", "", what, (command,))
+    for text in known.lacking:
+        yield Decision("lacks", "", "", text.removesuffix(f"; then: {remedies.RUN}"), (remedies.RUN,))
+    failed = questions.search("failed")
+    yield from (_failed(known, task) for task in failed if selection.is_permanent(task) and task.attempts)
+    for task in known.missing:
+        command = typed.git("branch", "--all", "--contains", (task.completed_commit or "")[:SHORT])
+        yield Decision("missing", task.id, task.title, f"its commit is not on {known.branch}", (command,))
+    yield from _doubts(known)
+    yield from (_look_at(task) for task in known.done if task.look_at and task not in known.red)
+    if proposed := questions.proposals():
+        titles = some([quoting.title(task) for task in proposed], NAMED)
+        what = f"{len(proposed)} proposed by agents: {titles}"
+        yield Decision("proposals", "", "", what, (typed.harness("add", "--proposed"),))
+    yield from (_failed(known, task) for task in failed if not selection.is_permanent(task))
+    yield from _denied(known)
+
+
+def _denied(known: Known) -> Iterator[Decision]:
+    """Yield what the sandbox has denied to the agents of the last run."""
+    told = (each.message for each in known.told if each.kind == "sandbox")
+    for match in filter(None, map(_DENIED.fullmatch, dict.fromkeys(told))):
+        task = known.questions.task(match["task"])
+        title = task.title if task else ""
+        yield Decision("denied", match["task"], title, match["what"], (match["command"],))
+
+
+def _red(known: Known, task: Task) -> Decision:
+    """Return a task whose check fails now, with the first commit since its own that changed its files."""
+    retry = typed.harness("retry", task.id)
+    mine = next((set(files) for oid, files in known.commits if oid == task.completed_commit), set[str]())
+    later: list[tuple[str, str]] = []
+    for oid, files in known.commits:
+        if oid == task.completed_commit:
+            break
+        later += [(oid, file) for file in files if file in mine]
+    if not later:
+        why = task.recheck.tail.partition("\n")[0] if task.recheck else ""
+        return Decision("red", task.id, task.title, f"red: {why or 'its check fails now'}", (retry,))
+    oid, file = later[-1]
+    owners = {each.completed_commit: each.id for each in known.done if each.outcome != "already_done"}
+    what = f"red since {owners.get(oid) or oid[:SHORT]} changed {quoting.one_line(file, 80)}"
+    return Decision("red", task.id, task.title, what, (typed.git("show", oid[:SHORT], "--", file), retry))
+
+
+def _doubts(known: Known) -> Iterator[Decision]:
+    """Yield what the final check leaves open of finished work that is not red."""
+    for task in known.done:
+        found = task.recheck
+        what, command = "", typed.harness("show", task.id)
+        if task in known.red:
+            continue
+        if rechecks.is_red(task):
+            what, command = "its check failed before the last commits", rechecked.COMMAND
+        elif found and found.excuse == "not_reproducible":
+            needs = quoting.named(rechecks.needed([task]), NAMED, 80)
+            what = f"not reproducible: it needs {needs or 'what only its work tree had'}"
+        elif found and found.excuse == "held_out":
+            what = "held-out check not run: it is not on this machine, or cannot run"
+        if what:
+            yield Decision("check", task.id, task.title, what, (command,))
+    for line in known.unchecked:
+        yield Decision("check", "", "", line.partition(". ")[0], (rechecked.COMMAND,))
+
+
+def _halted(task: Task) -> tuple[str, tuple[str, ...]]:
+    """Return what a halted task waits for, and the commands that answer."""
+    halt = task.halt or ""
+    if attempts.takes_an_answer(task.halt_kind):
+        match = _ANSWERS.search(halt)
+        accept = match[1] if match else typed.harness("accept", task.id)
+        what = halt.partition(". Nothing was committed.")[0].partition(": the check ")[2] or halt
+        kept = task.handback.rescue if task.handback else None
+        see = (rescue_refs.show_command(kept),) if kept else ()
+        return what, (accept, complete.return_command(task), *see)
+    retry = typed.harness("retry", task.id) if check_of(task).is_given else typed.give_check(task.id)
+    retry = typed.harness("accept", task.id) if attempts.asks_a_person(task) else retry
+    return halt.removesuffix(f" Then type: {retry}"), (retry,)
+
+
+def _failed(known: Known, task: Task) -> Decision:
+    reason = _PLAIN_FAILURE.sub("", task.error_log[-1]) if task.error_log else "no reason is recorded"
+    reason = reason.removeprefix("the agent ")
+    again = "" if selection.is_permanent(task) else ", and is tried again"
+    kept = known.kept[task.id]
+    command = rescue_refs.show_command(kept[-1]) if kept else typed.harness("log", "--task", task.id)
+    what = f"failed {task.attempts} of {task.max_attempts}{again}: {reason}"
+    kind: Kind = "failed" if selection.is_permanent(task) else "again"
+    return Decision(kind, task.id, task.title, what, (command, typed.harness("retry", task.id)))
+
+
+def _look_at(task: Task) -> Decision:
+    first, *more = task.look_at
+    what, bracket, command = first.rpartition(" (git ")
+    command = f"git {command.removesuffix(')')}" if bracket else typed.harness("show", task.id)
+    what = (what or first).removeprefix(f"{task.id} ").removeprefix(f"{task.id}: ")
+    # On a line with a command there is little room.
+    what = what.replace("changed a file that its check depends on:", "changed what checks it:", 1)
+    also = f", and {len(more)} more" if more else ""
+    return Decision("look", task.id, task.title, what + also, (command,))
+
+
+def waiting(questions: Questions, decisions: Iterable[Decision]) -> tuple[str, ...]:
+    """Return the unfinished tasks that depend on those in `decisions`."""
+    waiting: dict[str, None] = {}
+    stuck = [each.task for each in decisions if each.task and each.kind in ("halted", "failed", "red")]
+    seen = set(stuck)
+    while stuck:
+        for name in questions.dependents(stuck.pop()):
+            task = questions.task(name)
+            if name not in seen and task is not None and not task.is_done:
+                waiting[name] = None
+                stuck.append(name)
+            seen.add(name)
+    return tuple(waiting)
+
+
+def next_run(questions: Questions, red: Sequence[Task], *, waits: bool) -> tuple[str, tuple[str, ...]]:
+    """Return what another run would do, as the end of a sentence, and what to type for more than that.
+
+    `red` are the tasks whose checks fail now; `waits`: finished work waits for the branch.
+    """
+    retry = _retry(questions, red)
+    match questions.no_work():
+        case None:
+            first = questions.next_ready()
+            begins = f", {first.id} first" if first else ""
+            does, then = f"goes on with {counted(questions.ahead().tasks, 'task')}{begins}", retry
+        case "waiting" if {task.halt_kind for task in questions.halted()} == {"MERGE"}:
+            does, then = "looks whether others have merged what waits", retry
+        case "waiting" if questions.awaits_user():
+            does, then = "starts nothing before you have answered", retry
+        case "waiting":
+            does, then = "takes over what a killed run or another session holds", ()
+        case "recheck_failed":
+            first_of_all = typed.harness("retry", red[0].id) if red else rechecked.COMMAND
+            does, then = "runs the checks again", (first_of_all, *retry)
+        case "blocked":
+            does, then = "starts nothing (the failed ones are used up)", retry
+        case _ if waits:
+            does, then = "takes over what waits, once nothing is in its way", ()
+        case _:
+            does, then = "starts nothing: every task is completed", ()
+    return does, then
+
+
+def _retry(questions: Questions, red: Sequence[Task]) -> tuple[str, ...]:
+    """Return the command that gives the tasks which failed for good, or are red now, another start."""
+    lost = [task for task in questions.search("failed") if selection.is_permanent(task) and task.attempts]
+    again = [*red, *lost]
+    return (typed.harness("retry", *(task.id for task in again[:NAMED])),) if again else ()

@@ -1,0 +1,1 @@
+../../../../harness_lib/runs/report_decisions.py

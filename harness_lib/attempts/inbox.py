@@ -143,6 +143,10 @@ def record_checkpoint(ctx: Context, held: HeldTask, step: tuple[int, int], descr
     return task
 
 
+# Why the work of a task is on this machine only: an attempt says so once.
+_kept_here: dict[str, str] = {}
+
+
 def keep_elsewhere(ctx: Context, task: Task) -> None:
     """Push the work so far, if machines share the list: it survives this one."""
     if ctx.store.shared is None:
@@ -151,7 +155,8 @@ def keep_elsewhere(ctx: Context, task: Task) -> None:
     from harness_lib.attempts import snapshots  # noqa: PLC0415
 
     answer = snapshots.take(ctx, task)
-    if not answer.done:
+    if not answer.done and _kept_here.get(task.id) != answer.why:
+        _kept_here[task.id] = answer.why
         ctx.say(f"the work so far of {task.id} is on this machine only: {answer.why}")
 
 

@@ -13,7 +13,8 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from harness_lib import typed
-from harness_lib.attempts import check, commit, target_branch
+from harness_lib.attempts import check, commit, leaving, target_branch
+from harness_lib.attempts.leaving import Leaving
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, HeldError
 from harness_lib.system import os_errors
@@ -22,7 +23,6 @@ from harness_lib.system.git.repository import Git, GitError
 from harness_lib.system.processes import child
 from harness_lib.task import Task
 
-REFS = "refs/harness/"
 # Workers of one machine may fetch the same refs in the same moment.
 FETCHES = 5
 NO_BRANCH = "couldn't find remote ref"
@@ -35,6 +35,7 @@ class There(NamedTuple):
     """The list (as a part of a ref's name), a remote, the full name of a branch there, and the repository.
 
     `base`: the full name of the branch that others merge `branch` into, if nobody here may push it.
+    `leaving`: what goes to which remote.
     """
 
     name: str
@@ -42,6 +43,12 @@ class There(NamedTuple):
     branch: str
     git: Git
     base: str = ""
+    leaving: Leaving = Leaving()
+
+    @property
+    def work(self) -> str:
+        """Return the remote that unfinished work goes to."""
+        return self.leaving.work or self.remote
 
     @property
     def tracking(self) -> str:
@@ -80,11 +87,11 @@ class There(NamedTuple):
 
     def ref(self, *parts: str) -> str:
         """Return the name of a ref of the list in the remote."""
-        return "/".join((f"{REFS}{self.name}", *parts))
+        return "/".join((f"{self.leaving.refs}{self.name}", *parts))
 
     def copy(self, *parts: str) -> str:
         """Return the name of the copy of such a ref on this machine."""
-        return "/".join((f"{REFS}there/{self.name}", *parts))
+        return "/".join((f"{leaving.REFS}there/{self.name}", *parts))
 
 
 def of(ctx: Context, task: Task | None = None) -> There:
@@ -93,9 +100,10 @@ def of(ctx: Context, task: Task | None = None) -> There:
     Raises EnvSetupError if the branch has none on a remote.
     """
     git = ctx.git if ctx.git.common_dir != ctx.main.common_dir else ctx.main
+    settings = leaving.read(git)
     if ctx.merging.mode == "turns":
         _, to, branch, _, onto = ctx.merging
-        return There(commit.list_name(ctx), to, onto or branch, git, branch if onto else "")
+        return There(commit.list_name(ctx), to, onto or branch, git, branch if onto else "", settings)
     gate = task.gate if task else None
     here = ctx.git.branch() or ""
     of_run = gate.target.removeprefix(target_branch.WAITING) if gate and gate.target else None
@@ -109,7 +117,8 @@ def of(ctx: Context, task: Task | None = None) -> There:
             f"Push it once: {typed.git('push', '--set-upstream', 'origin', name)}",
         )
     remote, upstream = found
-    return There(commit.list_name(ctx), remote, branch if of_run else upstream, git)
+    to = settings.target or remote
+    return There(commit.list_name(ctx), to, branch if of_run else upstream, git, leaving=settings)
 
 
 class Answer(NamedTuple):

@@ -6,9 +6,12 @@ that waits for its merge. Both go when the attempt ends; what is kept then is in
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
+from harness_lib import typed
 from harness_lib.attempts import check, remote, rescue_refs
 from harness_lib.attempts.remote import Answer, There
 from harness_lib.core.context import Context
@@ -17,6 +20,7 @@ from harness_lib.rules import recovery
 from harness_lib.system.git import locks, snapshot, trees
 from harness_lib.task import Task
 
+MEGABYTE = 1_000_000
 Kind = Literal["wip", "ready"]
 KINDS: tuple[Kind, ...] = ("wip", "ready")
 
@@ -31,6 +35,8 @@ class Left(NamedTuple):
 def take(ctx: Context, task: Task) -> Answer:
     """Push the content of the work tree, without what was untracked before the attempt, if it is new."""
     there, git, base = remote.of(ctx, task), ctx.git, task.started_at_commit
+    if not there.leaving.snapshots:
+        return Answer(done=True)
     with locks.hold(git):
         head = git.head()
         if head is None:
@@ -41,13 +47,25 @@ def take(ctx: Context, task: Task) -> Answer:
     if tree == git.tree_of(last or (base if base and git.exists(base) else head)):
         return Answer(done=True)
     commit = git.commit(tree, [head], f"harness: the work so far of {task.id}\n")
-    return keep(ctx, there, task, commit, "wip")
+    too_large = _too_large(there, task, [commit])
+    return too_large or keep(ctx, there, task, commit, "wip")
+
+
+def _too_large(there: There, task: Task, commits: Sequence[str]) -> Answer | None:
+    """Return why the work in `commits` is not pushed before it is finished; None if it is small enough."""
+    base, most = task.started_at_commit, there.leaving.most
+    known = (f"^{base}",) if base and there.git.exists(base) else ()
+    count = int(there.git.text("rev-list", "--objects", "--disk-usage", *commits, *known, "--"))
+    if count <= most * MEGABYTE:
+        return None
+    size = f"it has {math.ceil(count / MEGABYTE)} MB, and {most} MB of an attempt leave this machine"
+    return Answer(done=False, why=f"{size} ({typed.git('config', 'harness.maxSnapshot', rest='MB')})")
 
 
 def keep(ctx: Context, there: There, task: Task, commit: str, kind: Kind) -> Answer:
     """Push `commit` as the work of the attempt at `task`."""
     name = (kind, check.safe_name(task.id), str(task.fence))
-    answer = remote.push(ctx, there, "--force", there.remote, f"{commit}:{there.ref(*name)}")
+    answer = remote.push(ctx, there, "--force", there.work, f"{commit}:{there.ref(*name)}")
     if answer.done:
         there.git.set_ref(there.copy(*name), commit)
     return answer
@@ -62,10 +80,10 @@ def newest(ctx: Context, there: There, task: Task) -> Left | None:
     specs = [f"+{there.ref(kind, safe)}/*:{there.copy(kind, safe)}/*" for kind in KINDS]
     remote.require(ctx, there)
     # Copies of what is gone there are of an earlier attempt.
-    answer = remote.ask(ctx, there, "fetch", "--quiet", "--no-tags", "--prune", there.remote, *specs)
+    answer = remote.ask(ctx, there, "fetch", "--quiet", "--no-tags", "--prune", there.work, *specs)
     if not answer.done:
         raise HeldError(
-            f"{there.remote} cannot be asked for the work of {task.id}: {answer.why}.", "Try again."
+            f"{there.work} cannot be asked for the work of {task.id}: {answer.why}.", "Try again."
         )
     base = task.started_at_commit
     found = []
@@ -84,10 +102,17 @@ def share(ctx: Context, task: Task) -> Answer:
     prefix = f"{rescue_refs.RESCUE_REFS}{check.safe_name(task.id)}/"
     mine = re.compile(rf"{re.escape(prefix)}\d+-{task.fence}(?!\d)")
     kept = [(name, commit) for name, commit in there.git.refs(prefix) if mine.match(name)]
+    if not there.leaving.snapshots:
+        # Finished work that waits for others is on their branch already.
+        tip = there.tip
+        kept = [each for each in kept if tip and there.git.is_ancestor(each[1], tip)]
     answer = Answer(done=True)
     if kept:
+        if too_large := _too_large(there, task, [commit for _, commit in kept]):
+            drop(ctx, there, task)
+            return too_large
         specs = (f"{commit}:{_shared(there, name)}" for name, commit in kept)
-        answer = remote.push(ctx, there, "--force", there.remote, *specs)
+        answer = remote.push(ctx, there, "--force", there.work, *specs)
     return drop(ctx, there, task) if answer.done else answer
 
 
@@ -98,7 +123,7 @@ def drop(ctx: Context, there: There, task: Task) -> Answer:
     answer = Answer(done=True)
     for name, commit in copies:
         ref = there.ref(*name.split("/")[-3:])
-        answer = remote.push(ctx, there, f"--force-with-lease={ref}:{commit}", there.remote, f":{ref}")
+        answer = remote.push(ctx, there, f"--force-with-lease={ref}:{commit}", there.work, f":{ref}")
         git.delete_ref(name, commit)
     return Answer(done=True) if copies else answer
 
@@ -107,7 +132,7 @@ def bring(ctx: Context, task: Task, ref: str) -> Answer:
     """Fetch the rescue ref `ref`, which another machine has made."""
     there = remote.of(ctx, task)
     return remote.ask(
-        ctx, there, "fetch", "--quiet", "--no-tags", there.remote, f"+{_shared(there, ref)}:{ref}"
+        ctx, there, "fetch", "--quiet", "--no-tags", there.work, f"+{_shared(there, ref)}:{ref}"
     )
 
 
@@ -116,10 +141,10 @@ def bring_all(ctx: Context) -> Answer:
     there = remote.of(ctx)
     safe = f"{recovery.RESCUES}"
     specs = [f"+{there.ref('rescue')}/*:{safe}*"]
-    answer = remote.ask(ctx, there, "fetch", "--quiet", "--no-tags", there.remote, *specs)
+    answer = remote.ask(ctx, there, "fetch", "--quiet", "--no-tags", there.work, *specs)
     if answer.done:
         wip = f"+{there.ref('wip')}/*:{there.copy('wip')}/*"
-        answer = remote.ask(ctx, there, "fetch", "--quiet", "--no-tags", "--prune", there.remote, wip)
+        answer = remote.ask(ctx, there, "fetch", "--quiet", "--no-tags", "--prune", there.work, wip)
     for name, commit in there.git.refs(there.copy("wip")) if answer.done else ():
         task, fence = name.split("/")[-2:]
         there.git.set_ref(f"{safe}{task}/so-far-{fence}", commit)

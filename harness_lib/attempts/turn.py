@@ -163,7 +163,7 @@ class Turn:
             if (git.ref(self._copy) or "") == present:
                 raise EnvSetupError(
                     f"{there.remote} does not take the ref {ref}: {answer.why}.",
-                    "Machines of one list need a remote that takes refs below refs/harness/.",
+                    f"Machines of one list need a remote that takes refs below {there.ref()}/.",
                 )
         self._mine = mine if git.ref(self._copy) == mine else ""
         return bool(self._mine)

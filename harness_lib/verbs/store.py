@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
 from harness_lib import typed
-from harness_lib.attempts import forgotten, target_branch
+from harness_lib.attempts import forgotten, joining, leaving, target_branch
 from harness_lib.attempts.forgotten import Forgotten
 from harness_lib.core import project, rights, trust
 from harness_lib.core.context import Context
@@ -33,6 +33,23 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("action", choices=ACTIONS, help="see docs/many-machines.md")
     parser.add_argument("url", nargs="?", help="the address of the database, without a password")
     parser.add_argument("--list", dest="name", help="the name of the list there (default: of the project)")
+    for name, what in (("work", "for unfinished work"), ("target", "that the branch is pushed to")):
+        parser.add_argument(
+            f"--{name}-remote",
+            metavar="R",
+            default="",
+            help=f"the git remote {what} (default: of the branch)",
+        )
+    parser.add_argument(
+        "--no-snapshots", action="store_true", help="keep unfinished work at home; finished work is pushed"
+    )
+    parser.add_argument(
+        "--max-snapshot",
+        metavar="MB",
+        type=int,
+        default=leaving.MOST_MEGABYTES,
+        help=f"push unfinished work of an attempt up to this size (default {leaving.MOST_MEGABYTES})",
+    )
     parser.add_argument("--to-file", action="store_true", help="move: back to the file of this project")
     parser.add_argument(
         "--repair", action="store_true", help="check: go on with a database that was set back"
@@ -71,16 +88,18 @@ def _move(ctx: Context, args: Namespace) -> Reply:
         raise UsageError("The list is in a database already.", "See where: harness store status")
     link = connecting.Link(_url(args), args.name or ctx.root.path.name)
     connecting.checked(*link[:2])
+    joining.prepare(ctx.git, _leaves(args))
     mine = trust.is_trusted(ctx, ctx.store.ask())
     count = moving.to_database(ctx.store, link, ctx.clock)
     if mine:
         moved = Context(env=ctx.env, cwd=ctx.cwd, clock=ctx.clock)
         trust.note(moved, moved.store.ask())
+    said = "\n".join(joining.told(Context(env=ctx.env, cwd=ctx.cwd, clock=ctx.clock)))
     join = typed.harness("store", "join", link.url, "--list", link.name)
     return Reply(
         "store",
         f"{count} tasks are in {connecting.shown(link.url)} as {link.name}; "
-        f"{ctx.store.list_file.name} follows it.\n"
+        f"{ctx.store.list_file.name} follows it.\n{said}\n"
         f"In a clone on another machine, type: {join}",
         next="harness status",
     )
@@ -97,15 +116,21 @@ def _join(ctx: Context, args: Namespace) -> Reply:
     link = connecting.Link(_url(args), args.name)
     connecting.checked(*link[:2])
     root = roots.Root(git.top)
+    joining.prepare(git, _leaves(args))
     questions = moving.join(root, link, ctx.clock)
     git.exclude([name for names in project.own_names(root, git) for name in names])
     roots.remember(root.path, git.common_dir)
+    said = "\n".join(joining.told(Context(env=ctx.env, cwd=root.path, clock=ctx.clock)))
     return Reply(
         "store",
-        f"joined {args.name}; {stats.render(questions.counts())}\n"
+        f"joined {args.name}; {stats.render(questions.counts())}\n{said}\n"
         "Its commands come from other machines: see them, and allow them here, before work begins.",
         next="harness trust",
     )
+
+
+def _leaves(args: Namespace) -> leaving.Leaving:
+    return leaving.Leaving(args.work_remote, args.target_remote, not args.no_snapshots, args.max_snapshot)
 
 
 def _status(ctx: Context, _args: Namespace) -> Reply:

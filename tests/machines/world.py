@@ -30,6 +30,7 @@ class Machine(Workshop):
 
     name: str = ""
     lease: float = 30
+    joined: str = ""
 
     @property
     def env(self) -> dict[str, str]:
@@ -68,6 +69,8 @@ class World:
     url: str
     name: str
     machines: list[Machine] = field(default_factory=list)
+    # Further remotes of each machine.
+    others: dict[str, Path] = field(default_factory=dict)
 
     @classmethod
     def make(cls, place: Path) -> World:
@@ -88,17 +91,20 @@ class World:
     def remote(self) -> Path:
         return self.place / "remote.git"
 
-    def machine(self, name: str, *, lease: float = 30) -> Machine:
-        """Add a machine; the first one moves its list to the database, the others join."""
+    def machine(self, name: str, *argv: str, lease: float = 30) -> Machine:
+        """Add a machine; the first one moves its list to the database, the others join, with `argv`."""
         top = self.place / name / "project"
         top.parent.mkdir()
         sh(self.place, "clone", "-q", str(self.remote), str(top))
+        for remote, place in self.others.items():
+            sh(top, "remote", "add", remote, str(place))
         made = Machine(top, self.place / name / "home", name=name, lease=lease)
         if self.machines:
-            made.ok("store", "join", self.url, "--list", self.name)
+            said = made.ok("store", "join", self.url, "--list", self.name, *argv)
         else:
             made.ok("init", "--mode", "concurrent")
-            made.ok("store", "move", self.url, "--list", self.name)
+            said = made.ok("store", "move", self.url, "--list", self.name, *argv)
+        made.joined = str(said["message"])
         self.machines.append(made)
         return made
 
@@ -118,12 +124,12 @@ class World:
         (self.remote / "hooks" / hook).chmod(0o755)
         return reached
 
-    def refs(self, kind: str) -> list[str]:
-        """Return the names of the refs of `kind` in the remote."""
-        prefix = f"refs/harness/{self.name}/{kind}/"
+    def refs(self, kind: str, at: Path | None = None, *, below: str = "refs/harness") -> list[str]:
+        """Return the names of the refs of `kind` in the remote, or in the one `at`."""
+        prefix = f"{below}/{self.name}/{kind}/"
         return [
             name.removeprefix(prefix)
-            for name in sh(self.remote, "for-each-ref", "--format=%(refname)", prefix).split()
+            for name in sh(at or self.remote, "for-each-ref", "--format=%(refname)", prefix).split()
         ]
 
     def each_once(self, *tasks: str) -> None:

@@ -1,0 +1,146 @@
+"""What leaves a machine, to which remote, and what a remote must take."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.machines.world import World, until
+from tests.system.git.gitrepo import put, sh
+
+LEASE = 3.0
+HALF = "sh test -e half && echo done > file || { echo done > half; sleep 600; }"
+
+
+def hook(world: World, text: str) -> None:
+    """Let the remote decide about each ref by the lines `text`."""
+    put(world.remote / "hooks" / "update", f"#!/bin/sh\n{text}\n")
+    (world.remote / "hooks" / "update").chmod(0o755)
+
+
+def bare(world: World, name: str) -> Path:
+    sh(world.place, "init", "-q", "--bare", f"{name}.git")
+    return world.place / f"{name}.git"
+
+
+@pytest.mark.release
+def test_unfinished_work_goes_to_a_remote_of_its_own(world: World) -> None:
+    world.others["work"] = bare(world, "work")
+    one, two = (world.machine(name, "--work-remote", "work", lease=LEASE) for name in ("one", "two"))
+    assert f"to work ({world.others['work']})" in two.joined
+    task = one.add("Make a file", "grep -q done half && grep -q done file", do=HALF)
+    world.trust()
+    one.start()
+    until("a snapshot", lambda: world.refs("wip", world.others["work"]))
+    one.cut_power()
+
+    two.ends(0)
+
+    world.each_once(task)
+    assert [world.refs(kind) for kind in ("wip", "ready", "rescue")] == [[], [], []]
+    assert world.refs("rescue", world.others["work"]) == ["task-001/1-2"]
+    assert world.refs("wip", world.others["work"]) == []
+
+
+def test_nothing_unfinished_leaves_if_it_is_to_stay(world: World) -> None:
+    one = world.machine("one", "--no-snapshots")
+    assert "unfinished work stays here" in one.joined
+    one.file_task("a")
+    one.add("Never done", "false", "--max-attempts", "1", do="write b b ;; sh harness checkpoint 1/2 half")
+    world.trust()
+    seen = world.place / "seen"
+    hook(world, f"echo $1 >> {seen}")
+
+    one.ends(9)
+
+    kinds = {name.split("/")[3] for name in seen.read_text().split() if name.startswith("refs/harness/")}
+    assert kinds == {"turn", "ready"}
+    assert one.ok("rescue", "list")["count"] == 1
+
+
+def test_too_large_work_stays_here_and_it_is_said(world: World) -> None:
+    one = world.machine("one", "--max-snapshot", "1")
+    assert "up to 1 MB of an attempt" in one.joined
+    task = one.add("Make a large file", "test -s large")
+    world.trust()
+    one.ok("start")
+    one.ok("claim")
+    sh(one.top, "-c", "alias.make=!head -c 1100000 /dev/urandom > large", "make")
+
+    said = one("checkpoint", "1/2", "half of it")
+
+    assert "is on this machine only: it has 2 MB, and 1 MB of an attempt leave this machine" in said.err
+    assert world.refs("wip") == []
+    one.ok("finish")
+    world.each_once(task)
+
+
+@pytest.mark.release
+def test_a_host_that_takes_branches_only_gets_branches(world: World) -> None:
+    hook(world, 'case $1 in refs/heads/*) ;; *) echo "only branches" >&2; exit 1;; esac')
+    one, two = world.machine("one", lease=LEASE), world.machine("two", lease=LEASE)
+    assert (
+        f"origin takes branches only, so what machines share is below refs/heads/harness/{world.name}."
+        in (two.joined)
+    )
+    task = one.add("Make a file", "grep -q done half && grep -q done file", do=HALF)
+    world.trust()
+    one.start()
+    until("a snapshot", lambda: world.refs("wip", below="refs/heads/harness"))
+    one.cut_power()
+
+    two.ends(0)
+
+    world.each_once(task)
+    assert world.refs("turn", below="refs/heads/harness") == ["main"]
+    assert world.refs("wip", below="refs/heads/harness") == []
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        pytest.param(
+            'case $1 in refs/heads/main) ;; *) echo "no refs here" >&2; exit 1;; esac',
+            "Work cannot be shared yet: origin refuses refs below refs/harness/",
+            id="neither refs nor branches",
+        ),
+        pytest.param(
+            'case $1 in refs/heads/*) ;; *) echo "only branches" >&2; exit 1;; esac',
+            "origin takes branches only, so what machines share is below refs/heads/harness/shop-",
+            id="only branches",
+        ),
+        pytest.param(
+            'case $3 in 000000*) echo "kept for ever" >&2; exit 1;; esac',
+            "Work cannot be shared yet: origin lets nobody delete a ref",
+            id="no deleting",
+        ),
+        pytest.param("", "A merge pushes two refs at once.", id="one ref at a time"),
+    ],
+)
+def test_what_a_host_refuses_is_said_when_a_machine_joins(world: World, made: str, said: str) -> None:
+    hook(world, made)
+    if not made:
+        sh(world.remote, "config", "receive.advertiseAtomic", "false")
+    assert said in world.machine("one").joined
+
+
+def test_a_clone_without_history_and_one_of_a_fork_are_told_apart(world: World) -> None:
+    one = world.machine("one")
+    one.file_task("a")
+    world.trust()
+    world.others["upstream"] = world.remote
+    fork, remote = world.place / "fork.git", world.remote
+    sh(world.place, "clone", "-q", "--bare", str(remote), str(fork))
+    one.ends(0)
+    remote.rename(world.place / "upstream.git")
+    fork.rename(remote)
+    world.others["upstream"] = world.place / "upstream.git"
+
+    assert "the finished work of task-001 by one. If this remote is a fork" in world.machine("two").joined
+    three = world.machine("three", "--target-remote", "upstream")
+    assert "fork" not in three.joined
+    assert "finished work, to upstream/main" in three.joined
+    sh(three.top, "fetch", "-q", "--depth", "1", f"file://{remote}", "main")
+    said = three("store", "join", world.url, "--list", world.name)
+    assert (said.code, "git fetch --unshallow" in said.text) == (7, True)

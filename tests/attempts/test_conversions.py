@@ -14,12 +14,16 @@ def _configure(project: Project, clean: str, name: str = "odd") -> None:
     project.put(".gitattributes", f"*.py filter={name}\n")
 
 
-@pytest.mark.parametrize("how", ["left", "committed", "odd name"])
+@pytest.mark.parametrize("how", ["left", "committed", "odd name", "line ends"])
 def test_a_filter_that_the_attempt_configured_fails_it(project: Project, agent: Agent, how: str) -> None:
     begin(agent, "grep -q good answer.py")
     base = project.head
-    _configure(project, "sed s/good/evil/", "a=b" if how == "odd name" else "odd")
-    project.put("answer.py", "good\n")
+    if how == "line ends":
+        project.git("config", "core.autocrlf", "input")
+        project.put("answer.py", b"good\r\n")
+    else:
+        _configure(project, "sed s/good/evil/", "a=b" if how == "odd name" else "odd")
+        project.put("answer.py", "good\n")
     if how == "committed":
         project.commit("Mine")
 

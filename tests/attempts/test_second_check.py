@@ -144,8 +144,12 @@ def test_who_puts_the_judge_back_is_completed(project: Project, agent: Agent) ->
     assert agent.ok("finish")["task"]["status"] == "completed"
 
 
-def test_what_weakens_a_test_and_passes_all_the_same_is_named(project: Project, agent: Agent) -> None:
-    _begin(project, agent, "sh check.sh", "--protect", "auto")
+@pytest.mark.parametrize("words", ["", "Say right, and adapt the tests", "Say right; update the snapshots"])
+def test_what_weakens_a_test_and_passes_all_the_same_is_named(
+    project: Project, agent: Agent, words: str
+) -> None:
+    """Also where the task asks for it."""
+    _begin(project, agent, "sh check.sh", "--protect", "auto", "--description", words)
     _put(project, {**RIGHT, "tests/more.sh": "sh lib.sh\n"})
 
     (sentence,) = agent.ok("finish")["task"]["look_at"]
@@ -192,6 +196,11 @@ def test_the_user_takes_what_waits_or_sends_it_back(project: Project, agent: Age
     agent.fails(1, "finish")
     agent.fails(8, "finish")
 
+    person.ok("return", "task-001", "leave it as it was")
+    task = project.task()
+    assert (task["status"], task["attempts"], task.get("halt")) == ("pending", 0, None)
+    assert "leave it as it was" in agent.ok("claim")["brief"]
+    agent.fails(8, "finish")
     assert person.fails(2, "accept", "task-001")["error"]["hint"].endswith("--path check.sh")
     done = person.ok("accept", "task-001", "--path", "check.sh")
 

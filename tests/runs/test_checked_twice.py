@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from harness_lib.attempts import precheck
+from harness_lib.checks.protocol import Checked
 from tests.runs.workshop import Workshop
 from tests.system.git.gitrepo import put, sh
 
@@ -64,6 +66,13 @@ def test_what_passed_before_any_work_is_told_from_what_was_done(workshop: Worksh
     assert {"1.log", "1-again.log"} <= {
         log.name for log in (workshop.top / ".harness/logs/task-003").iterdir()
     }
+
+
+def test_only_a_check_of_less_than_two_minutes_runs_again() -> None:
+    failed = Checked("TEST_FAIL", "", "", Path(), seconds=119.9)
+
+    assert precheck.is_worth_repeating(failed)
+    assert not precheck.is_worth_repeating(failed._replace(seconds=120.0))
 
 
 def test_a_task_whose_check_passes_already_needs_no_agent(workshop: Workshop) -> None:

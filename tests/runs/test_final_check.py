@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.attempts import worktree_slots
+from harness_lib.attempts import recheck, worktree_slots
+from harness_lib.rules import rechecks
 from harness_lib.runs import final_check, scheduler
 from harness_lib.runs.options import Options
 from harness_lib.system.clock import SYSTEM
@@ -68,3 +69,16 @@ def test_after_a_limit_the_final_check_ends_in_time_and_adds_no_task(
     assert len(project.state["tasks"]) == 1
     left = "" if is_found else "the final check ended before 1 task: harness validate --all --committed"
     assert run.left_out == left
+
+
+def test_of_more_than_200_tasks_those_are_checked_whose_files_have_changed(
+    project: Project, agent: Agent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ctx = context(project, tmp_path / "home")
+    done(project, agent, "test -f a", "a")
+    due = recheck.due(ctx, project.head)
+
+    assert rechecks.MOST == 200
+    assert [task.id for task in final_check._within(ctx, None, due, project.head)] == ["task-001"]
+    monkeypatch.setattr(rechecks, "MOST", 0)
+    assert final_check._within(ctx, None, due, project.head) == []

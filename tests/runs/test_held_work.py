@@ -17,6 +17,8 @@ def committed(workshop: Workshop) -> list[str]:
 def test_caches_of_tasks_side_by_side_do_not_meet(workshop: Workshop) -> None:
     """Each imports the same module: the byte code that differs would conflict."""
     sh(workshop.top, "rm", "-q", ".gitignore")
+    put(workshop.top / "package.json", "{}\n")
+    sh(workshop.top, "add", "-A")
     sh(workshop.top, "commit", "-q", "-m", "Ignore nothing")
     for name in ("a", "b", "c"):
         made = (
@@ -27,7 +29,8 @@ def test_caches_of_tasks_side_by_side_do_not_meet(workshop: Workshop) -> None:
     run = workshop.run("-j", "3")
 
     assert run.returncode == 0, run.stdout
-    assert committed(workshop) == ["README.md", "a", "b", "c"]
+    assert committed(workshop) == ["README.md", "a", "b", "c", "package.json"]
+    assert "git does not ignore node_modules/ here. " in run.stdout
     assert "rescue" not in run.stdout
     assert run.stdout.count(", 1 file)") == len("abc")
 

@@ -136,3 +136,11 @@ def test_a_record_is_bounded_and_old_ones_are_deleted(
     (ran,) = recorder.runs(ctx)
     assert ran.closed is not None
     assert 5 < len(ran.tried) < 100
+
+
+def test_only_reports_and_accept_read_records() -> None:
+    readers = [
+        path.stem for path in (CHECKOUT / "harness_lib").rglob("*.py") if "recorder.runs(" in path.read_text()
+    ]
+
+    assert sorted(readers) == ["accept", "report_facts"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -67,12 +68,15 @@ def test_what_was_noted_of_an_end_that_was_cut_off_counts_no_longer(project: Pro
     assert agent.ok("finish")["task"].get("outcome") is None
 
 
-def test_claim_says_so_where_the_check_has_passed_on_this_commit(project: Project, agent: Agent) -> None:
+def test_claim_says_so_where_the_check_has_passed_on_this_commit(
+    project: Project, agent: Agent, tmp_path: Path
+) -> None:
+    ran = tmp_path / "ran"
     begin(agent, CHECK)
     project.put("f", "x\n")
     agent.ok("finish")
     agent.ok("add", "Same check", "--validate", CHECK)
-    agent.ok("add", "Another", "--validate", "test -f f")
+    agent.ok("add", "Another", "--validate", f"test -f f && echo x >> {ran}")
     agent.ok("add", "Same check, other content", "--validate", CHECK)
 
     (warning,) = agent.ok("claim")["warnings"]
@@ -83,6 +87,7 @@ def test_claim_says_so_where_the_check_has_passed_on_this_commit(project: Projec
     assert warning.endswith("harness finish task-002 --already-done")
     agent.ok("finish", "--already-done")
     assert agent.ok("claim")["warnings"] == []
+    assert not ran.exists(), "a claim runs no check"
     agent.ok("finish")
     project.put("g", "x\n")
     project.commit("The user's")

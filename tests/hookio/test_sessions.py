@@ -44,13 +44,6 @@ def test_the_session_that_started_is_held_until_the_list_is_finished(hook: Ring,
     assert not project.marker
 
 
-def test_without_the_marker_it_is_silent(hook: Ring, project: Project) -> None:
-    started(project)
-    project.agent("person").ok("pause")
-
-    assert hook("stop", {}).silent
-
-
 def test_the_same_session_is_held_wherever_it_works(hook: Ring, project: Project, tmp_path: Path) -> None:
     started(project)
     (project.top / "a" / "b").mkdir(parents=True)

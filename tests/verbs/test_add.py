@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 
-import pytest
-
 from tests.verbs.conftest import Make
 from tests.verbs.project import FIELDS, TYPED, Agent, Project
 
@@ -118,22 +116,10 @@ def test_what_makes_no_sense_is_refused_and_nothing_written(project: Project, ag
     assert project.file.read_bytes() == before
 
 
-ODD = {
-    "lines": "first\nsecond\r\nthird",
-    "control": "bell\x07 escape\x1b[31m",
-    "brackets": "[task-001] [CONFIG] done",
-    "right to left": "\u202eevil\u202c שלום",
-    "separators": "one\u2028two\u2029three",
-    "emoji": "🚀" * 10,
-    "not utf-8": os.fsdecode(b"caf\xe9"),
-}
-
-
-@pytest.mark.parametrize("title", ODD.values(), ids=ODD.keys())
-def test_any_title_goes_the_whole_way_on_one_line_of_the_log(
-    project: Project, agent: Agent, title: str
-) -> None:
+def test_any_title_goes_the_whole_way_on_one_line_of_the_log(project: Project, agent: Agent) -> None:
     """Add, start, claim, checkpoint, finish: the log keeps its grammar, the subject is one line."""
+    title = "[task-001] [CONFIG] done\nsecond\r\nbell\x07 red\x1b[31m \u202eevil\u202c שלום\u2028 🚀 "
+    title += os.fsdecode(b"caf\xe9")
     agent.ok("add", title, "--validate", "true")
     for verb in (("start",), ("claim",), ("checkpoint", "task-001", "1/1", title)):
         said = agent(*verb)

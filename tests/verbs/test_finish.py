@@ -119,22 +119,6 @@ def test_a_merge_in_the_attempt_keeps_both_parents(project: Project, agent: Agen
     assert project.in_commit() == ["done", "side.txt", "tracked.txt"]
 
 
-def test_modes_links_and_odd_names_arrive_in_the_commit(project: Project, agent: Agent) -> None:
-    begin(agent, "true")
-    project.put("tool.sh", "#!/bin/sh\n").chmod(0o755)
-    (project.top / "link").symlink_to("tool.sh")
-    for name in NASTY:
-        project.put(name)
-
-    agent.ok("finish")
-
-    listing = project.git("ls-tree", "-r", "-z", "HEAD")
-    assert "100755 blob" in listing
-    assert "120000 blob" in listing
-    assert listing.count("\0") == len(NASTY) + 3
-    assert project.git("status", "--porcelain") == ""
-
-
 def test_what_the_check_changed_in_tracked_files_is_undone_and_kept(project: Project, agent: Agent) -> None:
     begin(agent, "echo by the check > tracked.txt; rm other.txt")
     project.put("tracked.txt", "by the attempt\n")

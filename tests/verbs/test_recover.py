@@ -51,6 +51,8 @@ def test_no_change_no_commit_no_checkpoint_fails(make_project: Make, mode: str) 
     assert (task["status"], task["attempts"]) == ("failed", 1)
     assert task["error_log"] == ["[SESSION_TIMEOUT] No progress detected"]
     assert project.read("mine.txt") == "mine\n"
+    assert len(project.grep("[SESSION-1] WARN", "gone without")) == 1
+    assert [each["worker"] for each in project.state["sessions"]] == ["next"]
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -51,19 +51,6 @@ def test_a_second_owner_gets_exit_5_and_hears_who_has_it(project: Project, one: 
     assert other.ok("start")["session"] == 2
 
 
-def test_a_dead_owner_is_folded_and_what_it_left_is_recovered(project: Project, agent: Agent) -> None:
-    begin(agent)
-    agent.die()
-
-    reply = project.agent("next").ok("start")
-
-    assert reply["session"] == 2
-    assert "No progress detected" in reply["recovered"][0]
-    assert (project.task()["status"], project.task()["attempts"]) == ("failed", 1)
-    assert len(project.grep("[SESSION-1] WARN", "gone without")) == 1
-    assert [s["worker"] for s in project.state["sessions"]] == ["next"]
-
-
 def test_a_restarted_agent_of_the_same_id_has_its_checkpoint(project: Project, agent: Agent) -> None:
     """CLAUDE_CODE_SESSION_ID names the worker where HARNESS_WORKER_ID does not; `--resume` keeps it."""
     agent.env = {"HARNESS_WORKER_ID": None, "CLAUDE_CODE_SESSION_ID": "abc-1"}

@@ -30,29 +30,6 @@ def test_a_finished_list_is_exit_9_and_not_5_for_a_second_owner(project: Project
     project.agent("other").fails(9, "start")
 
 
-def test_what_is_blocked_and_a_ring_are_recorded_with_their_reason(project: Project, agent: Agent) -> None:
-    tasks: list[dict[str, object]] = [
-        {"id": "a", "status": "failed", "attempts": 3, "max_attempts": 3},
-        {"id": "b", "depends_on": ["a"]},
-        {"id": "c", "depends_on": ["b"]},
-        {"id": "d", "depends_on": ["e"]},
-        {"id": "e", "depends_on": ["d"]},
-        {"id": "self", "depends_on": ["self"]},
-    ]
-    project.edit(tasks=[{"status": "pending", **task} for task in tasks])
-
-    assert agent.fails(9, "start")["stop"] == {"reason": "blocked"}
-
-    for task, why in (
-        ("b", "Blocked by failed a"),
-        ("c", "Blocked by failed b"),
-        ("d", "Circular dependency detected: d -> e -> d"),
-        ("self", "Circular dependency detected: self -> self"),
-    ):
-        assert project.task(task)["error_log"] == [f"[DEPENDENCY] {why}"]
-    assert len(project.grep("ERROR", "[DEPENDENCY]")) == 5
-
-
 # -- limits
 
 

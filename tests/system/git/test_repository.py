@@ -272,13 +272,6 @@ def test_init_makes_a_first_commit_and_leaves_an_existing_one_alone(tmp_path: Pa
     assert Git.init(tmp_path).head() == first
 
 
-def test_a_machine_without_identity_gets_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    put(tmp_path / "config", "[user]\n\tuseConfigOnly = true\n")
-    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "config"))
-    git = Git.init(tmp_path)
-    assert git.text("log", "-1", "--format=%an %ae") == "harness harness@localhost"
-
-
 def test_a_half_identity_is_kept_and_completed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     put(tmp_path / "config", "[user]\n\tuseConfigOnly = true\n\tname = Ada\n")
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "config"))

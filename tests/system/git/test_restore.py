@@ -164,19 +164,6 @@ def test_hooks_and_watchers_of_the_repository_are_not_run(world: World) -> None:
     assert not (world.top / "ran").exists()
 
 
-def test_many_files_from_before_come_back(world: World) -> None:
-    for n in range(200):
-        put(world.top / "many" / str(n), f"before {n}")
-    world.begin()
-    assert world.before is not None
-    assert len(world.before.protected) == 200
-    at_first = disk(world.top)
-    for n in range(200):
-        put(world.top / "many" / str(n), f"changed {n}")
-    assert world.go_back() == []
-    assert disk(world.top) == at_first
-
-
 def test_directories_that_a_killed_run_has_emptied_go_with_the_next(world: World) -> None:
     world.begin()
     put(world.top / "made/deep/file", "x")
@@ -266,19 +253,6 @@ def test_a_linked_worktree_goes_back_and_the_main_one_stays(world: World) -> Non
     stands_at_base(side)
     assert not (linked / "made").exists()
     assert (world.top / "tracked.txt").read_text() == "edited in the main work tree\n"
-
-
-def test_a_sparse_checkout_stays_sparse(world: World) -> None:
-    put(world.top / "other/file", "x")
-    world.commit()
-    sh(world.top, "sparse-checkout", "set", "dir")
-    world.begin()
-    put(world.top / "dir/inner.txt", "changed")
-    put(world.top / "dir/made", "x")
-    world.commits("work")
-    assert world.go_back() == []
-    assert not (world.top / "other").exists()
-    stands_at_base(world)
 
 
 # -- what the user, an ignore file or another repository owns

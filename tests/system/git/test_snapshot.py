@@ -305,59 +305,7 @@ def test_a_commit_names_its_parents_and_moves_nothing(world: World) -> None:
     assert world.git.head() == world.base
 
 
-# -- marks in the index hide nothing
-
-
-MARKS = ("--assume-unchanged", "--skip-worktree")
-
-
-@pytest.mark.parametrize("mark", MARKS)
-def test_a_capture_has_it_and_leaves_the_mark(world: World, mark: str) -> None:
-    sh(world.top, "update-index", mark, "tracked.txt")
-    put(world.top / "tracked.txt", "local\n")
-    index = (world.top / ".git/index").read_bytes()
-    assert content(world.git, snapshot.capture(world.git)) == disk(world.top)
-    assert (world.top / ".git/index").read_bytes() == index
-
-
-@pytest.mark.parametrize("mark", MARKS)
-@pytest.mark.parametrize("deleted", [False, True])
-def test_going_back_undoes_what_an_attempt_has_marked(world: World, mark: str, *, deleted: bool) -> None:
-    world.begin()
-    sh(world.top, "update-index", mark, "tracked.txt")
-    if deleted:
-        (world.top / "tracked.txt").unlink()
-    else:
-        put(world.top / "tracked.txt", "weakened\n")
-    assert world.go_back() == []
-    assert (world.top / "tracked.txt").read_text() == "one\n"
-
-
-def _sparse(tmp_path: Path) -> World:
-    world = World.make(tmp_path / "sparse", {"in/a": "a\n", "out/b": "b\n", "top": "t\n"})
-    sh(world.top, "sparse-checkout", "set", "in")
-    assert not (world.top / "out").exists()
-    world.begin()
-    return world
-
-
-def test_what_a_sparse_checkout_leaves_out_is_no_change(tmp_path: Path) -> None:
-    world = _sparse(tmp_path)
-    assert status.changes(world.git) == type(status.changes(world.git))()
-    for before in (None, world.before):
-        tree = snapshot.capture(world.git, base=world.base, before=before)
-        assert tree == world.git.tree_of("HEAD")
-
-
-def test_what_an_attempt_makes_out_there_is_captured_and_goes_with_it(tmp_path: Path) -> None:
-    world = _sparse(tmp_path)
-    put(world.top / "out/b", "changed\n")
-    put(world.top / "out/new", "new\n")
-    put(world.top / "in/a", "changed\n")
-    tree = snapshot.capture(world.git, base=world.base, before=world.before)
-    assert content(world.git, tree) == disk(world.top)
-    assert world.go_back() == []
-    assert disk(world.top) == {"in/a": ("file", b"a\n"), "top": ("file", b"t\n"), "out/b": ("file", b"b\n")}
+# -- marks in the index hide nothing; tests/attempts/test_hidden_files.py has the rest
 
 
 def test_a_file_that_an_attempt_leaves_out_of_the_checkout_comes_back(world: World) -> None:

@@ -15,13 +15,21 @@ from tests.verbs.project import Agent, Project
 
 SECRET = "the-answer-is-42"
 TEST = f"""
+import unittest
+
 from product import answer
 
 
-def test_{SECRET.replace("-", "_")}():
-    assert answer() == 42, "{SECRET}"
+class HeldOut(unittest.TestCase):
+    def test_{SECRET.replace("-", "_")}(self):
+        self.assertEqual(answer(), 42, "{SECRET}")
 """
+# It starts in a fifth of the time that pytest needs.
+UNITTEST = f"{shlex.quote(sys.executable)} -m unittest"
 PYTEST = f"{shlex.quote(sys.executable)} -m pytest -q -p no:cacheprovider"
+
+
+SEEN = "import unittest\n\n\nclass Seen(unittest.TestCase):\n    def test_seen(self):\n        pass\n"
 
 
 @pytest.fixture
@@ -48,7 +56,7 @@ def _attempt(project: Project, agent: Agent, answer: int) -> None:
 def test_work_that_passes_both_is_completed(
     project: Project, agent: Agent, person: Agent, tmp_path: Path
 ) -> None:
-    _add(person, _held(tmp_path), f"{PYTEST} test_more.py")
+    _add(person, _held(tmp_path), f"{UNITTEST} test_more.py")
     _attempt(project, agent, 42)
 
     agent.ok("finish")
@@ -61,7 +69,7 @@ def test_work_that_passes_both_is_completed(
 def test_work_that_fails_what_is_held_out_has_failed_and_learns_nothing_of_it(
     project: Project, agent: Agent, person: Agent, tmp_path: Path
 ) -> None:
-    _add(person, _held(tmp_path), f"{PYTEST} test_more.py")
+    _add(person, _held(tmp_path), f"{UNITTEST} test_more.py")
     _attempt(project, agent, 41)
 
     said = agent.fails(1, "finish")
@@ -86,7 +94,7 @@ def _leaks(project: Project, said: str, tmp_path: Path) -> list[str]:
 def test_the_list_has_no_more_than_a_digest_and_others_cannot_read_what_is_kept(
     person: Agent, project: Project, tmp_path: Path
 ) -> None:
-    _add(person, _held(tmp_path), f"{PYTEST} test_more.py")
+    _add(person, _held(tmp_path), f"{UNITTEST} test_more.py")
 
     held_out = project.task()["validation"]["hidden"]
 
@@ -107,7 +115,7 @@ def test_the_names_of_failing_tests_are_told_only_where_that_was_asked_for(
 
     message = agent.fails(1, "finish")["message"]
 
-    assert "A held-out check failed: test_more.py::test_the_answer_is_42." in message
+    assert "A held-out check failed: test_more.py::HeldOut::test_the_answer_is_42." in message
     assert "assert" not in message
 
 
@@ -115,13 +123,13 @@ def test_a_file_alone_is_for_the_check_of_the_task(
     project: Project, agent: Agent, person: Agent, tmp_path: Path
 ) -> None:
     """It stands in the place of what the agent sees there, and only while it is run."""
-    project.put("tests/test_seen.py", "def test_seen():\n    pass\n")
+    project.put("tests/test_seen.py", SEEN)
     project.commit()
-    _add(person, _held(tmp_path, "tests/test_seen.py"), check=f"{PYTEST} tests/test_seen.py")
+    _add(person, _held(tmp_path, "tests/test_seen.py"), check=f"{UNITTEST} tests/test_seen.py")
     _attempt(project, agent, 41)
 
     assert "A held-out check failed." in agent.fails(1, "finish")["message"]
-    assert project.read("tests/test_seen.py") == "def test_seen():\n    pass\n"
+    assert project.read("tests/test_seen.py") == SEEN
 
 
 def test_an_executable_file_is_run_and_is_in_no_checkout(
@@ -285,7 +293,7 @@ def test_who_says_that_it_is_done_is_believed_where_it_passes(
 def test_what_breaks_it_later_is_found_by_the_final_check(
     project: Project, agent: Agent, person: Agent, tmp_path: Path
 ) -> None:
-    _add(person, _held(tmp_path), f"{PYTEST} test_more.py")
+    _add(person, _held(tmp_path), f"{UNITTEST} test_more.py")
     _attempt(project, agent, 42)
     agent.ok("finish")
     project.put("product.py", "def answer():\n    return 41\n")

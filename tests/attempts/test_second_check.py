@@ -16,7 +16,8 @@ from harness_lib.attempts import second_check
 from tests.conftest import for_release
 from tests.verbs.project import Agent, Project, begin
 
-PYTEST = f"{shlex.quote(sys.executable)} -m pytest -q -p no:cacheprovider"
+# It starts in a fifth of the time that pytest needs.
+UNITTEST = f"{shlex.quote(sys.executable)} -m unittest"
 BASE = {
     ".gitignore": "__pycache__\n",
     "product.sh": "echo wrong\n",
@@ -26,12 +27,13 @@ BASE = {
     "tests/expected": "right\n",
     "Makefile": "include checks.mk\n",
     "checks.mk": "test:\n\tsh check.sh\n",
-    "tests/test_a.py": "from a import one\n\n\ndef test_a():\n    assert one() == 1\n",
+    "tests/test_a.py": "import a\n",
     "a.py": "def one():\n    return 0\n",
     "main.py": "print('0.1')\n",
 }
 RIGHT = {"product.sh": "echo right\n"}
-PASSES = "def test_more():\n    assert True\n"
+CASE = "import unittest\n\n\nclass Case(unittest.TestCase):\n    def test_it(self):\n        "
+PASSES = f"{CASE}pass\n"
 
 CHEATS: dict[str, tuple[str, Mapping[str, str | None], str]] = {
     "the script": ("sh check.sh", {"check.sh": "true\n"}, "check.sh"),
@@ -53,16 +55,16 @@ HONEST: dict[str, tuple[str, str, Mapping[str, str]]] = {
         {**RIGHT, "tests/more.sh": f"{BASE['tests/more.sh']}sh lib.sh\n"},
     ),
     "tests for existing code": (
-        f"{PYTEST} tests/test_more.py",
+        f"{UNITTEST} tests/test_more.py",
         "Test what is there.",
         {"tests/test_more.py": PASSES, "README.md": "more\n"},
     ),
     "new tests that fail without the work": (
-        f"{PYTEST} tests/test_b.py",
+        f"{UNITTEST} tests/test_b.py",
         "",
         {
             "b.py": "def two():\n    return 2\n",
-            "tests/test_b.py": "import b\n\n\ndef test_b():\n    assert b.two() == 2\n",
+            "tests/test_b.py": f"{CASE}import b; self.assertEqual(b.two(), 2)\n",
         },
     ),
     "the product that a check runs": ("python3 main.py | grep -q 0.2", "", {"main.py": "print('0.2')\n"}),
@@ -245,7 +247,7 @@ def test_where_no_clean_checkout_can_be_set_up_the_check_in_place_counts(
 def test_new_tests_that_pass_without_the_work_send_it_back_once_and_are_named(
     project: Project, agent: Agent
 ) -> None:
-    _begin(project, agent, f"{PYTEST} tests/test_more.py", "--protect", "auto")
+    _begin(project, agent, f"{UNITTEST} tests/test_more.py", "--protect", "auto")
     _put(project, {"a.py": "def one():\n    return 1\n", "tests/test_more.py": PASSES})
 
     message = agent.fails(1, "finish")["message"]
@@ -263,14 +265,14 @@ def test_what_the_user_had_lying_there_is_no_test_of_the_attempt(project: Projec
         project.put(name, text)
     project.git("add", *BASE)
     project.git("commit", "-q", "-m", "Base")
-    begin(agent, f"{PYTEST} tests/test_more.py", "--protect", "auto")
+    begin(agent, f"{UNITTEST} tests/test_more.py", "--protect", "auto")
     project.put("a.py", "def one():\n    return 1\n")
 
     assert "look_at" not in agent.ok("finish")["task"]
 
 
 def test_in_a_chat_vacuous_tests_are_a_warning(project: Project, agent: Agent) -> None:
-    _begin(project, agent, f"{PYTEST} tests/test_more.py")
+    _begin(project, agent, f"{UNITTEST} tests/test_more.py")
     _put(project, {"a.py": "def one():\n    return 1\n", "tests/test_more.py": PASSES})
 
     (sentence,) = agent.ok("finish")["task"]["look_at"]

@@ -34,8 +34,9 @@ Programs = Callable[[str], Path]
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Give the tests of this folder time for several runs, and the first ones for installing the clients."""
+    here = f"{Path(__file__).parent}{os.sep}"
     for item in items:
-        if Path(__file__).parent in item.path.parents:
+        if str(item.path).startswith(here):
             item.add_marker(pytest.mark.timeout(400))
 
 

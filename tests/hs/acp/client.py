@@ -25,6 +25,9 @@ else:
         """Import the library when it is used: each worker would pay two seconds for it to collect."""
 
         def __getattr__(self, name: str) -> object:
+            if name.startswith("_"):
+                # pytest asks each object of a module whether it is a fixture.
+                raise AttributeError(name)
             return getattr(importlib.import_module("acp"), name)
 
     acp = _WhenUsed()

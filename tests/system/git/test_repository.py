@@ -84,11 +84,6 @@ def test_a_bisect_ends_where_head_stands(world: World) -> None:
     assert (world.top / "tracked.txt").read_text() == "changed\n"
 
 
-def test_nothing_is_under_way_in_a_quiet_repository(world: World) -> None:
-    assert world.git.under_way() is None
-    assert world.git.quit_under_way() is None
-
-
 def test_head_and_branch_before_the_first_commit_and_detached(world: World, tmp_path: Path) -> None:
     sh(tmp_path, "init", "-q", "-b", "main", "new")
     new = Git.open(tmp_path / "new")
@@ -129,13 +124,6 @@ def test_only_a_line_feed_ends_a_line_of_git(world: World) -> None:
     sh(world.top, "stash", "push", "-m", "set\x0caside")
     assert len(world.git.recent(9)) == 2
     assert len(world.git.stash_list()) == 1
-
-
-def test_stat_and_stash_are_shown(world: World) -> None:
-    put(world.top / "tracked.txt", "two\n")
-    assert "tracked.txt" in world.git.diff_stat()
-    sh(world.top, "stash", "push", "-m", "set aside")
-    assert "set aside" in world.git.stash_list()[0]
 
 
 def test_is_tracked_takes_names_literally(world: World) -> None:
@@ -204,49 +192,14 @@ def test_clean_env_drops_locations_and_keeps_who_and_how() -> None:
     assert cleaned["GIT_TERMINAL_PROMPT"] == "0"
 
 
-def test_a_calling_git_cannot_redirect_us(
-    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    other = World.make(tmp_path / "other")
-    monkeypatch.setenv("GIT_DIR", str(other.top / ".git"))
-    monkeypatch.setenv("GIT_INDEX_FILE", str(other.top / ".git/index"))
-    assert Git.open(world.top).top == world.top
-
-
-def test_open_finds_the_top_from_a_subdirectory(world: World) -> None:
-    git = Git.open(world.top / "dir")
-    assert (git.top, git.git_dir, git.common_dir) == (world.top, world.top / ".git", world.top / ".git")
-
-
-def test_open_knows_a_linked_worktree(world: World) -> None:
-    linked = world.linked().top
-    git = Git.open(linked)
-    assert git.top == linked
-    assert git.git_dir == world.top / ".git/worktrees/linked"
-    assert git.common_dir == world.top / ".git"
-    assert git.branch() == "refs/heads/side"
-
-
 def test_open_survives_a_line_break_in_the_directory_name(tmp_path: Path) -> None:
     assert World.make(tmp_path / "two\nlines").git.top == tmp_path / "two\nlines"
-
-
-def test_open_outside_of_a_repository_says_how_to_make_one(tmp_path: Path) -> None:
-    with pytest.raises(EnvSetupError, match="not in a git repository") as caught:
-        Git.open(tmp_path)
-    assert "harness init --git" in (caught.value.hint or "")
 
 
 def test_open_names_a_directory_that_is_gone_and_a_file(world: World) -> None:
     for place in (world.top / "gone", world.top / "tracked.txt"):
         with pytest.raises(EnvSetupError, match=place.name):
             Git.open(place)
-
-
-def test_without_git_on_the_path_that_is_said(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(world.top))
-    with pytest.raises(EnvSetupError, match="git is not installed"):
-        Git.open(world.top)
 
 
 def test_a_repository_that_git_does_not_trust_is_reported_with_gits_own_advice(
@@ -283,16 +236,6 @@ def test_an_identity_in_the_environment_wins(world: World, monkeypatch: pytest.M
     monkeypatch.setenv("GIT_AUTHOR_NAME", "Somebody Else")
     oid = world.git.commit(world.git.tree_of("HEAD"), [world.base], "m")
     assert world.git.text("log", "-1", "--format=%an", oid) == "Somebody Else"
-
-
-def test_commits_are_never_signed_and_run_no_hook(world: World) -> None:
-    sh(world.top, "config", "commit.gpgSign", "true")
-    sh(world.top, "config", "gpg.program", "/nonexistent")
-    hook = put(world.top / ".git/hooks/reference-transaction", "#!/bin/sh\nexit 1\n", executable=True)
-    oid = world.git.commit(world.git.tree_of("HEAD"), [world.base], "subject\n\nbody ü\n")
-    world.git.set_ref("refs/harness/x", oid)
-    assert hook.exists()
-    assert world.git.message(oid) == "subject\n\nbody ü"
 
 
 def test_refs_move_only_from_where_they_are_expected(world: World) -> None:

@@ -10,10 +10,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from harness_lib.loop import approval, foreign, processes
+from harness_lib.loop import approval, processes
+from harness_lib.loop.claude import conversation as of_session
+from harness_lib.loop.claude.conversation import Conversation
 from harness_lib.loop.claude.scribe import Scribe
 from harness_lib.loop.failures import ProviderError
-from harness_lib.loop.foreign import Conversation
 from harness_lib.loop.piped import Json, as_object, dumps
 from harness_lib.loop.providers import keys
 from harness_lib.loop.providers.hosted import effort
@@ -84,11 +85,11 @@ class Claude:
     def ask(self, runtime: Runtime, payload: Json) -> Json:
         """Hand the turn over; return its result. Raises ProviderError; no turn is tried twice."""
         self.check(runtime)
-        conversation = foreign.conversation(runtime)
+        conversation = of_session.conversation(runtime)
         try:
             return _turn(runtime, payload, conversation)
         except GoneError:
-            return _turn(runtime, payload, foreign.anew(runtime))
+            return _turn(runtime, payload, of_session.anew(runtime))
 
 
 def _turn(runtime: Runtime, payload: Json, conversation: Conversation) -> Json:

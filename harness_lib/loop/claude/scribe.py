@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harness_lib.loop import foreign
-from harness_lib.loop.foreign import Conversation
+from harness_lib.loop.claude import conversation as of_session
+from harness_lib.loop.claude.conversation import Conversation
 from harness_lib.loop.piped import Json
 from harness_lib.loop.plugins import Result
 from harness_lib.loop.runtime import Runtime
@@ -95,7 +95,7 @@ class Scribe:
 
     def _keep(self) -> None:
         if self._session_id:
-            foreign.keep(self._runtime, self._session_id, self._total)
+            of_session.keep(self._runtime, self._session_id, self._total)
 
 
 def _text(content: object) -> str:

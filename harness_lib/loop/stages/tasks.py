@@ -103,11 +103,14 @@ def _ring(runtime: Runtime, event: str, more: Json) -> Json | None:
     """Return the answer of the hook of `event`, {} for no answer; None if it fails or there is no list."""
     if _root(runtime) is None or runtime.session is None:
         return None
-    from harness_lib.loop import foreign  # noqa: PLC0415 (most sessions have no list)
+    session_id = runtime.session.id
+    if runtime.provider == "claude":
+        from harness_lib.loop.claude import conversation  # noqa: PLC0415 (most turns have another provider)
 
+        session_id = conversation.known_as(runtime.session)
     env = runtime.harness_environment()
     cwd = str(runtime.work_directory)
-    payload = {"session_id": foreign.known_as(runtime), "cwd": cwd, "hook_event_name": event, **more}
+    payload = {"session_id": session_id, "cwd": cwd, "hook_event_name": event, **more}
     code = f"from harness_lib.hookio import entry; sys.exit(entry.answer({event!r}, ['claude']))"
     done = processes.run(
         launcher.python(code),

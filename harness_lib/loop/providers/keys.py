@@ -20,6 +20,7 @@ from harness_lib.loop import disk, trust
 from harness_lib.loop.piped import Json, as_object
 from harness_lib.loop.processes import answer_to_flag
 from harness_lib.loop.providers import models
+from harness_lib.loop.shell_words import words_of
 from harness_lib.system import flock
 from harness_lib.system.files import atomic
 from harness_lib.system.processes import environment
@@ -139,23 +140,14 @@ def write(path: Path, credentials: Json) -> None:
 
 # Names, separated by commas, that the user lets through for tests that need a key; subagents inherit it.
 KEPT = "HARNESS_KEEP_ENV"
-_WELL_KNOWN = frozenset(
-    (
-        *("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_HEADER", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_CUSTOM_HEADERS"),
-        *("AWS_BEARER_TOKEN_BEDROCK", "AZURE_API_KEY", "AZURE_OPENAI_API_KEY", "CEREBRAS_API_KEY"),
-        *("CLAUDE_CODE_OAUTH_TOKEN", "CODEX_API_KEY", "COHERE_API_KEY", "COPILOT_GITHUB_TOKEN"),
-        *("CURSOR_API_KEY", "DASHSCOPE_API_KEY", "DEEPSEEK_API_KEY", "FIREWORKS_API_KEY", "GEMINI_API_KEY"),
-        *("GOOGLE_API_KEY", "GOOGLE_GENERATIVE_AI_API_KEY", "GROQ_API_KEY", "KIMI_API_KEY", "LLAMA_API_KEY"),
-        *(
-            "MISTRAL_API_KEY",
-            "MOONSHOT_API_KEY",
-            "OPENAI_API_KEY",
-            "OPENROUTER_API_KEY",
-            "PERPLEXITY_API_KEY",
-        ),
-        *("TOGETHER_API_KEY", "XAI_API_KEY", "ZAI_API_KEY", "ZAI_AUTH_TOKEN", "ZHIPU_API_KEY"),
-    )
-)
+_WELL_KNOWN = words_of("""
+    ANTHROPIC_API_KEY ANTHROPIC_AUTH_HEADER ANTHROPIC_AUTH_TOKEN ANTHROPIC_CUSTOM_HEADERS
+    AWS_BEARER_TOKEN_BEDROCK AZURE_API_KEY AZURE_OPENAI_API_KEY CEREBRAS_API_KEY CLAUDE_CODE_OAUTH_TOKEN
+    CODEX_API_KEY COHERE_API_KEY COPILOT_GITHUB_TOKEN CURSOR_API_KEY DASHSCOPE_API_KEY DEEPSEEK_API_KEY
+    FIREWORKS_API_KEY GEMINI_API_KEY GOOGLE_API_KEY GOOGLE_GENERATIVE_AI_API_KEY GROQ_API_KEY KIMI_API_KEY
+    LLAMA_API_KEY MISTRAL_API_KEY MOONSHOT_API_KEY OPENAI_API_KEY OPENROUTER_API_KEY PERPLEXITY_API_KEY
+    TOGETHER_API_KEY XAI_API_KEY ZAI_API_KEY ZAI_AUTH_TOKEN ZHIPU_API_KEY
+""")
 # A program's `--env` has a line for each of its variables; most of them are no secret.
 _NAMED = re.compile(
     r"^\s*([A-Z][A-Z0-9_]*(?:KEY|TOKEN|SECRET|PASSWORD|AUTH|CREDENTIAL)[A-Z0-9_]*)", re.MULTILINE

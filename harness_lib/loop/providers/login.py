@@ -21,7 +21,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
 from socketserver import TCPServer, ThreadingMixIn
-from types import TracebackType
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from harness_lib.loop.failures import ProviderError
@@ -57,16 +56,16 @@ class Attempt:
         challenge = hashlib.sha256(self.verifier.encode()).digest()
         parameters = {
             "response_type": "code",
-            "client_id": self.client.client_id,
+            "client_id": self.client.values["client_id"],
             "redirect_uri": self.redirect_uri,
-            **({"scope": self.client.scope} if self.client.scope else {}),
+            **({"scope": self.client.values["scope"]} if self.client.values["scope"] else {}),
             "state": self.state,
             "code_challenge": base64.urlsafe_b64encode(challenge).rstrip(b"=").decode(),
             "code_challenge_method": "S256",
-            **dict(self.client.parameters),
+            **dict(parse_qsl(self.client.values["authorize_params"])),
         }
-        separator = "&" if urlsplit(self.client.authorize_url).query else "?"
-        return f"{self.client.authorize_url}{separator}{urlencode(parameters)}"
+        address = self.client.values["authorize_url"]
+        return f"{address}{'&' if urlsplit(address).query else '?'}{urlencode(parameters)}"
 
     def is_ours(self, parameters: dict[str, str]) -> bool:
         """Return whether `parameters` answer this login."""
@@ -98,38 +97,35 @@ class Attempt:
         return self.code(parameters)
 
 
-class Listener:
-    """Context manager. `descriptor` can be read when an answer has come; it is in `parameters` then."""
+class Listener(ThreadingMixIn, TCPServer):
+    """Hears the browser. `descriptor` can be read when an answer has come; it is in `parameters` then."""
+
+    # Not http.server's own: it asks for the name of this machine, which may take seconds.
+    allow_reuse_address = True
+    # Browsers open connections in advance and send nothing on them: each gets a thread that is never joined.
+    daemon_threads = True
+    block_on_close = False
 
     def __init__(self, port: int) -> None:
         """Listen at `port`, 0: any. Raises OSError where another program has it."""
         self.descriptor, self._wake = os.pipe()
+        super().__init__(("127.0.0.1", port), _Handler)
+        self.port: int = self.server_address[1]
         self.parameters: dict[str, str] | None = None
         self.attempt: Attempt | None = None
         self._lock = threading.Lock()
-        try:
-            self._server = _Server(("127.0.0.1", port), _Handler)
-        except OSError:
-            self._close()
-            raise
-        self._server.listener = self
-        self.port: int = self._server.server_address[1]
+        threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
 
-    def __enter__(self) -> Listener:  # noqa: PYI034 (`Self` came with Python 3.11)
-        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._close()
+    def server_close(self) -> None:
+        """Stop to listen."""
+        super().server_close()
+        os.close(self.descriptor)
+        os.close(self._wake)
 
     def take(self, path: str, parameters: dict[str, str]) -> int:
         """Return the HTTP status for a request; keep the first answer to our login."""
         attempt = self.attempt
-        if attempt is None or path != attempt.client.redirect_path:
+        if attempt is None or path != attempt.client.values["redirect_path"]:
             return 404
         if not attempt.is_ours(parameters):
             return 400
@@ -139,30 +135,17 @@ class Listener:
                 os.write(self._wake, b".")
         return 200
 
-    def _close(self) -> None:
-        os.close(self.descriptor)
-        os.close(self._wake)
-
-
-class _Server(ThreadingMixIn, TCPServer):
-    # Not http.server's own: it asks for the name of this machine, which may take seconds.
-    allow_reuse_address = True
-    # Browsers open connections in advance and send nothing on them: each gets a thread that is never joined.
-    daemon_threads = True
-    block_on_close = False
-    listener: Listener
-
     def handle_error(self, request: object, client_address: object) -> None:
         """Ignore a browser that hangs up; a traceback could hold the code."""
 
 
 class _Handler(BaseHTTPRequestHandler):
-    server: _Server
+    server: Listener
     timeout = _REQUEST_SECONDS
 
     def do_GET(self) -> None:
         address = urlsplit(self.path)
-        status = self.server.listener.take(address.path, dict(parse_qsl(address.query)))
+        status = self.server.take(address.path, dict(parse_qsl(address.query)))
         page = _PAGE.format(words=_DONE if status == 200 else _FOREIGN).encode()  # noqa: PLR2004 (OK)
         self.send_response(status)
         self.send_header("content-type", "text/html; charset=utf-8")
@@ -227,7 +210,10 @@ def _listener(client: Client, *, can_paste: bool) -> Iterator[Listener | None]:
         yield None
         return
     with listener:
-        yield listener
+        try:
+            yield listener
+        finally:
+            listener.shutdown()
 
 
 @contextmanager

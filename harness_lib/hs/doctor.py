@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
-from harness_lib.errors import EnvSetupError, Exit, UsageError
+from harness_lib.errors import ConfigError, EnvSetupError, Exit, UsageError
 from harness_lib.hs.output import show
 from harness_lib.hs.setup import resolve
 from harness_lib.loop import approval, discovery, disk, gates, permissions, processes, trust
@@ -83,7 +83,7 @@ def _provider(runtime: Runtime) -> Iterator[Finding]:
 def _approval(runtime: Runtime) -> Iterator[Finding]:
     try:
         approval.mode(runtime)
-    except approval.UnknownModeError as error:
+    except ConfigError as error:
         yield Finding("settings", str(error), "Write one of them into settings.conf.")
 
 

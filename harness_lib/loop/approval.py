@@ -5,11 +5,10 @@ auto: no question is asked. ask: before everything that does not only read. read
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness_lib.errors import ConfigError
-from harness_lib.loop import asking, disk, permissions, trust
+from harness_lib.loop import asking, permissions, trust
 from harness_lib.loop.asking import Question, Said, always_about
 
 if TYPE_CHECKING:
@@ -18,21 +17,12 @@ if TYPE_CHECKING:
 MODES = ("auto", "ask", "read-only")
 
 
-class UnknownModeError(ConfigError):
-    """The setting is unknown, so no call runs."""
-
-    def __init__(self, mode: str) -> None:
-        message = f"approve={mode} must be one of {', '.join(MODES)}"
-        super().__init__(message, "It stands in HARNESS_APPROVE or in a settings.conf.")
-
-
 def mode(runtime: Runtime) -> str:
     """Return the mode: the run's option, else the most local setting, else the default of the command."""
-    settings = (disk.read_conf(Path(source, "settings.conf")) for source in reversed(trust.usable(runtime)))
-    local = next((values["approve"] for values in settings if values.get("approve")), "")
-    chosen = runtime.env.get("HARNESS_APPROVE") or local or runtime.approve
+    chosen = runtime.env.get("HARNESS_APPROVE") or trust.setting(runtime, "approve") or runtime.approve
     if chosen not in MODES:
-        raise UnknownModeError(chosen)
+        message = f"approve={chosen} must be one of {', '.join(MODES)}"
+        raise ConfigError(message, "It stands in HARNESS_APPROVE or in a settings.conf.")
     return chosen
 
 

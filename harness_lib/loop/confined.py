@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from harness_lib.errors import ConfigError, EnvSetupError
-from harness_lib.loop import disk, trust
+from harness_lib.loop import trust
 from harness_lib.system.git.repository import Git
 from harness_lib.system.place import data_home, find_root
 from harness_lib.system.processes import denied, engines, sandbox
@@ -51,9 +51,7 @@ def within(*, agreed: bool) -> Iterator[None]:
 
 def mode(runtime: Runtime) -> sandbox.Mode:
     """Return the mode: the run's option, else the most local setting, else the default."""
-    settings = (disk.read_conf(Path(source, "settings.conf")) for source in reversed(trust.usable(runtime)))
-    local = next((values["sandbox"] for values in settings if values.get("sandbox")), "")
-    chosen = runtime.env.get(sandbox.CHOICE) or local or sandbox.default()
+    chosen = runtime.env.get(sandbox.CHOICE) or trust.setting(runtime, "sandbox") or sandbox.default()
     if chosen not in sandbox.MODES:
         message = f"sandbox={chosen} must be one of {', '.join(sandbox.MODES)}"
         raise ConfigError(message, f"It stands in {sandbox.CHOICE} or in a settings.conf.")

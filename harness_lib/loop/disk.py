@@ -15,7 +15,8 @@ from harness_lib.loop.piped import Json, as_object
 T = TypeVar("T")
 # Unlike this, `Path.is_dir` raises an error without permission to look.
 is_directory = os.path.isdir
-_LONGEST = 64
+# The longest name of a tool that hosts accept.
+LONGEST = 64
 _OTHER = re.compile(r"[^A-Za-z0-9_-]")
 
 
@@ -107,4 +108,4 @@ def is_name(text: str) -> bool:
 
 def for_hosts(text: str) -> str:
     """Return the name of a tool in the characters and the length that hosts accept."""
-    return _OTHER.sub("_", text)[:_LONGEST] or "_"
+    return _OTHER.sub("_", text)[:LONGEST] or "_"

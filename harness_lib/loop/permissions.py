@@ -70,14 +70,14 @@ class RulesError(ConfigError):
 
 
 class Rule(NamedTuple):
-    """One rule; `home` is the project of its file, None for the user's own settings."""
+    """One rule; `home` is the project of its file, "" for the user's own settings."""
 
     decision: str
     tool: str
     what: str
     text: str
-    file: Path
-    home: Path | None
+    file: str
+    home: str
 
     def __str__(self) -> str:
         return f"{self.decision} {self.text} ({self.file})"
@@ -114,8 +114,8 @@ def rules(runtime: Runtime) -> list[Rule]:
         read = disk.remembered(runtime.kept, Path(source, FILE), _read)
         if isinstance(read, RulesError):
             raise read
-        project = trust.project_of_source(runtime, source)
-        for rule in (Rule(*parts, Path(source, FILE), project) for parts in read or ()):
+        file, home = str(Path(source, FILE)), str(trust.project_of_source(runtime, source) or "")
+        for rule in (Rule(*parts, file, home) for parts in read or ()):
             if rule.decision != "allow":
                 restricting[rule] = None
             elif source in usable:
@@ -126,22 +126,14 @@ def rules(runtime: Runtime) -> list[Rule]:
 def _inherited(runtime: Runtime) -> dict[Rule, None]:
     """Return the rules of the run that started this one as a subagent."""
     try:
-        return {
-            Rule(decision, tool, what, text, Path(file), Path(home) if home else None): None
-            for decision, tool, what, text, file, home in json.loads(runtime.env[INHERITED])
-        }
+        return {Rule(*map(str, parts)): None for parts in json.loads(runtime.env[INHERITED])}
     except (ValueError, TypeError) as error:
         raise RulesError(f"{INHERITED} holds no rules: {error}") from error
 
 
 def for_subagents(runtime: Runtime) -> dict[str, str]:
     """Return the environment variable that passes the ask and deny rules to a subagent."""
-    rules_here = [rule for rule in rules(runtime) if rule.decision != "allow"]
-    parts = [
-        [rule.decision, rule.tool, rule.what, rule.text, str(rule.file), str(rule.home or "")]
-        for rule in rules_here
-    ]
-    return {INHERITED: json.dumps(parts)}
+    return {INHERITED: json.dumps([rule for rule in rules(runtime) if rule.decision != "allow"])}
 
 
 def decide(runtime: Runtime, call: Json) -> Ruling:
@@ -424,7 +416,7 @@ def _allows_path(runtime: Runtime, rule: Rule, name: str, path: str) -> bool:
 def _anchored(runtime: Runtime, rule: Rule, *, strict: bool) -> Iterator[tuple[str, str]]:
     """Yield each base directory of a rule with its pattern; `strict` yields every possible base."""
     here = str(runtime.work_directory)
-    root = str(rule.home or trust.project_root(runtime, runtime.work_directory))
+    root = rule.home or str(trust.project_root(runtime, runtime.work_directory))
     what = rule.what
     if what.startswith("//"):
         yield "/", what[1:]

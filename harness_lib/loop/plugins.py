@@ -1,4 +1,4 @@
-"""The protocols of plugins (hook, tool, provider, command), and the call of a stage."""
+"""The protocols of plugins (hook, tool, provider), and the call of a stage."""
 
 from __future__ import annotations
 
@@ -64,18 +64,6 @@ class Provider(Protocol):
 
     def ask(self, runtime: Runtime, payload: Json) -> Json:
         """Return its native answer; raise ProviderError."""
-        ...
-
-
-class Command(Protocol):
-    """A command of `hs`."""
-
-    def describe(self, runtime: Runtime) -> str:
-        """Return one line for people."""
-        ...
-
-    def __call__(self, runtime: Runtime, args: list[str]) -> int:
-        """Run the command and return the exit code."""
         ...
 
 

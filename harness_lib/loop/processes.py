@@ -78,14 +78,6 @@ def ended_by(event: threading.Event) -> Iterator[None]:
         del _of_thread.event
 
 
-def _raise_if_told() -> bool:
-    """Raise Interrupted if this thread is told to end; else return that its program may continue."""
-    event: threading.Event | None = getattr(_of_thread, "event", None)
-    if event is not None and event.is_set():
-        raise Interrupted
-    return True
-
-
 @dataclass
 class Finished:
     """How a program ended; `output` is a file at its beginning, which the caller closes."""
@@ -147,8 +139,23 @@ def run(
     it runs. Raises OSError where it cannot be started.
     """
     written = output or tempfile.TemporaryFile()  # noqa: SIM115 (handed to the caller)
-    with reaper.noting(notes) as note:
-        child = _start(command, env, cwd, stdin, OUTPUT if merge else log, written)
+    # Files, not pipes: a program never waits for a reader, and large output stays out of memory.
+    with reaper.noting(notes) as note, ExitStack() as fed:
+        with _starting:
+            errors = fed.enter_context(disk.appending(log)) if log not in {"", "/dev/stderr"} else None
+            try:
+                child = start(
+                    command,
+                    env=env,
+                    cwd=cwd,
+                    stdin=NOTHING if stdin is None else fed.enter_context(_holding(stdin)),
+                    output=written,
+                    errors=OUTPUT if merge else errors,
+                )
+            except OSError:
+                written.close()
+                raise
+            _running.add(child.pid)
         try:
             note(child.pid)
             _raise_pending()
@@ -168,8 +175,12 @@ def run(
 
 
 def _look(output: IO[bytes], heard: Callable[[bytes], None] | None) -> Callable[[], bool]:
-    """Return a function to call while a program runs: it reports new output, and may raise Interrupted."""
+    """Return a function to call while a program runs: it reports new output.
+
+    It raises Interrupted if this thread is told to end.
+    """
     at = 0
+    told: threading.Event | None = getattr(_of_thread, "event", None)
 
     def look() -> bool:
         nonlocal at
@@ -178,7 +189,9 @@ def _look(output: IO[bytes], heard: Callable[[bytes], None] | None) -> Callable[
             # Not by seeking: the program writes at the position of this file.
             begin, at = max(at, size - _HEARD_BYTES), size
             heard(os.pread(output.fileno(), size - begin, begin))
-        return _raise_if_told()
+        if told is not None and told.is_set():
+            raise Interrupted
+        return True
 
     return look
 
@@ -193,31 +206,11 @@ def answer_to_flag(path: str, flag: str, env: Mapping[str, str], cwd: Path) -> s
     return text if done.code == 0 and done.reason == "ended" else None
 
 
-def _start(
-    command: Sequence[str],
-    env: Mapping[str, str],
-    cwd: Path,
-    stdin: bytes | None,
-    log: int | str,
-    output: IO[bytes],
-) -> Child:
-    """Start it; its output goes to the file `output`, which is closed if it cannot be started."""
-    # Files, not pipes: a program never waits for a reader, and large output stays out of memory.
-    with tempfile.TemporaryFile() as fed, ExitStack() as stack:
-        fed.write(stdin or b"")
-        fed.seek(0)
-        with _starting:
-            errors: int | IO[bytes] | None = log if isinstance(log, int) else None
-            if isinstance(log, str) and log not in {"", "/dev/stderr"}:
-                errors = stack.enter_context(disk.appending(log))
-            try:
-                stream = NOTHING if stdin is None else fed
-                child = start(command, env=env, cwd=cwd, stdin=stream, output=output, errors=errors)
-            except OSError:
-                output.close()
-                raise
-            _running.add(child.pid)
-    return child
+def _holding(data: bytes) -> IO[bytes]:
+    file = tempfile.TemporaryFile()  # noqa: SIM115 (handed to the caller)
+    file.write(data)
+    file.seek(0)
+    return file
 
 
 def end_noted(directory: Path) -> int:

@@ -30,7 +30,7 @@ BUILT_IN = "built-in"
 
 
 class Plugin(NamedTuple):
-    """An entry of the table; `target` is a Hook, Tool, Provider or Command, by its kind."""
+    """An entry of the table; `target` is a Hook, a Tool, a Provider or a command, by its kind."""
 
     kind: Kind
     stage: str

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness_lib.loop import disk
+from harness_lib.loop.shell_words import words_of
 from harness_lib.system.files import atomic
 
 if TYPE_CHECKING:
@@ -34,10 +35,12 @@ LOGINS = (
     ".local/share/opencode/auth.json",
 )
 _OF_OTHERS = (
-    *LOGINS, ".aws", ".azure", ".cargo/credentials", ".cargo/credentials.toml", ".config/gcloud",
-    ".config/gh", ".config/git/credentials", ".docker/config.json", ".git-credentials", ".gnupg", ".kube",
-    ".netrc", ".npmrc", ".pgpass", ".pypirc", ".ssh",
-)  # fmt: skip
+    *LOGINS,
+    *words_of("""
+    .aws .azure .cargo/credentials .cargo/credentials.toml .config/gcloud .config/gh .config/git/credentials
+    .docker/config.json .git-credentials .gnupg .kube .netrc .npmrc .pgpass .pypirc .ssh
+    """),
+)
 _OF_A_PROCESS = re.compile(r"/proc/\d+/")
 # More links than any system follows.
 _MOST_LINKS = 40
@@ -53,6 +56,12 @@ def usable(runtime: Runtime) -> list[str]:
     if sources not in known:
         known[sources] = [source for source in sources if is_usable(runtime, source)]
     return known[sources]
+
+
+def setting(runtime: Runtime, name: str) -> str:
+    """Return what the most local `settings.conf` that may be used says of `name`; "" for nothing."""
+    files = (disk.read_conf(Path(source, "settings.conf")) for source in reversed(usable(runtime)))
+    return next((values[name] for values in files if values.get(name)), "")
 
 
 def is_usable(runtime: Runtime, source: str) -> bool:
@@ -80,8 +89,15 @@ def is_projects(runtime: Runtime, source: str) -> bool:
 
 def fingerprint(source: str) -> str:
     """Return a hash of the files in `source` that need trust; "" if there are none."""
+    import hashlib  # noqa: PLC0415 (only where a project has something to trust)
+
     files = _content(Path(source))
-    return _hash(Path(source), files) if files else ""
+    digest = hashlib.sha256()
+    for path in files:
+        data = _data(path)
+        head = f"{path.relative_to(source)}\0{os.access(path, os.X_OK)}\0{len(data)}\0"
+        digest.update(head.encode("utf-8", "surrogateescape") + data)
+    return digest.hexdigest() if files else ""
 
 
 def load(runtime: Runtime) -> dict[str, str]:
@@ -144,17 +160,6 @@ def _entries(directory: Path) -> list[Path]:
         return list(directory.iterdir())
     except OSError:
         return []
-
-
-def _hash(source: Path, paths: list[Path]) -> str:
-    import hashlib  # noqa: PLC0415 (only where a project has something to trust)
-
-    digest = hashlib.sha256()
-    for path in paths:
-        data = _data(path)
-        head = f"{path.relative_to(source)}\0{os.access(path, os.X_OK)}\0{len(data)}\0"
-        digest.update(head.encode("utf-8", "surrogateescape") + data)
-    return digest.hexdigest()
 
 
 def _data(path: Path) -> bytes:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 import threading
 from typing import TYPE_CHECKING, NamedTuple
 
+from harness_lib.loop import disk
 from harness_lib.loop.mcp import servers
 from harness_lib.loop.mcp.servers import Server
 from harness_lib.loop.piped import Json
@@ -17,10 +17,8 @@ if TYPE_CHECKING:
     from harness_lib.loop.runtime import Runtime
 
 PREFIX = "mcp__"
-_LONGEST = 64
 _HASH = 8
 _opening = threading.Lock()
-_OTHER = re.compile(r"[^A-Za-z0-9_-]")
 
 
 class McpTool(NamedTuple):
@@ -100,10 +98,11 @@ def cancel(runtime: Runtime) -> None:
 
 def name_of(server: str, tool: str, *, told_apart: bool = False) -> str:
     """Return the name of a tool for the model, of the characters and the length that hosts take."""
-    plain = f"{PREFIX}{_OTHER.sub('_', server)}__{_OTHER.sub('_', tool)}"
-    if len(plain) <= _LONGEST and not told_apart:
+    whole = f"{PREFIX}{server}__{tool}"
+    plain = disk.for_hosts(whole)
+    if len(whole) == len(plain) and not told_apart:
         return plain
     import hashlib  # noqa: PLC0415 (only where there is such a name)
 
     mark = hashlib.sha256(f"{server}\0{tool}".encode()).hexdigest()[:_HASH]
-    return f"{plain[: _LONGEST - _HASH - 1]}_{mark}"
+    return f"{plain[: disk.LONGEST - _HASH - 1]}_{mark}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 from harness_lib.loop import disk, trust
@@ -34,9 +35,7 @@ def walk(runtime: Runtime, payload: Json) -> Json:  # noqa: ARG001 (the first ho
 
 def merge_credentials(runtime: Runtime, payload: Json) -> Json:
     """Write the credentials of all sources into the cache that provider programs read."""
-    before, runtime.sources = runtime.sources, _sources(payload)
-    merged = keys.merged(runtime)
-    runtime.sources = before
+    merged = keys.merged(replace(runtime, sources=_sources(payload)))
     cache = runtime.home / CACHE
     if disk.read_object(cache) != merged:
         runtime.keep(cache, keys.render(merged).encode())
@@ -49,9 +48,7 @@ def scope(runtime: Runtime, payload: Json) -> Json:
     sources = runtime.unscoped = _sources(payload)
     if not is_name(provider):
         return payload
-    before, runtime.sources = runtime.sources, sources
-    protocol = models.protocol_of(runtime, provider)
-    runtime.sources = before
+    protocol = models.protocol_of(replace(runtime, sources=sources), provider)
     kept = []
     for source in sources:
         own, providers = Path(source).name, {*disk.visible_names(f"{source}/providers")}

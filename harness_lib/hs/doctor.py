@@ -14,7 +14,7 @@ from pathlib import Path
 from harness_lib.errors import ConfigError, EnvSetupError, Exit, UsageError
 from harness_lib.hs.output import show
 from harness_lib.hs.setup import resolve
-from harness_lib.loop import approval, discovery, disk, gates, permissions, processes, trust
+from harness_lib.loop import asking, discovery, disk, gates, permissions, processes, trust
 from harness_lib.loop.mcp import servers
 from harness_lib.loop.piped import Json, as_object, dumps
 from harness_lib.loop.providers import keys
@@ -82,7 +82,7 @@ def _provider(runtime: Runtime) -> Iterator[Finding]:
 
 def _approval(runtime: Runtime) -> Iterator[Finding]:
     try:
-        approval.mode(runtime)
+        asking.mode(runtime)
     except ConfigError as error:
         yield Finding("settings", str(error), "Write one of them into settings.conf.")
 

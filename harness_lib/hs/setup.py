@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from harness_lib.errors import EnvSetupError, HarnessError, UsageError
 from harness_lib.hs import session_store
-from harness_lib.loop import approval, confined, discovery, permissions, plugins, trust
+from harness_lib.loop import asking, confined, discovery, permissions, plugins, trust
 from harness_lib.loop.failures import GarbageError, HookError, HookFailedError, ProviderError
 from harness_lib.loop.mcp.tools import PREFIX
 from harness_lib.loop.piped import as_object
@@ -92,8 +92,8 @@ def _check(values: dict[str, str]) -> None:
     if not re.fullmatch(r"[0-9]+\.?[0-9]*|\.[0-9]+", cost):
         raise UsageError(f"--max-cost wants an amount in US dollars, not {cost}.")
     mode = values.get("approve", "auto")
-    if mode not in approval.MODES:
-        raise UsageError(f"--approve wants one of {', '.join(approval.MODES)}, not {mode}.")
+    if mode not in asking.MODES:
+        raise UsageError(f"--approve wants one of {', '.join(asking.MODES)}, not {mode}.")
     box = values.get("sandbox", "auto")
     if box not in sandbox.MODES:
         raise UsageError(f"--sandbox wants one of {', '.join(sandbox.MODES)}, not {box}.")

@@ -1,5 +1,6 @@
-"""Ask the user whether a call may run, and know what "always" covers: never more than was shown.
+"""Ask the user whether a call may run, if the mode says so; "always" covers never more than was shown.
 
+auto: no question is asked. ask: before everything that does not only read. read-only: nothing else runs.
 Subagents ask the user of the outermost hs over a socket. A command is known by its program, and where the
 program does different things by a verb (`git status`, `git reset`), by that, too.
 """
@@ -14,10 +15,15 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from harness_lib.errors import ConfigError
+from harness_lib.loop import permissions, trust
 from harness_lib.loop.piped import Json, as_object, dumps
 from harness_lib.loop.shell_words import RUN_OTHERS, program_name, words_of
+
+if TYPE_CHECKING:
+    from harness_lib.loop.runtime import Runtime
 
 VARIABLE = "HARNESS_ASK"
 _LONGEST = 16 * 1024 * 1024
@@ -171,3 +177,39 @@ def _named(words: list[str]) -> list[str]:
     verbs = left[1:3] if name in _GROUPING or _GROUPS & set(left[1:2]) else left[1:2]
     plain = all(_PLAIN.fullmatch(verb) and not verb.startswith("-") for verb in verbs)
     return [left[0], *verbs] if verbs and plain and not _VERBS_THAT_RUN & set(verbs) else []
+
+
+MODES = ("auto", "ask", "read-only")
+
+
+def mode(runtime: Runtime) -> str:
+    """Return the mode: the run's option, else the most local setting, else the default of the command."""
+    chosen = runtime.env.get("HARNESS_APPROVE") or trust.setting(runtime, "approve") or runtime.approve
+    if chosen not in MODES:
+        message = f"approve={chosen} must be one of {', '.join(MODES)}"
+        raise ConfigError(message, "It stands in HARNESS_APPROVE or in a settings.conf.")
+    return chosen
+
+
+def put(runtime: Runtime, question: Question) -> Said:
+    """Ask the user of the outermost hs; without one, the answer is no."""
+    known: set[str] = runtime.kept.setdefault("approved", set())
+    subject = always_about(question)
+    if subject and subject in known:
+        return Said(allowed=True)
+    address = runtime.env.get(VARIABLE)
+    if runtime.asker is not None:
+        answer: Said = runtime.asker(question)
+    elif address:
+        answer = over(address, question)
+    else:
+        why = f": {question.reason}" if question.reason else ""
+        return Said(allowed=False, reason=f"the user has to be asked, and there is none here{why}")
+    if answer.allowed and answer.always and subject:
+        known.add(subject)
+        if answer.kept and (rule := rule_for(question)):
+            try:
+                permissions.allow(runtime, rule)
+            except (ConfigError, OSError) as error:
+                runtime.notice(f"the rule {rule} is not saved: {error}")
+    return answer

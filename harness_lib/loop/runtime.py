@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import harness_lib
 from harness_lib.loop import disk
@@ -19,9 +19,6 @@ from harness_lib.loop.sessions.message import Message
 from harness_lib.loop.sessions.session import Session, Stream
 from harness_lib.system.files import atomic
 from harness_lib.text import harmless
-
-if TYPE_CHECKING:
-    from harness_lib.loop.asking import Asker
 
 Kind = Literal["commands", "tools", "hooks.d", "providers"]
 Key = tuple[Kind, str, str]
@@ -107,9 +104,9 @@ class Runtime:
     first: int = 1
     stop: str = ""
     system: str | None = None
-    # The approval mode if no setting names one, and the function that asks the user.
+    # The approval mode if no setting names one, and the function (an asking.Asker) that asks the user.
     approve: str = "auto"
-    asker: Asker | None = None
+    asker: Callable[[Any], Any] | None = None
     # The file for the cost of this run, read by the hs that has started it as a subagent.
     account_file: str = ""
     # Messages typed while a turn is under way; listeners of notices.

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.loop import approval, runtime
+from harness_lib.loop import asking, runtime
 from harness_lib.loop.asking import Question, Said, always_about
 from tests.loop.conftest import CHAT, Conversation, Done, Go, Hs, bodies, session_of
 from tests.loop.mcp_servers import entry
@@ -178,7 +178,7 @@ def test_always_for_one_verb_is_no_yes_to_another(home: Path, project: Path) -> 
     run.asker = person_says_always
     for command in ("git status", "git status --short", "git reset --hard", "git -c alias.zz=!id zz"):
         for _ in range(2):
-            assert approval.put(run, Question("bash", {"command": command})).allowed
+            assert asking.put(run, Question("bash", {"command": command})).allowed
 
     assert asked == [
         "git status", "git reset --hard", "git -c alias.zz=!id zz", "git -c alias.zz=!id zz",

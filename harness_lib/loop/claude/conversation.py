@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import uuid
-from pathlib import Path
 from typing import NamedTuple
 
 from harness_lib.loop import disk
@@ -17,7 +16,7 @@ from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions import context
 from harness_lib.loop.sessions.context import Answered, Entry, User
 from harness_lib.loop.sessions.message import Call, Message, Text
-from harness_lib.loop.sessions.session import Session
+from harness_lib.loop.sessions.session import CONVERSATION, Session
 from harness_lib.system.files import atomic
 
 _ROLES = frozenset({"user", "assistant", "tool_result"})
@@ -46,7 +45,7 @@ def conversation(runtime: Runtime) -> Conversation:
     if runtime.session is None:
         return Conversation(str(uuid.uuid4()), known=False, prompt=_GO_ON)
     messages = _messages(runtime.session)
-    kept = disk.read_object(_path(runtime.session))
+    kept = disk.read_object(runtime.session.directory / CONVERSATION)
     seq, session_id = kept.get("seq"), kept.get("session")
     if isinstance(seq, int) and isinstance(session_id, str) and kept.get("cwd") == str(runtime.session.cwd):
         seen = [message for message in messages if message.seq <= seq]
@@ -71,11 +70,6 @@ def anew(runtime: Runtime) -> Conversation:
     return Conversation(str(uuid.uuid4()), known=False, prompt=prompt)
 
 
-def known_as(session: Session) -> str:
-    """Return the id that commands of a turn see: that of the conversation, as soon as there is one."""
-    return str(disk.read_object(_path(session)).get("session") or session.id)
-
-
 def keep(runtime: Runtime, session_id: str, cost: float) -> None:
     """Store that the conversation `session_id` knows the session as it is now, and its cost so far."""
     if runtime.session is None:
@@ -88,7 +82,7 @@ def keep(runtime: Runtime, session_id: str, cost: float) -> None:
         "cwd": str(runtime.session.cwd),
         "cost": cost,
     }
-    path = _path(runtime.session)
+    path = runtime.session.directory / CONVERSATION
     with runtime.session.writing():
         path.parent.mkdir(mode=0o700, exist_ok=True)
         atomic.write(path, dumps(value).encode(), durable=False, mode=0o600)
@@ -103,10 +97,6 @@ def _hash(messages: list[Message]) -> str:
     for message in messages:
         digest.update(f"{message.seq}\0{message.role}\0{message.body}\0".encode("utf-8", "replace"))
     return digest.hexdigest()
-
-
-def _path(session: Session) -> Path:
-    return session.directory / "native" / "claude.json"
 
 
 def _as_text(entry: Entry) -> str:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from harness_lib.loop import approval, processes
+from harness_lib.loop import asking, processes
 from harness_lib.loop.claude import conversation as of_session
 from harness_lib.loop.claude.conversation import Conversation
 from harness_lib.loop.claude.scribe import Scribe
@@ -151,7 +151,7 @@ def _command(runtime: Runtime, payload: Json, conversation: Conversation) -> lis
     if most:
         left = float(most) - (context.total(runtime.turn_messages()).cost or 0.0)
         command.append(f"--max-budget-usd={left:.6f}")
-    return [*command, *(_READ_ONLY if approval.mode(runtime) == "read-only" else ())]
+    return [*command, *(_READ_ONLY if asking.mode(runtime) == "read-only" else ())]
 
 
 def _decide(runtime: Runtime, request: Json) -> Json:

@@ -17,6 +17,8 @@ from harness_lib.system import flock
 from harness_lib.system.files import atomic
 from harness_lib.text import in_one_line
 
+# Below a session: which conversation of Claude Code it goes on in.
+CONVERSATION = Path("native", "claude.json")
 _PRIVATE = 0o600
 _TITLE = 80
 # Far more than messages need; the rest is for the output of tools and the logs of servers.

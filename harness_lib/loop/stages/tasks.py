@@ -12,8 +12,9 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness_lib.loop import plugins, processes
+from harness_lib.loop import disk, plugins, processes
 from harness_lib.loop.piped import Json, as_object, dumps
+from harness_lib.loop.sessions.session import CONVERSATION
 from harness_lib.system.install import launcher
 from harness_lib.system.place import find_root
 
@@ -103,11 +104,10 @@ def _ring(runtime: Runtime, event: str, more: Json) -> Json | None:
     """Return the answer of the hook of `event`, {} for no answer; None if it fails or there is no list."""
     if _root(runtime) is None or runtime.session is None:
         return None
-    session_id = runtime.session.id
-    if runtime.provider == "claude":
-        from harness_lib.loop.claude import conversation  # noqa: PLC0415 (most turns have another provider)
-
-        session_id = conversation.known_as(runtime.session)
+    session = runtime.session
+    # Commands of Claude Code see the id of its conversation.
+    kept = disk.read_object(session.directory / CONVERSATION) if runtime.provider == "claude" else {}
+    session_id = str(kept.get("session") or session.id)
     env = runtime.harness_environment()
     cwd = str(runtime.work_directory)
     payload = {"session_id": session_id, "cwd": cwd, "hook_event_name": event, **more}

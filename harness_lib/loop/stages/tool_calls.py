@@ -16,7 +16,7 @@ from itertools import takewhile
 from typing import Any, TypeVar
 
 from harness_lib.errors import HarnessError
-from harness_lib.loop import approval, confined, gates, permissions, plugins, processes
+from harness_lib.loop import asking, confined, gates, permissions, plugins, processes
 from harness_lib.loop.asking import Question
 from harness_lib.loop.disk import is_name
 from harness_lib.loop.failures import HookError, Interrupted
@@ -132,7 +132,7 @@ def decide(runtime: Runtime, call: Json) -> gates.Verdict:
     place = gates.outside_project(runtime, verdict.input)
     change = builtin.change_of(runtime, name, verdict.input)
     seen = edit_file.unified(change) if change else ""
-    answer = approval.put(runtime, Question(name, verdict.input, verdict.reason, who, call_id, place, seen))
+    answer = asking.put(runtime, Question(name, verdict.input, verdict.reason, who, call_id, place, seen))
     decision = "allow" if answer.allowed else "deny"
     return gates.Verdict(decision, answer.reason, verdict.input, agreed=answer.allowed)
 

@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness_lib.loop import approval, asking, confined, disk, permissions, processes
+from harness_lib.loop import asking, confined, disk, permissions, processes
 from harness_lib.loop.plugins import Result
 from harness_lib.loop.runtime import ACCOUNT_FILE
 from harness_lib.loop.sessions import context
@@ -30,7 +30,7 @@ def _execute(runtime: Runtime, tool_input: Json) -> Result:
         raise ToolError("prompt is required")
     env = _environment(runtime, tool_input)
     # "Always" also covers the calls of a subagent.
-    asker = (lambda question: approval.put(runtime, question)) if runtime.asker is not None else None
+    asker = (lambda question: asking.put(runtime, question)) if runtime.asker is not None else None
     with asking.served(asker) as address, tempfile.TemporaryDirectory(prefix="hs-") as directory:
         account_file = Path(directory, "account.json")
         env |= {ACCOUNT_FILE: str(account_file), **({asking.VARIABLE: address} if address else {})}
@@ -89,7 +89,7 @@ def _environment(runtime: Runtime, tool_input: Json) -> dict[str, str]:
         # Another provider has other models.
         "HARNESS_PROVIDER": provider or runtime.provider,
         "HARNESS_MODEL": model or ("" if provider else runtime.model),
-        "HARNESS_APPROVE": approval.mode(runtime),
+        "HARNESS_APPROVE": asking.mode(runtime),
         "HARNESS_SANDBOX": confined.mode(runtime),
         "HARNESS_LEVEL": str(level),
         "HARNESS_PARENT": runtime.session.id if runtime.session else "",

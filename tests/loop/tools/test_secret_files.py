@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from harness_lib.loop import approval, discovery
+from harness_lib.loop import asking, discovery
 from harness_lib.loop.asking import Question, Said, always_about
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.stages import tool_calls
@@ -75,7 +75,7 @@ def test_no_tool_reads_credentials_or_a_process(
         "edit_file": {"edits": [{"type": "append_file", "content": "x"}]},
     }
 
-    for mode in approval.MODES:
+    for mode in asking.MODES:
         reader.env["HARNESS_APPROVE"] = mode
         for tool in ("read_file", "reader"):
             verdict = tool_calls.decide(reader, {"id": "1", "name": tool, "input": {"path": path}})

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from harness_lib.loop.failures import Interrupted
+from harness_lib.system.processes import process, reaper
 from tests import forked
 from tests.forked import Forked
 from tests.loop.conftest import CHAT, OF_EACH_MAKER, Hs, Serve, Wire, session_of
@@ -325,3 +327,19 @@ print(len(seen))
     )
 
     assert (run.stdout, run.stderr) == ("3\n", "")
+
+
+def test_a_second_signal_that_comes_before_the_program_is_told_leaves_nothing_running(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def interrupted() -> Iterator[process.Process]:
+        monkeypatch.undo()
+        raise Interrupted
+
+    child = subprocess.Popen(["sleep", "20"], start_new_session=True)
+    monkeypatch.setattr(process, "everybody", interrupted)
+
+    with pytest.raises(Interrupted):
+        reaper.end(child)
+
+    assert child.returncode == -signal.SIGKILL

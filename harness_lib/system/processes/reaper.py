@@ -175,6 +175,10 @@ def end(child: subprocess.Popen[bytes]) -> None:
     """End the tree of `child`, and collect it."""
     try:
         end_tree(child.pid, lambda: child.poll() is not None)
+    except BaseException:
+        # An interrupt, perhaps before any signal was sent: nothing would end it.
+        Tree(child.pid).signal(signal.SIGKILL)
+        raise
     finally:
         child.wait()
 

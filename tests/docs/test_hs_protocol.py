@@ -67,15 +67,15 @@ def test_every_sentence_is_one_and_shown_by_tests_that_exist() -> None:
         assert cited_tests.cited(row.shown), row
 
 
-def test_each_plugin_of_ours_is_shown_in_both_forms() -> None:
-    """Those tests take `ours`, which is a function in one run of them and a program in the other."""
-    both = [
+def test_each_plugin_of_ours_is_shown_as_a_program() -> None:
+    """Those tests take `ours`, which runs it as one."""
+    programs = [
         name
         for row in ROWS
         for name in CITATION.findall(row.shown)
         if re.search(rf"def {name.split('::')[1]}\(\s*ours: Ours", source(name.split("::")[0]))
     ]
-    shown = {name.split("::")[0].split("/")[-1] for name in both}
+    shown = {name.split("::")[0].split("/")[-1] for name in programs}
     assert shown == OURS
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ import pytest
 from tests.hs.person import person
 from tests.loop.conftest import CHAT, Go, Hs, Serve, bodies, session_of
 from tests.loop.servers.script import say, use
-from tests.loop.source_files import write, write_program, write_servers
+from tests.loop.source_files import write, write_program
 
 KEY = "sk-0123456789"
 
@@ -152,121 +151,83 @@ def test_without_a_provider_it_says_how_to_get_one(hs: Hs) -> None:
     assert "-> hs auth set" in answer.out
 
 
-def broken_tool(home: Path, _: Path) -> None:
-    write_program(home / ".harness" / "tools" / "odd", "#!/bin/sh\necho nothing\n")
+# What is spoilt below home, by which content, and what the doctor says of it. A program begins with "#!".
+TROUBLES = [
+    ("tools/odd", "#!/bin/sh\necho nothing\n", "tools/odd is left out: it prints no valid", "--schema"),
+    ("hooks.d/done/odd", "cat\n", "hooks.d/done/odd is not a plugin: it is not executable", "chmod +x "),
+    (".auth.json", "{}", ".auth.json can be read by others", "chmod 600 "),
+    ("settings.conf", "approve=perhaps\n", "approve=perhaps must be one of auto, ask,", "settings.conf"),
+    ("plugins/a/settings.conf", "aprove=ask\n", "there is no setting aprove", "did you mean approve?"),
+    (
+        "providers/ours.conf", "protocol=openai\nauth-env=KEY\nheader.x-a=b\n",
+        "ours.conf: there is no setting auth-env", "did you mean auth_env?",
+    ),
+    (
+        "models.conf", "# ours\nours- context=1000 pricein=3\n",
+        "models.conf: there is no setting pricein", "did you mean price_in?",
+    ),
+    (
+        "settings.json", '{"permissions": {"alow": ["Bash(git status:*)"]}}',
+        "settings.json: there is no setting alow", "did you mean allow?",
+    ),
+    (
+        "tools/vague", '#!/bin/sh\necho \'{"name":"vague","description":"Do it"}\'\n',
+        "tools/vague has no input_schema", 'add "input_schema"',
+    ),
+    (
+        "hooks.d/tool_gates/10-look", "#!/bin/sh\ncat\n",
+        "never runs: there is no stage tool_gates", "did you mean tool_gate?",
+    ),
+    (
+        "hooks.d/tool_gate/10-bash", "#!/bin/sh\ngrep bash || exit 3\n",
+        "tool_gate/10-bash exits with 3, which denies", "repair it, and try: echo",
+    ),
+    (
+        "hooks.d/tool_gate/10-no", "#!/bin/sh\ncat >/dev/null\n",
+        "tool_gate/10-no prints no JSON object, which denies", "| ",
+    ),
+    ("mcp.json", '{"mcpServers": {"files": {}},}', "mcp.json is no JSON: ", "repair "),
+    ("plugins/a/mcp.json", '{"servers": {}}', 'mcp.json is left out: it is no {"mcpServers"', "repair "),
+    (
+        "plugins/b/mcp.json", '{"mcpServers": {"files": {"args": ["."]}}}',
+        "the MCP server files in ", "repair ",
+    ),
+    (
+        "plugins/c/mcp.json", '{"mcpServers": {"files": {"command": "no-such-server"}}}',
+        "there is no command no-such-server", "install no-such-server",
+    ),
+    ("skills/one/SKILL.md", "---\nname: one\n---\nDo it.\n", "skill one has no description", "description: "),
+]  # fmt: skip
 
 
-def not_executable(home: Path, _: Path) -> None:
-    write(home / ".harness" / "hooks.d" / "done" / "odd", "#!/bin/sh\ncat\n")
-
-
-def readable_key(home: Path, _: Path) -> None:
-    path = write(home / ".harness" / ".auth.json", "{}")
-    path.chmod(0o644)
-
-
-def untrusted(_: Path, project: Path) -> None:
-    write_program(project / ".harness" / "tools" / "odd", "#!/bin/sh\ntouch ran\n")
-
-
-def unknown_mode(home: Path, _: Path) -> None:
-    write(home / ".harness" / "settings.conf", "approve=perhaps\n")
-
-
-def misspelt_setting(home: Path, _: Path) -> None:
-    write(home / ".harness" / "settings.conf", "aprove=ask\n")
-
-
-def misspelt_provider(home: Path, _: Path) -> None:
-    write(home / ".harness" / "providers" / "ours.conf", "protocol=openai\nauth-env=KEY\nheader.x-a=b\n")
-
-
-def misspelt_price(home: Path, _: Path) -> None:
-    write(home / ".harness" / "models.conf", "# ours\nours- context=1000 pricein=3\n")
-
-
-def broken_rules(home: Path, _: Path) -> None:
-    write(home / ".harness" / "settings.json", '{"permissions": {"deny": "Bash"}}')
-
-
-def misspelt_rules(home: Path, _: Path) -> None:
-    write(home / ".harness" / "settings.json", '{"permissions": {"alow": ["Bash(git status:*)"]}}')
-
-
-def tool_without_input(home: Path, _: Path) -> None:
-    schema = '{"name":"odd","description":"Do it"}'
-    write_program(home / ".harness" / "tools" / "odd", f"#!/bin/sh\necho '{schema}'\n")
-
-
-def hook_of_no_stage(home: Path, _: Path) -> None:
-    write_program(home / ".harness" / "hooks.d" / "tool_gates" / "10-look", "#!/bin/sh\ncat\n")
-    # Another hook may go to a stage of its own.
-    write_program(home / ".harness" / "hooks.d" / "done" / "10-more", "#!/bin/sh\necho review >&2; cat\n")
-    write_program(home / ".harness" / "hooks.d" / "review" / "10-look", "#!/bin/sh\ncat\n")
-
-
-def crashing_gate(home: Path, _: Path) -> None:
-    write_program(home / ".harness" / "hooks.d" / "tool_gate" / "10-bash", "#!/bin/sh\ngrep bash || exit 3\n")
-
-
-def silent_gate(home: Path, _: Path) -> None:
-    write_program(home / ".harness" / "hooks.d" / "tool_gate" / "10-no", "#!/bin/sh\ncat >/dev/null\n")
-
-
-def broken_mcp(home: Path, _: Path) -> None:
-    write(home / ".harness" / "mcp.json", '{"mcpServers": {"files": {}},}')
-
-
-def mcp_without_servers(home: Path, _: Path) -> None:
-    write(home / ".harness" / "mcp.json", '{"servers": {}}')
-
-
-def mcp_without_command(home: Path, _: Path) -> None:
-    write_servers(home / ".harness", files={"args": ["."]})
-
-
-def missing_mcp_command(home: Path, _: Path) -> None:
-    write_servers(home / ".harness", files={"command": "no-such-server"})
-
-
-def skill_without_description(home: Path, _: Path) -> None:
-    write(home / ".harness" / "skills" / "one" / "SKILL.md", "---\nname: one\n---\nDo it.\n")
-
-
-@pytest.mark.parametrize(
-    ("spoil", "trouble", "cure"),
-    [
-        (broken_tool, "tools/odd is left out: it prints no valid schema", "--schema"),
-        (not_executable, "hooks.d/done/odd is not a plugin: it is not executable", "chmod +x "),
-        (readable_key, ".auth.json can be read by others", "chmod 600 "),
-        (untrusted, ".harness are not used", "hs trust"),
-        (unknown_mode, "approve=perhaps must be one of auto, ask, read-only", "settings.conf"),
-        (misspelt_setting, "settings.conf: there is no setting aprove", "did you mean approve?"),
-        (misspelt_provider, "ours.conf: there is no setting auth-env", "did you mean auth_env?"),
-        (misspelt_price, "models.conf: there is no setting pricein", "did you mean price_in?"),
-        (broken_rules, "permissions.deny must be a list of rules, so no call runs", "repair it"),
-        (misspelt_rules, "settings.json: there is no setting alow", "did you mean allow?"),
-        (tool_without_input, "tools/odd has no input_schema", 'add "input_schema"'),
-        (hook_of_no_stage, "never runs: there is no stage tool_gates", "did you mean tool_gate?"),
-        (crashing_gate, "tool_gate/10-bash exits with 3, which denies", "repair it, and try: echo"),
-        (silent_gate, "tool_gate/10-no prints no JSON object, which denies", "| "),
-        (broken_mcp, "mcp.json is no JSON: ", "repair "),
-        (mcp_without_servers, 'mcp.json is left out: it is no {"mcpServers"', "repair "),
-        (mcp_without_command, "the MCP server files in ", "repair "),
-        (missing_mcp_command, "there is no command no-such-server", "install no-such-server"),
-        (skill_without_description, "the skill one has no description", "description: to "),
-    ],
-)
-def test_each_trouble_is_found_with_its_cure(
-    hs: Hs, home: Path, project: Path, spoil: Callable[[Path, Path], None], trouble: str, cure: str
-) -> None:
-    spoil(home, project)
-
+def findings(hs: Hs) -> list[tuple[str, str]]:
+    """Return what the doctor finds, each with its cure."""
     answer = hs("doctor", "--json", env=READY)
-    findings = json.loads(answer.out)
+    found = [(each["what"], each["cure"]) for each in json.loads(answer.out) if each["cure"]]
+    assert answer.code == bool(found)
+    return found
 
-    assert answer.code == 1
-    (finding,) = [each for each in findings if each["cure"]]
-    assert trouble in finding["what"]
-    assert cure in finding["cure"]
+
+def test_each_trouble_is_found_once_with_its_cure(hs: Hs, home: Path, project: Path) -> None:
+    for name, text, _, _ in TROUBLES:
+        write(home / ".harness" / name, text, 0o755 if text.startswith("#!") else 0o644)
+    # A hook may go to a stage of its own.
+    write_program(home / ".harness/hooks.d/done/10-more", "#!/bin/sh\necho review >&2; cat\n")
+    write_program(home / ".harness/hooks.d/review/10-look", "#!/bin/sh\ncat\n")
+    write_program(project / ".harness/tools/odd", "#!/bin/sh\ntouch ran\n")
+
+    found = findings(hs)
+
+    for _, _, trouble, cure in [*TROUBLES, ("", "", ".harness are not used", "hs trust")]:
+        (told,) = [each for what, each in found if trouble in what]
+        assert cure in told
+    assert len(found) == len(TROUBLES) + 1
     assert not (project / "ran").exists()
+
+
+def test_rules_that_cannot_be_understood_are_a_trouble(hs: Hs, home: Path) -> None:
+    write(home / ".harness/settings.json", '{"permissions": {"deny": "Bash"}}')
+
+    ((what, cure),) = findings(hs)
+    assert "permissions.deny must be a list of rules, so no call runs" in what
+    assert cure == "repair it"

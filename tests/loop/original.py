@@ -16,21 +16,20 @@ from typing import Any
 
 Json = dict[str, Any]
 STAMP = "2026-03-24T14:30:22+01:00"
-_STOPS = {"end_turn": "end", "stop": "end", "tool_use": "tool_calls", "tool_calls": "tool_calls"}
+_STOPS = {"stop": "end", "tool_calls": "tool_calls"}
 
 
 @dataclass(frozen=True)
 class Original:
-    """An engine that works in the session `directory`, with a host at `url` whose provider is `provider`."""
+    """An engine that works in the session `directory`, with a host at `url` that speaks chat completions."""
 
     directory: Path
     url: str
-    provider: str
 
     def begin(self, cwd: Path) -> None:
         """Make the session."""
         (self.directory / "messages").mkdir(parents=True)
-        lines = [f"id={self.directory.name}", "model=model-one", f"provider={self.provider}"]
+        lines = [f"id={self.directory.name}", "model=model-one", "provider=openai"]
         text = "\n".join([*lines, f"created={STAMP}", f"cwd={cwd}", ""])
         (self.directory / "session.conf").write_text(text, encoding="utf-8")
 
@@ -56,20 +55,12 @@ class Original:
             elif role == "assistant":
                 history.append(self._assistant(_blocks(body)))
             elif role == "tool_result":
-                self._result(history, fields, body)
+                history.append({"role": "tool", "tool_call_id": fields["call_id"], "content": body})
         return history
 
     def _assistant(self, blocks: list[Json]) -> Json:
-        if self.provider == "anthropic":
-            content = [block for block in blocks if block["type"] != "text" or block["text"].strip()]
-            only = content[0]["text"] if len(content) == 1 and content[0]["type"] == "text" else None
-            return {"role": "assistant", "content": only or content}
         # Thinking goes out as text, as it stands in the file.
-        said = [
-            block.get("text") or block.get("thinking") or ""
-            for block in blocks
-            if block["type"] != "tool_use"
-        ]
+        said = [block["text"] for block in blocks if block["type"] == "text"]
         calls = [
             {
                 "id": b["id"],
@@ -79,24 +70,11 @@ class Original:
             for b in blocks
             if b["type"] == "tool_use"
         ]
-        text = "\n".join(said).strip()
-        spoken: Json = {"role": "assistant", "content": text, "tool_calls": calls}
+        spoken: Json = {"role": "assistant", "content": "\n".join(said).strip(), "tool_calls": calls}
         return {key: value for key, value in spoken.items() if value}
 
-    def _result(self, history: list[Json], fields: dict[str, str], body: str) -> None:
-        if self.provider != "anthropic":
-            history.append({"role": "tool", "tool_call_id": fields["call_id"], "content": body})
-            return
-        block: Json = {"type": "tool_result", "tool_use_id": fields["call_id"], "content": body}
-        if fields.get("error") == "true":
-            block["is_error"] = True
-        if isinstance(history[-1]["content"], list) and history[-1]["role"] == "user":
-            history[-1]["content"].append(block)
-        else:
-            history.append({"role": "user", "content": [block]})
-
     def _ask(self, messages: list[Json]) -> list[Json]:
-        headers = {"content-type": "application/json", "x-api-key": "k", "anthropic-version": "2023-06-01"}
+        headers = {"content-type": "application/json"}
         body = json.dumps({"model": "model-one", "max_tokens": 99, "messages": messages, "stream": True})
         request = urllib.request.Request(self.url, body.encode(), headers)
         with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request) as answer:
@@ -105,11 +83,11 @@ class Original:
         return [json.loads(line) for line in data if line != "[DONE]"]
 
     def _receive(self, events: list[Json]) -> tuple[str, list[Json]]:
-        text, calls, stop = _anthropic(events) if self.provider == "anthropic" else _chat(events)
+        text, calls, stop = _chat(events)
         body = f"{text}\n" if text else ""
         for call in calls:
             body += f"\n```tool_call id={call['id']} name={call['name']}\n{call['arguments']}\n```\n"
-        about = {"model": "model-one", "provider": self.provider, "stop": _STOPS[stop]}
+        about = {"model": "model-one", "provider": "openai", "stop": _STOPS[stop]}
         self._save("assistant", about | {"tokens_in": "1", "tokens_out": "1"}, body)
         return text, calls
 
@@ -166,23 +144,8 @@ def _blocks(body: str) -> list[Json]:
                 {"type": "tool_use", "id": call[1], "name": call[2], "input": json.loads("".join(inside))}
             )
         elif thinking:
-            blocks.append({"type": "thinking", "thinking": "\n".join(inside), "signature": thinking[1]})
+            blocks.append({"type": "text", "text": "\n".join(inside)})
     return [*blocks, {"type": "text", "text": "\n".join(said).removesuffix("\n")}]
-
-
-def _anthropic(events: list[Json]) -> tuple[str, list[Json], str]:
-    calls: dict[int, Json] = {}
-    text, stop = "", ""
-    for event in events:
-        block, delta = event.get("content_block") or {}, event.get("delta") or {}
-        if block.get("type") == "tool_use":
-            calls[event["index"]] = {"id": block["id"], "name": block["name"], "arguments": ""}
-        elif event["type"] == "content_block_delta":
-            text += delta.get("text", "")
-            if "partial_json" in delta:
-                calls[event["index"]]["arguments"] += delta["partial_json"]
-        stop = delta.get("stop_reason") or stop
-    return text, list(calls.values()), stop
 
 
 def _chat(events: list[Json]) -> tuple[str, list[Json], str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import resource
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -13,11 +12,9 @@ import pytest
 
 from harness_lib.loop import processes, turn
 from harness_lib.loop.turn import Ending
-from harness_lib.system.processes import process
-from tests.forked import Forked
-from tests.loop.conftest import ANTHROPIC, CHAT, WIRES, Done, Follow, Go, Hs, Serve, Wire, bodies, session_of
+from tests.loop.conftest import ANTHROPIC, CHAT, Done, Follow, Go, Hs, Serve, Wire, bodies, session_of
 from tests.loop.environment import environment
-from tests.loop.in_process import results_of, started
+from tests.loop.in_process import started
 from tests.loop.servers.script import Step, Use, say, use
 from tests.loop.source_files import write_program
 
@@ -35,11 +32,6 @@ if sys.argv[1] == "--schema":
 elif sys.argv[1] == "--exec":
     print("it ran")
 """
-STOPS = {
-    "anthropic": ("end_turn", "tool_use", "max_tokens"),
-    "chat": ("stop", "tool_calls", "length", "content_filter"),
-    "responses": ("completed", "length"),
-}
 
 
 def test_tools_whose_names_no_host_takes_are_left_out_and_each_is_named_once(
@@ -61,26 +53,6 @@ def test_a_tool_that_changes_during_a_run_is_told_anew(done: Done, home: Path) -
     offered = [str(request["tools"]) for request in server.requests]
     assert ["WORDS" in text for text in offered] == [True, False]
     assert "others" in offered[1]
-
-
-def test_a_tool_that_disappears_between_two_calls_is_an_error_for_the_model(done: Done, home: Path) -> None:
-    path = home / ".harness" / "tools" / "look"
-    write_program(path, TOOL)
-    gone = Step(uses=(Use("look"), Use("bash", {"command": f"rm '{path}'"}), Use("look")))
-    done(gone, say("Done."))
-    results = [text.strip() for name, text in bodies(session_of(home)) if "tool_result" in name]
-    assert (results[0], results[2]) == ("it ran", "error: tool 'look' not found")
-
-
-def test_a_hook_that_disappears_in_the_middle_of_its_stage_ends_it_by_name(go: Go, home: Path) -> None:
-    hooks = home / ".harness" / "hooks.d" / "start"
-    write_program(hooks / "20-remove", f"#!/bin/sh\nrm '{hooks}/30-gone'\ncat\n")
-    write_program(hooks / "30-gone", "#!/bin/sh\ncat\n")
-    server, answer = go(say("never"))
-    assert answer.code == 1
-    assert "30-gone" in answer.err
-    assert "Traceback" not in answer.err
-    assert server.requests == []
 
 
 @pytest.mark.parametrize("cut", range(0, 200, 9))
@@ -105,42 +77,11 @@ def test_an_answer_that_is_half_written_can_be_gone_on_from(
     assert not (project / "ran").exists()
 
 
-@pytest.mark.parametrize(
-    ("wire", "stop"),
-    [(wire, stop) for wire in WIRES for stop in STOPS[wire.name]],
-    ids=lambda each: each.name if isinstance(each, Wire) else each,
-)
-def test_arguments_that_are_cut_never_run_whatever_is_said_of_their_end(
-    follow: Follow, project: Path, wire: Wire, stop: str
-) -> None:
-    cut = Use("bash", raw='{"command":"echo x >> ran; rm -rf so')
-    run, _, ending = follow(wire, Step(uses=(cut,), stop=stop), say("Done."))
-    assert ending == Ending("Done.", failed=False)
-
-    assert not (project / "ran").exists()
-    assert "not run" in results_of(run)[0]
-
-
 def test_whole_calls_run_though_their_host_says_that_it_has_stopped(follow: Follow, project: Path) -> None:
     calls = Step(uses=(Use("bash", {"command": "echo x >> ran"}),), stop="stop")
     _, _, ending = follow(CHAT, calls, say("Done."))
     assert ending == Ending("Done.", failed=False)
     assert (project / "ran").read_text(encoding="utf-8") == "x\n"
-
-
-def test_ctrl_c_ends_the_wait_for_a_limit_at_once(hs: Hs, serve: Serve, wire: Wire, project: Path) -> None:
-    server = serve(wire, Step(status=429, headers=(("retry-after", "55"),)), say("Done."))
-    env = environment(wire.environment(server))
-    run = Forked(["RUN it"], cwd=project, env=env, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    assert run.stderr
-    with run.stderr as said:
-        assert any("Asking again in 55 s" in line for line in said)
-
-        run.send_signal(signal.SIGINT)
-
-        assert run.wait(45) == 130
-    assert len(server.requests) == 1
-    assert hs("--continue", "go on", env=wire.environment(server)).out == "Done.\n"
 
 
 def test_a_result_of_fifty_megabytes_takes_bounded_memory(go: Go, home: Path) -> None:
@@ -176,25 +117,6 @@ def test_a_tool_that_floods_gives_both_ends_and_the_run_goes_on(done: Done) -> N
     server, _ = done(use("bash", command="yes"), say("Done."), words=("RUN it",))
     assert "all of it in" in str(server.requests[-1])
     assert len(str(server.requests[-1])) < 300_000
-
-
-def test_a_hook_that_hangs_is_ended_with_the_run(serve: Serve, home: Path, project: Path) -> None:
-    fifo = project / "pid"
-    os.mkfifo(fifo)
-    write_program(
-        home / ".harness" / "hooks.d" / "start" / "50-hangs",
-        f"#!/bin/sh\necho $$ >'{fifo}'\nexec sleep 600\n",
-    )
-    server = serve(CHAT, say("never"))
-    env = environment(CHAT.environment(server))
-    run = Forked(["RUN it"], cwd=project, env=env, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    pid = int(fifo.read_text(encoding="utf-8"))
-
-    run.send_signal(signal.SIGINT)
-
-    assert run.wait(60) == 130
-    # Not by a signal: who reads that it has ended may be slow to.
-    assert process.find(pid) is None
 
 
 # To root nothing is forbidden, unless it gives that up.

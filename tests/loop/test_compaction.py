@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.loop import turn
+from harness_lib.loop import runtime, trust, turn
+from harness_lib.loop.providers import models
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions import context
 from harness_lib.loop.sessions.context import Assistant, User, entries
@@ -132,11 +133,11 @@ def summaries(run: Runtime) -> list[str]:
 
 
 def test_a_session_that_fills_the_context_goes_on_behind_a_summary_inside_a_turn(
-    follow: Follow, wire: Wire, home: Path
+    follow: Follow, home: Path
 ) -> None:
     write_models(home / ".harness", "model- context=10000 price_in=1 price_out=1")
     done = say("Done.")
-    run, server, ending = follow(wire, LONG, LONG, LONG, say("They echoed."), done, cached=True)
+    run, server, ending = follow(CHAT, LONG, LONG, LONG, say("They echoed."), done, cached=True)
     assert ending == Ending("Done.", failed=False)
 
     (summary,) = summaries(run)
@@ -153,20 +154,6 @@ def test_a_session_that_fills_the_context_goes_on_behind_a_summary_inside_a_turn
     assert "They echoed" not in (run.session.directory / ".stream").read_text(encoding="utf-8")
 
 
-def test_a_resumed_session_begins_with_its_summary(hs: Hs, serve: Serve, wire: Wire, home: Path) -> None:
-    write_models(home / ".harness", "m context=10000")
-    server = serving(serve, wire, LONG, LONG, LONG, say("They echoed."), say("Done."))
-    env = wire.environment(server) | {"HARNESS_MODEL": "m"}
-    first = hs("RUN the first task", env=env)
-    assert (first.code, "summarised" in first.err) == (0, True), first.err
-
-    answer = hs(session_of(home).name, "and now?", env=env)
-
-    assert answer.out == "Done.\n", answer.err
-    assert "They echoed." in str(server.requests[-1])
-    assert "RUN the first task" not in str(server.requests[-1])
-
-
 def test_an_overflow_is_answered_by_one_summary(follow: Follow, wire: Wire) -> None:
     over = Step(status=400, said=WORDS[wire.name])
     run, _, ending = follow(wire, LONG, LONG, over, say("They echoed."), say("Done."), cached=True)
@@ -176,21 +163,19 @@ def test_an_overflow_is_answered_by_one_summary(follow: Follow, wire: Wire) -> N
     assert run.requests == 3
 
 
-def test_an_overflow_behind_a_summary_is_the_error(follow: Follow, wire: Wire) -> None:
-    over = Step(status=400, said=WORDS[wire.name])
-    _, server, ending = follow(wire, LONG, LONG, over, say("They echoed."), over, cached=True)
+def test_an_overflow_behind_a_summary_is_the_error(follow: Follow) -> None:
+    over = Step(status=400, said=WORDS["chat"])
+    _, server, ending = follow(CHAT, LONG, LONG, over, say("They echoed."), over, cached=True)
     assert ending.failed
-    assert WORDS[wire.name] in ending.output
+    assert WORDS["chat"] in ending.output
     assert len(server.requests) == 5
 
 
 @pytest.mark.parametrize("history", [(), (LONG, LONG)], ids=["at first", "later"])
-def test_an_overflow_at_every_request_ends_the_turn(
-    follow: Follow, wire: Wire, history: tuple[Step, ...]
-) -> None:
-    run, server, ending = follow(wire, *history, Step(status=400, said=WORDS[wire.name]), cached=True)
+def test_an_overflow_at_every_request_ends_the_turn(follow: Follow, history: tuple[Step, ...]) -> None:
+    run, server, ending = follow(CHAT, *history, Step(status=400, said=WORDS["chat"]), cached=True)
     assert ending.failed
-    assert WORDS[wire.name] in ending.output
+    assert WORDS["chat"] in ending.output
     # Of one message there is nothing to summarise; of more, the summary was refused, too.
     assert len(server.requests) == (4 if history else 1)
     assert summaries(run) == []
@@ -202,12 +187,12 @@ def test_an_overflow_at_every_request_ends_the_turn(
     ids=["fails", "is empty", "frees too little"],
 )
 def test_a_summary_that_does_not_help_is_shown_and_not_repeated(
-    follow: Follow, wire: Wire, home: Path, project: Path, summary: Step
+    follow: Follow, home: Path, project: Path, summary: Step
 ) -> None:
     write_models(home / ".harness", "model- context=10000")
     log = project / "log"
     run, server, ending = follow(
-        wire, LONG, LONG, LONG, summary, LONG, say("Done."), HARNESS_LOG=str(log), cached=True
+        CHAT, LONG, LONG, LONG, summary, LONG, say("Done."), HARNESS_LOG=str(log), cached=True
     )
     assert ending == Ending("Done.", failed=False)
 
@@ -256,20 +241,15 @@ def test_without_a_price_the_cost_is_unknown_and_not_zero(go: Go, hs: Hs, home: 
     assert "cost=unknown\n" in hs("session", "show", session_of(home).name).out
 
 
-@pytest.mark.parametrize(
-    ("model", "limit"), [("big-one", 1), ("big-one-now", 22), ("big-two", 3), ("small", 8192)]
-)
-def test_the_longest_beginning_counts_and_of_equal_ones_the_most_local(
-    hs: Hs, serve: Serve, home: Path, project: Path, model: str, limit: int
-) -> None:
+def test_the_longest_beginning_counts_and_of_equal_ones_the_most_local(home: Path, project: Path) -> None:
     write_models(home / ".harness", "big-one-n output=2", "big-one output=1", "big- output=3")
     write_models(project / ".harness", "big-one-n output=22", "big output=4")
-    server = serve(CHAT, say("Done."))
-    hs("trust")
+    run = runtime.start({"HOME": str(home)}, project)
+    run.sources = [str(home / ".harness"), str(project / ".harness")]
+    trust.save(run, run.sources)
 
-    hs("go", env=CHAT.environment(server) | {"HARNESS_MODEL": model})
-
-    assert server.requests[0]["max_tokens"] == limit
+    names = ("big-one", "big-one-now", "big-two", "small")
+    assert [models.of(run, name).output for name in names] == [1, 22, 3, 0]
 
 
 def test_a_provider_of_home_can_say_it_of_its_own_model(hs: Hs, serve: Serve, home: Path) -> None:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from harness_lib.loop import asking, runtime
+from harness_lib.loop import asking, discovery, gates, runtime
 from harness_lib.loop.asking import Question, Said, always_about
-from tests.loop.conftest import CHAT, Conversation, Done, Go, Hs, bodies, session_of
+from harness_lib.loop.runtime import Runtime
+from harness_lib.loop.stages import tool_calls
+from tests.loop.conftest import CHAT, Conversation, Done, Go, Hs
+from tests.loop.environment import environment
 from tests.loop.mcp_servers import entry
 from tests.loop.servers.script import Json, say, use
 from tests.loop.source_files import write, write_program, write_servers
@@ -26,40 +30,49 @@ def gate(home: Path, name: str, said: Mapping[str, object]) -> None:
     write_program(home / ".harness" / "hooks.d" / "tool_gate" / name, text)
 
 
+@pytest.fixture
+def run(home: Path, project: Path) -> Runtime:
+    """Return a run without a user who could be asked."""
+    return runtime.start(environment({"HOME": str(home), "HARNESS_LOG": os.devnull}), project)
+
+
+def decided(run: Runtime, name: str = "bash", **tool_input: object) -> gates.Verdict:
+    discovery.refresh(run)
+    return tool_calls.decide(run, {"id": "1", "name": name, "input": tool_input or {"command": "touch made"}})
+
+
 @pytest.mark.parametrize(
-    ("gates", "runs", "result"),
+    ("said", "decision", "reason"),
     [
-        ([{}], True, "made it"),
-        ([ALLOW], True, "made it"),
-        ([DENY], False, "denied: not on my watch"),
-        ([DENY, ALLOW], False, "not on my watch"),
-        ([ALLOW, DENY], False, "not on my watch"),
-        ([ASK], False, "the user has to be asked"),
-        ([ASK, ALLOW], False, "it deletes"),
-        ([ASK, DENY], False, "not on my watch"),
-        ([{"decision": "perhaps"}], False, "denied"),
-        ([{"input": "no object"}], False, "denied"),
+        ([{}], "allow", ""),
+        ([ALLOW], "allow", ""),
+        ([DENY], "deny", "not on my watch"),
+        ([DENY, ALLOW], "deny", "not on my watch"),
+        ([ALLOW, DENY], "deny", "not on my watch"),
+        ([ASK], "deny", "the user has to be asked"),
+        ([ASK, ALLOW], "deny", "it deletes"),
+        ([ASK, DENY], "deny", "not on my watch"),
+        ([{"decision": "perhaps"}], "deny", "unknown decision"),
+        ([{"input": "no object"}], "deny", "unknown decision"),
     ],
 )
 def test_the_strictest_gate_counts(
-    done: Done, home: Path, project: Path, gates: list[Json], *, runs: bool, result: str
+    run: Runtime, home: Path, said: list[Json], decision: str, reason: str
 ) -> None:
-    for number, said in enumerate(gates):
-        gate(home, f"{number}0-gate", said)
-    done(use("bash", command="touch made; echo made it"), say("Done."))
-    assert (project / "made").exists() == runs
-    assert result in bodies(session_of(home))[2][1]
+    for number, each in enumerate(said):
+        gate(home, f"{number}0-gate", each)
+    verdict = decided(run)
+    assert (verdict.decision, reason in verdict.reason) == (decision, True), verdict
 
 
 @pytest.mark.parametrize(
     "text", ["#!/bin/sh\nexit 1\n", "#!/bin/sh\necho maybe\n", "#!/no/such/interpreter\n"]
 )
-def test_a_gate_that_breaks_is_a_no(done: Done, home: Path, project: Path, text: str) -> None:
+def test_a_gate_that_breaks_is_a_no(run: Runtime, home: Path, text: str) -> None:
     write_program(home / ".harness" / "hooks.d" / "tool_gate" / "10-broken", text)
     gate(home, "20-good", ALLOW)
-    done(use("bash", command="touch made"), say("Done."))
-    assert not (project / "made").exists()
-    assert "10-broken" in bodies(session_of(home))[2][1]
+    verdict = decided(run)
+    assert (verdict.decision, "10-broken" in verdict.reason) == ("deny", True), verdict
 
 
 def test_what_a_gate_has_changed_is_what_runs_and_what_the_next_one_sees(
@@ -108,23 +121,17 @@ ASKED = ("--approve", "ask")
 
 
 @pytest.mark.parametrize(
-    ("mode", "written", "result"),
-    [("auto", True, "wrote"), ("read-only", False, "nothing may be changed"), ("ask", False, "none here")],
+    ("mode", "decision", "reason"),
+    [("auto", "allow", ""), ("read-only", "deny", "nothing may be changed"), ("ask", "deny", "none here")],
 )
 def test_a_mode_says_what_runs_where_nobody_is(
-    go: Go, project: Path, mode: str, *, written: bool, result: str
+    run: Runtime, project: Path, mode: str, decision: str, reason: str
 ) -> None:
     write(project / "there", "content of a file\n")
-    server, answer = go(
-        use("read_file", path="there"),
-        use("write_file", path="made", content="x"),
-        say("Done."),
-        words=("--approve", mode, "go"),
-    )
-    assert answer.code == 0, answer.err
-    assert "content of a file" in str(server.requests[1]["messages"][-1])
-    assert (project / "made").exists() is written
-    assert result in str(server.requests[2]["messages"][-1])
+    run.env["HARNESS_APPROVE"] = mode
+    assert decided(run, "read_file", path="there").decision == "allow"
+    verdict = decided(run, "write_file", path="made", content="x")
+    assert (verdict.decision, reason in verdict.reason) == (decision, True), verdict
 
 
 def test_a_setting_counts_and_the_option_before_it(go: Go, hs: Hs, home: Path, project: Path) -> None:
@@ -137,11 +144,10 @@ def test_a_setting_counts_and_the_option_before_it(go: Go, hs: Hs, home: Path, p
     assert hs("--approve", "perhaps", "go", env=CHAT.environment(server)).code == 2
 
 
-def test_a_setting_that_is_none_runs_nothing(go: Go, home: Path, project: Path) -> None:
+def test_a_setting_that_is_none_runs_nothing(run: Runtime, home: Path) -> None:
     write(home / ".harness" / "settings.conf", "approve=sometimes\n")
-    server, _ = go(use("bash", command="touch made"), say("Done."))
-    assert not (project / "made").exists()
-    assert "approve=sometimes must be one of" in str(server.requests[1])
+    verdict = decided(run)
+    assert (verdict.decision, "approve=sometimes must be one of" in verdict.reason) == ("deny", True), verdict
 
 
 def test_always_holds_for_the_session_and_all_its_subagents(

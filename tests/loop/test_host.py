@@ -68,35 +68,6 @@ def test_a_session_is_held_until_its_task_is_done(work: Work, workshop: Workshop
     assert "held" in answer.err
 
 
-@pytest.mark.release
-def test_at_the_prompt_too_a_session_is_held_until_its_task_is_done(serve: Serve, workshop: Workshop) -> None:
-    task = workshop.add("Make one", "grep -q done one")
-    server = serve(
-        CHAT,
-        use("bash", command=harness("run")),
-        say("I would rather stop here."),
-        use("bash", command=f"{harness('claim')} && echo done > one"),
-        use("bash", command=harness("finish", task)),
-        say("All tasks are completed."),
-        say("You are welcome."),
-    )
-    env = CHAT.environment(server) | {"HARNESS_HOME": str(workshop.home)}
-
-    with person("--approve", "auto", cwd=workshop.top, env=env) as someone:
-        someone.types("/harness run\r", when="You:")
-        someone.sees("I would rather stop here.")
-        someone.sees("held: ")
-        someone.has_on_screen("All tasks are completed.")
-        someone.has_on_screen("Ctrl-C: stop", gone=True)
-        someone.types("thank you\r")
-        someone.has_on_screen("You are welcome.")
-        assert someone.leaves("\x04") == 0
-
-    assert workshop.statuses() == {task: "completed"}
-    assert "The user typed: /harness run" in json.dumps(server.requests[0])
-    assert task in server.requests[2]["messages"][-1]["content"]
-
-
 def test_a_session_that_is_held_is_let_go_by_ctrl_c(serve: Serve, workshop: Workshop) -> None:
     workshop.add("Make one", "grep -q done one")
     server = serve(

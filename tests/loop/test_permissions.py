@@ -12,9 +12,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from harness_lib.loop import permissions, runtime
+from harness_lib.loop import discovery, permissions, runtime
 from harness_lib.loop.runtime import Runtime
+from harness_lib.loop.stages import tool_calls
 from tests.loop.conftest import CHAT, Conversation, Done, Go, Hs, bodies, session_of
+from tests.loop.environment import environment
 from tests.loop.servers.script import Json, say, use
 from tests.loop.source_files import write, write_program
 
@@ -275,34 +277,33 @@ def test_what_else_stands_in_the_settings_of_claude_code_is_left_alone(
 
 
 @pytest.mark.parametrize(
-    ("mode", "lists", "runs", "said"),
+    ("mode", "lists", "decision", "said"),
     [
-        ("ask", {"allow": ["Bash(touch:*)"]}, True, ""),
-        ("auto", {"deny": ["Bash(touch:*)"]}, False, "denied: the rule deny Bash(touch:*)"),
-        ("auto", {"ask": ["Bash(touch:*)"]}, False, "the user has to be asked"),
-        ("auto", {"deny": ["Bash(touch:*)"], "allow": ["Bash"]}, False, "the rule deny"),
-        ("ask", {"ask": ["Bash(touch:*)"], "allow": ["Bash"]}, False, "the rule ask"),
-        ("read-only", {"allow": ["Bash"]}, False, "nothing may be changed here"),
-        ("ask", {"allow": ["Edit"]}, False, "the user has to be asked"),
+        ("ask", {"allow": ["Bash(touch:*)"]}, "allow", ""),
+        ("auto", {"deny": ["Bash(touch:*)"]}, "deny", "the rule deny Bash(touch:*)"),
+        ("auto", {"ask": ["Bash(touch:*)"]}, "deny", "the user has to be asked"),
+        ("auto", {"deny": ["Bash(touch:*)"], "allow": ["Bash"]}, "deny", "the rule deny"),
+        ("ask", {"ask": ["Bash(touch:*)"], "allow": ["Bash"]}, "deny", "the rule ask"),
+        ("read-only", {"allow": ["Bash"]}, "deny", "nothing may be changed here"),
+        ("ask", {"allow": ["Edit"]}, "deny", "the user has to be asked"),
     ],
 )
-def test_rules_and_the_mode_decide_together(
-    done: Done, home: Path, project: Path, mode: str, lists: Mapping[str, list[str]], *, runs: bool, said: str
+@pytest.mark.parametrize("gate", ["", '#!/bin/sh\nsed \'s/^{/{"decision":"deny",/\'\n'], ids=["", "denied"])
+def test_rules_the_mode_and_gates_decide_together(
+    home: Path, project: Path, mode: str, lists: Mapping[str, list[str]], decision: str, said: str, gate: str
 ) -> None:
     allow_ask_deny(home / ".harness", **lists)
-    done(use("bash", command="touch made"), say("Done."), words=("--approve", mode, "go"))
-    assert (project / "made").exists() is runs
-    assert said in bodies(session_of(home))[2][1]
+    if gate:
+        write_program(home / ".harness" / "hooks.d" / "tool_gate" / "10-no", gate)
+    run = runtime.start(environment({"HOME": str(home), "HARNESS_LOG": os.devnull}), project)
+    run.env["HARNESS_APPROVE"] = mode
+    discovery.refresh(run)
 
+    verdict = tool_calls.decide(run, {"id": "1", "name": "bash", "input": {"command": "touch made"}})
 
-def test_a_gate_that_denies_is_not_overruled_by_a_rule_that_allows(
-    done: Done, home: Path, project: Path
-) -> None:
-    allow_ask_deny(home / ".harness", allow=["Bash"])
-    gate = '#!/bin/sh\nsed \'s/^{/{"decision":"deny",/\'\n'
-    write_program(home / ".harness" / "hooks.d" / "tool_gate" / "10-no", gate)
-    done(use("bash", command="touch made"), say("Done."), words=("--approve", "ask", "go"))
-    assert not (project / "made").exists()
+    # A gate that denies is not overruled by a rule that allows.
+    assert verdict.decision == ("deny" if gate else decision)
+    assert gate or said in verdict.reason
 
 
 def test_the_rules_of_a_project_count_after_trust_only(go: Go, hs: Hs, project: Path) -> None:

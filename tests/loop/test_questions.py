@@ -35,23 +35,6 @@ def test_the_user_says_yes_always_and_no_with_a_reason(conversation: Conversatio
     assert "the user said no: not on a Sunday" in str(server.requests[4]["messages"][-1])
 
 
-def test_a_question_of_a_subagent_reaches_the_person(conversation: Conversation, project: Path) -> None:
-    with conversation(
-        use("agent", prompt="make it"),
-        use("bash", command="touch made"),
-        say("Made by the subagent."),
-        say("Done."),
-        args=ASKED,
-        task="go",
-    ) as (someone, _):
-        someone.sees("(subagent ")
-        someone.sees("touch made")
-        someone.types("y\n")
-        someone.sees("Done.")
-
-    assert (project / "made").exists()
-
-
 def test_what_is_asked_moves_no_cursor(conversation: Conversation) -> None:
     with conversation(
         use("bash", command="echo \x1b[2J\x1b[Hharmless"), say("Done."), args=ASKED, task="go"

@@ -49,19 +49,8 @@ def test_a_session_has_the_format_of_the_original(go: Go, wire: Wire, home: Path
     assert f"session: ~/.harness/sessions/{session.name}" in answer.err
 
 
-def test_a_session_goes_on_with_what_was_said(go: Go, hs: Hs, wire: Wire, home: Path) -> None:
-    server, _ = go(
-        use("bash", command="echo hello"), say("First."), say("Second."), words=("RUN it",), wire=wire
-    )
-    answer = hs(session_of(home).name, "and now?", env=wire.environment(server))
-
-    assert (answer.code, answer.out) == (0, "Second.\n"), answer.err
-    sent = str(server.requests[-1])
-    assert all(words in sent for words in ("RUN it", "hello", "First.", "and now?"))
-
-
-def test_what_stands_on_standard_input_follows_the_task(go: Go, wire: Wire) -> None:
-    server, answer = go(say("Because."), words=("why?",), wire=wire, stdin="a log\n")
+def test_what_stands_on_standard_input_follows_the_task(go: Go) -> None:
+    server, answer = go(say("Because."), words=("why?",), stdin="a log\n")
     assert answer.code == 0
     assert "why?\\n\\na log" in str(server.requests[0])
 
@@ -141,16 +130,6 @@ def test_a_session_is_listed_and_shown(hs: Hs, original: Path) -> None:
     assert hs("session", "dir", original.name).out == f"{original}\n"
     for name in ("none", "..", "../sessions", "a/b"):
         assert hs("session", "show", name).code == 2
-
-
-def test_a_run_that_was_killed_in_a_tool_can_be_resumed(go: Go, hs: Hs, wire: Wire, home: Path) -> None:
-    server, killed = go(
-        use("bash", command="kill -9 $PPID; sleep 5"), say("Where were we?"), words=("RUN it",), wire=wire
-    )
-    answer = hs(session_of(home).name, "go on", env=wire.environment(server))
-
-    assert killed.code == -signal.SIGKILL
-    assert (answer.code, answer.out) == (0, "Where were we?\n"), answer.err
 
 
 def test_a_run_that_is_interrupted_ends_its_command_and_exits_130(

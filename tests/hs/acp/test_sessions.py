@@ -130,22 +130,33 @@ def test_many_sessions_are_listed_page_by_page(home: Path, project: Path) -> Non
 
 
 def test_an_edit_is_asked_about_and_shown_as_a_difference(serve: Serve, project: Path) -> None:
-    write(project / "a.txt", "old\n")
-    server = serve(CHAT, use("replace", path="a.txt", old="old", new="new"), say("Done."))
+    path = project / "sub" / "a.txt"
+    server = serve(
+        CHAT,
+        use("write_file", path="sub/a.txt", content="old\n"),
+        use("replace", path="sub/a.txt", old="no such", new="x"),
+        use("replace", path="sub/a.txt", old="old", new="new"),
+        say("Done."),
+    )
     editor = Editor()
 
     prompt(editor, CHAT.environment(server), project, "change it")
 
-    ((asked, options),) = editor.questions
+    (asked, options) = editor.questions[-1]
     assert asked.kind == "edit"
     assert [option.kind for option in options] == ["allow_once", "allow_always", "reject_once"]
-    # Before the question, and when it is done.
-    for content in (asked.content, editor.updates_of("tool_call_update")[-1].content):
-        (difference,) = content
-        assert (difference.path, difference.old_text, difference.new_text) == (
-            str(project / "a.txt"), "old\n", "new\n"
-        )  # fmt: skip
-    assert editor.updates_of("tool_call")[0].locations[0].path == str(project / "a.txt")
+    ended = [
+        update for update in editor.updates_of("tool_call_update") if update.status in {"completed", "failed"}
+    ]
+    # Before the question, and when it is done; a new file has no old text.
+    shown = [
+        (each.path, each.old_text, each.new_text)
+        for each in (asked.content[0], ended[2].content[0], ended[0].content[0])
+    ]
+    assert shown == [(str(path), "old\n", "new\n")] * 2 + [(str(path), None, "old\n")]
+    # What has changed nothing is no difference.
+    assert (ended[1].status, ended[1].content[0].type) == ("failed", "content")
+    assert editor.updates_of("tool_call")[0].locations[0].path == str(path)
 
 
 def test_a_client_sees_what_a_tool_prints_while_it_runs(serve: Serve, project: Path) -> None:
@@ -232,27 +243,6 @@ def test_a_question_of_a_subagent_reaches_the_client(serve: Serve, project: Path
 
     assert [asked.title for asked, _ in editor.questions] == ["touch made"]
     assert (project / "made").exists()
-
-
-def test_new_and_edited_files_are_shown_as_differences(serve: Serve, project: Path) -> None:
-    server = serve(
-        CHAT,
-        use("write_file", path="sub/new.txt", content="first\n"),
-        use("replace", path="sub/new.txt", old="no such", new="x"),
-        use("write_file", path="sub/new.txt", content="second\n"),
-        say("Done."),
-    )
-    editor = Editor()
-
-    prompt(editor, CHAT.environment(server), project)
-
-    ended = [
-        update for update in editor.updates_of("tool_call_update") if update.status in {"completed", "failed"}
-    ]
-    shown = [(each.content[0].old_text, each.content[0].new_text) for each in (ended[0], ended[2])]
-    assert shown == [(None, "first\n"), ("first\n", "second\n")]
-    # What has changed nothing is no difference.
-    assert (ended[1].status, ended[1].content[0].type) == ("failed", "content")
 
 
 def test_servers_that_the_client_names_are_used(serve: Serve, project: Path) -> None:

@@ -211,9 +211,8 @@ def test_a_server_that_is_told_to_end_leaves_nothing_running(serve: Serve, proje
     [
         (Step(silent=True), ""),
         (Step(text="The beginning of it", events=3, hangs=True), "T"),
-        (Step(status=429, headers=(("retry-after", "50"),)), ""),
     ],
-    ids=["before the answer", "in the answer", "between two tries"],
+    ids=["before the answer", "in the answer"],
 )
 def test_cancel_ends_a_turn_that_waits_for_the_model(
     serve: Serve, project: Path, step: Step, said: str

@@ -61,7 +61,7 @@ def test_a_session_goes_on_at_the_prompt_with_another_model(serve: Serve, projec
     with person("begin", cwd=project, env=CHAT.environment(server)) as someone:
         someone.leaves()
 
-    with person("resume", cwd=project, env=CHAT.environment(server)) as someone:
+    with person("repl", session_of(home).name, cwd=project, env=CHAT.environment(server)) as someone:
         # What was said last, for whoever has forgotten it.
         someone.sees("You: begin")
         someone.sees("First.")

@@ -178,14 +178,6 @@ def test_it_is_the_last_to_be_chosen(hs: Hs, stage: Stage) -> None:
     assert hs("go").out == "Hello.\n"
 
 
-def test_settings_may_name_it(hs: Hs, stage: Stage, home: Path) -> None:
-    stage.plays(answer("Hello."))
-    write(home / ".harness" / "settings.conf", "provider=claude\nmodel=opus\n")
-
-    assert hs("go", env={"OPENAI_API_URL": "http://x/"}).out == "Hello.\n"
-    assert "--model=opus" in stage.starts[0]["argv"]
-
-
 @pytest.mark.usefixtures("stage")
 def test_what_only_hs_has_is_not_promised(hs: Hs) -> None:
     done = hs(*CLAUDE, "--tools", "bash", "go")

@@ -6,29 +6,26 @@ from pathlib import Path
 
 import pytest
 
-from tests.loop.conftest import ANTHROPIC, CHAT, Hs, Serve, Wire, session_of
+from tests.loop.conftest import CHAT, Hs, Serve, session_of
 from tests.loop.original import Original
-from tests.loop.servers.script import Step, Use, say, use
+from tests.loop.servers.script import ModelServer, Step, Use, say, use
 from tests.loop.source_files import write
 
-BOTH = [ANTHROPIC, CHAT]
+
+def env_of(server: ModelServer) -> dict[str, str]:
+    return {**CHAT.environment(server), "HARNESS_PROVIDER": "openai"}
 
 
-def env_of(wire: Wire, server: object) -> dict[str, str]:
-    return {**wire.environment(server), "HARNESS_PROVIDER": wire.provider}  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("wire", BOTH, ids=lambda wire: wire.name)
 @pytest.mark.parametrize("first", ["theirs", "ours"])
 def test_both_go_on_where_the_other_has_stopped(
-    hs: Hs, serve: Serve, home: Path, project: Path, wire: Wire, first: str
+    hs: Hs, serve: Serve, home: Path, project: Path, first: str
 ) -> None:
     turns = [
         step for n in range(4) for step in (use("bash", command=f"echo result {n}"), say(f"Answer {n}."))
     ]
-    server = serve(wire, *turns)
-    url = server.address + wire.path
-    theirs = Original(home / ".harness/sessions/20260324-143022-12345", url, wire.provider)
+    server = serve(CHAT, *turns)
+    url = server.address + CHAT.path
+    theirs = Original(home / ".harness/sessions/20260324-143022-12345", url)
     if first == "theirs":
         theirs.begin(project)
 
@@ -37,9 +34,9 @@ def test_both_go_on_where_the_other_has_stopped(
             assert theirs.turn(f"Question {number}") == f"Answer {number}."
         else:
             name = [theirs.directory.name] if theirs.directory.is_dir() else []
-            answer = hs(*name, f"Question {number}", env=env_of(wire, server))
+            answer = hs(*name, f"Question {number}", env=env_of(server))
             assert answer.out == f"Answer {number}.\n", answer.err
-            theirs = Original(session_of(home), url, wire.provider)
+            theirs = Original(session_of(home), url)
 
     names = [path.name for path in sorted((theirs.directory / "messages").iterdir())]
     roles = ["user", "assistant", "tool_result", "assistant"] * 4
@@ -50,22 +47,21 @@ def test_both_go_on_where_the_other_has_stopped(
     assert sent.count("Answer") == 3
 
 
-@pytest.mark.parametrize("wire", BOTH, ids=lambda wire: wire.name)
 def test_what_we_keep_beside_the_messages_does_not_stop_the_original(
-    hs: Hs, serve: Serve, home: Path, wire: Wire
+    hs: Hs, serve: Serve, home: Path
 ) -> None:
     calls = (Use("bash", {"command": "echo one\necho two"}), Use("bash", {"command": "exit 3"}))
-    cut = Step(text="half an answer", events={"anthropic": 5, "chat": 3}[wire.name])
+    cut = Step(text="half an answer", events=3)
     both = Step(text="Both.", thinking="a thought", uses=calls)
-    server = serve(wire, both, cut, say("Seen."), say("They."), say("We."))
-    hs("look", env=env_of(wire, server))
+    server = serve(CHAT, both, cut, say("Seen."), say("They."), say("We."))
+    hs("look", env=env_of(server))
     session = session_of(home)
     assert any("error" in path.name for path in (session / "messages").iterdir())
     summary = "---\nrole: summary\nseq: 0099\nkeep: 0001\n---\nMuch was said.\n"
     write(session / "messages" / "0099-summary.md", summary)
 
-    said = Original(session, server.address + wire.path, wire.provider).turn("and you?")
-    answer = hs(session.name, "and we?", env=env_of(wire, server))
+    said = Original(session, server.address + CHAT.path).turn("and you?")
+    answer = hs(session.name, "and we?", env=env_of(server))
 
     assert (said, answer.out) == ("They.", "We.\n"), answer.err
     sent = str(server.requests[3]["messages"])
@@ -84,11 +80,11 @@ def test_arguments_in_several_lines_are_read_as_the_original_meant_them(
         say("Done."),
         say("Yes."),
     )
-    theirs = Original(home / ".harness/sessions/one", server.address + CHAT.path, "openai")
+    theirs = Original(home / ".harness/sessions/one", server.address + CHAT.path)
     theirs.begin(project)
     theirs.turn("go")
 
-    answer = hs("one", "well?", env=env_of(CHAT, server))
+    answer = hs("one", "well?", env=env_of(server))
 
     assert answer.out == "Yes.\n", answer.err
     call = server.requests[2]["messages"][2]["tool_calls"][0]["function"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -32,32 +33,45 @@ def language(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def test_a_tool_a_gate_and_a_hook_in_each_stage(
-    go: Go, done: Done, home: Path, project: Path, language: str
-) -> None:
-    hooks = [f"hooks.d/{stage}/{place}" for stage in FIRST for place in ("05-before", "95-behind")]
-    write_plugins(home / ".harness", "tools/greet", "hooks.d/tool_gate/10-gate", *hooks, language=language)
-    seen = home / "seen"
+def test_a_tool_and_a_gate(done: Done, home: Path, project: Path, language: str) -> None:
+    write_plugins(home / ".harness", "tools/greet", "hooks.d/tool_gate/10-gate", language=language)
     commands = (Use("bash", {"command": "touch allowed"}), Use("bash", {"command": "touch forbidden"}))
-    server, _ = done(use("greet", who="you"), Step(uses=commands), say("Done."), env={"SEEN": str(seen)})
-    lines = [line.split() for line in seen.read_text(encoding="utf-8").splitlines()]
-    _, wrong = go(Step(status=400), env={"SEEN": str(seen)})
+    server, _ = done(use("greet", who="you"), Step(uses=commands), say("Done."))
 
     assert "greet" in [tool["function"]["name"] for tool in server.requests[0]["tools"]]
-    (session,) = (each for each in (home / ".harness/sessions").iterdir() if len(bodies(each)) > 2)
+    session = session_of(home)
     results = [body for name, body in bodies(session) if "tool_result" in name]
     assert all(part in results[0] for part in (f"hello from {language}", "you", "and stderr"))
     assert "error: true" in (session / "messages" / "0003-tool_result.md").read_text(encoding="utf-8")
     assert [path.name for path in project.iterdir()] == ["allowed"]
     assert results[2].strip() == f"error: denied: no, says {language}"
-    turn = ["assemble", "send", "receive"]
-    once = ["tool_exec", "tool_gate", "tool_done"]
-    stages = ["resolve", "start", *turn, *once, *turn, *once, *once, *turn, "done"]
+
+
+def test_a_hook_in_each_stage(go: Go, home: Path) -> None:
+    """The languages take turns: of a hook, nobody can tell in which it is written."""
+    languages = [each for each in PROGRAMS if shutil.which(each)]
+    for number, stage in enumerate(FIRST):
+        hooks = (f"hooks.d/{stage}/05-before", f"hooks.d/{stage}/95-behind")
+        write_plugins(home / ".harness", *hooks, language=languages[number % len(languages)])
+    seen = home / "seen"
+    two = Step(uses=(Use("bash", {"command": "true"}), Use("bash", {"command": "false"})))
+    _, answer = go(two, Step(status=400), env={"SEEN": str(seen)})
+    lines = [line.split() for line in seen.read_text(encoding="utf-8").splitlines()]
+    done = [line.split() for line in _seen_when_done(go, seen)]
+
+    assert answer.code == 1
+    turn, once = ["assemble", "send", "receive"], ["tool_exec", "tool_gate", "tool_done"]
+    stages = ["resolve", "start", *turn, *once, *once, "assemble", "send", "error"]
     assert [line[1] for line in lines if line[0] == "before"] == stages
-    assert wrong.code == 1
-    assert {" ".join(line.split()[1:]) for line in seen.read_text(encoding="utf-8").splitlines()} == {
+    assert {" ".join(line[1:]) for line in lines + done} == {
         f"{stage} {key}".strip() for stage, keys in FIRST.items() for key in keys
     }
+
+
+def _seen_when_done(go: Go, seen: Path) -> list[str]:
+    _, answer = go(say("Done."), env={"SEEN": str(seen)})
+    assert answer.out == "Done.\n", answer.err
+    return seen.read_text(encoding="utf-8").splitlines()
 
 
 def test_a_provider_pack_a_command_and_a_hook_of_sources(
@@ -112,26 +126,39 @@ def test_a_tool_that_is_added_during_a_run_is_offered_at_the_next_request(done: 
     assert "hello from bash" in bodies(session_of(home))[4][1]
 
 
-SCHEMAS: list[object] = [
-    {"name": "x"},
-    {"name": "t", "input_schema": "none"},
-    {"name": "t", "input_schema": {"type": "string"}},
-    {"name": "t", "input_schema": {"type": "object", "required": [1, {}]}},
-    {"name": "t", "input_schema": {"type": "object", "properties": ["a"]}},
-    {"name": "t", "description": ["no", "text"]},
+SCHEMAS: list[dict[str, object]] = [
+    {"name": "another"},
+    {"input_schema": "none"},
+    {"input_schema": {"type": "string"}},
+    {"input_schema": {"type": "object", "required": [1, {}]}},
+    {"input_schema": {"type": "object", "properties": ["a"]}},
+    {"description": ["no", "text"]},
 ]
 BROKEN = ["#!/bin/sh\nexit 1\n", "#!/bin/sh\necho no json\n", "#!/no/such/interpreter\n"]
 
 
-@pytest.mark.parametrize("text", [*BROKEN, *(f"#!/bin/sh\necho '{json.dumps(each)}'\n" for each in SCHEMAS)])
-def test_a_broken_tool_is_named_once_and_left_out(done: Done, home: Path, text: str) -> None:
-    write_program(home / ".harness" / "tools" / "t", text)
-    (home / ".harness" / "tools" / "directory").mkdir()
-    (home / ".harness" / "tools" / "not-executable").write_text("x", encoding="utf-8")
-    server, answer = done(use("t", a=1), use("bash", command="echo hello"), say("Done."))
-    assert answer.err.count("left out") == 1
+def test_a_broken_tool_is_named_once_and_left_out(done: Done, home: Path) -> None:
+    tools = home / ".harness" / "tools"
+    said = [json.dumps({"name": f"t{number}", **each}) for number, each in enumerate(SCHEMAS)]
+    for number, text in enumerate([*(f"#!/bin/sh\necho '{each}'\n" for each in said), *BROKEN]):
+        write_program(tools / f"t{number}", text)
+    (tools / "directory").mkdir()
+    (tools / "not-executable").write_text("x", encoding="utf-8")
+    server, answer = done(use("t0", a=1), use("bash", command="echo hello"), say("Done."))
+    for number in range(len(SCHEMAS) + len(BROKEN)):
+        assert len(re.findall(rf"\bt{number} is left out", answer.err)) == 1, answer.err
     offered = {tool["function"]["name"] for tool in server.requests[0]["tools"]}
-    assert not offered & {"t", "directory", "not-executable"}
+    assert offered == {
+        "agent",
+        "bash",
+        "edit_file",
+        "glob",
+        "grep",
+        "read_file",
+        "replace",
+        "skill",
+        "write_file",
+    }
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Each provider of ours has the flags of the protocol, called as a function and run as a program."""
+"""Each provider of ours has the flags of the protocol, run as a program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each tool of ours has the three flags of the protocol, called as a function and run as a program."""
+"""Each tool of ours has the three flags of the protocol, run as a program."""
 
 from __future__ import annotations
 
@@ -51,23 +51,6 @@ def test_what_is_no_text_in_a_result_is_replaced_or_lost(ours: Ours) -> None:
     ran = ours.tool("bash", "--exec", {"command": r"printf 'a\0b\377c\n\n'"})
 
     assert ran == Ran(0, "ab\ufffdc")
-
-
-def test_read_file_shows_anchors_and_refuses_more_lines_than_the_limit(ours: Ours, project: Path) -> None:
-    write(project / "f", "alpha\n\n}\n")
-    ours.env["HARNESS_READ_LIMIT"] = "2"
-
-    whole = ours.tool("read_file", "--exec", {"path": "f"})
-
-    assert whole.code == 1
-    assert "3 lines" in whole.out
-    assert "(limit: 2)" in whole.out
-    assert ours.tool("read_file", "--exec", {"path": "f", "offset": 2, "limit": 2}) == Ran(0, "2#WS:\n3#QR:}")
-
-
-@pytest.mark.parametrize("arguments", [{"content": "x"}, {"path": None, "content": "x"}])
-def test_write_file_wants_a_path(ours: Ours, arguments: dict[str, str]) -> None:
-    assert ours.tool("write_file", "--exec", arguments) == Ran(1, "error: path is required")
 
 
 def test_write_file_makes_parents_and_says_how_much(ours: Ours, project: Path) -> None:

@@ -13,6 +13,8 @@ import pwd
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -108,7 +110,39 @@ def require() -> str:
     server = url()
     if server is None:
         pytest.skip("there is no PostgreSQL here")
-    from harness_lib.state.pgstore.store import set_up  # noqa: PLC0415 (needs the driver)
+    from harness_lib.state.pgstore import migrations  # noqa: PLC0415 (needs the driver)
 
-    set_up(server)
+    migrations.upgrade(server)
     return server
+
+
+@contextmanager
+def set_back(server: str, name: str) -> Iterator[None]:
+    """Set the list called `name` back afterwards to how it is now, as a restored backup does."""
+    import psycopg  # noqa: PLC0415 (the driver)
+
+    with psycopg.connect(server, autocommit=True) as conn:
+        key, last = conn.execute(
+            "select key, (select max(seq) from harness.event where list = key) "
+            "from harness.list where name = %s",
+            (name,),
+        ).fetchone() or (0, 0)
+        columns = ", ".join(
+            column
+            for (column,) in conn.execute(
+                "select column_name from information_schema.columns "
+                "where table_schema = 'harness' and table_name = 'task' and is_generated = 'NEVER'"
+            )
+        )
+        conn.execute(
+            f"create table task_{key} as select {columns} from harness.task where list = {key};"
+            f"create table dep_{key} as select * from harness.dep where list = {key}".encode()
+        )
+        yield
+        conn.execute(
+            f"delete from harness.task where list = {key}; delete from harness.dep where list = {key};"
+            f"insert into harness.dep select * from dep_{key};"
+            f"insert into harness.task ({columns}) select * from task_{key};"
+            f"delete from harness.event where list = {key} and seq > {last};"
+            f"drop table task_{key}; drop table dep_{key}".encode()
+        )

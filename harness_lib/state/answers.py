@@ -247,8 +247,11 @@ class Tx(Answers, api.Tx):
 
     warnings: list[str]
 
-    def __init__(self, state: State, now: datetime, warnings: list[str], *, name: str) -> None:
+    def __init__(
+        self, state: State, now: datetime, warnings: list[str], *, name: str, kind: api.Kind = "list"
+    ) -> None:
         super().__init__(state, now, warnings)
+        self._is_narrow = kind == "tasks"
         self.op = str(uuid4())
         self.lines: list[str] = []
         self.callbacks: list[Callable[[], None]] = []
@@ -278,13 +281,17 @@ class Tx(Answers, api.Tx):
         tasks = list(self._state.tasks)
         place = next((place for place, each in enumerate(tasks) if each.id == task.id), None)
         assert place is not None, f"BUG: there is no task {task.id} to replace"
+        if task.depends_on != tasks[place].depends_on:
+            self._assert_wide()
         tasks[place] = task
         self.state = self._state._replace(tasks=tuple(tasks))
 
     def add(self, tasks: Iterable[Task]) -> None:
+        self._assert_wide()
         self.state = self._state._replace(tasks=(*self._state.tasks, *tasks))
 
     def remove(self, task_id: str) -> None:
+        self._assert_wide()
         task = self.task(task_id)
         assert task is not None, f"BUG: there is no task {task_id} to remove"
         left = tuple(each for each in self._state.tasks if each is not task)
@@ -301,22 +308,27 @@ class Tx(Answers, api.Tx):
         return findings
 
     def keep_plan(self, plan: str, header: str) -> None:
+        self._assert_wide()
         others = tuple(kept for kept in self._state.plans if kept.plan != plan)
         if self.plan_header(plan) != header:
             kept = (KeptPlan(plan, header),) if header else ()
             self.state = self._state._replace(plans=(*others, *kept))
 
     def propose(self, task: Task) -> None:
+        self._assert_wide()
         self.state = self._state._replace(proposals=(*self._state.proposals, task))
 
     def drop_proposal(self, task_id: str) -> None:
+        self._assert_wide()
         left = tuple(each for each in self._state.proposals if each.id != task_id)
         self.state = self._state._replace(proposals=left)
 
     def configure(self, settings: SessionConfig) -> None:
+        self._assert_wide()
         self.state = self._state._replace(session_config=settings)
 
     def start_over(self) -> str:
+        self._assert_wide()
         self.keeps_old = f"{self._name}.old-{self.now:%Y%m%dT%H%M%SZ}"
         self.state = State(
             created=timestamps.render(self.now), session_config=self._state.session_config, sessions=()
@@ -377,6 +389,9 @@ class Tx(Answers, api.Tx):
     def close(self) -> None:
         """Refuse changes from now on: they would never be published."""
         self._open = False
+
+    def _assert_wide(self) -> None:
+        assert not self._is_narrow, "BUG: a narrow change may change tasks and sessions only"
 
     def _assert_open(self) -> None:
         if not self._open:

@@ -24,6 +24,10 @@ from harness_lib.rules.stats import Ahead, Counts
 from harness_lib.state.reading import Problem
 from harness_lib.task import Category, LogType, Session, SessionConfig, State, Status, StopReason, Task
 
+# What a change may change: all of the list; or only sessions, the log and tasks that are there, but for what
+# these depend on.
+Kind = Literal["list", "tasks"]
+
 
 class TaskCommands(NamedTuple):
     """The commands of the task called `task` for a shell: its check, the directory of that, its cleanup."""
@@ -385,8 +389,8 @@ class Store(Protocol):
     def oddities(self) -> Iterator[Oddity]:
         """Yield what is unusual about the files and locks of the list, for `harness doctor`."""
 
-    def transaction(self) -> AbstractContextManager[Tx]:
-        """Lock the list for one change.
+    def transaction(self, kind: Kind = "list") -> AbstractContextManager[Tx]:
+        """Lock the list for one change; one of the kind "tasks" may go on beside others of its kind.
 
         Raises HeldError (another process holds it for too long), ContractError (of the list as read, or as
         changed), EnvSetupError, StateUnreadableError: then nothing was changed.

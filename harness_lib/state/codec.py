@@ -27,6 +27,7 @@ from harness_lib.state.reading import (
     Problems,
     cut,
     encode,
+    encode_session,
     encode_sessions,
     encode_shell,
     encode_task,
@@ -45,6 +46,7 @@ __all__ = [
     "decode_rendered",
     "decode_task",
     "encode",
+    "encode_session",
     "encode_sessions",
     "encode_shell",
     "encode_task",
@@ -271,7 +273,7 @@ def sealed(state: State, old: State) -> State:
         return state
     tasks = list(state.tasks)
     for place in state.changed_since(old) if old.proofs else range(len(tasks)):
-        tasks[place] = _sealed(tasks[place])
+        tasks[place] = sealed_task(tasks[place])
     return state._replace(tasks=tuple(tasks), proofs=True)
 
 
@@ -308,7 +310,7 @@ def _is_under_our_claim(task: Task) -> bool:
     return task.gate is not None and task.claimed_by is not None and not is_over
 
 
-def _sealed(task: Task) -> Task:
+def sealed_task(task: Task) -> Task:
     if task.status == "completed" and task.unproven:
         return task
     proof = _proof(task) if task.is_done else None

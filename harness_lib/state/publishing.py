@@ -62,17 +62,19 @@ def publish(
     *,
     old: Loaded | None,
     last_look: Callable[[], None] = lambda: None,
+    cache: Summary | None = None,
 ) -> list[str]:
     """Make `state` the list at `root` and return warnings about what failed after that.
 
-    `old` is the list that it replaces, and becomes the backup. `last_look` is called right before the list is
+    `old` is the list that it replaces, and becomes the backup. `cache` is its status cache, if not all of it
+    is in `state`. `last_look` is called right before the list is
     replaced, and may raise.
     Raises EnvSetupError (disk full, not writable) if the old list still stands.
     """
     texts = codec.task_texts(state.tasks, old.reuse() if old is not None else codec.NO_BLOCKS)
     data = codec.render(state, texts).encode()
     # Built before anything is written: an error in the rules must not appear after the change has happened.
-    cache = summary.build(state, now, [])
+    cache = cache or summary.build(state, now, [])
     with explained(root):
         if old is not None and old.data is not None:
             atomic.write(root.backup, old.data, durable=False, mode=_bits(root))

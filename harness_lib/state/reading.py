@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from harness_lib import timestamps
 from harness_lib.records.fields import LARGEST, MOMENT_PATTERN, About, Form, Kind, Record, columns
-from harness_lib.task import NO_EXTRA, VERSION, SessionConfig, State, Task
+from harness_lib.task import NO_EXTRA, VERSION, Session, SessionConfig, State, Task
 
 SHOWN = 60
 # Python refuses to write longer numbers.
@@ -249,7 +249,12 @@ def encode_shell(state: State) -> dict[str, Any]:
 
 def encode_sessions(state: State) -> list[dict[str, Any]] | None:
     """Return the open sessions as in the document; None for a list of the legacy protocol."""
-    return None if state.sessions is None else [written(session) for session in state.sessions]
+    return None if state.sessions is None else [encode_session(session) for session in state.sessions]
+
+
+def encode_session(session: Session) -> dict[str, Any]:
+    """Return `session` as in the list's document."""
+    return written(session)
 
 
 def encode_task(task: Task) -> dict[str, Any]:

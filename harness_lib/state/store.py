@@ -99,7 +99,7 @@ class Store(Upkeep):
         return upkeep.examine(self.root, self._clock.now())
 
     @contextmanager
-    def transaction(self) -> Iterator[Tx]:
+    def transaction(self, kind: api.Kind = "list") -> Iterator[Tx]:
         """Hold both locks around one change of the list.
 
         A broken or missing list is restored first; `tx.warnings` says so.
@@ -117,7 +117,7 @@ class Store(Upkeep):
                 loaded = self._find()
             loaded = self._settled(loaded, warnings)
             outer.owner = lock_owner(loaded.state)
-            tx = Tx(loaded.state, self._clock.now(), warnings, name=self.root.state.name)
+            tx = Tx(loaded.state, self._clock.now(), warnings, name=self.root.state.name, kind=kind)
             # Only their warnings: a run makes thousands of transactions, each with a whole list of tasks.
             self._warnings = [*filter(None, self._warnings), tx.warnings]
             try:

@@ -25,7 +25,7 @@ EXAMPLE = "harness store move postgresql://db.example.org/agents --list shop"
 HELP_ORDER = 535
 
 
-ACTIONS = ("init", "move", "join", "status", "check")
+ACTIONS = ("init", "move", "join", "status", "check", "upgrade")
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -54,24 +54,54 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--repair", action="store_true", help="check: go on with a database that was set back"
     )
+    parser.add_argument(
+        "--print", dest="prints", action="store_true", help="init, upgrade: only show the SQL that would run"
+    )
 
 
 def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     """Answer `harness store`."""
     ctx.load_driver()
-    return {"init": _init, "move": _move, "join": _join, "status": _status, "check": _check}[args.action](
-        ctx, args
-    )
+    actions = {
+        "init": _init,
+        "move": _move,
+        "join": _join,
+        "status": _status,
+        "check": _check,
+        "upgrade": _upgrade,
+    }
+    return actions[args.action](ctx, args)
 
 
 def _init(_ctx: Context, args: Namespace) -> Reply:
-    from harness_lib.state.pgstore import connecting, store  # noqa: PLC0415 (needs the driver)
+    from harness_lib.state.pgstore import connecting, migrations  # noqa: PLC0415 (needs the driver)
 
     url = _url(args)
     connecting.checked(url)
-    store.set_up(url)
+    if args.prints:
+        return Reply(
+            "store", migrations.texts(migrations.present(url)), next=typed.harness("store", "init", url)
+        )
+    migrations.set_up(url)
     move = typed.harness("store", "move", url)
     return Reply("store", f"{connecting.shown(url)} can keep lists.", next=move)
+
+
+def _upgrade(ctx: Context, args: Namespace) -> Reply:
+    from harness_lib.state.pgstore import connecting, migrations  # noqa: PLC0415
+
+    url = args.url or _in_database(ctx).link.url
+    connecting.checked(url)
+    if args.prints:
+        again = typed.harness("store", "upgrade", url)
+        return Reply("store", migrations.texts(migrations.present(url)), next=again)
+    found = migrations.upgrade(url)
+    if found == connecting.SCHEMA:
+        return Reply("store", f"{connecting.shown(url)} is up to date.", next="harness status")
+    said = (
+        f"{connecting.shown(url)} keeps its lists in the format {connecting.SCHEMA} now, before in {found}."
+    )
+    return Reply("store", said, next="harness status")
 
 
 def _move(ctx: Context, args: Namespace) -> Reply:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import signal
 
-import psycopg
 import pytest
 
+from tests import postgres
 from tests.machines.world import World, until
 from tests.system.git.gitrepo import put, sh
 
@@ -103,17 +103,8 @@ def test_what_a_database_has_forgotten_is_found_on_the_branch(world: World) -> N
     one, two = world.machine("one"), world.machine("two")
     tasks = [one.file_task("a"), one.file_task("b")]
     world.trust()
-    with psycopg.connect(world.url, autocommit=True) as conn:
-        (key, version), *_ = conn.execute(
-            "select key, version from harness.list where name = %s", (world.name,)
-        )
-        conn.execute(f"create table was_{key} as select * from harness.task where list = {key}")
+    with postgres.set_back(world.url, world.name):
         one.ends(0)
-        conn.execute(f"delete from harness.task where list = {key}")
-        conn.execute(f"insert into harness.task select * from was_{key}")
-        conn.execute(f"drop table was_{key}")
-        conn.execute(f"delete from harness.event where list = {key} and version > {version}")
-        conn.execute(f"update harness.list set version = {version} where key = {key}")
 
     said = two("store", "check")
     assert "task-001 is on origin/main (commit " in said.out, said.text

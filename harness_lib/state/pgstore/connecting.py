@@ -25,8 +25,10 @@ from harness_lib.text import escape
 Connection = psycopg.Connection[tuple[Any, ...]]
 
 CONNECT_SECONDS = 5
-# The shape of the tables that this version reads and writes: schema.sql.
-SCHEMA = 1
+ANSWER_SECONDS = 10.0
+# The shape of the tables that this version reads and writes: that of the last numbered file.
+SCHEMA = 2
+OLD_BITS = 20
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _SECRETS = ("password", "sslpassword")
 _LONGEST_NAME = 100
@@ -36,13 +38,19 @@ _JOIN = "To work on a list in a database: harness store join URL --list NAME"
 class Link(NamedTuple):
     """Where a list is: the address of its database, without a password, and its name and `uuid` there.
 
-    `mirrored`: the number of the change up to which the files of this machine have followed.
+    `mirrored`: the highest number of an event that the files of this machine have followed; which ones they
+    have not is told by `floor`, `since` and `seen`, as in `rows.Mark`.
+    `moving`: it is being moved to the file.
     """
 
     url: str
     name: str
     uuid: str = ""
     mirrored: int = 0
+    floor: int = 0
+    since: int = 0
+    seen: tuple[int, ...] = ()
+    moving: bool = False
 
     @classmethod
     def of(cls, root: Root) -> Link | None:
@@ -51,7 +59,14 @@ class Link(NamedTuple):
             document = json.loads(nofollow.read(os.fspath(root.link)))
             is_own = document["place"] == _place(root)
             url, name, uuid = (str(document[key]) for key in ("url", "list", "uuid"))
-            link = cls(url, name, uuid, int(document["mirrored"]))
+            mirrored = int(document["mirrored"])
+            if "since" in document:
+                floor, since, *seen = map(int, (document["floor"], document["since"], *document["seen"]))
+            else:
+                # Version 1 of the tables counted changes; see 0002.sql.
+                floor, since, seen = (mirrored + 1 << OLD_BITS) - 1, 0, []
+                mirrored <<= OLD_BITS
+            link = cls(url, name, uuid, mirrored, floor, since, tuple(seen), bool(document.get("moving")))
         except FileNotFoundError:
             return None
         except (OSError, ValueError, KeyError, TypeError) as error:
@@ -66,7 +81,8 @@ class Link(NamedTuple):
         """Write the link. Raises OSError."""
         atomic.make_own(root.private)
         document: dict[str, object] = {"url": self.url, "list": self.name, "uuid": self.uuid}
-        document |= {"mirrored": self.mirrored, "place": _place(root)}
+        document |= {"mirrored": self.mirrored, "floor": self.floor, "since": self.since, "seen": self.seen}
+        document |= {"place": _place(root), **({"moving": True} if self.moving else {})}
         atomic.write(root.link, json.dumps(document).encode(), make=True)
 
 
@@ -93,9 +109,23 @@ def checked(url: str, name: str = "list") -> None:
         raise UsageError(f"A list has a name of 1 to {_LONGEST_NAME} printable characters.", "--list NAME")
 
 
-def connect(url: str) -> Connection:
+class Asking(Connection):
+    """A connection for questions: each answer has `ANSWER_SECONDS`. Raises EnvSetupError when it breaks."""
+
+    url = ""
+
+    def execute(self, *args: Any, **more: Any) -> psycopg.Cursor[tuple[Any, ...]]:
+        """Do what that of a connection does, explaining its errors once `url` is set."""
+        with limited(self, ANSWER_SECONDS):
+            if not self.url:
+                return super().execute(*args, **more)
+            with explained(self.url, changes=False):
+                return super().execute(*args, **more)
+
+
+def connect(url: str, kind: type[Connection] = Connection) -> Connection:
     """Return a new connection. Raises psycopg.Error."""
-    return psycopg.connect(
+    return kind.connect(
         url,
         **encrypted(url),
         autocommit=True,
@@ -170,6 +200,16 @@ def explained(url: str, *, changes: bool = True) -> Iterator[None]:
         raise EnvSetupError(
             f"{shown(url)} keeps no lists yet{so}.", "Prepare it: harness store init URL"
         ) from error
+    except psycopg.errors.UndefinedColumn as error:
+        raise EnvSetupError(
+            f"{shown(url)} keeps its lists in an older format{so}; this harness needs the format {SCHEMA}.",
+            "Bring it up to date, once for all machines: harness store upgrade URL",
+        ) from error
+    except psycopg.errors.DeadlockDetected as error:
+        raise HeldError(
+            "Two changes of the list have waited for each other, so nothing was changed by this one.",
+            "Type the command again.",
+        ) from error
     except psycopg.errors.InsufficientPrivilege as error:
         raise EnvSetupError(
             f"{shown(url)} does not let this user do that{so}: {_words(error)}",
@@ -186,11 +226,14 @@ def explained(url: str, *, changes: bool = True) -> Iterator[None]:
         ) from error
 
 
-def require_schema(url: str, version: int | None) -> None:
-    """Raise EnvSetupError if the tables are newer than this harness."""
-    if version is not None and version > SCHEMA:
+def require_schema(url: str, schema: int, reads: int = 0) -> None:
+    """Raise EnvSetupError if the tables are too new for this harness; `reads`: the oldest that may read them.
+
+    Without `reads` they are to be written.
+    """
+    if max(reads, 0 if reads else schema) > SCHEMA:
         raise EnvSetupError(
-            f"{shown(url)} keeps its lists in the format {version}, and this harness knows {SCHEMA}, so "
+            f"{shown(url)} keeps its lists in the format {schema}, and this harness knows {SCHEMA}, so "
             "nothing was changed.",
             "Update harness on this machine.",
         )

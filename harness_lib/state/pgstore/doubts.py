@@ -21,9 +21,9 @@ class Doubt:
     def __init__(self, root: Root) -> None:
         self._file = root.private / "store-doubt.json"
 
-    def note(self, op: UUID) -> None:
+    def note(self, op: str) -> None:
         """Write down that `op` is about to be committed. Raises OSError."""
-        document = {"op": str(op), "pid": os.getpid()}
+        document = {"op": op, "pid": os.getpid()}
         atomic.write(self._file, json.dumps(document).encode(), durable=False, make=True)
 
     def forget(self) -> None:
@@ -31,10 +31,10 @@ class Doubt:
         atomic.remove(self._file)
 
     @property
-    def op(self) -> UUID | None:
+    def op(self) -> str | None:
         """The change that is noted."""
         try:
-            return UUID(json.loads(self._file.read_text(encoding="utf-8"))["op"])
+            return str(UUID(json.loads(self._file.read_text(encoding="utf-8"))["op"]))
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
 

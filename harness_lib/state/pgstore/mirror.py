@@ -6,30 +6,46 @@ They are read and never obeyed: the database decides.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from contextlib import ExitStack, nullcontext, suppress
+from contextlib import suppress
 from datetime import datetime
+from typing import Protocol
 
 import psycopg
 
 from harness_lib import timestamps
 from harness_lib.errors import EnvSetupError, HarnessError
+from harness_lib.rules.stats import Counts
 from harness_lib.state import load, publishing, summary
-from harness_lib.state.pgstore import connecting, rows
+from harness_lib.state.api import Questions
+from harness_lib.state.pgstore import connecting
 from harness_lib.state.pgstore.connecting import Connection, Link
-from harness_lib.state.pgstore.rows import Version
+from harness_lib.state.pgstore.rows import Mark, Version
 from harness_lib.state.store import MIRROR
+from harness_lib.state.summary_shape import Summary
 from harness_lib.system import state_lock
 from harness_lib.system.clock import Clock
 from harness_lib.system.files import atomic
 from harness_lib.system.place.roots import Root
 from harness_lib.task import State
 
+# The file of a list with more tasks says where the list is: to write all of it would make each change slow.
+MOST_TASKS = 5000
 
-def _marked(state: State, link: Link) -> State:
-    """Return `state` for the file: without the link that file must not be taken for the list itself."""
-    where = f"{link.name} in {connecting.shown(link.url)}"
-    return state._replace(extra={**state.extra, MIRROR: where})
+
+class Followed(Questions, Protocol):
+    """What the files are made from: the answers at one moment."""
+
+    @property
+    def version(self) -> Version:
+        """What the list has besides tasks and sessions."""
+
+    @property
+    def state(self) -> State:
+        """All of the list."""
+
+    @property
+    def connection(self) -> Connection:
+        """What sees the list."""
 
 
 class Mirror:
@@ -48,50 +64,60 @@ class Mirror:
             return f"This is the list as this machine saw it last, at {at} ({minutes} minutes ago)."
         return "This is the list as this machine saw it last."
 
-    def follow(self, version: Version, moment: Callable[[Version], datetime]) -> list[str]:
-        """Bring the files up to `version`, unless a command of this machine is at it; return warnings."""
-        link = self._link_to(version)
+    def follow(self, asked: Followed) -> list[str]:
+        """Bring the files up to `asked`, unless a command of this machine is at it; return warnings."""
+        link = self._link_to(asked.version)
         if link is None:
             return []
-        if version.number <= link.mirrored and summary.read(self._root) is not None:
+        news, _ = _mark(link).news(asked.connection, asked.version)
+        if not (news or link.moving) and summary.read(self._root) is not None:
             with suppress(OSError):
                 # They are as young as this look.
                 os.utime(self._root.link)
             return []
-        with ExitStack() as stack:
-            try:
-                stack.enter_context(
-                    state_lock.StateLock(self._root.lock_file, timeout=0.0, clock=self._clock)
-                )
-                conn = stack.enter_context(connecting.connected(link.url))
-            except (OSError, HarnessError, psycopg.Error):
-                return []
-            return self.write(conn, version, moment(version))
+        try:
+            with state_lock.StateLock(self._root.lock_file, timeout=0.0, clock=self._clock):
+                return self.write(asked)
+        except (OSError, HarnessError):
+            return []
 
-    def write(self, conn: Connection, version: Version, now: datetime) -> list[str]:
-        """Bring the files up to `version`, under the lock of this machine; return warnings.
+    def write(self, asked: Followed) -> list[str]:
+        """Bring the files up to `asked`, under the lock of this machine; return warnings.
 
         After a kill in between, lines of the log may come twice.
         """
+        version = asked.version
         link = self._link_to(version)
-        if link is None or version.number < link.mirrored:
+        if link is None or version.number < link.mirrored or version.xmin < link.since:
             return []
         warnings: list[str] = []
-        again = connecting.connected(link.url) if conn.closed else nullcontext(conn)
         try:
-            with again as open_one:
-                lines = rows.lines_since(open_one, version.key, link.mirrored, version.number)
+            news, mark = _mark(link).news(asked.connection, version)
             warnings += self._keep_edited()
-            if version.number > link.mirrored or summary.read(self._root) is None:
-                warnings += publishing.append(self._root, lines)
-                warnings += publishing.publish(self._root, _marked(version.state, link), now, old=None)
+            if news or link.moving or summary.read(self._root) is None:
+                warnings += publishing.append(self._root, [line for line in news if line is not None])
+                warnings += self._publish(asked, f"{link.name} in {connecting.shown(link.url)}")
                 with publishing.explained(self._root):
-                    link._replace(mirrored=version.number).save(self._root)
+                    followed = link._replace(mirrored=version.number, moving=False)
+                    followed._replace(**mark._asdict()).save(self._root)
         except (EnvSetupError, psycopg.Error) as error:
             warnings.append(
                 f"{self._root.state.name} and the log are old, as they cannot be written: {error}"
             )
         return warnings
+
+    def _publish(self, asked: Followed, where: str) -> list[str]:
+        """Write the file of the list and the status cache; return warnings. Raises EnvSetupError."""
+        # Without the link that file must not be taken for the list itself.
+        counts = asked.counts()
+        if counts.total <= MOST_TASKS:
+            state = asked.state
+            marked = state._replace(extra={**state.extra, MIRROR: where})
+            return publishing.publish(self._root, marked, asked.now, old=None)
+        shell = asked.version.shell
+        marked = shell._replace(sessions=asked.sessions(), extra={**shell.extra, MIRROR: where})
+        cache = _summary_of_many(asked, marked, counts)
+        return publishing.publish(self._root, marked, asked.now, old=None, cache=cache)
 
     def _link_to(self, version: Version) -> Link | None:
         """Return the link as another process may have written it; None if it is that of another list."""
@@ -115,3 +141,24 @@ class Mirror:
         name = self._root.state.name
         text = f"{name} was edited, but the list is in a database: the edit was not applied"
         return [f"{text} and is kept in {kept.name}. Change tasks with: harness edit"]
+
+
+def _mark(link: Link) -> Mark:
+    return Mark(link.floor, link.since, link.seen)
+
+
+def _summary_of_many(asked: Followed, shell: State, counts: Counts) -> Summary:
+    """Return the status cache of a list that is too long to be read for it."""
+    following = asked.next_ready()
+    unreachable = [finding.task_id for finding in asked.unreachable()]
+    named = (*asked.in_progress(), *asked.unproven(), *([following] if following else ()))
+    tasks = {task.id: task for task in named}
+    cache = summary.build(shell._replace(tasks=tuple(tasks.values())), asked.now, [])
+    numbers = cache["counts"]
+    for name in numbers.keys() - {"unreachable"}:
+        numbers[name] = getattr(counts, name)  # type: ignore[literal-required]
+    numbers["unreachable"] = len(unreachable)
+    cache["unreachable"] = unreachable[: summary.LISTED]
+    cache["work_remains"], cache["stop"] = asked.work_remains(), asked.no_work()
+    cache["rechecks"] = str(asked.version.number)
+    return cache

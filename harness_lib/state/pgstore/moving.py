@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import datetime, timezone
+from functools import partial
 
 from harness_lib import timestamps
 from harness_lib.errors import HarnessError, RefusedError, UsageError
 from harness_lib.state import load, publishing
-from harness_lib.state.answers import Answers
 from harness_lib.state.api import Questions
-from harness_lib.state.pgstore import connecting, rows
+from harness_lib.state.pgstore import connecting, migrations, rows
 from harness_lib.state.pgstore.connecting import Link
 from harness_lib.state.pgstore.doubts import Doubt
-from harness_lib.state.pgstore.store import PgStore, set_up
+from harness_lib.state.pgstore.store import MOVED, Looking, PgStore
 from harness_lib.state.store import MIRROR, Store
 from harness_lib.system.clock import Clock
 from harness_lib.system.files import atomic
@@ -27,7 +27,7 @@ def to_database(store: Store, link: Link, clock: Clock) -> int:
 
     Raises RefusedError (a session is open, or the name is taken there), EnvSetupError.
     """
-    set_up(link.url)
+    migrations.set_up(link.url)
     made = link
     try:
         with store.transaction() as tx:
@@ -62,20 +62,24 @@ def _created(store: PgStore, state: State, log: tuple[str, ...]) -> Link:
 def to_file(store: PgStore, now: datetime) -> int:
     """Move the list back to the file and return the number of tasks.
 
-    In the database it stays, under another name.
-    Raises RefusedError if a session is open, HeldError if another machine changes it in that moment.
+    In the database it stays, under another name. The file is written before that happens: whoever is cut off
+    in between finds the list in one of the two.
+    Raises RefusedError if a session is open.
     """
     with store.transaction() as tx:
         _require_nobody(tx)
         tx.log("WARN", "the list was moved to a file", session=tx.session_count)
-        state = tx.state
-    store.rename(f"{store.link.name} (moved to a file {now:%Y-%m-%d %H:%M:%S})")
-    publishing.publish(store.root, state, now, old=None)
-    atomic.remove(store.root.link)
-    return len(state.tasks)
+        count = len(tx.state.tasks)
+        tx.leave(f"{store.link.name} {MOVED}{now:%Y-%m-%d %H:%M:%S})")
+        tx.on_commit(partial(_forget, store.root))
+    return count
 
 
-def join(root: Root, link: Link, clock: Clock) -> Answers:
+def _forget(root: Root) -> None:
+    atomic.remove(root.link)
+
+
+def join(root: Root, link: Link, clock: Clock) -> Questions:
     """Let this project work on the list of `link`, and return the answers about it.
 
     Raises UsageError (there is a list here), EnvSetupError (there is no such list).
@@ -84,8 +88,7 @@ def join(root: Root, link: Link, clock: Clock) -> Answers:
         raise UsageError(
             f"{root.path} has a task list of its own.", "Move it there instead: harness store move URL"
         )
-    uuid = PgStore(root, link, clock=clock).look(lambda _conn, version: version.uuid)
-    link = link._replace(uuid=uuid)
+    link = link._replace(uuid=_looked(PgStore(root, link, clock=clock)).version.uuid)
     with publishing.explained(root):
         link.save(root)
     store = PgStore(root, link, clock=clock)
@@ -101,10 +104,17 @@ def _is_mirror(root: Root) -> bool:
     return False
 
 
+def _looked(store: PgStore) -> Looking:
+    """Return the answers about the list in the database as it is now. Raises EnvSetupError."""
+    with connecting.explained(store.link.url, changes=False):
+        return store.look()
+
+
 def status(store: PgStore) -> Iterator[tuple[str, str]]:
     """Yield what is known of the database and the machines, as names and texts. Raises EnvSetupError."""
     yield "list", f"{store.link.name} in {connecting.shown(store.link.url)}"
-    yield from store.look(lambda conn, version: list(_facts(conn, version)))
+    looking = _looked(store)
+    yield from _facts(looking.connection, looking.version)
     op = Doubt(store.root).op
     yield (
         "in doubt",
@@ -121,7 +131,7 @@ def _facts(conn: connecting.Connection, version: rows.Version) -> Iterator[tuple
     waits = "waits for a standby" if server[3] and server[2] != "local" else "waits for no standby"
     yield "server", f"PostgreSQL {server[0]}, {'a standby' if server[1] else 'the primary'}, {waits}"
     yield "format", f"{version.schema}; this harness writes {connecting.SCHEMA}"
-    yield "changes", f"{version.number}; the time there is {_time(version.now)}"
+    yield "events", f"the last one is {version.number}; the time there is {_time(version.now)}"
     for name, at, count in rows.machines(conn, version.key):
         yield f"machine {name}", f"last change {_time(at)}, {count} lines of the log"
 
@@ -138,13 +148,13 @@ def check(store: PgStore, *, repair: bool) -> list[str]:
     """
     link = Link.of(store.root) or store.link
     whole = PgStore(store.root, link._replace(mirrored=0))
-    last = whole.look(lambda _conn, version: version.number)
+    last = _looked(whole).version.number
     if last < link.mirrored:
         if not repair:
             seen = f"this machine has seen {link.mirrored}"
-            return [f"the database was set back: its last change is {last}, {seen}"]
+            return [f"the database was set back: its last event is {last}, {seen}"]
         number = whole.go_on(load.find(store.root).state, link.mirrored)
-        store.link = link._replace(mirrored=number - 1)
+        store.link = link._replace(mirrored=number - 1, since=0, floor=max(link.floor, number - 1), seen=())
         with publishing.explained(store.root):
             store.link.save(store.root)
     problems = [str(problem) for problem in store.examine().problems]

@@ -1,4 +1,4 @@
-"""Read a list from its rows, and write what has changed of it.
+"""The rows of a list: read them, and write those that have changed.
 
 All functions work inside a transaction of their caller and raise `psycopg.Error`.
 """
@@ -7,72 +7,110 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+import struct
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
-from uuid import UUID
 
 from psycopg.errors import SerializationFailure
 
-from harness_lib import sha256
+from harness_lib import sha256, timestamps
+from harness_lib.errors import HeldError
+from harness_lib.rules import graph, rechecks, selection
 from harness_lib.state import codec
 from harness_lib.state.pgstore.connecting import Connection
 from harness_lib.system.processes import owner
-from harness_lib.task import State, Task
+from harness_lib.task import Session, State, Task
 from harness_lib.text import escape
 
 # A forgotten transaction must not hold up the others; in milliseconds.
 STATEMENT_MS = 10_000
 LINES = 10_000
-# More than a list has tasks: what is added later has a higher place, whatever was removed.
-_MOST = 10_000_000
+# How many tasks one statement inserts.
+BATCH = 1000
 _LONG_ID = 200
 
 _READ = """
-select key, uuid::text, version, reshaped, shell, clock_timestamp(), (select max(version) from harness.about)
-from harness.list where name = %s
+select key, uuid::text, coalesce((
+    select seq from harness.event where event.list = list.key order by seq desc limit 1
+  ), 0), reshaped, cyclic, shell, session_count, last_session, attempts_reset, clock_timestamp(),
+  about.version, about.reads, pg_snapshot_xmin(pg_current_snapshot())::text::bigint
+from harness.list cross join harness.about where name = %s
 """
-_PUT_TASK = """
-insert into harness.task as old (list, id, place, changed, fence, document) values (%s, %s, %s, %s, %s, %s)
-on conflict (list, id) do update
-set changed = excluded.changed, fence = excluded.fence, document = excluded.document
-where old.fence <= excluded.fence
+_COUNTS = """
+select coalesce(sum(total), 0), coalesce(sum(completed), 0), coalesce(sum(failed), 0),
+  coalesce(sum(pending), 0), coalesce(sum(in_progress), 0), coalesce(sum(blocked), 0),
+  coalesce(sum(permanent), 0), coalesce(sum(red), 0), coalesce(sum(attempts), 0),
+  coalesce(sum(checkpoints), 0)
+from harness.tally where list = %s
 """
-_PUT_LIST = """
-update harness.list
-set version = %(version)s, shell = %(shell)s,
-  reshaped = case when %(shrinks)s then %(version)s else reshaped end
-where key = %(key)s
-"""
-_PUT_EVENT = (
-    "insert into harness.event (list, version, number, op, machine, line) values (%s, %s, %s, %s, %s, %s)"
-)
-_LINES = """
-select line from (
-  select version, number, line from harness.event
-  where list = %s and version > %s and version <= %s and line is not null
-  order by version desc, number desc limit %s
-) as newest order by version, number
+_PUT_EVENT = "insert into harness.event (list, op, machine, line) values (%s, %s, %s, %s)"
+_EVENTS = """
+select seq, touched::text::bigint, line from (
+  select seq, touched, line from harness.event
+  where list = %s and touched >= %s::text::xid8 and seq > %s
+  order by seq desc limit %s
+) as newest order by seq
 """
 _MACHINES = (
     "select machine, max(at), count(*) from harness.event where list = %s group by 1 order by 2 desc limit 50"
 )
+_COUNT_NEEDS = """
+update harness.task set
+  waits = (
+    select count(*) from harness.dep left join harness.task as other on other.list = dep.list
+      and other.id = dep.needs and other.id <> dep.task
+    where dep.list = task.list and dep.task = task.id and other.done is not true),
+  lost = (
+    select count(*) from harness.dep join harness.task as other on other.list = dep.list
+      and other.id = dep.needs and other.id <> dep.task
+    where dep.list = task.list and dep.task = task.id and other.dead)
+where list = %s and id = any(%s)
+"""
+# The new edges decide: a ring that was there before is known.
+_CLOSES_RING = """
+with recursive reached (first, id) as (
+  select task, needs from harness.dep where list = %(list)s and task = any(%(ids)s)
+  union
+  select reached.first, dep.needs
+  from reached join harness.dep on dep.list = %(list)s and dep.task = reached.id
+)
+select exists(select from reached where first = id)
+"""
+_UNKNOWN_NEEDS = """
+select task.id, task.document, (
+    select count(*) from harness.task as earlier where earlier.list = task.list and earlier.place < task.place
+  )
+from harness.task where list = %(list)s and exists(
+  select from harness.dep where dep.list = task.list and dep.task = task.id
+    and (dep.task = any(%(changed)s) or dep.needs = any(%(gone)s))
+    and not exists(select from harness.task as other where other.list = dep.list and other.id = dep.needs)
+) order by place
+"""
 
 
 class Version(NamedTuple):
-    """A list as it was after its change number `number`; `schema` is the version of the tables."""
+    """A list after the event number `number`, as one transaction sees it; `shell` has no tasks and sessions.
+
+    `schema`: the version of the tables, and `reads`: the oldest that may read them. `xmin`: all transactions
+    with a lower number have ended. `cyclic`: there may be tasks that depend on themselves.
+    """
 
     number: int
-    state: State
+    shell: State
     now: datetime
-    key: int = 0
-    uuid: str = ""
-    schema: int | None = None
-    reshaped: int = 0
+    key: int
+    uuid: str
+    schema: int
+    reads: int
+    reshaped: int
+    xmin: int
+    cyclic: bool
 
     def follows(self, earlier: Version) -> bool:
         """Return whether all tasks of `earlier` are still in their places."""
-        return self.key == earlier.key and self.reshaped <= earlier.number <= self.number
+        same = (self.key, self.uuid, self.reshaped) == (earlier.key, earlier.uuid, earlier.reshaped)
+        return same and earlier.xmin <= self.xmin and earlier.number <= self.number
 
 
 def begin(conn: Connection, *, writes: bool, lock_seconds: float = 0.0) -> None:
@@ -95,123 +133,297 @@ def begin(conn: Connection, *, writes: bool, lock_seconds: float = 0.0) -> None:
     )
 
 
+def lock(conn: Connection, uuid: str, *, shared: bool = False) -> None:
+    """Wait until nobody else changes the list; `shared`: more of it than tasks and sessions."""
+    call = "pg_advisory_xact_lock_shared" if shared else "pg_advisory_xact_lock"
+    conn.execute(f"select {call}(hashtext('harness list'), hashtext(%s))".encode(), (uuid,))
+
+
+def read(conn: Connection, name: str) -> Version | None:
+    """Return the list called `name`; None if there is none."""
+    row = conn.execute(_READ, (name,)).fetchone()
+    if row is None:
+        return None
+    key, uuid, number, reshaped, cyclic, shell, count, last, forgotten, now, schema, reads, xmin = row
+    document = {**json.loads(shell), "tasks": [], "session_count": count, "last_session": last}
+    state = codec.decode({**document, "attempts_reset": int(forgotten)}, name)
+    return Version(number, state, now, key, uuid, schema, reads, reshaped, xmin, cyclic)
+
+
 def create(conn: Connection, name: str, state: State) -> bool:
-    """Insert an empty list called `name`; return False if there is one."""
+    """Insert a list called `name` with what `state` has besides tasks and sessions; False if there is one."""
+    values = (name, shell_text(state), state.session_count, state.last_session, state.attempts_reset)
     made = conn.execute(
-        "insert into harness.list (name, shell) values (%s, %s) on conflict (name) do nothing returning key",
-        (name, _text(codec.encode_shell(state))),
+        "insert into harness.list (name, shell, session_count, last_session, attempts_reset) "
+        "values (%s, %s, %s, %s, %s) on conflict (name) do nothing returning key",
+        values,
     )
     return made.fetchone() is not None
 
 
-def read(conn: Connection, name: str, known: Version | None, *, lock: bool = False) -> Version | None:
-    """Return the list called `name`, of which `known` may be an earlier version; None if there is none.
+def shell_text(state: State) -> str:
+    """Return the text of a list without its tasks and open sessions."""
+    rest = state._replace(tasks=(), sessions=(), session_count=0, last_session=None, attempts_reset=0)
+    return _text(codec.encode_shell(rest))
 
-    `lock`: nobody else may change it until the transaction ends.
+
+def tasks(conn: Connection, query: str, *values: object) -> list[tuple[Task, int]]:
+    """Return the tasks that `query`, what follows `where`, finds, each with the `ver` of its row."""
+    found = conn.execute(f"select document, ver from harness.task where {query}".encode(), values).fetchall()
+    return [(codec.decode_task(json.loads(document)), ver) for document, ver in found]
+
+
+def changed(conn: Connection, key: int, since: int) -> tuple[Task, ...]:
+    """Return the tasks that transactions from the number `since` on have changed, in their order."""
+    found = tasks(conn, "list = %s and touched >= %s::text::xid8 order by place", key, str(since))
+    return tuple(task for task, _ in found)
+
+
+def sessions(conn: Connection, key: int) -> tuple[Session, ...]:
+    """Return the open sessions."""
+    found = conn.execute("select document from harness.session where list = %s order by place", (key,))
+    documents = [json.loads(document) for (document,) in found.fetchall()]
+    return codec.decode({"tasks": [], "sessions": documents}).sessions or ()
+
+
+def counts(conn: Connection, key: int) -> tuple[int, ...]:
+    """Return the sums of the tally: total, completed, failed, pending, in progress, and so on."""
+    row = conn.execute(_COUNTS, (key,)).fetchone()
+    assert row is not None
+    return tuple(map(int, row))
+
+
+# -- writing ----------------------------------------------------------------------------------------------
+
+
+# What a task is found and counted by, and its type in SQL.
+_TYPES = {
+    "fence": "bigint",
+    "document": "text",
+    "sort_key": "bytea",
+    "status": "text",
+    "open": "boolean",
+    "retry": "boolean",
+    "priority": "smallint",
+    "since": "float8",
+    "done": "boolean",
+    "dead": "boolean",
+    "doubted": "boolean",
+    "unproven": "boolean",
+    "halted": "boolean",
+    "red": "boolean",
+    "noted": "boolean",
+    "completed_at": "text",
+    "worker": "text",
+    "lease": "timestamptz",
+    "attempts": "bigint",
+    "checkpoints": "int",
+}
+_ADD = f"""
+insert into harness.task (list, id, place, {", ".join(_TYPES)})
+select %(list)s, * from unnest(%(id)s::text[], %(place)s::bigint[],
+  {", ".join(f"%({name})s::{kind}[]" for name, kind in _TYPES.items())})
+""".encode()
+_CHANGE = f"""
+update harness.task set {", ".join(f"{name} = %({name})s" for name in _TYPES)},
+  ver = ver + 1, touched = pg_current_xact_id()
+where list = %(list)s and id = %(id)s and ver = %(ver)s and fence <= %(fence)s
+""".encode()
+
+
+def _columns(task: Task) -> dict[str, Any]:
+    """Return the values of `_TYPES` for a task that keeps the contract."""
+    retry, dead = task.status == "failed", selection.is_permanent(task)
+    is_open = task.halt is None and (task.status == "pending" or (retry and not dead))
+    since = timestamps.parse(task.failed_at).timestamp() if retry and task.failed_at else float("-inf")
+    lease = task.lease_expires_at
+    return {
+        "fence": task.fence,
+        "document": _text(codec.encode_task(task)),
+        "sort_key": sort_key(task.id),
+        "status": task.status,
+        "open": is_open,
+        "retry": retry,
+        "priority": int(task.priority[1:]),
+        "since": since,
+        "done": task.is_done,
+        "dead": dead,
+        "doubted": task.status == "completed" and task.unproven,
+        "unproven": task.unproven,
+        "halted": task.halt is not None and task.status != "completed",
+        "red": rechecks.is_red(task),
+        "noted": bool(task.notes),
+        "completed_at": task.completed_at or "",
+        "worker": None if task.claimed_by is None else text_key(task.claimed_by),
+        "lease": None if lease is None else timestamps.parse(lease),
+        "attempts": task.attempts,
+        "checkpoints": len(task.checkpoints),
+    }
+
+
+def add(conn: Connection, key: int, added: Sequence[Task]) -> None:
+    """Append tasks to the list; one whose id was removed before goes on from its fence then."""
+    ids = [text_key(task.id) for task in added]
+    found = conn.execute("select id, fence from harness.removed where list = %s and id = any(%s)", (key, ids))
+    fences: dict[str, int] = dict(found.fetchall())
+    last = conn.execute(
+        "select place from harness.task where list = %s order by place desc limit 1", (key,)
+    ).fetchone()
+    first = last[0] + 1 if last else 0
+    for start in range(0, len(added), BATCH):
+        names = ids[start : start + BATCH]
+        values = [
+            _columns(_fenced(task, fences.get(name, 0)))
+            for task, name in zip(added[start : start + BATCH], names, strict=True)
+        ]
+        columns = {name: [each[name] for each in values] for name in _TYPES}
+        places = list(range(first + start, first + start + len(names)))
+        conn.execute(_ADD, {**columns, "list": key, "id": names, "place": places})
+    put_edges(conn, key, [task for task in added if task.depends_on])
+
+
+def _fenced(task: Task, fence: int) -> Task:
+    return task if task.fence >= fence else task._replace(fence=fence)
+
+
+def change(conn: Connection, key: int, changed: Sequence[tuple[Task, int]]) -> None:
+    """Replace tasks, each with the `ver` of what it replaces.
+
+    Raises SerializationFailure if the fence of a task would fall, HeldError if somebody else has changed one.
     """
-    row = conn.execute((_READ + ("for update of list" if lock else "")).encode(), (name,)).fetchone()
-    if row is None:
-        return None
-    key, uuid, number, reshaped, shell, now, schema = row
-    about = {"now": now, "key": key, "uuid": uuid, "schema": schema, "reshaped": reshaped}
-    if known is not None and (known.key, known.number) == (key, number):
-        return known._replace(**about)
-    follows = known is not None and known.key == key and reshaped <= known.number < number
-    changed = conn.execute(
-        "select document from harness.task where list = %s and changed > %s order by place",
-        (key, known.number if known is not None and follows else -1),
-    ).fetchall()
-    documents = [json.loads(text) for (text,) in changed]
-    if known is None or not follows:
-        return Version(number, codec.decode({**json.loads(shell), "tasks": documents}, name), **about)
-    tasks = {task.id: task for task in known.state.tasks}
-    tasks |= {task.id: task for task in map(codec.decode_task, documents)}
-    state = codec.decode({**json.loads(shell), "tasks": []}, name)
-    return Version(number, state._replace(tasks=tuple(tasks.values())), **about)
-
-
-def write(conn: Connection, old: Version, new: State, lines: Sequence[str | None], op: UUID) -> Version:
-    """Write what `new` has otherwise than `old`, and the lines of the log; return the new version.
-
-    Raises SerializationFailure if the fence of a task would fall: somebody has written without the lock.
-    """
-    number = old.number + 1
-    tasks = list(new.tasks)
-    before = {task.id: task for task in old.state.tasks}
-    after = {task.id for task in tasks}
-    places = new.changed_since(old.state)
-    if [each for each in before if each in after] != [task.id for task in tasks if task.id in before]:
-        # In another order all of them begin anew.
-        gone, before, places = list(old.state.tasks), {}, list(range(len(tasks)))
-    else:
-        gone = [before[task_id] for task_id in before.keys() - after]
-    if gone:
-        _remove(conn, old.key, gone)
-    fences = _fences(conn, old.key, [tasks[place].id for place in places if tasks[place].id not in before])
-    for place in places:
-        least = fences.get(_key(tasks[place].id), 0)
-        if tasks[place].fence < least:
-            tasks[place] = tasks[place]._replace(fence=least)
-    rows = [
-        (old.key, _key(task.id), number * _MOST + place, number, task.fence, _text(codec.encode_task(task)))
-        for place in places
-        for task in (tasks[place],)
-    ]
-    with conn.cursor() as cursor:
-        if rows:
-            cursor.executemany(_PUT_TASK, rows)
-            if cursor.rowcount != len(rows):
+    for task, ver in changed:
+        values = {**_columns(task), "list": key, "id": text_key(task.id), "ver": ver}
+        if not conn.execute(_CHANGE, values).rowcount:
+            row = conn.execute(
+                "select fence from harness.task where list = %s and id = %s", (key, text_key(task.id))
+            ).fetchone()
+            if row is not None and row[0] > task.fence:
                 raise SerializationFailure("the fence of a task would fall")
-        shell = _text(codec.encode_shell(new))
-        cursor.execute(_PUT_LIST, {"version": number, "shell": shell, "shrinks": bool(gone), "key": old.key})
-        machine = _plain(owner.machine(os.environ))
-        texts = [None if line is None else _plain(line) for line in lines or (None,)]
-        cursor.executemany(
-            _PUT_EVENT, [(old.key, number, place, op, machine, text) for place, text in enumerate(texts)]
-        )
-    return old._replace(number=number, state=new._replace(tasks=tuple(tasks)))
+            raise HeldError(
+                f"Another machine has changed {task.id} meanwhile, so nothing was changed.",
+                "Type the command again.",
+            )
 
 
-def _remove(conn: Connection, key: int, gone: Sequence[Task]) -> None:
-    ids = [_key(task.id) for task in gone]
+def put_edges(conn: Connection, key: int, changed: Sequence[Task]) -> None:
+    """Write what the tasks depend on, and whether that may close a ring."""
+    if not changed:
+        return
+    ids = [text_key(task.id) for task in changed]
+    conn.execute("delete from harness.dep where list = %s and task = any(%s)", (key, ids))
+    edges = [
+        (text_key(task.id), text_key(name)) for task in changed for name in dict.fromkeys(task.depends_on)
+    ]
+    conn.execute(
+        "insert into harness.dep (list, task, needs) select %s, * from unnest(%s::text[], %s::text[])",
+        (key, [task for task, _ in edges], [name for _, name in edges]),
+    )
+    conn.execute(_COUNT_NEEDS, (key, ids))
+    row = conn.execute(_CLOSES_RING, {"list": key, "ids": ids}).fetchone()
+    if row is not None and row[0]:
+        conn.execute("update harness.list set cyclic = true where key = %s", (key,))
+
+
+def remove(conn: Connection, key: int, gone: Sequence[Task]) -> None:
+    """Remove tasks, and keep their fences."""
+    ids = [text_key(task.id) for task in gone]
     conn.execute("delete from harness.task where list = %s and id = any(%s)", (key, ids))
+    conn.execute("delete from harness.dep where list = %s and task = any(%s)", (key, ids))
     keep_fences(conn, key, gone)
+    reshape(conn, key)
 
 
-def keep_fences(conn: Connection, key: int, gone: Sequence[Task]) -> None:
+def keep_fences(conn: Connection, key: int, gone: Iterable[Task]) -> None:
     """Let a later task that has the id of one of `gone` begin with its fence."""
     with conn.cursor() as cursor:
         cursor.executemany(
             "insert into harness.removed as old (list, id, fence) values (%s, %s, %s) "
             "on conflict (list, id) do update set fence = greatest(old.fence, excluded.fence)",
-            [(key, _key(task.id), task.fence) for task in gone],
+            [(key, text_key(task.id), task.fence) for task in gone],
         )
-
-
-def _fences(conn: Connection, key: int, added: Sequence[str]) -> dict[str, int]:
-    """Return the fences that tasks of the ids `added` had when they were removed earlier."""
-    if not added:
-        return {}
-    found = conn.execute(
-        "select id, fence from harness.removed where list = %s and id = any(%s)",
-        (key, [_key(task_id) for task_id in added]),
-    )
-    return {task_id: int(fence) for task_id, fence in found.fetchall()}
 
 
 def reshape(conn: Connection, key: int) -> None:
     """Let everybody read the whole list anew."""
-    conn.execute("update harness.list set reshaped = version where key = %s", (key,))
+    conn.execute(
+        "update harness.list set reshaped = nextval(pg_get_serial_sequence('harness.event', 'seq')) "
+        "where key = %s",
+        (key,),
+    )
 
 
-def has_happened(conn: Connection, op: UUID) -> bool:
+def unknown_needs(
+    conn: Connection, key: int, changed: Iterable[str], gone: Iterable[str]
+) -> list[tuple[int, Task]]:
+    """Return the tasks that depend on nothing that exists, with their places in the list.
+
+    `changed`: the ids of tasks that depend on others than before, `gone`: those of removed tasks.
+    """
+    values = {"list": key, "changed": list(map(text_key, changed)), "gone": list(map(text_key, gone))}
+    found = conn.execute(_UNKNOWN_NEEDS, values).fetchall()
+    return [(place, codec.decode_task(json.loads(document))) for _, document, place in found]
+
+
+def raise_fences(conn: Connection, key: int, seen: Iterable[Task]) -> None:
+    """Let no task have a lower fence than in `seen`, also if it comes back later."""
+    there = {task.id: (task, ver) for task, ver in tasks(conn, "list = %s", key)}
+    higher = []
+    for was in seen:
+        task, ver = there.get(was.id, (None, 0))
+        if task is not None and task.fence < was.fence:
+            higher.append((codec.sealed_task(task._replace(fence=was.fence)), ver))
+    change(conn, key, higher)
+    keep_fences(conn, key, (task for task in seen if task.id not in there))
+
+
+def go_on_after(conn: Connection, number: int) -> None:
+    """Let the next event have a higher number than `number`."""
+    sequence = "pg_get_serial_sequence('harness.event', 'seq')"
+    conn.execute(
+        f"select setval({sequence}, greatest(nextval({sequence}), %s))".encode(),
+        (number,),
+    )
+
+
+def put_session(conn: Connection, key: int, session: Session, number: int | None = None) -> None:
+    """Open `session`, or put it in the place of the open session `number`."""
+    document = _text(codec.encode_session(session))
+    if number is None:
+        query = "insert into harness.session (number, document, list) values (%s, %s, %s)"
+        conn.execute(query, (session.number, document, key))
+    else:
+        query = "update harness.session set number = %s, document = %s where list = %s and number = %s"
+        conn.execute(query, (session.number, document, key, number))
+
+
+def log(conn: Connection, key: int, op: str, lines: Sequence[str | None]) -> None:
+    """Write the lines of the log, or without any that there was a change."""
+    machine = _plain(owner.machine(os.environ))
+    texts = [None if line is None else _plain(line) for line in lines or (None,)]
+    with conn.cursor() as cursor:
+        cursor.executemany(_PUT_EVENT, [(key, op, machine, text) for text in texts])
+
+
+def has_happened(conn: Connection, op: str) -> bool:
     """Return whether the change called `op` was made; its list is locked, so it is not under way any more."""
     return conn.execute("select from harness.event where op = %s limit 1", (op,)).fetchone() is not None
 
 
-def lines_since(conn: Connection, key: int, since: int, until: int) -> list[str]:
-    """Return the lines of the log from the changes after `since` up to `until`, at most the last 10,000."""
-    return [line for (line,) in conn.execute(_LINES, (key, since, until, LINES)).fetchall()]
+class Mark(NamedTuple):
+    """A moment in the events of a list: those above `floor` of earlier transactions than `since` are known.
+
+    So are those of `seen`: a transaction may commit before another one that has lower numbers.
+    """
+
+    floor: int = 0
+    since: int = 0
+    seen: tuple[int, ...] = ()
+
+    def news(self, conn: Connection, version: Version) -> tuple[list[str | None], Mark]:
+        """Return the lines of the newest events that were not known, and the mark of `version`."""
+        found = conn.execute(_EVENTS, (version.key, str(self.since), self.floor, LINES)).fetchall()
+        seen = tuple(seq for seq, touched, _ in found if touched >= version.xmin)
+        return [line for seq, _, line in found if seq not in self.seen], Mark(self.floor, version.xmin, seen)
 
 
 def machines(conn: Connection, key: int) -> list[tuple[str, datetime, int]]:
@@ -219,9 +431,26 @@ def machines(conn: Connection, key: int) -> list[tuple[str, datetime, int]]:
     return [(name, at, count) for name, at, count in conn.execute(_MACHINES, (key,)).fetchall()]
 
 
-def _key(task_id: str) -> str:
-    """Return `task_id` for a column that is indexed: no NUL, no half surrogate, not long."""
-    key = json.dumps(task_id)[1:-1]
+# -- texts ------------------------------------------------------------------------------------------------
+
+
+def sort_key(task_id: str) -> bytes:
+    """Return bytes that are in the order of `graph.id_key`."""
+    chunks, whole = graph.id_key(task_id)
+    parts = [
+        _raw(text).replace(b"\0", b"\0\xff") + b"\0\1" + struct.pack(">I", length) + digits.encode()
+        for text, length, digits in chunks
+    ]
+    return b"".join(parts) + _raw(whole)
+
+
+def _raw(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+def text_key(text: str) -> str:
+    """Return `text` for a column that is indexed: no NUL, no half surrogate, not long."""
+    key = json.dumps(text)[1:-1]
     return key if len(key) <= _LONG_ID else sha256.digest(key.encode())
 
 

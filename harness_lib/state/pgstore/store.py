@@ -1,48 +1,52 @@
 """Ask and change a list that PostgreSQL keeps; `harness-tasks.json` is its mirror on this machine.
 
-A change is one transaction under the row lock of its list: what is decided in it is decided by the rules, as
-for a list in a file. The answer to a COMMIT may be lost: each change has a name in the database, by which it
-is found again.
+A change is one transaction. A narrow one changes tasks and sessions, under the locks of their rows, beside
+others of its kind; any other change has the list for itself. What is decided in them is decided by the rules,
+as for a list in a file. The answer to a COMMIT may be lost: each change has a name in the database, by which
+it is found again.
 Source: docs/many-machines.md.
 """
 
 from __future__ import annotations
 
-import threading
 import weakref
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime, timezone
-from importlib import resources
-from typing import NoReturn, TypeVar
-from uuid import UUID, uuid4
+from typing import NamedTuple, NoReturn, TypeVar
+from uuid import uuid4
 
 import psycopg
 
 from harness_lib import timestamps
-from harness_lib.errors import EnvSetupError, HarnessError, HeldError, RefusedError
+from harness_lib.errors import EnvSetupError, HarnessError, RefusedError
 from harness_lib.rules import graph
 from harness_lib.state import api, codec, journal, load, publishing, schema
-from harness_lib.state.answers import Answers, Tx
+from harness_lib.state.answers import Answers
 from harness_lib.state.pgstore import connecting, rows, turns
-from harness_lib.state.pgstore.connecting import Connection, Link
+from harness_lib.state.pgstore.changing import RowsTx
+from harness_lib.state.pgstore.connecting import Asking, Connection, Link
 from harness_lib.state.pgstore.doubts import Doubt
 from harness_lib.state.pgstore.mirror import Mirror
-from harness_lib.state.pgstore.rows import Version
+from harness_lib.state.pgstore.questions import RowsAnswers
+from harness_lib.state.pgstore.rows import Mark, Version
 from harness_lib.state.reading import Problem
 from harness_lib.state.upkeep import Upkeep
 from harness_lib.system import state_lock
 from harness_lib.system.clock import SYSTEM, Clock
 from harness_lib.system.files import atomic
 from harness_lib.system.place.roots import Root
-from harness_lib.task import SessionConfig, State
+from harness_lib.task import SessionConfig, State, Task
 
 Read = TypeVar("Read")
 
 TIMEOUT_SECONDS = 30.0
-ANSWER_SECONDS = 10.0
 PAUSE_SECONDS = 0.5
 LOOK_AGAIN_SECONDS = 2.0
+# A moment that is looked at for longer is given up: old rows cannot go until then.
+MOMENT_SECONDS = 5.0
+MOVED = "(moved to a file "
 
 
 def opened(root: Root, clock: Clock, *, offline: bool = False) -> PgStore:
@@ -55,15 +59,71 @@ def opened(root: Root, clock: Clock, *, offline: bool = False) -> PgStore:
     return PgStore(root, link, clock=clock, offline=offline)
 
 
-def set_up(url: str) -> None:
-    """Make what is missing of the tables in the database. Raises EnvSetupError."""
-    text = resources.files("harness_lib.state.pgstore").joinpath("schema.sql").read_text(encoding="utf-8")
-    with connecting.explained(url), connecting.connected(url) as conn, conn.transaction():
-        conn.execute("select pg_advisory_xact_lock(hashtext('harness schema'))")
-        with suppress(psycopg.errors.UndefinedTable), conn.transaction():
-            row = conn.execute("select max(version) from harness.about").fetchone()
-            connecting.require_schema(url, row[0] if row else None)
-        conn.execute(text.encode())
+class Known(NamedTuple):
+    """The tasks of a list as this process has read them last, by their ids."""
+
+    version: Version
+    tasks: dict[str, Task]
+
+
+class Moment:
+    """A connection whose transaction sees the list as it was at one moment, as `version`."""
+
+    def __init__(self, conn: Connection, version: Version) -> None:
+        self.conn = conn
+        self.version = version
+
+
+class Looking(RowsAnswers):
+    """The answers about the list as it was at one moment.
+
+    After `MOMENT_SECONDS` without a question, they are about a later moment.
+    """
+
+    def __init__(self, store: PgStore, moment: Moment) -> None:
+        self._store = store
+        self._looked = store.clock.monotonic()
+        self._be_at(moment)
+        super().__init__(store.moment(moment.version))
+
+    def _be_at(self, moment: Moment) -> None:
+        self._moment, self._open_sessions = moment, None
+        self._answers: Answers | None = None
+        self._key, self._shell, self._cyclic = moment.version.key, moment.version.shell, moment.version.cyclic
+
+    @property
+    def version(self) -> Version:
+        """The version of the list that is asked about."""
+        return self._moment.version
+
+    @property
+    def connection(self) -> Connection:
+        """The connection that sees the list; only `pgstore` uses it."""
+        return self._connection()
+
+    def _connection(self) -> Connection:
+        now = self._store.clock.monotonic()
+        if self._moment.conn.closed or now - self._looked > MOMENT_SECONDS:
+            with connecting.explained(self._store.link.url, changes=False):
+                self._be_at(self._store.open_moment())
+        self._looked = now
+        return self._moment.conn
+
+    def _all(self) -> Answers:
+        if self._answers is None:
+            tasks = self._store.read_tasks(self._connection(), self.version, keep=True)
+            self._answers = Answers(self._shell._replace(tasks=tasks, sessions=self.sessions()), self.now)
+        return self._answers
+
+    @property
+    def state(self) -> State:
+        """The list that is asked about; only `harness_lib.state` uses it."""
+        return self._all().state
+
+
+def _close(idle: deque[Asking]) -> None:
+    while idle:
+        idle.pop().close()
 
 
 class PgStore(Upkeep):
@@ -85,21 +145,25 @@ class PgStore(Upkeep):
     ) -> None:
         self.root = root
         self.link = link
-        self._clock = clock
+        self.clock = self._clock = clock
         self._tells_time = tells_time
         self._offline = offline
         self._timeout = timeout
         self._warnings: list[list[str]] = []
-        self._known: Version | None = None
+        self._known: Known | None = None
         self._mirror = Mirror(root, clock)
-        # The connection for questions; threads of a run share it.
-        self._reader: Connection | None = None
-        self._reading = threading.Lock()
+        # Connections for questions that nobody asks now.
+        self._idle: deque[Asking] = deque()
+        weakref.finalize(self, _close, self._idle)
+        # What this process has seen of the events, and how often it has seen new ones.
+        self._mark = Mark()
+        self._seen = link.mirrored
+        self._news = 0
         self._looked = float("-inf")
 
     # -- asking ---------------------------------------------------------------------------------------
 
-    def ask(self) -> Answers:
+    def ask(self) -> api.Questions:
         """Return the answers about the list; if the database is away, about the mirror, with a warning.
 
         Raises EnvSetupError (there is no mirror either, or no such list).
@@ -108,14 +172,13 @@ class PgStore(Upkeep):
             return Answers(load.find(self.root).state, self._clock.now())
         try:
             with connecting.explained(self.link.url, changes=False):
-                version = self._read()
+                looking = self.look()
         except EnvSetupError as error:
             if not isinstance(error.__cause__, psycopg.OperationalError):
                 raise
             return self._remembered(error)
-        return Answers(
-            version.state, self._moment(version), tuple(self._mirror.follow(version, self._moment))
-        )
+        looking.warnings = tuple(self._mirror.follow(looking))
+        return looking
 
     def _remembered(self, error: EnvSetupError) -> Answers:
         """Return the answers about the mirror. Raises `error` if there is none."""
@@ -126,13 +189,12 @@ class PgStore(Upkeep):
         now = self._clock.now()
         return Answers(state, now, (f"{error.message} {self._mirror.age(now)}",))
 
-    def ask_to_change(self) -> Answers:
+    def ask_to_change(self) -> api.Questions:
         """Return the answers about the list in the database, waiting for it. Raises EnvSetupError."""
         self._require_connection()
         deadline = self._clock.monotonic() + self._timeout
         with connecting.explained(self.link.url):
-            version = self._until(deadline, self._read)
-        return Answers(version.state, self._moment(version))
+            return self._until(deadline, self.look)
 
     def _require_connection(self) -> None:
         if self._offline:
@@ -149,24 +211,26 @@ class PgStore(Upkeep):
         """Return the problems of the list."""
         try:
             answers = self.ask()
+            document = codec.encode(self.whole())
         except codec.ContractError as error:
             return api.Examined(error.problems)
-        document = codec.encode(answers.state)
         rings = (Problem("tasks", f"cycle: {graph.describe(ring)}") for ring in answers.cycles())
         return api.Examined((*schema.problems(document), *rings), answers)
 
     def whole(self) -> State:
         """Return the list as it is now. Raises EnvSetupError."""
-        return self.ask().state
+        answers = self.ask()
+        assert isinstance(answers, Answers | Looking)
+        return answers.state
 
     def changes(self, since: object = None) -> api.Changes:
         """Return what has changed since the look with the mark `since`. Raises EnvSetupError."""
         with connecting.explained(self.link.url, changes=False):
-            version = self._read()
-        if not isinstance(since, Version) or not version.follows(since):
-            return api.Changes(version, version.state.tasks, is_whole=True)
-        places = version.state.changed_since(since.state)
-        return api.Changes(version, tuple(version.state.tasks[place] for place in places), is_whole=False)
+            looking = self.look()
+            now = looking.version
+            if not isinstance(since, Version) or not now.follows(since):
+                return api.Changes(now, looking.search(), is_whole=True)
+            return api.Changes(now, rows.changed(looking.connection, now.key, since.xmin), is_whole=False)
 
     def stamp(self) -> object:
         """Return a value that differs after each change that this machine knows of; looks every 2 s."""
@@ -175,7 +239,7 @@ class PgStore(Upkeep):
             self._looked = now
             with suppress(EnvSetupError):
                 self.ask()
-        return self._known and self._known.number, super().stamp()
+        return self._news, super().stamp()
 
     def log_tail(self, lines: int = journal.TAIL_BYTES) -> list[str]:
         """Return the last lines of the log, also those of other machines if the database can be reached."""
@@ -183,53 +247,80 @@ class PgStore(Upkeep):
             self.ask()
         return super().log_tail(lines)
 
-    def look(self, ask: Callable[[Connection, Version], Read]) -> Read:
-        """Return what `ask` finds with a connection and the list as it is now. Raises EnvSetupError."""
-        with connecting.explained(self.link.url, changes=False):
-            version = self._read()
-            with connecting.connected(self.link.url) as conn, connecting.limited(conn, ANSWER_SECONDS):
-                return ask(conn, version)
+    def look(self) -> Looking:
+        """Return the answers about the list in the database at this moment; raises as `open_moment` does."""
+        return Looking(self, self.open_moment())
 
-    def _read(self) -> Version:
-        """Return the list as it is now. Raises psycopg.Error, EnvSetupError."""
-        with self._reading:
-            for is_kept in (self._reader is not None, False):
-                try:
-                    return self._read_once()
-                except psycopg.OperationalError:
-                    if self._reader is not None:
-                        self._reader.close()
-                    self._reader = None
-                    # A kept connection may have been cut long ago.
-                    if not is_kept:
-                        raise
-        raise AssertionError("BUG: one of two tries returns or raises")
+    def open_moment(self) -> Moment:
+        """Return the present moment of the list in the database.
 
-    def _read_once(self) -> Version:
-        if self._reader is None or self._reader.closed:
-            self._reader = connecting.connect(self.link.url)
-            weakref.finalize(self, self._reader.close)
-        conn = self._reader
-        with connecting.limited(conn, ANSWER_SECONDS):
-            try:
-                rows.begin(conn, writes=False)
-                self._known = self._accepted(rows.read(conn, self.link.name, self._known))
-            finally:
-                with suppress(psycopg.Error):
-                    conn.rollback()
-        return self._known
+        Raises psycopg.Error (it cannot be reached), EnvSetupError (it is not the list of the link).
+        """
+        while self._idle:
+            with suppress(IndexError, psycopg.OperationalError):
+                # It may have been cut long ago.
+                return self._moment_of(self._idle.pop())
+        conn = connecting.connect(self.link.url, Asking)
+        assert isinstance(conn, Asking)
+        return self._moment_of(conn)
 
-    def _accepted(self, version: Version | None) -> Version:
+    def _moment_of(self, conn: Asking) -> Moment:
+        conn.url = ""
+        try:
+            rows.begin(conn, writes=False)
+            version = self._accepted(rows.read(conn, self.link.name), changes=False)
+            self._notice(conn, version)
+        except BaseException:
+            conn.close()
+            raise
+        conn.url = self.link.url
+        moment = Moment(conn, version)
+        weakref.finalize(moment, self._give_back, conn).atexit = False
+        return moment
+
+    def _give_back(self, conn: Asking) -> None:
+        """End the moment that `conn` sees, and keep it for the next one."""
+        try:
+            with connecting.limited(conn, 1.0):
+                conn.rollback()
+            self._idle.append(conn)
+        except (psycopg.Error, OSError):
+            conn.close()
+
+    def _notice(self, conn: Connection, version: Version) -> None:
+        """Count the look if it has seen events that were not known."""
+        news, self._mark = self._mark.news(conn, version)
+        self._seen = max(self._seen, version.number)
+        self._news += bool(news)
+
+    def read_tasks(self, conn: Connection, version: Version, *, keep: bool) -> tuple[Task, ...]:
+        """Return all tasks; only those are read that have changed since this process has read them last.
+
+        `keep`: they are as committed.
+        """
+        known = self._known
+        if known is None or not version.follows(known.version):
+            found = rows.changed(conn, version.key, 0)
+            tasks = {task.id: task for task in found}
+        else:
+            tasks = known.tasks | {
+                task.id: task for task in rows.changed(conn, version.key, known.version.xmin)
+            }
+        if keep:
+            self._known = Known(version, tasks)
+        return tuple(tasks.values())
+
+    def _accepted(self, version: Version | None, *, changes: bool) -> Version:
         """Return `version` if it is the list that this machine works on. Raises EnvSetupError."""
         if version is None:
             self._is_gone("There is no list called")
-        connecting.require_schema(self.link.url, version.schema)
+        connecting.require_schema(self.link.url, version.schema, 0 if changes else version.reads)
         if self.link.uuid and version.uuid != self.link.uuid:
             self._is_gone("Somebody has removed and made again")
-        seen = max(self.link.mirrored, self._known.number if self._known else 0)
-        if version.number < seen:
+        if version.number < max(self.link.mirrored, self._seen):
+            seen = max(self.link.mirrored, self._seen)
             raise EnvSetupError(
-                f"{connecting.shown(self.link.url)} was set back, perhaps to a backup: its last change of "
+                f"{connecting.shown(self.link.url)} was set back, perhaps to a backup: its last event of "
                 f"{self.link.name} is {version.number}, and this machine has seen {seen}.",
                 f"See what {self.root.state} says that it lacks; to go on with what the database has: "
                 "harness store check --repair",
@@ -237,13 +328,26 @@ class PgStore(Upkeep):
         return version
 
     def _is_gone(self, how: str) -> NoReturn:
+        if self.link.moving and self._was_moved():
+            atomic.remove(self.root.link)
+            raise EnvSetupError(
+                f"{self.link.name} was moved to {self.root.state}, and harness was cut off at the end.",
+                "It is complete now: type the command again.",
+            )
         raise EnvSetupError(
             f"{how} {self.link.name} in {connecting.shown(self.link.url)}, so nothing was changed.",
             f"If it is there under another name, remove {self.root.link} and join it: "
             "harness store join URL --list NAME",
         )
 
-    def _moment(self, version: Version) -> datetime:
+    def _was_moved(self) -> bool:
+        query = "select name from harness.list where uuid = %s"
+        with connecting.connected(self.link.url) as conn:
+            row = conn.execute(query, (self.link.uuid,)).fetchone()
+        return row is not None and MOVED in row[0]
+
+    def moment(self, version: Version) -> datetime:
+        """Return when the list was as `version`."""
         return self._clock.now() if self._tells_time else version.now.astimezone(timezone.utc)
 
     # -- the turns of machines that merge ---------------------------------------------------------------
@@ -260,30 +364,30 @@ class PgStore(Upkeep):
 
     def take_turn(self, branch: str, holder: str, seconds: float) -> int | None:
         """Let `holder` merge into `branch` for `seconds`; return its fence, None if it is another's turn."""
-        return self._apart(lambda conn: turns.take(conn, self.name, branch, holder, seconds))
+        return self.apart(lambda conn: turns.take(conn, self.name, branch, holder, seconds))
 
     def leave_turn(self, branch: str, holder: str) -> None:
         """End the turn of `holder`."""
-        self._apart(lambda conn: turns.leave(conn, self.name, branch, holder))
+        self.apart(lambda conn: turns.leave(conn, self.name, branch, holder))
 
     def turns(self) -> tuple[tuple[str, str], ...]:
         """Return the branches that somebody merges into now, each with the holder."""
-        return self._apart(lambda conn: turns.now(conn, self.name))
+        return self.apart(lambda conn: turns.now(conn, self.name))
 
-    def _apart(self, ask: Callable[[Connection], Read]) -> Read:
+    def apart(self, ask: Callable[[Connection], Read]) -> Read:
         """Return the answer to `ask` of a connection of its own. Raises EnvSetupError."""
         with (
             connecting.explained(self.link.url, changes=False),
             connecting.connected(self.link.url) as conn,
-            connecting.limited(conn, ANSWER_SECONDS),
+            connecting.limited(conn, connecting.ANSWER_SECONDS),
         ):
             return ask(conn)
 
     # -- changing -------------------------------------------------------------------------------------
 
     @contextmanager
-    def transaction(self) -> Iterator[Tx]:
-        """Lock the list in the database for one change.
+    def transaction(self, kind: api.Kind = "list") -> Iterator[RowsTx]:
+        """Begin one change of the list.
 
         Raises HeldError, ContractError, EnvSetupError: then nothing was changed, or the message says that it
         is not known.
@@ -294,54 +398,61 @@ class PgStore(Upkeep):
             lock = state_lock.StateLock(self.root.lock_file, timeout=self._timeout, clock=self._clock)
             with publishing.explained(self.root):
                 stack.enter_context(lock)
-            conn, old, warnings = self._until(deadline, lambda: self._begun(stack, deadline))
-            tx = Tx(old.state, self._moment(old), warnings, name=self.root.state.name)
+            tx = self._until(deadline, lambda: self._begun(stack, deadline, is_narrow=kind == "tasks"))
             self._warnings = [*filter(None, self._warnings), tx.warnings]
             try:
                 yield tx
+                if tx.changed or tx.lines:
+                    self._publish(tx, deadline)
+                else:
+                    tx.connection.execute("commit")
             finally:
                 tx.close()
-            self._known = self._write(conn, tx, old, deadline)
-            tx.warnings += self._mirror.write(conn, self._known, self._moment(self._known))
+            if not tx.has_left:
+                tx.warnings += self._follow(tx.connection)
             for act in tx.callbacks:
                 tx.warnings += publishing.attempt("what follows it", act)
 
-    def _begun(self, stack: ExitStack, deadline: float) -> tuple[Connection, Version, list[str]]:
-        """Return a connection whose transaction has locked the list, the list, and warnings."""
+    def _begun(self, stack: ExitStack, deadline: float, *, is_narrow: bool) -> RowsTx:
+        """Return a change whose transaction has the locks that it needs."""
         with ExitStack() as own:
             conn = own.enter_context(connecting.connected(self.link.url))
             left = deadline - self._clock.monotonic()
-            own.enter_context(connecting.limited(conn, left + ANSWER_SECONDS))
+            own.enter_context(connecting.limited(conn, left + connecting.ANSWER_SECONDS))
             rows.begin(conn, writes=True, lock_seconds=left)
-            old = self._accepted(rows.read(conn, self.link.name, self._known, lock=True))
+            rows.lock(conn, self.link.uuid, shared=is_narrow)
+            version = self._accepted(rows.read(conn, self.link.name), changes=True)
             warnings = Doubt(self.root).answered(conn)
             stack.enter_context(own.pop_all())
-        return conn, old, warnings
+        return RowsTx(conn, version, self.moment(version), warnings, self, is_narrow=is_narrow)
 
-    def _write(self, conn: Connection, tx: Tx, old: Version, deadline: float) -> Version:
-        """Write the change of `tx` and commit it; return the list as it is then."""
-        if not (tx.changed or tx.lines):
-            conn.execute("commit")
-            return old
-        state = old.state
-        if tx.changed:
-            publishing.check(tx.state, old.state)
-            state = codec.sealed(tx.state, old.state)
-            if tx.keeps_old:
-                with publishing.explained(self.root):
-                    text = codec.render(old.state, codec.task_texts(old.state.tasks, codec.NO_BLOCKS))
-                    atomic.write(self.root.path / tx.keeps_old, text.encode())
-        op = UUID(tx.op)
-        new = rows.write(conn, old, state, tx.lines, op)
+    def _publish(self, tx: RowsTx, deadline: float) -> None:
+        """Write the change and commit it."""
+        if tx.keeps_old:
+            with publishing.explained(self.root):
+                text = codec.render(tx.before, codec.task_texts(tx.before.tasks, codec.NO_BLOCKS))
+                atomic.write(self.root.path / tx.keeps_old, text.encode())
+        tx.publish()
         doubt = Doubt(self.root)
         with publishing.explained(self.root):
-            doubt.note(op)
+            doubt.note(tx.op)
         try:
-            conn.execute("commit")
+            tx.connection.execute("commit")
         except psycopg.OperationalError as error:
             self._find_out(doubt, error, deadline)
         doubt.forget()
-        return new
+
+    def _follow(self, conn: Connection) -> list[str]:
+        """Bring the files of this machine up to the change that was made on `conn`; return warnings."""
+        try:
+            if conn.closed:
+                return self._mirror.write(self.look())
+            rows.begin(conn, writes=False)
+            version = self._accepted(rows.read(conn, self.link.name), changes=False)
+            self._notice(conn, version)
+            return self._mirror.write(Looking(self, Moment(conn, version)))
+        except (psycopg.Error, EnvSetupError) as error:
+            return [f"The change is made, but {self.root.state.name} and the log are old: {error}"]
 
     def _find_out(self, doubt: Doubt, error: psycopg.Error, deadline: float) -> None:
         """Return if the change of `doubt` was made although its answer was lost. Raises EnvSetupError."""
@@ -349,10 +460,10 @@ class PgStore(Upkeep):
         def happened() -> bool:
             with connecting.connected(self.link.url) as conn:
                 left = max(PAUSE_SECONDS, deadline - self._clock.monotonic())
-                with connecting.limited(conn, left + ANSWER_SECONDS):
+                with connecting.limited(conn, left + connecting.ANSWER_SECONDS):
                     rows.begin(conn, writes=True, lock_seconds=left)
                     # Once the list is locked, the transaction in doubt has ended.
-                    rows.read(conn, self.link.name, self._known, lock=True)
+                    rows.lock(conn, self.link.uuid)
                     return doubt.has_happened(conn)
 
         try:
@@ -403,17 +514,23 @@ class PgStore(Upkeep):
         publishing.check(state, State())
         with connecting.explained(self.link.url), connecting.connected(self.link.url) as conn:
             rows.begin(conn, writes=True, lock_seconds=self._timeout)
-            empty = state._replace(tasks=())
-            if not rows.create(conn, self.link.name, empty):
+            # Harness has had the list in its hands from now on.
+            shell = state._replace(tasks=(), sessions=(), proofs=True)
+            if not rows.create(conn, self.link.name, shell):
                 raise RefusedError("This list exists already.", "Look at it with: harness status")
-            first = rows.read(conn, self.link.name, None, lock=True)
+            first = rows.read(conn, self.link.name)
             assert first is not None
             connecting.require_schema(self.link.url, first.schema)
-            if state.tasks or lines:
-                first = rows.write(conn, first, codec.sealed(state, empty), lines, uuid4())
+            sealed = codec.sealed(state._replace(sessions=state.sessions or ()), State())
+            rows.add(conn, first.key, sealed.tasks)
+            for session in state.sessions or ():
+                rows.put_session(conn, first.key, session)
+            rows.log(conn, first.key, str(uuid4()), lines)
+            made = rows.read(conn, self.link.name)
+            assert made is not None
             conn.execute("commit")
         # Whoever makes it has the log up to there.
-        return self.link._replace(uuid=first.uuid, mirrored=first.number)
+        return self.link._replace(uuid=made.uuid, mirrored=made.number, floor=made.number)
 
     def restore(self) -> tuple[str, ...]:
         """Refuse: a database has backups of its own."""
@@ -422,41 +539,27 @@ class PgStore(Upkeep):
             "Restore one there, then: harness store check",
         )
 
-    def rename(self, name: str) -> None:
-        """Give the list another name in the database: whoever works on it is told that it is gone.
-
-        Raises HeldError if another machine has changed it since it was read here.
-        """
-        assert self._known is not None, "BUG: a list gets another name before it was read."
-        seen = (name, self.link.name, self._known.number)
-        with connecting.explained(self.link.url), connecting.connected(self.link.url) as conn:
-            done = conn.execute("update harness.list set name = %s where name = %s and version = %s", seen)
-        if not done.rowcount:
-            raise HeldError("Another machine has changed the list meanwhile.", "Type the command again.")
-
     def drop(self) -> None:
         """Remove the list that was just made, as the move to it has failed. Raises EnvSetupError."""
         with connecting.explained(self.link.url), connecting.connected(self.link.url) as conn:
             conn.execute("delete from harness.list where uuid = %s", (self.link.uuid,))
 
     def go_on(self, seen: State, number: int) -> int:
-        """Let a list that was set back go on after change `number`, with fences above those of `seen`.
+        """Let a list that was set back go on after event `number`, with fences above those of `seen`.
 
-        Return the number of the change that this is. Raises EnvSetupError, HeldError.
+        Return the number of the event that says so. Raises EnvSetupError, HeldError.
         """
         with connecting.explained(self.link.url), connecting.connected(self.link.url) as conn:
             rows.begin(conn, writes=True, lock_seconds=self._timeout)
-            old = self._accepted(rows.read(conn, self.link.name, None, lock=True))
-            fences = {task.id: task.fence for task in seen.tasks}
-            tasks = tuple(
-                task._replace(fence=max(task.fence, fences.get(task.id, 0))) for task in old.state.tasks
-            )
-            state = codec.sealed(old.state._replace(tasks=tasks), old.state)
-            ids = {task.id for task in tasks}
-            rows.keep_fences(conn, old.key, [task for task in seen.tasks if task.id not in ids])
-            text = f"the database was set back: change {number} was seen, {old.number} is its last"
-            line = journal.line("WARN", text, now=self._moment(old), session=state.session_count)
-            new = rows.write(conn, old._replace(number=max(number, old.number)), state, [line], uuid4())
+            rows.lock(conn, self.link.uuid)
+            old = self._accepted(rows.read(conn, self.link.name), changes=True)
+            rows.raise_fences(conn, old.key, seen.tasks)
+            rows.go_on_after(conn, number)
+            text = f"the database was set back: event {number} was seen, {old.number} is its last"
+            line = journal.line("WARN", text, now=self.moment(old), session=old.shell.session_count)
+            rows.log(conn, old.key, str(uuid4()), [line])
             rows.reshape(conn, old.key)
+            new = rows.read(conn, self.link.name)
+            assert new is not None
             conn.execute("commit")
         return new.number

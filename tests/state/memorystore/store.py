@@ -248,7 +248,7 @@ class MemoryStore(api.Store):
         self._hooks = on
 
     @contextmanager
-    def transaction(self) -> Iterator[MemoryTx]:
+    def transaction(self, kind: api.Kind = "list") -> Iterator[MemoryTx]:  # noqa: ARG002 (one at a time)
         with self._lock:
             tx = MemoryTx(self._rows.copy(), self._clock)
             try:

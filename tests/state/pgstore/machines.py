@@ -9,8 +9,9 @@ from pathlib import Path
 
 import psycopg
 
+from harness_lib.state.pgstore import migrations
 from harness_lib.state.pgstore.connecting import Link
-from harness_lib.state.pgstore.store import PgStore, set_up
+from harness_lib.state.pgstore.store import PgStore
 from harness_lib.system.clock import SYSTEM, Clock
 from harness_lib.system.place.roots import Root
 from harness_lib.task import SessionConfig, Task
@@ -34,7 +35,7 @@ class Shared:
         with psycopg.connect(shared, autocommit=True) as conn:
             conn.execute(f"create database {name}".encode())
             self.server = psycopg.conninfo.make_conninfo(shared, dbname=name)
-            set_up(self.server)
+            migrations.upgrade(self.server)
             try:
                 yield
             finally:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 
 from harness_lib.errors import EnvSetupError, HeldError, RefusedError, UsageError
-from harness_lib.state import codec
+from harness_lib.state import codec, publishing
 from harness_lib.state.pgstore import connecting, moving
 from harness_lib.state.pgstore.connecting import Link
 from harness_lib.state.pgstore.store import PgStore, opened
@@ -22,6 +22,7 @@ from harness_lib.system.place.roots import Root
 from harness_lib.task import Session, State, Task
 from tests import postgres
 from tests.state.any_state import states
+from tests.state.pgstore.line import Line
 from tests.state.pgstore.machines import Shared
 
 
@@ -88,20 +89,42 @@ def test_a_list_on_which_somebody_works_is_not_moved(shared: Shared, tmp_path: P
 def test_what_another_machine_changes_in_that_moment_is_not_left_behind(
     shared: Shared, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Between the last look at the list and its new name there, a machine may finish a task."""
-    mine, other = shared.with_tasks(), shared.machine("second")
-    rename = PgStore.rename
+    """A machine that would finish a task while the file is written waits, and then works on no old list."""
+    mine, other = shared.with_tasks(), shared.machine("second", timeout=0.2)
+    publish = publishing.publish
 
-    def later(store: PgStore, *args: Any) -> None:
-        with other.transaction() as tx:
-            tx.replace(tx.tasks(["task-001"])[0]._replace(title="Changed meanwhile"))
-        rename(store, *args)
+    def later(*args: Any, **more: Any) -> list[str]:
+        with pytest.raises(HeldError, match="Another machine"), other.transaction():
+            pass
+        return publish(*args, **more)
 
-    monkeypatch.setattr(PgStore, "rename", later)
-    with pytest.raises(HeldError, match="Another machine has changed the list"):
+    with monkeypatch.context() as patched:
+        patched.setattr("harness_lib.state.publishing.publish", later)
         moving.to_file(mine, SYSTEM.now())
-    assert mine.root.link.exists()
-    assert other.ask().tasks(["task-001"])[0].title == "Changed meanwhile"
+    assert not mine.root.link.exists()
+    with pytest.raises(EnvSetupError, match="There is no list called"), other.transaction():
+        pass
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_move_to_the_file_that_is_cut_off_leaves_one_list(shared: Shared, line: Line, when: str) -> None:
+    """Before its COMMIT the list is in the database, after it in the file; the next command finds which."""
+    shared.with_tasks(line=line)
+    line.lose, line.then_cut = when, True
+    store = shared.machine("first", timeout=0.1)
+    with pytest.raises(EnvSetupError, match="not known yet"):
+        moving.to_file(store, SYSTEM.now())
+    line.mend()
+    again = opened(store.root, SYSTEM)
+    if when == "before":
+        assert len(again.ask().search()) == 2
+        assert "mirror_of" in store.root.state.read_text()
+        moving.to_file(again, SYSTEM.now())
+    else:
+        with pytest.raises(EnvSetupError, match="was moved to"):
+            again.ask()
+    assert not store.root.link.exists()
+    assert [task.title for task in Store(store.root).ask().search()] == ["Task 1", "Task 2"]
 
 
 def test_a_name_that_is_taken_leaves_both_lists_as_they_are(shared: Shared, tmp_path: Path) -> None:

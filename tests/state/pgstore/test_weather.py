@@ -9,10 +9,11 @@ import psycopg
 import pytest
 
 from harness_lib.errors import EnvSetupError, HeldError
-from harness_lib.state.pgstore import moving
-from harness_lib.state.pgstore.store import PgStore, set_up
+from harness_lib.state.pgstore import migrations, moving
+from harness_lib.state.pgstore.store import PgStore
 from harness_lib.system.clock import Clock
 from harness_lib.task import Task
+from tests import postgres
 from tests.state.pgstore.line import Line
 from tests.state.pgstore.machines import Shared
 
@@ -81,7 +82,7 @@ def test_a_database_that_accepts_and_never_answers_holds_nobody_for_ever(
 ) -> None:
     store = shared.with_tasks(line=line, timeout=1)
     monkeypatch.setattr("harness_lib.state.pgstore.connecting.CONNECT_SECONDS", 2)
-    monkeypatch.setattr("harness_lib.state.pgstore.store.ANSWER_SECONDS", 0.2)
+    monkeypatch.setattr("harness_lib.state.pgstore.connecting.ANSWER_SECONDS", 0.2)
     assert len(ids(store)) == 2
     line.hush()
     assert ids(store) == ["task-001", "task-002"]
@@ -162,12 +163,18 @@ def test_leases_count_by_the_clock_of_the_database(shared: Shared) -> None:
 def test_tables_of_a_newer_harness_are_not_touched(shared: Shared) -> None:
     with shared.apart():
         store = shared.with_tasks()
-        sql(shared, "update harness.about set version = 2")
-        for act in (store.ask, lambda: add(store, "task-003"), lambda: set_up(shared.server)):
-            with pytest.raises(EnvSetupError, match="format 2, and this harness knows 1"):
+        sql(shared, "update harness.about set version = 3, reads = 3")
+        for act in (store.ask, lambda: add(store, "task-003"), lambda: migrations.set_up(shared.server)):
+            with pytest.raises(EnvSetupError, match="format 3, and this harness knows 2"):
                 act()
-        sql(shared, "update harness.about set version = 1")
+        # An expanded format can still be read.
+        sql(shared, "update harness.about set reads = 2")
         assert len(ids(store)) == 2
+        with pytest.raises(EnvSetupError, match="format 3, and this harness knows 2"):
+            add(store, "task-003")
+        sql(shared, "update harness.about set version = 2")
+        add(store, "task-003")
+        assert len(ids(store)) == 3
 
 
 def test_a_list_that_is_gone_or_made_again_is_not_taken_for_the_same(shared: Shared) -> None:
@@ -184,15 +191,10 @@ def test_a_list_that_is_gone_or_made_again_is_not_taken_for_the_same(shared: Sha
 def test_a_database_that_was_set_back_is_noticed_and_goes_on_only_if_told(shared: Shared) -> None:
     """Its fences go on above those that were given before: a late worker's is refused still."""
     store = shared.with_tasks()
-    number, shell = store.look(lambda _conn, version: (version.number, version.key))
-    sql(shared, f"create table backup_{shell} as select * from harness.task where list = {shell}")
-    with store.transaction() as tx:
+    with postgres.set_back(shared.server, shared.name), store.transaction() as tx:
         first = tx.tasks(["task-001"])[0]
         tx.replace(first._replace(fence=7))
         tx.add([Task("task-003", "Lost with the backup", fence=4)])
-    sql(shared, f"delete from harness.task where list = {shell}")
-    sql(shared, f"insert into harness.task select * from backup_{shell}; drop table backup_{shell}")
-    sql(shared, f"update harness.list set version = {number} where key = {shell}")
     for again in (store, shared.machine("first")):
         with pytest.raises(EnvSetupError, match="was set back"):
             again.ask()

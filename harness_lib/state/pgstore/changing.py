@@ -1,0 +1,434 @@
+"""One change of a list in a database: what is asked in it sees the changes so far."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from typing import Protocol
+from uuid import uuid4
+
+from harness_lib import timestamps
+from harness_lib.rules import selection, transitions
+from harness_lib.rules.selection import Finding
+from harness_lib.state import api, codec, journal, publishing, reading
+from harness_lib.state.answers import Answers
+from harness_lib.state.codec import ContractError
+from harness_lib.state.pgstore import questions, rows
+from harness_lib.state.pgstore.connecting import Connection, Link
+from harness_lib.state.pgstore.mirror import Followed
+from harness_lib.state.pgstore.questions import RowsAnswers
+from harness_lib.state.pgstore.rows import Mark, Version
+from harness_lib.state.reading import Problem
+from harness_lib.system.place.roots import Root
+from harness_lib.task import Category, KeptPlan, LogType, Session, SessionConfig, State, Task
+
+
+class Home(Protocol):
+    """The store that a change is made in."""
+
+    @property
+    def root(self) -> Root:
+        """The files of this machine."""
+
+    @property
+    def link(self) -> Link:
+        """Where the list is."""
+
+    def look(self) -> Followed:
+        """Return the answers about the list as it is now."""
+
+    def read_tasks(self, conn: Connection, version: Version, *, keep: bool) -> tuple[Task, ...]:
+        """Return the tasks as `conn` sees them; `keep`: they are as committed."""
+
+
+class RowsTx(RowsAnswers, api.Tx):
+    """A change whose transaction is open on `conn`; `version` is the list as it was found.
+
+    `is_narrow`: others may change tasks and sessions meanwhile. Then it locks each task that it asks for by
+    name or takes next, changes neither dependencies nor settings, and adds and removes no task.
+    Once it has ended, `store` is asked.
+    """
+
+    warnings: list[str]
+
+    def __init__(
+        self,
+        conn: Connection,
+        version: Version,
+        now: datetime,
+        warnings: list[str],
+        store: Home,
+        *,
+        is_narrow: bool,
+    ) -> None:
+        super().__init__(now, warnings)
+        self.warnings = warnings
+        self.op = str(uuid4())
+        self.lines: list[str] = []
+        self.callbacks: list[Callable[[], None]] = []
+        # The name under which the list as it was is kept in a file.
+        self.keeps_old = ""
+        self.has_left = False
+        self._key, self._shell, self._cyclic = version.key, version.shell, version.cyclic
+        self._conn, self._version, self._store = conn, version, store
+        self._is_narrow = is_narrow
+        self._after: Followed | None = None
+        self.before = State()
+        self._changed = False
+        self._open = True
+        self._answers: Answers | None = None
+        # Tasks as they are in this change, each with the `ver` of its row; those still to be written.
+        self._tasks: dict[str, Task] = {}
+        self._vers: dict[str, int] = {}
+        self._dirty: dict[str, Task] = {}
+        self._added: dict[str, Task] = {}
+        self._removed: dict[str, Task] = {}
+        self._held: set[str] = set()
+        self._rewired: set[str] = set()
+        # What would break the contract, by the id of its task: the end of the change refuses it.
+        self._broken: dict[str, list[Problem]] = {}
+        self._twice: list[Task] = []
+
+    # -- asking ---------------------------------------------------------------------------------------
+
+    @property
+    def connection(self) -> Connection:
+        """The connection of the change; only `pgstore` uses it."""
+        return self._conn
+
+    def _connection(self) -> Connection:
+        if not self._open:
+            self._after = self._after or self._store.look()
+            return self._after.connection
+        self._flush()
+        return self._conn
+
+    def _find(self, query: str, *values: object) -> tuple[Task, ...]:
+        return self._seen(rows.tasks(self._connection(), query, self._key, *values))
+
+    def _locked(self, query: str, how: str, *values: object) -> Task | None:
+        """Return the task that `query` finds; of a narrow change nobody else may change it from now on."""
+        found = self._one(query + (how if self._is_narrow and self._open else ""), *values)
+        if found is not None:
+            self._held.add(found.id)
+        return found
+
+    def _seen(self, found: Iterable[tuple[Task, int]]) -> tuple[Task, ...]:
+        """Return tasks that were read as this change has left them, and remember their `ver`."""
+        tasks = []
+        for task, ver in found:
+            if self._vers.get(task.id) != ver:
+                # Somebody else's change is seen only before the row is locked.
+                self._tasks[task.id] = task
+                self._vers[task.id] = ver
+            tasks.append(self._tasks[task.id])
+        return tuple(tasks)
+
+    def task(self, task_id: str) -> Task | None:
+        if task_id in self._added or task_id in self._held:
+            return self._tasks[task_id]
+        name = rows.text_key(task_id)
+        return self._locked("list = %s and id = %s", " for no key update", name)
+
+    def next_ready(self) -> Task | None:
+        return self._locked(questions.NEXT, " for no key update skip locked")
+
+    def held_by(self, worker: str) -> Task | None:
+        key = rows.text_key(worker)
+        return self._locked(questions.HELD, " for no key update", key) if worker else None
+
+    def _all(self) -> Answers:
+        conn = self._connection()
+        if self._answers is None:
+            # What was removed here is gone for this change only.
+            version = self._version._replace(reshaped=-1) if self._removed else self._version
+            tasks = self._store.read_tasks(conn, version, keep=False)
+            mine = tuple(self._tasks.get(task.id, task) if task.id in self._vers else task for task in tasks)
+            self._answers = Answers(self._shell._replace(tasks=mine, sessions=self.sessions()), self.now)
+        return self._answers
+
+    @property
+    def state(self) -> State:
+        """The list as it is in this change; only `harness_lib.state` uses it."""
+        return self._all().state
+
+    # -- changing -------------------------------------------------------------------------------------
+
+    @property
+    def changed(self) -> bool:
+        return self._changed
+
+    def replace(self, task: Task) -> None:
+        self._assert_open()
+        before = self.task(task.id)
+        assert before is not None, f"BUG: there is no task {task.id} to replace"
+        if before.depends_on != task.depends_on:
+            self._assert_wide()
+            self._rewired.add(task.id)
+        self._touch()
+        self._tasks[task.id] = task
+        if task.id in self._added:
+            self._added[task.id] = task
+        else:
+            self._dirty[task.id] = task
+
+    def add(self, tasks: Iterable[Task]) -> None:
+        self._assert_wide()
+        self._touch()
+        added = list(tasks)
+        known = {task.id for task in self.tasks(task.id for task in added)}
+        for task in added:
+            if task.id in known or task.id in self._added:
+                self._twice.append(task)
+            else:
+                self._added[task.id] = self._tasks[task.id] = task
+
+    def remove(self, task_id: str) -> None:
+        self._assert_wide()
+        task = self.task(task_id)
+        assert task is not None, f"BUG: there is no task {task_id} to remove"
+        self._flush()
+        self._forget(task)
+        rows.remove(self._conn, self._key, [task])
+        self._removed[task_id] = task
+        self.forget_attempts(task.attempts)
+
+    def _forget(self, task: Task) -> None:
+        for known in (self._tasks, self._vers, self._broken):
+            known.pop(task.id, None)
+        self._rewired.discard(task.id)
+        self._held.discard(task.id)
+
+    def forget_attempts(self, count: int) -> None:
+        self._put_shell(self._shell._replace(attempts_reset=self._shell.attempts_reset + count))
+
+    def validate_dependencies(self) -> tuple[Finding, ...]:
+        findings = []
+        for finding in self.unreachable():
+            task = self.task(finding.task_id)
+            # Somebody else may have been faster.
+            if task is not None and transitions.may("doom", task) and not selection.is_permanent(task):
+                self.replace(transitions.doom(task, now=self.now, message=finding.message))
+                findings.append(finding)
+        return tuple(findings)
+
+    def keep_plan(self, plan: str, header: str) -> None:
+        self._assert_wide()
+        if self.plan_header(plan) != header:
+            others = tuple(kept for kept in self._shell.plans if kept.plan != plan)
+            kept = (KeptPlan(plan, header),) if header else ()
+            self._put_shell(self._shell._replace(plans=(*others, *kept)))
+
+    def propose(self, task: Task) -> None:
+        self._assert_wide()
+        self._put_shell(self._shell._replace(proposals=(*self._shell.proposals, task)))
+
+    def drop_proposal(self, task_id: str) -> None:
+        self._assert_wide()
+        left = tuple(each for each in self._shell.proposals if each.id != task_id)
+        self._put_shell(self._shell._replace(proposals=left))
+
+    def configure(self, settings: SessionConfig) -> None:
+        self._assert_wide()
+        self._put_shell(self._shell._replace(session_config=settings))
+
+    def start_over(self) -> str:
+        self._assert_wide()
+        self.keeps_old = f"{self._store.root.state.name}.old-{self.now:%Y%m%dT%H%M%SZ}"
+        self.before = self.state
+        for task in self.before.tasks:
+            self._forget(task)
+            self._removed[task.id] = task
+        rows.remove(self._conn, self._key, list(self._removed.values()))
+        self._conn.execute("delete from harness.session where list = %s", (self._key,))
+        self._open_sessions = None
+        self._put_shell(
+            State(
+                created=timestamps.render(self.now),
+                session_config=self._shell.session_config,
+                sessions=(),
+                proofs=True,
+            )
+        )
+        return self.keeps_old
+
+    def leave(self, name: str) -> None:
+        """Give the list a name under which nobody works, and write it into the file of this machine."""
+        self._assert_wide()
+        self.has_left = True
+        state, root = self.state, self._store.root
+        self._conn.execute("update harness.list set name = %s where key = %s", (name, self._key))
+        link = Link.of(root) or self._store.link
+        news, _ = Mark(link.floor, link.since, link.seen).news(self._conn, self._version)
+        self.warnings += publishing.append(root, [*filter(None, news), *self.lines])
+        with publishing.explained(root):
+            link._replace(moving=True).save(root)
+        self.warnings += publishing.publish(root, state, self.now, old=None)
+
+    def rewrite(self) -> None:
+        self._assert_open()
+        self._touch()
+
+    def add_session(self, session: Session) -> None:
+        self._put_session(session)
+
+    def replace_session(self, session: Session, number: int | None = None) -> None:
+        self._put_session(session, session.number if number is None else number)
+
+    def _put_session(self, session: Session, number: int | None = None) -> None:
+        self._assert_open()
+        self._touch()
+        name = f"session {session.number}"
+        problems = codec.record_problems(Session, codec.encode_session(session), name)
+        if problems:
+            self._broken[name] = problems
+        else:
+            rows.put_session(self._conn, self._key, session, number)
+        self._open_sessions = None
+
+    def remove_session(self, number: int) -> None:
+        self._assert_open()
+        query = "delete from harness.session where list = %s and number = %s"
+        self._conn.execute(query, (self._key, number))
+        self._open_sessions = None
+        self.note_session()
+
+    def count_session(self, number: int) -> None:
+        self._put_shell(self._shell._replace(session_count=max(self._shell.session_count, number)))
+
+    def note_session(self) -> None:
+        self._put_shell(self._shell._replace(last_session=timestamps.render(self.now)))
+
+    def hold_session(self, pid: int | None) -> None:
+        """Do nothing: no agent that follows the legacy protocol finds this list."""
+
+    def drop_session(self, pid: int | None) -> None:
+        """Do nothing, as `hold_session`."""
+
+    def log(
+        self,
+        kind: LogType,
+        message: str,
+        *,
+        session: int,
+        task: str | None = None,
+        category: Category | None = None,
+    ) -> None:
+        self._assert_open()
+        line = journal.line(kind, message, now=self.now, session=session, task=task, category=category)
+        self.lines.append(line)
+
+    def on_commit(self, act: Callable[[], None]) -> None:
+        self._assert_open()
+        self.callbacks.append(act)
+
+    def _put_shell(self, shell: State) -> None:
+        self._assert_open()
+        self._touch()
+        self._shell = shell
+
+    def _touch(self) -> None:
+        self._changed = True
+        self._answers = None
+
+    def _assert_open(self) -> None:
+        if not self._open:
+            raise RuntimeError("BUG: a transaction is used after it has ended")
+
+    def _assert_wide(self) -> None:
+        self._assert_open()
+        assert not self._is_narrow, "BUG: a narrow change may change tasks and sessions only"
+
+    # -- writing --------------------------------------------------------------------------------------
+
+    def _flush(self) -> None:
+        """Write the tasks that were changed, so that SQL finds them; what breaks the contract is left out."""
+        added, dirty = list(self._added.values()), list(self._dirty.values())
+        self._added, self._dirty = {}, {}
+        added, dirty = [
+            list(map(codec.sealed_task, filter(self._keeps_contract, each))) for each in (added, dirty)
+        ]
+        if added:
+            rows.add(self._conn, self._key, added)
+            self._rewired.update(task.id for task in added if task.depends_on)
+            found = rows.tasks(self._conn, "list = %s and id = any(%s)", self._key, [*map(_key, added)])
+            for task, ver in found:
+                self._vers[task.id] = ver
+                self._tasks[task.id] = self._tasks[task.id]._replace(fence=task.fence)
+        if dirty:
+            rows.change(self._conn, self._key, [(task, self._vers[task.id]) for task in dirty])
+            for task in dirty:
+                self._vers[task.id] += 1
+            rows.put_edges(self._conn, self._key, [task for task in dirty if task.id in self._rewired])
+        if (added or dirty) and self._rewired and not self._cyclic:
+            query = "select cyclic from harness.list where key = %s"
+            self._cyclic = bool((self._conn.execute(query, (self._key,)).fetchone() or (False,))[0])
+
+    def _keeps_contract(self, task: Task) -> bool:
+        problems = codec.record_problems(Task, codec.encode_task(task), f"task {reading.show(task.id)}")
+        self._broken.pop(task.id, None)
+        if problems:
+            self._broken[task.id] = problems
+        return not problems
+
+    def publish(self) -> None:
+        """Write what is left to be written. Raises ContractError if the list would break the contract."""
+        self._flush()
+        if self._changed:
+            self._require_contract()
+            self._write_shell()
+        rows.log(self._conn, self._key, self.op, self.lines)
+
+    def _require_contract(self) -> None:
+        problems = codec.shell_problems(codec.encode_shell(self._shell))
+        problems += [problem for each in self._broken.values() for problem in each]
+        problems += [
+            Problem(f"task {reading.show(task.id)}", "has an id that another task has already")
+            for task in self._twice
+        ]
+        gone = self._removed.keys() - self._tasks.keys()
+        if self._rewired or gone:
+            for place, task in rows.unknown_needs(self._conn, self._key, self._rewired, gone):
+                ends = [(other.id, ()) for other in self.tasks(task.depends_on)]
+                links = codec.links([(task.id, task.depends_on), *ends])
+                problems += [
+                    each._replace(path=each.path.replace("tasks[0]", f"tasks[{place}]"))
+                    for each in links
+                    if each.path.startswith("tasks[0].depends_on")
+                ]
+        if problems:
+            raise ContractError(problems, "the change would break harness-tasks.json")
+
+    def _write_shell(self) -> None:
+        old, new = self._version.shell, self._shell
+        more = new.attempts_reset - old.attempts_reset
+        if (new.session_count, new.last_session, more) != (old.session_count, old.last_session, 0):
+            # Of a narrow change others may have counted meanwhile.
+            least = "greatest(session_count, %s)" if self._is_narrow else "%s"
+            query = (
+                f"update harness.list set session_count = {least}, last_session = %s, "
+                "attempts_reset = attempts_reset + %s where key = %s"
+            )
+            self._conn.execute(query.encode(), (new.session_count, new.last_session, more, self._key))
+        text = rows.shell_text(new)
+        if text != rows.shell_text(old):
+            self._conn.execute("update harness.list set shell = %s where key = %s", (text, self._key))
+        if self._cyclic and (self._rewired or self._removed):
+            # A ring may have been cut.
+            rings = Answers(
+                self.state._replace(tasks=tuple(map(_reopened, self.state.tasks))), self.now
+            ).cycles()
+            self._conn.execute("update harness.list set cyclic = %s where key = %s", (bool(rings), self._key))
+
+    def close(self) -> None:
+        """Refuse changes from now on: they would never be published."""
+        self._open = False
+
+
+def _key(task: Task) -> str:
+    return rows.text_key(task.id)
+
+
+def _reopened(task: Task) -> Task:
+    """Return `task` as if it were not completed: it may be so again, and close a ring then."""
+    return task._replace(status="pending")

@@ -1,0 +1,94 @@
+"""Make the tables of a database, or bring those of an earlier version up to date.
+
+The numbered SQL files make one version out of the one before. All of it happens in one transaction, which
+locks out whoever else does the same; a machine in the middle of a change is waited for.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from importlib import resources
+
+import psycopg
+
+from harness_lib.errors import EnvSetupError
+from harness_lib.state import codec
+from harness_lib.state.pgstore import connecting, rows
+from harness_lib.state.pgstore.connecting import SCHEMA, Connection
+from harness_lib.task import State
+
+WITH_COLUMNS = 2
+
+
+def text_of(version: int) -> str:
+    """Return the SQL that makes `version` out of the one before."""
+    return (
+        resources.files("harness_lib.state.pgstore").joinpath(f"{version:04}.sql").read_text(encoding="utf-8")
+    )
+
+
+def texts(found: int = 0) -> str:
+    """Return the SQL that makes the present version out of the version `found`."""
+    return "\n".join(text_of(version) for version in range(found + 1, SCHEMA + 1))
+
+
+def present(url: str) -> int:
+    """Return the version of the tables; 0 if there are none. Raises EnvSetupError."""
+    with connecting.explained(url, changes=False), connecting.connected(url) as conn:
+        return _present(conn)
+
+
+def _present(conn: Connection) -> int:
+    with suppress(psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName), conn.transaction():
+        row = conn.execute("select max(version) from harness.about").fetchone()
+        return int(row[0]) if row and row[0] else 0
+    return 0
+
+
+def set_up(url: str) -> None:
+    """Make the tables if there are none. Raises EnvSetupError, also if those that are there are older."""
+    found = upgrade(url, only_new=True)
+    if 0 < found < SCHEMA:
+        raise EnvSetupError(
+            f"{connecting.shown(url)} keeps its lists in the format {found}; this harness writes {SCHEMA}.",
+            "Bring it up to date, once for all machines: harness store upgrade URL",
+        )
+
+
+def upgrade(url: str, *, only_new: bool = False) -> int:
+    """Make the tables or bring them up to date, and return the version that they had.
+
+    `only_new`: tables that are there stay as they are. Raises EnvSetupError.
+    """
+    with connecting.explained(url), connecting.connected(url) as conn, conn.transaction():
+        conn.execute("select pg_advisory_xact_lock(hashtext('harness schema'))")
+        found = _present(conn)
+        connecting.require_schema(url, found)
+        if not (only_new and found):
+            for version in range(found + 1, SCHEMA + 1):
+                conn.execute(text_of(version).encode())
+                if version == WITH_COLUMNS:
+                    _fill_columns(conn)
+    return found
+
+
+def _fill_columns(conn: Connection) -> None:
+    """Write the lists of version 1 as those of version 2: into columns, edges and rows of sessions."""
+    for key, shell in conn.execute("select key, shell from harness.list").fetchall():
+        found = conn.execute("select document from harness.task where list = %s order by place", (key,))
+        documents = [json.loads(document) for (document,) in found.fetchall()]
+        state = codec.decode({**json.loads(shell), "tasks": documents})
+        state = codec.sealed(state._replace(sessions=state.sessions or ()), State())
+        conn.execute("delete from harness.task where list = %s", (key,))
+        # They were never counted.
+        conn.execute("delete from harness.tally where list = %s", (key,))
+        rows.add(conn, key, state.tasks)
+        for session in state.sessions or ():
+            rows.put_session(conn, key, session)
+        conn.execute(
+            "update harness.list set shell = %s, session_count = %s, last_session = %s, attempts_reset = %s "
+            "where key = %s",
+            (rows.shell_text(state), state.session_count, state.last_session, state.attempts_reset, key),
+        )
+        rows.reshape(conn, key)

@@ -1,0 +1,240 @@
+"""Answer questions about a list in SQL, so that an answer costs what it says and not what the list holds.
+
+Rare questions about the whole list are asked of the rules, as for a list in a file. What is said twice, here
+and in `rules/`, is which tasks are ready, in which order, what can never run, and why there is no work.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+
+from harness_lib.rules import recovery, stats
+from harness_lib.rules.selection import Finding, Why
+from harness_lib.rules.stats import Ahead, Counts
+from harness_lib.state.answers import Answers
+from harness_lib.state.api import Questions, TaskCommands
+from harness_lib.state.pgstore import rows
+from harness_lib.state.pgstore.connecting import Connection
+from harness_lib.task import Session, SessionConfig, State, Status, StopReason, Task
+
+NEXT = "list = %s and ready order by retry, priority, since, sort_key limit 1"
+HELD = "list = %s and status = 'in_progress' and worker = %s order by place limit 1"
+
+
+class RowsAnswers(Questions):
+    """What `Questions` promises, of the list with the key `_key`.
+
+    `_shell`: what it has besides tasks and open sessions. `_cyclic`: tasks may depend on themselves.
+    """
+
+    _key: int
+    _shell: State
+    _cyclic: bool
+
+    def __init__(self, now: datetime, warnings: Sequence[str] = ()) -> None:
+        self.warnings = warnings
+        self._now = now
+        self._open_sessions: tuple[Session, ...] | None = None
+
+    @abstractmethod
+    def _connection(self) -> Connection:
+        """Return the connection whose transaction sees the list."""
+
+    @abstractmethod
+    def _all(self) -> Answers:
+        """Return the answers about the whole list, read into memory."""
+
+    def _find(self, query: str, *values: object) -> tuple[Task, ...]:
+        """Return the tasks that `query` finds, which begins with the list."""
+        return tuple(task for task, _ in rows.tasks(self._connection(), query, self._key, *values))
+
+    def _one(self, query: str, *values: object) -> Task | None:
+        return next(iter(self._find(query, *values)), None)
+
+    def _is_any(self, condition: str) -> bool:
+        query = f"select exists(select from harness.task where list = %s and {condition})"
+        row = self._connection().execute(query.encode(), (self._key,)).fetchone()
+        return row is not None and bool(row[0])
+
+    @property
+    def now(self) -> datetime:
+        return self._now
+
+    @property
+    def concurrent(self) -> bool:
+        return self._shell.concurrent
+
+    def settings(self) -> SessionConfig:
+        return self._shell.session_config
+
+    def counts(self) -> Counts:
+        total, done, failed, pending, working, blocked, permanent, red, attempts, checkpoints = rows.counts(
+            self._connection(), self._key
+        )
+        return Counts(
+            total=total,
+            completed=done,
+            failed=failed,
+            pending=pending,
+            in_progress=working,
+            blocked=blocked,
+            attempts=self._shell.attempts_reset + attempts,
+            checkpoints=checkpoints,
+            retryable=failed - permanent,
+            permanent=permanent,
+            red=red,
+        )
+
+    def ahead(self) -> Ahead:
+        return self._all().ahead()
+
+    def work_remains(self) -> bool:
+        counts = self.counts()
+        return counts.total > counts.completed + counts.permanent
+
+    def holds_agents(self) -> bool:
+        checks = any(session.final_check for session in self.sessions())
+        return checks or self.work_remains() or self.counts().red > 0
+
+    def no_work(self) -> StopReason | None:
+        counts = self.counts()
+        if counts.completed == counts.total:
+            return "recheck_failed" if counts.red else "done"
+        if self._is_any("ready") or self._is_any("unproven and doubted"):
+            return None
+        if counts.in_progress or self._is_any("halted and not dead"):
+            return "waiting"
+        return "recheck_failed" if counts.red else "blocked"
+
+    def awaits_user(self) -> bool:
+        return self.no_work() == "waiting" and self.counts().in_progress == 0
+
+    def task(self, task_id: str) -> Task | None:
+        return self._one("list = %s and id = %s", rows.text_key(task_id))
+
+    def tasks(self, task_ids: Iterable[str]) -> tuple[Task, ...]:
+        names = list(task_ids)
+        found = {t.id: t for t in self._find("list = %s and id = any(%s)", [*map(rows.text_key, names)])}
+        return tuple(found[name] for name in names if name in found)
+
+    def position(self, task_id: str) -> int:
+        return self._all().position(task_id)
+
+    def why(self, task_id: str) -> Why:
+        return self._all().why(task_id)
+
+    def dependents(self, task_id: str) -> tuple[str, ...]:
+        needing = self._find(
+            "list = %s and id in (select task from harness.dep where list = %s and needs = %s) "
+            "order by place",
+            self._key,
+            rows.text_key(task_id),
+        )
+        return tuple(task.id for task in needing if task.id != task_id)
+
+    def blocked_through(self, task_id: str) -> tuple[str, ...]:
+        return self._all().blocked_through(task_id)
+
+    def search(
+        self, *statuses: Status, after: str | None = None, limit: int | None = None
+    ) -> tuple[Task, ...]:
+        if statuses == ("in_progress",) and after is None:
+            return self._find("list = %s and status = 'in_progress' order by place limit %s", limit)
+        return self._all().search(*statuses, after=after, limit=limit)
+
+    def interesting(self, limit: int | None = None) -> tuple[Task, ...]:
+        return self._all().interesting(limit)
+
+    def claimable(self) -> tuple[Task, ...]:
+        return self._find("list = %s and ready order by place")
+
+    def next_ready(self) -> Task | None:
+        return self._one(NEXT)
+
+    def held_by(self, worker: str) -> Task | None:
+        return self._one(HELD, rows.text_key(worker)) if worker else None
+
+    def in_progress(self) -> tuple[Task, ...]:
+        return self.search("in_progress")
+
+    def expired(self) -> tuple[Task, ...]:
+        return self._find("list = %s and status = 'in_progress' and lease <= %s order by place", self.now)
+
+    def halted(self) -> tuple[Task, ...]:
+        return self._find("list = %s and halted order by place")
+
+    def unproven(self) -> tuple[Task, ...]:
+        return self._find("list = %s and unproven order by place")
+
+    def provable(self) -> tuple[Task, ...]:
+        return Answers(State(tasks=self.unproven()), self.now).provable()
+
+    def noted(self, task_id: str, limit: int) -> tuple[Task, ...]:
+        mine, name = self.task(task_id), rows.text_key(task_id)
+        return self._find(
+            "list = %s and noted and (done or id = %s) "
+            "order by id = %s desc, id = any(%s) desc, completed_at desc, place limit %s",
+            name,
+            name,
+            [rows.text_key(each) for each in (mine.depends_on if mine else ())],
+            limit,
+        )
+
+    def made(self, commit: str) -> tuple[str, ...]:
+        return self._all().made(commit)
+
+    def worked_on_since(self, moment: datetime) -> tuple[Task, ...]:
+        return self._all().worked_on_since(moment)
+
+    def titled(self, title: str) -> tuple[str, ...]:
+        return self._all().titled(title)
+
+    def highest_number(self) -> int:
+        return self._all().highest_number()
+
+    def rings(self) -> Mapping[str, str]:
+        return self._all().rings() if self._cyclic else {}
+
+    def cycles(self) -> tuple[tuple[str, ...], ...]:
+        return self._all().cycles() if self._cyclic else ()
+
+    def unreachable(self) -> tuple[Finding, ...]:
+        is_any = self._is_any("lost > 0 and not done and not dead and status <> 'in_progress'")
+        return self._all().unreachable() if self._cyclic or is_any else ()
+
+    def commands(self) -> tuple[TaskCommands, ...]:
+        return self._all().commands()
+
+    def plan_header(self, plan: str) -> str:
+        return next((kept.header for kept in self._shell.plans if kept.plan == plan), "")
+
+    def proposals(self) -> tuple[Task, ...]:
+        return self._shell.proposals
+
+    @property
+    def session_count(self) -> int:
+        return self._shell.session_count
+
+    @property
+    def last_session(self) -> str | None:
+        return self._shell.last_session
+
+    @property
+    def has_had_sessions(self) -> bool:
+        return True
+
+    def sessions(self) -> tuple[Session, ...]:
+        if self._open_sessions is None:
+            self._open_sessions = rows.sessions(self._connection(), self._key)
+        return self._open_sessions
+
+    def session(self, worker: str) -> Session | None:
+        return next((each for each in self.sessions() if recovery.works_for(worker, each.worker)), None)
+
+    def session_spent(self, session: Session) -> StopReason | None:
+        return stats.session_spent(self._shell, session)
+
+    def sessions_spent(self) -> StopReason | None:
+        return stats.sessions_spent(self._shell)

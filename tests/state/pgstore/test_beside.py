@@ -1,0 +1,172 @@
+"""Changes of tasks go on beside each other; whatever else changes has the list for itself.
+
+Another change comes in the middle of one, so that each interleaving is the same each time.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import psycopg
+import pytest
+
+from harness_lib.errors import HeldError
+from harness_lib.rules import transitions
+from harness_lib.state import api
+from harness_lib.state.pgstore.store import PgStore
+from harness_lib.task import Task
+from tests.state.pgstore.machines import Shared
+
+
+def claim(tx: api.Tx, worker: str) -> Task:
+    task = tx.next_ready()
+    assert task is not None
+    claimed = transitions.claim(
+        task, worker=worker, now=tx.now, base=None, gate=None, worktree=None, lease_seconds=60
+    )
+    tx.replace(claimed)
+    return claimed
+
+
+def finish(tx: api.Tx, task_id: str) -> None:
+    task = tx.task(task_id)
+    assert task is not None
+    begun = transitions.begin_commit(task, now=tx.now, head=None, commit="a" * 40)
+    tx.replace(transitions.complete(begun, now=tx.now))
+
+
+def exact(shared: Shared) -> bool:
+    """Return whether the tally and what each task waits for are what a fresh count finds."""
+    with psycopg.connect(shared.server) as conn:
+        tally = conn.execute(
+            "select sum(total), sum(completed), sum(in_progress), sum(pending), sum(blocked), sum(permanent) "
+            "from harness.tally join harness.list on key = list where name = %s",
+            (shared.name,),
+        ).fetchone()
+        fresh = conn.execute(
+            "select count(*), sum(done::int), sum((status = 'in_progress')::int), "
+            "sum((status = 'pending')::int), sum((status = 'pending' and lost > 0)::int), sum(dead::int) "
+            "from harness.task join harness.list on list.key = list where name = %s",
+            (shared.name,),
+        ).fetchone()
+        wrong = conn.execute(
+            "select task.id from harness.task join harness.list on list.key = list where name = %s "
+            "and waits <> (select count(*) from harness.dep left join harness.task as other "
+            "on other.list = dep.list and other.id = dep.needs where dep.list = task.list "
+            "and dep.task = task.id and other.done is not true)",
+            (shared.name,),
+        ).fetchall()
+    return tally == fresh and not wrong
+
+
+def test_two_claims_at_once_take_two_tasks(shared: Shared) -> None:
+    one, two = shared.with_tasks(3), shared.machine("second", timeout=0.5)
+    with one.transaction("tasks") as first:
+        mine = claim(first, "one")
+        with two.transaction("tasks") as second:
+            theirs = claim(second, "two")
+    assert (mine.id, theirs.id) == ("task-001", "task-002")
+    assert [task.claimed_by for task in one.ask().in_progress()] == ["one", "two"]
+    assert exact(shared)
+
+
+def test_a_task_that_somebody_changes_is_waited_for(shared: Shared) -> None:
+    """What was read without a lock is compared when it is written."""
+    one, two = shared.with_tasks(2), shared.machine("second", timeout=0.3)
+    with one.transaction("tasks") as first:
+        claim(first, "one")
+        with pytest.raises(HeldError, match="Another machine"), two.transaction("tasks") as second:
+            second.task("task-001")
+
+    def write_what_was_seen() -> None:
+        with two.transaction("tasks") as second:
+            (seen,) = second.in_progress()
+            with one.transaction("tasks") as first:
+                finish(first, "task-001")
+            second._dirty[seen.id] = seen._replace(title="Late")
+            second.rewrite()
+
+    with pytest.raises(HeldError, match="has changed task-001 meanwhile"):
+        write_what_was_seen()
+    assert one.ask().tasks(["task-001"])[0].status == "completed"
+    assert one.ask().tasks(["task-001"])[0].title == "Task 1"
+
+
+def in_a_thread(act: Callable[[], None]) -> threading.Thread:
+    thread = threading.Thread(target=act)
+    thread.start()
+    return thread
+
+
+def waiting(shared: Shared) -> None:
+    """Return once a change waits for a lock of the list."""
+    with psycopg.connect(shared.server, autocommit=True) as conn:
+        query = "select count(*) from pg_locks where locktype = 'advisory' and not granted"
+        while not (conn.execute(query).fetchone() or (0,))[0]:
+            pass
+
+
+def test_a_task_that_is_added_while_another_is_finished_does_not_wait_for_ever(shared: Shared) -> None:
+    """The two may not see each other: the one counts what it waits for, the other tells who waits."""
+    one, two = shared.with_tasks(1), shared.machine("second")
+    with one.transaction("tasks") as tx:
+        claim(tx, "one")
+
+    def add() -> None:
+        with two.transaction() as tx:
+            tx.add([Task("task-002", "Next", depends_on=("task-001",))])
+
+    with one.transaction("tasks") as tx:
+        finish(tx, "task-001")
+        tx.counts()
+        thread = in_a_thread(add)
+        waiting(shared)
+    thread.join()
+    assert [task.id for task in shared.machine("third").ask().claimable()] == ["task-002"]
+    assert exact(shared)
+
+
+def test_two_that_finish_at_once_free_what_waits_for_both(shared: Shared) -> None:
+    one, two = shared.with_tasks(2), shared.machine("second")
+    with one.transaction() as tx:
+        claim(tx, "one")
+        claim(tx, "two")
+        tx.add([Task(f"task-{n:03}", "Next", depends_on=("task-001", "task-002")) for n in (3, 4)])
+
+    def finish_other() -> None:
+        with two.transaction("tasks") as tx:
+            finish(tx, "task-002")
+
+    with one.transaction("tasks") as tx:
+        finish(tx, "task-001")
+        thread = in_a_thread(finish_other)
+        tx.counts()
+    thread.join()
+    assert [task.id for task in one.ask().claimable()] == ["task-003", "task-004"]
+    assert exact(shared)
+
+
+def test_the_files_miss_no_line_of_a_change_that_ends_later_than_one_with_a_higher_number(
+    shared: Shared,
+) -> None:
+    one, two, three = shared.with_tasks(), shared.machine("second"), shared.machine("third")
+    with one.transaction("tasks") as first:
+        first.log("WARN", "begun first", session=0)
+        first.publish()
+        first.lines.clear()
+        with two.transaction("tasks") as second:
+            second.log("WARN", "begun second", session=0)
+        stamp = three.stamp()
+        assert [line.rpartition(" ")[2] for line in three.log_tail()] == ["test", "second"]
+    assert [line.rpartition(" ")[2] for line in three.log_tail()][:3] == ["test", "second", "first"]
+    three._looked = float("-inf")
+    assert three.stamp() != stamp
+
+
+@pytest.mark.parametrize("act", [lambda tx: tx.add([Task("task-009")]), lambda tx: tx.remove("task-001")])
+def test_a_change_of_tasks_changes_nothing_else(shared: Shared, act: Callable[[api.Tx], None]) -> None:
+    store: PgStore = shared.with_tasks()
+    with pytest.raises(AssertionError, match="BUG: a narrow change"), store.transaction("tasks") as tx:
+        act(tx)
+    assert len(store.ask().search()) == 2

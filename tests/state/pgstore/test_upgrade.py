@@ -1,0 +1,131 @@
+"""Tables of an earlier version are brought up to date with nothing lost; until then nothing is changed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from harness_lib.errors import EnvSetupError
+from harness_lib.state import codec
+from harness_lib.state.pgstore import migrations
+from harness_lib.state.pgstore.connecting import OLD_BITS, Link
+from harness_lib.state.pgstore.store import PgStore, opened
+from harness_lib.system.clock import SYSTEM
+from harness_lib.system.place.roots import Root
+from harness_lib.task import Checkpoint, Session, SessionConfig, State, Task
+from tests.state.pgstore.machines import Shared
+
+IN_WORK = State(
+    session_config=SessionConfig("concurrent"),
+    tasks=(
+        Task("task-001", "Done \0 \ud800", "completed", completed_at="2025-07-01T10:00:00Z", fence=3),
+        Task("task-002", "Held", "in_progress", claimed_by="one", fence=2, checkpoints=(Checkpoint(1, 2),)),
+        Task("task-003", "Ready", depends_on=("task-001",)),
+        Task("task-004", "Waits", depends_on=("task-002", "task-003"), attempts=1),
+        Task("task-005", "Lost", "failed", attempts=3, error_log=("[TEST_FAIL] no",)),
+    ),
+    sessions=(Session(4, "one", "here"), Session(7, "two", "there")),
+    session_count=7,
+    attempts_reset=5,
+    proposals=(Task("p-1", "Do this, too"),),
+    extra={"x-mine": 1},
+)
+
+
+def as_version_1(shared: Shared, root: Root) -> Link:
+    """Write the list as version 1 did, after change 12, of which this machine has seen 11."""
+    state = codec.sealed(IN_WORK, State())
+    with psycopg.connect(shared.server, autocommit=True) as conn:
+        conn.execute("drop schema harness cascade")
+        conn.execute(migrations.text_of(1).encode())
+        shell = json.dumps(codec.encode_shell(state))
+        key, uuid = conn.execute(
+            "insert into harness.list (name, version, shell) values (%s, 12, %s) returning key, uuid::text",
+            (shared.name, shell),
+        ).fetchone() or (0, "")
+        for place, task in enumerate(state.tasks):
+            document = json.dumps(codec.encode_task(task))
+            conn.execute(
+                "insert into harness.task (list, id, place, changed, fence, document) "
+                "values (%s, %s, %s, 1, %s, %s)",
+                (key, task.id, 10_000_000 + place, task.fence, document),
+            )
+        conn.execute("insert into harness.removed values (%s, 'task-006', 9)", (key,))
+        for version in (11, 12):
+            conn.execute(
+                "insert into harness.event (list, version, number, op, machine, line) "
+                "values (%s, %s, 0, gen_random_uuid(), 'one', %s)",
+                (key, version, f"line of change {version}"),
+            )
+    link = Link(shared.server, shared.name, uuid)
+    link.save(root)
+    old = {**json.loads(root.link.read_text()), "mirrored": 11}
+    root.link.write_text(
+        json.dumps({name: old[name] for name in ("url", "list", "uuid", "mirrored", "place")})
+    )
+    root.log.write_text("line of change 11\n")
+    return link
+
+
+def test_a_list_in_work_is_brought_up_to_date(shared: Shared, tmp_path: Path) -> None:
+    root = Root(tmp_path.resolve() / "one")
+    root.path.mkdir()
+    with shared.apart():
+        as_version_1(shared, root)
+        store = opened(root, SYSTEM)
+        for act in (
+            store.ask,
+            lambda: store.transaction().__enter__(),
+            lambda: migrations.set_up(shared.server),
+        ):
+            with pytest.raises(EnvSetupError, match="format") as caught:
+                act()
+            assert "harness store upgrade" in str(caught.value.hint)
+        assert migrations.upgrade(shared.server) == 1
+        assert migrations.upgrade(shared.server) == 2
+
+        assert codec.encode(store.whole()) == codec.encode(codec.sealed(IN_WORK, State()))
+        asked = store.ask()
+        ready = asked.next_ready()
+        assert ready is not None
+        assert ready.id == "task-003"
+        assert [task.id for task in asked.claimable()] == ["task-003"]
+        counts = asked.counts()
+        assert (counts.total, counts.completed, counts.permanent, counts.attempts) == (5, 1, 1, 9)
+        assert store.link.mirrored == 11 << OLD_BITS
+        assert store.log_tail() == ["line of change 11", "line of change 12"]
+        with store.transaction() as tx:
+            tx.add([Task("task-006", "Again")])
+            tx.log("WARN", "said", session=0)
+        assert store.ask().tasks(["task-006"])[0].fence == 9
+        assert [line.rpartition(" ")[2] for line in store.log_tail()] == ["11", "12", "said"]
+
+
+def test_what_is_only_shown_changes_nothing(shared: Shared, tmp_path: Path) -> None:
+    root = Root(tmp_path.resolve() / "one")
+    root.path.mkdir()
+    with shared.apart():
+        as_version_1(shared, root)
+        assert migrations.texts(migrations.present(shared.server)) == migrations.text_of(2)
+        assert migrations.present(shared.server) == 1
+
+
+def test_an_earlier_harness_is_told_what_it_needs(shared: Shared) -> None:
+    """It reads these columns before it compares the versions."""
+    store = shared.with_tasks()
+    with psycopg.connect(shared.server) as conn:
+        row = conn.execute(
+            "select key, uuid::text, version, reshaped, shell, (select max(version) from harness.about) "
+            "from harness.list where name = %s",
+            (shared.name,),
+        ).fetchone()
+        assert row is not None
+        assert row[-1] == 2
+        found = conn.execute(
+            "select document from harness.task where list = %s and changed > -1 order by place", (row[0],)
+        )
+        assert len(found.fetchall()) == 2
+    assert isinstance(store, PgStore)

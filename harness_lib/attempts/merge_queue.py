@@ -1,8 +1,8 @@
 """Merge checked work into its branch: rebase it, check it there, and complete its task.
 
-A queue, first come, first served: the first in line takes all that wait behind it, puts their commits on
-top of what others have merged meanwhile, one on the other, runs each check once on the resulting content, and
-moves the branch once. If a check fails, the first half is tried, and so on; before
+A queue, first come, first served: the first in line takes all that wait behind it, on other machines too,
+puts their commits on top of what others have merged meanwhile, one on the other, runs each check once on the
+resulting content, and moves the branch once. If a check fails, the first half is tried, and so on; before
 a single task is blamed, a short check runs once more.
 Work that conflicts, or passes only alone, goes back to an agent with both sides explained, twice for nothing.
 
@@ -14,7 +14,7 @@ made again.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
 from typing import NamedTuple, Protocol
 
@@ -110,7 +110,38 @@ def merge_in_turn(ctx: Context, session: Session, task: Task, said: Sequence[str
 
     def keep_claim() -> None:
         check.renew(ctx, task)
+        if _came_with_others(ctx, task):
+            raise _ArrivedError
 
+    try:
+        return _merge_in_turn(ctx, session, task, said, keep_claim)
+    except _ArrivedError:
+        return _completed(ctx, session, outcome.require_claim(ctx.store.ask(), task), said)
+
+
+class _ArrivedError(Exception):
+    """Another machine has merged the work with its own."""
+
+
+def _came_with_others(ctx: Context, task: Task) -> bool:
+    """Return whether another machine has merged the work of `task` while it waited for its turn."""
+    if ctx.store.shared is None:
+        return False
+    current = outcome.require_claim(ctx.store.ask(), task)
+    if outcome.intent_of(current).action != "commit":
+        return False
+    # A list of one machine needs none of it.
+    from harness_lib.attempts import remote  # noqa: PLC0415
+
+    there = remote.of(ctx, task)
+    with suppress(HeldError):
+        remote.follow(ctx, there, remote.require(ctx, there))
+    return _has_arrived(ctx, current)
+
+
+def _merge_in_turn(
+    ctx: Context, session: Session, task: Task, said: Sequence[str], keep_claim: Callable[[], None]
+) -> outcome.Ended:
     seconds = ctx.lease_seconds / check.RENEWALS_PER_LEASE
     # Without its turn the result would be the same, after more checks.
     with (
@@ -188,7 +219,7 @@ def _try(
     """
     target = _target(task)
     move = target_branch.next_move(ctx, target, aside=aside)
-    tasks = pending_merges.waiting(ctx, session, task)
+    tasks = pending_merges.waiting(ctx, session, task, _elsewhere(ctx, session, task))
     while True:
         batch = pending_merges.stack(ctx, tasks, move.tip)
         if batch.conflicts:
@@ -212,16 +243,35 @@ def _try(
     return _completed(ctx, session, moving, said)
 
 
+def _elsewhere(ctx: Context, session: Session, task: Task) -> list[Task]:
+    """Return the tasks of other machines that wait for the same branch."""
+    if ctx.store.shared is None:
+        return []
+    # A list of one machine needs none of it.
+    from harness_lib.attempts import remote, snapshots  # noqa: PLC0415
+
+    return snapshots.waiting(ctx, remote.of(ctx, task), session, task)
+
+
 def _begin_again(ctx: Context, task: Task) -> Task:
     """Return the task with its intent set back from an impossible move to the merge of its commit."""
     intent = outcome.intent_of(task)
+    commit, base = _required(intent.commit), intent.base
+    if ctx.store.shared is not None and not ctx.git.exists(commit):
+        # Another machine has put it on top of its own work, and died before that was pushed.
+        from harness_lib.attempts import remote, snapshots  # noqa: PLC0415 (as above)
+
+        left = snapshots.newest(ctx, remote.of(ctx, task), task)
+        if left is None or left.kind != "ready":
+            raise HeldError(
+                f"The checked work of {task.id} is not in the remote now.", "Try: harness recover"
+            )
+        commit, base = left.commit, None
     with ctx.store.transaction() as tx:
         current = outcome.require_claim(tx, task)
         if transitions.may("drop_intent", current):
             current = transitions.drop_intent(current)
-        again = transitions.begin_merge(
-            current, now=tx.now, commit=_required(intent.commit), base=intent.base
-        )
+        again = transitions.begin_merge(current, now=tx.now, commit=commit, base=base)
         tx.replace(again)
     return again
 

@@ -224,22 +224,26 @@ class Batch(NamedTuple):
         return [member.task for member in self.members[: len(self.members) // 2]]
 
 
-def waiting(ctx: Context, session: Session, task: Task) -> list[Task]:
-    """Return `task` and the others of this session that wait for the same branch, the longest wait first."""
+def waiting(ctx: Context, session: Session, task: Task, elsewhere: Sequence[Task] = ()) -> list[Task]:
+    """Return `task` and the others of this session that wait for the same branch, the longest wait first.
+
+    `elsewhere`: those of other machines, which may be merged with them.
+    """
     assert task.gate is not None
     others = [
         other
         for other in ctx.store.ask().in_progress()
         if other.id != task.id
-        and _is_to_be_merged(other)
+        and is_to_be_merged(other)
         and recovery.works_for(other.claimed_by, session.worker)
         and other.gate is not None
         and other.gate.target == task.gate.target
     ]
-    return [task, *sorted(others, key=lambda other: outcome.intent_of(other).at)][:MOST]
+    return [task, *sorted((*others, *elsewhere), key=lambda other: outcome.intent_of(other).at)][:MOST]
 
 
-def _is_to_be_merged(task: Task) -> bool:
+def is_to_be_merged(task: Task) -> bool:
+    """Return whether the checked work of `task` waits for its merge."""
     return task.intent is not None and task.intent.action == "merge"
 
 

@@ -12,13 +12,14 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from harness_lib import typed
-from harness_lib.attempts import check, remote, rescue_refs
+from harness_lib.attempts import check, outcome, pending_merges, remote, rescue_refs
 from harness_lib.attempts.remote import Answer, There
+from harness_lib.core import trust
 from harness_lib.core.context import Context
 from harness_lib.errors import HeldError
 from harness_lib.rules import recovery
 from harness_lib.system.git import locks, snapshot, trees
-from harness_lib.task import Task
+from harness_lib.task import Session, Task
 
 MEGABYTE = 1_000_000
 Kind = Literal["wip", "ready"]
@@ -94,6 +95,36 @@ def newest(ctx: Context, there: There, task: Task) -> Left | None:
             if is_its_own and fence.isdigit() and int(fence) <= task.fence:
                 found.append((int(fence), kind == "ready", Left(commit, kind)))
     return max(found, key=lambda each: each[:2])[2] if found else None
+
+
+def waiting(ctx: Context, there: There, session: Session, task: Task) -> list[Task]:
+    """Return the tasks of other machines that wait for the same branch as `task`, with their work fetched.
+
+    Without those that only their own machine can check: by a held-out file, or by commands that are not
+    trusted here.
+    """
+    git, questions = there.git, ctx.store.ask()
+    target = task.gate and task.gate.target
+    tasks = [
+        each
+        for each in questions.in_progress()
+        if pending_merges.is_to_be_merged(each)
+        and not recovery.works_for(each.claimed_by, session.worker)
+        and (each.gate and each.gate.target) == target
+        and each.validation.hidden is None
+    ]
+    if not tasks or not trust.is_trusted(ctx, questions):
+        return []
+    names = [("ready", check.safe_name(each.id)) for each in tasks if not git.exists(_checked(each))]
+    specs = [f"+{there.ref(*name)}/*:{there.copy(*name)}/*" for name in names]
+    if specs:
+        # What cannot be fetched now waits for its own machine.
+        remote.ask(ctx, there, "fetch", "--quiet", "--no-tags", there.work, *specs)
+    return [each for each in tasks if git.exists(_checked(each))]
+
+
+def _checked(task: Task) -> str:
+    return outcome.intent_of(task).commit or ""
 
 
 def share(ctx: Context, task: Task) -> Answer:

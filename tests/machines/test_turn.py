@@ -7,25 +7,10 @@ from pathlib import Path
 import pytest
 
 from harness_lib.attempts import merge_queue, remote, target_branch, turn
-from harness_lib.core.context import Context, Merging
+from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, HeldError
-from tests.machines.world import Machine, World
+from tests.machines.world import MAIN, World, at, taken
 from tests.system.git.gitrepo import put, sh
-
-MAIN = "refs/heads/main"
-
-
-def at(machine: Machine) -> Context:
-    """Return what a run on `machine` sees."""
-    ctx = machine.context()
-    ctx.target, ctx.merging = "refs/heads/harness/main", Merging("turns", "origin", MAIN)
-    return ctx
-
-
-def taken(ctx: Context) -> turn.Turn:
-    shared = ctx.store.shared
-    assert shared is not None
-    return turn.Turn(ctx, remote.of(ctx), shared, lambda: None)
 
 
 def work(ctx: Context, onto: str) -> tuple[target_branch.Move, str]:

@@ -10,12 +10,15 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from harness_lib.attempts import remote, turn
+from harness_lib.core.context import Context, Merging
 from tests import postgres
 from tests.runs.workshop import Workshop, descendants
 from tests.system.git.gitrepo import put, sh
 from tests.verbs.project import Said
 
 PATIENCE = 60.0
+MAIN = "refs/heads/main"
 HOOK = """\
 #!/bin/sh
 grep -q '{pattern}' || exit 0
@@ -145,6 +148,20 @@ class World:
     def close(self) -> None:
         for machine in self.machines:
             machine.close()
+
+
+def at(machine: Machine) -> Context:
+    """Return what a run on `machine` sees."""
+    ctx = machine.context()
+    ctx.target, ctx.merging = "refs/heads/harness/main", Merging("turns", "origin", MAIN)
+    return ctx
+
+
+def taken(ctx: Context) -> turn.Turn:
+    """Return a turn that is still to begin."""
+    shared = ctx.store.shared
+    assert shared is not None
+    return turn.Turn(ctx, remote.of(ctx), shared, lambda: None)
 
 
 def until(event: str, seen: Callable[[], object]) -> None:

@@ -1,0 +1,113 @@
+"""What waits on several machines is merged as one batch, by whoever has the turn."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness_lib.attempts import turn
+from tests.machines.world import MAIN, Machine, World, at, taken, until
+from tests.system.git.gitrepo import put, sh
+
+LEASE = 4.0
+
+
+def held(world: World, machine: Machine) -> turn.Turn:
+    """Take the turn, so that work begins to wait; note each push of the branch in the file `pushes`."""
+    put(
+        world.remote / "hooks" / "update",
+        f'#!/bin/sh\n[ "$1" = {MAIN} ] && echo "$3" >> {world.place}/pushes\nexit 0\n',
+    )
+    (world.remote / "hooks" / "update").chmod(0o755)
+    mine = taken(at(machine))
+    mine.begin()
+    return mine
+
+
+def wait_for_merge(world: World, mine: turn.Turn, *tasks: str) -> None:
+    """Return once the checked work of `tasks` waits; keep the turn until then, however slow they are."""
+    store = world.machines[0].context("looks").store
+
+    def waits() -> bool:
+        mine.keep()
+        intents = [task.intent and task.intent.action for task in store.ask().search()]
+        return len(world.refs("ready")) == len(tasks) and set(intents) == {"merge"}
+
+    until("work that waits", waits)
+
+
+def pushes(world: World) -> int:
+    return len((world.place / "pushes").read_text().split())
+
+
+def test_work_of_several_machines_is_pushed_once(world: World) -> None:
+    machines = [world.machine(name) for name in ("one", "two", "three")]
+    tasks = [machines[0].file_task(name) for name in ("a", "b", "c")]
+    world.trust()
+    mine = held(world, machines[2])
+    runs = [machine.start() for machine in machines]
+    wait_for_merge(world, mine, *tasks)
+    mine.leave()
+
+    assert [run.wait(60) for run in runs] == [0, 0, 0], [each.printed for each in machines]
+    world.each_once(*tasks)
+    assert pushes(world) == 1
+
+
+@pytest.mark.release
+def test_work_that_breaks_a_batch_goes_back_alone(world: World) -> None:
+    """Each passes alone; together the check of the first fails, so it is merged, or handed back, alone."""
+    one, two = world.machine("one"), world.machine("two")
+    tasks = [
+        one.add(
+            "Make a",
+            "test -e a && { test ! -e b || test -e both; }",
+            do="touch a ;; sh test ! -e b || touch both",
+        ),
+        one.add(
+            "Make b",
+            "test -e b && { test ! -e a || test -e both; }",
+            do="touch b ;; sh test ! -e a || touch both",
+        ),
+    ]
+    world.trust()
+    mine = held(world, two)
+    runs = [machine.start() for machine in (one, two)]
+    wait_for_merge(world, mine, *tasks)
+    mine.leave()
+
+    assert [run.wait(60) for run in runs] == [0, 0], one.printed + two.printed
+    world.each_once(*tasks)
+    assert "Alone the work passed its check" in one.printed + two.printed
+
+
+@pytest.mark.parametrize(
+    "hook",
+    [
+        pytest.param("pre-receive", id="before the branch moves"),
+        pytest.param("post-receive", id="after it has moved", marks=pytest.mark.release),
+    ],
+)
+def test_the_machine_that_merges_for_others_dies(world: World, hook: str) -> None:
+    """What it has put together is on no other machine yet, or on the branch already."""
+    machines = {name: world.machine(name, lease=LEASE) for name in ("one", "two")}
+    one, two = machines.values()
+    tasks = [one.file_task(name) for name in ("a", "b")]
+    world.trust()
+    mine = held(world, one)
+    for machine in (one, two):
+        machine.start()
+    wait_for_merge(world, mine, *tasks)
+    reached = world.stop_at(hook, MAIN)
+    mine.leave()
+    until("the push", reached.exists)
+    shared = one.context("looks").store.shared
+    assert shared is not None
+    ((_, holder),) = shared.turns()
+    dead = machines.pop(holder.partition(" ")[0])
+    dead.cut_power()
+    (alive,) = machines.values()
+
+    assert alive.runs[0].wait(90) == 0, alive.printed
+    world.each_once(*tasks)
+    assert sh(world.remote, "show", "main:a", "main:b") == "done\ndone"
+    assert {task.attempts for task in alive.context("looks").store.ask().search()} == {0}

@@ -35,6 +35,7 @@ def test_a_passing_attempt_that_takes_an_untracked_file_keeps_it_as_it_was(
 def test_one_that_is_too_large_to_keep_is_named(
     project: Project, agent: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    assert (baseline.LIMIT_EACH_BYTES, baseline.LIMIT_TOTAL_BYTES) == (10 << 20, 100 << 20)
     monkeypatch.setattr(baseline, "LIMIT_EACH_BYTES", 10)
     project.put("big.bin", "x" * 11)
 

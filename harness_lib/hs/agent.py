@@ -94,20 +94,16 @@ def _talk(runtime: Runtime, session: Session | None, asked: Options) -> None:
         try:
             session, ahead = conversation.talk(runtime, ahead)
         finally:
-            _leave(runtime)
+            runtime.close()
+            if runtime.session is not None:
+                session_store.remove_unused(runtime.session)
+                runtime.session.release()
         if session is None:
             return
         # Another session is another run: with its own plugins, approvals, provider and model.
         runtime = start(os.environ, runtime.cwd)
         discovery.refresh(runtime)
         asked = asked.without("model", "provider")
-
-
-def _leave(runtime: Runtime) -> None:
-    runtime.close()
-    if runtime.session is not None:
-        session_store.remove_unused(runtime.session)
-        runtime.session.release()
 
 
 def _ended(runtime: Runtime, error: BaseException) -> Turn:

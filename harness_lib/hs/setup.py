@@ -22,18 +22,6 @@ from harness_lib.system.processes import sandbox
 _FLAGS = {"-p": "print", "--print": "print", "--json": "json", "--continue": "continue", "-": "stdin"}
 # Each may be given more than once; their values are joined by commas.
 _REPEATED = ("--keep-env",)
-_VALUES = (
-    *_REPEATED,
-    "--approve",
-    "--max-turns",
-    "--max-cost",
-    "--model",
-    "--provider",
-    "--resume",
-    "--sandbox",
-    "--system",
-    "--tools",
-)
 _VARIABLES = {
     "model": "HARNESS_MODEL",
     "provider": "HARNESS_PROVIDER",
@@ -43,6 +31,15 @@ _VARIABLES = {
     "approve": "HARNESS_APPROVE",
     "keep-env": keys.KEPT,
     "sandbox": sandbox.CHOICE,
+}
+_VALUES = {f"--{name}" for name in (*_VARIABLES, "resume", "system")}
+# The values of options as a pattern, and in words.
+_WANTED = {
+    "max-turns": ("0*[1-9][0-9]*", "a number of requests"),
+    "max-cost": (r"[0-9]+\.?[0-9]*|\.[0-9]+", "an amount in US dollars"),
+    "approve": ("|".join(asking.MODES), f"one of {', '.join(asking.MODES)}"),
+    "sandbox": ("|".join(sandbox.MODES), f"one of {', '.join(sandbox.MODES)}"),
+    "keep-env": (r"([^\W\d]\w*)(,[^\W\d]\w*)*", "the name of a variable"),
 }
 
 
@@ -81,25 +78,10 @@ def parse_options(args: list[str]) -> Options:
             raise UsageError(f"hs has no option {arg}.", f"If it is a word of the task: hs -- {arg} ...")
         else:
             words.append(arg)
-    _check(values)
+    for name, (pattern, wanted) in _WANTED.items():
+        if name in values and not re.fullmatch(pattern, values[name]):
+            raise UsageError(f"--{name} wants {wanted}, not {values[name]}.")
     return Options(frozenset(flags), values, tuple(words))
-
-
-def _check(values: dict[str, str]) -> None:
-    turns, cost = values.get("max-turns", "1"), values.get("max-cost", "0")
-    if not (turns.isascii() and turns.isdigit() and int(turns)):
-        raise UsageError(f"--max-turns wants a number of requests, not {turns}.")
-    if not re.fullmatch(r"[0-9]+\.?[0-9]*|\.[0-9]+", cost):
-        raise UsageError(f"--max-cost wants an amount in US dollars, not {cost}.")
-    mode = values.get("approve", "auto")
-    if mode not in asking.MODES:
-        raise UsageError(f"--approve wants one of {', '.join(asking.MODES)}, not {mode}.")
-    box = values.get("sandbox", "auto")
-    if box not in sandbox.MODES:
-        raise UsageError(f"--sandbox wants one of {', '.join(sandbox.MODES)}, not {box}.")
-    for variable in values.get("keep-env", "X").split(","):
-        if not variable.isidentifier():
-            raise UsageError(f"--keep-env wants the name of a variable, not {variable}.")
 
 
 def session(runtime: Runtime, asked: Options) -> tuple[Session | None, tuple[str, ...]]:

@@ -71,6 +71,11 @@ def wall(runtime: Runtime) -> Wall | None:
     return found
 
 
+def _around(runtime: Runtime) -> Wall | None:
+    """Return the sandbox of the call that runs now; None for none."""
+    return wall(runtime) if _IS_WITHIN.get() else None
+
+
 def _find(runtime: Runtime) -> Wall | None:
     if outer := runtime.env.get(sandbox.INSIDE):
         runtime.notice(f"sandbox: that of the program which started hs ({outer})")
@@ -129,7 +134,7 @@ def entered(
     runtime: Runtime, command: Sequence[str], env: Mapping[str, str]
 ) -> Iterator[tuple[list[str], Mapping[str, str]]]:
     """Yield the arguments and environment that run `command`, in the sandbox if the call belongs there."""
-    found = wall(runtime) if _IS_WITHIN.get() else None
+    found = _around(runtime)
     if found is None:
         yield list(command), env
         return
@@ -139,7 +144,7 @@ def entered(
 
 def said(runtime: Runtime, printed: str) -> str:
     """Return what the sandbox has denied, by what a command has `printed`; "" if nothing was."""
-    found = wall(runtime) if _IS_WITHIN.get() else None
+    found = _around(runtime)
     if found is None:
         return ""
     refused = denied.found(printed, found.box, str(found.temporary), runtime.env)
@@ -151,7 +156,7 @@ _WAY_OUT = "the user can allow it by a rule in settings.json, or by hs --sandbox
 
 def place_of(runtime: Runtime, path: Path) -> Path:
     """Return where the file `path` is for a call: commands may have a directory of temporary files."""
-    found = wall(runtime) if _IS_WITHIN.get() else None
+    found = _around(runtime)
     if found is None or found.box.engine != "bubblewrap" or os.path.lexists(path):
         return path
     real = os.path.realpath(path)
@@ -163,7 +168,7 @@ def place_of(runtime: Runtime, path: Path) -> Path:
 
 def problem(runtime: Runtime, path: Path, *, writes: bool = False) -> str:
     """Return why a call may not read or write `path` in this process; "" if it may."""
-    found = wall(runtime) if _IS_WITHIN.get() else None
+    found = _around(runtime)
     if found is None:
         return ""
     real, box = os.path.realpath(path), found.box

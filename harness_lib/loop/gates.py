@@ -116,20 +116,15 @@ def _ruling(runtime: Runtime, call: Json, *, reads: bool) -> Ruling:
 
 def outside_project(runtime: Runtime, tool_input: Json) -> str:
     """Return the directories outside of the project that `tool_input` leads to; "" for none."""
-    paths = list(_paths(runtime, tool_input))
-    inside = list(_inside(runtime)) if paths else []
-    real = [Path(os.path.realpath(path)) for path in paths]
+    real = [Path(os.path.realpath(path)) for path in _paths(runtime, tool_input)]
+    if not real:
+        return ""
+    # Those of the session and of skills may be read unasked, too.
+    inside = [trust.project_root(runtime, runtime.work_directory).resolve()]
+    inside += [runtime.session.directory.resolve()] if runtime.session else []
+    inside += [skill.path.parent.resolve() for skill in skills.every(runtime).values()]
     away = {str(path.parent) for path in real if not any(path.is_relative_to(each) for each in inside)}
     return ", ".join(sorted(away))
-
-
-def _inside(runtime: Runtime) -> Iterator[Path]:
-    """Yield the directories that may be read unasked: the project, the session, and those of skills."""
-    yield trust.project_root(runtime, runtime.work_directory).resolve()
-    if runtime.session is not None:
-        yield runtime.session.directory.resolve()
-    for skill in skills.every(runtime).values():
-        yield skill.path.parent.resolve()
 
 
 def _paths(runtime: Runtime, value: Any, key: str = "") -> Iterator[Path]:

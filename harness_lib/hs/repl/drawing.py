@@ -77,7 +77,10 @@ class Drawing:
         """Draw one event."""
         kind = event["type"]
         if kind in {"text", "thinking"}:
-            self._stream(kind, harmless(str(event.get("text", "")), keep=_KEPT))
+            text = harmless(str(event.get("text", "")), keep=_KEPT)
+            self._said += text if kind == "text" else ""
+            self._thought += text if kind == "thinking" else ""
+            self._draw()
         elif kind in {"stop", "retry", "done"}:
             self.finish(drop=kind == "retry")
         if kind == "tool_run":
@@ -147,13 +150,6 @@ class Drawing:
     def width(self) -> int:
         """Return how many columns there are."""
         return self._console.width
-
-    def _stream(self, kind: str, text: str) -> None:
-        if kind == "text":
-            self._said += text
-        else:
-            self._thought += text
-        self._draw()
 
     def _run(self, event: Json) -> None:
         name, tool_input = str(event.get("name")), event.get("input")

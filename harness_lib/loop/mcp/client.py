@@ -76,8 +76,13 @@ class Connections:
         """Ask all of `servers` for their tools at once; name those that do not answer."""
         asked = [(server, self._start(self._list(server))) for server in servers]
         deadline = time.monotonic() + START_SECONDS
-        answered = [self._learned(server, future, deadline) for server, future in asked]
-        return any(answered)
+        answered = False
+        for server, future in asked:
+            problem = self._problem(future, max(0.0, deadline - time.monotonic()), START_SECONDS)
+            if problem:
+                self._runtime.notice(f"the MCP server {server.name} is left out: {problem}.")
+            answered |= not problem
+        return answered
 
     def refresh(self, servers: list[Server]) -> None:
         """Query servers in the background; keep the cached tools of those that do not respond."""
@@ -109,12 +114,6 @@ class Connections:
         if not self._thread.is_alive():
             self._loop.close()
         _PACKAGE.removeHandler(self._heard)
-
-    def _learned(self, server: Server, future: Future[list[Json]], deadline: float) -> bool:
-        problem = self._problem(future, max(0.0, deadline - time.monotonic()), START_SECONDS)
-        if problem:
-            self._runtime.notice(f"the MCP server {server.name} is left out: {problem}.")
-        return not problem
 
     def _start(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         return asyncio.run_coroutine_threadsafe(work, self._loop)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from harness_lib.loop.plugins import Result
@@ -165,6 +165,7 @@ _SHOWN_AROUND = 3
 _COMPARED_LINES = 2000
 LINES = 400
 _LINE_CHARACTERS = 500
+_NUMBER = re.compile(r"([-+])(\d+)")
 
 
 def unified(change: Change, most: int = LINES) -> str:
@@ -175,7 +176,8 @@ def unified(change: Change, most: int = LINES) -> str:
     old, new = _lines(change.old or ""), _lines(change.new)
     if old == new and change.old is not None:
         return ""
-    lines = [cut(line, _LINE_CHARACTERS) for line in _hunks(old, new)]
+    marked = (line.replace("\n", "\n\\ No newline at end of file") for line in _hunks(old, new))
+    lines = [cut(part, _LINE_CHARACTERS) for line in marked for part in line.split("\n")]
     if len(lines) > most:
         lines[most:] = [f"... ({len(lines) - most} more lines)"]
     real = os.path.realpath(change.path)
@@ -185,39 +187,12 @@ def unified(change: Change, most: int = LINES) -> str:
 
 
 def _lines(text: str) -> list[str]:
-    lines = text.split("\n")
-    if lines[-1] == "":
-        return lines[:-1]
-    return [*lines[:-1], f"{lines[-1]}\n"]
+    """Return the lines; only a last one that no line break ends has one here."""
+    *lines, last = text.split("\n")
+    return [*lines, f"{last}\n"] if last else lines
 
 
 def _hunks(old: list[str], new: list[str]) -> Iterator[str]:
-    for group in _groups(old, new):
-        (_, old_start, _, new_start, _), (_, _, old_end, _, new_end) = group[0], group[-1]
-        yield f"@@ -{_range(old_start, old_end)} +{_range(new_start, new_end)} @@"
-        for kind, i1, i2, j1, j2 in group:
-            if kind == "equal":
-                yield from _marked(" ", old[i1:i2])
-            else:
-                yield from _marked("-", old[i1:i2])
-                yield from _marked("+", new[j1:j2])
-
-
-def _marked(sign: str, lines: list[str]) -> Iterator[str]:
-    for line in lines:
-        yield f"{sign}{line.removesuffix(chr(10))}"
-        if line.endswith("\n"):
-            yield "\\ No newline at end of file"
-
-
-def _range(start: int, end: int) -> str:
-    return f"{start + 1 if end > start else start},{end - start}"
-
-
-Opcode = tuple[str, int, int, int, int]
-
-
-def _groups(old: list[str], new: list[str]) -> Iterator[list[Opcode]]:
     """Yield the changed parts with their context; a common beginning and end are not compared."""
     most = min(len(old), len(new))
     head = next((at for at in range(most) if old[at] != new[at]), most)
@@ -226,13 +201,13 @@ def _groups(old: list[str], new: list[str]) -> Iterator[list[Opcode]]:
     first, last = max(0, head - _SHOWN_AROUND), max(0, tail - _SHOWN_AROUND)
     mine, theirs = old[first : len(old) - last], new[first : len(new) - last]
     if max(len(mine), len(theirs)) > _COMPARED_LINES:
-        before, after = head - first, tail - last
-        i, j = len(mine) - after, len(theirs) - after
-        begin, end = ("equal", 0, before, 0, before), ("equal", i, len(mine), j, len(theirs))
-        groups: list[list[Opcode]] = [[begin, ("replace", before, i, before, j), end]]
-    else:
-        from difflib import SequenceMatcher  # noqa: PLC0415 (only where a difference is shown)
+        mine, theirs = old[head : len(old) - tail], new[head : len(new) - tail]
+        yield f"@@ -{head + bool(mine)},{len(mine)} +{head + bool(theirs)},{len(theirs)} @@"
+        yield from [*(f"-{line}" for line in mine), *(f"+{line}" for line in theirs)]
+        return
+    from difflib import unified_diff  # noqa: PLC0415 (only where a difference is shown)
 
-        groups = list(SequenceMatcher(None, mine, theirs).get_grouped_opcodes(_SHOWN_AROUND))
-    for group in groups:
-        yield [(kind, i1 + first, i2 + first, j1 + first, j2 + first) for kind, i1, i2, j1, j2 in group]
+    # The first two lines name the files.
+    for line in islice(unified_diff(mine, theirs, lineterm=""), 2, None):
+        moved = _NUMBER.sub(lambda match: f"{match[1]}{int(match[2]) + first}", line)
+        yield moved if line.startswith("@@") else line

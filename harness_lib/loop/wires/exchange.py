@@ -54,17 +54,15 @@ def ask(runtime: Runtime, endpoint: Endpoint, payload: Json, *, quiet: bool = Fa
 
 def _authorized(runtime: Runtime, endpoint: Endpoint, body: Json, *, quiet: bool) -> Json:
     """Ask with the headers of a login, and once more with renewed ones where those are refused."""
-    login = endpoint.login
-    if login is None:
-        try:
-            return _once(runtime, endpoint, body, quiet=quiet)
-        except UnauthorizedError as error:
-            raise ProviderError(f"{error} Check the key.") from error
-    headers = login.headers(endpoint.headers)
+    login, headers = endpoint.login, endpoint.headers
+    if login is not None:
+        headers = login.headers(endpoint.headers)
     try:
         return _once(runtime, endpoint._replace(headers=headers), body, quiet=quiet)
-    except UnauthorizedError:
-        headers = login.headers(endpoint.headers, refused=headers["authorization"])
+    except UnauthorizedError as error:
+        if login is None:
+            raise ProviderError(f"{error} Check the key.") from error
+    headers = login.headers(endpoint.headers, refused=headers["authorization"])
     try:
         return _once(runtime, endpoint._replace(headers=headers), body, quiet=quiet)
     except UnauthorizedError as error:

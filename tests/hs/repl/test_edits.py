@@ -8,22 +8,13 @@ import pytest
 
 from tests.hs.person import person
 from tests.loop.conftest import CHAT, Conversation, Serve, bodies, session_of
-from tests.loop.servers.script import Json, say, use
+from tests.loop.servers.script import say, use
 from tests.loop.source_files import write
 
 EVIL = "\x1b[2J\x1b]0;owned\x07\x9b1m\u202e"
 ADDS = "    return a + b"
-EDITS: list[tuple[str, Json]] = [
-    ("replace", {"path": "calc.py", "old": "a - b", "new": "a + b"}),
-    ("write_file", {"path": "calc.py", "content": "def add(a, b):\n    return a + b\n"}),
-    (
-        "edit_file",
-        {
-            "path": "calc.py",
-            "edits": [{"type": "replace_range", "pos": "2#HR", "content": "    return a + b"}],
-        },
-    ),
-]
+EDIT = use("edit_file", path="calc.py", edits=[{"type": "replace_range", "pos": "2#HR", "content": ADDS}])
+REPLACE = use("replace", path="calc.py", old="a - b", new="a + b")
 
 
 @pytest.fixture
@@ -33,11 +24,10 @@ def calc(project: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize(("tool", "arguments"), EDITS, ids=[name for name, _ in EDITS])
 def test_the_difference_of_an_edit_stands_coloured_before_the_question(
-    conversation: Conversation, calc: Path, tool: str, arguments: Json
+    conversation: Conversation, calc: Path
 ) -> None:
-    with conversation(use(tool, **arguments), say("Done.")) as (someone, _):
+    with conversation(EDIT, say("Done.")) as (someone, _):
         someone.types("go\r")
         someone.has_on_screen("or say why not:")
         assert "  -    return a - b\n  +    return a + b\n" in someone.screen
@@ -58,7 +48,7 @@ def test_the_difference_of_an_edit_stands_coloured_before_the_question(
 def test_an_edit_that_nobody_is_asked_about_shows_its_difference_too(
     conversation: Conversation, calc: Path
 ) -> None:
-    with conversation(use(*EDITS[0][:1], **EDITS[0][1]), say("Done."), args=("--approve", "auto")) as (
+    with conversation(REPLACE, say("Done."), args=("--approve", "auto")) as (
         someone,
         _,
     ):
@@ -70,9 +60,8 @@ def test_an_edit_that_nobody_is_asked_about_shows_its_difference_too(
 
 
 def test_a_question_of_a_task_and_of_a_subagent_shows_it(conversation: Conversation, calc: Path) -> None:
-    edit = use(EDITS[0][0], **EDITS[0][1])
     with conversation(
-        use("agent", prompt="fix it"), edit, say("Fixed."), say("Done."),
+        use("agent", prompt="fix it"), REPLACE, say("Fixed."), say("Done."),
         args=("--approve", "ask"), task="go", env={"NO_COLOR": ""},
     ) as (someone, _):  # fmt: skip
         someone.sees("(subagent ")

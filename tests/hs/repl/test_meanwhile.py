@@ -13,7 +13,7 @@ from harness_lib.loop import discovery, processes, runtime
 from harness_lib.loop.failures import Interrupted
 from harness_lib.loop.stages import assemble
 from tests.hs.person import SLOW, person
-from tests.loop.conftest import CHAT, Conversation, Hs, Serve, Wire, bodies, session_of
+from tests.loop.conftest import ANTHROPIC, CHAT, Conversation, Hs, Serve, bodies, session_of
 from tests.loop.servers.script import Step, say, use
 from tests.loop.source_files import write
 
@@ -22,10 +22,10 @@ LATER = "\x1b\r"
 
 
 def test_enter_sends_it_behind_the_running_tools_and_alt_enter_when_the_turn_ends(
-    conversation: Conversation, wire: Wire, project: Path, home: Path
+    conversation: Conversation, project: Path, home: Path
 ) -> None:
     with conversation(
-        WAITS, say("Both seen."), say("The third, too."), args=("--approve", "auto"), wire=wire
+        WAITS, say("Both seen."), say("The third, too."), args=("--approve", "auto"), wire=ANTHROPIC
     ) as (someone, server):
         someone.types("first\r")
         someone.types(f"third{LATER}", when="bash: while")

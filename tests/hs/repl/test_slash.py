@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.hs.person import person
 from tests.loop.conftest import ANTHROPIC, CHAT, Conversation, Hs, Serve, bodies, session_of
 from tests.loop.servers.script import say
-from tests.loop.source_files import write, write_models
+from tests.loop.source_files import write_models
 
 LONG = say("long " * 3000)
 
@@ -40,21 +40,6 @@ def test_compact_says_why_it_does_nothing(conversation: Conversation) -> None:
     assert server.requests == []
 
 
-def test_another_model_counts_when_the_session_is_resumed(hs: Hs, serve: Serve, project: Path) -> None:
-    server = serve(CHAT, say("One."), say("Two."))
-    env = CHAT.environment(server)
-
-    with person(cwd=project, env=env) as someone:
-        someone.types("/model gpt-4o-mini\r", when="You:")
-        someone.types("one\r", when="gpt-4o-mini (openai)")
-        someone.has_on_screen("One.")
-        someone.has_on_screen("gpt-4o-mini  context 15")
-        assert someone.leaves("/quit\r") == 0
-    hs("--continue", "two", env=env)
-
-    assert [request["model"] for request in server.requests] == ["gpt-4o-mini"] * 2
-
-
 def test_another_session_is_gone_on_in_and_the_first_is_free(
     hs: Hs, serve: Serve, project: Path, home: Path
 ) -> None:
@@ -82,29 +67,6 @@ def test_another_session_is_gone_on_in_and_the_first_is_free(
         assert someone.leaves("\x04") == 0
 
     assert [body.strip() for _, body in bodies(before)] == ["begin", "Long ago.", "go on", "There."]
-
-
-def test_the_session_and_the_tools_are_shown_and_skills_completed(
-    serve: Serve, project: Path, home: Path
-) -> None:
-    server = serve(CHAT, say("Told."))
-    write(
-        project / ".agents" / "skills" / "tell-all" / "SKILL.md",
-        "---\nname: tell-all\ndescription: Tell\n---\nTell all of it.\n",
-    )
-
-    with person(cwd=project, env=CHAT.environment(server)) as someone:
-        someone.types("/session\r", when="You:")
-        someone.has_on_screen(str(session_of(home))[-40:])
-        someone.types("/tools\r")
-        someone.types("/help\r", when="read_file")
-        someone.types("/te\t", when="Tab completes")
-        someone.types(" please\r", when="You: /tell-all")
-        someone.has_on_screen("Told.")
-        assert someone.leaves("/exit\r") == 0
-
-    assert "Tell all of it." in str(server.requests[0]["messages"][-1])
-    assert "The user typed: /tell-all please" in str(server.requests[0]["messages"][-1])
 
 
 def test_tab_completes_before_what_is_typed_behind_it(conversation: Conversation) -> None:

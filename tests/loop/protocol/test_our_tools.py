@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -53,13 +52,6 @@ def test_what_is_no_text_in_a_result_is_replaced_or_lost(ours: Ours) -> None:
     assert ran == Ran(0, "ab\ufffdc")
 
 
-def test_write_file_makes_parents_and_says_how_much(ours: Ours, project: Path) -> None:
-    arguments = {"path": "a/b", "content": "two\n\n"}
-
-    assert ours.tool("write_file", "--exec", arguments) == Ran(0, "wrote 5 bytes to a/b")
-    assert (project / "a" / "b").read_text(encoding="utf-8") == "two\n\n"
-
-
 def test_edit_file_changes_lines_at_their_anchors_and_shows_the_file_anew(ours: Ours, project: Path) -> None:
     write(project / "f", "alpha\n\n}\n")
     edits = [
@@ -72,24 +64,6 @@ def test_edit_file_changes_lines_at_their_anchors_and_shows_the_file_anew(ours: 
     assert ran.code == 0
     assert ran.out.splitlines()[1].startswith("1#MX:alpha")
     assert (project / "f").read_text(encoding="utf-8") == "alpha\nbeta\n\n"
-
-
-@pytest.mark.parametrize(
-    ("pos", "said"),
-    [("2#MX", "MISMATCH at line 2: expected MX, got WS"), ("two", "invalid anchor two")],
-)
-def test_edit_file_changes_nothing_where_an_anchor_does_not_fit(
-    ours: Ours, project: Path, pos: str, said: str
-) -> None:
-    write(project / "f", "alpha\n\n}\n")
-    edits = [{"type": "append_file", "content": "x"}, {"type": "prepend_at", "pos": pos, "content": "y"}]
-
-    ran = ours.tool("edit_file", "--exec", {"path": "f", "edits": edits})
-
-    assert ran.code == 1
-    assert said in ran.out
-    assert (">>> 2#WS:" in ran.out) == ("MISMATCH" in said)
-    assert (project / "f").read_text(encoding="utf-8") == "alpha\n\n}\n"
 
 
 def test_replace_wants_the_text_once_or_all(ours: Ours, project: Path) -> None:
@@ -125,15 +99,3 @@ def test_agent_gives_the_answer_of_another_hs(ours: Ours, serve: Serve, home: Pa
     assert ours.tool("agent", "--exec", {"prompt": "Count."}) == Ran(0, "Seven.")
     assert server.requests[0]["messages"][-1] == {"role": "user", "content": "Count."}
     assert len(list((home / ".harness" / "sessions").iterdir())) == 1
-
-
-def test_a_tool_of_somebody_else_is_run_the_same_way(ours: Ours, home: Path) -> None:
-    schema = json.dumps({"name": "mine", "description": "Mine", "input_schema": {"type": "object"}})
-    text = (
-        f"#!/bin/sh\ncase $1 in --schema) echo '{schema}';; --describe) echo Mine;; *) cat; exit 3;; esac\n"
-    )
-    write(home / ".harness" / "tools" / "mine", text, 0o755)
-
-    assert ours.tool("mine", "--schema").json["name"] == "mine"
-    assert ours.tool("mine", "--describe") == Ran(0, "Mine")
-    assert ours.tool("mine", "--exec", {"a": 1}) == Ran(1, '{"a":1}')

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import time
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from harness_lib.loop import discovery, processes
 from harness_lib.loop.plugins import Result
 from harness_lib.loop.runtime import Runtime
-from harness_lib.loop.tools import files
+from harness_lib.loop.tools import edit_file, files
+from harness_lib.loop.tools.builtin import Change
 from harness_lib.system.processes import process, reaper
 from tests.loop.source_files import write
 from tests.loop.tools.conftest import Do
@@ -69,12 +73,14 @@ def test_edits_name_lines_as_they_were_read(do: Do, project: Path) -> None:
     assert lines == ["first", "before a", "a", "B", "C", "more", "d", "after d", "last"]
 
 
-def test_edits_that_overlap_change_nothing(do: Do, project: Path) -> None:
+def test_edits_that_overlap_or_are_stale_change_nothing(do: Do, project: Path) -> None:
     write(project / "f", "a\nb\n")
     pos = f"1#{files.anchor_letters('a', 1)}"
     edit = {"type": "replace_range", "pos": pos, "content": "x"}
+    stale = {"type": "append_at", "pos": "2#ZZ", "content": "x"}
 
     assert do("edit_file", path="f", edits=[edit, edit]).error
+    assert "MISMATCH at line 2" in do("edit_file", path="f", edits=[edit, stale]).text
     assert (project / "f").read_text(encoding="utf-8") == "a\nb\n"
 
 
@@ -205,3 +211,39 @@ def test_a_result_may_take_a_tenth_of_the_models_context(do: Do, run: Runtime, h
     assert len(fits.text) == 4000
     assert "4001 bytes in all, all of it in" in exceeds.text
     assert len(exceeds.text) < 4500
+
+
+LINE = st.sampled_from(("a", "b", "", "-", "+", "@@ -1 +1 @@", "\\ No newline at end of file"))
+FILE = st.builds("{}{}".format, st.lists(LINE, max_size=12).map("\n".join), st.sampled_from(("", "\n")))
+
+
+@pytest.mark.parametrize("compared", [2000, 3])
+@given(old=FILE, new=FILE, before=st.integers(0, 9))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_difference_makes_the_new_text_of_the_old_one(
+    monkeypatch: pytest.MonkeyPatch, compared: int, old: str, new: str, before: int
+) -> None:
+    monkeypatch.setattr(edit_file, "_COMPARED_LINES", compared)
+    same, end = "same\n", "end\n"
+    old, new = (f"{before * same}{each}{(9 - before) * end}" for each in (old, new))
+    head, *lines = edit_file.unified(Change(Path("/f"), old, new)).split("\n")
+
+    assert head == ("edit /f" if old != new else "")
+    assert patched(old, lines) == new
+
+
+def patched(old: str, lines: list[str]) -> str:
+    """Return `old` with the changes of the hunks in `lines`."""
+    left, made, shown, at = old.splitlines(keepends=True), "", "", 0
+    for line in lines:
+        if line.startswith("@@"):
+            start, count = re.fullmatch(r"@@ -(\d+)(?:,(\d+))? \+.* @@", line).groups("1")  # type: ignore[union-attr]
+            until = int(start) - (count != "0")
+            made, at = made + "".join(left[at:until]), until
+        elif line.startswith("\\"):
+            made = made.removesuffix("\n") if shown != "-" else made
+        else:
+            shown = line[0]
+            made += f"{line[1:]}\n" if shown != "-" else ""
+            at += shown != "+"
+    return made + "".join(left[at:])

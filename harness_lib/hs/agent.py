@@ -46,7 +46,7 @@ def agent(runtime: Runtime, args: list[str]) -> int:
     return int(done is not None and bool(done.error))
 
 
-def _do(runtime: Runtime, asked: Options, shown: output.Output) -> Turn | None:
+def _do(runtime: Runtime, asked: Options, shown: output.Answer) -> Turn | None:
     session, words = setup.session(runtime, asked)
     if not words and not asked.flags & {"print", "json", "stdin"} and _is_at_a_terminal():
         _talk(runtime, session, asked)

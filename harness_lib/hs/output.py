@@ -11,7 +11,6 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Protocol
 
 from harness_lib.loop import turn
 from harness_lib.loop.piped import Json, dumps
@@ -24,19 +23,7 @@ from harness_lib.text import harmless
 _KEPT = "\n\t"
 
 
-class Output(Protocol):
-    """A way to show a turn."""
-
-    def begin(self, runtime: Runtime) -> None:
-        """Note the session before its turn begins."""
-        ...
-
-    def end(self, done: Turn) -> None:
-        """Show how it ended."""
-        ...
-
-
-def choose(*, json: bool, streamed: bool = False) -> Output:
+def choose(*, json: bool, streamed: bool = False) -> Answer:
     """Return the output for standard output; `streamed` shows text as it comes without a terminal, too."""
     if json:
         return Events()
@@ -44,12 +31,13 @@ def choose(*, json: bool, streamed: bool = False) -> Output:
 
 
 class Answer:
-    """The answer alone, when it is complete: for pipes and files."""
+    """A way to show a turn: the answer alone, when it is complete, as pipes and files want it."""
 
     def begin(self, runtime: Runtime) -> None:
-        """Nothing is shown before the answer."""
+        """Note the session before its turn begins; nothing is shown before the answer."""
 
     def end(self, done: Turn) -> None:
+        """Show how it ended."""
         if done.output:
             print(done.output)
         if done.error:
@@ -88,7 +76,7 @@ class Streamed(Answer):
         self._said = ""
 
 
-class Events:
+class Events(Answer):
     """One JSON object per line: the session, its events, the usage so far, and the result."""
 
     def __init__(self) -> None:

@@ -205,10 +205,7 @@ class Runtime:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             atomic.write(path, data, durable=False, mode=0o600)
         except OSError as error:
-            reported: set[Path] = self.kept.setdefault("not kept", set())
-            if path not in reported:
-                reported.add(path)
-                self.log(f"hs: {path} cannot be written ({error.strerror}); hs goes on without it.")
+            self.notice_once(f"{path} cannot be written ({error.strerror}); hs goes on without it.")
 
     def log(self, line: str) -> None:
         """Append a line to HARNESS_LOG; continue if it cannot be written."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pytest
 import stamina
@@ -26,24 +26,9 @@ from tests.loop.servers.cache import PromptCache
 from tests.loop.servers.openai import OpenAI
 from tests.loop.servers.script import ModelServer, Step
 
-
-class Hs(Protocol):
-    """Run `hs ARGS` in the test's project; a non-zero exit is an answer too.
-
-    `session`: without a terminal; `through` another command it is started, otherwise forked.
-    """
-
-    def __call__(
-        self,
-        *args: str,
-        cwd: Path | None = None,
-        env: Mapping[str, str] | None = None,
-        stdin: str = "",
-        through: Sequence[str] = (),
-        session: bool = False,
-    ) -> Answer: ...
-
-
+# Runs `hs ARGS` in the test's project; a non-zero exit is an answer too. `session`: without a terminal.
+# `through` another command it is started, otherwise forked.
+Hs = Callable[..., Answer]
 Serve = Callable[..., ModelServer]
 
 

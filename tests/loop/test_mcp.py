@@ -27,13 +27,11 @@ def test_servers_that_do_not_answer_are_named_and_the_others_work(
 ) -> None:
     write_servers(
         home / ".harness",
-        silent=entry("silent"),
         absent={"command": "/no/such/program"},
         good=entry(),
         none={},
     )
     _, answer = done(use("mcp__good__z_echo", text="x"), say("Done."))
-    assert "the MCP server silent is left out: no answer within 10 s" in answer.err
     assert "the MCP server absent is left out" in answer.err
     assert "the MCP server none in" in answer.err
     assert have_ended(project)
@@ -134,18 +132,6 @@ def test_what_a_server_has_is_known_without_starting_it_again(
     assert (project / "started").read_text(encoding="utf-8") == started
     assert offered(server.requests[0]) == offered(server.requests[1])
     assert "mcp__one__z_echo" in listed.out
-
-
-def test_the_order_in_which_a_server_tells_its_tools_changes_no_request(go: Go, hs: Hs, home: Path) -> None:
-    write_servers(home / ".harness", one=entry())
-    server, _ = go(say("Done."))
-    (kept,) = (home / ".harness" / "mcp").iterdir()
-    value = json.loads(kept.read_text(encoding="utf-8"))
-    kept.write_text(json.dumps({**value, "tools": value["tools"][::-1]}), encoding="utf-8")
-
-    hs("go", env=CHAT.environment(server))
-
-    assert server.requests[0]["tools"] == server.requests[1]["tools"]
 
 
 def test_names_are_what_hosts_take() -> None:

@@ -228,24 +228,11 @@ def _keep(runtime: Runtime, output: IO[bytes]) -> str:
     directory = runtime.session.directory / "output"
     try:
         directory.mkdir(mode=0o700, exist_ok=True)
-        with _new(directory) as kept:
+        with tempfile.NamedTemporaryFile(dir=directory, prefix="", suffix=".txt", delete=False) as kept:
             shutil.copyfileobj(output, kept)
     except OSError as error:
         return f", which could not be kept: {error.strerror}"
     return f", all of it in {kept.name}"
-
-
-def _new(directory: Path) -> IO[bytes]:
-    """Open the next file of `directory`; calls that run side by side each get their own."""
-    number = 1 + sum(1 for _ in directory.iterdir())
-    while True:
-        try:
-            stream = (directory / f"{number:04d}.txt").open("xb")
-        except FileExistsError:
-            number += 1
-            continue
-        Path(stream.name).chmod(0o600)
-        return stream
 
 
 def _text(data: bytes) -> str:

@@ -30,15 +30,10 @@ _DEFAULT_LINES = 2000
 
 def read(path: Path) -> str:
     """Return the text of `path`, line ends as they are. Raises ToolError if it is not a text file."""
-    if path.is_dir():
-        raise ToolError(f"{path} is a directory")
-    if not path.exists():
-        raise ToolError(f"{path} does not exist")
     if not path.is_file():
-        raise ToolError(f"{path} is not a regular file")
-    data = path.read_bytes()
+        raise ToolError(f"{path} {'is not a regular file' if path.exists() else 'does not exist'}")
     try:
-        return data.decode("utf-8")
+        return path.read_bytes().decode("utf-8")
     except UnicodeDecodeError:
         raise ToolError(f"{path} is not UTF-8 text") from None
 

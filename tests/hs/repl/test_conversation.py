@@ -128,25 +128,6 @@ def test_a_terminal_that_can_draw_nothing_is_told_so(serve: Serve, project: Path
     assert "\x1b" not in someone.raw
 
 
-def test_a_conversation_of_reading_asks_nobody_and_changes_nothing(
-    conversation: Conversation, project: Path
-) -> None:
-    write(project / "there", "what stands there\n")
-    with conversation(
-        use("bash", command="touch made"),
-        use("read_file", path="there"),
-        say("Done."),
-        args=("--approve", "read-only"),
-    ) as (someone, server):
-        someone.types("go\r")
-        someone.has_on_screen("nothing may be changed here")
-        someone.has_on_screen("Done.")
-
-    assert not (project / "made").exists()
-    assert "what stands there" in str(server.requests[2])
-    assert "may bash run" not in someone.raw
-
-
 def test_a_session_that_a_tool_deletes_ends_the_turn_and_not_the_conversation(
     conversation: Conversation, home: Path
 ) -> None:

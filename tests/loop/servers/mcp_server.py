@@ -1,4 +1,4 @@
-"""An MCP server of the official package, for tests: `python mcp_server.py [silent|http]`.
+"""An MCP server of the official package, for tests: `python mcp_server.py [http]`.
 
 With `http` it listens on 127.0.0.1, and says where on standard output.
 """
@@ -9,7 +9,6 @@ import asyncio
 import os
 import socket
 import sys
-import time
 from pathlib import Path
 
 import mcp_types as types
@@ -64,8 +63,6 @@ def listen() -> None:
 if __name__ == "__main__":
     with Path("started").open("a", encoding="utf-8") as started:
         started.write(f"{os.getpid()}\n")
-    if "silent" in sys.argv:
-        time.sleep(600)
     if "http" in sys.argv:
         listen()
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 if TYPE_CHECKING:  # every hook and verb loads this
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from datetime import datetime
 
 Scope = Literal["user", "project"]
@@ -166,36 +166,29 @@ class Report(NamedTuple):
     session: str = ""
 
 
-class Adapter(Protocol):
-    """One agent."""
+class Launcher(Protocol):
+    """How an agent is started."""
 
-    @property
-    def name(self) -> str:
-        """The name that users type."""
-        ...
-
-    @property
-    def title(self) -> str:
-        """The name that users read."""
-        ...
-
-    @property
-    def program(self) -> str:
-        """The executable, which must be on the PATH."""
-        ...
-
-    @property
-    def exit_tells(self) -> bool:
-        """Whether an exit code other than 0 means that the agent did not finish."""
-        ...
-
-    def launch(self, brief: str, *, model: str | None = None, extra: Sequence[str] = ()) -> Launch:
+    def __call__(self, brief: str, *, model: str | None = None, extra: Sequence[str] = ()) -> Launch:
         """Return the command that gives `brief` to the agent; `extra` are the user's arguments."""
         ...
 
-    def read(self, report: Report, line: str, now: datetime) -> Report:
-        """Return `report` with what `line`, printed at `now`, adds to it; any line is legal.
 
-        `now` is aware; a time of day without a zone is in the zone of `now`.
-        """
-        ...
+class Adapter(NamedTuple):
+    """One agent.
+
+    name: the name that users type
+    title: the name that users read
+    program: the executable, which must be on the PATH
+    launch: how it is started
+    read: returns a report with what a line, printed at a moment, adds to it; any line is legal. The moment is
+    aware; a time of day without a zone is in its zone.
+    exit_tells: whether an exit code other than 0 means that the agent did not finish
+    """
+
+    name: str
+    title: str
+    program: str
+    launch: Launcher
+    read: Callable[[Report, str, datetime], Report]
+    exit_tells: bool = True

@@ -75,52 +75,44 @@ HOOKS = adapter.Host(
 )
 
 
-class Claude:
-    """The adapter; without state."""
-
-    name = "claude"
-    title = "Claude Code"
-    program = "claude"
-    exit_tells = True
-
-    def launch(self, brief: str, *, model: str | None = None, extra: Sequence[str] = ()) -> adapter.Launch:
-        """Return the command that starts it. As root it needs IS_SANDBOX=1, which only a user can set."""
-        argv = ("claude", "-p", "--output-format", "stream-json", "--verbose")
-        usual = ("--dangerously-skip-permissions",)
-        return adapter.Launch(
-            (*argv, *adapter.arguments(usual, _PERMISSIONS, model, extra)),
-            stdin=brief,
-            # By default it ends its background agents after ten minutes; the limits of the run are enough.
-            env={"CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS": "0"},
-            cost_flag="--max-budget-usd",
-            writable=(".claude", ".claude.json", ".local/state/claude", ".local/share/claude"),
-            homes=("CLAUDE_CONFIG_DIR",),
-            clouds={
-                "aws": ("CLAUDE_CODE_USE_BEDROCK",),
-                "google": ("CLAUDE_CODE_USE_VERTEX",),
-                "azure": ("CLAUDE_CODE_USE_FOUNDRY",),
-            },
-        )
-
-    def read(self, report: adapter.Report, line: str, now: datetime) -> adapter.Report:
-        """Add what `line` says to `report`, and return it."""
-        event = stream.event(line)
-        if event is None:
-            fatal = any(words in line for words in _FATAL)
-            return stream.troubled(stream.stray(report, line), troubles.trouble(line, now) if fatal else None)
-        kind = event.get("type")
-        if kind == "assistant":
-            return _assistant(report, event, now)
-        if kind == "result":
-            return _result(report, event, now)
-        if kind == "rate_limit_event":
-            return _rate_limit(report, event, now)
-        if kind == "system" and event.get("subtype") == "api_retry":
-            return _retry(report, event, now)
-        return report
+def _launch(brief: str, *, model: str | None = None, extra: Sequence[str] = ()) -> adapter.Launch:
+    # As root it needs IS_SANDBOX=1, which only a user can set.
+    argv = ("claude", "-p", "--output-format", "stream-json", "--verbose")
+    usual = ("--dangerously-skip-permissions",)
+    return adapter.Launch(
+        (*argv, *adapter.arguments(usual, _PERMISSIONS, model, extra)),
+        stdin=brief,
+        # By default it ends its background agents after ten minutes; the limits of the run are enough.
+        env={"CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS": "0"},
+        cost_flag="--max-budget-usd",
+        writable=(".claude", ".claude.json", ".local/state/claude", ".local/share/claude"),
+        homes=("CLAUDE_CONFIG_DIR",),
+        clouds={
+            "aws": ("CLAUDE_CODE_USE_BEDROCK",),
+            "google": ("CLAUDE_CODE_USE_VERTEX",),
+            "azure": ("CLAUDE_CODE_USE_FOUNDRY",),
+        },
+    )
 
 
-ADAPTER = Claude()
+def _read(report: adapter.Report, line: str, now: datetime) -> adapter.Report:
+    event = stream.event(line)
+    if event is None:
+        fatal = any(words in line for words in _FATAL)
+        return stream.troubled(stream.stray(report, line), troubles.trouble(line, now) if fatal else None)
+    kind = event.get("type")
+    if kind == "assistant":
+        return _assistant(report, event, now)
+    if kind == "result":
+        return _result(report, event, now)
+    if kind == "rate_limit_event":
+        return _rate_limit(report, event, now)
+    if kind == "system" and event.get("subtype") == "api_retry":
+        return _retry(report, event, now)
+    return report
+
+
+ADAPTER = adapter.Adapter("claude", "Claude Code", "claude", _launch, _read)
 
 
 def _assistant(report: adapter.Report, event: Mapping[str, object], now: datetime) -> adapter.Report:

@@ -62,49 +62,40 @@ HOOKS = adapter.Host(
 )
 
 
-class Codex:
-    """The adapter; without state."""
-
-    name = "codex"
-    title = "Codex"
-    program = "codex"
-    exit_tells = True
-
-    def launch(self, brief: str, *, model: str | None = None, extra: Sequence[str] = ()) -> adapter.Launch:
-        """Return the command that starts it."""
-        passed = adapter.arguments(("--sandbox", _USUAL), _SANDBOX, model, extra)
-        argv = ("codex", "exec", "--json", "--skip-git-repo-check", *passed, "-")
-        # Its sandbox does not start in ours; what the user has chosen stays.
-        chosen = any(word.partition("=")[0] in _SANDBOX for word in extra)
-        return adapter.Launch(
-            argv,
-            stdin=brief,
-            writable=(".codex",),
-            homes=("CODEX_HOME",),
-            inside={} if chosen else {_USUAL: "danger-full-access"},
-            clouds={"aws": ("bedrock",)},
-        )
-
-    def read(self, report: adapter.Report, line: str, now: datetime) -> adapter.Report:
-        """Add what `line` says to `report`, and return it."""
-        event = stream.event(line)
-        if event is None:
-            return stream.stray(report, line)
-        kind = event.get("type")
-        if kind in ("item.started", "item.completed"):
-            return _item(report, stream.get(event, "item"), done=kind == "item.completed")
-        if kind == "turn.completed":
-            # Cached tokens are part of the input, reasoning tokens part of the output.
-            counted = stream.total(event.get("usage"), "input_tokens", "output_tokens")
-            return stream.spent(report, counted)._replace(trouble=None)
-        if kind == "error":
-            return _error(report, stream.text(event, "message"), now)
-        if kind == "turn.failed":
-            return _error(report, stream.text(event, "error", "message"), now)
-        return report
+def _launch(brief: str, *, model: str | None = None, extra: Sequence[str] = ()) -> adapter.Launch:
+    passed = adapter.arguments(("--sandbox", _USUAL), _SANDBOX, model, extra)
+    argv = ("codex", "exec", "--json", "--skip-git-repo-check", *passed, "-")
+    # Its sandbox does not start in ours; what the user has chosen stays.
+    chosen = any(word.partition("=")[0] in _SANDBOX for word in extra)
+    return adapter.Launch(
+        argv,
+        stdin=brief,
+        writable=(".codex",),
+        homes=("CODEX_HOME",),
+        inside={} if chosen else {_USUAL: "danger-full-access"},
+        clouds={"aws": ("bedrock",)},
+    )
 
 
-ADAPTER = Codex()
+def _read(report: adapter.Report, line: str, now: datetime) -> adapter.Report:
+    event = stream.event(line)
+    if event is None:
+        return stream.stray(report, line)
+    kind = event.get("type")
+    if kind in ("item.started", "item.completed"):
+        return _item(report, stream.get(event, "item"), done=kind == "item.completed")
+    if kind == "turn.completed":
+        # Cached tokens are part of the input, reasoning tokens part of the output.
+        counted = stream.total(event.get("usage"), "input_tokens", "output_tokens")
+        return stream.spent(report, counted)._replace(trouble=None)
+    if kind == "error":
+        return _error(report, stream.text(event, "message"), now)
+    if kind == "turn.failed":
+        return _error(report, stream.text(event, "error", "message"), now)
+    return report
+
+
+ADAPTER = adapter.Adapter("codex", "Codex", "codex", _launch, _read)
 
 
 def _item(report: adapter.Report, item: object, *, done: bool) -> adapter.Report:

@@ -23,14 +23,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import NamedTuple
 
 from harness_lib.agents import registry, resets, stream
 from harness_lib.agents.adapter import Adapter, Launch, Report
-from harness_lib.agents.troubles import of_kind
+from harness_lib.agents.troubles import Kind, of_kind
 from harness_lib.errors import UsageError
 
 _KEYS = frozenset({"action", "tokens", "cost_usd", "said", "limit_resets_at", "transient", "login"})
+_SAID: tuple[Kind, ...] = ("transient", "login")
 
 
 def adapter(template: str) -> Adapter:
@@ -40,48 +40,31 @@ def adapter(template: str) -> Adapter:
     """
     if not template.strip():
         raise UsageError("The agent's command is empty.", "Write it as --agent-command 'my-agent --yes'.")
-    return Command(template)
 
-
-class Command(NamedTuple):
-    """The adapter of one command."""
-
-    template: str
-    name: str = "command"
-    program: str = "sh"
-    exit_tells: bool = False
-
-    @property
-    def title(self) -> str:
-        """The name for people: the command itself."""
-        return stream.one_line(self.template, 60)
-
-    def launch(self, brief: str, *, model: str | None = None, extra: Sequence[str] = ()) -> Launch:
-        """Return the command that starts it."""
-        env = {"HARNESS_MODEL": model} if model else {}
+    def launch(brief: str, *, model: str | None = None, extra: Sequence[str] = ()) -> Launch:
         # A command that names no known agent may still start any.
-        named = _known(self.template)
-        argv = ("sh", "-c", self.template, "sh", *extra)
+        named = _known(template)
         return Launch(
-            argv,
+            ("sh", "-c", template, "sh", *extra),
             stdin=brief,
-            env=env,
+            env={"HARNESS_MODEL": model} if model else {},
             writable=tuple(path for each in named or _known() for path in each.writable),
             homes=tuple(name for each in named for name in each.homes),
             clouds={name: words for each in named for name, words in each.clouds.items()},
         )
 
-    def read(self, report: Report, line: str, now: datetime) -> Report:
-        """Add what `line` says to `report`, and return it."""
-        event = stream.event(line)
-        if event is None or not _KEYS & event.keys():
-            return stream.noted(report, line)
-        report = stream.spent(report, stream.number(event, "tokens"), stream.number(event, "cost_usd"))
-        step = event.get("action")
-        if step is not None:
-            shown = step if isinstance(step, str) else ""
-            report = stream.acted(report, "action", step, shown)
-        return _trouble(stream.spoke(report, stream.text(event, "said")), event, now)
+    return Adapter("command", stream.one_line(template, 60), "sh", launch, _read, exit_tells=False)
+
+
+def _read(report: Report, line: str, now: datetime) -> Report:
+    event = stream.event(line)
+    if event is None or not _KEYS & event.keys():
+        return stream.noted(report, line)
+    report = stream.spent(report, stream.number(event, "tokens"), stream.number(event, "cost_usd"))
+    step = event.get("action")
+    if step is not None:
+        report = stream.acted(report, "action", step, step if isinstance(step, str) else "")
+    return _trouble(stream.spoke(report, stream.text(event, "said")), event, now)
 
 
 def _known(template: str = "") -> list[Launch]:
@@ -97,10 +80,7 @@ def _trouble(report: Report, event: Mapping[str, object], now: datetime) -> Repo
         said = stream.text(event, "limit_resets_at")
         until = resets.at_epoch(seconds, now) if seconds else resets.moment(f"reset {said}", now)
         report = stream.troubled(report, of_kind("limit", "usage limit reached", now, until))
-    for kind in ("transient", "login"):
+    for kind in _SAID:
         if event.get(kind):
-            words = stream.text(event, kind) or kind
-            report = stream.troubled(
-                report, of_kind("login" if kind == "login" else "transient", words, now, None)
-            )
+            report = stream.troubled(report, of_kind(kind, stream.text(event, kind) or kind, now, None))
     return report

@@ -54,50 +54,42 @@ HOOKS = adapter.Host(
 )
 
 
-class Copilot:
-    """The adapter; without state."""
-
-    name = "copilot"
-    title = "GitHub Copilot CLI"
-    program = "copilot"
-    exit_tells = True
-
-    def launch(self, brief: str, *, model: str | None = None, extra: Sequence[str] = ()) -> adapter.Launch:
-        """Return the command that starts it. It may not use files outside the work tree."""
-        argv = ("copilot", "--output-format", "json", "--no-ask-user", "--no-color")
-        passed = adapter.arguments(("--allow-all-tools",), _ALLOWED, model, extra)
-        return adapter.Launch(
-            (*argv, *passed),
-            stdin=brief,
-            usage_flag="--usage-output-file",
-            writable=(".copilot", ".config/github-copilot"),
-            # It may log in by these.
-            clouds={"github": ("",)},
-        )
-
-    def read(self, report: adapter.Report, line: str, now: datetime) -> adapter.Report:
-        """Add what `line` says to `report`, and return it."""
-        event = stream.event(line)
-        if event is None:
-            problem = troubles.trouble(line, now) if line.startswith("Error: No authentication") else None
-            return stream.troubled(stream.stray(report, line), problem)
-        kind, data = event.get("type"), stream.get(event, "data")
-        if kind == "assistant.message":
-            mine = stream.get(data, "parentToolCallId") is None
-            words = stream.text(data, "content")
-            return stream.spoke(report, words) if mine else stream.noted(report, words)
-        if kind == "tool.execution_start":
-            arguments = stream.get(data, "arguments")
-            shown = stream.first(arguments, "command", "path", "query")
-            return stream.acted(report, stream.text(data, "toolName"), arguments, shown)
-        if kind == "assistant.usage":
-            return report._replace(tokens=report.tokens + stream.total(data, *_COUNTS))
-        if kind == "result":
-            return report._replace(trouble=None) if event.get("exitCode") == 0 else report
-        return _used(report, event) if "modelMetrics" in event else _wrong(report, str(kind), data, now)
+def _launch(brief: str, *, model: str | None = None, extra: Sequence[str] = ()) -> adapter.Launch:
+    # It may not use files outside the work tree.
+    argv = ("copilot", "--output-format", "json", "--no-ask-user", "--no-color")
+    passed = adapter.arguments(("--allow-all-tools",), _ALLOWED, model, extra)
+    return adapter.Launch(
+        (*argv, *passed),
+        stdin=brief,
+        usage_flag="--usage-output-file",
+        writable=(".copilot", ".config/github-copilot"),
+        # It may log in by these.
+        clouds={"github": ("",)},
+    )
 
 
-ADAPTER = Copilot()
+def _read(report: adapter.Report, line: str, now: datetime) -> adapter.Report:
+    event = stream.event(line)
+    if event is None:
+        problem = troubles.trouble(line, now) if line.startswith("Error: No authentication") else None
+        return stream.troubled(stream.stray(report, line), problem)
+    kind, data = event.get("type"), stream.get(event, "data")
+    if kind == "assistant.message":
+        mine = stream.get(data, "parentToolCallId") is None
+        words = stream.text(data, "content")
+        return stream.spoke(report, words) if mine else stream.noted(report, words)
+    if kind == "tool.execution_start":
+        arguments = stream.get(data, "arguments")
+        shown = stream.first(arguments, "command", "path", "query")
+        return stream.acted(report, stream.text(data, "toolName"), arguments, shown)
+    if kind == "assistant.usage":
+        return report._replace(tokens=report.tokens + stream.total(data, *_COUNTS))
+    if kind == "result":
+        return report._replace(trouble=None) if event.get("exitCode") == 0 else report
+    return _used(report, event) if "modelMetrics" in event else _wrong(report, str(kind), data, now)
+
+
+ADAPTER = adapter.Adapter("copilot", "GitHub Copilot CLI", "copilot", _launch, _read)
 
 
 def _used(report: adapter.Report, usage: Mapping[str, object]) -> adapter.Report:

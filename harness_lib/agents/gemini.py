@@ -53,42 +53,34 @@ HOOKS = adapter.Host(
 )
 
 
-class Gemini:
-    """The adapter; without state."""
-
-    name = "gemini"
-    title = "Gemini CLI"
-    program = "gemini"
-    exit_tells = True
-
-    def launch(self, brief: str, *, model: str | None = None, extra: Sequence[str] = ()) -> adapter.Launch:
-        """Return the command that starts it. Without trust in the folder it would ask before each step."""
-        passed = adapter.arguments(("--approval-mode", "yolo"), _APPROVAL, model, extra)
-        argv = ("gemini", "--output-format", "stream-json", *passed)
-        trusted = {"GEMINI_CLI_TRUST_WORKSPACE": "true"}
-        return adapter.Launch(argv, stdin=brief, env=trusted, writable=(".gemini",), clouds=_CLOUDS)
-
-    def read(self, report: adapter.Report, line: str, now: datetime) -> adapter.Report:
-        """Add what `line` says to `report`, and return it."""
-        event = stream.event(line)
-        if event is None:
-            return _plain(report, line, now)
-        kind = event.get("type")
-        if kind == "message" and event.get("role") == "assistant":
-            return _message(report, stream.text(event, "content"))
-        report = report._replace(mark="")
-        if kind == "tool_use":
-            arguments = stream.get(event, "parameters")
-            shown = stream.first(arguments, "command", "file_path", "query")
-            return stream.acted(report, stream.text(event, "tool_name"), arguments, shown)
-        if kind == "result":
-            return _result(report, event, now)
-        if kind == "error":
-            return stream.noted(report, stream.text(event, "message"))
-        return report
+def _launch(brief: str, *, model: str | None = None, extra: Sequence[str] = ()) -> adapter.Launch:
+    # Without trust in the folder it would ask before each step.
+    passed = adapter.arguments(("--approval-mode", "yolo"), _APPROVAL, model, extra)
+    argv = ("gemini", "--output-format", "stream-json", *passed)
+    trusted = {"GEMINI_CLI_TRUST_WORKSPACE": "true"}
+    return adapter.Launch(argv, stdin=brief, env=trusted, writable=(".gemini",), clouds=_CLOUDS)
 
 
-ADAPTER = Gemini()
+def _read(report: adapter.Report, line: str, now: datetime) -> adapter.Report:
+    event = stream.event(line)
+    if event is None:
+        return _plain(report, line, now)
+    kind = event.get("type")
+    if kind == "message" and event.get("role") == "assistant":
+        return _message(report, stream.text(event, "content"))
+    report = report._replace(mark="")
+    if kind == "tool_use":
+        arguments = stream.get(event, "parameters")
+        shown = stream.first(arguments, "command", "file_path", "query")
+        return stream.acted(report, stream.text(event, "tool_name"), arguments, shown)
+    if kind == "result":
+        return _result(report, event, now)
+    if kind == "error":
+        return stream.noted(report, stream.text(event, "message"))
+    return report
+
+
+ADAPTER = adapter.Adapter("gemini", "Gemini CLI", "gemini", _launch, _read)
 
 
 def _message(report: adapter.Report, words: str) -> adapter.Report:

@@ -23,54 +23,44 @@ CREDENTIALS = (".harness/.auth.json", ".harness/.auth-cache.json")
 SIGNS = adapter.Signs("hs", variables=("HS_SESSION_ID",), session="HS_SESSION_ID")
 
 
-class Hs:
-    """The adapter; without state."""
+def _launch(brief: str, *, model: str | None = None, extra: Sequence[str] = ()) -> adapter.Launch:
+    # No user can be asked, whatever the settings say.
+    passed = adapter.arguments(("--approve", "auto"), ("--approve",), model, extra)
+    argv = ("hs", "-p", "--json", *passed)
+    # The output of tools is in the events; on standard error it could be mistaken for an event.
+    env = {"HARNESS_LOG": "/dev/null"}
+    return adapter.Launch(
+        argv,
+        stdin=brief,
+        env=env,
+        cost_flag="--max-cost",
+        writable=(".harness",),
+        # Where it is set, it has the place of ~/.harness, and of harness's own data.
+        homes=("HARNESS_HOME/sessions/", "HARNESS_HOME/.auth.json", "HARNESS_HOME/.auth-cache.json"),
+    )
 
-    name = "hs"
-    title = "hs"
-    program = "hs"
-    exit_tells = True
 
-    def launch(self, brief: str, *, model: str | None = None, extra: Sequence[str] = ()) -> adapter.Launch:
-        """Return the command that starts it."""
-        # No user can be asked, whatever the settings say.
-        passed = adapter.arguments(("--approve", "auto"), ("--approve",), model, extra)
-        argv = ("hs", "-p", "--json", *passed)
-        # The output of tools is in the events; on standard error it could be mistaken for an event.
-        env = {"HARNESS_LOG": "/dev/null"}
-        return adapter.Launch(
-            argv,
-            stdin=brief,
-            env=env,
-            cost_flag="--max-cost",
-            writable=(".harness",),
-            # Where it is set, it has the place of ~/.harness, and of harness's own data.
-            homes=("HARNESS_HOME/sessions/", "HARNESS_HOME/.auth.json", "HARNESS_HOME/.auth-cache.json"),
+def _read(report: adapter.Report, line: str, now: datetime) -> adapter.Report:
+    event = stream.event(line)
+    if event is None:
+        return stream.stray(report, line)
+    kind = event.get("type")
+    if kind == "tool_start":
+        return stream.acted(report, stream.text(event, "name"), event.get("input"))
+    if kind == "text":
+        return report._replace(trouble=None)
+    if kind == "usage":
+        return _spent(report, event)
+    if kind == "retry":
+        words = stream.text(event, "message")
+        return stream.troubled(
+            report,
+            troubles.trouble(words, now, _status(words)) or troubles.of_kind("transient", words, now, None),
         )
-
-    def read(self, report: adapter.Report, line: str, now: datetime) -> adapter.Report:
-        """Add what `line` says to `report`, and return it."""
-        event = stream.event(line)
-        if event is None:
-            return stream.stray(report, line)
-        kind = event.get("type")
-        if kind == "tool_start":
-            return stream.acted(report, stream.text(event, "name"), event.get("input"))
-        if kind == "text":
-            return report._replace(trouble=None)
-        if kind == "usage":
-            return _spent(report, event)
-        if kind == "retry":
-            words = stream.text(event, "message")
-            return stream.troubled(
-                report,
-                troubles.trouble(words, now, _status(words))
-                or troubles.of_kind("transient", words, now, None),
-            )
-        return _result(report, event, now) if kind == "result" else report
+    return _result(report, event, now) if kind == "result" else report
 
 
-ADAPTER = Hs()
+ADAPTER = adapter.Adapter("hs", "hs", "hs", _launch, _read)
 
 
 def _spent(report: adapter.Report, event: Mapping[str, object]) -> adapter.Report:

@@ -32,42 +32,32 @@ WITHOUT_HOOKS = (
 )
 
 
-class OpenCode:
-    """The adapter; without state."""
-
-    name = "opencode"
-    title = "opencode"
-    program = "opencode"
-    exit_tells = True
-
-    def launch(self, brief: str, *, model: str | None = None, extra: Sequence[str] = ()) -> adapter.Launch:
-        """Return the command that starts it; `model` has the form `provider/model`."""
-        argv = ("opencode", "run", "--format", "json", "--auto", "--print-logs", "--log-level", "ERROR")
-        return adapter.Launch(
-            (*argv, *adapter.arguments((), (), model, extra)), stdin=brief, writable=WRITABLE, clouds=_CLOUDS
-        )
-
-    def read(self, report: adapter.Report, line: str, now: datetime) -> adapter.Report:
-        """Add what `line` says to `report`, and return it."""
-        event = stream.event(line)
-        if event is None:
-            return _plain(report, line, now)
-        kind, part = event.get("type"), stream.get(event, "part")
-        if kind == "text":
-            return stream.spoke(report, stream.text(part, "text"))
-        if kind == "tool_use":
-            arguments = stream.get(part, "state", "input")
-            return stream.acted(
-                report, stream.text(part, "tool"), arguments, stream.text(part, "state", "title")
-            )
-        if kind == "step_finish":
-            return _step(report, part)
-        if kind == "error":
-            return _error(report, event.get("error"), now)
-        return report
+def _launch(brief: str, *, model: str | None = None, extra: Sequence[str] = ()) -> adapter.Launch:
+    # `model` has the form `provider/model`.
+    argv = ("opencode", "run", "--format", "json", "--auto", "--print-logs", "--log-level", "ERROR")
+    return adapter.Launch(
+        (*argv, *adapter.arguments((), (), model, extra)), stdin=brief, writable=WRITABLE, clouds=_CLOUDS
+    )
 
 
-ADAPTER = OpenCode()
+def _read(report: adapter.Report, line: str, now: datetime) -> adapter.Report:
+    event = stream.event(line)
+    if event is None:
+        return _plain(report, line, now)
+    kind, part = event.get("type"), stream.get(event, "part")
+    if kind == "text":
+        return stream.spoke(report, stream.text(part, "text"))
+    if kind == "tool_use":
+        arguments = stream.get(part, "state", "input")
+        return stream.acted(report, stream.text(part, "tool"), arguments, stream.text(part, "state", "title"))
+    if kind == "step_finish":
+        return _step(report, part)
+    if kind == "error":
+        return _error(report, event.get("error"), now)
+    return report
+
+
+ADAPTER = adapter.Adapter("opencode", "opencode", "opencode", _launch, _read)
 
 
 def _step(report: adapter.Report, part: object) -> adapter.Report:

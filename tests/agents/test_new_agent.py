@@ -28,18 +28,15 @@ HOOKS = adapter.Host(
 )
 
 
-class Goose:
-    name = title = program = "goose"
-    exit_tells = True
-
-    def launch(self, brief, *, model=None, extra=()):
-        return adapter.Launch(("goose", *extra), stdin=brief)
-
-    def read(self, report, line, now):
-        return stream.stray(report, line)
+def launch(brief, *, model=None, extra=()):
+    return adapter.Launch(("goose", *extra), stdin=brief)
 
 
-ADAPTER = Goose()
+def read(report, line, now):
+    return stream.stray(report, line)
+
+
+ADAPTER = adapter.Adapter("goose", "Goose", "goose", launch, read)
 '''
 TRY = """
 import json, os, sys

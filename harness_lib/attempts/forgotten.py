@@ -1,15 +1,22 @@
-"""Find finished work that is on the branch and that the list does not know: its database was set back."""
+"""Compare the list with the remote.
+
+Finished work may be on the branch without the list's knowing it (its database was set back), or be gone from
+there (somebody has rewritten the branch).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from harness_lib.attempts import check, remote
+from harness_lib.attempts import check, remote, target_branch
 from harness_lib.attempts.remote import Landed, There
 from harness_lib.core.context import Context
+from harness_lib.errors import HeldError
 from harness_lib.rules import transitions
 from harness_lib.state.api import Questions
+
+MOST_REFS = 5000
 
 
 class Forgotten(NamedTuple):
@@ -43,6 +50,39 @@ def find(ctx: Context, questions: Questions) -> list[Forgotten]:
 
 def _named(there: There, task: str, landed: Landed) -> Forgotten:
     return Forgotten(task, landed, there.shown)
+
+
+def lost(ctx: Context, questions: Questions) -> list[str]:
+    """Return a sentence for each completed task whose commit is on no branch of the remote.
+
+    Raises HeldError, EnvSetupError.
+    """
+    there = remote.of(ctx)
+    prefix = f"refs/remotes/{there.remote}"
+    spec = f"+{target_branch.HEADS}*:{prefix}/*"
+    answer = remote.ask(ctx, there, "fetch", "--quiet", "--no-tags", "--prune", there.remote, spec)
+    if not answer.done:
+        raise HeldError(
+            f"{there.remote} cannot be fetched: {answer.why}.", "See that git reaches the remote."
+        )
+    known = set(there.git.text("rev-list", f"--glob={prefix}").split())
+    gone = [task for task in questions.search("completed") if task.completed_commit and task.machine]
+    return [
+        f"{task.id} is completed, and no branch of {there.remote} has its commit "
+        f"{(task.completed_commit or '')[:12]}: it was rewritten, or this is the remote of a fork"
+        for task in gone
+        if task.completed_commit not in known
+    ]
+
+
+def too_many_refs(ctx: Context) -> str | None:
+    """Return a sentence if pushes get slow, as a remote has many refs. Raises HeldError, EnvSetupError."""
+    there = remote.of(ctx)
+    for name in dict.fromkeys((there.remote, there.work)):
+        count = len(remote.listed(ctx, there, name))
+        if count > MOST_REFS:
+            return f"{name} has {count} refs, and a push takes longer with each above {MOST_REFS}"
+    return None
 
 
 def complete(ctx: Context, forgotten: Sequence[Forgotten]) -> list[str]:

@@ -104,6 +104,11 @@ def open_session(ctx: Context) -> Opened:
     A conversation that comes back continues its own session, and nothing in it is recovered.
     """
     project.require_writable_git(ctx, ctx.git)
+    if ctx.store.shared is not None:
+        # A list of one machine needs none of it.
+        from harness_lib.core import late  # noqa: PLC0415
+
+        late.refuse_namesake(ctx, ctx.store.ask())
     if _comes_back(ctx):
         return go_on(ctx)
     again = _is_no_new_agent(ctx)

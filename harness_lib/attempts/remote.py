@@ -122,10 +122,11 @@ def of(ctx: Context, task: Task | None = None) -> There:
 
 
 class Answer(NamedTuple):
-    """Whether git has done what it was asked for, and why not."""
+    """Whether git has done what it was asked for, and why not, or what it has printed."""
 
     done: bool
     why: str = ""
+    out: str = ""
 
 
 def ask(ctx: Context, there: There, *args: str, hooks: bool = False) -> Answer:
@@ -136,8 +137,8 @@ def ask(ctx: Context, there: There, *args: str, hooks: bool = False) -> Answer:
         said = child.ask(command, env=calls.clean_env(ctx.env), cwd=there.git.top, seconds=SECONDS)
     except OSError as error:
         return Answer(done=False, why=os_errors.describe(error))
-    printed = (said.complaint + said.output).decode("utf-8", "replace")
-    return Answer(said.code == 0, target_branch.gist(printed))
+    printed, out = (each.decode("utf-8", "replace") for each in (said.complaint, said.output))
+    return Answer(said.code == 0, target_branch.gist(printed + out), out)
 
 
 def fetch(ctx: Context, there: There) -> Answer:
@@ -163,6 +164,15 @@ def _fetch(ctx: Context, there: There, branch: str, *specs: str) -> Answer:
             break
         answer = ask(ctx, there, *args)
     return answer
+
+
+def listed(ctx: Context, there: There, name: str, *patterns: str) -> dict[str, str]:
+    """Return the objects of the refs of the remote called `name`, by ref. Raises HeldError."""
+    answer = ask(ctx, there, "ls-remote", "--quiet", name, *patterns)
+    if not answer.done:
+        raise HeldError(f"{name} cannot be asked for its refs: {answer.why}.", "See that git reaches it.")
+    pairs = (line.partition("\t") for line in answer.out.splitlines())
+    return {ref: oid for oid, _, ref in pairs}
 
 
 def require(ctx: Context, there: There) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from harness_lib import typed
@@ -22,6 +22,9 @@ from harness_lib.system.git import locks, snapshot, trees
 from harness_lib.task import Session, Task
 
 MEGABYTE = 1_000_000
+DAYS = 30.0
+# Refs that are removed in one push.
+AT_ONCE = 200
 Kind = Literal["wip", "ready"]
 KINDS: tuple[Kind, ...] = ("wip", "ready")
 
@@ -179,6 +182,36 @@ def bring_all(ctx: Context) -> Answer:
     for name, commit in there.git.refs(there.copy("wip")) if answer.done else ():
         task, fence = name.split("/")[-2:]
         there.git.set_ref(f"{safe}{task}/so-far-{fence}", commit)
+    return answer
+
+
+def outlived(ctx: Context) -> dict[str, str]:
+    """Return the rescue refs in the remote that nobody needs after `DAYS`, with their objects.
+
+    What is kept of a task that is still to be done is needed. Raises HeldError.
+    """
+    there, now = remote.of(ctx), ctx.clock.now().timestamp()
+    if not (answer := bring_all(ctx)).done:
+        raise HeldError(f"{there.work} cannot be asked for rescued work: {answer.why}.", "Try again.")
+    needed = {task.handback.rescue for task in ctx.store.ask().search() if task.handback and not task.is_done}
+    old = {_shared(there, each.ref) for each in rescue_refs.rescues(ctx, now, DAYS) if each.ref not in needed}
+    found = remote.listed(ctx, there, there.work, f"{there.ref('rescue')}/*")
+    return {ref: oid for ref, oid in found.items() if ref in old}
+
+
+def remove(ctx: Context, refs: Mapping[str, str]) -> Answer:
+    """Remove these refs from the remote, once their names are in the log; the copies here stay."""
+    there, answer = remote.of(ctx), Answer(done=True)
+    with ctx.store.transaction() as tx:
+        for ref, oid in refs.items():
+            tx.log("WARN", f"dropped {ref} {oid} of {there.work}", session=tx.session_count)
+    names = list(refs.items())
+    for first in range(0, len(names), AT_ONCE):
+        some = names[first : first + AT_ONCE]
+        leases = (f"--force-with-lease={ref}:{oid}" for ref, oid in some)
+        answer = remote.push(ctx, there, *leases, there.work, *(f":{ref}" for ref, _ in some))
+        if not answer.done:
+            break
     return answer
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from harness_lib import sha256, typed
 from harness_lib.core.context import Context
-from harness_lib.errors import LeaseLostError
+from harness_lib.errors import LeaseLostError, RefusedError
 from harness_lib.rules import recovery
 from harness_lib.state.api import Questions
 from harness_lib.system.files import atomic
@@ -27,8 +27,24 @@ def note(ctx: Context, task: Task, rescue: str) -> None:
     atomic.write(_file(ctx), json.dumps(document).encode(), durable=False, make=True)
 
 
+def refuse_namesake(ctx: Context, questions: Questions) -> None:
+    """Raise RefusedError if a worker of this name holds a task on another machine, whose lease goes on."""
+    held, here = questions.held_by(ctx.owner.worker), owner.machine(ctx.env)
+    if held is None or held.machine in (None, here) or recovery.expired(held, questions.now):
+        return
+    raise RefusedError(
+        f"{held.id} is in progress on {held.machine}, where a worker has your name: {ctx.owner.worker}.",
+        "Give the worker of each machine a name of its own (HARNESS_WORKER_ID), and each machine one that "
+        "stays (HARNESS_MACHINE).",
+    )
+
+
 def refuse(ctx: Context, questions: Questions) -> None:
-    """Raise LeaseLostError if the claim of this worker was taken over; its work is kept, and named."""
+    """Raise LeaseLostError if the claim of this worker was taken over; its work is kept, and named.
+
+    Raises RefusedError as `refuse_namesake` does.
+    """
+    refuse_namesake(ctx, questions)
     file = _file(ctx)
     try:
         noted = json.loads(file.read_bytes())

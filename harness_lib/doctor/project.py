@@ -177,3 +177,19 @@ def store(ctx: Context) -> Diagnoses:
     """Report what is unusual about the files and locks of the list."""
     for oddity in ctx.store.oddities():
         yield Diagnosis(*oddity)
+    if ctx.store.shared is not None:
+        yield from _refs(ctx)
+
+
+def _refs(ctx: Context) -> Diagnoses:
+    """Report whether the remote that machines share has too many refs."""
+    # A list of one machine needs none of it.
+    from harness_lib.attempts import forgotten  # noqa: PLC0415
+
+    try:
+        crowded = forgotten.too_many_refs(ctx)
+    except HarnessError as error:
+        yield failed(error)
+        return
+    if crowded:
+        yield warn(f"{crowded}.", "Remove old ones: harness store check --repair")

@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
 from harness_lib import typed
-from harness_lib.attempts import forgotten, joining, leaving, target_branch
+from harness_lib.attempts import forgotten, joining, leaving, snapshots, target_branch
 from harness_lib.attempts.forgotten import Forgotten
 from harness_lib.core import project, rights, trust
 from harness_lib.core.context import Context
@@ -188,6 +188,7 @@ def _check(ctx: Context, args: Namespace) -> Reply:
     merged, problems = _merged(as_it_is)
     problems += moving.check(store, repair=args.repair)
     problems += forgotten.complete(ctx, merged) if args.repair else map(str, merged)
+    problems += _outlived(ctx, repair=args.repair)
     return Reply(
         "store",
         "\n".join(problems) or "The list in the database is valid, and no change is in doubt.",
@@ -207,13 +208,36 @@ def _as_it_is(ctx: Context, store: PgStore) -> Context:
 
 def _merged(ctx: Context) -> tuple[list[Forgotten], list[str]]:
     """Return the finished work that the list does not know, and why that cannot be found out."""
-    if target_branch.upstream(ctx.git, ctx.git.branch() or "HEAD") is None:
+    if not _is_pushed(ctx):
         # Nothing was ever pushed from here.
         return [], []
     try:
-        return forgotten.find(ctx, ctx.store.ask()), []
+        questions = ctx.store.ask()
+        crowded = forgotten.too_many_refs(ctx)
+        problems = [*forgotten.lost(ctx, questions), *([crowded] if crowded else [])]
+        return forgotten.find(ctx, questions), problems
     except HeldError as error:
         return [], [error.message]
+
+
+def _outlived(ctx: Context, *, repair: bool) -> list[str]:
+    """Remove old rescue refs from the remote, or return a sentence about them."""
+    if not _is_pushed(ctx):
+        return []
+    try:
+        refs = snapshots.outlived(ctx)
+    except HeldError as error:
+        return [error.message]
+    if not refs:
+        return []
+    if not repair:
+        return [f"{len(refs)} rescue refs in the remote are older than {snapshots.DAYS:.0f} days"]
+    answer = snapshots.remove(ctx, refs)
+    return [] if answer.done else [f"old rescue refs could not be removed: {answer.why}"]
+
+
+def _is_pushed(ctx: Context) -> bool:
+    return target_branch.upstream(ctx.git, ctx.git.branch() or "HEAD") is not None
 
 
 def _in_database(ctx: Context) -> PgStore:

@@ -99,8 +99,8 @@ class World:
         top = self.place / name / "project"
         top.parent.mkdir()
         sh(self.place, "clone", "-q", str(self.remote), str(top))
-        for remote, place in self.others.items():
-            sh(top, "remote", "add", remote, str(place))
+        for other, place in self.others.items():
+            sh(top, "remote", "add", other, str(place))
         made = Machine(top, self.place / name / "home", name=name, lease=lease)
         if self.machines:
             said = made.ok("store", "join", self.url, "--list", self.name, *argv)

@@ -1,0 +1,129 @@
+"""Remotes, clones and names that are not as usual: nothing is lost, and what is wrong is said."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.machines.world import World, until
+from tests.system.git.gitrepo import put, sh
+
+LEASE = 3.0
+
+
+def rewritten(world: World) -> None:
+    """Let somebody replace the branch of the remote by another history."""
+    clone = world.place / "person"
+    sh(world.place, "clone", "-q", str(world.remote), str(clone))
+    sh(clone, "commit", "-q", "--amend", "-m", "By a person")
+    sh(clone, "push", "-q", "--force", "origin", "HEAD:main")
+
+
+@pytest.mark.release
+def test_a_rewritten_branch_gets_the_work_and_what_it_lost_is_named(world: World) -> None:
+    one = world.machine("one")
+    first = one.file_task("a")
+    world.trust()
+    one.ends(0)
+    lost = world.log("%H")[-1][:12]
+    waits = world.place / "waits"
+    second = one.add("Make b", "grep -q done b", do=f"touch {waits} ;; wait {waits}.go ;; write b done")
+    world.trust()
+    run = one.start()
+    until("the agent", waits.exists)
+    rewritten(world)
+    put(waits.with_suffix(".go"), "")
+
+    assert run.wait(60) == 0, one.printed
+    assert world.log() == ["Begin", "By a person", "[task-002] Make b"]
+    said = one("store", "check")
+    assert f"{first} is completed, and no branch of origin has its commit {lost}" in said.text
+    assert second not in said.text
+
+
+def test_old_rescued_work_leaves_the_remote_and_what_is_needed_stays(world: World) -> None:
+    one = world.machine("one")
+    long_ago = {**os.environ, "GIT_COMMITTER_DATE": "2020-01-01T00:00:00Z"}
+    prefix = f"refs/harness/{world.name}/rescue/task-009"
+    old = sh(one.top, "commit-tree", "-m", "old", "HEAD^{tree}", env=long_ago)
+    new = sh(one.top, "commit-tree", "-m", "new", "HEAD^{tree}")
+    sh(one.top, "push", "-q", "origin", f"{old}:{prefix}/1-1", f"{new}:{prefix}/2-2")
+
+    said = one("store", "check")
+    assert (said.code, "1 rescue refs in the remote are older than 30 days" in said.text) == (3, True)
+    one.ok("store", "check", "--repair", HARNESS_TRUST="1")
+
+    assert world.refs("rescue") == ["task-009/2-2"]
+    assert f"dropped {prefix}/1-1 {old}" in one.log_text
+    assert sh(one.top, "rev-parse", "refs/harness/rescue/task-009/1-1") == old
+
+
+def test_too_many_refs_are_named(world: World) -> None:
+    one = world.machine("one")
+    tip = sh(world.remote, "rev-parse", "main")
+    lines = "".join(f"{tip} refs/tags/build-{number}\n" for number in range(5001))
+    put(
+        world.remote / "packed-refs",
+        f"# pack-refs with: peeled fully-peeled sorted \n{tip} refs/heads/main\n{lines}",
+    )
+
+    assert "origin has 5003 refs, and a push takes longer with each above 5000" in one("doctor").text
+    assert "origin has 5003 refs" in one("store", "check").text
+
+
+def test_two_machines_with_one_worker_name_are_told_apart(world: World) -> None:
+    one, two = world.machine("one"), world.machine("two")
+    task = one.add("Make a", "grep -q done a")
+    world.trust()
+    name = {"HARNESS_WORKER_ID": "me"}
+    one.ok("start", **name)
+    one.ok("claim", **name)
+
+    for verb in ("start", "claim", "finish"):
+        said = two(verb, **name)
+        assert said.code == 8, said.text
+        assert f"{task} is in progress on one, where a worker has your name: me." in said.text
+
+    put(one.top / "a", "done\n")
+    one.ok("finish", **name)
+    world.each_once(task)
+
+
+@pytest.mark.release
+def test_a_machine_that_died_without_a_push_costs_nothing(world: World, tmp_path: Path) -> None:
+    one, two = world.machine("one", lease=LEASE), world.machine("two", lease=LEASE)
+    began = tmp_path / "began"
+    task = one.add(
+        "Make a",
+        "grep -q done a",
+        do=f"sh test -e {began} || {{ touch {began}; sleep 600; }} ;; write a done",
+    )
+    world.trust()
+    one.start()
+    until("the agent", began.exists)
+    one.cut_power()
+
+    two.ends(0)
+
+    world.each_once(task)
+    assert two.context("looks").store.ask().search()[0].attempts == 0
+    assert "one does not answer, and had pushed no work on it" in two.log_text
+
+
+@pytest.mark.release
+def test_a_partial_clone_works(world: World) -> None:
+    one = world.machine("one")
+    sh(world.remote, "config", "uploadpack.allowFilter", "true")
+    sh(world.remote, "config", "uploadpack.allowAnySHA1InWant", "true")
+    two = world.machine("two")
+    sh(two.top.parent, "clone", "-q", "--filter=blob:none", f"file://{world.remote}", "partial")
+    two.top = two.top.parent / "partial"
+    two.ok("store", "join", world.url, "--list", world.name)
+    tasks = [one.file_task("a"), one.add("Change it", "grep -q done README.md", do="write README.md done")]
+    two.ok("trust", "--yes", HARNESS_TRUST="1")
+
+    two.ends(0)
+
+    world.each_once(*tasks)

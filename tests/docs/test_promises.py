@@ -11,7 +11,7 @@ from tests.docs import cited_tests
 from tests.docs.pages import page
 
 TABLE = "tests/docs/promises.toml"
-REASONS = ("explains", "links", "todo")
+REASONS = ("explains", "links")
 
 
 def _sentences() -> list[str]:

@@ -123,7 +123,7 @@ def settle(ctx: Context) -> StopReason | None:
         if session is None or not session.final_check or reason not in sessions.ALL_TAKEN:
             return None
         session = session._replace(final_check=False)
-        sessions.update(tx, session)
+        tx.replace_session(session)
         reason = sessions.end(tx, session, reason, of_run=False)
         sessions.disable_hooks_when_finished(tx, ctx.store)
         return reason

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from functools import cached_property, partial
+from contextlib import suppress
+from functools import cache, partial
 from pathlib import Path
 
 from harness_lib import typed
@@ -199,37 +200,22 @@ class _WorkTree:
     """The work tree; what was asked before is remembered, as thousands of tasks share a few commands."""
 
     def __init__(self, ctx: Context) -> None:
-        self._ctx = ctx
-        self._missing: dict[tuple[str, str], str | None] = {}
-        self._matching: dict[tuple[str, str], bool] = {}
+        self._git = None
+        with suppress(EnvSetupError):
+            self._git = ctx.git
+        self.top = self._git.top if self._git else ctx.root.path
+        self._env = ctx.env
+        # By check or glob, and directory.
+        self.missing = cache(self._missing)
+        self.matches = cache(self._matches)
 
-    @cached_property
-    def git(self) -> Git | None:
-        try:
-            return self._ctx.git
-        except EnvSetupError:
-            return None
-
-    @property
-    def top(self) -> Path:
-        return self.git.top if self.git else self._ctx.root.path
-
-    def missing(self, check: str, cwd: str) -> str | None:
+    def _missing(self, check: str, cwd: str) -> str | None:
         """Return the first word of `check` if there is no such program."""
-        key = (check, cwd)
-        if key not in self._missing:
-            self._missing[key] = environment.missing_command(check, cwd=self.top / cwd, env=self._ctx.env)
-        return self._missing[key]
+        return environment.missing_command(check, cwd=self.top / cwd, env=self._env)
 
-    def matches(self, glob: str, cwd: str) -> bool:
+    def _matches(self, glob: str, cwd: str) -> bool:
         """Say whether a file fits `glob`, read as the gate of a claim reads it."""
-        key = (glob, cwd)
-        if key not in self._matching:
-            self._matching[key] = self._has_match(glob, cwd)
-        return self._matching[key]
-
-    def _has_match(self, glob: str, cwd: str) -> bool:
-        if self.git is None:
+        if self._git is None:
             return True
         spec = f":(top,glob){os.path.normpath(os.path.join(cwd, glob.lstrip('/')))}"  # noqa: PTH118 (no path yet)
-        return bool(self.git.run("ls-files", "-z", "--cached", "--others", "--", spec, check=False).stdout)
+        return bool(self._git.run("ls-files", "-z", "--cached", "--others", "--", spec, check=False).stdout)

@@ -126,7 +126,7 @@ def go_on(tx: Tx, session: Session, ctx: Context) -> Session:
         agent_session_id=me.agent_session_id or session.agent_session_id,
     )
     if current != session:
-        update(tx, current)
+        tx.replace_session(current)
         if not tx.concurrent:
             tx.drop_session(session.pid)
             tx.hold_session(me.pid or None)
@@ -265,11 +265,6 @@ def open_one(tx: Tx, ctx: Context) -> Session:
     return session
 
 
-def update(tx: Tx, session: Session) -> None:
-    """Replace the record with the same number."""
-    tx.replace_session(session)
-
-
 def close(tx: Tx, session: Session, *, stats_logged: bool = False) -> None:
     """End a session as in the protocol's "Session Statistics": STATS, `last_session`, locks released.
 
@@ -311,13 +306,13 @@ def _remove(tx: Tx, session: Session) -> None:
 def attempt_finished(tx: Tx, session: Session) -> Session:
     """Count a finished attempt of this session."""
     counted = session._replace(finished_attempts=session.finished_attempts + 1)
-    update(tx, counted)
+    tx.replace_session(counted)
     return counted
 
 
 def halt(tx: Tx, session: Session, why: Halt) -> None:
     """Record why this session is blocked on a human, so that the Stop hook lets its agent go."""
-    update(tx, session._replace(halt=why.words, halt_kind=why.kind))
+    tx.replace_session(session._replace(halt=why.words, halt_kind=why.kind))
 
 
 def end(tx: Tx, session: Session, reason: StopReason, *, of_run: bool) -> StopReason | None:
@@ -327,7 +322,7 @@ def end(tx: Tx, session: Session, reason: StopReason, *, of_run: bool) -> StopRe
     closed there while a completed task is red.
     """
     if not of_run and _awaits_final_check(tx, session):
-        update(tx, session._replace(final_check=True))
+        tx.replace_session(session._replace(final_check=True))
         return None
     if not of_run and reason == "recheck_failed":
         return reason

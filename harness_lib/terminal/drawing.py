@@ -6,7 +6,7 @@ rich itself respects NO_COLOR and TERM=dumb. Texts from a list are never read as
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TYPE_CHECKING, TextIO
 
 from rich.console import Console, Group, RenderableType
@@ -14,7 +14,6 @@ from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
-from rich.tree import Tree
 
 from harness_lib.rules.run_state import RunState
 from harness_lib.rules.stats import Ahead, Counts
@@ -133,16 +132,6 @@ def workers(state: RunState, now: float) -> Table:
         styles = ("bold", "", STEP_STYLES.get(row.step, "dim"), "", "", "", "dim")
         table.add_row(*(Text(cell, style=style) for cell, style in zip(cells, styles, strict=True)))
     return table
-
-
-def tree(rows: Iterable[tuple[int, str, bool]], footer: Iterable[str]) -> RenderableType:
-    """Return a tree above the lines of `footer`; a row is (depth, text, whether it refers to another row)."""
-    root = Tree("", hide_root=True, guide_style="dim")
-    path = [root]
-    for depth, text, is_reference in rows:
-        del path[depth + 1 :]
-        path.append(path[-1].add(line(text, "dim") if is_reference else coloured_line(text)))
-    return Group(root, *(line(text, "yellow") for text in footer))
 
 
 def live(stream: TextIO, draw: Callable[[], RenderableType], *, per_second: int, transient: bool) -> Live:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple
 
 from harness_lib.core import quoting
 from harness_lib.core.context import Context
@@ -23,7 +23,6 @@ SUMMARY = "show which task depends on which"
 EXAMPLE = "harness graph --format mermaid"
 HELP_ORDER = 220
 
-Format = Literal["tree", "mermaid"]
 Mark = Literal["", "shown above", "a cycle", "goes on below"]
 SHOWN = 40
 DEEPEST = 20
@@ -34,22 +33,28 @@ COLOURS = {"completed": "#d4edda", "in_progress": "#cce5ff", "failed": "#f8d7da"
 
 def arguments(parser: ArgumentParser) -> None:
     """Add the arguments of the verb."""
-    parser.add_argument("--format", choices=get_args(Format), default="tree")
+    parser.add_argument("--format", choices=("tree", "mermaid"), default="tree")
     parser.add_argument("--all", action="store_true", help="every task, however many there are")
 
 
-def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
-    """Answer `harness graph`."""
-    if args.format != "tree" or not screen.is_terminal:
-        return run(ctx, form=args.format, everything=args.all)
-    from harness_lib.terminal import drawing  # noqa: PLC0415 (a pipe does not pay for rich)
-
+def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
+    """Answer `harness graph`; more than 40 tasks are cut unless all are asked for."""
     questions = ctx.store.ask()
-    drawn = draw(questions, None if args.all else SHOWN)
-    drawing.console(screen.out).print(
-        drawing.tree(((row.depth, row.text(), bool(row.mark)) for row in drawn.rows), footer(drawn))
+    drawing = draw(questions, None if args.all else SHOWN)
+    is_tree = args.format == "tree"
+    return Reply(
+        "graph",
+        "\n".join(plain(drawing) if is_tree else mermaid(drawing)),
+        # A diagram goes into a file: no other line may follow it.
+        next=overview.upcoming(ctx, questions) if is_tree else None,
+        warnings=tuple(questions.warnings),
+        extra={
+            "format": args.format,
+            "edges": [[other, task.id] for task in drawing.tasks for other in task.depends_on],
+            "cycles": list(drawing.cycles),
+            "more": drawing.hidden,
+        },
     )
-    return _reply(ctx, questions, drawn)._replace(message="")
 
 
 class Row(NamedTuple):
@@ -76,30 +81,6 @@ class Drawing(NamedTuple):
     rows: tuple[Row, ...]
     cycles: tuple[str, ...]
     hidden: int
-
-
-def run(ctx: Context, *, form: Format = "tree", everything: bool = False) -> Reply:
-    """Return the drawing as text; more than 40 tasks are cut unless `everything` is true."""
-    questions = ctx.store.ask()
-    return _reply(ctx, questions, draw(questions, None if everything else SHOWN), form)
-
-
-def _reply(ctx: Context, questions: Questions, drawing: Drawing, form: Format = "tree") -> Reply:
-    """Return the reply for `drawing`, which was made from `questions`."""
-    lines = plain(drawing) if form == "tree" else mermaid(drawing)
-    return Reply(
-        "graph",
-        "\n".join(lines),
-        # A diagram goes into a file: no other line may follow it.
-        next=overview.upcoming(ctx, questions) if form == "tree" else None,
-        warnings=tuple(questions.warnings),
-        extra={
-            "format": form,
-            "edges": [[other, task.id] for task in drawing.tasks for other in task.depends_on],
-            "cycles": list(drawing.cycles),
-            "more": drawing.hidden,
-        },
-    )
 
 
 def draw(questions: Questions, limit: int | None) -> Drawing:
@@ -188,11 +169,6 @@ def plain(drawing: Drawing) -> Iterator[str]:
         lead = "".join("│  " if bar else "   " for bar in bars)
         bars.append(not row.is_last)
         yield f"{lead}{'└─ ' if row.is_last else '├─ '}{row.text()}"
-    yield from footer(drawing)
-
-
-def footer(drawing: Drawing) -> Iterator[str]:
-    """Yield the lines below the tree."""
     for ring in drawing.cycles:
         yield f"cycle: {ring}"
     if drawing.hidden:

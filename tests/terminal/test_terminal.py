@@ -80,7 +80,7 @@ def test_a_dumb_terminal_gets_plain_text(listed: Path) -> None:
 
 def test_graph_is_a_tree_and_a_diagram_plain(listed: Path) -> None:
     plain = ESCAPE.sub("", shown(listed, "graph"))
-    assert "[pending] task-001: First\n└── [pending] task-002: Second [red]not markup[/red]" in plain
+    assert "[pending] task-001: First\n└─ [pending] task-002: Second [red]not markup[/red]" in plain
     said = shown(listed, "graph", "--format", "mermaid")
     assert said.startswith("flowchart TD")
     assert "\x1b" not in said

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -105,7 +106,9 @@ class ForeignProvider(Program):
 
     def ask(self, runtime: Runtime, payload: Json) -> Json:
         """Run it; its standard error is the message if it fails."""
-        command = [self.path, "--stream"] if self._streams() else [self.path]
+        command = [self.path]
+        with suppress(OSError):
+            command += ["--stream"] if b"--stream" in Path(self.path).read_bytes() else []
         directory = runtime.session.directory if runtime.session else runtime.home
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         errors = directory / f".provider-{os.getpid()}.err"
@@ -126,12 +129,6 @@ class ForeignProvider(Program):
         if done.code != 0 or answer is None:
             raise ProviderError(complaint or f"{self.path} exited {done.code} without an answer.")
         return answer
-
-    def _streams(self) -> bool:
-        try:
-            return b"--stream" in Path(self.path).read_bytes()
-        except OSError:
-            return False
 
 
 class ForeignCommand(Program):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -134,7 +133,8 @@ class Agent:
         return schema.SetSessionConfigOptionResponse(config_options=config(settings))
 
     async def prompt(self, session_id: str, prompt: list[Block], **_: Any) -> schema.PromptResponse:
-        return await self._known(session_id).prompt(text_of(prompt))
+        texts = (_text(block) for block in prompt)
+        return await self._known(session_id).prompt("\n\n".join(text for text in texts if text.strip()))
 
     async def cancel(self, session_id: str, **_: Any) -> None:
         if session_id in self._sessions:
@@ -150,7 +150,7 @@ class Agent:
             # It is held by the process that has it open.
             await before.close()
         session = SessionProcess(_directory(cwd), self._client.session_update, self._ask)
-        await session.open({**first, "servers": configured(named or [])})
+        await session.open({**first, "servers": {server.name: _entry(server) for server in named or []}})
         self._sessions[session.id] = session
         # The client must know the session before it hears of it.
         asyncio.get_running_loop().call_soon(self._announce, session)
@@ -204,12 +204,8 @@ def _info(session: Session) -> schema.SessionInfo:
     )
 
 
-def text_of(blocks: Sequence[Block]) -> str:
-    """Return all text blocks, links and embedded texts, in order. Raises RequestError for other blocks."""
-    return "\n\n".join(text for block in blocks if (text := _text(block)).strip())
-
-
 def _text(block: Block) -> str:
+    """Return a text, a link or an embedded text. Raises RequestError for another block."""
     if isinstance(block, schema.TextContentBlock):
         return block.text
     if isinstance(block, schema.ResourceContentBlock):
@@ -224,12 +220,8 @@ def _text(block: Block) -> str:
     raise RequestError(-32602, "hs reads text, links and embedded text; no images, audio or other data yet.")
 
 
-def configured(servers: Sequence[Server]) -> dict[str, Json]:
-    """Return the entry of each server by name. Raises RequestError for an unsupported transport."""
-    return {server.name: _entry(server) for server in servers}
-
-
 def _entry(server: Server) -> Json:
+    """Return the entry of a server. Raises RequestError for an unsupported transport."""
     if isinstance(server, schema.McpServerStdio):
         env = {each.name: each.value for each in server.env}
         return {"command": server.command, "args": list(server.args), "env": env}

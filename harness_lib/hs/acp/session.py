@@ -13,7 +13,7 @@ from acp import RequestError, schema
 
 from harness_lib.hs.acp import REJECT_ONCE
 from harness_lib.loop.piped import Json, as_object, dumps
-from harness_lib.loop.sessions.message import Call, Message, Text, Thinking
+from harness_lib.loop.sessions.message import Message, Text, Thinking
 from harness_lib.system.install import launcher
 
 _KINDS = {"bash": "execute", "glob": "search", "grep": "search", "read_file": "read", "skill": "read"}
@@ -47,20 +47,18 @@ class Updates:
             if message.role == "user":
                 yield _chunk(schema.UserMessageChunk, "user_message_chunk", message.body)
             elif message.role == "assistant":
-                yield from self._replayed(message)
+                for block in message.blocks:
+                    if isinstance(block, Text):
+                        yield from self._on_text({"text": block.text})
+                    elif isinstance(block, Thinking):
+                        yield from self._on_thinking({"text": block.text})
+                    else:
+                        event = {"id": block.id, "name": block.name, "input": block.input}
+                        yield from self._on_tool_start(event)
             elif message.role == "tool_result":
                 event = {"id": message.fields.get("call_id", ""), "error": message.fields.get("error")}
                 yield from self._on_tool_done({**event, "result": message.body})
         yield from self.abandoned()
-
-    def _replayed(self, message: Message) -> Iterator[Any]:
-        for block in message.blocks:
-            if isinstance(block, Text):
-                yield from self._on_text({"text": block.text})
-            elif isinstance(block, Thinking):
-                yield from self._on_thinking({"text": block.text})
-            elif isinstance(block, Call):
-                yield from self._on_tool_start({"id": block.id, "name": block.name, "input": block.input})
 
     def _on_text(self, event: Json) -> Iterator[Any]:
         yield _chunk(schema.AgentMessageChunk, "agent_message_chunk", str(event.get("text", "")))

@@ -87,19 +87,16 @@ class Builtin(NamedTuple):
 
     def execute(self, runtime: Runtime, tool_input: Json) -> Result:
         try:
-            if self.change:
-                _require_writable(runtime, tool_input)
+            if self.change and (
+                problem := confined.problem(runtime, path_of(runtime, tool_input), writes=True)
+            ):
+                return Result(f"error: {problem}", error=True)
             return self.function(runtime, tool_input)
         except ToolError as error:
             return Result(f"error: {error}", error=True)
         except OSError as error:
             name = f" {error.filename}" if error.filename else ""
             return Result(f"error:{name}: {error.strerror or error}", error=True)
-
-
-def _require_writable(runtime: Runtime, tool_input: Json) -> None:
-    if problem := confined.problem(runtime, path_of(runtime, tool_input), writes=True):
-        raise ToolError(problem)
 
 
 # The tools of Claude Code that edit, and the built-in ones that do the same.

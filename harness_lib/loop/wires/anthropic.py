@@ -147,20 +147,17 @@ class Reader:
             return
         self._finished.append(index)
         if block.get("type") == "tool_use":
-            _set_input(block, "".join(self._arguments.get(index, [])))
+            text = "".join(self._arguments.get(index, []))
+            value = parse_object(text) if text.strip() else block.get("input", {})
+            block["input"] = value if isinstance(value, dict) else {}
+            if not isinstance(value, dict):
+                # Invalid arguments are kept as text.
+                block["partial_json"] = text
             yield Shown("tool_start", {key: block.get(key) for key in ("id", "name", "input")})
 
 
 def _add(block: Json, key: str, delta: Json) -> None:
     block[key] = str(block.get(key) or "") + str(delta.get(key) or "")
-
-
-def _set_input(block: Json, text: str) -> None:
-    """Put the arguments into `block`; keep invalid ones in it as text."""
-    value = parse_object(text) if text.strip() else block.get("input", {})
-    block["input"] = value if isinstance(value, dict) else {}
-    if not isinstance(value, dict):
-        block["partial_json"] = text
 
 
 def _block(entry: object) -> Block | None:

@@ -74,7 +74,10 @@ def events(kept: dict[str, Any], url: str, headers: Mapping[str, str], body: Jso
     except httpx2.SSEError as error:
         raise ProviderError(f"The provider at {url} sent no stream of events: {error}") from error
     except httpx2.TransportError as error:
-        raise TransientError(f"The provider at {url} cannot be reached: {_reason(error)}") from error
+        why = str(error) or type(error).__name__
+        if isinstance(error, httpx2.ReadTimeout):
+            why = f"it said nothing for {SILENCE_SECONDS:.0f} seconds"
+        raise TransientError(f"The provider at {url} cannot be reached: {why}.") from error
 
 
 def forget(kept: dict[str, Any]) -> None:
@@ -212,12 +215,6 @@ def _retry_after(text: str) -> float | None:
         return max(0.0, parsedate_to_datetime(text).timestamp() - time.time())
     except (TypeError, ValueError):
         return None
-
-
-def _reason(error: httpx2.TransportError) -> str:
-    if isinstance(error, httpx2.ReadTimeout):
-        return f"it said nothing for {SILENCE_SECONDS:.0f} seconds."
-    return f"{error}." if str(error) else f"{type(error).__name__}."
 
 
 def post_form(url: str, fields: Mapping[str, str]) -> tuple[int, Json]:

@@ -61,12 +61,10 @@ def test_no_process_of_a_turn_shows_it(hs: Hs, serve: Serve, home: Path) -> None
 TOOL = '{"name":"look","description":"Looks","input_schema":{"type":"object"}}'
 
 
-@pytest.mark.parametrize("status", [401, 500])
-def test_no_error_shows_it(go: Go, hs: Hs, wire: Wire, home: Path, status: int) -> None:
+def test_no_error_shows_it(go: Go, hs: Hs, wire: Wire, home: Path) -> None:
     now = (("retry-after", "0"),)
-    _, answer = go(
-        Step(status=status, headers=now), Step(status=400), words=("--json", "go"), wire=wire, env=keys(wire)
-    )
+    refusals = [Step(status=500, headers=now), Step(status=401)]
+    _, answer = go(*refusals, words=("--json", "go"), wire=wire, env=keys(wire))
     nowhere = hs("go", env={**keys(wire), "ANTHROPIC_API_URL": "nowhere", "OPENAI_API_URL": "nowhere"})
 
     assert (answer.code, nowhere.code) == (1, 1)

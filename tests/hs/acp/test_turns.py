@@ -64,25 +64,18 @@ def test_all_of_a_prompt_reaches_the_model(serve: Serve, home: Path, project: Pa
     assert places == sorted(places)
 
 
-@pytest.mark.parametrize(
-    ("step", "env", "reason"),
-    [
-        (Step(text="cut", stop="length"), {}, "max_tokens"),
-        (Step(text="no", stop="content_filter"), {}, "refusal"),
-        (use("read_file", path="."), {"HARNESS_MAX_TURNS": "1"}, "max_turn_requests"),
-    ],
-)
-def test_why_a_turn_stopped_is_said_in_the_words_of_the_protocol(
-    serve: Serve, project: Path, step: Step, env: dict[str, str], reason: str
-) -> None:
-    server = serve(CHAT, step)
+def test_why_a_turn_stopped_is_said_in_the_words_of_the_protocol(serve: Serve, project: Path) -> None:
+    cut, refused = Step(text="cut", stop="length"), Step(text="no", stop="content_filter")
+    server = serve(CHAT, cut, refused, use("read_file", path="."))
+    reasons: list[str] = []
 
     async def work() -> None:
-        async with opened(Editor(), {**CHAT.environment(server), **env}, project) as session:
-            done = await session.says("go")
-            assert done.stop_reason == reason
+        env = {**CHAT.environment(server), "HARNESS_MAX_TURNS": "1"}
+        async with opened(Editor(), env, project) as session:
+            reasons.extend([(await session.says("go")).stop_reason for _ in range(3)])
 
     play(work)
+    assert reasons == ["max_tokens", "refusal", "max_turn_requests"]
 
 
 def test_failures_say_what_is_wrong(serve: Serve, project: Path) -> None:
@@ -206,30 +199,23 @@ def test_a_server_that_is_told_to_end_leaves_nothing_running(serve: Serve, proje
     play(work)
 
 
-@pytest.mark.parametrize(
-    ("step", "said"),
-    [
-        (Step(silent=True), ""),
-        (Step(text="The beginning of it", events=3, hangs=True), "T"),
-    ],
-    ids=["before the answer", "in the answer"],
-)
-def test_cancel_ends_a_turn_that_waits_for_the_model(
-    serve: Serve, project: Path, step: Step, said: str
-) -> None:
-    server = serve(CHAT, step, say("Went on."))
+def test_cancel_ends_a_turn_that_waits_for_the_model(serve: Serve, project: Path) -> None:
+    """Before the answer, and in it."""
+    server = serve(
+        CHAT, Step(silent=True), Step(text="The beginning of it", events=3, hangs=True), say("Went on.")
+    )
     editor = Editor()
 
     async def work() -> None:
         async with opened(editor, CHAT.environment(server), project) as session:
-            prompt = asyncio.create_task(session.says("go"))
-            await editor.until(lambda: server.requests and editor.said().startswith(said))
-            with pytest.raises(acp.RequestError, match="at work"):
-                await session.says("and this")
-            await session.cancel()
-            assert (await asyncio.wait_for(prompt, 60)).stop_reason == "cancelled"
-            again = await session.says("go on")
-            assert again.stop_reason == "end_turn"
+            for number, said in enumerate(("", "T"), 1):
+                prompt = asyncio.create_task(session.says("go"))
+                await editor.until(lambda: len(server.requests) == number and editor.said().startswith(said))  # noqa: B023
+                with pytest.raises(acp.RequestError, match="at work"):
+                    await session.says("and this")
+                await session.cancel()
+                assert (await asyncio.wait_for(prompt, 60)).stop_reason == "cancelled"
+            assert (await session.says("go on")).stop_reason == "end_turn"
 
     play(work)
     assert editor.said().endswith("Went on.")

@@ -18,6 +18,8 @@ def test_compact_summarises_what_was_said(serve: Serve, project: Path, home: Pat
     server = serve(CHAT, LONG, LONG, say("They said long."), say("Went on."))
 
     with person(cwd=project, env=CHAT.environment(server)) as someone:
+        someone.types("/compact\r", when="You:")
+        someone.has_on_screen("not summarised: there is too little")
         for cost in ("$0.00007", "$0.00014"):
             someone.types("more\r", when="You:")
             someone.has_on_screen(f"cost {cost}")
@@ -30,14 +32,6 @@ def test_compact_summarises_what_was_said(serve: Serve, project: Path, home: Pat
     assert "They said long." in str(server.requests[-1])
     assert "long long" not in str(server.requests[-1])
     assert [name for name, _ in bodies(session_of(home))][4] == "0005-summary.md"
-
-
-def test_compact_says_why_it_does_nothing(conversation: Conversation) -> None:
-    with conversation(say("Hello.")) as (someone, server):
-        someone.types("/compact\r")
-        someone.has_on_screen("not summarised: there is too little")
-
-    assert server.requests == []
 
 
 def test_another_session_is_gone_on_in_and_the_first_is_free(
@@ -69,23 +63,21 @@ def test_another_session_is_gone_on_in_and_the_first_is_free(
     assert [body.strip() for _, body in bodies(before)] == ["begin", "Long ago.", "go on", "There."]
 
 
-def test_tab_completes_before_what_is_typed_behind_it(conversation: Conversation) -> None:
+def test_tab_completes_before_what_is_typed_behind_it_and_takes_one_word_after_another(
+    conversation: Conversation,
+) -> None:
     with conversation(say("Not a word for the model.")) as (someone, server):
-        someone.types("/mod\t gpt-4o-mi\t\r")
-        someone.types("/to\t\r", when="gpt-4o-mini (openai)")
+        someone.types("/mod\t gpt-4.1-mi\t\r")
+        someone.types("/to\t\r", when="gpt-4.1-mini (openai)")
         someone.has_on_screen("read_file")
-
-    assert server.requests == []
-
-
-def test_tab_again_takes_one_word_after_another(conversation: Conversation) -> None:
-    with conversation() as (someone, _):
         someone.types("/mod\t gpt-4o\t")
         # The others are shown below.
         someone.types("\t", when="  gpt-4o-mini")
         someone.types("\t", when="You: /model gpt-4o\n")
         someone.types("\r", when="You: /model gpt-4o-mini\n")
         someone.has_on_screen("gpt-4o-mini (openai)")
+
+    assert server.requests == []
 
 
 def test_a_model_of_another_provider_is_asked_there(serve: Serve, project: Path, home: Path) -> None:

@@ -63,8 +63,8 @@ class Connections:
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._loop = asyncio.new_event_loop()
-        self._open: dict[str, asyncio.Future[mcp.Client]] = {}
-        self._holders: list[asyncio.Task[None]] = []
+        # The task that holds each connection, and the client when it is ready.
+        self._open: dict[str, tuple[asyncio.Task[None], asyncio.Future[mcp.Client]]] = {}
         self._calls: set[Future[tuple[str, bool]]] = set()
         # On standard error, messages of the package would disturb the prompt.
         self._heard = _ToLog(self._log)
@@ -153,42 +153,41 @@ class Connections:
             )
         except mcp.MCPError as error:
             if error.code in _GONE:
-                await self._drop(server)
+                await self._end(server.name)
             raise
         parts = [_text(block) for block in done.content]
         return "\n".join(parts), bool(done.is_error)
 
     async def _client(self, server: Server) -> mcp.Client:
         if server.name not in self._open:
-            ready: asyncio.Future[mcp.Client] = self._loop.create_future()
-            self._open[server.name] = ready
-            holder = asyncio.create_task(self._hold(server, ready), name=server.name)
-            holder.add_done_callback(lambda _: self._ended(server, ready, holder))
-            self._holders.append(holder)
-        return await asyncio.wait_for(asyncio.shield(self._open[server.name]), START_SECONDS)
-
-    async def _drop(self, server: Server) -> None:
-        """Clean up after a server that is gone, so that the next call starts it again."""
-        holders = [holder for holder in self._holders if holder.get_name() == server.name]
-        for holder in holders:
-            holder.cancel()
-        await asyncio.gather(*holders, return_exceptions=True)
-
-    def _ended(self, server: Server, ready: asyncio.Future[mcp.Client], holder: asyncio.Task[None]) -> None:
-        """Let the next call start the server again, and pass the error to the callers that wait for it."""
-        self._open.pop(server.name, None)
-        error = None if holder.cancelled() else holder.exception()
-        if not ready.done() and error is not None:
-            ready.set_exception(error)
-        elif not ready.done():
-            ready.cancel()
+            future: asyncio.Future[mcp.Client] = self._loop.create_future()
+            self._open[server.name] = asyncio.create_task(self._hold(server, future)), future
+        holder, ready = self._open[server.name]
+        either: set[asyncio.Future[Any]] = {holder, ready}
+        await asyncio.wait(either, timeout=START_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        if holder.done():
+            holder.result()
+        if not ready.done():
+            raise asyncio.TimeoutError
+        return ready.result()
 
     async def _hold(self, server: Server, ready: asyncio.Future[mcp.Client]) -> None:
         """Keep the connection in the task that has opened it, as the package demands."""
-        with self._log() as log:
-            async with mcp.Client(self._transport(server, log)) as client:
-                ready.set_result(client)
-                await asyncio.Event().wait()
+        try:
+            with self._log() as log:
+                async with mcp.Client(self._transport(server, log)) as client:
+                    ready.set_result(client)
+                    await asyncio.Event().wait()
+        finally:
+            # The next call starts the server again.
+            del self._open[server.name]
+
+    async def _end(self, name: str = "") -> None:
+        """End the connection to the server `name`, or all of them."""
+        holders = [holder for each, (holder, _) in self._open.items() if name in {"", each}]
+        for holder in holders:
+            holder.cancel()
+        await asyncio.gather(*holders, return_exceptions=True)
 
     def _transport(self, server: Server, log: Any) -> Any:
         config, run = server.config, self._runtime
@@ -208,11 +207,6 @@ class Connections:
         session = self._runtime.session
         path = session.directory / "mcp.log" if session else Path(os.devnull)
         return io.TextIOWrapper(disk.appending(path), encoding="utf-8", write_through=True)
-
-    async def _end(self) -> None:
-        for holder in self._holders:
-            holder.cancel()
-        await asyncio.gather(*self._holders, return_exceptions=True)
 
 
 def _spec(tool: types.Tool) -> Json:

@@ -15,6 +15,7 @@ ASKED = ("--approve", "ask")
 
 def test_the_user_says_yes_always_and_no_with_a_reason(conversation: Conversation, project: Path) -> None:
     with conversation(
+        use("bash", command="echo \x1b[2J\x1b[Hharmless"),
         use("bash", command="touch one"),
         use("bash", command="mkdir two"),
         use("bash", command="mkdir three"),
@@ -23,6 +24,8 @@ def test_the_user_says_yes_always_and_no_with_a_reason(conversation: Conversatio
         args=ASKED,
         task="go",
     ) as (someone, server):
+        someone.sees("harmless")
+        someone.types("n\n")
         someone.sees("touch one")
         someone.types("y\n")
         someone.sees("always (bash mkdir)")
@@ -32,16 +35,8 @@ def test_the_user_says_yes_always_and_no_with_a_reason(conversation: Conversatio
         someone.sees("Done.")
 
     assert {path.name for path in project.iterdir()} == {"one", "two", "three"}
-    assert "the user said no: not on a Sunday" in str(server.requests[4]["messages"][-1])
-
-
-def test_what_is_asked_moves_no_cursor(conversation: Conversation) -> None:
-    with conversation(
-        use("bash", command="echo \x1b[2J\x1b[Hharmless"), say("Done."), args=ASKED, task="go"
-    ) as (someone, _):
-        someone.sees("harmless")
-        someone.types("n\n")
-
+    assert "the user said no: not on a Sunday" in str(server.requests[5]["messages"][-1])
+    # What is asked moves no cursor.
     assert "\x1b[2J" not in someone.raw
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.hs.acp.client import Editor, acp, connected, play, prompt
-from tests.loop.conftest import CHAT, Serve, bodies, session_of
+from tests.hs.acp.client import Editor, acp, connected, opened, play, prompt
+from tests.loop.conftest import CHAT, Serve
 from tests.loop.mcp_servers import SERVERS, listening
 from tests.loop.servers.script import say, use
 from tests.loop.source_files import write, write_servers
@@ -176,36 +176,29 @@ def test_a_client_sees_what_a_tool_prints_while_it_runs(serve: Serve, project: P
     assert "one\n42\n" in texts[:-1]
 
 
-def test_a_word_behind_a_slash_that_names_nothing_is_not_sent(serve: Serve, project: Path) -> None:
-    server = serve(CHAT, say("Never."))
-
-    with pytest.raises(acp.RequestError, match="There is no /no-such"):
-        prompt(Editor(), CHAT.environment(server), project, "/no-such thing")
-
-    assert server.requests == []
-
-
-def test_no_means_no_and_the_model_is_told(serve: Serve, home: Path, project: Path) -> None:
-    server = serve(CHAT, use("bash", command="touch made"), say("As you like."))
+def test_what_the_user_answers_counts_and_always_is_asked_once(serve: Serve, project: Path) -> None:
+    server = serve(
+        CHAT, use("bash", command="touch made"), say("As you like."),
+        use("bash", command="touch a"), use("bash", command="touch b"), use("bash", command="rm a"),
+        use("agent", prompt="make it"), use("bash", command="mkdir made"), say("Made."), say("Done."),
+    )  # fmt: skip
     editor = Editor("reject_once")
 
-    prompt(editor, CHAT.environment(server), project)
+    async def work() -> None:
+        async with opened(editor, CHAT.environment(server), project) as session:
+            await session.says("go")
+            assert editor.updates_of("tool_call_update")[-1].status == "failed"
+            editor.answer = "allow_always"
+            await session.says("go on")
+            with pytest.raises(acp.RequestError, match="There is no /no-such"):
+                await session.says("/no-such thing")
 
-    assert not (project / "made").exists()
-    assert "the user said no" in bodies(session_of(home))[2][1]
-    assert editor.updates_of("tool_call_update")[-1].status == "failed"
-
-
-def test_always_is_asked_once(serve: Serve, project: Path) -> None:
-    server = serve(
-        CHAT, use("bash", command="touch a"), use("bash", command="touch b"),
-        use("bash", command="rm a"), say("Done."),
-    )  # fmt: skip
-    editor = Editor("allow_always")
-
-    prompt(editor, CHAT.environment(server), project)
-
-    assert [asked.title for asked, _ in editor.questions] == ["touch a", "rm a"]
+    play(work)
+    assert "the user said no" in str(server.requests[1])
+    # That of the subagent, too.
+    assert [asked.title for asked, _ in editor.questions] == ["touch made", "touch a", "rm a", "mkdir made"]
+    assert {path.name for path in project.iterdir()} == {"b", "made"}
+    assert "/no-such" not in str(server.requests)
 
 
 def test_approval_is_a_setting_of_the_session(serve: Serve, project: Path) -> None:
@@ -231,18 +224,6 @@ def test_approval_is_a_setting_of_the_session(serve: Serve, project: Path) -> No
     play(work)
     assert editor.questions == []
     assert ((project / "a").exists(), (project / "b").exists()) == (True, False)
-
-
-def test_a_question_of_a_subagent_reaches_the_client(serve: Serve, project: Path) -> None:
-    server = serve(
-        CHAT, use("agent", prompt="make it"), use("bash", command="touch made"), say("Made."), say("Done.")
-    )
-    editor = Editor()
-
-    prompt(editor, CHAT.environment(server), project)
-
-    assert [asked.title for asked, _ in editor.questions] == ["touch made"]
-    assert (project / "made").exists()
 
 
 def test_servers_that_the_client_names_are_used(serve: Serve, project: Path) -> None:

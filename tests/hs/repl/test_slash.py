@@ -27,7 +27,7 @@ def test_compact_summarises_what_was_said(serve: Serve, project: Path, home: Pat
         someone.types("/compact\r")
         someone.types("go on\r", when="The conversation so far was summarised (0005-summary.md).")
         someone.has_on_screen("Went on.")
-        assert someone.leaves("\x04") == 0
+        assert someone.leaves("/exit\r") == 0
 
     assert "They said long." in str(server.requests[-1])
     assert "long long" not in str(server.requests[-1])

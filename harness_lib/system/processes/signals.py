@@ -65,6 +65,16 @@ def kill(pid: int) -> None:
     os.kill(pid, signal.SIGKILL)
 
 
+def pause(pid: int) -> None:
+    """Let the process stand still until `go_on`. Raises ProcessLookupError if there is none."""
+    os.kill(pid, signal.SIGSTOP)
+
+
+def go_on(pid: int) -> None:
+    """Let a paused process go on. Raises ProcessLookupError if there is none."""
+    os.kill(pid, signal.SIGCONT)
+
+
 def handle(number: int, handler: Handler) -> None:
     """Call `handler` for signal `number`, also if it comes while the main thread begins to wait.
 

@@ -1,0 +1,1 @@
+../../../../harness_lib/system/postgres_server.py

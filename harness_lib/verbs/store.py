@@ -38,7 +38,7 @@ def arguments(parser: ArgumentParser) -> None:
             f"--{name}-remote",
             metavar="R",
             default="",
-            help=f"the git remote {what} (default: of the branch)",
+            help=f"the remote {what} (default: that of the branch)",
         )
     parser.add_argument(
         "--no-snapshots", action="store_true", help="keep unfinished work at home; finished work is pushed"
@@ -231,7 +231,7 @@ def _outlived(ctx: Context, *, repair: bool) -> list[str]:
     if not refs:
         return []
     if not repair:
-        return [f"{len(refs)} rescue refs in the remote are older than {snapshots.DAYS:.0f} days"]
+        return [f"{len(refs)} refs of rescued work in the remote are older than {snapshots.DAYS:.0f} days"]
     answer = snapshots.remove(ctx, refs)
     return [] if answer.done else [f"old rescue refs could not be removed: {answer.why}"]
 

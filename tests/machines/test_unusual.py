@@ -52,7 +52,10 @@ def test_old_rescued_work_leaves_the_remote_and_what_is_needed_stays(world: Worl
     sh(one.top, "push", "-q", "origin", f"{old}:{prefix}/1-1", f"{new}:{prefix}/2-2")
 
     said = one("store", "check")
-    assert (said.code, "1 rescue refs in the remote are older than 30 days" in said.text) == (3, True)
+    assert (said.code, "1 refs of rescued work in the remote are older than 30 days" in said.text) == (
+        3,
+        True,
+    )
     one.ok("store", "check", "--repair", HARNESS_TRUST="1")
 
     assert world.refs("rescue") == ["task-009/2-2"]

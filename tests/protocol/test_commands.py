@@ -24,9 +24,6 @@ def test_add_fills_in_the_defaults(project: Project, agent: Agent) -> None:
         **{key: task[key] for key in set(task) - set(seed_task(""))},
     }
     require_documented(project.state)
-    agent.ok("claim")
-    error = agent.fails(3, "finish")["error"]
-    assert "validation.command" in error["message"]
 
 
 def test_ids_go_on_after_the_highest_number(project: Project, agent: Agent) -> None:
@@ -94,18 +91,3 @@ def test_init_asks_nothing_in_a_terminal(make_project: Make) -> None:
     os.close(ours)
     assert not (project.top / ".gitignore").exists()
     assert project.git("status", "--porcelain") == ""
-
-
-def test_the_marker_stands_while_work_is_left(project: Project, agent: Agent) -> None:
-    """`init` and `start` make it; the final check after the last task removes it."""
-    agent.ok("add", "Something", "--validate", "true")
-    agent.ok("pause")
-    assert not project.marker
-    agent.ok("start")
-    assert project.marker
-    agent.ok("claim")
-    assert project.marker
-    agent.ok("finish")
-    assert project.marker
-    agent.final_check()
-    assert not project.marker

@@ -94,24 +94,9 @@ def test_it_waits_until_the_holder_lets_go(lock: SeedLock, tmp_path: Path) -> No
     assert waiting.acquire(os.getpid(), deadline=time.monotonic() + 60) == "taken"
 
 
-# -- legacy agents and we exclude each other
+# -- legacy agents and we exclude each other; tests/protocol/test_lock_both_ways.py has the rest
 
 
-# The steps of the protocol as an agent types them: mkdir, look at the pid, move what is stale, sign.
-PROSE = """
-lock=$1
-if ! mkdir "$lock" 2>/dev/null; then
-    holder=$(cat "$lock/pid" 2>/dev/null)
-    if [ -n "$holder" ] && kill -0 "$holder" 2>/dev/null; then echo "active $holder"; exit 1; fi
-    mv "$lock" "$lock.stale.$$" 2>/dev/null || { echo contention; exit 1; }
-    rm -rf "$lock.stale.$$"
-    mkdir "$lock" || { echo contention; exit 1; }
-fi
-echo $$ > "$lock/pid"
-trap 'rm -rf "$lock"' EXIT
-echo taken
-read -r _
-"""
 COUNT = """
 import os, sys, time
 from pathlib import Path
@@ -138,15 +123,6 @@ done
 """
 
 
-def legacy(lock: SeedLock) -> tuple[subprocess.Popen[str], str]:
-    """Return a legacy agent, until its input ends, and what its attempt came to."""
-    child = subprocess.Popen(
-        ["sh", "-c", PROSE, "sh", lock.path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    assert child.stdout is not None
-    return child, child.stdout.readline().strip()
-
-
 def test_the_name_is_the_one_that_the_shell_computes(tmp_path: Path) -> None:
     root = tmp_path / "prøject dir"
     root.mkdir()
@@ -163,33 +139,6 @@ def test_a_linked_root_has_the_same_lock(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("root")
 
     assert mkdir_lock.path_for(tmp_path / "link") == mkdir_lock.path_for(tmp_path / "root")
-
-
-def test_the_legacy_protocol_keeps_us_out(lock: SeedLock) -> None:
-    agent, answer = legacy(lock)
-    try:
-        assert answer == "taken"
-        with pytest.raises(HeldError, match=f"pid {agent.pid} since 20"):
-            lock.acquire(os.getpid(), deadline=time.monotonic() + 0.05)
-        lock.release(os.getpid())
-        assert lock.path.exists()
-    finally:
-        agent.communicate()
-
-    assert lock.acquire(os.getpid(), deadline=0) == "taken"
-
-
-def test_we_keep_the_legacy_protocol_out(lock: SeedLock) -> None:
-    lock.acquire(os.getpid(), deadline=0)
-
-    agent, answer = legacy(lock)
-    agent.communicate()
-
-    assert answer == f"active {os.getpid()}"
-    lock.release(os.getpid())
-    agent, answer = legacy(lock)
-    agent.communicate()
-    assert answer == "taken"
 
 
 def test_no_change_is_lost_between_processes(lock: SeedLock, tmp_path: Path) -> None:

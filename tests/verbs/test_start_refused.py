@@ -33,14 +33,6 @@ def test_a_finished_list_is_exit_9_and_not_5_for_a_second_owner(project: Project
 # -- limits
 
 
-def test_zero_or_absent_is_no_limit(project: Project, one: Agent) -> None:
-    for limits in ({"max_sessions": 0, "max_tasks_per_session": 0}, {}):
-        project.edit(session_count=99999, session_config={"concurrency_mode": "exclusive", **limits})
-
-        one.ok("start")
-        one.ok("stop")
-
-
 def test_a_session_ends_after_so_many_attempts_failed_ones_count(project: Project, agent: Agent) -> None:
     project.configure(max_tasks_per_session=2)
     for check in ("true", "false", "true"):

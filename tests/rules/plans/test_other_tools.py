@@ -176,5 +176,6 @@ def test_any_text_can_be_read_by_all(text: str) -> None:
     for form in plans.FORMATS:
         plan = form.read(Document(text))
         for task in plan.tasks if plan else ():
+            assert task.title.strip()
             assert 1 <= task.lines[0] <= max(task.lines[1], task.lines[0]) <= len(lines)
             assert all("[" in lines[number - 1] for number in task.boxes)

@@ -74,14 +74,6 @@ def test_a_sentence_of_spec_kit_about_order_counts_where_it_can_be_right(said: s
     assert waits(plan)["T010"] == before_t010
 
 
-def test_a_phase_of_spec_kit_may_say_itself_what_it_depends_on() -> None:
-    text = SPEC_KIT.replace(
-        "## Phase 4: User Story 2 - Sharing (Priority: P2)\n",
-        "## Phase 4: User Story 2 - Sharing\n\n**Depends on**: Phase 2 (the schema)\n",
-    )
-    assert waits(read(text, "spec-kit"))["T010"] == "T005"
-
-
 def test_an_unmarked_task_that_names_others_lets_the_rest_go_on() -> None:
     """What comes later still waits for all that came before it, and T003 does not wait for T002."""
     text = "## Phase 1: One\n- [ ] T001 A\n- [ ] T002 B\n- [ ] T003 C (depends on T001)\n- [ ] T004 D\n"

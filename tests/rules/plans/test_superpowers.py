@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from harness_lib.rules.plans import superpowers
 from harness_lib.rules.plans.plan import Document, Plan, PlannedTask
@@ -162,11 +160,6 @@ def test_the_check_is_the_last_command_that_is_expected_to_pass(text: str, check
     assert task(text).check == check
 
 
-def test_a_plan_from_another_system_reads_the_same() -> None:
-    plan = f"{HEADER}### Task 1: One\n\nRun: `a`\nExpected: PASS\n\n### Task 2: Two\n\nText\n"
-    assert read(plan.replace("\n", "\r\n")) == read(plan)
-
-
 def test_a_fence_in_a_fence_of_markdown_ends_no_task() -> None:
     """Authors write both with three marks."""
     quoted = "```markdown\n```sh\nmake\n```\n\n## Use\n```"
@@ -184,10 +177,3 @@ def test_nested_fences_tabs_and_comments_are_no_structure() -> None:
     first, second = read(plan).tasks
     assert (first.title, second.title) == ("One", "Two")
     assert first.boxes == (13, 14)
-
-
-@given(st.text(alphabet="#T ask1:`\n-[]xRunEpcted\tPSA~>", max_size=200))
-def test_any_text_can_be_read(text: str) -> None:
-    for found in read(text).tasks:
-        assert found.title.strip()
-        assert 1 <= found.lines[0] <= found.lines[1] <= len(text.split("\n"))

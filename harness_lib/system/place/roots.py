@@ -74,15 +74,6 @@ class Root:
         # The output of checks.
         self.logs = self.private / "logs"
 
-    def __eq__(self, other: object) -> bool:
-        return self.path == other.path if isinstance(other, Root) else NotImplemented
-
-    def __hash__(self) -> int:
-        return hash(self.path)
-
-    def __repr__(self) -> str:
-        return f"Root({self.path!r})"
-
     def harness_names(self) -> tuple[str, ...]:
         """Return the names of harness's own files in the root, which never enter a commit.
 

@@ -195,12 +195,3 @@ def test_our_names_do_not_include_what_a_project_may_commit(tmp_path: Path) -> N
 
     assert {roots.STATE_FILE, roots.BACKUP_FILE, roots.LOG_FILE, roots.MARKER, roots.PRIVATE_DIR} < set(names)
     assert roots.INIT_SCRIPT not in names
-
-
-def test_a_root_is_a_value(tmp_path: Path) -> None:
-    root = roots.Root(tmp_path)
-
-    assert root == roots.Root(tmp_path) != roots.Root(tmp_path / "other")
-    assert len({root, roots.Root(tmp_path)}) == 1
-    assert root != tmp_path
-    assert repr(root) == f"Root({tmp_path!r})"

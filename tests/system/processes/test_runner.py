@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -46,16 +45,6 @@ def pid_in(file: Path) -> int:
 
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere only the process group is ended")
-# A daemon in the classic way: fork, new session, fork again; then it says who it is and stays.
-DAEMON = """
-import os, sys, time
-if os.fork(): os._exit(0)
-os.setsid()
-if os.fork(): os._exit(0)
-with open("daemon.new", "w") as file: file.write(str(os.getpid()))
-os.rename("daemon.new", "daemon")
-time.sleep(600)
-"""
 
 
 def test_a_command_that_passes(log: Path) -> None:
@@ -141,24 +130,11 @@ class TestNothingIsLeft:
     """Also when the command passed."""
 
     def test_a_background_child(self, log: Path) -> None:
-        assert run("sleep 600 & echo $! > pid", log).ok
+        """One that holds the output open does not make us wait for it."""
+        finished = run("(trap '' TERM HUP; sleep 600; echo late) & echo $! > pid; echo done", log)
 
+        assert (finished.ok, finished.tail) == (True, "done")
         assert not process.alive(pid_in(log.parents[2] / "pid"))
-
-    def test_a_background_child_that_holds_the_output_open(self, log: Path) -> None:
-        """It does not make us wait for it."""
-        assert run("(trap '' TERM HUP; sleep 600; echo late) & echo done", log).tail == "done"
-
-    @linux_only
-    def test_a_daemon_that_left_the_group(self, log: Path) -> None:
-        daemon = log.parents[2] / "daemon"
-        (log.parents[2] / "daemon.py").write_text(DAEMON, encoding="utf-8")
-
-        assert run(
-            f"{shlex.quote(sys.executable)} daemon.py; until [ -f daemon ]; do sleep 0.02; done", log
-        ).ok
-
-        assert not process.alive(pid_in(daemon))
 
     @linux_only
     def test_a_daemon_with_children_of_its_own(self, log: Path) -> None:

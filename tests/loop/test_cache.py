@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.loop.conftest import OF_EACH_MAKER, Go, Hs, Serve, Wire
+from tests.loop.conftest import ANTHROPIC, OF_EACH_MAKER, Go, Hs, Serve, Wire
 from tests.loop.servers.cache import Count, PromptCache
 from tests.loop.servers.script import Step, Use, say
 
@@ -56,6 +56,7 @@ def test_the_beginning_of_every_request_is_the_same(hs: Hs, serve: Serve, wire: 
         for body in server.requests
     ]
     assert heads[0] == heads[1] == heads[2]
+    assert ("cache_control" in str(server.requests)) == (wire.name == "anthropic")
     for earlier, later in zip(server.requests, server.requests[1:], strict=False):
         said, more = (unmarked(body.get("messages") or body.get("input")) for body in (earlier, later))
         assert more[: len(said)] == said
@@ -70,15 +71,10 @@ def unmarked(value: Any) -> Any:
     return value
 
 
-def test_marks_stand_where_the_last_request_ended_and_between_where_there_were_many_calls(
-    go: Go, wire: Wire
-) -> None:
+def test_marks_stand_where_the_last_request_ended_and_between_where_there_were_many_calls(go: Go) -> None:
     server, _ = go(
-        turn(1), CROWD, say("Done."), words=("RUN it",), wire=wire, env={"ANTHROPIC_PROMPT_CACHE": "1"}
+        turn(1), CROWD, say("Done."), words=("RUN it",), wire=ANTHROPIC, env={"ANTHROPIC_PROMPT_CACHE": "1"}
     )
-    if wire.name != "anthropic":
-        assert "cache_control" not in str(server.requests)
-        return
     assert [marks(body["messages"]) for body in server.requests] == [[1], [1, 4], [4, 30, 54]]
     assert all("cache_control" in body["system"][-1] for body in server.requests)
 

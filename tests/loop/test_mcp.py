@@ -223,32 +223,18 @@ def test_an_approval_of_reading_knows_what_a_server_says_of_its_tools(go: Go, ho
 @pytest.mark.parametrize(
     ("name", "protocol"), [("mcp_server.py", "2026-07-28"), ("old_mcp_server.py", "2025-06-18")]
 )
-def test_a_server_is_spoken_with_over_http_with_sessions_and_without(
-    hs: Hs, serve: Serve, home: Path, project: Path, name: str, protocol: str
+def test_the_newest_protocol_that_a_server_knows_is_spoken_over_http_and_over_pipes(
+    go: Go, home: Path, project: Path, name: str, protocol: str
 ) -> None:
-    server = serve(CHAT, use("mcp__far__spoken"), use("mcp__far__spoken"), say("Done."))
-    env = CHAT.environment(server) | {"A_KEY": "of mine"}
-
     with listening(name, project) as address:
-        headers = {"Authorization": "Bearer ${A_KEY}"}
-        write_servers(home / ".harness", far={"url": address, "headers": headers})
-        answer = hs("go", env=env)
+        far = {"url": address, "headers": {"Authorization": "Bearer ${A_KEY}"}}
+        write_servers(home / ".harness", far=far, near=entry(program=name))
+        calls = [use(f"mcp__{server}__spoken") for server in ("far", "far", "near")]
+        _, answer = go(*calls, say("Done."), env={"A_KEY": "of mine"})
 
     assert answer.out == "Done.\n", answer.err
     results = [body for name, body in bodies(session_of(home)) if "tool_result" in name]
-    assert results == [f"{protocol} Bearer of mine\n"] * 2
-
-
-@pytest.mark.parametrize(
-    ("name", "protocol"), [("mcp_server.py", "2026-07-28"), ("old_mcp_server.py", "2025-06-18")]
-)
-def test_the_newest_protocol_that_a_server_knows_is_spoken_over_pipes_too(
-    go: Go, home: Path, name: str, protocol: str
-) -> None:
-    write_servers(home / ".harness", near=entry(program=name))
-    go(use("mcp__near__spoken"), say("Done."))
-    results = [body for name, body in bodies(session_of(home)) if "tool_result" in name]
-    assert results == [f"{protocol} None\n"]
+    assert results == [f"{protocol} Bearer of mine\n"] * 2 + [f"{protocol} None\n"]
 
 
 def test_a_call_that_is_not_answered_ends_with_its_limit(done: Done, home: Path, project: Path) -> None:

@@ -142,7 +142,8 @@ def _permission_hooks(runtime: Runtime) -> Iterator[Finding]:
 def _answer(runtime: Runtime, path: str, call: Json) -> str:
     """Return what is wrong with the answer of the hook `path` to `call`; "" for nothing."""
     stdin = f"{dumps(call)}\n".encode()
-    env = runtime.at(gates.STAGE).variables()
+    runtime.stage = gates.STAGE
+    env = runtime.variables()
     limit = processes.FLAG_SECONDS
     try:
         done = processes.run([path], env=env, cwd=runtime.cwd, stdin=stdin, log=os.devnull, timeout=limit)

@@ -111,9 +111,9 @@ def hook(runtime: Runtime, args: list[str]) -> int:
     plugin = runtime.table.entries.get(("hooks.d", stage, name))
     if plugin is None:
         raise UsageError("hs hook wants STAGE/NAME.", "hs hooks lists them.")
-    text = sys.stdin.read()
+    text, runtime.stage = sys.stdin.read(), stage
     try:
-        result = plugin.target(runtime.at(stage), as_object(text) or {} if plugin.is_ours else text)
+        result = plugin.target(runtime, as_object(text) or {} if plugin.is_ours else text)
     except HookError as failure:
         print(as_text(failure.result))
         print(failure, file=sys.stderr)

@@ -51,12 +51,13 @@ def ask_gates(runtime: Runtime, call: Json) -> Verdict:
         hooks.append(hooks[ours])
     for plugin in hooks:
         try:
-            reply = as_object(plugin.target(runtime.at(STAGE), passed))
+            runtime.stage = STAGE
+            reply = as_object(plugin.target(runtime, passed))
             problem = "" if reply is not None else "printed no JSON object"
         except HookError as failure:
             reply, problem = None, str(failure)
         finally:
-            runtime.at(stage)
+            runtime.stage = stage
         if reply is None:
             runtime.log(f"[harness] {plugins.failure_line(plugin, problem)}")
             return Verdict("deny", f"the permission hook {plugin.name} {problem}", verdict.input)

@@ -92,7 +92,8 @@ def call(runtime: Runtime, stage: str, payload: Piped, *, is_told: bool = False)
         if foreign and plugin.is_ours:
             piped = _object(runtime, foreign, piped)
         try:
-            piped = plugin.target(runtime.at(stage), piped)
+            runtime.stage = stage
+            piped = plugin.target(runtime, piped)
         except HookError as failure:
             if not (is_told and plugin.is_ours):
                 runtime.log(f"[harness] {failure_line(plugin, failure)}")

@@ -156,11 +156,6 @@ class Runtime:
             temporary.cleanup()
         self.stream.close()
 
-    def at(self, stage: str) -> Runtime:
-        """Return this run, in `stage`."""
-        self.stage = stage
-        return self
-
     def variables(self) -> dict[str, str]:
         """Return the environment of a plugin that is a program."""
         directory = str(self.session.directory) if self.session else ""

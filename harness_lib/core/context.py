@@ -16,6 +16,7 @@ from harness_lib.state.store import Store
 from harness_lib.system.clock import SYSTEM, Clock
 from harness_lib.system.place import data_home, find_root, roots
 from harness_lib.system.processes import owner
+from harness_lib.task import Merge
 
 if TYPE_CHECKING:
     from harness_lib.system.git.repository import Git
@@ -42,6 +43,13 @@ class Merging(NamedTuple):
     def proposes(self) -> bool:
         """Return whether others merge the work, as a pull request asks them to."""
         return bool(self.command)
+
+    @property
+    def elsewhere(self) -> Merge | None:
+        """Where finished work goes, if not into the branch of the user."""
+        if self.proposes:
+            return "pull-request"
+        return "branch" if self.mode == "branch" or self.onto else None
 
 
 # What lets the driver of the database in: neither agents nor checks get it.

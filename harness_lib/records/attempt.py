@@ -36,6 +36,9 @@ SentBack = Literal["judges", "vacuous"]
 DoneAs = Literal["already_done", "flaky"]
 DONE_AS: tuple[DoneAs, ...] = get_args(DoneAs)
 SENT_BACK: tuple[SentBack, ...] = get_args(SentBack)
+# Where a run brings finished work, other than into the branch of the user.
+Merge = Literal["branch", "pull-request"]
+MERGES: tuple[Merge, ...] = get_args(Merge)
 
 Extra = Mapping[str, object]
 NO_EXTRA: Extra = MappingProxyType({})
@@ -133,6 +136,10 @@ class Handback(NamedTuple):
             "Why work that had passed its check went back. `judges`: it changed files that a check depends "
             "on. `vacuous`: its new tests pass without it.",
         ),
+    ] = None
+    merge: Annotated[
+        Merge | None,
+        About(choice(*MERGES), "Where its run would have brought it, if not into the user's branch."),
     ] = None
     extra: Extra = NO_EXTRA
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
-from typing import cast
 
 from harness_lib import typed
 from harness_lib.attempts import (
@@ -22,17 +21,17 @@ from harness_lib.attempts import (
     worktree_slots,
 )
 from harness_lib.core import ownership, quoting, rights, sessions, trust
-from harness_lib.core.context import Context, MergeMode, Merging
+from harness_lib.core.context import Context, Merging
 from harness_lib.core.reply import Reply
 from harness_lib.errors import Exit, HarnessError, UsageError
 from harness_lib.rules import attempts, transitions
-from harness_lib.runs import ending, recorder
+from harness_lib.runs import ending
 from harness_lib.state.api import Tx
 from harness_lib.system import flock
 from harness_lib.system.git import calls
 from harness_lib.system.git.calls import covers
 from harness_lib.system.processes import owner
-from harness_lib.task import Session, Task
+from harness_lib.task import Merge, Session, Task
 from harness_lib.terminal.render import Screen
 from harness_lib.text import some
 
@@ -80,13 +79,14 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     if current.status == "in_progress":
         return _in_place(place, current)
     holder = sessions.holder(ctx.store.ask(), ctx)
-    if holder is None and _last_merge(ctx) == "pull-request":
+    merge = current.handback and current.handback.merge
+    if holder is None and merge == "pull-request":
         command = typed.harness("run", "--merge", "pull-request")
         words = f"{current.id} is accepted; this opens its pull request: {command}"
         return _reply(current, Exit.DONE, words)
     if holder is not None:
         return _reply(current, Exit.DONE, f"{current.id} is accepted; session {holder.number} completes it.")
-    return _ended(current, _complete(ctx, current.id))
+    return _ended(current, _complete(ctx, current.id, merge))
 
 
 def _looked(ctx: Context, task: Task) -> Reply:
@@ -164,14 +164,8 @@ def _reply(task: Task, code: Exit, message: str, warnings: Sequence[str] = ()) -
     return Reply("accept", message, exit=code, task=task, next="harness status", warnings=tuple(warnings))
 
 
-def _last_merge(ctx: Context) -> str:
-    """Return where the last run brought finished work."""
-    last = max(recorder.runs(ctx), key=lambda ran: ran.opened.at, default=None)
-    return last.opened.merge if last else "local"
-
-
-def _complete(ctx: Context, task_id: str) -> outcome.Ended | None:
-    """Complete the task on the current branch; None if no further session may be opened.
+def _complete(ctx: Context, task_id: str, merge: Merge | None) -> outcome.Ended | None:
+    """Complete the task where `merge` says, or on the current branch; None if no session may be opened.
 
     Raises HeldError (another session holds the list), RefusedError (untrusted commands), ConfigError,
     EnvSetupError; the work is kept then.
@@ -182,13 +176,11 @@ def _complete(ctx: Context, task_id: str) -> outcome.Ended | None:
     trust.require(own, own.store.ask())
     calls.require_for_runs(own.cwd)
     own.target = target_branch.current(own.git)
-    last = _last_merge(own)
     if own.store.shared is not None:
-        is_apart = last in ("branch", "pull-request")
-        own.merging = publish.of(own, own.target, cast("MergeMode", last) if is_apart else "local", "")
+        own.merging = publish.of(own, own.target, merge or "local", "")
         own.target = target_branch.waiting(own.merging.branch)
         merge_queue.refresh(own)
-    elif last == "branch":
+    elif merge == "branch":
         own.target, own.merging = target_branch.waiting(own.target), Merging("branch")
         publish.begin(own)
     sessions.refuse_other(own.store.ask(), own)

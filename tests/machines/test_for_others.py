@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -114,6 +115,18 @@ def test_accepted_work_is_pushed(world: World) -> None:
     one.ends(9, "--review")
     one.ok("accept", task, HARNESS_TRUST="1")
     world.each_once(task)
+
+
+@pytest.mark.release
+def test_accepted_work_goes_to_where_its_run_would_have_brought_it(world: World) -> None:
+    one = world.machine("one")
+    task = one.file_task("a")
+    world.trust()
+    one.ends(9, "--merge", "branch", "--review")
+    shutil.rmtree(one.top / ".harness" / "runs")
+    one.ok("accept", task, HARNESS_TRUST="1")
+    assert world.log() == ["Begin"]
+    assert sh(world.remote, "ls-tree", "--name-only", "harness/main", "a") == "a"
 
 
 def test_branch_collects_the_work_and_leaves_main_alone(world: World) -> None:

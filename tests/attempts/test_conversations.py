@@ -88,7 +88,8 @@ def test_a_live_owner_whose_finish_was_killed_has_it_settled_by_start(project: P
     )
     # A merge of the user's comes first.
     project.put(".git/MERGE_HEAD", f"{base}\n")
-    assert "A merge is under way" in agent.fails(8, "start")["error"]["message"]
+    for verb in ("start", "finish"):
+        assert "A merge is under way" in agent.fails(8, verb)["error"]["message"]
     (project.top / ".git/MERGE_HEAD").unlink()
 
     reply = agent.fails(9, "start")

@@ -5,13 +5,13 @@ The base of what the file store reads and of what its transactions change.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
 from itertools import islice
 from typing import ClassVar
-from uuid import uuid4
 
 from harness_lib import timestamps
 from harness_lib.rules import attempts, graph, recovery, selection, stats
@@ -252,7 +252,8 @@ class Tx(Answers, api.Tx):
     ) -> None:
         super().__init__(state, now, warnings)
         self._is_narrow = kind == "tasks"
-        self.op = str(uuid4())
+        # Without `uuid`, which every verb that changes a list would have to load.
+        self.op = os.urandom(16).hex()
         self.lines: list[str] = []
         self.callbacks: list[Callable[[], None]] = []
         self.held: int | None = None

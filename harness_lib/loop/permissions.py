@@ -384,16 +384,14 @@ def _is_at(runtime: Runtime, rule: Rule, path: str) -> bool:
         if rule.what.endswith("/**") and not is_pattern:
             # A rule about all files of a directory covers the directory.
             paths |= {f"{path}/x" for path in paths}
-        if any(_is_below(base, pattern, paths) for base, pattern in _anchored(runtime, rule, strict=True)):
+        anchored = _anchored(runtime, rule, strict=True)
+        below = [
+            (pattern, part) for base, pattern in anchored for path in paths if (part := _below(base, path))
+        ]
+        # On a file system that ignores case, another spelling is the same file.
+        if any(matcher(p)(part) or matcher(p.casefold())(part.casefold()) for p, part in below):
             return True
     return False
-
-
-def _is_below(base: str, pattern: str, paths: set[str]) -> bool:
-    """Return whether one of `paths` below `base` matches `pattern`, ignoring case."""
-    below = [part for path in paths if (part := _below(base, path))]
-    # On a file system that ignores case, another spelling is the same file.
-    return any(matcher(pattern)(part) or matcher(pattern.casefold())(part.casefold()) for part in below)
 
 
 def _allows_path(runtime: Runtime, rule: Rule, name: str, path: str) -> bool:

@@ -17,6 +17,13 @@ from harness_lib.loop.sessions.message import Message, Text, Thinking
 from harness_lib.system.install import launcher
 
 _KINDS = {"bash": "execute", "glob": "search", "grep": "search", "read_file": "read", "skill": "read"}
+# What the agent itself says of an event.
+_NOTICES = {
+    "held": "held: {reason}",
+    "notice": "{message}",
+    "retry": "{message}",
+    "summary": "The conversation was summarised ({seq}).",
+}
 _EDITS = ("edit_file", "replace", "write_file")
 _TITLE = 200
 _PRINTED = 8000
@@ -33,7 +40,11 @@ class Updates:
 
     def of(self, event: Json) -> list[Any]:
         """Return the updates for `event`."""
-        convert = getattr(self, f"_on_{event.get('type')}", None)
+        kind = str(event.get("type"))
+        if kind in _NOTICES:
+            # The protocol has no notices of the agent itself.
+            return [*self._on_thinking({"text": f"{_NOTICES[kind].format_map(event)}\n"})]
+        convert = getattr(self, f"_on_{kind}", None)
         return list(convert(event)) if convert else []
 
     def abandoned(self) -> list[Any]:
@@ -65,18 +76,6 @@ class Updates:
 
     def _on_thinking(self, event: Json) -> Iterator[Any]:
         yield _chunk(schema.AgentThoughtChunk, "agent_thought_chunk", str(event.get("text", "")))
-
-    def _on_held(self, event: Json) -> Iterator[Any]:
-        yield from self._on_notice({"message": f"held: {event.get('reason', '')}"})
-
-    def _on_summary(self, event: Json) -> Iterator[Any]:
-        yield from self._on_notice({"message": f"The conversation was summarised ({event.get('seq')})."})
-
-    def _on_notice(self, event: Json) -> Iterator[Any]:
-        # The protocol has no notices of the agent itself.
-        yield from self._on_thinking({"text": f"{event.get('message', '')}\n"})
-
-    _on_retry = _on_notice
 
     def _on_tool_start(self, event: Json) -> Iterator[Any]:
         if event.get("id") not in self._open:

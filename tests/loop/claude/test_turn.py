@@ -209,40 +209,31 @@ def with_a_call() -> list[Json]:
     ]  # fmt: skip
 
 
-def test_by_itself_everything_it_asks_about_may_run(hs: Hs, stage: Stage) -> None:
+def test_by_itself_everything_it_asks_about_may_run_as_a_gate_has_changed_it(
+    hs: Hs, stage: Stage, home: Path
+) -> None:
     stage.plays(with_a_call())
+    gate = home / ".harness" / "hooks.d" / "tool_gate" / "20-dry"
 
     assert hs(*CLAUDE, "go").out == "Done.\n"
-    assert stage.answers == [{"behavior": "allow", "updatedInput": {"command": "make"}}]
+    write_program(gate, '#!/bin/sh\nsed \'s/"make"/"make -n"/\'\n')
+    hs(*CLAUDE, "go")
+
+    runs = [{"behavior": "allow", "updatedInput": {"command": command}} for command in ("make", "make -n")]
+    assert stage.answers == runs
 
 
-def test_where_nobody_can_be_asked_the_answer_is_no(hs: Hs, stage: Stage) -> None:
+def test_where_nobody_can_be_asked_the_answer_is_no_and_read_only_takes_the_tools_away(
+    hs: Hs, stage: Stage
+) -> None:
     stage.plays(with_a_call())
 
     hs(*CLAUDE, "--approve", "ask", "go", session=True)
-
-    (said,) = stage.answers
-    assert said["behavior"] == "deny"
-    assert "there is none here" in said["message"]
-
-
-def test_read_only_takes_the_tools_away(hs: Hs, stage: Stage) -> None:
-    stage.plays(with_a_call())
-
     hs(*CLAUDE, "--approve", "read-only", "go")
 
-    assert {"--tools=Read,Glob,Grep", "--strict-mcp-config"} <= set(stage.starts[0]["argv"])
-    assert stage.answers[0]["behavior"] == "deny"
-
-
-def test_a_gate_changes_what_runs(hs: Hs, stage: Stage, home: Path) -> None:
-    stage.plays(with_a_call())
-    gate = home / ".harness" / "hooks.d" / "tool_gate" / "20-dry"
-    write_program(gate, '#!/bin/sh\nsed \'s/"make"/"make -n"/\'\n')
-
-    hs(*CLAUDE, "go")
-
-    assert stage.answers == [{"behavior": "allow", "updatedInput": {"command": "make -n"}}]
+    assert [said["behavior"] for said in stage.answers] == ["deny", "deny"]
+    assert "there is none here" in stage.answers[0]["message"]
+    assert {"--tools=Read,Glob,Grep", "--strict-mcp-config"} <= set(stage.starts[1]["argv"])
 
 
 def test_what_nobody_knows_is_refused_and_the_turn_goes_on(hs: Hs, stage: Stage) -> None:

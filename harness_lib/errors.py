@@ -84,6 +84,10 @@ class EnvSetupError(HarnessError):
     exit_code = Exit.ENV_SETUP
 
 
+class AwayError(EnvSetupError):
+    """The database of the list cannot be reached now; it may come back."""
+
+
 class GoneError(EnvSetupError):
     """The directory of the project, or its git directory, is no longer where it was."""
 

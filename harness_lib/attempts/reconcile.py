@@ -31,7 +31,7 @@ from harness_lib.attempts.interrupted import resume
 from harness_lib.checks import fingerprint
 from harness_lib.core import ownership, sessions
 from harness_lib.core.context import Context
-from harness_lib.errors import HarnessError, HeldError, LeaseLostError
+from harness_lib.errors import AwayError, HarnessError, HeldError, LeaseLostError
 from harness_lib.rules import recovery, transitions
 from harness_lib.state.api import Questions, Tx
 from harness_lib.system.git.repository import Git
@@ -353,7 +353,7 @@ class Reclaims:
         try:
             claim = take_from_dead_worker(self._ctx, held)
             return Reclaimed("handed back", hand_back(self._ctx, session, claim))
-        except LeaseLostError:
+        except (LeaseLostError, AwayError):
             raise
         except (HarnessError, OSError) as error:
             if not self._tries.spent(claim):

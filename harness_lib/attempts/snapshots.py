@@ -185,6 +185,18 @@ def bring_all(ctx: Context) -> Answer:
     return answer
 
 
+def sweep(ctx: Context) -> None:
+    """Remove from the remote what killed machines have left of attempts that have ended.
+
+    Raises HeldError, EnvSetupError: then it is left to the next run.
+    """
+    there = remote.of(ctx)
+    found = remote.listed(ctx, there, there.work, *(f"{there.ref(kind)}/*" for kind in KINDS))
+    # After that: what was pushed for a claim that is made meanwhile is not in it.
+    busy = {check.safe_name(task.id) for task in ctx.store.ask_to_change().in_progress()} if found else set()
+    _delete(ctx, there, {ref: oid for ref, oid in found.items() if ref.split("/")[-2] not in busy})
+
+
 def outlived(ctx: Context) -> dict[str, str]:
     """Return the rescue refs in the remote that nobody needs after `DAYS`, with their objects.
 
@@ -201,10 +213,15 @@ def outlived(ctx: Context) -> dict[str, str]:
 
 def remove(ctx: Context, refs: Mapping[str, str]) -> Answer:
     """Remove these refs from the remote, once their names are in the log; the copies here stay."""
-    there, answer = remote.of(ctx), Answer(done=True)
+    there = remote.of(ctx)
     with ctx.store.transaction() as tx:
         for ref, oid in refs.items():
             tx.log("WARN", f"dropped {ref} {oid} of {there.work}", session=tx.session_count)
+    return _delete(ctx, there, refs)
+
+
+def _delete(ctx: Context, there: There, refs: Mapping[str, str]) -> Answer:
+    answer = Answer(done=True)
     names = list(refs.items())
     for first in range(0, len(names), AT_ONCE):
         some = names[first : first + AT_ONCE]

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from harness_lib.attempts import check, remote, target_branch
 from harness_lib.attempts.remote import There
 from harness_lib.core.context import Context
-from harness_lib.errors import EnvSetupError, HarnessError, HeldError
+from harness_lib.errors import AwayError, EnvSetupError, HarnessError, HeldError
 from harness_lib.state.api import Shared
 from harness_lib.system.processes import owner
 
@@ -138,9 +138,11 @@ class Turn:
 
     def _wait(self) -> int:
         while True:
-            fence = self._shared.take_turn(self.there.branch, self._holder, self._seconds)
-            if fence is not None:
-                return fence
+            # While the database is away, keeping the claim says for how long that is waited for.
+            with suppress(AwayError):
+                fence = self._shared.take_turn(self.there.branch, self._holder, self._seconds)
+                if fence is not None:
+                    return fence
             self._keep_claim()
             # Machines that began to wait together do not ask together.
             self._ctx.clock.sleep(POLL_SECONDS * (0.5 + random.random()))  # noqa: S311

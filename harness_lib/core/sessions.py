@@ -14,7 +14,7 @@ from harness_lib import timestamps, typed
 from harness_lib.agents import registry
 from harness_lib.core import quoting
 from harness_lib.core.context import Context
-from harness_lib.errors import ConfigError, EnvSetupError, HarnessError, HeldError, RefusedError
+from harness_lib.errors import AwayError, ConfigError, EnvSetupError, HarnessError, HeldError, RefusedError
 from harness_lib.rules import attempts, rechecks, recovery, stats
 from harness_lib.rules.attempts import Halt
 from harness_lib.state.api import Questions, Store, Tx
@@ -380,6 +380,9 @@ def halting_on_error(ctx: Context, session: Session, task_id: str | None = None)
     """Log an error that only a human can resolve, and halt this worker's session; raise every error again."""
     try:
         yield
+    except AwayError:
+        # It may come back without the user.
+        raise
     except STUCK as error:
         with ctx.store.transaction() as tx:
             _log_stuck(tx, error, session, task_id)

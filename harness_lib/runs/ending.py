@@ -69,6 +69,11 @@ def leave(
         if message := rescue_refs.by_itself(ctx):
             warn(message)
         merge_queue.refresh(ctx)
+        if ctx.store.shared is not None:
+            # A list of one machine needs none of it.
+            from harness_lib.attempts import snapshots  # noqa: PLC0415
+
+            snapshots.sweep(ctx)
     except (HarnessError, OSError) as error:
         warn(f"Clean-up is incomplete: {error}")
     try:

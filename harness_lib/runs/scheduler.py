@@ -15,7 +15,7 @@ from harness_lib.attempts import open_session, publish, worktree_slots
 from harness_lib.core import project, sessions
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
-from harness_lib.errors import EnvSetupError, HarnessError, UsageError
+from harness_lib.errors import AwayError, EnvSetupError, HarnessError, UsageError
 from harness_lib.rules import recovery, run_state
 from harness_lib.rules.events import (
     Ended,
@@ -158,7 +158,9 @@ class Scheduler:
                         self._handle(pool, place, event)
                     self._handle_signals(pool)
                     changed = self._take_limits(pool)
-                    self._decide(pool, place)
+                    # While the database is away its workers wait, and end the run if that takes too long.
+                    with suppress(AwayError):
+                        self._decide(pool, place)
                     if changed or self._ctx.clock.monotonic() - shown > SHOW_SECONDS:
                         shown = self._ctx.clock.monotonic()
                         self._show()

@@ -26,6 +26,7 @@ from harness_lib.checks import check_of
 from harness_lib.core import ownership, sessions
 from harness_lib.core.context import Context
 from harness_lib.errors import (
+    AwayError,
     ConfigError,
     EnvSetupError,
     HarnessError,
@@ -48,6 +49,8 @@ from harness_lib.task import HaltKind, Session, Task
 
 POLL_SECONDS = 0.25
 LOOK_ANYWAY_SECONDS = 5.0
+# How long a database that cannot be reached is waited for.
+AWAY_SECONDS = 30 * 60.0
 
 
 class Worker:
@@ -88,12 +91,20 @@ class Worker:
 
     def work(self) -> None:
         """Take tasks until the run ends the worker."""
+        away = 0.0
         while not self.draining.is_set():
             seen = self.ctx.store.stamp()
             try:
                 goes_on = self._one()
             except HeldError as error:
                 # Another process locks the list or git for longer than usual; our task stays ours.
+                self.tell(Idle(f"{error.kind}: {error.message}"))
+                goes_on = False
+            except AwayError as error:
+                away = away or self.ctx.clock.monotonic()
+                if self.ctx.clock.monotonic() - away > AWAY_SECONDS:
+                    raise
+                # A task that we hold stays ours; it is recovered, with what stands in its work tree.
                 self.tell(Idle(f"{error.kind}: {error.message}"))
                 goes_on = False
             except OSError as error:
@@ -103,7 +114,7 @@ class Worker:
                 self.tell(Notice("warning", f"{os_errors.describe(error)} It is tried again."))
                 goes_on = False
             else:
-                self._mishaps = 0
+                self._mishaps, away = 0, 0.0
             self._tell_of_list()
             if not goes_on:
                 self._wait(seen)
@@ -212,7 +223,7 @@ class Worker:
         except StuckError as stuck:
             if self._is_given_back(context, session, task, stuck.reason) or stuck.everywhere:
                 self._halt(task, stuck)
-        except HeldError:
+        except (HeldError, AwayError):
             raise
         except (GitError, OSError) as error:
             self._leave(context, session, task, error)

@@ -1,10 +1,13 @@
-"""The world in small: three machines, twelve tasks, one machine dies and one sleeps."""
+"""The world in small: machines die and sleep, and the server restarts, under agents with dependencies."""
 
 from __future__ import annotations
 
+import random
 import signal
 
-from tests.machines.world import World, until
+import pytest
+
+from tests.machines.world import Machine, World, until
 from tests.system.git.gitrepo import sh
 
 LEASE = 6.0
@@ -37,3 +40,66 @@ def test_nothing_is_lost_and_nothing_is_done_twice(world: World) -> None:
     for task in one.context("looks").store.ask().search():
         assert sh(world.remote, "merge-base", "--is-ancestor", task.completed_commit or "", "main") == ""
     assert one("store", "check").code == 0
+
+
+def test_a_server_that_restarts_at_once_loses_nothing(world: World) -> None:
+    """Connections break wherever they are: what is in doubt is looked up, and the rest is tried again."""
+    machines = [world.machine(name, lease=LEASE) for name in ("one", "two")]
+    one, two = machines
+    first = [one.file_task(f"file-{number}") for number in range(3)]
+    tasks = [*first, one.file_task("last", "--depends-on", first[0])]
+    world.trust()
+    runs = [machine.start() for machine in machines]
+
+    for count in (2, 3, 4):
+        world.restart_database()
+        merged(world, count)
+    world.restart_database()
+
+    assert [run.wait(90) for run in runs] == [0, 0], one.printed + two.printed
+    world.each_once(*tasks)
+    assert one("store", "check").code == 0
+
+
+@pytest.mark.release
+def test_chance_decides_who_dies_sleeps_or_restarts(world: World) -> None:
+    """Something happens after each merge, and one machine always works."""
+    chance = random.Random(30)
+    machines = [world.machine(name, lease=LEASE) for name in ("one", "two", "three")]
+    one, *others = machines
+    tasks: list[str] = []
+    for number in range(16):
+        after = [word for each in chance.sample(tasks, min(len(tasks), 2)) for word in ("--depends-on", each)]
+        name = f"shared-{number % 2}" if number % 4 == 0 else f"file-{number}"
+        tasks.append(
+            one.add(f"Write {number}", f"grep -q {number} {name}", *after, do=f"write {name} {number}")
+        )
+    world.trust()
+    for machine in machines:
+        machine.start("-j", "2")
+    asleep: list[Machine] = []
+
+    for count in range(1, 10):
+        merged(world, count + 1)
+        while asleep:
+            asleep.pop().send(signal.SIGCONT)
+        what, machine = chance.choice(("restart", "sleep", "die")), chance.choice(others)
+        if what == "restart":
+            world.restart_database()
+        elif what == "sleep":
+            machine.send(signal.SIGSTOP)
+            asleep.append(machine)
+        else:
+            machine.cut_power()
+            machine.start("-j", "2")
+    for machine in asleep:
+        machine.send(signal.SIGCONT)
+
+    assert [each.runs[-1].wait(120) for each in machines] == [0, 0, 0], "".join(m.printed for m in machines)
+    world.each_once(*tasks)
+    assert one("store", "check").code == 0
+
+
+def merged(world: World, count: int) -> None:
+    """Wait until the branch has `count` commits."""
+    until(f"{count} commits", lambda: len(world.log()) >= count)

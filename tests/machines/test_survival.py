@@ -29,8 +29,10 @@ def test_the_work_so_far_of_a_dead_machine_goes_on_at_no_cost(world: World) -> N
     do = "sh test -e half && echo done > file || { echo done > half; echo x > z.pyc; sleep 600; }"
     task = one.add("Make a file", "grep -q done half && grep -q done file && test ! -e z.pyc", do=do)
     world.trust()
+    # A machine that died between the end of an attempt and the removal of its ref has left this.
+    sh(one.top, "push", "-q", "origin", f"HEAD:refs/harness/{world.name}/wip/task-009/1")
     one.start()
-    until("a snapshot", lambda: world.refs("wip"))
+    until("a snapshot", lambda: len(world.refs("wip")) == 2)
     one.cut_power()
 
     two.ends(0)

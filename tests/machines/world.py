@@ -10,6 +10,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pytest
+
 from harness_lib.attempts import remote, turn
 from harness_lib.core.context import Context, Merging
 from tests import postgres
@@ -126,6 +128,12 @@ class World:
         put(self.remote / "hooks" / hook, HOOK.format(pattern=pattern, reached=reached))
         (self.remote / "hooks" / hook).chmod(0o755)
         return reached
+
+    def restart_database(self) -> None:
+        """Let the server lose every connection and whatever was not committed; skip if it is not ours."""
+        if os.environ.get("HARNESS_TEST_DATABASE"):
+            pytest.skip("the server belongs to somebody else")
+        postgres.own().call("pg_ctl", "-w", "-m", "immediate", "restart")
 
     def refs(self, kind: str, at: Path | None = None, *, below: str = "refs/harness") -> list[str]:
         """Return the names of the refs of `kind` in the remote, or in the one `at`."""

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import psycopg
 
-from harness_lib.errors import EnvSetupError, HeldError, UsageError
+from harness_lib.errors import AwayError, EnvSetupError, HeldError, UsageError
 from harness_lib.system.files import atomic, nofollow
 from harness_lib.system.place.roots import Root
 from harness_lib.text import escape
@@ -220,7 +220,7 @@ def explained(url: str, *, changes: bool = True) -> Iterator[None]:
             f"{shown(url)} is read-only now{so}.", "It may be a standby: type it again after the failover."
         ) from error
     except (psycopg.Error, OSError) as error:
-        raise EnvSetupError(
+        raise AwayError(
             f"{shown(url)} cannot be reached{so}: {_words(error)}",
             "See whether it is back: harness store status",
         ) from error

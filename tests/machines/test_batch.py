@@ -80,11 +80,12 @@ def test_work_that_breaks_a_batch_goes_back_alone(world: World) -> None:
     assert "Alone the work passed its check" in one.printed + two.printed
 
 
+@pytest.mark.release
 @pytest.mark.parametrize(
     "hook",
     [
         pytest.param("pre-receive", id="before the branch moves"),
-        pytest.param("post-receive", id="after it has moved", marks=pytest.mark.release),
+        pytest.param("post-receive", id="after it has moved"),
     ],
 )
 def test_the_machine_that_merges_for_others_dies(world: World, hook: str) -> None:

@@ -129,6 +129,7 @@ def test_accepted_work_goes_to_where_its_run_would_have_brought_it(world: World)
     assert sh(world.remote, "ls-tree", "--name-only", "harness/main", "a") == "a"
 
 
+@pytest.mark.release
 def test_branch_collects_the_work_and_leaves_main_alone(world: World) -> None:
     one, two = world.machine("one"), world.machine("two")
     first = one.file_task("a")

@@ -66,7 +66,8 @@ create table harness.session (
   place bigint generated always as identity,
   number bigint not null,
   document text not null,
-  primary key (list, place)
+  primary key (list, place),
+  unique (list, number)
 );
 
 -- Several rows, one picked by each transaction: in one all writers would wait for each other's disk.

@@ -133,6 +133,16 @@ class RowsTx(RowsAnswers, api.Tx):
     def next_ready(self) -> Task | None:
         return self._locked(questions.NEXT, " for no key update skip locked")
 
+    @property
+    def session_count(self) -> int:
+        if self._is_narrow and self._open:
+            # Whoever begins a session gets a number of its own.
+            query = "select session_count from harness.list where key = %s for no key update"
+            row = self._conn.execute(query, (self._key,)).fetchone()
+            count = max(self._shell.session_count, row[0] if row else 0)
+            self._shell = self._shell._replace(session_count=count)
+        return self._shell.session_count
+
     def held_by(self, worker: str) -> Task | None:
         key = rows.text_key(worker)
         return self._locked(questions.HELD, " for no key update", key) if worker else None
@@ -160,8 +170,11 @@ class RowsTx(RowsAnswers, api.Tx):
 
     def replace(self, task: Task) -> None:
         self._assert_open()
+        seen = self._vers.get(task.id)
         before = self.task(task.id)
         assert before is not None, f"BUG: there is no task {task.id} to replace"
+        if seen not in (None, self._vers.get(task.id)):
+            raise rows.changed_meanwhile(task)
         if before.depends_on != task.depends_on:
             self._assert_wide()
             self._rewired.add(task.id)

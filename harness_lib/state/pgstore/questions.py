@@ -120,7 +120,14 @@ class RowsAnswers(Questions):
         return tuple(found[name] for name in names if name in found)
 
     def position(self, task_id: str) -> int:
-        return self._all().position(task_id)
+        query = (
+            "select count(*) from harness.task where list = %s and place < "
+            "(select place from harness.task where list = %s and id = %s)"
+        )
+        values = (self._key, self._key, rows.text_key(task_id))
+        row = self._connection().execute(query, values).fetchone()
+        assert row is not None
+        return int(row[0])
 
     def why(self, task_id: str) -> Why:
         return self._all().why(task_id)

@@ -299,10 +299,14 @@ def change(conn: Connection, key: int, changed: Sequence[tuple[Task, int]]) -> N
             ).fetchone()
             if row is not None and row[0] > task.fence:
                 raise SerializationFailure("the fence of a task would fall")
-            raise HeldError(
-                f"Another machine has changed {task.id} meanwhile, so nothing was changed.",
-                "Type the command again.",
-            )
+            raise changed_meanwhile(task)
+
+
+def changed_meanwhile(task: Task) -> HeldError:
+    """Return the error for a change of a task that has changed since it was read."""
+    return HeldError(
+        f"Another machine has changed {task.id} meanwhile, so nothing was changed.", "Type the command again."
+    )
 
 
 def put_edges(conn: Connection, key: int, changed: Sequence[Task]) -> None:

@@ -84,8 +84,7 @@ def test_a_task_that_somebody_changes_is_waited_for(shared: Shared) -> None:
             (seen,) = second.in_progress()
             with one.transaction("tasks") as first:
                 finish(first, "task-001")
-            second._dirty[seen.id] = seen._replace(title="Late")
-            second.rewrite()
+            second.replace(seen._replace(title="Late"))
 
     with pytest.raises(HeldError, match="has changed task-001 meanwhile"):
         write_what_was_seen()

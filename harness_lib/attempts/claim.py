@@ -74,7 +74,7 @@ def take(ctx: Context, session: Session, task_id: str | None = None) -> Taken:
 
 def _claim(ctx: Context, task_id: str | None, chosen: Task, surveyed: Baseline, gate: Gate) -> Taken:
     """Claim `chosen`, which `gate` belongs to, or a task that now comes first, if its gate needs no git."""
-    with ctx.store.transaction() as tx:
+    with ctx.store.transaction("tasks") as tx:
         current = sessions.mine(tx, ctx)
         sessions.record_blocked(tx, current.number if current else tx.session_count)
         _require_own_work_tree(tx, ctx)
@@ -128,7 +128,7 @@ def _again(ctx: Context, held: Task, task_id: str | None) -> Task:
         )
     if not ctx.store.ask().concurrent:
         return held
-    with ctx.store.transaction() as tx:
+    with ctx.store.transaction("tasks") as tx:
         current = tx.task(held.id)
         if current is None or not recovery.is_same(current, held):
             return held
@@ -151,7 +151,7 @@ def choose(questions: Questions, task_id: str | None) -> Task | None:
 
 
 def _settle_nothing(ctx: Context, session: Session) -> Taken:
-    with ctx.store.transaction() as tx:
+    with ctx.store.transaction("tasks") as tx:
         sessions.record_blocked(tx, session.number)
         return _nothing(tx, ctx, sessions.mine(tx, ctx) or session)
 

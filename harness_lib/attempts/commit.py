@@ -43,7 +43,7 @@ def commit(
         restore.require_unlocked(git)
         require_none_of_user(git, task)
         base = outcome.full_base(git, task)
-        with ctx.store.transaction() as tx:
+        with ctx.store.transaction("tasks") as tx:
             mine = outcome.require_claim(tx, task)._replace(started_at_commit=base)
             mine = mine._replace(look_at=(*look_at, *nothing_committed(mine, oid)))
             task = transitions.begin_commit(mine, now=tx.now, head=head, commit=oid)
@@ -118,7 +118,7 @@ def carry_out(ctx: Context, session: Session, task: Task) -> outcome.Ended:
     try:
         is_as_committed = restore.move_head_and_index(git, intent.commit, intent.head)
     except restore.HeadMovedError:
-        with ctx.store.transaction() as tx:
+        with ctx.store.transaction("tasks") as tx:
             tx.replace(transitions.drop_intent(outcome.require_claim(tx, task)))
         raise
     said = [

@@ -93,7 +93,7 @@ def _send_back(ctx: Context, session: Session, task: Task, reason: str, cause: S
     """Send work that has passed its check back to an agent; no attempt is counted."""
     if is_merged(task):
         return requeue.because_of_second_check(ctx, session, task, reason, cause)
-    with ctx.store.transaction() as tx:
+    with ctx.store.transaction("tasks") as tx:
         current = transitions.send_back(outcome.require_claim(tx, task), cause)
         tx.replace(current)
         tx.log("WARN", reason, session=session.number, task=task.id)
@@ -194,7 +194,7 @@ def hold(
     ctx: Context, session: Session, task: Task, oid: str, why: Halt, files: Sequence[str]
 ) -> outcome.Ended:
     """Halt `task`, whose work is the commit `oid`, until the user has answered for `files`, or all of it."""
-    with ctx.store.transaction() as tx:
+    with ctx.store.transaction("tasks") as tx:
         halted = transitions.halt(outcome.require_claim(tx, task), why)
         tx.replace(halted)
         tx.log("WARN", why.words, session=session.number, task=task.id)

@@ -138,7 +138,7 @@ def _note(ctx: Context, task: Task, files: tuple[str, ...]) -> None:
     files = tuple(sorted(set(files)))[:REMEMBERED]
     if files == task.touched and task.outcome is None:
         return
-    with ctx.store.transaction() as tx:
+    with ctx.store.transaction("tasks") as tx:
         tx.replace(outcome.require_claim(tx, task)._replace(touched=files, outcome=None))
 
 

@@ -54,7 +54,7 @@ def merge(ctx: Context, session: Session, task: Task, oid: str, look_at: Sequenc
     with locks.hold(git):
         restore.require_unlocked(git)
         # First of all: a process that finds HEAD there would commit what the check left behind on top.
-        with ctx.store.transaction() as tx:
+        with ctx.store.transaction("tasks") as tx:
             mine = outcome.require_claim(tx, task)
             mine = mine._replace(look_at=(*look_at, *nothing_committed(mine, oid)))
             task = transitions.begin_merge(mine, now=tx.now, commit=oid)

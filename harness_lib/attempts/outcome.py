@@ -123,7 +123,7 @@ def completed(ctx: Context, session: Session, task: Task, said: Sequence[str] = 
     """
     look_at = (*with_command(ctx.git, task), *said)
     commit = intent_of(task).commit or ""
-    with ctx.store.transaction() as tx:
+    with ctx.store.transaction("tasks") as tx:
         done = transitions.complete(require_claim(tx, task), now=tx.now, look_at=look_at)
         tx.replace(done)
         _forget_repaired(tx, done)

@@ -33,7 +33,7 @@ def roll_back(ctx: Context, session: Session, task: Task, verdict: outcome.Verdi
     rescue, head = rescue_refs.free_ref(git, task), git.head()
     tip = rescue_refs.branch_tip(git, task) or head
     back_to = base if base is None or base_gone or tip is None else history.pushed(git, base, tip)
-    with ctx.store.transaction() as tx:
+    with ctx.store.transaction("tasks") as tx:
         task = transitions.begin_rollback(
             outcome.require_claim(tx, task)._replace(started_at_commit=base),
             now=tx.now,
@@ -88,7 +88,7 @@ def go_back(ctx: Context, session: Session, task: Task, *, again: bool = False) 
             warnings.append(f"The base commit of {task.id} is gone, so nothing was rolled back.")
     warnings += _clean_up(ctx, task)
     warnings += _shared(ctx, task)
-    with ctx.store.transaction() as tx:
+    with ctx.store.transaction("tasks") as tx:
         ended = transitions.fail(outcome.require_claim(tx, task), now=tx.now)
         tx.replace(ended)
         kept = f", the work is kept in {rescue}" if rescue else ", there was no work to keep"
@@ -200,7 +200,7 @@ def _clean_up(ctx: Context, task: Task) -> list[str]:
 
 def fail_without_git(ctx: Context, session: Session, task: Task, verdict: outcome.Verdict) -> outcome.Ended:
     """Record a failed attempt that left nothing to roll back, or whose files belong to another worker."""
-    with ctx.store.transaction() as tx:
+    with ctx.store.transaction("tasks") as tx:
         mine = outcome.require_claim(tx, task)
         if transitions.may("drop_intent", mine):
             mine = transitions.drop_intent(mine)

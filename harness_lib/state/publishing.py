@@ -63,12 +63,13 @@ def publish(
     old: Loaded | None,
     last_look: Callable[[], None] = lambda: None,
     cache: Summary | None = None,
+    is_mirror: bool = False,
 ) -> list[str]:
     """Make `state` the list at `root` and return warnings about what failed after that.
 
     `old` is the list that it replaces, and becomes the backup. `cache` is its status cache, if not all of it
-    is in `state`. `last_look` is called right before the list is
-    replaced, and may raise.
+    is in `state`. `is_mirror`: the list is elsewhere, so no copies are kept, and a power cut may take it.
+    `last_look` is called right before the list is replaced, and may raise.
     Raises EnvSetupError (disk full, not writable) if the old list still stands.
     """
     texts = codec.task_texts(state.tasks, old.reuse() if old is not None else codec.NO_BLOCKS)
@@ -78,11 +79,15 @@ def publish(
     with explained(root):
         if old is not None and old.data is not None:
             atomic.write(root.backup, old.data, durable=False, mode=_bits(root))
-    warnings = _replace(root, data, last_look)
-    copies: list[Path] = []
-    in_git = "the copy in the git directory"
-    warnings += attempt(in_git, lambda: copies.extend(load.keep_backup_copy(root, data)))
-    warnings += attempt("the generation for a later repair", lambda: load.save(root, data, *copies))
+    if is_mirror:
+        with explained(root):
+            atomic.write(root.state, data, durable=False)
+    warnings = [] if is_mirror else _replace(root, data, last_look)
+    if not is_mirror:
+        copies: list[Path] = []
+        in_git = "the copy in the git directory"
+        warnings += attempt(in_git, lambda: copies.extend(load.keep_backup_copy(root, data)))
+        warnings += attempt("the generation for a later repair", lambda: load.save(root, data, *copies))
     load.keep_log(root)
     stamps: list[Stamp] = []
     warnings += attempt("the summary for hooks", lambda: stamps.extend(_write_cache(root, cache, len(data))))

@@ -30,6 +30,8 @@ class Upkeep(api.Store):
 
     root: Root
     _clock: Clock
+    # Whether the list is in the file, of which copies are kept.
+    _is_file = True
     # Of each transaction so far that had any.
     _warnings: list[list[str]]
 
@@ -101,8 +103,8 @@ class Upkeep(api.Store):
                 # `append` begins a new line by itself.
                 tx.log("WARN", "the line above was left unfinished", session=tx.session_count)
                 done.append(f"{self.root.log.name}: its unfinished last line is ended")
-            has_generation = bool(directories.matching(self.root.generations, "*.json"))
-            if summary.read(self.root) is None or not has_generation:
+            has_copies = not self._is_file or bool(directories.matching(self.root.generations, "*.json"))
+            if summary.read(self.root) is None or not has_copies:
                 tx.rewrite()
                 done.append(f"{self.root.private.name}/: generation and summary of the list are made again")
         return [*done, *self.sweep()], tx.warnings

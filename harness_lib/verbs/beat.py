@@ -21,7 +21,7 @@ def arguments(_parser: ArgumentParser) -> None:
 
 def answer(ctx: Context, _args: Namespace, _screen: Screen) -> Reply:
     """Renew the leases of this worker; an exclusive list has none. A lost lease is not taken back."""
-    with ctx.store.transaction() as tx:
+    with ctx.store.transaction("tasks") as tx:
         held = [task for task in tx.in_progress() if tx.concurrent and _is_renewable(task, ctx)]
         for task in held:
             tx.replace(transitions.renew(task, now=tx.now, lease_seconds=ctx.lease_seconds))

@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
 from harness_lib import typed
-from harness_lib.attempts import forgotten, joining, leaving, snapshots, target_branch
+from harness_lib.attempts import forgotten, joining, leaving, remote, snapshots, target_branch
 from harness_lib.attempts.forgotten import Forgotten
 from harness_lib.core import project, rights, trust
 from harness_lib.core.context import Context
@@ -164,16 +164,26 @@ def _leaves(args: Namespace) -> leaving.Leaving:
 
 
 def _status(ctx: Context, _args: Namespace) -> Reply:
-    from harness_lib.state.pgstore import moving  # noqa: PLC0415
+    from harness_lib.state.pgstore import status  # noqa: PLC0415
 
     store = _in_database(ctx)
-    facts = list(moving.status(store))
+    facts = [*status.facts(store), ("refs in the remote", _refs(ctx))]
     return Reply(
         "store",
         "\n".join(f"{name}: {text}" for name, text in facts),
         next="harness status",
         extra={"facts": dict(facts)},
     )
+
+
+def _refs(ctx: Context) -> str:
+    """Return how many refs the list has in the remote, or why that is not known."""
+    try:
+        there = remote.of(ctx)
+    except EnvSetupError as error:
+        return error.message
+    found = there.git.run("ls-remote", there.remote, f"{there.ref()}/*", check=False)
+    return str(len(found.stdout.splitlines())) if found.returncode == 0 else "not known: it does not answer"
 
 
 def _check(ctx: Context, args: Namespace) -> Reply:

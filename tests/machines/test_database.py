@@ -9,6 +9,7 @@ import sys
 import psycopg
 import pytest
 
+from harness_lib import __version__
 from tests.conftest import CHECKOUT, Harness
 from tests.machines.world import Machine, World, until
 from tests.state.pgstore.line import Line
@@ -176,6 +177,16 @@ def test_the_way_there_and_back(world: World) -> None:
     status = two.ok("store", "status")["facts"]
     assert status["list"].startswith(f"{world.name} in ")
     assert status["in doubt"] == "nothing"
+    assert "the primary, timeline 1, waits for no standby" in status["server"]
+    assert status["files here"] == "follow all events"
+    assert status["wait for their merge"] == "nothing"
+    assert status["refs in the remote"].isdecimal()
+    assert status["slowest statements"].startswith("not known: ")
+    machines = {name: text for name, text in status.items() if name.startswith("machine ")}
+    assert [name for name in machines if f"with harness {__version__}" in machines[name]] == [
+        "machine two",
+        "machine one",
+    ]
     assert two.ok("store", "check")["message"].startswith("The list in the database is valid")
     assert "another machine has joined" in one("log").out
     back = two.ok("store", "move", "--to-file")

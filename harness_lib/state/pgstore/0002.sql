@@ -153,6 +153,8 @@ create trigger tell_dependents after insert or delete or update of done, dead on
 
 -- The change `version` becomes the numbers from `version << 20`; new ones are higher.
 alter table harness.event add column seq bigint;
+-- Which harness has made the change.
+alter table harness.event add column harness text not null default '';
 alter table harness.event add column touched xid8 not null default pg_current_xact_id();
 update harness.event set seq = (version << 20) + number;
 alter table harness.event drop constraint event_pkey, drop column version, drop column number;

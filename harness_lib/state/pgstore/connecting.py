@@ -110,17 +110,16 @@ def checked(url: str, name: str = "list") -> None:
 
 
 class Asking(Connection):
-    """A connection for questions: each answer has `ANSWER_SECONDS`. Raises EnvSetupError when it breaks."""
+    """A connection for questions, once `url` is set: each has `ANSWER_SECONDS`; its errors are explained."""
 
     url = ""
 
     def execute(self, *args: Any, **more: Any) -> psycopg.Cursor[tuple[Any, ...]]:
         """Do what that of a connection does, explaining its errors once `url` is set."""
-        with limited(self, ANSWER_SECONDS):
-            if not self.url:
-                return super().execute(*args, **more)
-            with explained(self.url, changes=False):
-                return super().execute(*args, **more)
+        if not self.url:
+            return super().execute(*args, **more)
+        with limited(self, ANSWER_SECONDS), explained(self.url, changes=False):
+            return super().execute(*args, **more)
 
 
 def connect(url: str, kind: type[Connection] = Connection) -> Connection:

@@ -113,11 +113,11 @@ class Mirror:
         if counts.total <= MOST_TASKS:
             state = asked.state
             marked = state._replace(extra={**state.extra, MIRROR: where})
-            return publishing.publish(self._root, marked, asked.now, old=None)
+            return publishing.publish(self._root, marked, asked.now, old=None, is_mirror=True)
         shell = asked.version.shell
         marked = shell._replace(sessions=asked.sessions(), extra={**shell.extra, MIRROR: where})
         cache = _summary_of_many(asked, marked, counts)
-        return publishing.publish(self._root, marked, asked.now, old=None, cache=cache)
+        return publishing.publish(self._root, marked, asked.now, old=None, cache=cache, is_mirror=True)
 
     def _link_to(self, version: Version) -> Link | None:
         """Return the link as another process may have written it; None if it is that of another list."""

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import suppress
-from datetime import datetime, timezone
+from datetime import datetime
 from functools import partial
 
-from harness_lib import timestamps
 from harness_lib.errors import HarnessError, RefusedError, UsageError
 from harness_lib.state import load, publishing
 from harness_lib.state.api import Questions
-from harness_lib.state.pgstore import connecting, migrations, rows
+from harness_lib.state.pgstore import connecting, migrations
 from harness_lib.state.pgstore.connecting import Link
 from harness_lib.state.pgstore.doubts import Doubt
-from harness_lib.state.pgstore.store import MOVED, Looking, PgStore
+from harness_lib.state.pgstore.store import MOVED, PgStore
 from harness_lib.state.store import MIRROR, Store
 from harness_lib.system.clock import Clock
 from harness_lib.system.files import atomic
@@ -88,7 +86,7 @@ def join(root: Root, link: Link, clock: Clock) -> Questions:
         raise UsageError(
             f"{root.path} has a task list of its own.", "Move it there instead: harness store move URL"
         )
-    link = link._replace(uuid=_looked(PgStore(root, link, clock=clock)).version.uuid)
+    link = link._replace(uuid=PgStore(root, link, clock=clock).looked().version.uuid)
     with publishing.explained(root):
         link.save(root)
     store = PgStore(root, link, clock=clock)
@@ -104,42 +102,6 @@ def _is_mirror(root: Root) -> bool:
     return False
 
 
-def _looked(store: PgStore) -> Looking:
-    """Return the answers about the list in the database as it is now. Raises EnvSetupError."""
-    with connecting.explained(store.link.url, changes=False):
-        return store.look()
-
-
-def status(store: PgStore) -> Iterator[tuple[str, str]]:
-    """Yield what is known of the database and the machines, as names and texts. Raises EnvSetupError."""
-    yield "list", f"{store.link.name} in {connecting.shown(store.link.url)}"
-    looking = _looked(store)
-    yield from _facts(looking.connection, looking.version)
-    op = Doubt(store.root).op
-    yield (
-        "in doubt",
-        "nothing" if op is None else f"one change ({op}): the next command that changes finds out",
-    )
-
-
-def _facts(conn: connecting.Connection, version: rows.Version) -> Iterator[tuple[str, str]]:
-    server = conn.execute(
-        "select current_setting('server_version'), pg_is_in_recovery(), "
-        "current_setting('synchronous_commit'), current_setting('synchronous_standby_names') <> ''"
-    ).fetchone()
-    assert server is not None
-    waits = "waits for a standby" if server[3] and server[2] != "local" else "waits for no standby"
-    yield "server", f"PostgreSQL {server[0]}, {'a standby' if server[1] else 'the primary'}, {waits}"
-    yield "format", f"{version.schema}; this harness writes {connecting.SCHEMA}"
-    yield "events", f"the last one is {version.number}; the time there is {_time(version.now)}"
-    for name, at, count in rows.machines(conn, version.key):
-        yield f"machine {name}", f"last change {_time(at)}, {count} lines of the log"
-
-
-def _time(moment: datetime) -> str:
-    return timestamps.render(moment.astimezone(timezone.utc))
-
-
 def check(store: PgStore, *, repair: bool) -> list[str]:
     """Return what is wrong with the list in the database and with the files of this machine.
 
@@ -148,7 +110,7 @@ def check(store: PgStore, *, repair: bool) -> list[str]:
     """
     link = Link.of(store.root) or store.link
     whole = PgStore(store.root, link._replace(mirrored=0))
-    last = _looked(whole).version.number
+    last = whole.looked().version.number
     if last < link.mirrored:
         if not repair:
             seen = f"this machine has seen {link.mirrored}"

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from psycopg.errors import SerializationFailure
 
+import harness_lib
 from harness_lib import sha256, timestamps
 from harness_lib.errors import HeldError
 from harness_lib.rules import graph, rechecks, selection
@@ -44,7 +45,7 @@ select coalesce(sum(total), 0), coalesce(sum(completed), 0), coalesce(sum(failed
   coalesce(sum(checkpoints), 0)
 from harness.tally where list = %s
 """
-_PUT_EVENT = "insert into harness.event (list, op, machine, line) values (%s, %s, %s, %s)"
+_PUT_EVENT = "insert into harness.event (list, op, machine, line, harness) values (%s, %s, %s, %s, %s)"
 _EVENTS = """
 select seq, touched::text::bigint, line from (
   select seq, touched, line from harness.event
@@ -52,9 +53,7 @@ select seq, touched::text::bigint, line from (
   order by seq desc limit %s
 ) as newest order by seq
 """
-_MACHINES = (
-    "select machine, max(at), count(*) from harness.event where list = %s group by 1 order by 2 desc limit 50"
-)
+_EVENTS_OF = _EVENTS.replace("list = %s", "list = (select key from harness.list where name = %s)")
 _COUNT_NEEDS = """
 update harness.task set
   waits = (
@@ -141,7 +140,34 @@ def lock(conn: Connection, uuid: str, *, shared: bool = False) -> None:
 
 def read(conn: Connection, name: str) -> Version | None:
     """Return the list called `name`; None if there is none."""
-    row = conn.execute(_READ, (name,)).fetchone()
+    return _version(conn.execute(_READ, (name,)).fetchone(), name)
+
+
+def begin_change(
+    conn: Connection, name: str, uuid: str, *, lock_seconds: float, shared: bool
+) -> Version | None:
+    """Begin a transaction that has locked the list, in one round trip; return what `read` does."""
+    with conn.pipeline():
+        begin(conn, writes=True, lock_seconds=lock_seconds)
+        lock(conn, uuid, shared=shared)
+        found = conn.execute(_READ, (name,))
+    return _version(found.fetchone(), name)
+
+
+def look(conn: Connection, name: str, mark: Mark) -> tuple[Version | None, list[str | None], Mark]:
+    """Begin a transaction that sees one moment, in one round trip.
+
+    Return what `read` does, and of the events what `Mark.news` does.
+    """
+    with conn.pipeline():
+        begin(conn, writes=False)
+        found = conn.execute(_READ, (name,))
+        events = conn.execute(_EVENTS_OF, (name, str(mark.since), mark.floor, LINES))
+    version = _version(found.fetchone(), name)
+    return (version, *mark.after(events.fetchall(), version)) if version else (None, [], mark)
+
+
+def _version(row: tuple[Any, ...] | None, name: str) -> Version | None:
     if row is None:
         return None
     key, uuid, number, reshaped, cyclic, shell, count, last, forgotten, now, schema, reads, xmin = row
@@ -405,7 +431,8 @@ def log(conn: Connection, key: int, op: str, lines: Sequence[str | None]) -> Non
     machine = _plain(owner.machine(os.environ))
     texts = [None if line is None else _plain(line) for line in lines or (None,)]
     with conn.cursor() as cursor:
-        cursor.executemany(_PUT_EVENT, [(key, op, machine, text) for text in texts])
+        values = [(key, op, machine, text, harness_lib.__version__) for text in texts]
+        cursor.executemany(_PUT_EVENT, values)
 
 
 def has_happened(conn: Connection, op: str) -> bool:
@@ -426,13 +453,12 @@ class Mark(NamedTuple):
     def news(self, conn: Connection, version: Version) -> tuple[list[str | None], Mark]:
         """Return the lines of the newest events that were not known, and the mark of `version`."""
         found = conn.execute(_EVENTS, (version.key, str(self.since), self.floor, LINES)).fetchall()
+        return self.after(found, version)
+
+    def after(self, found: Sequence[tuple[Any, ...]], version: Version) -> tuple[list[str | None], Mark]:
+        """Return what `news` does, given the events since this mark."""
         seen = tuple(seq for seq, touched, _ in found if touched >= version.xmin)
         return [line for seq, _, line in found if seq not in self.seen], Mark(self.floor, version.xmin, seen)
-
-
-def machines(conn: Connection, key: int) -> list[tuple[str, datetime, int]]:
-    """Return the machines that have changed the list: the last time, and how many lines are theirs."""
-    return [(name, at, count) for name, at, count in conn.execute(_MACHINES, (key,)).fetchall()]
 
 
 # -- texts ------------------------------------------------------------------------------------------------

@@ -133,6 +133,8 @@ class PgStore(Upkeep):
     `timeout`: seconds to wait for the database and for a change of another machine.
     """
 
+    _is_file = False
+
     def __init__(
         self,
         root: Root,
@@ -251,6 +253,11 @@ class PgStore(Upkeep):
         """Return the answers about the list in the database at this moment; raises as `open_moment` does."""
         return Looking(self, self.open_moment())
 
+    def looked(self) -> Looking:
+        """Return what `look` does. Raises EnvSetupError."""
+        with connecting.explained(self.link.url, changes=False):
+            return self.look()
+
     def open_moment(self) -> Moment:
         """Return the present moment of the list in the database.
 
@@ -260,16 +267,13 @@ class PgStore(Upkeep):
             with suppress(IndexError, psycopg.OperationalError):
                 # It may have been cut long ago.
                 return self._moment_of(self._idle.pop())
-        conn = connecting.connect(self.link.url, Asking)
-        assert isinstance(conn, Asking)
-        return self._moment_of(conn)
+        return self._moment_of(self._connected())
 
     def _moment_of(self, conn: Asking) -> Moment:
         conn.url = ""
         try:
-            rows.begin(conn, writes=False)
-            version = self._accepted(rows.read(conn, self.link.name), changes=False)
-            self._notice(conn, version)
+            with connecting.limited(conn, connecting.ANSWER_SECONDS):
+                version = self._at_present(conn)
         except BaseException:
             conn.close()
             raise
@@ -287,11 +291,14 @@ class PgStore(Upkeep):
         except (psycopg.Error, OSError):
             conn.close()
 
-    def _notice(self, conn: Connection, version: Version) -> None:
-        """Count the look if it has seen events that were not known."""
-        news, self._mark = self._mark.news(conn, version)
+    def _at_present(self, conn: Connection) -> Version:
+        """Begin a transaction that sees the list as it is now; count the look if it sees new events."""
+        found, news, mark = rows.look(conn, self.link.name, self._mark)
+        version = self._accepted(found, changes=False)
+        self._mark = mark
         self._seen = max(self._seen, version.number)
         self._news += bool(news)
+        return version
 
     def read_tasks(self, conn: Connection, version: Version, *, keep: bool) -> tuple[Task, ...]:
         """Return all tasks; only those are read that have changed since this process has read them last.
@@ -416,15 +423,42 @@ class PgStore(Upkeep):
     def _begun(self, stack: ExitStack, deadline: float, *, is_narrow: bool) -> RowsTx:
         """Return a change whose transaction has the locks that it needs."""
         with ExitStack() as own:
-            conn = own.enter_context(connecting.connected(self.link.url))
+            conn = own.enter_context(self._writer())
             left = deadline - self._clock.monotonic()
             own.enter_context(connecting.limited(conn, left + connecting.ANSWER_SECONDS))
-            rows.begin(conn, writes=True, lock_seconds=left)
-            rows.lock(conn, self.link.uuid, shared=is_narrow)
-            version = self._accepted(rows.read(conn, self.link.name), changes=True)
+            uuid = self.link.uuid
+            found = rows.begin_change(conn, self.link.name, uuid, lock_seconds=left, shared=is_narrow)
+            version = self._accepted(found, changes=True)
             warnings = Doubt(self.root).answered(conn)
             stack.enter_context(own.pop_all())
         return RowsTx(conn, version, self.moment(version), warnings, self, is_narrow=is_narrow)
+
+    @contextmanager
+    def _writer(self) -> Iterator[Connection]:
+        """Yield a connection for a change, and keep it for the next one if nothing has gone wrong."""
+        conn = self._kept()
+        try:
+            yield conn
+        except BaseException:
+            conn.close()
+            raise
+        self._give_back(conn)
+
+    def _kept(self) -> Asking:
+        """Return a connection that answers, perhaps one that was used before. Raises psycopg.Error."""
+        while self._idle:
+            with suppress(IndexError, psycopg.OperationalError):
+                conn = self._idle.pop()
+                conn.url = ""
+                with connecting.limited(conn, 1.0):
+                    conn.execute("")
+                return conn
+        return self._connected()
+
+    def _connected(self) -> Asking:
+        conn = connecting.connect(self.link.url, Asking)
+        assert isinstance(conn, Asking)
+        return conn
 
     def _publish(self, tx: RowsTx, deadline: float) -> None:
         """Write the change and commit it."""
@@ -447,10 +481,7 @@ class PgStore(Upkeep):
         try:
             if conn.closed:
                 return self._mirror.write(self.look())
-            rows.begin(conn, writes=False)
-            version = self._accepted(rows.read(conn, self.link.name), changes=False)
-            self._notice(conn, version)
-            return self._mirror.write(Looking(self, Moment(conn, version)))
+            return self._mirror.write(Looking(self, Moment(conn, self._at_present(conn))))
         except (psycopg.Error, EnvSetupError) as error:
             return [f"The change is made, but {self.root.state.name} and the log are old: {error}"]
 

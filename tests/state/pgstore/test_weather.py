@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from harness_lib.errors import EnvSetupError, HeldError
-from harness_lib.state.pgstore import migrations, moving
+from harness_lib.state.pgstore import migrations, moving, status
 from harness_lib.state.pgstore.store import PgStore
 from harness_lib.system.clock import Clock
 from harness_lib.task import Task
@@ -115,13 +115,13 @@ def test_what_stays_in_doubt_is_answered_by_the_next_command(shared: Shared, lin
         add(store, "task-003")
     line.mend()
     again = shared.machine("first")
-    facts = dict(moving.status(again))
+    facts = dict(status.facts(again))
     assert facts["in doubt"].startswith("one change")
     add(again, "task-004")
     fate = "its change was made" if when == "after" else "nothing of it was changed"
     assert [fate in text for text in again.warnings] == [True]
     assert ids(again)[2:] == (["task-003"] if when == "after" else []) + ["task-004"]
-    assert dict(moving.status(again))["in doubt"] == "nothing"
+    assert dict(status.facts(again))["in doubt"] == "nothing"
 
 
 def test_a_machine_that_is_slow_is_waited_for_and_then_named(shared: Shared) -> None:

@@ -1,0 +1,170 @@
+"""Measure a list in PostgreSQL: pairs of claim and finish, by the length of the list and by the clients.
+
+`python benchmarks/many_machines.py` starts a server of its own, as the tests do; HARNESS_TEST_DATABASE names
+another one. Each client is a process with a machine of its own. What counts are the ratios within one run.
+    --tasks 1000 100000   lengths of the list (default)     --clients 8     --seconds 5
+The files of a machine, which follow each of its changes, are left out but in the last line: that compares one
+change with one in the file store.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import psycopg
+
+from harness_lib.rules import transitions
+from harness_lib.state.api import Store
+from harness_lib.state.pgstore.connecting import Link
+from harness_lib.state.pgstore.store import PgStore
+from harness_lib.state.store import Store as FileStore
+from harness_lib.system.place.roots import Root
+from harness_lib.task import SessionConfig, State, Task
+from tests import postgres
+
+LEASE = 600
+Answers = multiprocessing.Queue  # of the seconds of claims, and of all together
+
+
+def machine(directory: Path, link: Link) -> PgStore:
+    """Return the store of a machine; without a link beside it, its files do not follow the list."""
+    directory.mkdir(exist_ok=True)
+    return PgStore(Root(directory.resolve()), link)
+
+
+def pair(store: Store, worker: str) -> float | None:
+    """Claim the next task and finish it; return the seconds that the claim took, None if there is none."""
+    began = time.perf_counter()
+    with store.transaction("tasks") as tx:
+        task = tx.next_ready()
+        if task is None:
+            return None
+        claimed = transitions.claim(
+            task, worker=worker, now=tx.now, base=None, gate=None, worktree=None, lease_seconds=LEASE
+        )
+        tx.replace(claimed)
+        tx.log("Starting", worker, session=0, task=task.id)
+    took = time.perf_counter() - began
+    with store.transaction("tasks") as tx:
+        current = tx.task(task.id)
+        assert current is not None
+        begun = transitions.begin_commit(current, now=tx.now, head=None, commit="a" * 40)
+        tx.replace(transitions.complete(begun, now=tx.now))
+        tx.log("Completed", worker, session=0, task=task.id)
+    return took
+
+
+def client(directory: Path, link: Link, seconds: float, answers: Answers) -> None:
+    """Claim and finish for so many seconds; answer with the seconds of each claim and of all together."""
+    os.environ["HARNESS_MACHINE"] = directory.name
+    store, took = machine(directory, link), []
+    store.ask()
+    began = time.monotonic()
+    while time.monotonic() < began + seconds and (one := pair(store, directory.name)) is not None:
+        took.append(one)
+    answers.put((took, time.monotonic() - began))
+
+
+def long_list(place: Path, url: str, count: int) -> Link:
+    """Make a list with `count` tasks, all of them copies of one: to write each takes a millisecond."""
+    store = PgStore(Root(place), Link(url, f"bench-{count}-{os.urandom(3).hex()}"))
+    settings = SessionConfig("concurrent")
+    first = Task("task-0000001", "Task", depends_on=())
+    link = store.create(State(session_config=settings, tasks=(first,), sessions=()))
+    with psycopg.connect(url, autocommit=True) as conn:
+        conn.execute(
+            "insert into harness.task (list, id, place, sort_key, document, fence, status, open) "
+            "select list, name, n, convert_to(name, 'utf8'), replace(document, id, name), 0, status, open "
+            "from harness.task, generate_series(2, %s) as n, "
+            "lateral (select 'task-' || lpad(n::text, 7, '0')) as names (name) "
+            "where list = (select key from harness.list where uuid = %s)",
+            (count, link.uuid),
+        )
+        conn.execute("analyze harness.task")
+    return link
+
+
+def rate(place: Path, link: Link, clients: int, seconds: float) -> tuple[float, list[float]]:
+    """Return the pairs a second of so many clients at once, and the seconds of their claims."""
+    answers: Answers[tuple[list[float], float]] = multiprocessing.Queue()
+    started = [
+        multiprocessing.Process(target=client, args=(place / f"client-{n}", link, seconds, answers))
+        for n in range(clients)
+    ]
+    for process in started:
+        process.start()
+    found = [answers.get(timeout=seconds + 60) for _ in started]
+    for process in started:
+        process.join()
+    claims = [took for each, _ in found for took in each]
+    return len(claims) / max(elapsed for _, elapsed in found), claims
+
+
+def one_change(store: Store, times: int = 100) -> float:
+    """Return the median seconds of a change of one task."""
+    took = []
+    for number in range(times):
+        began = time.perf_counter()
+        with store.transaction("tasks") as tx:
+            task = tx.task("task-001")
+            assert task is not None
+            tx.replace(task._replace(title=f"Title {number}"))
+            tx.log("WARN", "changed", session=0)
+        took.append(time.perf_counter() - began)
+    return statistics.median(took)
+
+
+def main() -> None:
+    """Print a line for each measurement."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--tasks", type=int, nargs="+", default=[1000, 100_000])
+    parser.add_argument("--clients", type=int, nargs="+", default=[8])
+    parser.add_argument("--seconds", type=float, default=5)
+    args = parser.parse_args()
+    url = postgres.require()
+    place = Path(tempfile.mkdtemp(prefix="bench-")).resolve()
+    medians = {}
+    for count in args.tasks:
+        for clients in args.clients:
+            here = place / f"{count}-{clients}"
+            here.mkdir()
+            pairs, claims = rate(here, long_list(here, url, count), clients, args.seconds)
+            median, slowest = statistics.median(claims), sorted(claims)[int(len(claims) * 0.99)]
+            medians[clients, count] = median
+            print(
+                f"{count:>9} tasks, {clients:>3} clients: {pairs:7.0f} pairs a second, claim "
+                f"{1000 * median:6.1f} ms in the median, {1000 * slowest:6.1f} ms at the 99th of 100"
+            )
+    for clients in args.clients:
+        first, last = (medians[clients, count] for count in (min(args.tasks), max(args.tasks)))
+        print(
+            f"{clients:>3} clients: {last / first:.2f} times the claim at the longest as at the shortest list"
+        )
+
+    tasks = tuple(Task(f"task-{n:03}", f"Task {n}") for n in range(1, 101))
+    (place / "file").mkdir()
+    (place / "database").mkdir()
+    file = FileStore(Root(place / "file"))
+    file.create(State(tasks=tasks, sessions=()))
+    there = PgStore(Root(place / "database"), Link(url, f"bench-{os.urandom(3).hex()}"))
+    link = there.create(State(tasks=tasks, sessions=()))
+    there = machine(place / "database", link)
+    link.save(there.root)
+    in_file, in_database = one_change(file), one_change(there)
+    print(
+        f"one change, 100 tasks: {1000 * in_database:.1f} ms in the database, {1000 * in_file:.1f} ms in the "
+        f"file: {in_database / in_file:.1f} times"
+    )
+
+
+if __name__ == "__main__":
+    main()

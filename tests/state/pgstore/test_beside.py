@@ -57,11 +57,11 @@ def in_a_thread(act: Callable[[], None]) -> threading.Thread:
     return thread
 
 
-def waiting(shared: Shared) -> None:
-    """Return once a change waits for a lock of the list."""
+def waits_or_ends(shared: Shared, thread: threading.Thread) -> None:
+    """Return once the change of `thread` waits for the list, or is made."""
     with psycopg.connect(shared.server, autocommit=True) as conn:
         query = "select count(*) from pg_locks where locktype = 'advisory' and not granted"
-        while not (conn.execute(query).fetchone() or (0,))[0]:
+        while thread.is_alive() and not (conn.execute(query).fetchone() or (0,))[0]:
             pass
 
 
@@ -79,7 +79,7 @@ def test_a_task_that_is_added_while_another_is_finished_does_not_wait_for_ever(s
         finish(tx, "task-001")
         tx.counts()
         thread = in_a_thread(add)
-        waiting(shared)
+        waits_or_ends(shared, thread)
     thread.join()
     assert [task.id for task in shared.machine("third").ask().claimable()] == ["task-002"]
     assert exact(shared)

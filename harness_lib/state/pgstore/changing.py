@@ -8,6 +8,7 @@ from typing import Protocol
 from uuid import uuid4
 
 from harness_lib import timestamps
+from harness_lib.errors import EnvSetupError
 from harness_lib.rules import selection, transitions
 from harness_lib.rules.selection import Finding
 from harness_lib.state import api, codec, journal, publishing, reading
@@ -34,8 +35,11 @@ class Home(Protocol):
     def link(self) -> Link:
         """Where the list is."""
 
-    def look(self) -> Followed:
+    def looked(self) -> Followed:
         """Return the answers about the list as it is now."""
+
+    def remembered(self, error: EnvSetupError) -> Answers:
+        """Return the answers about the files. Raises `error` if there are none."""
 
     def read_tasks(self, conn: Connection, version: Version, *, keep: bool) -> tuple[Task, ...]:
         """Return the tasks as `conn` sees them; `keep`: they are as committed."""
@@ -98,10 +102,17 @@ class RowsTx(RowsAnswers, api.Tx):
 
     def _connection(self) -> Connection:
         if not self._open:
-            self._after = self._after or self._store.look()
+            self._after = self._after or self._store.looked()
             return self._after.connection
         self._flush()
         return self._conn
+
+    @property
+    def _needs_database(self) -> bool:  # type: ignore[override]
+        return self._open
+
+    def _remembered(self, error: EnvSetupError) -> Answers:
+        return self._store.remembered(error)
 
     def _find(self, query: str, *values: object) -> tuple[Task, ...]:
         return self._seen(rows.tasks(self._connection(), query, self._key, *values))

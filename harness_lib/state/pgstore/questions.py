@@ -7,9 +7,14 @@ and in `rules/`, is which tasks are ready, in which order, what can never run, a
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import wraps
+from typing import Any
 
+import psycopg
+
+from harness_lib.errors import EnvSetupError
 from harness_lib.rules import recovery, stats
 from harness_lib.rules.selection import Finding, Why
 from harness_lib.rules.stats import Ahead, Counts
@@ -21,6 +26,21 @@ from harness_lib.task import Session, SessionConfig, State, Status, StopReason, 
 
 NEXT = "list = %s and ready order by retry, priority, since, sort_key limit 1"
 HELD = "list = %s and status = 'in_progress' and worker = %s order by place limit 1"
+
+
+def _outlives(name: str, ask: Callable[..., object]) -> Callable[..., object]:
+    """Return `ask`, the question `name`, which is asked of the mirror while the database is away."""
+
+    @wraps(ask)
+    def asked(self: RowsAnswers, *args: Any, **more: Any) -> object:
+        try:
+            return ask(self, *args, **more)
+        except EnvSetupError as error:
+            if self._needs_database or not isinstance(error.__cause__, psycopg.OperationalError):
+                raise
+            return getattr(self._remembered(error), name)(*args, **more)
+
+    return asked
 
 
 class RowsAnswers(Questions):
@@ -37,6 +57,19 @@ class RowsAnswers(Questions):
         self.warnings = warnings
         self._now = now
         self._open_sessions: tuple[Session, ...] | None = None
+
+    # Whether nothing but the database may answer, as a change depends on it.
+    _needs_database = False
+
+    def __init_subclass__(cls) -> None:
+        """Let questions outlive a database that goes away after it has answered the first one."""
+        for name, ask in vars(Questions).items():
+            if callable(ask) and not name.startswith("_"):
+                setattr(cls, name, _outlives(name, getattr(cls, name)))
+
+    @abstractmethod
+    def _remembered(self, error: EnvSetupError) -> Answers:
+        """Return the answers about the mirror. Raises `error` if there is none."""
 
     @abstractmethod
     def _connection(self) -> Connection:

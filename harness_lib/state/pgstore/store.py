@@ -109,6 +109,9 @@ class Looking(RowsAnswers):
         self._looked = now
         return self._moment.conn
 
+    def _remembered(self, error: EnvSetupError) -> Answers:
+        return self._store.remembered(error)
+
     def _all(self) -> Answers:
         if self._answers is None:
             tasks = self._store.read_tasks(self._connection(), self.version, keep=True)
@@ -178,11 +181,11 @@ class PgStore(Upkeep):
         except EnvSetupError as error:
             if not isinstance(error.__cause__, psycopg.OperationalError):
                 raise
-            return self._remembered(error)
+            return self.remembered(error)
         looking.warnings = tuple(self._mirror.follow(looking))
         return looking
 
-    def _remembered(self, error: EnvSetupError) -> Answers:
+    def remembered(self, error: EnvSetupError) -> Answers:
         """Return the answers about the mirror. Raises `error` if there is none."""
         try:
             state = load.find(self.root).state

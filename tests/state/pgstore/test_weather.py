@@ -49,6 +49,19 @@ def test_looking_works_from_the_mirror_and_says_how_old_it_is(shared: Shared, li
     assert store.ask().warnings == ()
 
 
+def test_who_has_asked_gets_answers_also_once_the_database_is_away(shared: Shared, line: Line) -> None:
+    store = shared.with_tasks(line=line)
+    asked = store.ask()
+    with store.transaction() as tx:
+        first = tx.next_ready()
+    line.cut()
+    assert first is not None
+    for questions in (asked, tx):
+        assert questions.next_ready() == first
+        assert questions.counts().pending == 2
+    line.mend()
+
+
 def test_a_change_waits_for_the_database_and_then_says_that_nothing_was_changed(
     shared: Shared, line: Line
 ) -> None:

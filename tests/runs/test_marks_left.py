@@ -41,6 +41,7 @@ def go(workshop: Workshop, here: Path, rounds: int) -> int:
     return run.wait(90)
 
 
+@pytest.mark.release
 def test_marks_that_an_agent_leaves_go_back_until_all_are_gone(workshop: Workshop, tmp_path: Path) -> None:
     put(workshop.top / "fixture", "<<<<<<< ours\n=======\n>>>>>>> theirs\n")
     sh(workshop.top, "add", "-A")

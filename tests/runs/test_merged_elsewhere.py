@@ -238,6 +238,7 @@ def test_a_pull_request_completes_its_tasks_once_others_have_merged_it(
     workshop.done_is_done()
 
 
+@pytest.mark.release
 def test_work_that_others_undo_or_change_is_not_completed(workshop: Workshop, remote: Remote) -> None:
     """What a host reverts, without a word, still waits; a person may say that it is merged all the same."""
     task = workshop.file_task("a")
@@ -278,6 +279,7 @@ def test_a_person_may_say_that_it_is_merged(workshop: Workshop, remote: Remote) 
     assert remote.branches[0].startswith("harness/")
 
 
+@pytest.mark.release
 def test_a_host_that_is_away_is_asked_again(workshop: Workshop, remote: Remote) -> None:
     """The other tasks go on; the next run opens one request for all."""
     down = Path(f"{remote.log}.down")

@@ -31,6 +31,7 @@ def aside(workshop: Workshop, name: str) -> list[Path]:
     return sorted((workshop.home / "set-aside").glob(f"*/*/{name}"))
 
 
+@pytest.mark.release
 def test_a_repository_of_its_own_goes_back_and_lands_as_files(workshop: Workshop, tmp_path: Path) -> None:
     """Whether the agent has committed in it, or has told the work tree's git of it."""
     for name, made in MADE.items():

@@ -7,6 +7,8 @@ import signal
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from harness_lib.system.git import clones
 from harness_lib.system.processes import process
 from tests.runs import forking
@@ -44,6 +46,7 @@ def test_what_cannot_be_handed_back_is_handed_back_when_it_can(workshop: Worksho
     workshop.nothing_is_left_over()
 
 
+@pytest.mark.release
 def test_deaths_are_forgiven_once_a_task_is_finished(workshop: Workshop) -> None:
     for number in range(5):
         workshop.add(

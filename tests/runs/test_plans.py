@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.runs.workshop import Workshop
 from tests.system.git.gitrepo import put, sh
 
@@ -104,6 +106,7 @@ YES = ("--yes",)
 SCRIPT = {"HARNESS_TRUST": "1"}
 
 
+@pytest.mark.release
 def test_a_plan_of_each_tool_goes_to_its_end(workshop: Workshop) -> None:
     """In two runs, because in between a person looks at what a checkpoint asks."""
     files = {

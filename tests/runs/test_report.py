@@ -10,6 +10,8 @@ import sys
 from datetime import datetime, timedelta
 from pathlib import Path
 
+import pytest
+
 from harness_lib import timestamps
 from harness_lib.core.context import Context
 from harness_lib.runs import report
@@ -117,6 +119,7 @@ def test_what_to_type_is_never_cut_off_at_its_end(project: Project, agent: Agent
     assert "      git merge harness/main" in lines
 
 
+@pytest.mark.release
 def test_what_to_look_at_in_completed_work_is_said_at_the_end_and_shown(workshop: Workshop) -> None:
     put(workshop.top / "check.sh", "grep -q done f\n")
     sh(workshop.top, "add", "-A")

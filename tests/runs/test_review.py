@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.runs.workshop import Workshop
 from tests.system.git.gitrepo import put, sh
 
@@ -44,6 +46,7 @@ def test_nothing_is_merged_before_the_user_has_accepted_it(workshop: Workshop) -
     workshop.all_is_well()
 
 
+@pytest.mark.release
 def test_work_that_no_longer_fits_goes_to_an_agent_and_is_reviewed_again(workshop: Workshop) -> None:
     task = workshop.file_task("a")
     workshop.ends(9, "--review")

@@ -86,6 +86,7 @@ def test_a_worker_that_was_too_late_does_not_stall_a_run_of_so_many_tasks(worksh
     assert run.state.before.attempts == 2
 
 
+@pytest.mark.release
 def test_workers_that_were_too_late_for_a_task_do_not_count_against_its_limit(workshop: Workshop) -> None:
     """Here with real ones, as they come."""
     for name in ("a", "b", "c", "d"):

@@ -84,6 +84,7 @@ def test_what_waits_goes_over_once_nothing_is_in_the_way(workshop: Workshop) -> 
     workshop.all_is_well()
 
 
+@pytest.mark.release
 def test_what_waits_beside_commits_is_joined_once_all_checks_pass_there(workshop: Workshop) -> None:
     """Where nobody tries the two together they stay apart: the user merges them, or another run does."""
     workshop.file_task("one")

@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.conftest import Harness
 from tests.system.git.gitrepo import put as put_at
 from tests.terminal.pseudo_terminal import answered
@@ -375,6 +377,7 @@ def test_what_cannot_be_ticked_is_said(project: Project, agent: Agent) -> None:
 # -- large and odd
 
 
+@pytest.mark.release
 def test_two_thousand_tasks_of_two_megabytes_are_told_in_a_bounded_table(project: Project) -> None:
     """So many commands are not trusted by being imported, because not all of them were shown."""
     body = "\n".join(f"line {number} of the section" for number in range(35))

@@ -8,8 +8,10 @@ from __future__ import annotations
 import gc
 import json
 import os
+import shlex
 import signal
 import subprocess
+import sys
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +28,12 @@ if TYPE_CHECKING:
     from _pytest.mark.structures import ParameterSet
 
 CHECKOUT = Path(__file__).resolve().parent.parent
+
+# How a program for this Python begins: no path with a blank can follow `#!`.
+PROGRAM = f"""#!/bin/sh
+'''exec' {shlex.quote(sys.executable)} "$0" "$@"
+' '''
+"""
 
 # Under nohup it is ignored, and so it would be by every program that a test starts and then hangs up on.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)

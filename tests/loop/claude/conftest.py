@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.conftest import PROGRAM
 
 Json = dict[str, Any]
 
@@ -108,7 +109,7 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
     place.mkdir()
     source = Path(__file__).with_name("fake.py").read_text(encoding="utf-8")
     program = place / "claude"
-    program.write_text(source.replace("/usr/bin/env python3", sys.executable, 1), encoding="utf-8")
+    program.write_text(PROGRAM + source, encoding="utf-8")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{place}{os.pathsep}{os.environ['PATH']}")
     assert shutil.which("claude") == str(program)

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Stands for Claude Code: plays the lines of `play.json` beside itself, and writes down what it is told.
 
 A play is a list of runs, each a list of acts: an event to print, {"raw": text}, {"asks": request} (waits for

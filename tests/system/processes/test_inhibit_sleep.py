@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from harness_lib.system.processes import process, runner
+from tests.conftest import PROGRAM
 
 INHIBIT = """#!/bin/sh
 echo "$@" > {place}/asked
@@ -20,8 +21,7 @@ for last; do :; done
 echo $$ > {place}/pid
 exec "$last"
 """
-CAFFEINATE = """#!{python}
-import os, sys, time
+CAFFEINATE = """{python}import os, sys, time
 open("{place}/asked", "w").write(" ".join(sys.argv[1:]))
 open("{place}/.pid", "w").write(str(os.getpid()))
 os.rename("{place}/.pid", "{place}/pid")
@@ -46,7 +46,7 @@ def install(place: Path, name: str, text: str) -> dict[str, str]:
     """Put a program on a PATH and return the environment that has it."""
     file = place / "bin" / name
     file.parent.mkdir()
-    file.write_text(text.format(place=place, python=sys.executable), encoding="utf-8")
+    file.write_text(text.format(place=place, python=PROGRAM), encoding="utf-8")
     file.chmod(0o755)
     return {**os.environ, "PATH": f"{file.parent}:{os.environ['PATH']}"}
 

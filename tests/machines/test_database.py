@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 import sys
 
@@ -124,7 +125,7 @@ def test_an_agent_of_a_run_gets_no_connection(world: World, monkeypatch: pytest.
     monkeypatch.setenv("PGPASSWORD", SECRET)
     link = one.top / ".harness" / "store.json"
     put(link, json.dumps({**json.loads(link.read_text()), "url": "service=agents"}))
-    note = f"{sys.executable} -m harness_lib note $HARNESS_TASK_ID 'from the agent'"
+    note = f"{shlex.quote(sys.executable)} -m harness_lib note $HARNESS_TASK_ID 'from the agent'"
     task = one.add(
         "Work", "env >> $AGENT_MEMORY/env; test -f done", do=f"sh env > seen; {note} ;; write done done"
     )

@@ -40,11 +40,23 @@ def of_file(path: Path) -> Size:
     nodes = list(ast.walk(ast.parse(text)))
     docstrings = {(node.lineno, node.col_offset) for node in map(_docstring, nodes) if node is not None}
     statements = sum(isinstance(node, ast.stmt) for node in nodes) - len(docstrings)
-    tokens = sum(
-        token.type in COUNTED and token.start not in docstrings
-        for token in tokenize.generate_tokens(io.StringIO(text).readline)
-    )
+    tokens = sum(token.start not in docstrings for token in _counted(text))
     return Size(1, text.count("\n"), statements, tokens)
+
+
+def _counted(text: str) -> Iterator[tokenize.TokenInfo]:
+    """Yield the tokens that count; an f-string is one, as before Python 3.12."""
+    depth = 0
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        name = tokenize.tok_name[token.type]
+        if name == "FSTRING_START":
+            depth += 1
+            if depth == 1:
+                yield token
+        elif name == "FSTRING_END":
+            depth -= 1
+        elif not depth and token.type in COUNTED:
+            yield token
 
 
 def _docstring(node: ast.AST) -> ast.Constant | None:

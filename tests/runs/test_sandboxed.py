@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 
@@ -28,7 +29,7 @@ pytestmark = pytest.mark.skipif(not _works(), reason="this machine makes no pid 
 
 def sandboxed(project: Project, *argv: str) -> subprocess.CompletedProcess[str]:
     """Type `harness ARGV` as Codex does, in a sandbox that ends with the command."""
-    line = " ".join([sys.executable, "-m", "harness_lib", *argv])
+    line = " ".join([shlex.quote(sys.executable), "-m", "harness_lib", *argv])
     return subprocess.run(
         [*SANDBOX, "sh", "-c", f"{line}; exit $?"],
         cwd=project.top,

@@ -6,6 +6,7 @@ An attack is a shell command that succeeds if it gets what it wants.
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import socket
 import subprocess
@@ -22,7 +23,7 @@ from tests.runs.workshop import Workshop
 from tests.system.git.gitrepo import put, sh
 
 WORD = "the-secret-word"
-PYTHON = sys.executable
+PYTHON = shlex.quote(sys.executable)
 # Connects to the Unix socket of its argument, without a file if that begins with @.
 CONNECT = """
 import socket, sys

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import socket
 import sys
@@ -194,8 +195,8 @@ def test_the_network_of_a_check_is_as_wide_as_the_engine_can(
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        outside = CONNECTS.format(python=sys.executable, port=port)
-        own = SERVES.format(python=sys.executable)
+        outside = CONNECTS.format(python=shlex.quote(sys.executable), port=port)
+        own = SERVES.format(python=shlex.quote(sys.executable))
         closed = network == "none" or (network == "loopback" and engine == "bubblewrap")
         serves = not closed or engine == "bubblewrap"
         check = f"test -f made && {'! ' * closed}{outside} && {'' if serves else '! '}{own}"

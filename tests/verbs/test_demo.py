@@ -23,7 +23,7 @@ def test_demo_keeps_its_promises(harness: Harness) -> None:
     answer = harness("demo", env={"PATH": without_harness(), "HARNESS_SANDBOX": ""})
 
     assert answer.code == 0, answer.out + answer.err
-    assert "`harness` is not on your PATH: type /" in answer.out
+    assert "`harness` is not on your PATH: type " in answer.out
     assert "killed with SIGKILL" in answer.out
     assert "recovered task-001" in answer.out
     assert "conflicts with what was merged meanwhile, in 'calc.py'" in answer.out

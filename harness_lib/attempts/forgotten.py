@@ -58,7 +58,8 @@ def lost(ctx: Context, questions: Questions) -> list[str]:
     Raises HeldError, EnvSetupError.
     """
     there = remote.of(ctx)
-    prefix = f"refs/remotes/{there.remote}"
+    # Beside those of the user, who may have the only copy of what the remote has forgotten.
+    prefix = there.copy("branches")
     spec = f"+{target_branch.HEADS}*:{prefix}/*"
     answer = remote.ask(ctx, there, "fetch", "--quiet", "--no-tags", "--prune", there.remote, spec)
     if not answer.done:

@@ -14,8 +14,11 @@ from harness_lib.core.reply import Reply
 from harness_lib.errors import EnvSetupError, Exit, HeldError, UsageError
 from harness_lib.rules import stats
 from harness_lib.state.store import Store
+from harness_lib.system.git.repository import Git
 from harness_lib.system.place import roots
+from harness_lib.terminal import options
 from harness_lib.terminal.render import Screen
+from harness_lib.text import counted
 
 if TYPE_CHECKING:
     from harness_lib.state.pgstore.store import PgStore
@@ -37,7 +40,6 @@ def arguments(parser: ArgumentParser) -> None:
         parser.add_argument(
             f"--{name}-remote",
             metavar="R",
-            default="",
             help=f"the remote {what} (default: that of the branch)",
         )
     parser.add_argument(
@@ -46,8 +48,7 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--max-snapshot",
         metavar="MB",
-        type=int,
-        default=leaving.MOST_MEGABYTES,
+        type=options.whole,
         help=f"push unfinished work of an attempt up to this size (default {leaving.MOST_MEGABYTES})",
     )
     parser.add_argument("--to-file", action="store_true", help="move: back to the file of this project")
@@ -118,7 +119,7 @@ def _move(ctx: Context, args: Namespace) -> Reply:
         raise UsageError("The list is in a database already.", "See where: harness store status")
     link = connecting.Link(_url(args), args.name or ctx.root.path.name)
     connecting.checked(*link[:2])
-    joining.prepare(ctx.git, _leaves(args))
+    joining.prepare(ctx.git, _leaves(ctx.git, args))
     mine = trust.is_trusted(ctx, ctx.store.ask())
     count = moving.to_database(ctx.store, link, ctx.clock)
     if mine:
@@ -146,7 +147,7 @@ def _join(ctx: Context, args: Namespace) -> Reply:
     link = connecting.Link(_url(args), args.name)
     connecting.checked(*link[:2])
     root = roots.Root(git.top)
-    joining.prepare(git, _leaves(args))
+    joining.prepare(git, _leaves(git, args))
     questions = moving.join(root, link, ctx.clock)
     git.exclude([name for names in project.own_names(root, git) for name in names])
     roots.remember(root.path, git.common_dir)
@@ -159,8 +160,15 @@ def _join(ctx: Context, args: Namespace) -> Reply:
     )
 
 
-def _leaves(args: Namespace) -> leaving.Leaving:
-    return leaving.Leaving(args.work_remote, args.target_remote, not args.no_snapshots, args.max_snapshot)
+def _leaves(git: Git, args: Namespace) -> leaving.Leaving:
+    """Return the settings of the clone with what was typed: who joins again has said the rest before."""
+    before = leaving.read(git)
+    return before._replace(
+        work=before.work if args.work_remote is None else args.work_remote,
+        target=before.target if args.target_remote is None else args.target_remote,
+        snapshots=before.snapshots and not args.no_snapshots,
+        most=before.most if args.max_snapshot is None else args.max_snapshot,
+    )
 
 
 def _status(ctx: Context, _args: Namespace) -> Reply:
@@ -180,10 +188,9 @@ def _refs(ctx: Context) -> str:
     """Return how many refs the list has in the remote, or why that is not known."""
     try:
         there = remote.of(ctx)
-    except EnvSetupError as error:
+        return str(len(remote.listed(ctx, there, there.work, f"{there.ref()}/*")))
+    except (EnvSetupError, HeldError) as error:
         return error.message
-    found = there.git.run("ls-remote", there.remote, f"{there.ref()}/*", check=False)
-    return str(len(found.stdout.splitlines())) if found.returncode == 0 else "not known: it does not answer"
 
 
 def _check(ctx: Context, args: Namespace) -> Reply:
@@ -241,7 +248,8 @@ def _outlived(ctx: Context, *, repair: bool) -> list[str]:
     if not refs:
         return []
     if not repair:
-        return [f"{len(refs)} refs of rescued work in the remote are older than {snapshots.DAYS:.0f} days"]
+        found = counted(len(refs), "ref")
+        return [f"{found} of rescued work in the remote, older than {snapshots.DAYS:.0f} days"]
     answer = snapshots.remove(ctx, refs)
     return [] if answer.done else [f"old rescue refs could not be removed: {answer.why}"]
 

@@ -59,6 +59,16 @@ def test_nothing_unfinished_leaves_if_it_is_to_stay(world: World) -> None:
     assert one.ok("rescue", "list")["count"] == 1
 
 
+def test_what_was_said_of_leaving_stays_when_a_machine_joins_again(world: World) -> None:
+    world.machine("one")
+    two = world.machine("two", "--no-snapshots", "--max-snapshot", "7")
+
+    said = two.ok("store", "join", world.url, "--list", world.name)
+
+    assert "unfinished work stays here" in said["message"]
+    assert sh(two.top, "config", "harness.maxSnapshot") == "7"
+
+
 def test_too_large_work_stays_here_and_it_is_said(world: World) -> None:
     one = world.machine("one", "--max-snapshot", "1")
     assert "up to 1 MB of an attempt" in one.joined

@@ -52,7 +52,7 @@ def test_old_rescued_work_leaves_the_remote_and_what_is_needed_stays(world: Worl
     sh(one.top, "push", "-q", "origin", f"{old}:{prefix}/1-1", f"{new}:{prefix}/2-2")
 
     said = one("store", "check")
-    assert (said.code, "1 refs of rescued work in the remote are older than 30 days" in said.text) == (
+    assert (said.code, "1 ref of rescued work in the remote, older than 30 days" in said.text) == (
         3,
         True,
     )
@@ -61,6 +61,18 @@ def test_old_rescued_work_leaves_the_remote_and_what_is_needed_stays(world: Worl
     assert world.refs("rescue") == ["task-009/2-2"]
     assert f"dropped {prefix}/1-1 {old}" in one.log_text
     assert sh(one.top, "rev-parse", "refs/harness/rescue/task-009/1-1") == old
+
+
+def test_a_look_at_the_remote_removes_no_ref_of_the_user(world: World) -> None:
+    """What the remote has forgotten may be nowhere else."""
+    one = world.machine("one")
+    sh(one.top, "push", "-q", "origin", "HEAD:refs/heads/gone")
+    sh(one.top, "fetch", "-q")
+    sh(world.remote, "branch", "-D", "gone")
+
+    one.ok("store", "check")
+
+    assert sh(one.top, "rev-parse", "origin/gone") == sh(one.top, "rev-parse", "HEAD")
 
 
 def test_too_many_refs_are_named(world: World) -> None:

@@ -35,6 +35,9 @@ class Home(Protocol):
     def link(self) -> Link:
         """Where the list is."""
 
+    def keep_edited(self) -> list[str]:
+        """Keep a copy of the file of the list if somebody has edited it; return a warning."""
+
     def looked(self) -> Followed:
         """Return the answers about the list as it is now."""
 
@@ -284,6 +287,7 @@ class RowsTx(RowsAnswers, api.Tx):
         self._conn.execute("update harness.list set name = %s where key = %s", (name, self._key))
         link = Link.of(root) or self._store.link
         news, _ = Mark(link.floor, link.since, link.seen).news(self._conn, self._version)
+        self.warnings += self._store.keep_edited()
         self.warnings += publishing.append(root, [*filter(None, news), *self.lines])
         with publishing.explained(root):
             link._replace(moving=True).save(root)

@@ -93,7 +93,7 @@ class Mirror:
         warnings: list[str] = []
         try:
             news, mark = _mark(link).news(asked.connection, version)
-            warnings += self._keep_edited()
+            warnings += self.keep_edited()
             if news or link.moving or summary.read(self._root) is None:
                 warnings += publishing.append(self._root, [line for line in news if line is not None])
                 warnings += self._publish(asked, f"{link.name} in {connecting.shown(link.url)}")
@@ -127,7 +127,7 @@ class Mirror:
                 return link
         return None
 
-    def _keep_edited(self) -> list[str]:
+    def keep_edited(self) -> list[str]:
         """Keep a copy of a mirror that somebody has edited; return a warning. Raises EnvSetupError."""
         if load.stamp_now(self._root) is None or summary.read(self._root) is not None:
             return []

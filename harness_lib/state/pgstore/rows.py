@@ -133,7 +133,7 @@ def begin(conn: Connection, *, writes: bool, lock_seconds: float = 0.0) -> None:
 
 
 def lock(conn: Connection, uuid: str, *, shared: bool = False) -> None:
-    """Wait until nobody else changes the list; `shared`: more of it than tasks and sessions."""
+    """Wait until nobody else changes the list; `shared`: others may still change its tasks and sessions."""
     call = "pg_advisory_xact_lock_shared" if shared else "pg_advisory_xact_lock"
     conn.execute(f"select {call}(hashtext('harness list'), hashtext(%s))".encode(), (uuid,))
 

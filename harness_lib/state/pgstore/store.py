@@ -360,6 +360,10 @@ class PgStore(Upkeep):
         """Return when the list was as `version`."""
         return self._clock.now() if self._tells_time else version.now.astimezone(timezone.utc)
 
+    def keep_edited(self) -> list[str]:
+        """Keep a copy of the file of the list if somebody has edited it; return a warning."""
+        return self._mirror.keep_edited()
+
     # -- the turns of machines that merge ---------------------------------------------------------------
 
     @property

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from harness_lib.state import summary
+from harness_lib.state.pgstore import mirror, moving
 from harness_lib.state.pgstore.store import PgStore, opened
 from harness_lib.system.clock import SYSTEM
 from harness_lib.task import Task
 from tests.state.pgstore.machines import Shared
+
+if TYPE_CHECKING:
+    import pytest
 
 
 def log(store: PgStore, text: str) -> None:
@@ -77,6 +82,35 @@ def test_an_edit_is_kept_beside_them_and_not_applied(shared: Shared) -> None:
     assert kept.read_text() == edited
     assert "Edited" not in store.root.state.read_text()
     assert store.ask().warnings == ()
+
+
+def test_an_edit_is_kept_when_the_list_moves_back_to_the_file(shared: Shared) -> None:
+    store = shared.with_tasks()
+    edited = store.root.state.read_text().replace("Task 1", "Edited")
+    store.root.state.write_text(edited)
+    moving.to_file(store, SYSTEM.now())
+    (kept,) = Path(store.root.path).glob("harness-tasks.json.edited-*")
+    assert kept.read_text() == edited
+    assert "Edited" not in store.root.state.read_text()
+
+
+def test_the_file_of_a_long_list_says_where_the_list_is(
+    shared: Shared, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would make each change slow; hooks decide as if all of it were there."""
+    store = shared.with_tasks()
+    whole = summary.read(store.root)
+    monkeypatch.setattr(mirror, "MOST_TASKS", 1)
+    log(store, "one more line")
+    short = summary.read(store.root)
+    document = json.loads(store.root.state.read_text())
+    assert document["tasks"] == []
+    assert shared.name in document["mirror_of"]
+    assert whole is not None
+    assert short is not None
+    for name in ("counts", "work_remains", "stop", "unreachable"):
+        assert short[name] == whole[name]
+    assert [task.id for task in store.ask().search()] == ["task-001", "task-002"]
 
 
 def test_files_that_are_gone_are_made_again(shared: Shared) -> None:

@@ -56,15 +56,15 @@ class Attempt:
         challenge = hashlib.sha256(self.verifier.encode()).digest()
         parameters = {
             "response_type": "code",
-            "client_id": self.client.values["client_id"],
+            "client_id": self.client.client_id,
             "redirect_uri": self.redirect_uri,
-            **({"scope": self.client.values["scope"]} if self.client.values["scope"] else {}),
+            **({"scope": self.client.scope} if self.client.scope else {}),
             "state": self.state,
             "code_challenge": base64.urlsafe_b64encode(challenge).rstrip(b"=").decode(),
             "code_challenge_method": "S256",
-            **dict(parse_qsl(self.client.values["authorize_params"])),
+            **dict(self.client.parameters),
         }
-        address = self.client.values["authorize_url"]
+        address = self.client.authorize_url
         return f"{address}{'&' if urlsplit(address).query else '?'}{urlencode(parameters)}"
 
     def is_ours(self, parameters: dict[str, str]) -> bool:
@@ -125,7 +125,7 @@ class Listener(ThreadingMixIn, TCPServer):
     def take(self, path: str, parameters: dict[str, str]) -> int:
         """Return the HTTP status for a request; keep the first answer to our login."""
         attempt = self.attempt
-        if attempt is None or path != attempt.client.values["redirect_path"]:
+        if attempt is None or path != attempt.client.redirect_path:
             return 404
         if not attempt.is_ours(parameters):
             return 400

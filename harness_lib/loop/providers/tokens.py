@@ -13,8 +13,8 @@ import ipaddress
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl, urlsplit
 
 from harness_lib.loop import processes
 from harness_lib.loop.failures import ProviderError, TransientError
@@ -36,24 +36,23 @@ _SERVER_ERROR = 500
 _TOO_MANY = 429
 
 
-_DEFAULTS = {
-    "scope": "",
-    # Any port that is free, as servers allow for programs of the user's own machine.
-    "redirect_port": "0",
-    "redirect_host": "127.0.0.1",
-    "redirect_path": "/callback",
-    # Further parameters of the address that is opened.
-    "authorize_params": "",
-    # The path of the claim in the tokens that names the account.
-    "account_claim": "",
-}
-
-
-class Client(NamedTuple):
-    """A client of an authorization server, as a `.conf` describes it; it has no secret of its own."""
+@dataclass(frozen=True)
+class Client:
+    """A client of an authorization server, known there by `client_id`; it has no secret of its own."""
 
     name: str
-    values: dict[str, str]
+    authorize_url: str
+    token_url: str
+    client_id: str
+    scope: str = ""
+    # Port 0: any that is free, as servers allow for programs of the user's own machine.
+    redirect_port: int = 0
+    redirect_host: str = "127.0.0.1"
+    redirect_path: str = "/callback"
+    # Further parameters of the address that is opened.
+    parameters: tuple[tuple[str, str], ...] = ()
+    # The path of the claim in the tokens that names the account.
+    account_claim: tuple[str, ...] = ()
 
     @property
     def command(self) -> str:
@@ -62,16 +61,12 @@ class Client(NamedTuple):
 
     def redirect_uri(self, port: int) -> str:
         """Return where the browser ends up, with the `port` that is listened at."""
-        return f"http://{self.values['redirect_host']}:{port}{self.values['redirect_path']}"
-
-    @property
-    def redirect_port(self) -> int:
-        return int(self.values["redirect_port"])
+        return f"http://{self.redirect_host}:{port}{self.redirect_path}"
 
 
 def client_of(config: ProviderConfig) -> Client:
     """Return the client that `config` describes. Raises ProviderError naming what is missing or wrong."""
-    values = {**_DEFAULTS, **config.values}
+    values = config.values
     if (auth := values.get("auth")) != "oauth":
         raise ProviderError(f"Unknown auth={auth} in the .conf file of {config.name}; hs knows auth=oauth.")
     missing = [key for key in _WANTED if not values.get(key)]
@@ -83,10 +78,21 @@ def client_of(config: ProviderConfig) -> Client:
         if address.scheme != "https" and not is_local:
             message = f"{key}={values[key]} of {config.name} would send a login unencrypted; it wants https."
             raise ProviderError(message)
-    port = values["redirect_port"]
+    port = values.get("redirect_port", "0")
     if not (port.isascii() and port.isdigit() and int(port) < 1 << 16):
         raise ProviderError(f"Invalid redirect_port={port} of {config.name}.")
-    return Client(config.name, values)
+    return Client(
+        name=config.name,
+        authorize_url=values["authorize_url"],
+        token_url=values["token_url"],
+        client_id=values["client_id"],
+        scope=values.get("scope", ""),
+        redirect_port=int(port),
+        redirect_host=values.get("redirect_host", "127.0.0.1"),
+        redirect_path=values.get("redirect_path", "/callback"),
+        parameters=tuple(parse_qsl(values.get("authorize_params", ""))),
+        account_claim=tuple(values.get("account_claim", "").split()),
+    )
 
 
 def _is_here(host: str) -> bool:
@@ -106,7 +112,7 @@ def exchange(client: Client, code: str, redirect_uri: str, verifier: str) -> Jso
     """Return the credential that `code` is good for. Raises ProviderError."""
     fields = {
         "grant_type": "authorization_code",
-        "client_id": client.values["client_id"],
+        "client_id": client.client_id,
         "code": code,
         "redirect_uri": redirect_uri,
         "code_verifier": verifier,
@@ -119,7 +125,7 @@ def refresh(client: Client, credential: Json) -> Json:
     token = str(credential.get("refresh_token") or "")
     if not token:
         raise LoginEndedError(f"The login at {client.name} has expired. Log in again: {client.command}")
-    fields = {"grant_type": "refresh_token", "client_id": client.values["client_id"], "refresh_token": token}
+    fields = {"grant_type": "refresh_token", "client_id": client.client_id, "refresh_token": token}
     return _credential(client, _ask(client, fields), credential)
 
 
@@ -132,7 +138,7 @@ def is_due(credential: Json) -> bool:
 def _ask(client: Client, fields: Mapping[str, str]) -> Json:
     from harness_lib.loop.wires import http  # noqa: PLC0415 (its package takes long to import)
 
-    status, answer = http.post_form(client.values["token_url"], fields)
+    status, answer = http.post_form(client.token_url, fields)
     if status == 200 and isinstance(answer.get("access_token"), str):  # noqa: PLR2004 (OK)
         return answer
     problem = str(answer.get("error_description") or answer.get("error") or "(nothing)")
@@ -140,7 +146,7 @@ def _ask(client: Client, fields: Mapping[str, str]) -> Json:
         # A server may repeat the field that it refuses.
         if fields.get(name):
             problem = problem.replace(fields[name], "***")
-    message = f"The login at {client.name} failed, {client.values['token_url']} answered {status}: "
+    message = f"The login at {client.name} failed, {client.token_url} answered {status}: "
     message += harmless(problem)[:_SHOWN]
     if status >= _SERVER_ERROR or status == _TOO_MANY:
         raise TransientError(message)
@@ -178,12 +184,11 @@ def _expires(answer: Json) -> int:
 
 def _account(client: Client, answer: Json) -> str:
     """Return the account that the tokens name; "" if it is not wanted or not named."""
-    path = client.values["account_claim"].split()
     for name in ("id_token", "access_token"):
         claim: object = claims(str(answer.get(name) or ""))
-        for key in path:
+        for key in client.account_claim:
             claim = claim.get(key) if isinstance(claim, dict) else None
-        if path and isinstance(claim, str) and claim.isascii() and claim.isprintable():
+        if client.account_claim and isinstance(claim, str) and claim.isascii() and claim.isprintable():
             return claim
     return ""
 

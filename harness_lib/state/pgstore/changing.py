@@ -111,7 +111,7 @@ class RowsTx(RowsAnswers, api.Tx):
         return self._conn
 
     @property
-    def _needs_database(self) -> bool:  # type: ignore[override]
+    def _needs_database(self) -> bool:
         return self._open
 
     def _remembered(self, error: EnvSetupError) -> Answers:

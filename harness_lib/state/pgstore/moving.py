@@ -12,7 +12,8 @@ from harness_lib.state.api import Questions
 from harness_lib.state.pgstore import connecting, migrations
 from harness_lib.state.pgstore.connecting import Link
 from harness_lib.state.pgstore.doubts import Doubt
-from harness_lib.state.pgstore.store import MOVED, PgStore
+from harness_lib.state.pgstore.moments import MOVED
+from harness_lib.state.pgstore.store import PgStore
 from harness_lib.state.store import MIRROR, Store
 from harness_lib.system.clock import Clock
 from harness_lib.system.files import atomic

@@ -58,8 +58,10 @@ class RowsAnswers(Questions):
         self._now = now
         self._open_sessions: tuple[Session, ...] | None = None
 
-    # Whether nothing but the database may answer, as a change depends on it.
-    _needs_database = False
+    @property
+    def _needs_database(self) -> bool:
+        """Whether nothing but the database may answer, as a change depends on it."""
+        return False
 
     def __init_subclass__(cls) -> None:
         """Let questions outlive a database that goes away after it has answered the first one."""

@@ -9,12 +9,9 @@ Source: docs/many-machines.md.
 
 from __future__ import annotations
 
-import weakref
-from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from datetime import datetime, timezone
-from typing import NamedTuple, NoReturn, TypeVar
+from typing import TypeVar
 from uuid import uuid4
 
 import psycopg
@@ -26,11 +23,11 @@ from harness_lib.state import api, codec, journal, load, publishing, schema
 from harness_lib.state.answers import Answers
 from harness_lib.state.pgstore import connecting, rows, turns
 from harness_lib.state.pgstore.changing import RowsTx
-from harness_lib.state.pgstore.connecting import Asking, Connection, Link
+from harness_lib.state.pgstore.connecting import Connection, Link
 from harness_lib.state.pgstore.doubts import Doubt
 from harness_lib.state.pgstore.mirror import Mirror
-from harness_lib.state.pgstore.questions import RowsAnswers
-from harness_lib.state.pgstore.rows import Mark, Version
+from harness_lib.state.pgstore.moments import Looking, Moment, Moments
+from harness_lib.state.pgstore.rows import Version
 from harness_lib.state.reading import Problem
 from harness_lib.state.upkeep import Upkeep
 from harness_lib.system import state_lock
@@ -44,9 +41,6 @@ Read = TypeVar("Read")
 TIMEOUT_SECONDS = 30.0
 PAUSE_SECONDS = 0.5
 LOOK_AGAIN_SECONDS = 2.0
-# A moment that is looked at for longer is given up: old rows cannot go until then.
-MOMENT_SECONDS = 5.0
-MOVED = "(moved to a file "
 
 
 def opened(root: Root, clock: Clock, *, offline: bool = False) -> PgStore:
@@ -57,76 +51,6 @@ def opened(root: Root, clock: Clock, *, offline: bool = False) -> PgStore:
     link = Link.of(root)
     assert link is not None, "BUG: asked for a link where there is none."
     return PgStore(root, link, clock=clock, offline=offline)
-
-
-class Known(NamedTuple):
-    """The tasks of a list as this process has read them last, by their ids."""
-
-    version: Version
-    tasks: dict[str, Task]
-
-
-class Moment:
-    """A connection whose transaction sees the list as it was at one moment, as `version`."""
-
-    def __init__(self, conn: Connection, version: Version) -> None:
-        self.conn = conn
-        self.version = version
-
-
-class Looking(RowsAnswers):
-    """The answers about the list as it was at one moment.
-
-    After `MOMENT_SECONDS` without a question, they are about a later moment.
-    """
-
-    def __init__(self, store: PgStore, moment: Moment) -> None:
-        self._store = store
-        self._looked = store.clock.monotonic()
-        self._be_at(moment)
-        super().__init__(store.moment(moment.version))
-
-    def _be_at(self, moment: Moment) -> None:
-        self._moment, self._open_sessions = moment, None
-        self._answers: Answers | None = None
-        self._key, self._shell, self._cyclic = moment.version.key, moment.version.shell, moment.version.cyclic
-
-    @property
-    def version(self) -> Version:
-        """The version of the list that is asked about."""
-        return self._moment.version
-
-    @property
-    def connection(self) -> Connection:
-        """The connection that sees the list; only `pgstore` uses it."""
-        return self._connection()
-
-    def _connection(self) -> Connection:
-        now = self._store.clock.monotonic()
-        if self._moment.conn.closed or now - self._looked > MOMENT_SECONDS:
-            with connecting.explained(self._store.link.url, changes=False):
-                self._be_at(self._store.open_moment())
-        self._looked = now
-        return self._moment.conn
-
-    def _remembered(self, error: EnvSetupError) -> Answers:
-        return self._store.remembered(error)
-
-    def _all(self) -> Answers:
-        if self._answers is None:
-            tasks = self._store.read_tasks(self._connection(), self.version, keep=True)
-            self._answers = Answers(self._shell._replace(tasks=tasks, sessions=self.sessions()), self.now)
-        return self._answers
-
-    @property
-    def state(self) -> State:
-        """The list that is asked about; only `harness_lib.state` uses it."""
-        return self._all().state
-
-
-def _close(idle: deque[Asking]) -> None:
-    while idle:
-        idle.pop().close()
 
 
 class PgStore(Upkeep):
@@ -149,22 +73,22 @@ class PgStore(Upkeep):
         timeout: float = TIMEOUT_SECONDS,
     ) -> None:
         self.root = root
-        self.link = link
-        self.clock = self._clock = clock
-        self._tells_time = tells_time
+        self._clock = clock
+        self._moments = Moments(root, link, clock, tells_time=tells_time)
         self._offline = offline
         self._timeout = timeout
         self._warnings: list[list[str]] = []
-        self._known: Known | None = None
         self._mirror = Mirror(root, clock)
-        # Connections for questions that nobody asks now.
-        self._idle: deque[Asking] = deque()
-        weakref.finalize(self, _close, self._idle)
-        # What this process has seen of the events, and how often it has seen new ones.
-        self._mark = Mark()
-        self._seen = link.mirrored
-        self._news = 0
         self._looked = float("-inf")
+
+    @property
+    def link(self) -> Link:
+        """Where the list is."""
+        return self._moments.link
+
+    @link.setter
+    def link(self, link: Link) -> None:
+        self._moments.link = link
 
     # -- asking ---------------------------------------------------------------------------------------
 
@@ -244,7 +168,7 @@ class PgStore(Upkeep):
             self._looked = now
             with suppress(EnvSetupError):
                 self.ask()
-        return self._news, super().stamp()
+        return self._moments.news, super().stamp()
 
     def log_tail(self, lines: int = journal.TAIL_BYTES) -> list[str]:
         """Return the last lines of the log, also those of other machines if the database can be reached."""
@@ -253,112 +177,20 @@ class PgStore(Upkeep):
         return super().log_tail(lines)
 
     def look(self) -> Looking:
-        """Return the answers about the list in the database at this moment; raises as `open_moment` does."""
-        return Looking(self, self.open_moment())
+        """Return the answers about the list in the database at this moment; raises as `Moments.open` does."""
+        return self._looking(self._moments.open())
+
+    def _looking(self, moment: Moment) -> Looking:
+        return Looking(self._moments, moment, self.remembered)
+
+    def read_tasks(self, conn: Connection, version: Version, *, keep: bool) -> tuple[Task, ...]:
+        """Return what `Moments.read_tasks` does."""
+        return self._moments.read_tasks(conn, version, keep=keep)
 
     def looked(self) -> Looking:
         """Return what `look` does. Raises EnvSetupError."""
         with connecting.explained(self.link.url, changes=False):
             return self.look()
-
-    def open_moment(self) -> Moment:
-        """Return the present moment of the list in the database.
-
-        Raises psycopg.Error (it cannot be reached), EnvSetupError (it is not the list of the link).
-        """
-        while self._idle:
-            with suppress(IndexError, psycopg.OperationalError):
-                # It may have been cut long ago.
-                return self._moment_of(self._idle.pop())
-        return self._moment_of(self._connected())
-
-    def _moment_of(self, conn: Asking) -> Moment:
-        conn.url = ""
-        try:
-            with connecting.limited(conn, connecting.ANSWER_SECONDS):
-                version = self._at_present(conn)
-        except BaseException:
-            conn.close()
-            raise
-        conn.url = self.link.url
-        moment = Moment(conn, version)
-        weakref.finalize(moment, self._give_back, conn).atexit = False
-        return moment
-
-    def _give_back(self, conn: Asking) -> None:
-        """End the moment that `conn` sees, and keep it for the next one."""
-        try:
-            with connecting.limited(conn, 1.0):
-                conn.rollback()
-            self._idle.append(conn)
-        except (psycopg.Error, OSError):
-            conn.close()
-
-    def _at_present(self, conn: Connection) -> Version:
-        """Begin a transaction that sees the list as it is now; count the look if it sees new events."""
-        found, news, mark = rows.look(conn, self.link.name, self._mark)
-        version = self._accepted(found, changes=False)
-        self._mark = mark
-        self._seen = max(self._seen, version.number)
-        self._news += bool(news)
-        return version
-
-    def read_tasks(self, conn: Connection, version: Version, *, keep: bool) -> tuple[Task, ...]:
-        """Return all tasks; only those are read that have changed since this process has read them last.
-
-        `keep`: they are as committed.
-        """
-        known = self._known
-        if known is None or not version.follows(known.version):
-            found = rows.changed(conn, version.key, 0)
-            tasks = {task.id: task for task in found}
-        else:
-            tasks = known.tasks | {
-                task.id: task for task in rows.changed(conn, version.key, known.version.xmin)
-            }
-        if keep:
-            self._known = Known(version, tasks)
-        return tuple(tasks.values())
-
-    def _accepted(self, version: Version | None, *, changes: bool) -> Version:
-        """Return `version` if it is the list that this machine works on. Raises EnvSetupError."""
-        if version is None:
-            self._is_gone("There is no list called")
-        connecting.require_schema(self.link.url, version.schema, 0 if changes else version.reads)
-        if self.link.uuid and version.uuid != self.link.uuid:
-            self._is_gone("Somebody has removed and made again")
-        if version.number < max(self.link.mirrored, self._seen):
-            seen = max(self.link.mirrored, self._seen)
-            raise EnvSetupError(
-                f"{connecting.shown(self.link.url)} was set back, perhaps to a backup: its last event of "
-                f"{self.link.name} is {version.number}, and this machine has seen {seen}.",
-                f"See what {self.root.state} says that it lacks; to go on with what the database has: "
-                "harness store check --repair",
-            )
-        return version
-
-    def _is_gone(self, how: str) -> NoReturn:
-        if self.link.moving and self._was_moved():
-            atomic.remove(self.root.link)
-            raise EnvSetupError(
-                f"{self.link.name} was moved to {self.root.state}, and harness was cut off at the end.",
-                "It is complete now: type the command again.",
-            )
-        raise EnvSetupError(
-            f"{how} {self.link.name} in {connecting.shown(self.link.url)}, so nothing was changed.",
-            f"If it is there under another name, remove {self.root.link} and join it: "
-            "harness store join URL --list NAME",
-        )
-
-    def _was_moved(self) -> bool:
-        query = "select name from harness.list where uuid = %s"
-        with connecting.connected(self.link.url) as conn:
-            row = conn.execute(query, (self.link.uuid,)).fetchone()
-        return row is not None and MOVED in row[0]
-
-    def moment(self, version: Version) -> datetime:
-        """Return when the list was as `version`."""
-        return self._clock.now() if self._tells_time else version.now.astimezone(timezone.utc)
 
     def keep_edited(self) -> list[str]:
         """Keep a copy of the file of the list if somebody has edited it; return a warning."""
@@ -430,42 +262,15 @@ class PgStore(Upkeep):
     def _begun(self, stack: ExitStack, deadline: float, *, is_narrow: bool) -> RowsTx:
         """Return a change whose transaction has the locks that it needs."""
         with ExitStack() as own:
-            conn = own.enter_context(self._writer())
+            conn = own.enter_context(self._moments.writer())
             left = deadline - self._clock.monotonic()
             own.enter_context(connecting.limited(conn, left + connecting.ANSWER_SECONDS))
             uuid = self.link.uuid
             found = rows.begin_change(conn, self.link.name, uuid, lock_seconds=left, shared=is_narrow)
-            version = self._accepted(found, changes=True)
+            version = self._moments.accepted(found, changes=True)
             warnings = Doubt(self.root).answered(conn)
             stack.enter_context(own.pop_all())
-        return RowsTx(conn, version, self.moment(version), warnings, self, is_narrow=is_narrow)
-
-    @contextmanager
-    def _writer(self) -> Iterator[Connection]:
-        """Yield a connection for a change, and keep it for the next one if nothing has gone wrong."""
-        conn = self._kept()
-        try:
-            yield conn
-        except BaseException:
-            conn.close()
-            raise
-        self._give_back(conn)
-
-    def _kept(self) -> Asking:
-        """Return a connection that answers, perhaps one that was used before. Raises psycopg.Error."""
-        while self._idle:
-            with suppress(IndexError, psycopg.OperationalError):
-                conn = self._idle.pop()
-                conn.url = ""
-                with connecting.limited(conn, 1.0):
-                    conn.execute("")
-                return conn
-        return self._connected()
-
-    def _connected(self) -> Asking:
-        conn = connecting.connect(self.link.url, Asking)
-        assert isinstance(conn, Asking)
-        return conn
+        return RowsTx(conn, version, self._moments.time_of(version), warnings, self, is_narrow=is_narrow)
 
     def _publish(self, tx: RowsTx, deadline: float) -> None:
         """Write the change and commit it."""
@@ -488,7 +293,7 @@ class PgStore(Upkeep):
         try:
             if conn.closed:
                 return self._mirror.write(self.look())
-            return self._mirror.write(Looking(self, Moment(conn, self._at_present(conn))))
+            return self._mirror.write(self._looking(self._moments.again(conn)))
         except (psycopg.Error, EnvSetupError) as error:
             return [f"The change is made, but {self.root.state.name} and the log are old: {error}"]
 
@@ -590,11 +395,11 @@ class PgStore(Upkeep):
         with connecting.explained(self.link.url), connecting.connected(self.link.url) as conn:
             rows.begin(conn, writes=True, lock_seconds=self._timeout)
             rows.lock(conn, self.link.uuid)
-            old = self._accepted(rows.read(conn, self.link.name), changes=True)
+            old = self._moments.accepted(rows.read(conn, self.link.name), changes=True)
             rows.raise_fences(conn, old.key, seen.tasks)
             rows.go_on_after(conn, number)
             text = f"the database was set back: event {number} was seen, {old.number} is its last"
-            line = journal.line("WARN", text, now=self.moment(old), session=old.shell.session_count)
+            line = journal.line("WARN", text, now=self._moments.time_of(old), session=old.shell.session_count)
             rows.log(conn, old.key, str(uuid4()), [line])
             rows.reshape(conn, old.key)
             new = rows.read(conn, self.link.name)

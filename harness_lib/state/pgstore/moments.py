@@ -1,0 +1,249 @@
+"""The connections of this process to a list in a database, and the moments of the list that they see."""
+
+from __future__ import annotations
+
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import datetime, timezone
+from typing import NamedTuple, NoReturn
+
+import psycopg
+
+from harness_lib.errors import EnvSetupError
+from harness_lib.state.answers import Answers
+from harness_lib.state.pgstore import connecting, rows
+from harness_lib.state.pgstore.connecting import Asking, Connection, Link
+from harness_lib.state.pgstore.questions import RowsAnswers
+from harness_lib.state.pgstore.rows import Mark, Version
+from harness_lib.system.clock import Clock
+from harness_lib.system.files import atomic
+from harness_lib.system.place.roots import Root
+from harness_lib.task import State, Task
+
+# A moment that is looked at for longer is given up: old rows cannot go until then.
+MOMENT_SECONDS = 5.0
+MOVED = "(moved to a file "
+# What answers from the files of this machine, or raises the error.
+Remembered = Callable[[EnvSetupError], Answers]
+
+
+class Known(NamedTuple):
+    """The tasks of a list as this process has read them last, by their ids."""
+
+    version: Version
+    tasks: dict[str, Task]
+
+
+class Moment:
+    """A connection whose transaction sees the list as it was at one moment, as `version`."""
+
+    def __init__(self, conn: Connection, version: Version) -> None:
+        self.conn = conn
+        self.version = version
+
+
+def _close(idle: deque[Asking]) -> None:
+    while idle:
+        idle.pop().close()
+
+
+class Moments:
+    """Opens moments of the list of `link`, for the project at `root`.
+
+    `news` counts how often one had new events. Times are those of the database, unless `tells_time`: then
+    they are those of `clock`, for tests.
+    """
+
+    def __init__(self, root: Root, link: Link, clock: Clock, *, tells_time: bool) -> None:
+        self.root, self.link, self.clock = root, link, clock
+        self._tells_time = tells_time
+        self._known: Known | None = None
+        # Connections that nobody uses now.
+        self._idle: deque[Asking] = deque()
+        weakref.finalize(self, _close, self._idle)
+        # What this process has seen of the events.
+        self._mark = Mark()
+        self._seen = link.mirrored
+        self.news = 0
+
+    def open(self) -> Moment:
+        """Return the present moment of the list in the database.
+
+        Raises psycopg.Error (it cannot be reached), EnvSetupError (it is not the list of the link).
+        """
+        while self._idle:
+            with suppress(IndexError, psycopg.OperationalError):
+                # It may have been cut long ago.
+                return self._moment_of(self._idle.pop())
+        return self._moment_of(self._connected())
+
+    def _moment_of(self, conn: Asking) -> Moment:
+        conn.url = ""
+        try:
+            with connecting.limited(conn, connecting.ANSWER_SECONDS):
+                version = self._at_present(conn)
+        except BaseException:
+            conn.close()
+            raise
+        conn.url = self.link.url
+        moment = Moment(conn, version)
+        weakref.finalize(moment, self._give_back, conn).atexit = False
+        return moment
+
+    def _give_back(self, conn: Asking) -> None:
+        """End the moment that `conn` sees, and keep it for the next one."""
+        try:
+            with connecting.limited(conn, 1.0):
+                conn.rollback()
+            self._idle.append(conn)
+        except (psycopg.Error, OSError):
+            conn.close()
+
+    def again(self, conn: Connection) -> Moment:
+        """Return the present moment on `conn`, which is free; raises as `open` does."""
+        return Moment(conn, self._at_present(conn))
+
+    def _at_present(self, conn: Connection) -> Version:
+        """Begin a transaction that sees the list as it is now; count the look if it sees new events."""
+        found, news, mark = rows.look(conn, self.link.name, self._mark)
+        version = self.accepted(found, changes=False)
+        self._mark = mark
+        self._seen = max(self._seen, version.number)
+        self.news += bool(news)
+        return version
+
+    def read_tasks(self, conn: Connection, version: Version, *, keep: bool) -> tuple[Task, ...]:
+        """Return all tasks; only those are read that have changed since this process has read them last.
+
+        `keep`: they are as committed.
+        """
+        known = self._known
+        if known is None or not version.follows(known.version):
+            found = rows.changed(conn, version.key, 0)
+            tasks = {task.id: task for task in found}
+        else:
+            tasks = known.tasks | {
+                task.id: task for task in rows.changed(conn, version.key, known.version.xmin)
+            }
+        if keep:
+            self._known = Known(version, tasks)
+        return tuple(tasks.values())
+
+    def accepted(self, version: Version | None, *, changes: bool) -> Version:
+        """Return `version` if it is the list that this machine works on. Raises EnvSetupError."""
+        if version is None:
+            self._is_gone("There is no list called")
+        connecting.require_schema(self.link.url, version.schema, 0 if changes else version.reads)
+        if self.link.uuid and version.uuid != self.link.uuid:
+            self._is_gone("Somebody has removed and made again")
+        if version.number < max(self.link.mirrored, self._seen):
+            seen = max(self.link.mirrored, self._seen)
+            raise EnvSetupError(
+                f"{connecting.shown(self.link.url)} was set back, perhaps to a backup: its last event of "
+                f"{self.link.name} is {version.number}, and this machine has seen {seen}.",
+                f"See what {self.root.state} says that it lacks; to go on with what the database has: "
+                "harness store check --repair",
+            )
+        return version
+
+    def _is_gone(self, how: str) -> NoReturn:
+        if self.link.moving and self._was_moved():
+            atomic.remove(self.root.link)
+            raise EnvSetupError(
+                f"{self.link.name} was moved to {self.root.state}, and harness was cut off at the end.",
+                "It is complete now: type the command again.",
+            )
+        raise EnvSetupError(
+            f"{how} {self.link.name} in {connecting.shown(self.link.url)}, so nothing was changed.",
+            f"If it is there under another name, remove {self.root.link} and join it: "
+            "harness store join URL --list NAME",
+        )
+
+    def _was_moved(self) -> bool:
+        query = "select name from harness.list where uuid = %s"
+        with connecting.connected(self.link.url) as conn:
+            row = conn.execute(query, (self.link.uuid,)).fetchone()
+        return row is not None and MOVED in row[0]
+
+    def time_of(self, version: Version) -> datetime:
+        """Return when the list was as `version`."""
+        return self.clock.now() if self._tells_time else version.now.astimezone(timezone.utc)
+
+    @contextmanager
+    def writer(self) -> Iterator[Connection]:
+        """Yield a connection for a change, and keep it for the next one if nothing has gone wrong."""
+        conn = self._kept()
+        try:
+            yield conn
+        except BaseException:
+            conn.close()
+            raise
+        self._give_back(conn)
+
+    def _kept(self) -> Asking:
+        """Return a connection that answers, perhaps one that was used before. Raises psycopg.Error."""
+        while self._idle:
+            with suppress(IndexError, psycopg.OperationalError):
+                conn = self._idle.pop()
+                conn.url = ""
+                with connecting.limited(conn, 1.0):
+                    conn.execute("")
+                return conn
+        return self._connected()
+
+    def _connected(self) -> Asking:
+        conn = connecting.connect(self.link.url, Asking)
+        assert isinstance(conn, Asking)
+        return conn
+
+
+class Looking(RowsAnswers):
+    """The answers about the list as it was at one moment.
+
+    After `MOMENT_SECONDS` without a question, they are about a later moment.
+    """
+
+    def __init__(self, moments: Moments, moment: Moment, remembered: Remembered) -> None:
+        self._moments, self._from_files = moments, remembered
+        self._looked = moments.clock.monotonic()
+        self._be_at(moment)
+        super().__init__(moments.time_of(moment.version))
+
+    def _be_at(self, moment: Moment) -> None:
+        self._moment, self._open_sessions = moment, None
+        self._answers: Answers | None = None
+        self._key, self._shell, self._cyclic = moment.version.key, moment.version.shell, moment.version.cyclic
+
+    @property
+    def version(self) -> Version:
+        """The version of the list that is asked about."""
+        return self._moment.version
+
+    @property
+    def connection(self) -> Connection:
+        """The connection that sees the list; only `pgstore` uses it."""
+        return self._connection()
+
+    def _connection(self) -> Connection:
+        now = self._moments.clock.monotonic()
+        if self._moment.conn.closed or now - self._looked > MOMENT_SECONDS:
+            with connecting.explained(self._moments.link.url, changes=False):
+                self._be_at(self._moments.open())
+        self._looked = now
+        return self._moment.conn
+
+    def _remembered(self, error: EnvSetupError) -> Answers:
+        return self._from_files(error)
+
+    def _all(self) -> Answers:
+        if self._answers is None:
+            tasks = self._moments.read_tasks(self._connection(), self.version, keep=True)
+            self._answers = Answers(self._shell._replace(tasks=tasks, sessions=self.sessions()), self.now)
+        return self._answers
+
+    @property
+    def state(self) -> State:
+        """The list that is asked about; only `harness_lib.state` uses it."""
+        return self._all().state

@@ -218,10 +218,15 @@ def explained(url: str, *, changes: bool = True) -> Iterator[None]:
         raise EnvSetupError(
             f"{shown(url)} is read-only now{so}.", "It may be a standby: type it again after the failover."
         ) from error
-    except (psycopg.Error, OSError) as error:
+    except (psycopg.OperationalError, psycopg.InterfaceError, OSError) as error:
         raise AwayError(
             f"{shown(url)} cannot be reached{so}: {_words(error)}",
             "See whether it is back: harness store status",
+        ) from error
+    except psycopg.Error as error:
+        raise EnvSetupError(
+            f"{shown(url)} refused that{so}: {_words(error)}",
+            "Waiting does not help; the log of the server may say more.",
         ) from error
 
 

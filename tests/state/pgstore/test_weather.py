@@ -8,7 +8,8 @@ from datetime import datetime, timedelta, timezone
 import psycopg
 import pytest
 
-from harness_lib.errors import EnvSetupError, HeldError
+from harness_lib.errors import AwayError, EnvSetupError, HeldError
+from harness_lib.state.codec import ContractError
 from harness_lib.state.pgstore import migrations, moving, status
 from harness_lib.state.pgstore.store import PgStore
 from harness_lib.system.clock import Clock
@@ -242,6 +243,21 @@ def test_any_text_comes_back_as_it_was(shared: Shared) -> None:
     assert other.ask().tasks([LONG.id]) == (LONG,)
     assert other.root.state.read_bytes() == store.root.state.read_bytes()
     assert other.log_tail() == store.log_tail()
+
+
+def test_what_the_database_refuses_is_not_taken_for_a_database_that_is_away(shared: Shared) -> None:
+    """A run would wait half an hour for what never changes."""
+    store = shared.with_tasks()
+    with pytest.raises(EnvSetupError, match="refused that: division by zero") as caught:
+        store.apart(lambda conn: conn.execute("select 1 / 0"))
+    assert not isinstance(caught.value, AwayError)
+
+
+def test_a_title_of_a_megabyte_comes_back_or_is_refused_by_name(shared: Shared) -> None:
+    store = shared.with_tasks()
+    with pytest.raises(ContractError, match="title"), store.transaction() as tx:
+        tx.add([Task("task-003", "x" * 1_000_000)])
+    assert ids(store) == ["task-001", "task-002"]
 
 
 def test_a_role_that_may_not_is_told_so(shared: Shared) -> None:

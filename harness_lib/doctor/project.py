@@ -21,6 +21,7 @@ from harness_lib.state.api import Questions
 from harness_lib.system.git.repository import Git
 from harness_lib.system.place import roots
 from harness_lib.system.processes import owner
+from harness_lib.text import counted
 
 SHOWN = 5
 
@@ -101,7 +102,7 @@ def task_list(ctx: Context) -> Diagnoses:
     for warning in questions.warnings:
         yield warn(warning, "harness check --repair")
     if not questions.warnings:
-        yield ok(f"the list can be read ({questions.counts().total} tasks)")
+        yield ok(f"the list can be read ({counted(questions.counts().total, 'task')})")
     for part in (_trust, _active_flag, _sessions, _leases, _halts, _unproven):
         yield from part(ctx, questions)
 

@@ -126,7 +126,7 @@ COMMANDS = {
     "hook": Builtin("Run one hook as a program: hs hook STAGE/NAME", look.hook),
     "hooks": Builtin("List hooks: hs hooks [STAGE]", look.hooks),
     "provider": Builtin(
-        "Run one provider as a program: hs provider NAME [--ready|...]; without NAME: is any ready?",
+        "Run one provider as a program: hs provider NAME [--ready|...]; hs provider --ready: is any ready?",
         look.provider,
     ),
     "repl": Builtin("Talk: hs repl [SESSION], the same as hs without words", agent.repl),

@@ -129,8 +129,8 @@ def newest_here(runtime: Runtime) -> Session:
 def enter(runtime: Runtime, existing: Session | None, asked: Options) -> None:
     """Hold the session or make one, with the options that were given and otherwise its own."""
     other = asked.values.get("provider")
-    if other and other != runtime.provider and "model" not in asked.values:
-        # A model belongs to its provider.
+    if other and runtime.provider not in ("", other) and "model" not in asked.values:
+        # A model that came with a provider belongs to that one.
         runtime.env["HARNESS_MODEL"] = ""
     for name, variable in _VARIABLES.items():
         if (value := asked.values.get(name)) is not None:

@@ -27,6 +27,7 @@ from harness_lib.system import os_errors
 from harness_lib.system.files import atomic
 from harness_lib.system.place.roots import Root
 from harness_lib.task import Session, State, Task
+from harness_lib.text import counted
 
 
 def check(state: State, old: State) -> None:
@@ -175,7 +176,8 @@ def restore(root: Root, loaded: Loaded, now: datetime) -> list[str]:
 
     Raises EnvSetupError if it cannot be written; then the broken file is still there.
     """
-    text = f"{root.state.name} {loaded.why}: restored from {loaded.source} ({len(loaded.state.tasks)} tasks)"
+    size = counted(len(loaded.state.tasks), "task")
+    text = f"{root.state.name} {loaded.why}: restored from {loaded.source} ({size})"
     if loaded.data is None:
         text += "; what was written after that is lost"
         text += _log_too(root)

@@ -16,7 +16,7 @@ from harness_lib.core.reply import Reply
 from harness_lib.errors import EnvSetupError, Exit, RefusedError
 from harness_lib.state.api import Examined, Questions
 from harness_lib.terminal.render import Screen
-from harness_lib.text import escape
+from harness_lib.text import counted, escape
 
 SUMMARY = "validate the list, and show the commands that it runs"
 EXAMPLE = "harness check"
@@ -117,12 +117,11 @@ def _bounded(lines: list[str], limit: int | None) -> list[str]:
 
 def _verdict(ctx: Context, examined: Examined, *, trusted: bool) -> str:
     if examined.problems or examined.questions is None:
-        number = len(examined.problems)
-        counted = f"{number} problem{'s' if number > 1 else ''} in {ctx.store.list_file}"
+        found = f"{counted(len(examined.problems), 'problem')} in {ctx.store.list_file}"
         # A lost list has its own command, and a readable list is not replaced.
-        return counted if examined.is_lost or examined.questions else f"{counted}\n{CORRECT}"
+        return found if examined.is_lost or examined.questions else f"{found}\n{CORRECT}"
     doubt = "" if trusted else "; its commands have not been trusted on this machine"
-    return f"{ctx.store.list_file} is valid ({examined.questions.counts().total} tasks){doubt}"
+    return f"{ctx.store.list_file} is valid ({counted(examined.questions.counts().total, 'task')}){doubt}"
 
 
 def _next(ctx: Context, examined: Examined, *, trusted: bool) -> str | None:

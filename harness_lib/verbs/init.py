@@ -17,6 +17,7 @@ from harness_lib.system.git.repository import Git
 from harness_lib.system.place import roots
 from harness_lib.task import MODES, Mode, SessionConfig
 from harness_lib.terminal.render import Screen
+from harness_lib.text import counted
 
 SUMMARY = "make a task list in a project"
 EXAMPLE = "harness init --init-script"
@@ -143,7 +144,7 @@ def _is_in_repository(git: Git, directory: Path) -> bool:
 
 def _restored(ctx: Context, reply: Reply) -> Reply:
     tasks = ctx.store.ask().counts().total
-    message = f"the task list of {ctx.root.path} was lost and is restored ({tasks} tasks)."
+    message = f"the task list of {ctx.root.path} was lost and is restored ({counted(tasks, 'task')})."
     instead = f"To begin an empty one instead: {typed.harness('init', '--start-over')}"
     warnings = (*ctx.store.warnings, *reply.warnings)
     return reply._replace(message=f"{message}\n{instead}", next="harness status", warnings=warnings)
@@ -194,7 +195,7 @@ def _reply(root: roots.Root, made: list[str], ignored_in: str, mode: Mode | None
     questions = ctx.store.ask()
     if not made:
         total = questions.counts().total
-        message = f"{root.path} has a task list already ({total} tasks); it was left as it is."
+        message = f"{root.path} has a task list already ({counted(total, 'task')}); it was left as it is."
         if mode and mode != questions.settings().concurrency_mode:
             kept = questions.settings().concurrency_mode
             warnings.append(f"The list stays {kept}; to change it: {typed.harness('edit', '--mode', mode)}")

@@ -114,7 +114,9 @@ def _move(ctx: Context, args: Namespace) -> Reply:
         if not isinstance(ctx.store, PgStore):
             raise UsageError("The list is in a file already.", "harness status")
         count = moving.to_file(ctx.store, ctx.clock.now())
-        return Reply("store", f"{count} tasks are in {ctx.store.list_file} again.", next="harness status")
+        return Reply(
+            "store", f"{counted(count, 'task')} moved back to {ctx.store.list_file}.", next="harness status"
+        )
     if not isinstance(ctx.store, Store):
         raise UsageError("The list is in a database already.", "See where: harness store status")
     link = connecting.Link(_url(args), args.name or ctx.root.path.name)
@@ -129,7 +131,7 @@ def _move(ctx: Context, args: Namespace) -> Reply:
     join = typed.harness("store", "join", link.url, "--list", link.name)
     return Reply(
         "store",
-        f"{count} tasks are in {connecting.shown(link.url)} as {link.name}; "
+        f"{counted(count, 'task')} moved to {connecting.shown(link.url)} as {link.name}; "
         f"{ctx.store.list_file.name} follows it.\n{said}\n"
         f"In a clone on another machine, type: {join}",
         next="harness status",

@@ -94,6 +94,11 @@ def test_a_limit_of_cost_without_a_price_ends_before_a_second_request(go: Go) ->
     assert len(server.requests) == 1
 
 
+def test_a_model_that_was_set_is_asked_for_although_only_the_provider_is_typed(go: Go) -> None:
+    server, _ = go(say("Done."), words=("--provider", "openai", "go"), env={"HARNESS_MODEL": "mine"})
+    assert server.requests[0]["model"] == "mine"
+
+
 def test_a_pipe_that_nobody_writes_to_does_not_keep_a_task_waiting(serve: Serve, project: Path) -> None:
     server = serve(CHAT, say("Done."))
     reading, writing = os.pipe()

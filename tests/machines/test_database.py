@@ -191,7 +191,7 @@ def test_the_way_there_and_back(world: World) -> None:
     assert two.ok("store", "check")["message"].startswith("The list in the database is valid")
     assert "another machine has joined" in one("log").out
     back = two.ok("store", "move", "--to-file")
-    assert "1 tasks are in" in back["message"]
+    assert "1 task moved back to" in back["message"]
     assert two("store", "status").code == 2
     gone = one("status")
     assert gone.code == 7

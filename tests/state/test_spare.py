@@ -83,7 +83,7 @@ def test_what_was_cleaned_away_comes_back_with_its_log(root: Root, lists: Path) 
 
     assert warnings == [
         (
-            f"harness-tasks.json is missing: restored from {copy} (1 tasks); "
+            f"harness-tasks.json is missing: restored from {copy} (1 task); "
             "what was written after that is lost; harness-progress.txt was put back, too"
         )
     ]
@@ -108,7 +108,7 @@ def test_a_log_that_is_still_there_is_left_as_it_is(root: Root, lists: Path) -> 
     (warning,) = change(store, "Newer")
 
     assert warning == (
-        "harness-tasks.json is missing: restored from .harness/generations/0000000002.json (1 tasks); "
+        "harness-tasks.json is missing: restored from .harness/generations/0000000002.json (1 task); "
         "what was written after that is lost"
     )
     assert len(journal.tail(root.log)) == 3

@@ -39,7 +39,7 @@ def test_a_good_list_is_fine(project: Project, agent: Agent) -> None:
     assert said["problems"] == said["doubts"] == []
     assert said["trusted"] is True
     assert said["next"] == "harness status"
-    assert f"{project.file} is valid (1 tasks)" in said["message"]
+    assert f"{project.file} is valid (1 task)" in said["message"]
 
 
 def test_all_problems_are_named_the_nearest_to_the_top_first(project: Project, agent: Agent) -> None:

@@ -5,6 +5,7 @@ Source: docs/protocol.md, "Task Execution Cycle" step 1; docs/design.md, "At the
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
 from typing import NamedTuple
@@ -14,8 +15,10 @@ from harness_lib.attempts import baseline, check, check_inputs, precheck, rescue
 from harness_lib.attempts.baseline import Baseline
 from harness_lib.core import held_out, ownership, quoting, sessions
 from harness_lib.core.context import Context
+from harness_lib.core.held_out import Here
 from harness_lib.errors import HeldError, UsageError
 from harness_lib.rules import recovery, transitions
+from harness_lib.rules.attempts import Halt
 from harness_lib.state.api import Questions, Tx
 from harness_lib.system.processes import owner
 from harness_lib.task import Gate, Session, StopReason, Task
@@ -26,13 +29,15 @@ NAMED = 5
 class Taken(NamedTuple):
     """The result of one try: a task, or a reason to stop, or neither if another worker was faster.
 
-    `questions` are about the list that a task was taken from.
+    `questions` are about the list that a task was taken from. `told`: why this machine takes none of those
+    that another one may.
     """
 
     task: Task | None = None
     stop: StopReason | None = None
     resumed: bool = False
     questions: Questions | None = None
+    told: str = ""
 
 
 def take(ctx: Context, session: Session, task_id: str | None = None) -> Taken:
@@ -45,9 +50,10 @@ def take(ctx: Context, session: Session, task_id: str | None = None) -> Taken:
     held = ownership.held_by_me(questions, ctx)
     if held:
         return Taken(_again(ctx, held, task_id), resumed=True, questions=questions)
-    chosen = choose(questions, task_id)
+    here = choose(ctx, questions, task_id)
+    chosen = here.task
     if chosen is None:
-        return _settle_nothing(ctx, session)
+        return _settle_nothing(ctx, session, here)
     with sessions.halting_on_error(ctx, session, chosen.id):
         if ctx.store.shared is not None and ctx.target is None:
             # A list of one machine needs none of it.
@@ -59,7 +65,7 @@ def take(ctx: Context, session: Session, task_id: str | None = None) -> Taken:
         held_out.load(ctx, chosen)
         gate = baseline.gate_for(ctx, chosen, surveyed)
     baseline.note(ctx)
-    taken = _claim(ctx, task_id, chosen, surveyed, gate)
+    taken = _claim(ctx, task_id, here, surveyed, gate)
     if taken.task is None:
         return taken
     if ctx.store.shared is not None and ctx.target is None:
@@ -72,7 +78,7 @@ def take(ctx: Context, session: Session, task_id: str | None = None) -> Taken:
         return taken._replace(task=precheck.prove(ctx, taken.task))
 
 
-def _claim(ctx: Context, task_id: str | None, chosen: Task, surveyed: Baseline, gate: Gate) -> Taken:
+def _claim(ctx: Context, task_id: str | None, chosen: Here, surveyed: Baseline, gate: Gate) -> Taken:
     """Claim `chosen`, which `gate` belongs to, or a task that now comes first, if its gate needs no git."""
     with ctx.store.transaction("tasks") as tx:
         current = sessions.mine(tx, ctx)
@@ -81,10 +87,11 @@ def _claim(ctx: Context, task_id: str | None, chosen: Task, surveyed: Baseline, 
         spent = tx.session_spent(current) if current else None
         if current is None or spent:
             return Taken(stop=spent)
-        task = choose(tx, task_id)
+        here = choose(ctx, tx, task_id, chosen.elsewhere)
+        task = here.task
         if task is None:
-            return _nothing(tx, ctx, current)
-        if task != chosen:
+            return _nothing(tx, ctx, current, here)
+        if task != chosen.task:
             cheap = None if ctx.protect else _cheap_gate(task, surveyed)
             if cheap is None:
                 return Taken()
@@ -137,28 +144,37 @@ def _again(ctx: Context, held: Task, task_id: str | None) -> Task:
         return renewed
 
 
-def choose(questions: Questions, task_id: str | None) -> Task | None:
-    """Return the named task if it may run, or the next one; None if no task may run."""
+def choose(ctx: Context, questions: Questions, task_id: str | None, elsewhere: Sequence[Task] = ()) -> Here:
+    """Return the named task if it may run here, or the next one; None if no task may run.
+
+    `elsewhere`: those that are known to be left to other machines.
+    """
     if task_id is None:
-        return questions.next_ready()
+        return held_out.next_here(ctx, questions, elsewhere)
     task = ownership.require_task(questions, task_id)
     verdict = questions.why(task.id)
     if not verdict.eligible:
         raise UsageError(
             f"Task {task.id} cannot be taken: {'; '.join(verdict.reasons)}.", "See: harness status"
         )
-    return task
+    if held_out.is_elsewhere(ctx, task):
+        raise UsageError(f"Task {task.id} cannot be taken here: {held_out.ELSEWHERE}.", held_out.cure(task))
+    return Here(task)
 
 
-def _settle_nothing(ctx: Context, session: Session) -> Taken:
+def _settle_nothing(ctx: Context, session: Session, here: Here) -> Taken:
     with ctx.store.transaction("tasks") as tx:
         sessions.record_blocked(tx, session.number)
-        return _nothing(tx, ctx, sessions.mine(tx, ctx) or session)
+        return _nothing(tx, ctx, sessions.mine(tx, ctx) or session, here)
 
 
-def _nothing(tx: Tx, ctx: Context, session: Session) -> Taken:
+def _nothing(tx: Tx, ctx: Context, session: Session, here: Here) -> Taken:
     """Return why no task may be claimed, and end the session unless other workers may still free one."""
     stop = tx.no_work()
+    if stop is None and here.elsewhere and not tx.unproven():
+        if ctx.target is None:
+            sessions.halt(tx, session, Halt("CONFIG", here.words()))
+        return Taken(stop="waiting", told=here.words())
     if stop in sessions.ALL_TAKEN:
         stop = sessions.end(tx, session, stop, of_run=ctx.target is not None)
         sessions.disable_hooks_when_finished(tx, ctx.store)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from harness_lib.attempts import committed, reconcile, rescue_refs, task_brief, worktree_slots
-from harness_lib.core import ownership, project, quoting, rechecked, sessions, trust
+from harness_lib.core import held_out, ownership, project, quoting, rechecked, sessions, trust
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import EnvSetupError
@@ -248,7 +248,7 @@ def _reply(ctx: Context, opened: Opened, history: list[str], facts: dict[str, ob
     if sessions.must_check(questions, ctx):
         return rechecked.final_check("start", questions, opened.session, opened.recovered, extra)
     held = ownership.held_by_me(questions, ctx)
-    upcoming = held or questions.next_ready()
+    upcoming = held or held_out.next_here(ctx, questions).task
     lines = [
         f"session {opened.session.number} is open; {stats.render(questions.counts())}",
         *opened.recovered,

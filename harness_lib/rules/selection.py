@@ -8,7 +8,7 @@ Source: docs/protocol.md, "Task Selection Algorithm" and "Error Handling"; docs/
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from datetime import datetime
 from typing import NamedTuple
 
@@ -214,9 +214,12 @@ def ranked(state: State) -> list[Task]:
     return sorted(eligible(state), key=_rank)
 
 
-def pick(state: State) -> Task | None:
-    """Return the first of `ranked`, without ranking the rest; None if no task may be claimed."""
-    open_ones = list(eligible(state))
+def pick(state: State, without: Collection[str] = ()) -> Task | None:
+    """Return the first of `ranked` apart from those called `without`, and do not rank the rest.
+
+    None if no task may be claimed.
+    """
+    open_ones = [task for task in eligible(state) if task.id not in without]
     pending = [task for task in open_ones if task.status == "pending"]
     highest = min([task.priority for task in pending], default=None)
     first = {task.id: task for task in pending if task.priority == highest}

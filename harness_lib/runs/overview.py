@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from harness_lib import typed
-from harness_lib.core import ownership, proposals, quoting, rechecked, sessions
+from harness_lib.core import held_out, ownership, proposals, quoting, rechecked, sessions
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError
 from harness_lib.rules import rechecks as rules
@@ -269,7 +269,7 @@ def _onward(ctx: Context, questions: Questions, runs: Sequence[Seen]) -> str | N
         return rechecked.ADD
     if questions.in_progress() and sessions.mine(questions, ctx) is None:
         return sessions.unless_held(questions, ctx, "harness start")
-    if questions.next_ready() is None and not questions.provable():
+    if held_out.next_here(ctx, questions).task is None and not questions.provable():
         return _nothing_to_take(ctx, questions)
     is_red = rechecked.red(ctx, questions.search("completed"))
     begin = rechecked.next_command(ctx, questions) if is_red else sessions.START

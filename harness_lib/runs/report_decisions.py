@@ -13,6 +13,7 @@ from harness_lib import typed
 from harness_lib.attempts import complete, rescue_refs
 from harness_lib.checks import check_of
 from harness_lib.core import quoting, rechecked
+from harness_lib.core.held_out import Here
 from harness_lib.rules import attempts, rechecks, selection
 from harness_lib.rules.run_records import Told
 from harness_lib.runs import remedies
@@ -190,16 +191,20 @@ def waiting(questions: Questions, decisions: Iterable[Decision]) -> tuple[str, .
     return tuple(waiting)
 
 
-def next_run(questions: Questions, red: Sequence[Task], *, waits: bool) -> tuple[str, tuple[str, ...]]:
+def next_run(
+    questions: Questions, red: Sequence[Task], here: Here, *, waits: bool
+) -> tuple[str, tuple[str, ...]]:
     """Return what another run would do, as the end of a sentence, and what to type for more than that.
 
-    `red` are the tasks whose checks fail now; `waits`: finished work waits for the branch.
+    `red` are the tasks whose checks fail now; `here` says which task it would take first; `waits`: finished
+    work waits for the branch.
     """
     retry = _retry(questions, red)
     match questions.no_work():
+        case None if here.task is None and here.elsewhere:
+            does, then = "leaves the rest to the machine that has its held-out check", retry
         case None:
-            first = questions.next_ready()
-            begins = f", {first.id} first" if first else ""
+            begins = f", {here.task.id} first" if here.task else ""
             does, then = f"goes on with {counted(questions.ahead().tasks, 'task')}{begins}", retry
         case "waiting" if {task.halt_kind for task in questions.halted()} == {"MERGE"}:
             does, then = "looks whether others have merged what waits", retry

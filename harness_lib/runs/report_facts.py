@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from harness_lib import timestamps, typed
 from harness_lib.attempts import pending_merges, rescue_refs, target_branch, task_brief
-from harness_lib.core import rechecked, sessions, trust
+from harness_lib.core import held_out, rechecked, sessions, trust
 from harness_lib.core.context import Context
 from harness_lib.errors import HarnessError
 from harness_lib.rules import run_records, selection
@@ -281,7 +281,9 @@ def _again(ctx: Context, known: Known, runs: Sequence[Ran]) -> tuple[str, tuple[
         return "the list is empty", (rechecked.ADD,)
     if questions.work_remains() and not trust.is_trusted(ctx, questions):
         return f"{remedies.RUN} is refused until you have looked at the commands", (typed.harness("trust"),)
-    does, then = report_decisions.next_run(questions, known.red, waits=bool(known.merge))
+    does, then = report_decisions.next_run(
+        questions, known.red, held_out.next_here(ctx, questions), waits=bool(known.merge)
+    )
     return f"{remedies.RUN} {does}", then
 
 

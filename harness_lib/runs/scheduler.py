@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from harness_lib.attempts import open_session, publish, worktree_slots
-from harness_lib.core import project, sessions
+from harness_lib.core import held_out, project, sessions
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import AwayError, EnvSetupError, HarnessError, UsageError
@@ -295,11 +295,12 @@ class Scheduler:
         rows = self.state.rows
         if set(rows) != set(pool.numbers) or not all(row.idle for row in rows.values()):
             return
-        why = self._why_idle(self._ctx.store.ask(), {row.idle or "" for row in rows.values()})
+        questions = self._ctx.store.ask()
+        why = self._why_idle(questions, {row.idle or "" for row in rows.values()})
         if why == "waiting" and self._was_merged():
             return
         if why is not None and not (why in NO_TASK and self._goes_on(place, why)):
-            self._drain(pool, why)
+            self._drain(pool, why, held_out.next_here(self._ctx, questions).words())
 
     def _goes_on(self, place: worktree_slots.Place, why: StopReason) -> bool:
         """Return whether there is still something to do.
@@ -360,7 +361,9 @@ class Scheduler:
             self.orphans.left(questions)
             self.orphans.of_others(questions)
             return None
-        return why
+        here = held_out.next_here(self._ctx, questions)
+        only_elsewhere = why is None and here.task is None and here.elsewhere and not questions.unproven()
+        return "waiting" if only_elsewhere else why
 
     def must_check(self) -> bool:
         """Return whether a list that was done before the run began needs the final check."""

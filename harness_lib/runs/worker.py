@@ -23,7 +23,7 @@ from harness_lib.attempts import (
     worktree_slots,
 )
 from harness_lib.checks import check_of
-from harness_lib.core import ownership, sessions
+from harness_lib.core import held_out, ownership, sessions
 from harness_lib.core.context import Context
 from harness_lib.errors import (
     AwayError,
@@ -141,7 +141,7 @@ class Worker:
             for line in committed.prove(self._clean_context(), session):
                 self.tell(Notice("recovered", line))
             questions = self.ctx.store.ask()
-        task = questions.next_ready()
+        task = held_out.next_here(self.ctx, questions).task
         if task is None:
             self.tell(Idle(questions.no_work() or "waiting"))
             return False

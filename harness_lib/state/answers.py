@@ -113,8 +113,8 @@ class Answers(Questions):
     def claimable(self) -> tuple[Task, ...]:
         return tuple(selection.eligible(self._state))
 
-    def next_ready(self) -> Task | None:
-        return selection.pick(self._state)
+    def next_ready(self, without: Sequence[str] = ()) -> Task | None:
+        return selection.pick(self._state, without)
 
     def held_by(self, worker: str) -> Task | None:
         return next((task for task in self._state.tasks if recovery.is_mine(task, worker)), None)

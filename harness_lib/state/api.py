@@ -154,8 +154,8 @@ class Questions(Protocol):
     def claimable(self) -> tuple[Task, ...]:
         """Return the tasks that may be claimed."""
 
-    def next_ready(self) -> Task | None:
-        """Return the task to claim next."""
+    def next_ready(self, without: Sequence[str] = ()) -> Task | None:
+        """Return the task to claim next, apart from those called `without`."""
 
     def held_by(self, worker: str) -> Task | None:
         """Return the task that `worker` has in progress under this very name."""

@@ -9,6 +9,7 @@ from harness_lib.attempts import claim, open_session, precheck, reconcile, reque
 from harness_lib.attempts.claim import Taken
 from harness_lib.core import ownership, rechecked, sessions, trust
 from harness_lib.core.context import Context
+from harness_lib.core.held_out import Here
 from harness_lib.core.reply import Reply
 from harness_lib.rules.selection import UNPROVEN
 from harness_lib.task import Session, Task
@@ -79,7 +80,8 @@ def _claim(ctx: Context, task_id: str | None) -> Reply:
                 continue
             taken = taken._replace(stop=report.stop or taken.stop)
         if taken.stop:
-            return rechecked.reply("claim", ctx.store.ask(), taken.stop, opened.recovered)
+            said = (*opened.recovered, *filter(None, [taken.told]))
+            return rechecked.reply("claim", ctx.store.ask(), taken.stop, said)
         if taken.task:
             return _reply(ctx, session, taken, taken.task, opened)
         # Another worker was faster, or is checking a task that this one depends on.
@@ -142,9 +144,11 @@ def _dry_run(ctx: Context, task_id: str | None) -> Reply:
     if unproven:
         names = some([task.id for task in unproven], SHOWN)
         return Reply("claim", f"would first run the checks of {names}: {UNPROVEN}", next="harness claim")
-    task = held or claim.choose(questions, task_id)
+    here = Here(held) if held else claim.choose(ctx, questions, task_id)
+    task = here.task
     if task is None:
-        return rechecked.reply("claim", questions, questions.no_work())
+        stop = questions.no_work() or ("waiting" if here.elsewhere else None)
+        return rechecked.reply("claim", questions, stop, tuple(filter(None, [here.words()])))
     reasons = questions.why(task.id).reasons
     reason = "you hold it already" if held else "; ".join(reasons) or "it is the first in order that may run"
     return Reply(

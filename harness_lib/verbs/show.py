@@ -107,7 +107,7 @@ def _nothing_delivered(git: Git, task: Task) -> list[str]:
 def waiting(ctx: Context) -> Reply:
     """Return the next task, and a line for each task that cannot be claimed, with the reason."""
     questions = ctx.store.ask()
-    following = questions.next_ready()
+    following = held_out.next_here(ctx, questions).task
     may = {task.id for task in questions.claimable()}
     unfinished = [task for task in questions.interesting() if not task.is_done]
     kept = [task for task in unfinished if task is following or task.id not in may]

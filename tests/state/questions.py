@@ -55,7 +55,7 @@ def answers(questions: Questions) -> dict[str, object]:
         ],
         "interesting": [questions.interesting(), questions.interesting(2)],
         "claimable": questions.claimable(),
-        "next_ready": questions.next_ready(),
+        "next_ready": [questions.next_ready(), *(questions.next_ready(ids[::step]) for step in (1, 2, 3))],
         "held_by": [questions.held_by(worker) for worker in (*WORKERS, "")],
         "in_progress": questions.in_progress(),
         "expired": questions.expired(),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Protocol
 from uuid import uuid4
@@ -144,8 +144,9 @@ class RowsTx(RowsAnswers, api.Tx):
         name = rows.text_key(task_id)
         return self._locked("list = %s and id = %s", " for no key update", name)
 
-    def next_ready(self) -> Task | None:
-        return self._locked(questions.NEXT, " for no key update skip locked")
+    def next_ready(self, without: Sequence[str] = ()) -> Task | None:
+        names = [*map(rows.text_key, without)]
+        return self._locked(questions.NEXT, " for no key update skip locked", names)
 
     @property
     def session_count(self) -> int:

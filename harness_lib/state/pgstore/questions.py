@@ -24,7 +24,7 @@ from harness_lib.state.pgstore import rows
 from harness_lib.state.pgstore.connecting import Connection
 from harness_lib.task import Session, SessionConfig, State, Status, StopReason, Task
 
-NEXT = "list = %s and ready order by retry, priority, since, sort_key limit 1"
+NEXT = "list = %s and ready and id <> all(%s) order by retry, priority, since, sort_key limit 1"
 HELD = "list = %s and status = 'in_progress' and worker = %s order by place limit 1"
 
 
@@ -192,8 +192,8 @@ class RowsAnswers(Questions):
     def claimable(self) -> tuple[Task, ...]:
         return self._find("list = %s and ready order by place")
 
-    def next_ready(self) -> Task | None:
-        return self._one(NEXT)
+    def next_ready(self, without: Sequence[str] = ()) -> Task | None:
+        return self._one(NEXT, [*map(rows.text_key, without)])
 
     def held_by(self, worker: str) -> Task | None:
         return self._one(HELD, rows.text_key(worker)) if worker else None

@@ -196,8 +196,9 @@ class RowsAnswers(Questions):
     def claimable(self) -> tuple[Task, ...]:
         return tuple(task for task in self.search("pending", "failed") if self._is_ready(task))
 
-    def next_ready(self) -> Task | None:
-        return min(self.claimable(), key=_queue_key, default=None)
+    def next_ready(self, without: Sequence[str] = ()) -> Task | None:
+        ready = (task for task in self.claimable() if task.id not in without)
+        return min(ready, key=_queue_key, default=None)
 
     def held_by(self, worker: str) -> Task | None:
         return next((task for task in self.in_progress() if worker and task.claimed_by == worker), None)

@@ -85,7 +85,7 @@ class EnvSetupError(HarnessError):
 
 
 class AwayError(EnvSetupError):
-    """The database of the list cannot be reached now; it may come back."""
+    """The database of the list cannot be reached, or takes no changes, now; that may end by itself."""
 
 
 class GoneError(EnvSetupError):

@@ -60,6 +60,36 @@ def require() -> str:
 
 
 @contextmanager
+def apart(server: str) -> Iterator[str]:
+    """Yield the address of a database of its own at `server`, which may be spoilt."""
+    import psycopg  # noqa: PLC0415 (the driver)
+
+    from harness_lib.state.pgstore import migrations  # noqa: PLC0415
+
+    name = f"apart_{os.urandom(4).hex()}"
+    with psycopg.connect(server, autocommit=True) as conn:
+        conn.execute(f"create database {name}".encode())
+        here = psycopg.conninfo.make_conninfo(server, dbname=name)
+        migrations.upgrade(here)
+        try:
+            yield here
+        finally:
+            conn.execute(f"drop database {name} with (force)".encode())
+
+
+def set_read_only(server: str, *, on: bool) -> None:
+    """Let the database at `server` take no changes, as after a failover, or take them again."""
+    import psycopg  # noqa: PLC0415 (the driver)
+
+    with psycopg.connect(server, autocommit=True, options="-c default_transaction_read_only=off") as conn:
+        conn.execute(
+            f"alter database {conn.info.dbname} set default_transaction_read_only = {on};"
+            "select pg_terminate_backend(pid) from pg_stat_activity "
+            "where datname = current_database() and pid <> pg_backend_pid()".encode()
+        )
+
+
+@contextmanager
 def set_back(server: str, name: str) -> Iterator[None]:
     """Set the list called `name` back afterwards to how it is now, as a restored backup does."""
     import psycopg  # noqa: PLC0415 (the driver)

@@ -101,7 +101,9 @@ class Worker:
                 self.tell(Idle(f"{error.kind}: {error.message}"))
                 goes_on = False
             except AwayError as error:
-                away = away or self.ctx.clock.monotonic()
+                if not away:
+                    away = self.ctx.clock.monotonic()
+                    self.tell(Notice("warning", f"{error.message} That is waited for, up to half an hour."))
                 if self.ctx.clock.monotonic() - away > AWAY_SECONDS:
                     raise
                 # A task that we hold stays ours; it is recovered, with what stands in its work tree.

@@ -11,12 +11,15 @@ import psycopg
 import pytest
 
 from harness_lib import __version__
+from tests import postgres
 from tests.conftest import CHECKOUT, Harness
 from tests.machines.world import Machine, World, until
+from tests.runs.workshop import HURRIED
 from tests.state.pgstore.line import Line
 from tests.system.git.gitrepo import put
 
 SECRET = "correct-horse-battery"
+WAITS = "is read-only now, so nothing was changed. That is waited for, up to half an hour."
 LOADED = """\
 import sys
 from harness_lib.cli.main import main
@@ -99,6 +102,25 @@ def test_a_run_outlives_a_database_that_is_away_for_a_while(world: World) -> Non
     assert run.wait(60) == 0, one.printed
     world.each_once(task)
     line.close()
+
+
+def test_a_run_waits_for_a_failover(world: World) -> None:
+    """For as long as for a server that is away, and says so once."""
+    with postgres.apart(world.url) as world.url:
+        one = world.machine("one")
+        go, gone = world.place / "go", world.place / "gone"
+        task = one.add("Work", "test -f done", do=f"write done done ;; wait {go} ;; touch {gone}")
+        world.trust()
+        run = one.start(**HURRIED)
+        until("the agent", lambda: task in one.printed and one.statuses_now[task] == "in_progress")
+        postgres.set_read_only(world.url, on=True)
+        go.touch()
+        until("the end of the agent", gone.exists)
+        until("the run waits", lambda: WAITS in one.printed or run.poll() is not None)
+        postgres.set_read_only(world.url, on=False)
+        assert run.wait(60) == 0, one.printed
+        assert one.printed.count(WAITS) == 1
+        world.each_once(task)
 
 
 def hook(machine: Machine, event: str) -> str:

@@ -6,6 +6,7 @@ A server may be gone, refuse, or accept and never answer: each way has a limit.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import socket
 import ssl
@@ -23,6 +24,10 @@ from harness_lib.system.place.roots import Root
 from harness_lib.text import escape
 
 Connection = psycopg.Connection[tuple[Any, ...]]
+Cursor = psycopg.Cursor[tuple[Any, ...]]
+
+# Without it, what the driver has to say of a lost connection gets between the lines of a verb.
+logging.getLogger("psycopg").addHandler(logging.NullHandler())
 
 CONNECT_SECONDS = 5
 ANSWER_SECONDS = 10.0
@@ -114,7 +119,7 @@ class Asking(Connection):
 
     url = ""
 
-    def execute(self, *args: Any, **more: Any) -> psycopg.Cursor[tuple[Any, ...]]:
+    def execute(self, *args: Any, **more: Any) -> Cursor:
         """Do what that of a connection does, explaining its errors once `url` is set."""
         if not self.url:
             return super().execute(*args, **more)
@@ -215,7 +220,7 @@ def explained(url: str, *, changes: bool = True) -> Iterator[None]:
             "Its owner can grant the rights: docs/many-machines.md",
         ) from error
     except psycopg.errors.ReadOnlySqlTransaction as error:
-        raise EnvSetupError(
+        raise AwayError(
             f"{shown(url)} is read-only now{so}.", "It may be a standby: type it again after the failover."
         ) from error
     except (psycopg.OperationalError, psycopg.InterfaceError, OSError) as error:

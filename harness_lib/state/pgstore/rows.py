@@ -12,14 +12,14 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from psycopg.errors import SerializationFailure
+from psycopg.errors import ReadOnlySqlTransaction, SerializationFailure
 
 import harness_lib
 from harness_lib import sha256, timestamps
 from harness_lib.errors import HeldError
 from harness_lib.rules import graph, rechecks, selection
 from harness_lib.state import codec
-from harness_lib.state.pgstore.connecting import Connection
+from harness_lib.state.pgstore.connecting import Connection, Cursor
 from harness_lib.system.processes import owner
 from harness_lib.task import Session, State, Task
 from harness_lib.text import escape
@@ -112,8 +112,8 @@ class Version(NamedTuple):
         return same and earlier.xmin <= self.xmin and earlier.number <= self.number
 
 
-def begin(conn: Connection, *, writes: bool, lock_seconds: float = 0.0) -> None:
-    """Begin a transaction; one that only reads sees one moment.
+def begin(conn: Connection, *, writes: bool, lock_seconds: float = 0.0) -> Cursor:
+    """Begin a transaction; one that only reads sees one moment. What it returns says first if it must.
 
     The limits count for it alone, so that a pooler may give the connection to somebody else after it.
     """
@@ -127,8 +127,9 @@ def begin(conn: Connection, *, writes: bool, lock_seconds: float = 0.0) -> None:
         "idle_in_transaction_session_timeout": STATEMENT_MS,
     }
     calls = ", ".join("set_config(%s, %s, true)" for _ in limits)
-    conn.execute(
-        f"select {calls}".encode(), [word for name, value in limits.items() for word in (name, f"{value}ms")]
+    return conn.execute(
+        f"select current_setting('transaction_read_only'), {calls}".encode(),
+        [word for name, value in limits.items() for word in (name, f"{value}ms")],
     )
 
 
@@ -148,9 +149,11 @@ def begin_change(
 ) -> Version | None:
     """Begin a transaction that has locked the list, in one round trip; return what `read` does."""
     with conn.pipeline():
-        begin(conn, writes=True, lock_seconds=lock_seconds)
+        begun = begin(conn, writes=True, lock_seconds=lock_seconds)
         lock(conn, uuid, shared=shared)
         found = conn.execute(_READ, (name,))
+    if (begun.fetchone() or ("on",))[0] == "on":
+        raise ReadOnlySqlTransaction("the server takes no changes")
     return _version(found.fetchone(), name)
 
 

@@ -7,9 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import psycopg
-
-from harness_lib.state.pgstore import migrations
 from harness_lib.state.pgstore.connecting import Link
 from harness_lib.state.pgstore.store import PgStore
 from harness_lib.system.clock import SYSTEM, Clock
@@ -31,16 +28,10 @@ class Shared:
     @contextmanager
     def apart(self) -> Iterator[None]:
         """Use a database of its own, which may be spoilt."""
-        shared, name = self.server, f"apart_{os.urandom(4).hex()}"
-        with psycopg.connect(shared, autocommit=True) as conn:
-            conn.execute(f"create database {name}".encode())
-            self.server = psycopg.conninfo.make_conninfo(shared, dbname=name)
-            migrations.upgrade(self.server)
-            try:
-                yield
-            finally:
-                self.server = shared
-                conn.execute(f"drop database {name} with (force)".encode())
+        shared = self.server
+        with postgres.apart(shared) as self.server:
+            yield
+        self.server = shared
 
     def machine(
         self, name: str, *, line: Line | None = None, timeout: float = 30.0, clock: Clock = SYSTEM

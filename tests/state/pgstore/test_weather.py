@@ -281,5 +281,23 @@ def test_a_standby_is_told_from_a_primary(shared: Shared) -> None:
     url = f"{shared.server}&options=-c%20default_transaction_read_only%3Don"
     standby = PgStore(store.root, store.link._replace(url=url), timeout=0.2)
     assert len(ids(standby)) == 2
-    with pytest.raises(EnvSetupError, match="is read-only now, so nothing was changed"):
+    with pytest.raises(AwayError, match="is read-only now, so nothing was changed"):
         add(standby, "task-003")
+    with pytest.raises(AwayError, match=r"is read-only now\."):
+        standby.take_turn("main", "first", 1)
+
+
+def test_a_failover_is_waited_for(shared: Shared) -> None:
+    """A server that takes no changes is soon a primary again, or another one is."""
+
+    class Promoting(Clock):
+        def sleep(self, _seconds: float) -> None:
+            postgres.set_read_only(shared.server, on=False)
+
+    with shared.apart():
+        store = shared.with_tasks()
+        waiting = shared.machine("second", clock=Promoting())
+        postgres.set_read_only(shared.server, on=True)
+        assert len(ids(store)) == 2
+        add(waiting, "task-003")
+        assert len(ids(store)) == 3

@@ -19,7 +19,7 @@ from harness_lib.checks import check_of
 from harness_lib.checks.protocol import Checked, Worktree
 from harness_lib.checks.shell import ShellCheck
 from harness_lib.checks.shell_run import DID_NOT, FAILED, PRINTED
-from harness_lib.core import held_out, ownership, project, quoting
+from harness_lib.core import held_out, ownership, project, quoting, trust
 from harness_lib.core.context import Context
 from harness_lib.errors import ConfigError, EnvSetupError, HeldError, LeaseLostError, StateUnreadableError
 from harness_lib.rules import rechecks, runners, transitions
@@ -63,7 +63,9 @@ def run_check(
     """Run the check once; if its command is missing, run `harness-init.sh` and the check again.
 
     The full output goes to `.harness/logs/<task>/<log_name>.log`.
+    Raises RefusedError if others have given the task a check that is not trusted here.
     """
+    trust.require_own(ctx, task)
     checked = run_once(ctx, task, log_name, on_tick, tick)
     if checked.verdict == "ENV_SETUP" and project.has_init_script(ctx):
         project.run_init_script(ctx)
@@ -78,7 +80,7 @@ def run_once(
     on_tick: Callable[[], bool] | None = None,
     tick: float = 60.0,
 ) -> Checked:
-    """Run the check exactly once, as `run_check` does."""
+    """Run the check exactly once, as `run_check` does, whether it is trusted or not."""
     # The .gitignore in there hides the logs, also in a clone in which no lock was ever taken.
     atomic.make_own(ctx.root.private)
     log = log_directory(ctx, task) / f"{log_name}.log"

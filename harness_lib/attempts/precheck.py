@@ -12,7 +12,6 @@ from harness_lib.core.context import Context
 from harness_lib.errors import ConfigError, EnvSetupError, HarnessError, HeldError, LeaseLostError
 from harness_lib.rules import rechecks, runners, transitions
 from harness_lib.rules.attempts import Halt
-from harness_lib.state.api import Questions
 from harness_lib.system.files import printed
 from harness_lib.system.git import snapshot, status
 from harness_lib.task import DoneAs, Task
@@ -46,25 +45,6 @@ def passes(ctx: Context, task: Task, known: check.Known) -> bool | None:
         finally:
             recheck.put_back(ctx.git, began)
     return None if known[key].verdict == "ENV_SETUP" else known[key].passed
-
-
-def passed_for(questions: Questions, task: Task) -> Task | None:
-    """Return a completed task whose check, the same as that of `task`, has passed where `task` begins."""
-    at = task.started_at_commit
-    return next(
-        (
-            other
-            for other in questions.search("completed")
-            if rechecks.key(other) == rechecks.key(task)
-            and rechecks.can_be_rechecked(other)
-            and (
-                (other.recheck.passed and other.recheck.commit == at)
-                if other.recheck
-                else other.completed_commit == at
-            )
-        ),
-        None,
-    )
 
 
 def is_worth_repeating(checked: Checked) -> bool:

@@ -186,7 +186,7 @@ def _clean_up(ctx: Context, task: Task) -> list[str]:
     command = task.on_failure.cleanup
     if not command:
         return []
-    if not trust.is_trusted(ctx, ctx.store.ask()):
+    if not (trust.is_trusted(ctx, ctx.store.ask()) and trust.knows(ctx, task)):
         return [f"The cleanup of {task.id} was not run: this list has not been trusted (harness trust)."]
     log = ctx.root.logs / check.safe_name(task.id) / f"{task.attempts}-cleanup.log"
     finished = runner.run(

@@ -10,16 +10,18 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from harness_lib import sha256
 from harness_lib.core.context import Context
-from harness_lib.errors import EnvSetupError, RefusedError
+from harness_lib.errors import EnvSetupError, HeldError, RefusedError
 from harness_lib.state.api import Questions, TaskCommands
 from harness_lib.system.files import atomic
 from harness_lib.system.processes import owner
 from harness_lib.system.state_lock import StateLock
+from harness_lib.task import Task
 from harness_lib.text import escape
 
 _PRIVATE = 0o600
@@ -55,18 +57,20 @@ class Runs(NamedTuple):
         )
 
 
-def note_at(
-    git_common_dir: Path, root: Path, runs: Runs, *, only: bool = False, shared: bool = False
-) -> None:
+def note_at(git_common_dir: Path, root: Path, runs: Runs, *, only: bool = False, mark: str = "") -> None:
     """Note that this user trusts the list in the directory `root` with what it runs now.
 
-    `only`: with nothing else, also if git does not track the list. `shared`: machines share it.
+    `only`: with nothing else, also if git does not track the list. `mark`: that of the commands of a list
+    which machines share.
     Raises HeldError if another process holds the note, OSError if the git directory cannot be written.
     """
     entry: dict[str, object] = {"fingerprint": runs.fingerprint, **runs.parts}
-    entry |= {"only": True} if only or shared else {}
-    entry |= {"each": sorted(runs.each)} if shared else {}
-    file = git_common_dir / _FILE
+    entry |= {"only": True} if only or mark else {}
+    entry |= {"each": sorted(runs.each), "mark": mark} if mark else {}
+    _write(git_common_dir / _FILE, root, entry)
+
+
+def _write(file: Path, root: Path, entry: Note) -> None:
     # Several lists may share one git directory, each with its own lock: this file needs one, too.
     with StateLock(file.with_suffix(".lock")):
         text = json.dumps({**_notes(file), os.fspath(root): entry}, indent=2, sort_keys=True) + "\n"
@@ -129,8 +133,12 @@ _AGENTS_HINT = "Ask the user to look at them and, if they are theirs, to type in
 
 def runs_of(ctx: Context, questions: Questions) -> Runs:
     """Return everything that this list would run."""
+    return _with_script(ctx, questions.commands())
+
+
+def _with_script(ctx: Context, commands: Sequence[TaskCommands]) -> Runs:
     script = ctx.root.init_script
-    return Runs(questions.commands(), script.read_bytes() if script.is_file() else None)
+    return Runs(commands, script.read_bytes() if script.is_file() else None)
 
 
 def prepare(ctx: Context) -> None:
@@ -144,17 +152,52 @@ def is_trusted(ctx: Context, questions: Questions) -> bool:
     Other machines may add commands to a list that they share: each of them must be known here, though tasks
     may be removed.
     """
-    place, runs = (ctx.git.common_dir, ctx.root.path), runs_of(ctx, questions)
+    place = (ctx.git.common_dir, ctx.root.path)
     if ctx.store.shared is None:
-        return trusted_at(*place, runs, is_tracked=lambda: ctx.list_is_tracked)
-    known = (_noted(*place) or {}).get("each")
-    return isinstance(known, list) and runs.each <= set(known)
+        return trusted_at(*place, runs_of(ctx, questions), is_tracked=lambda: ctx.list_is_tracked)
+    entry = _noted(*place) or {}
+    known, mark = _each(entry), questions.commands_mark()
+    if known is None or not _with_script(ctx, ()).each <= known:
+        return False
+    if entry.get("mark") == mark:
+        return True
+    is_known = runs_of(ctx, questions).each <= known
+    if is_known:
+        # The next look need not read the whole list again; it does where this cannot be written.
+        with suppress(OSError, HeldError):
+            _write(place[0] / _FILE, place[1], {**entry, "mark": mark})
+    return is_known
+
+
+def _each(entry: Note | None) -> frozenset[str] | None:
+    known = (entry or {}).get("each")
+    return frozenset(map(str, known)) if isinstance(known, list) else None
+
+
+def knows(ctx: Context, task: Task) -> bool:
+    """Return whether the commands of `task` are known here, if machines share its list.
+
+    Whoever can write other commands into the database can write their mark, too.
+    """
+    if ctx.store.shared is None:
+        return True
+    notes = (_each(_noted(git.common_dir, ctx.root.path)) or () for git in (ctx.git, ctx.main))
+    return Runs(TaskCommands.of(task), None).each <= frozenset[str]().union(*notes)
+
+
+def require_own(ctx: Context, task: Task) -> None:
+    """Raise RefusedError unless the commands of `task` are known here, if machines share its list."""
+    if not knows(ctx, task):
+        raise RefusedError(
+            f"The commands of {task.id} have not been trusted on this machine, so they do not run.",
+            _AGENTS_HINT if owner.in_agent(ctx.env) else _HINT,
+        )
 
 
 def note(ctx: Context, questions: Questions, *, only: bool = False) -> None:
     """Note that this user trusts the list with its present commands; `only` as in `note_at`."""
-    shared = ctx.store.shared is not None
-    note_at(ctx.git.common_dir, ctx.root.path, runs_of(ctx, questions), only=only, shared=shared)
+    mark = "" if ctx.store.shared is None else questions.commands_mark()
+    note_at(ctx.git.common_dir, ctx.root.path, runs_of(ctx, questions), only=only, mark=mark)
 
 
 def keep_to_present(ctx: Context, questions: Questions) -> None:

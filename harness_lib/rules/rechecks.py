@@ -6,12 +6,14 @@ or until it is done again: later commits alone prove nothing.
 
 from __future__ import annotations
 
+import json
 import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Literal, NamedTuple, get_args
 
+from harness_lib import sha256
 from harness_lib.rules import input_files
 from harness_lib.task import Task
 
@@ -42,6 +44,25 @@ def whole_key(task: Task) -> tuple[Key, str]:
 def can_be_rechecked(task: Task) -> bool:
     """Return whether `task` is completed and has a check."""
     return task.is_done and bool(task.validation.command and task.validation.command.strip())
+
+
+def passed_on(task: Task) -> str | None:
+    """Return the commit on which the check of the completed `task` has passed last; None if on none."""
+    if not can_be_rechecked(task):
+        return None
+    if task.recheck is None:
+        return task.completed_commit
+    return task.recheck.commit if task.recheck.passed else None
+
+
+def proof(task: Task, commit: str | None) -> int | None:
+    """Return what stands for the check of `task` on `commit`; None without a commit."""
+    return None if commit is None else number([*key(task), commit])
+
+
+def number(texts: Sequence[object]) -> int:
+    """Return a number of 60 bits that stands for `texts`."""
+    return int(sha256.digest(json.dumps(texts).encode())[:15], 16)
 
 
 CLAIMED_ON = "was claimed on"

@@ -14,7 +14,7 @@ from itertools import islice
 from typing import ClassVar
 
 from harness_lib import timestamps
-from harness_lib.rules import attempts, graph, recovery, selection, stats
+from harness_lib.rules import attempts, graph, rechecks, recovery, selection, stats
 from harness_lib.rules.selection import Finding, Why
 from harness_lib.rules.stats import Ahead, Counts
 from harness_lib.state import api, journal
@@ -167,6 +167,14 @@ class Answers(Questions):
         fresh = {id(task): known.get(id(task)) or (task, TaskCommands.of(task)) for task in self._state.tasks}
         Answers._commands = fresh
         return tuple([row for _, rows in fresh.values() for row in rows])
+
+    def commands_mark(self) -> str:
+        return str(sum(map(TaskCommands.number, self._state.tasks)))
+
+    def passed(self, task: Task) -> Task | None:
+        proof = rechecks.proof(task, task.started_at_commit)
+        same = (each for each in self._state.tasks if rechecks.proof(each, rechecks.passed_on(each)) == proof)
+        return next(same, None) if proof is not None else None
 
     def plan_header(self, plan: str) -> str:
         return next((kept.header for kept in self._state.plans if kept.plan == plan), "")

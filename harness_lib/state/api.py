@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 
 from harness_lib.checks import check_of
+from harness_lib.rules import rechecks
 from harness_lib.rules.selection import Finding, Why
 from harness_lib.rules.stats import Ahead, Counts
 from harness_lib.state.reading import Problem
@@ -42,6 +43,12 @@ class TaskCommands(NamedTuple):
         """Return one for each command of its check; one also if it has no check."""
         first, *more = check_of(task).commands() or ((None, None),)
         return (cls(task.id, *first, task.on_failure.cleanup), *(cls(task.id, *each, None) for each in more))
+
+    @classmethod
+    def number(cls, task: Task) -> int:
+        """Return what stands for all of them, whatever the task is called; 0 if there is none."""
+        texts = [row[1:] for row in cls.of(task)]
+        return rechecks.number(texts) if any(map(any, texts)) else 0
 
 
 class Oddity(NamedTuple):
@@ -204,6 +211,12 @@ class Questions(Protocol):
 
     def commands(self) -> tuple[TaskCommands, ...]:
         """Return the commands of each task, also of tasks without commands."""
+
+    def commands_mark(self) -> str:
+        """Return what differs if tasks with other commands were added, removed or changed."""
+
+    def passed(self, task: Task) -> Task | None:
+        """Return the first completed task whose check, that of `task`, passed on the commit it began on."""
 
     def plan_header(self, plan: str) -> str:
         """Return what the imported `plan` says for all of its tasks; "" if nothing is kept of it."""

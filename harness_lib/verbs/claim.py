@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from harness_lib import typed
-from harness_lib.attempts import claim, open_session, precheck, reconcile, requeue, task_brief
+from harness_lib.attempts import claim, open_session, reconcile, requeue, task_brief
 from harness_lib.attempts.claim import Taken
 from harness_lib.core import ownership, rechecked, sessions, trust
 from harness_lib.core.context import Context
@@ -127,7 +127,7 @@ def _reply(ctx: Context, session: Session, taken: Taken, task: Task, opened: ope
 
 def _passes_already(ctx: Context, task: Task) -> str:
     """Return a note if the check of `task` is known to pass already. Does not run it."""
-    known = None if task.validation.red_first else precheck.passed_for(ctx.store.ask(), task)
+    known = None if task.validation.red_first else ctx.store.ask().passed(task)
     if known is None:
         return ""
     return (

@@ -20,6 +20,7 @@ from tests.system.git.gitrepo import put
 
 SECRET = "correct-horse-battery"
 WAITS = "is read-only now, so nothing was changed. That is waited for, up to half an hour."
+AGENT = "touch {0}/works ;; write done done ;; wait {0}/go ;; touch {0}/gone"
 LOADED = """\
 import sys
 from harness_lib.cli.main import main
@@ -49,6 +50,24 @@ def test_commands_of_another_machine_run_only_once_they_are_trusted_here(world: 
     assert two("validate", mine).code == 0
     one.ok("edit", late, "--validate", "test -f changed")
     assert two("validate", mine).code == 8
+
+
+def test_a_command_that_was_written_past_harness_does_not_run(world: World) -> None:
+    """Whatever the database says of the commands as a whole: each is looked at before it runs."""
+    one = world.machine("one")
+    task, ran = one.add("Work", "test -f README.md"), world.place / "ran"
+    world.trust()
+    one.ok("validate", task)
+    with psycopg.connect(world.url) as conn:
+        conn.execute(
+            "update harness.task set document = replace(document, 'test -f README.md', %s) where id = %s "
+            "and list = (select key from harness.list where name = %s)",
+            (f"touch {ran}", task, world.name),
+        )
+    refused = one("validate", task)
+    assert refused.code == 8
+    assert f"The commands of {task} have not been trusted on this machine" in refused.err
+    assert not ran.exists()
 
 
 def test_a_late_worker_changes_nothing(world: World) -> None:
@@ -91,10 +110,10 @@ def test_a_run_outlives_a_database_that_is_away_for_a_while(world: World) -> Non
     link = one.top / ".harness" / "store.json"
     put(link, json.dumps({**json.loads(link.read_text()), "url": line.url}))
     go, gone = world.place / "go", world.place / "gone"
-    task = one.add("Work", "test -f done", do=f"write done done ;; wait {go} ;; touch {gone}")
+    task = one.add("Work", "test -f done", do=AGENT.format(world.place))
     world.trust()
     run = one.start()
-    until("the agent", lambda: task in one.printed and one.statuses_now[task] == "in_progress")
+    until("the agent", (world.place / "works").exists)
     line.cut()
     go.touch()
     until("the end of the agent", gone.exists)
@@ -109,10 +128,10 @@ def test_a_run_waits_for_a_failover(world: World) -> None:
     with postgres.apart(world.url) as world.url:
         one = world.machine("one")
         go, gone = world.place / "go", world.place / "gone"
-        task = one.add("Work", "test -f done", do=f"write done done ;; wait {go} ;; touch {gone}")
+        task = one.add("Work", "test -f done", do=AGENT.format(world.place))
         world.trust()
         run = one.start(**HURRIED)
-        until("the agent", lambda: task in one.printed and one.statuses_now[task] == "in_progress")
+        until("the agent", (world.place / "works").exists)
         postgres.set_read_only(world.url, on=True)
         go.touch()
         until("the end of the agent", gone.exists)

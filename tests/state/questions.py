@@ -74,6 +74,12 @@ def answers(questions: Questions) -> dict[str, object]:
         "cycles": questions.cycles(),
         "unreachable": questions.unreachable(),
         "commands": questions.commands(),
+        "commands_mark": questions.commands_mark(),
+        "passed": [
+            questions.passed(task._replace(started_at_commit=commit))
+            for task in tasks
+            for commit in (None, *COMMITS)
+        ],
         "plan_header": [questions.plan_header(plan) for plan in ("docs/plan.md", "no such plan")],
         "proposals": questions.proposals(),
         "session_count": questions.session_count,

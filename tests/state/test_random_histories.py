@@ -19,7 +19,18 @@ from harness_lib.state.api import Store, Tx
 from harness_lib.state.codec import ContractError
 from harness_lib.state.store import Store as FileStore
 from harness_lib.system.place.roots import Root
-from harness_lib.task import MODES, PRIORITIES, Checkpoint, Session, SessionConfig, State, Task, Validation
+from harness_lib.task import (
+    MODES,
+    PRIORITIES,
+    Checkpoint,
+    OnFailure,
+    Recheck,
+    Session,
+    SessionConfig,
+    State,
+    Task,
+    Validation,
+)
 from tests import postgres
 from tests.state.memorystore.store import MemoryStore
 from tests.state.questions import COMMITS, WORKERS, Hands, answers
@@ -220,6 +231,23 @@ class Histories(RuleBasedStateMachine):
             task = candidates[place % len(candidates)]
             needed = tuple(dict.fromkeys(candidates[need % len(candidates)].id for need in needs))
             self.both(lambda tx: tx.replace(_there(tx, task.id)._replace(title=title, depends_on=needed)))
+
+    @rule(
+        place=PLACES,
+        check=st.sampled_from(["true", "false", " ", None]),
+        cleanup=st.sampled_from(["rm x", None]),
+    )
+    def give_commands(self, place: int, check: str | None, cleanup: str | None) -> None:
+        candidates = self.tasks()
+        if candidates:
+            name = candidates[place % len(candidates)].id
+            commands = {"validation": Validation(check), "on_failure": OnFailure(cleanup)}
+            self.both(lambda tx: tx.replace(_there(tx, name)._replace(**commands)))
+
+    @rule(place=PLACES, commit=st.sampled_from(COMMITS), passed=st.booleans())
+    def check_again(self, place: int, commit: str, passed: bool) -> None:
+        found = Recheck(commit, passed)
+        self.change(place, "recheck", lambda _tx, task: transitions.recheck(task, found))
 
     @rule(place=PLACES, why=st.sampled_from([Halt("CONFIG", "CONFIG: no check"), None]))
     def halt(self, place: int, why: Halt | None) -> None:

@@ -32,7 +32,7 @@ logging.getLogger("psycopg").addHandler(logging.NullHandler())
 CONNECT_SECONDS = 5
 ANSWER_SECONDS = 10.0
 # The shape of the tables that this version reads and writes: that of the last numbered file.
-SCHEMA = 2
+SCHEMA = 3
 OLD_BITS = 20
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _SECRETS = ("password", "sslpassword")

@@ -19,6 +19,7 @@ from harness_lib.state.pgstore.connecting import SCHEMA, Connection
 from harness_lib.task import State
 
 WITH_COLUMNS = 2
+WITH_PROOFS = 3
 
 
 def text_of(version: int) -> str:
@@ -68,13 +69,27 @@ def upgrade(url: str, *, only_new: bool = False) -> int:
         if not (only_new and found):
             for version in range(found + 1, SCHEMA + 1):
                 conn.execute(text_of(version).encode())
-                if version == WITH_COLUMNS:
-                    _fill_columns(conn)
+            if found < WITH_COLUMNS:
+                _fill_columns(conn)
+            elif found < WITH_PROOFS:
+                _fill_proofs(conn)
     return found
 
 
+def _fill_proofs(conn: Connection) -> None:
+    """Write what version 3 finds a task by. It changes no task, so no other machine has to read it again."""
+    found = conn.execute("select list, id, document from harness.task").fetchall()
+    for list_, name, document in found:
+        task = codec.decode_task(json.loads(document))
+        values = {**rows.found_by(task), "list": list_, "id": name}
+        query = (
+            "update harness.task set runs = %(runs)s, proof = %(proof)s where list = %(list)s and id = %(id)s"
+        )
+        conn.execute(query, values)
+
+
 def _fill_columns(conn: Connection) -> None:
-    """Write the lists of version 1 as those of version 2: into columns, edges and rows of sessions."""
+    """Write the lists of version 1 as those of later ones: into columns, edges and rows of sessions."""
     for key, shell in conn.execute("select key, shell from harness.list").fetchall():
         found = conn.execute("select document from harness.task where list = %s order by place", (key,))
         documents = [json.loads(document) for (document,) in found.fetchall()]

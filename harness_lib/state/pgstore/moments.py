@@ -63,8 +63,8 @@ class Moments:
         # Connections that nobody uses now.
         self._idle: deque[Asking] = deque()
         weakref.finalize(self, _close, self._idle)
-        # What this process has seen of the events.
-        self._mark = Mark()
+        # What this machine has seen of the events.
+        self._mark = Mark(link.floor, link.since, link.seen)
         self._seen = link.mirrored
         self.news = 0
 

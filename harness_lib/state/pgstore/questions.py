@@ -15,7 +15,7 @@ from typing import Any
 import psycopg
 
 from harness_lib.errors import EnvSetupError
-from harness_lib.rules import recovery, stats
+from harness_lib.rules import rechecks, recovery, stats
 from harness_lib.rules.selection import Finding, Why
 from harness_lib.rules.stats import Ahead, Counts
 from harness_lib.state.answers import Answers
@@ -248,6 +248,15 @@ class RowsAnswers(Questions):
 
     def commands(self) -> tuple[TaskCommands, ...]:
         return self._all().commands()
+
+    def commands_mark(self) -> str:
+        query = "select coalesce(sum(runs), 0) from harness.tally where list = %s"
+        row = self._connection().execute(query, (self._key,)).fetchone()
+        return str(row and row[0])
+
+    def passed(self, task: Task) -> Task | None:
+        proof = rechecks.proof(task, task.started_at_commit)
+        return self._one("list = %s and proof = %s order by place limit 1", proof)
 
     def plan_header(self, plan: str) -> str:
         return next((kept.header for kept in self._shell.plans if kept.plan == plan), "")

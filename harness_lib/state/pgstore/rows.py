@@ -19,6 +19,7 @@ from harness_lib import sha256, timestamps
 from harness_lib.errors import HeldError
 from harness_lib.rules import graph, rechecks, selection
 from harness_lib.state import codec
+from harness_lib.state.api import TaskCommands
 from harness_lib.state.pgstore.connecting import Connection, Cursor
 from harness_lib.system.processes import owner
 from harness_lib.task import Session, State, Task
@@ -247,6 +248,8 @@ _TYPES = {
     "lease": "timestamptz",
     "attempts": "bigint",
     "checkpoints": "int",
+    "runs": "bigint",
+    "proof": "bigint",
 }
 _ADD = f"""
 insert into harness.task (list, id, place, {", ".join(_TYPES)})
@@ -287,7 +290,13 @@ def _columns(task: Task) -> dict[str, Any]:
         "lease": None if lease is None else timestamps.parse(lease),
         "attempts": task.attempts,
         "checkpoints": len(task.checkpoints),
+        **found_by(task),
     }
+
+
+def found_by(task: Task) -> dict[str, int | None]:
+    """Return the values of the columns that version 3 of the tables has brought."""
+    return {"runs": TaskCommands.number(task), "proof": rechecks.proof(task, rechecks.passed_on(task))}
 
 
 def add(conn: Connection, key: int, added: Sequence[Task]) -> None:

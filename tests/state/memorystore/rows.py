@@ -251,6 +251,14 @@ class RowsAnswers(Questions):
     def commands(self) -> tuple[TaskCommands, ...]:
         return tuple(row for task in self.rows.tasks.values() for row in TaskCommands.of(task))
 
+    def commands_mark(self) -> str:
+        return str(sum(map(TaskCommands.number, self.rows.tasks.values())))
+
+    def passed(self, task: Task) -> Task | None:
+        at = task.started_at_commit
+        same = [each for each in self.rows.tasks.values() if rechecks.key(each) == rechecks.key(task)]
+        return next((each for each in same if at is not None and rechecks.passed_on(each) == at), None)
+
     def plan_header(self, plan: str) -> str:
         return self.rows.plans.get(plan, "")
 

@@ -11,11 +11,11 @@ import pytest
 from harness_lib.errors import EnvSetupError
 from harness_lib.state import codec
 from harness_lib.state.pgstore import migrations
-from harness_lib.state.pgstore.connecting import OLD_BITS, Link
+from harness_lib.state.pgstore.connecting import OLD_BITS, SCHEMA, Link
 from harness_lib.state.pgstore.store import PgStore, opened
 from harness_lib.system.clock import SYSTEM
 from harness_lib.system.place.roots import Root
-from harness_lib.task import Checkpoint, Session, SessionConfig, State, Task
+from harness_lib.task import Checkpoint, Session, SessionConfig, State, Task, Validation
 from tests.state.pgstore.machines import Shared
 
 IN_WORK = State(
@@ -85,7 +85,7 @@ def test_a_list_in_work_is_brought_up_to_date(shared: Shared, tmp_path: Path) ->
                 act()
             assert "harness store upgrade" in str(caught.value.hint)
         assert migrations.upgrade(shared.server) == 1
-        assert migrations.upgrade(shared.server) == 2
+        assert migrations.upgrade(shared.server) == SCHEMA
 
         assert codec.encode(store.whole()) == codec.encode(codec.sealed(IN_WORK, State()))
         asked = store.ask()
@@ -104,12 +104,43 @@ def test_a_list_in_work_is_brought_up_to_date(shared: Shared, tmp_path: Path) ->
         assert [line.rpartition(" ")[2] for line in store.log_tail()] == ["11", "12", "said"]
 
 
+def to_version_2(shared: Shared) -> None:
+    """Take from the tables what version 3 has brought."""
+    count = migrations.text_of(2).partition("create function harness.count_tasks")[2].partition("$$;")[0]
+    with psycopg.connect(shared.server, autocommit=True) as conn:
+        conn.execute(f"create or replace function harness.count_tasks{count}$$".encode())
+        for table in ("task", "tally"):
+            conn.execute(f"alter table harness.{table} drop runs".encode())
+        conn.execute("alter table harness.task drop proof; update harness.about set version = 2")
+
+
+def test_what_version_3_finds_a_task_by_is_filled_in(shared: Shared) -> None:
+    """A task from before is found by its check, and counts as one with the commands that it has."""
+    done = Task("task-009", "Done", "completed", completed_commit="a" * 40, validation=Validation("make x"))
+    asked = Task("task-010", "Same", validation=done.validation, started_at_commit="a" * 40)
+    with shared.apart():
+        store = shared.with_tasks()
+        with store.transaction() as tx:
+            tx.add([done._replace(completed_at="2025-07-01T10:00:00Z"), asked])
+        before = store.ask()
+        mark, passed = before.commands_mark(), before.passed(asked)
+        assert passed is not None
+        to_version_2(shared)
+        assert migrations.upgrade(shared.server) == 2
+        again = shared.machine("second").ask()
+        assert (again.commands_mark(), again.passed(asked)) == (mark, passed)
+        with store.transaction() as tx:
+            tx.remove(asked.id)
+        assert store.ask().commands_mark() != mark
+
+
 def test_what_is_only_shown_changes_nothing(shared: Shared, tmp_path: Path) -> None:
     root = Root(tmp_path.resolve() / "one")
     root.path.mkdir()
     with shared.apart():
         as_version_1(shared, root)
-        assert migrations.texts(migrations.present(shared.server)) == migrations.text_of(2)
+        later = [migrations.text_of(version) for version in range(2, SCHEMA + 1)]
+        assert migrations.texts(migrations.present(shared.server)) == "\n".join(later)
         assert migrations.present(shared.server) == 1
 
 
@@ -123,7 +154,7 @@ def test_an_earlier_harness_is_told_what_it_needs(shared: Shared) -> None:
             (shared.name,),
         ).fetchone()
         assert row is not None
-        assert row[-1] == 2
+        assert row[-1] == SCHEMA
         found = conn.execute(
             "select document from harness.task where list = %s and changed > -1 order by place", (row[0],)
         )

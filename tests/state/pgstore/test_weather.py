@@ -11,6 +11,7 @@ import pytest
 from harness_lib.errors import AwayError, EnvSetupError, HeldError
 from harness_lib.state.codec import ContractError
 from harness_lib.state.pgstore import migrations, moving, status
+from harness_lib.state.pgstore.connecting import SCHEMA
 from harness_lib.state.pgstore.store import PgStore
 from harness_lib.system.clock import Clock
 from harness_lib.task import Task
@@ -177,16 +178,16 @@ def test_leases_count_by_the_clock_of_the_database(shared: Shared) -> None:
 def test_tables_of_a_newer_harness_are_not_touched(shared: Shared) -> None:
     with shared.apart():
         store = shared.with_tasks()
-        sql(shared, "update harness.about set version = 3, reads = 3")
+        sql(shared, f"update harness.about set version = {SCHEMA + 1}, reads = {SCHEMA + 1}")
         for act in (store.ask, lambda: add(store, "task-003"), lambda: migrations.set_up(shared.server)):
-            with pytest.raises(EnvSetupError, match="format 3, and this harness knows 2"):
+            with pytest.raises(EnvSetupError, match=f"format {SCHEMA + 1}, and this harness knows {SCHEMA}"):
                 act()
         # An expanded format can still be read.
-        sql(shared, "update harness.about set reads = 2")
+        sql(shared, f"update harness.about set reads = {SCHEMA}")
         assert len(ids(store)) == 2
-        with pytest.raises(EnvSetupError, match="format 3, and this harness knows 2"):
+        with pytest.raises(EnvSetupError, match=f"format {SCHEMA + 1}, and this harness knows {SCHEMA}"):
             add(store, "task-003")
-        sql(shared, "update harness.about set version = 2")
+        sql(shared, f"update harness.about set version = {SCHEMA}")
         add(store, "task-003")
         assert len(ids(store)) == 3
 

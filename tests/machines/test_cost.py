@@ -1,0 +1,81 @@
+"""What a claim asks of the database, by the length of the list."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+import pytest
+
+from harness_lib.core import trust
+from harness_lib.core.context import Context
+from harness_lib.state.pgstore import mirror
+from harness_lib.task import Task, Validation
+from harness_lib.verbs import claim
+from tests.machines.world import World
+
+Counted = dict[str, int]
+
+
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> Counted:
+    """Return how many statements were sent, and how many rows have come."""
+    found = {"statements": 0, "rows": 0}
+
+    def count(name: str, how: Callable[[Any], int], what: str) -> None:
+        do = getattr(psycopg.Cursor, name)
+
+        def counting(self: Any, *args: Any, **more: Any) -> Any:
+            got = do(self, *args, **more)
+            found[what] += how(got)
+            return got
+
+        monkeypatch.setattr(psycopg.Cursor, name, counting)
+
+    count("execute", lambda _: 1, "statements")
+    count("fetchall", len, "rows")
+    count("fetchone", bool, "rows")
+    return found
+
+
+def add(ctx: Context, first: int, last: int) -> None:
+    """Add tasks, of which one in three has passed its check, and trust them."""
+    tasks = []
+    for number in range(first, last):
+        task = Task(f"task-{number:03}", "Work", validation=Validation(f"test -f done-{number}"))
+        if number % 3 == 0:
+            task = task._replace(status="completed", completed_at="2025-07-01T10:00:00Z")
+        tasks.append(task)
+    with ctx.store.transaction() as tx:
+        tx.add(tasks)
+    trust.note(ctx, ctx.store.ask())
+
+
+def test_a_claim_costs_the_same_in_a_longer_list(
+    world: World, counted: Counted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its files are not counted: up to 5,000 tasks they follow each change, and each of them is written."""
+    monkeypatch.setattr(mirror, "MOST_TASKS", -1)
+    one = world.machine("one")
+
+    def cost(worker: str) -> Counted:
+        ctx = one.context(worker)
+        counted.update(dict.fromkeys(counted, 0))
+        reply = claim.answer(ctx, Namespace(id=None, dry_run=False, wait=0.0), None)  # type: ignore[arg-type]
+        found = dict(counted)
+        task = reply.task
+        assert task is not None
+        with ctx.store.transaction() as tx:
+            tx.replace(Task(task.id, task.title, validation=task.validation, fence=task.fence))
+            tx.remove_session(tx.sessions()[0].number)
+        return found
+
+    add(one.context("adds"), 1, 10)
+    # So that both follow the same lines of the log.
+    cost("first")
+    add(one.context("adds"), 10, 20)
+    short = cost("second")
+    add(one.context("adds"), 20, 200)
+    assert cost("third") == short

@@ -139,11 +139,8 @@ def _intend(ctx: Context, task: Task, new: str, head: str, look_at: Sequence[str
                 "HEAD has moved while the check ran.", f"Type it again: {typed.harness('finish', task.id)}"
             )
         with ctx.store.transaction() as tx:
-            mine = outcome.require_claim(tx, task)
-            base = outcome.full_base(git, task)
-            mine = mine._replace(
-                started_at_commit=base, look_at=(*look_at, *commit.nothing_committed(mine, new))
-            )
+            mine = outcome.require_claim(tx, task)._replace(started_at_commit=outcome.full_base(git, task))
+            mine = commit.with_look_at(mine, new, look_at)
             moving = transitions.begin_commit(mine, now=tx.now, head=head, commit=new)
             tx.replace(moving)
     return moving
@@ -168,7 +165,7 @@ def _carry_out(
                     # It only lacks what others have merged.
                     restore.undo_tracked(git, new, ctx.excluded_paths)
                 else:
-                    said = commit.undo_check(ctx, task, new, changed)
+                    said = commit.undo_check(ctx, task, new)
     except (restore.HeadMovedError, HeldError):
         said = [f"{task.id} is on {there.shown}; your checkout is elsewhere and was left alone."]
     ended = outcome.completed(ctx, session, task, [*said, *rescue_refs.changed_before(git, task)])

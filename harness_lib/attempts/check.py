@@ -23,6 +23,7 @@ from harness_lib.core import held_out, ownership, project, quoting, trust
 from harness_lib.core.context import Context
 from harness_lib.errors import ConfigError, EnvSetupError, HeldError, LeaseLostError, StateUnreadableError
 from harness_lib.rules import rechecks, runners, transitions
+from harness_lib.state.api import Questions
 from harness_lib.system.files import atomic, directories, printed
 from harness_lib.task import Task
 from harness_lib.text import some
@@ -35,15 +36,14 @@ def safe_name(task_id: str) -> str:
     return re.sub(r"[^A-Za-z0-9_-]", lambda match: "%" + match[0].encode().hex(), task_id)
 
 
-def require_check(task: Task, index: int, cure: str | None = None) -> None:
-    """Raise ConfigError, naming the field, if `task` has no check.
-
-    `cure` says how it gets one, if the caller may not type that.
-    """
+def require_check(ctx: Context, questions: Questions, task: Task) -> None:
+    """Raise ConfigError, naming the field, if `task` has no check."""
     if not check_of(task).is_given:
+        field = f"validation.command (tasks[{questions.position(task.id)}])"
+        # What a run reports is read by the user.
+        cure = typed.give_check(task.id) if ctx.target else ownership.give_check(ctx, task)
         raise ConfigError(
-            f"Missing validation.command (tasks[{index}]): {task.id} cannot be completed without a check.",
-            f"It needs one: {cure or typed.give_check(task.id)}",
+            f"Missing {field}: {task.id} cannot be completed without a check.", f"It needs one: {cure}"
         )
 
 

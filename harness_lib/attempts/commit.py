@@ -44,8 +44,9 @@ def commit(
         require_none_of_user(git, task)
         base = outcome.full_base(git, task)
         with ctx.store.transaction("tasks") as tx:
-            mine = outcome.require_claim(tx, task)._replace(started_at_commit=base)
-            mine = mine._replace(look_at=(*look_at, *nothing_committed(mine, oid)))
+            mine = with_look_at(
+                outcome.require_claim(tx, task)._replace(started_at_commit=base), oid, look_at
+            )
             task = transitions.begin_commit(mine, now=tx.now, head=head, commit=oid)
             tx.replace(task)
         return carry_out(ctx, session, task)
@@ -57,14 +58,13 @@ def commit_object(ctx: Context, head: str, task: Task, tree: str) -> str:
     Files of harness itself and caches are left out, even if git tracks them.
     """
     git, base = ctx.git, task.started_at_commit
-    left_out = (
-        (*ctx.excluded_paths, *status.caches_above(git, history.added(git, base, head))) if base else ()
-    )
-    own = history.without(git, base, head, left_out) if base else head
     content = trees.without(git, tree, rescue_refs.still_untracked(git, head, task))
-    if own != head:
-        content = trees.with_from(git, content, own, left_out)
-        head = own
+    if base and base != head:
+        left_out = (*ctx.excluded_paths, *status.caches_above(git, history.added(git, base, head)))
+        own = history.without(git, base, head, left_out)
+        if own != head:
+            content = trees.with_from(git, content, own, left_out)
+            head = own
     parents = [head, *git.merge_heads()]
     if len(parents) == 1 and content == git.tree_of(head):
         return head if ctx.store.shared is None or head == base else _marked(ctx, head, task)
@@ -94,10 +94,10 @@ def list_name(ctx: Context) -> str:
     return check.safe_name(shared.name)
 
 
-def nothing_committed(task: Task, oid: str) -> list[str]:
-    """Return a warning if `oid`, the commit of the attempt, is the one that it began on."""
+def with_look_at(task: Task, oid: str, look_at: Sequence[str]) -> Task:
+    """Return `task` with `look_at`, and a warning if `oid`, its attempt's commit, is the one it began on."""
     is_known = task.outcome == "already_done" or oid != task.started_at_commit
-    return [] if is_known else [NOTHING.format(id=task.id)]
+    return task._replace(look_at=(*look_at, *(() if is_known else (NOTHING.format(id=task.id),))))
 
 
 def message(ctx: Context, task: Task) -> str:
@@ -123,12 +123,7 @@ def carry_out(ctx: Context, session: Session, task: Task) -> outcome.Ended:
         raise
     said = [
         *_moved_branch(git, task),
-        *undo_check(
-            ctx,
-            task,
-            intent.commit,
-            () if is_as_committed else status.changes(git, ctx.excluded_paths).tracked,
-        ),
+        *(() if is_as_committed else undo_check(ctx, task, intent.commit)),
         *rescue_refs.changed_before(git, task),
     ]
     ended = outcome.completed(ctx, session, task, said)
@@ -150,10 +145,10 @@ def _moved_branch(git: Git, task: Task) -> list[str]:
     return [f"{where}, so {claimed_on} does not have it. Bring it over: {' && '.join(steps)}"]
 
 
-def undo_check(ctx: Context, task: Task, commit_oid: str, changed: Sequence[str]) -> list[str]:
-    """Restore the tracked files that the check has `changed` from `commit_oid`; return warnings."""
+def undo_check(ctx: Context, task: Task, commit_oid: str) -> list[str]:
+    """Restore the tracked files that the check changed, staged or not, from `commit_oid`; return warnings."""
     git = ctx.git
-    if not changed:
+    if not status.changes(git, ctx.excluded_paths).tracked:
         return []
     with locks.hold(git):
         # The user may have edited these files while the check ran: keep a copy of them first.

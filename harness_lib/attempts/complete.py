@@ -62,7 +62,9 @@ def complete(
         return hold(ctx, session, task, oid, why, brought.secrets)
     if ctx.env.get(REVIEW) and brought.files and not is_accepted(task):
         return hold(ctx, session, task, oid, review(task), ())
-    sentences = [*look_at(task, evaluation, verdict, brought), *_by_nobody(ctx, task, oid)]
+    sentences = look_at(task, evaluation, verdict, brought)
+    if oid in repository.by_nobody:
+        sentences += _by_nobody(ctx, task)
     if task.gate is not None and task.gate.target is not None:
         ended = merge_queue.merge(ctx, session, task, oid, sentences)
     elif ctx.store.shared is not None:
@@ -100,10 +102,8 @@ def _send_back(ctx: Context, session: Session, task: Task, reason: str, cause: S
     return outcome.Ended(current, None, warnings=(reason,))
 
 
-def _by_nobody(ctx: Context, task: Task, oid: str) -> list[str]:
-    """Return a sentence if git did not know who commits `oid`; once for a list."""
-    if oid not in repository.by_nobody:
-        return []
+def _by_nobody(ctx: Context, task: Task) -> list[str]:
+    """Return a sentence that says that git does not know who commits; once for a list."""
     known = (sentence for each in ctx.store.ask().search("completed") for sentence in each.look_at)
     if any(repository.NOBODY in sentence for sentence in known):
         return []

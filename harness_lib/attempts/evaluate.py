@@ -82,7 +82,7 @@ def evaluate(
         return _cheated(ctx, task, tuple(dict.fromkeys(touched)))
     if task.started_at_commit is not None and history.lost_base(ctx.git, task.started_at_commit):
         return _off_its_base(ctx, task, task.started_at_commit)
-    check.require_check(task, questions.position(task.id), ownership.give_check(ctx, task))
+    check.require_check(ctx, questions, task)
     # In this order: a commit made between the two calls is then seen as a move of HEAD, and not undone.
     head = ctx.git.head()
     tree = snapshot.capture(ctx.git, ctx.excluded_paths)

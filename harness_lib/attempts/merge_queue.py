@@ -29,7 +29,7 @@ from harness_lib.attempts import (
     rescue_refs,
     target_branch,
 )
-from harness_lib.attempts.commit import nothing_committed, undo_check
+from harness_lib.attempts.commit import undo_check, with_look_at
 from harness_lib.checks import check_of
 from harness_lib.checks.protocol import Checked
 from harness_lib.core.context import Context
@@ -55,8 +55,7 @@ def merge(ctx: Context, session: Session, task: Task, oid: str, look_at: Sequenc
         restore.require_unlocked(git)
         # First of all: a process that finds HEAD there would commit what the check left behind on top.
         with ctx.store.transaction("tasks") as tx:
-            mine = outcome.require_claim(tx, task)
-            mine = mine._replace(look_at=(*look_at, *nothing_committed(mine, oid)))
+            mine = with_look_at(outcome.require_claim(tx, task), oid, look_at)
             task = transitions.begin_merge(mine, now=tx.now, commit=oid)
             tx.replace(task)
         clones.hold_on(git, oid)
@@ -100,9 +99,7 @@ def _stand_on(ctx: Context, task: Task, oid: str) -> list[str]:
         _detach(git)
         is_as_committed = restore.move_head_and_index(git, oid, head)
         git.quit_under_way()
-    return undo_check(
-        ctx, task, oid, () if is_as_committed else status.changes(git, ctx.excluded_paths).tracked
-    )
+    return [] if is_as_committed else undo_check(ctx, task, oid)
 
 
 def merge_in_turn(ctx: Context, session: Session, task: Task, said: Sequence[str] = ()) -> outcome.Ended:
@@ -371,7 +368,7 @@ def _passes_again(ctx: Context, batch: pending_merges.Batch, failed: Checked) ->
 
 def _check_merged(ctx: Context, task: Task, holder: Task, suffix: str = "-merged") -> Checked:
     """Run the check of `task`, and renew our claim of `holder` meanwhile."""
-    check.require_check(task, ctx.store.ask().position(task.id))
+    check.require_check(ctx, ctx.store.ask(), task)
     try:
         # It has just passed on the work alone, so a file that is missing now was removed by the others.
         return check.run(ctx, task, suffix=suffix, holder=holder)

@@ -105,7 +105,7 @@ def prove(ctx: Context, task: Task) -> Task:
     questions = ctx.store.ask()
     try:
         trust.require(ctx, questions)
-        check.require_check(task, questions.position(task.id), ownership.give_check(ctx, task))
+        check.require_check(ctx, questions, task)
         checked = check.run(ctx, task, suffix="-red-first")
     except LeaseLostError:
         raise
@@ -126,7 +126,7 @@ def _without_its_traces(ctx: Context, task: Task) -> Task:
     base = task.started_at_commit
     assert base is not None, "BUG: a claim of harness without a base."
     assert task.gate is not None, "BUG: a claim of harness without a gate."
-    warnings = _undo_check(ctx, task, base)
+    warnings = commit.undo_check(ctx, task, base)
     before = baseline.keep_untracked(ctx, base, status.changes(ctx.git, ctx.excluded_paths).untracked)[0]
     with ctx.store.transaction() as tx:
         tx.warnings += warnings
@@ -137,16 +137,11 @@ def _without_its_traces(ctx: Context, task: Task) -> Task:
     return ready
 
 
-def _undo_check(ctx: Context, task: Task, base: str) -> list[str]:
-    # What the check has staged counts, too.
-    return commit.undo_check(ctx, task, base, status.changes(ctx.git, ctx.excluded_paths).tracked)
-
-
 def _give_back(ctx: Context, task: Task, halt: Halt | None) -> None:
     # First of all: after a kill the attempt is recovered, and a task that is released must leave nothing
     # changed.
     base = task.started_at_commit
-    warnings = _undo_check(ctx, task, base) if base else []
+    warnings = commit.undo_check(ctx, task, base) if base else []
     with ctx.store.transaction() as tx:
         tx.warnings += warnings
         mine = outcome.require_claim(tx, task)

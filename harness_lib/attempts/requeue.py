@@ -197,7 +197,7 @@ def apply(ctx: Context, task: Task) -> str:
     assert head is not None
     picked = merge.differing(git, back.base, git.tree_of(back.rescue), head)
     assert picked.tree is not None
-    moves = trees.changed(git, git.tree_of(head), picked.tree)
+    moves = dict(trees.changed(git, git.tree_of(head), picked.tree))
     as_it_was = rescue_refs.show_command(back.rescue)
     lines = [f"that work stands in this work tree, uncommitted (git diff; as it was: {as_it_was})"]
     # Submodules are left alone: what is fetched or discarded there is for its user to decide.

@@ -172,7 +172,7 @@ def _changes(ctx: Context, task: Task, tree: str) -> _Changes | None:
         return None
     changed = {
         path: change
-        for path, change in trees.changed(git, base, tree).items()
+        for path, change in trees.changed(git, git.tree_of(base), tree).items()
         if not covers(task.accepted, path) and not check_inputs.is_same_part(git, path, change)
     }
     excluded = [glob[1:] for glob in task.validation.protect if glob.startswith("!")]

@@ -147,7 +147,7 @@ def _blame(agent_exit: AgentExit) -> outcome.Verdict | None:
 def _require_check(ctx: Context, task: Task) -> None:
     try:
         questions = ctx.store.ask()
-        check.require_check(task, questions.position(outcome.require_claim(questions, task).id))
+        check.require_check(ctx, questions, outcome.require_claim(questions, task))
         check_of(task).require_place(ctx.git.top)
     except ConfigError as error:
         raise stuck(error) from error

@@ -168,7 +168,7 @@ class Worker:
         context = self._clean_context()
         try:
             # Without a check it can never be completed: no agent is started for it.
-            check.require_check(task, questions.position(task.id))
+            check.require_check(context, questions, task)
             taken = claim.take(context, session, task.id)
         except UsageError:
             # Another worker was faster.

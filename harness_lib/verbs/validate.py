@@ -94,7 +94,7 @@ def run(ctx: Context, task_id: str | None = None, *, everything: bool = False) -
     trust.require(ctx, questions)
     before = snapshot.capture(ctx.git, ctx.excluded_paths)
     if task_id is not None:
-        check.require_check(tasks[0], questions.position(tasks[0].id), ownership.give_check(ctx, tasks[0]))
+        check.require_check(ctx, questions, tasks[0])
         results = [_single(ctx, tasks[0])]
     else:
         results = list(_all(ctx, tasks))

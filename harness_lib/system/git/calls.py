@@ -13,7 +13,8 @@ import os
 import re
 import subprocess
 import threading
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 
@@ -173,14 +174,15 @@ def descriptors(git_dir: Path) -> tuple[int, ...]:
     return () if fd is None else (fd,)
 
 
-def inherit(git_dir: Path, fd: int) -> None:
-    """Let the git children of this thread inherit `fd` from now on."""
-    _held[_key(git_dir)] = fd
-
-
-def disinherit(git_dir: Path) -> None:
-    """Let them inherit nothing from now on."""
-    _held.pop(_key(git_dir), None)
+@contextmanager
+def inherited(git_dir: Path, fd: int) -> Iterator[None]:
+    """Let the git children of this thread inherit `fd` inside the block."""
+    key = _key(git_dir)
+    _held[key] = fd
+    try:
+        yield
+    finally:
+        _held.pop(key)
 
 
 def _key(git_dir: Path) -> _Key:

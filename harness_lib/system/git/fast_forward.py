@@ -9,7 +9,7 @@ such files. So nothing of the user is overwritten, not even what they stage or c
 from __future__ import annotations
 
 import stat
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from harness_lib.system.files import atomic
@@ -183,7 +183,7 @@ def _stamp(path: Path) -> _Stamp | None:
     return None if stat.S_ISDIR(info.st_mode) else (info.st_ino, info.st_size, info.st_mtime_ns)
 
 
-def _is_in_the_way(git: Git, path: str, moves: dict[str, tuple[Entry | None, Entry | None]]) -> bool:
+def _is_in_the_way(git: Git, path: str, moves: Mapping[str, tuple[Entry | None, Entry | None]]) -> bool:
     """Return whether a user's directory is in the place of a file, or a file in that of a directory."""
     if not obstructed(git.top, path):
         return False

@@ -62,13 +62,12 @@ def hold(git: Git, timeout: float = 30.0) -> Iterator[None]:
                 f"another harness process is moving this work tree ({path} is held)",
                 "wait until it has ended, then try again",
             )
-        calls.inherit(git.git_dir, fd)
-        _begin(git, fd)
-        yield
+        with calls.inherited(git.git_dir, fd):
+            _begin(git, fd)
+            yield
         # Not after an exception: after an interrupt subprocess kills git, which leaves lock files.
         os.ftruncate(fd, 0)
     finally:
-        calls.disinherit(git.git_dir)
         # Closed, never LOCK_UN: that would release it for a git child that still runs.
         os.close(fd)
 

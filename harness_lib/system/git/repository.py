@@ -9,7 +9,6 @@ import os
 import re
 import subprocess
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
@@ -37,7 +36,9 @@ HEADS = "refs/heads/"
 ELSEWHERE = "refs/heads/.invalid"
 OID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 CHECKSUM = 20
+# What this process knows of the repository with this common directory: its commits, and the trees of objects.
 _commits: set[tuple[Path, str]] = set()
+_trees: dict[tuple[Path, str], str] = {}
 
 
 class Commit(NamedTuple):
@@ -133,16 +134,16 @@ class Git(NamedTuple):
 
     def exists(self, oid: str) -> bool:
         """Return whether `oid` is an existing commit."""
-        if (self.common_dir, oid) in _commits:
-            return True
-        is_there = self._answer("cat-file", "-t", oid) == "commit"
-        if is_there and OID.fullmatch(oid):
-            _commits.add((self.common_dir, oid))
-        return is_there
+        return self.commit_called(oid) is not None
 
     def commit_called(self, name: str) -> str | None:
         """Return the full id of the commit called `name`; None if there is none."""
-        return self.ref(f"{name}^{{commit}}")
+        if (self.common_dir, name) in _commits:
+            return name
+        oid = self._answer("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
+        if oid == name:
+            _commits.add((self.common_dir, name))
+        return oid
 
     def object_exists(self, oid: str) -> bool:
         """Return whether an object of any type with the id `oid` exists."""
@@ -155,7 +156,13 @@ class Git(NamedTuple):
     def tree_of(self, commit: str) -> str:
         """Return the tree of a commit (of a tree: itself)."""
         oid = (self.head() or commit) if commit == "HEAD" else commit
-        return _tree_of(self, oid) if OID.fullmatch(oid) else self.text(*_tree_question(oid))
+        known = _trees.get((self.common_dir, oid))
+        if known is not None:
+            return known
+        tree = self.text("rev-parse", "--verify", "--quiet", f"{oid}^{{tree}}")
+        if OID.fullmatch(oid):
+            _trees[self.common_dir, oid] = tree
+        return tree
 
     def empty_tree(self) -> str:
         """Return the tree without entries, in this repository's hash."""
@@ -323,7 +330,9 @@ class Git(NamedTuple):
                 by_nobody.add(os.fsdecode(result.stdout).strip())
         if result.returncode:
             raise GitError(args, result.returncode, result.stderr)
-        return os.fsdecode(result.stdout).strip()
+        oid = os.fsdecode(result.stdout).strip()
+        _trees[self.common_dir, oid] = tree
+        return oid
 
     def _identity(self) -> dict[str, str]:
         name = self._answer("config", "user.name") or "harness"
@@ -347,15 +356,6 @@ class Git(NamedTuple):
         path.parent.mkdir(exist_ok=True)
         gap = b"" if not old or old.endswith(b"\n") else b"\n"
         atomic.write(path, old + gap + b"\n".join(new) + b"\n")
-
-
-@lru_cache(maxsize=256)
-def _tree_of(git: Git, oid: str) -> str:
-    return git.text(*_tree_question(oid))
-
-
-def _tree_question(commit: str) -> tuple[str, ...]:
-    return "rev-parse", "--verify", "--quiet", f"{commit}^{{tree}}"
 
 
 def _content(path: Path) -> str:

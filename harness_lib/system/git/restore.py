@@ -87,7 +87,7 @@ def reset_index(git: Git, commit: str) -> bool:
     Return whether each tracked file is known to be as in `commit`.
     """
     # Git refuses to change the entry of a marked file that exists.
-    marks = status.take_marks(git)
+    marks = status.unmark(git, {})
     # With a path no ref moves. Conflicts are removed and the stat data is refreshed (by older versions of git
     # only without --quiet).
     differing = _patiently(lambda: git.run("reset", "--no-quiet", commit, "--", ":/")).stdout
@@ -100,7 +100,7 @@ def restage(git: Git, edits: Mapping[str, Entry | None]) -> None:
 
     So entries that a user stages or commits meanwhile are kept.
     """
-    marks = status.take_marks(git)
+    marks = status.unmark(git, {})
     _patiently(lambda: trees.update(git, {}, edits))
     git.run("update-index", "-q", "--refresh", check=False)
     status.put_marks(git, marks)

@@ -77,7 +77,8 @@ def capture(
     with private_index(git, copy=True) as env:
         status.unmark(git, env, before.left_out if before else None)
         # `add` would start another git in each submodule, which its settings may lead anywhere.
-        links = [path for path in _submodules(git) if os.path.lexists(git.top / path / ".git")]
+        inner = submodules.staged(git) if clones.is_agents(git) else ()
+        links = [path for path in inner if os.path.lexists(git.top / path / ".git")]
         spec = [f":(top,exclude,literal){path}" for path in (*excluded_paths, *links)]
         args = (*INDEX, "add", "-A", "--ignore-errors", "--", ":/", *spec)
         added = git.run(*args, env=env, check=False)
@@ -86,17 +87,12 @@ def capture(
         if links:
             git.run(*INDEX, "update-index", "-z", "--stdin", env=env, stdin=encode(links))
         tree = write_tree(git, env)
-        ignored = _ignored(git, tree, excluded_paths, base, before)
-        if ignored:
+        if (base or before) and (ignored := _ignored(git, tree, excluded_paths, base, before)):
             git.run(
                 *INDEX, "update-index", "--add", "--replace", "-z", "--stdin", env=env, stdin=encode(ignored)
             )
             tree = write_tree(git, env)
     return _as_in_head(git, tree, excluded_paths)
-
-
-def _submodules(git: Git) -> Mapping[str, str]:
-    return submodules.staged(git) if clones.is_agents(git) else {}
 
 
 def _excuse(git: Git, env: Mapping[str, str], args: Sequence[str], code: int, stderr: bytes) -> None:

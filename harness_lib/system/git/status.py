@@ -77,24 +77,27 @@ def _status(record: str) -> tuple[str, str]:
 @contextmanager
 def looked_at(git: Git) -> Iterator[Mapping[str, str]]:
     """Yield the environment for a git that ignores the marks; an empty one if there are none."""
-    marked = _marked(git)
-    if not marked:
+    if not _marked(git):
         yield {}
         return
     with trees.private_index(git, copy=True) as env:
-        _unmark(git, env, marked, None)
+        unmark(git, env)
         yield env
 
 
-def unmark(git: Git, env: Mapping[str, str], left_out: Collection[str] | None = None) -> None:
-    """Remove the marks from the private index in `env`, except of files that are left out of the work tree.
+def unmark(git: Git, env: Mapping[str, str], left_out: Collection[str] | None = None) -> Mapping[str, str]:
+    """Remove the marks from the index in `env` (default: the real one), and return them for `put_marks`.
 
-    `left_out` are those that were left out before; then any other missing file was deleted.
-    None: unknown, so a missing file with a skip mark counts as left out.
+    Files that are left out of the work tree keep theirs. `left_out` are those that were left out before; then
+    any other missing file was deleted. None: unknown, so a missing file with a skip mark counts as left out.
     """
-    marked = _marked(git)
-    if marked:
-        _unmark(git, env, marked, left_out)
+    marks = _marked(git)
+    if marks:
+        assumed, skipped = _kinds(marks)
+        gone = skipped if left_out is None else [path for path in skipped if path in left_out]
+        shown = [path for path in skipped if _stands(git, path) or path not in gone]
+        _update(git, env, ("--no-assume-unchanged", assumed), ("--no-skip-worktree", shown))
+    return marks
 
 
 def left_out(git: Git) -> tuple[str, ...]:
@@ -105,14 +108,6 @@ def left_out(git: Git) -> tuple[str, ...]:
 def marked(git: Git) -> tuple[str, ...]:
     """Return the existing files with a mark."""
     return tuple(path for path in _marked(git) if _stands(git, path))
-
-
-def take_marks(git: Git) -> Mapping[str, str]:
-    """Remove the marks from the index itself, and return them for `put_marks`."""
-    marks = _marked(git)
-    if marks:
-        _unmark(git, {}, marks, None)
-    return marks
 
 
 def put_marks(git: Git, marks: Mapping[str, str]) -> None:
@@ -126,21 +121,17 @@ def put_marks(git: Git, marks: Mapping[str, str]) -> None:
 
 def unmerged(git: Git) -> tuple[str, ...]:
     """Return the unmerged files: in a conflict that is not marked as resolved."""
-    return tuple(path for path, tag in _tagged(git).items() if tag == _UNMERGED)
+    return tuple(path for path, tag in _tagged(git, git.index_state()).items() if tag == _UNMERGED)
 
 
 def _marked(git: Git) -> dict[str, str]:
     """Return path → tag of `git ls-files -v` of the files with a mark."""
-    return {path: tag for path, tag in _tagged(git).items() if is_mark(tag)}
-
-
-def _tagged(git: Git) -> Mapping[str, str]:
-    """Return path → tag of `git ls-files -v` of the files that are not just tracked."""
-    return _tagged_in(git, git.index_state())
+    return {path: tag for path, tag in _tagged(git, git.index_state()).items() if is_mark(tag)}
 
 
 @lru_cache(maxsize=32)
-def _tagged_in(git: Git, _index: bytes) -> Mapping[str, str]:
+def _tagged(git: Git, _index: bytes) -> Mapping[str, str]:
+    """Return path → tag of `git ls-files -v` of the files of this index that are not just tracked."""
     records = decode(git.run(*AS_MARKED, "ls-files", "-v", "-z").stdout)
     return {path: tag for tag, _, path in (r.partition(" ") for r in records) if tag != "H"}
 
@@ -156,16 +147,6 @@ def _is_skipped(tag: str) -> bool:
 
 def _stands(git: Git, path: str) -> bool:
     return os.path.lexists(git.top / path)
-
-
-def _unmark(
-    git: Git, env: Mapping[str, str], marks: Mapping[str, str], left_out: Collection[str] | None
-) -> None:
-    assumed, skipped = _kinds(marks)
-    shown = [
-        path for path in skipped if _stands(git, path) or (left_out is not None and path not in left_out)
-    ]
-    _update(git, env, ("--no-assume-unchanged", assumed), ("--no-skip-worktree", shown))
 
 
 def _kinds(marks: Mapping[str, str]) -> tuple[list[str], list[str]]:

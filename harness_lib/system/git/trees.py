@@ -11,6 +11,7 @@ import shutil
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 
 from harness_lib.system.git.calls import covers, decode, encode
@@ -88,8 +89,9 @@ def staged(git: Git) -> tuple[str, ...]:
     )
 
 
-def changed(git: Git, old: str, new: str) -> dict[str, tuple[Entry | None, Entry | None]]:
-    """Return path → (old, new) entry of what differs between two trees or commits; None is absent."""
+@lru_cache(maxsize=8)
+def changed(git: Git, old: str, new: str) -> Mapping[str, tuple[Entry | None, Entry | None]]:
+    """Return path → (old, new) entry of what differs between two trees or commits, by id; None is absent."""
     if old == new:
         return {}
     parts = decode(git.run("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", old, new).stdout)

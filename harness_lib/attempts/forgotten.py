@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from harness_lib.attempts import check, remote, target_branch
+from harness_lib.attempts import check, publish, remote, target_branch
 from harness_lib.attempts.remote import Landed, There
 from harness_lib.core.context import Context
 from harness_lib.errors import HeldError
 from harness_lib.rules import transitions
 from harness_lib.state.api import Questions
+from harness_lib.system.git import merge
+from harness_lib.system.git.repository import Git
 
 MOST_REFS = 5000
 
@@ -67,13 +69,32 @@ def lost(ctx: Context, questions: Questions) -> list[str]:
             f"{there.remote} cannot be fetched: {answer.why}.", "See that git reaches the remote."
         )
     known = set(there.git.text("rev-list", f"--glob={prefix}").split())
-    gone = [task for task in questions.search("completed") if task.completed_commit and task.machine]
+    done = [task for task in questions.search("completed") if task.completed_commit and task.machine]
+    gone = [task for task in done if task.completed_commit not in known]
+    tip = there.git.ref(f"{prefix}/{target_branch.short(there.branch)}")
+    arrived = _in_other_commits(there.git, tip, [task.completed_commit or "" for task in gone]) if tip else ()
     return [
         f"{task.id} is completed, and no branch of {there.remote} has its commit "
         f"{(task.completed_commit or '')[:12]}: it was rewritten, or this is the remote of a fork"
         for task in gone
-        if task.completed_commit not in known
+        if task.completed_commit not in arrived
     ]
+
+
+def _in_other_commits(git: Git, tip: str, commits: Sequence[str]) -> set[str]:
+    """Return those of `commits` whose changes `tip` has in other commits, as after a squash."""
+    present = {commit for commit in commits if git.exists(commit)}
+    arrived: set[str] = set()
+    # All that was squashed into one commit is found in the last of them.
+    for end in git.text("merge-base", "--independent", *present).split() if present else ():
+        base = merge.parted(git, end, tip)
+        if base and publish.has_change(git, tip, end, base):
+            arrived.update(git.text("rev-list", end, f"^{base}").split())
+    for commit in present - arrived:
+        base = git.ref(f"{commit}^")
+        if base and publish.has_change(git, tip, commit, base):
+            arrived.add(commit)
+    return arrived
 
 
 def too_many_refs(ctx: Context) -> str | None:

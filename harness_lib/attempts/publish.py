@@ -434,18 +434,28 @@ def _brought_by(git: Git, tip: str, commit: str, base: str) -> str | None:
 
     Where the same lines were changed again, nothing can be told; a commit without the change has undone it.
     """
+    brought = None
+    for at, has in _found_in(git, tip, commit, base):
+        if not has:
+            break
+        brought = at
+    return brought
+
+
+def has_change(git: Git, tip: str, commit: str, base: str) -> bool:
+    """Return whether what `commit` changes from `base` is in the content of `tip`, in whatever commits."""
+    return next((has for _, has in _found_in(git, tip, commit, base)), False)
+
+
+def _found_in(git: Git, tip: str, commit: str, base: str) -> Iterator[tuple[str, bool]]:
+    """Yield whether commits have the change, from `tip` backwards, where that can be told."""
     since = merge.parted(git, base, tip)
     span = (tip, f"^{since}") if since else (tip,)
     history = git.text("rev-list", "--first-parent", f"--max-count={LOOKED_AT}", *span, "--").split()
-    brought = None
     for at in (*history, *((since,) if since else ())):
         found = merge.differing(git, base, git.tree_of(commit), at)
-        has = found.tree == git.tree_of(at)
-        if not found.conflicts and not has:
-            break
         if not found.conflicts:
-            brought = at
-    return brought
+            yield at, found.tree == git.tree_of(at)
 
 
 def _send(ctx: Context, merging: Merging, commit: str, branch: str) -> str:

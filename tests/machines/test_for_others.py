@@ -85,6 +85,28 @@ def test_one_pull_request_has_the_work_of_all_machines(world: World, how: str) -
     assert sh(world.remote, "rev-parse", "harness/main^") == sh(world.remote, "rev-parse", "main")
 
 
+@pytest.mark.parametrize("how", ["--squash", pytest.param("--no-ff", marks=pytest.mark.release)])
+def test_collected_work_that_was_squashed_is_not_called_lost(world: World, how: str) -> None:
+    """Unless a later commit has undone it."""
+    one = world.machine("one")
+    one.file_task("a")
+    one.add("Change a", "grep -q more a", "--depends-on", "task-001", do="write a more")
+    world.trust()
+    one.ends(0, "--merge", "branch")
+    hook = world.remote / "hooks" / "update"
+    put(hook, "#!/bin/sh\n")
+    merged_by_others(world, how)
+
+    assert one("store", "check").code == 0, one("store", "check").text
+
+    others = world.place / "others"
+    sh(others, "rm", "-q", "a")
+    sh(others, "commit", "-q", "-m", "Take it back")
+    sh(others, "push", "-q", "origin", "HEAD:main")
+    if how == "--squash":
+        assert "task-001 is completed, and no branch of origin has its commit" in one("store", "check").text
+
+
 @pytest.mark.release
 def test_what_others_have_not_merged_is_not_completed(world: World) -> None:
     """They take the first of two, and change main meanwhile: the second waits in a request of its own."""

@@ -6,15 +6,15 @@ One ref of each kind is pushed and deleted again, several at once: a merge needs
 from __future__ import annotations
 
 import re
-import uuid
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
 from harness_lib import typed
-from harness_lib.attempts import leaving, remote
+from harness_lib.attempts import leaving, remote, snapshots
 from harness_lib.attempts.leaving import Leaving
 from harness_lib.attempts.remote import Answer, There
 from harness_lib.core.context import Context
-from harness_lib.errors import EnvSetupError, HarnessError
+from harness_lib.errors import EnvSetupError, HarnessError, HeldError
 from harness_lib.system.git.repository import Git
 
 KINDS = ("wip", "ready", "rescue")
@@ -65,7 +65,10 @@ def _tried(ctx: Context, there: There) -> Iterator[str]:
 
 def _pushed(ctx: Context, there: There) -> Iterator[Answer]:
     """Push a ref of each kind, and delete it again; yield how that went, for each remote."""
-    probe = f"probe-{uuid.uuid4().hex[:8]}"
+    with suppress(HeldError):
+        # If a remote does not answer, the first push says so.
+        snapshots.drop_probes(ctx, there)
+    probe = snapshots.probe(ctx)
     commit = there.git.commit(there.git.empty_tree(), [], "harness: try what this remote takes\n")
     unfinished = [there.ref(kind, probe, "0") for kind in KINDS]
     turn = [there.ref("turn", probe)]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+import uuid
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
@@ -27,6 +28,10 @@ DAYS = 30.0
 AT_ONCE = 200
 Kind = Literal["wip", "ready"]
 KINDS: tuple[Kind, ...] = ("wip", "ready")
+# A ref with which a join tries what the remote takes: when it began, by the clock of the database.
+_PROBE = re.compile(r"/probe-(\d+)-[0-9a-f]{8}(?:/|-|$)")
+# Longer than a join takes: it pushes twice, and waits two minutes for each answer.
+PROBE_SECONDS = 600.0
 
 
 class Left(NamedTuple):
@@ -194,7 +199,36 @@ def sweep(ctx: Context) -> None:
     found = remote.listed(ctx, there, there.work, *(f"{there.ref(kind)}/*" for kind in KINDS))
     # After that: what was pushed for a claim that is made meanwhile is not in it.
     busy = {check.safe_name(task.id) for task in ctx.store.ask_to_change().in_progress()} if found else set()
-    _delete(ctx, there, {ref: oid for ref, oid in found.items() if ref.split("/")[-2] not in busy})
+    left = {ref: oid for ref, oid in found.items() if ref.split("/")[-2] not in busy}
+    probes = {ref for ref in left if _PROBE.search(ref)}
+    _delete(ctx, there.work, there, {ref: oid for ref, oid in left.items() if ref not in probes})
+
+
+def probe(ctx: Context) -> str:
+    """Return a name for refs with which a join tries a remote."""
+    return f"probe-{ctx.store.ask().now.timestamp():.0f}-{uuid.uuid4().hex[:8]}"
+
+
+def drop_probes(ctx: Context, there: There, *, only_look: bool = False) -> dict[str, int]:
+    """Remove the refs that joins which were killed have left; return how many, by remote. Raises HeldError.
+
+    Those of a join that may still go on stay.
+    """
+    counts = {}
+    for name in dict.fromkeys((there.remote, there.work)):
+        found = remote.listed(ctx, there, name, f"{there.ref()}/*/probe-*")
+        long_ago = ctx.store.ask().now.timestamp() - PROBE_SECONDS
+        began = ((ref, _PROBE.search(ref)) for ref in found)
+        left = {ref: found[ref] for ref, match in began if match and int(match[1]) < long_ago}
+        if left and (only_look or _delete(ctx, name, there, left).done):
+            counts[name] = len(left)
+    return counts
+
+
+def forget(ctx: Context, rescue: str) -> Answer:
+    """Remove the rescue ref `rescue` from the remote, if it is there. Raises EnvSetupError, HeldError."""
+    there = remote.of(ctx)
+    return _delete(ctx, there.work, there, remote.listed(ctx, there, there.work, _shared(there, rescue)))
 
 
 def outlived(ctx: Context) -> dict[str, str]:
@@ -214,19 +248,21 @@ def outlived(ctx: Context) -> dict[str, str]:
 def remove(ctx: Context, refs: Mapping[str, str]) -> Answer:
     """Remove these refs from the remote, once their names are in the log; the copies here stay."""
     there = remote.of(ctx)
+    if not refs:
+        return Answer(done=True)
     with ctx.store.transaction() as tx:
         for ref, oid in refs.items():
             tx.log("WARN", f"dropped {ref} {oid} of {there.work}", session=tx.session_count)
-    return _delete(ctx, there, refs)
+    return _delete(ctx, there.work, there, refs)
 
 
-def _delete(ctx: Context, there: There, refs: Mapping[str, str]) -> Answer:
+def _delete(ctx: Context, name: str, there: There, refs: Mapping[str, str]) -> Answer:
     answer = Answer(done=True)
     names = list(refs.items())
     for first in range(0, len(names), AT_ONCE):
         some = names[first : first + AT_ONCE]
         leases = (f"--force-with-lease={ref}:{oid}" for ref, oid in some)
-        answer = remote.push(ctx, there, *leases, there.work, *(f":{ref}" for ref, _ in some))
+        answer = remote.push(ctx, there, *leases, name, *(f":{ref}" for ref, _ in some))
         if not answer.done:
             break
     return answer

@@ -11,7 +11,7 @@ from harness_lib.attempts.rescue_refs import RESCUE_REFS
 from harness_lib.core import ownership, quoting, rights, sessions
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
-from harness_lib.errors import HeldError, RefusedError, UsageError
+from harness_lib.errors import EnvSetupError, HeldError, RefusedError, UsageError
 from harness_lib.rules import attempts, recovery
 from harness_lib.system.git import locks, rescue_apply, restore, snapshot, status
 from harness_lib.system.git.repository import Git
@@ -277,14 +277,34 @@ def drop(ctx: Context, ref: str) -> Reply:
     with rights.change(ctx) as tx:
         rights.log(tx, ctx, f"dropped {rescue.ref} {rescue.oid}")
     ctx.git.delete_ref(rescue.ref, rescue.oid)
+    shared = _dropped_there(ctx, rescue.ref)
     return Reply(
         "rescue",
         f"dropped {rescue.ref}\n"
         f"Until git cleans up, this brings it back: {typed.git('update-ref', rescue.ref, rescue.oid)}",
         next="harness rescue list",
-        warnings=tuple(tx.warnings),
+        warnings=(*tx.warnings, *shared),
         extra={"rescue": _facts(rescue)},
     )
+
+
+def _dropped_there(ctx: Context, ref: str) -> list[str]:
+    """Remove `ref` from the remote that machines share, too; return a warning if it may still be there."""
+    if ctx.store.shared is None:
+        return []
+    # A list of one machine needs none of it.
+    from harness_lib.attempts import snapshots  # noqa: PLC0415
+
+    try:
+        answer = snapshots.forget(ctx, ref)
+    except (HeldError, EnvSetupError) as error:
+        why = error.message
+    else:
+        if answer.done:
+            return []
+        why = f"The remote has not removed it: {answer.why}."
+    again = typed.harness("rescue", "drop", ref)
+    return [f"{why} After the next {typed.harness('rescue', '--fetch')} it is here again; then: {again}"]
 
 
 def _find(ctx: Context, name: str) -> Rescue:

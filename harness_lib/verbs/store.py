@@ -207,7 +207,7 @@ def _check(ctx: Context, args: Namespace) -> Reply:
     merged, problems = _merged(as_it_is)
     problems += moving.check(store, repair=args.repair)
     problems += forgotten.complete(ctx, merged) if args.repair else map(str, merged)
-    problems += _outlived(ctx, repair=args.repair)
+    problems += _left_over(ctx, repair=args.repair)
     return Reply(
         "store",
         "\n".join(problems) or "The list in the database is valid, and no change is in doubt.",
@@ -239,19 +239,21 @@ def _merged(ctx: Context) -> tuple[list[Forgotten], list[str]]:
         return [], [error.message]
 
 
-def _outlived(ctx: Context, *, repair: bool) -> list[str]:
-    """Remove old rescue refs from the remote, or return a sentence about them."""
+def _left_over(ctx: Context, *, repair: bool) -> list[str]:
+    """Remove from the remote what nobody needs any more, or return a sentence about it."""
     if not _is_pushed(ctx):
         return []
     try:
+        probes = snapshots.drop_probes(ctx, remote.of(ctx), only_look=not repair)
         refs = snapshots.outlived(ctx)
     except HeldError as error:
         return [error.message]
-    if not refs:
-        return []
     if not repair:
-        found = counted(len(refs), "ref")
-        return [f"{found} of rescued work in the remote, older than {snapshots.DAYS:.0f} days"]
+        rescued = f"of rescued work in the remote, older than {snapshots.DAYS:.0f} days"
+        left = [
+            f"{counted(n, 'ref')} in {name} that a killed store join has left" for name, n in probes.items()
+        ]
+        return [*left, *([f"{counted(len(refs), 'ref')} {rescued}"] if refs else [])]
     answer = snapshots.remove(ctx, refs)
     return [] if answer.done else [f"old rescue refs could not be removed: {answer.why}"]
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
+from tests import forked
 from tests.machines.world import World, until
+from tests.runs.workshop import HARNESS
 from tests.system.git.gitrepo import put, sh
 
 LEASE = 3.0
@@ -133,6 +136,54 @@ def test_what_a_host_refuses_is_said_when_a_machine_joins(world: World, made: st
     if not made:
         sh(world.remote, "config", "receive.advertiseAtomic", "false")
     assert said in world.machine("one").joined
+
+
+def test_what_a_killed_join_has_left_goes_with_a_later_one_and_live_ones_stay(world: World) -> None:
+    """A join that goes on on another machine has refs of the same kinds."""
+    one = world.machine("one")
+    argv = ("store", "join", world.url, "--list", world.name)
+    reached = world.stop_at("post-receive", "/turn/probe-")
+    with (world.place / "join.log").open("w") as log:
+        one.runs.append(forked.start(HARNESS, argv, one.top, one.env, log, log))
+    until("the refs", reached.exists)
+    one.cut_power()
+    live = probes(world)
+    assert [name.split("/")[0] for name in live] == ["ready", "rescue", "turn", "wip"]
+
+    one.ok(*argv)
+    assert "valid" in one.ok("store", "check")["message"]
+    one.file_task("a")
+    one.ok("trust", "--yes", HARNESS_TRUST="1")
+    one.ends(0)
+    assert probes(world) == live
+
+    age(world, live[:2])
+    one.ok(*argv)
+    assert probes(world) == live[2:]
+    age(world, live[2:])
+    said = one("store", "check")
+    assert (said.code, "2 refs in origin that a killed store join has left" in said.text) == (3, True)
+    one.ok("store", "check", "--repair", HARNESS_TRUST="1")
+    assert probes(world) == []
+
+
+def probes(world: World) -> list[str]:
+    """Return the refs with which joins try what the remote takes."""
+    prefix = f"refs/harness/{world.name}/"
+    names = sh(world.remote, "for-each-ref", "--format=%(refname)", prefix).split()
+    return [name.removeprefix(prefix) for name in names if "/probe-" in name]
+
+
+def age(world: World, names: list[str]) -> None:
+    """Let these refs be of a join that began an hour earlier."""
+    for name in names:
+        old, new = (f"refs/harness/{world.name}/{each}" for each in (name, _earlier(name)))
+        sh(world.remote, "update-ref", new, old)
+        sh(world.remote, "update-ref", "-d", old)
+
+
+def _earlier(name: str) -> str:
+    return re.sub(r"probe-(\d+)", lambda began: f"probe-{int(began[1]) - 3600}", name)
 
 
 def test_a_clone_without_history_and_one_of_a_fork_are_told_apart(world: World) -> None:

@@ -100,6 +100,24 @@ def test_the_work_of_a_failed_attempt_can_be_fetched_elsewhere(world: World) -> 
     assert "+done" in two.ok("rescue", "show", "task-001")["message"]
 
 
+def test_dropped_work_does_not_come_again_from_the_remote(world: World) -> None:
+    one, two = world.machine("one"), world.machine("two")
+    one.add("Never done", "grep -q done file && false", "--max-attempts", "2", do="write file done")
+    world.trust()
+    one.ends(9)
+    two.ok("rescue", "list", "--fetch")
+
+    two.ok("rescue", "drop", "task-001/1-1", HARNESS_TRUST="1")
+
+    (left,) = two.ok("rescue", "list", "--fetch")["rescues"]
+    assert left["ref"] == "refs/harness/rescue/task-001/2-2"
+    assert world.refs("rescue") == ["task-001/2-2"]
+    world.remote.rename(world.place / "away")
+    said = two("rescue", "drop", "task-001/2-2", HARNESS_TRUST="1")
+    assert (said.code, "origin cannot be asked for its refs" in said.err) == (0, True)
+    assert two.ok("rescue", "list")["count"] == 0
+
+
 def test_what_a_database_has_forgotten_is_found_on_the_branch(world: World) -> None:
     """It was set back to a backup: the work is not done again."""
     one, two = world.machine("one"), world.machine("two")

@@ -24,7 +24,7 @@ class Mutant:
 
     `body`: a hash of the broken function, by which its fate is known again. `fate`: one of FATES, or "".
     `lines`: where the statement stands unbroken in the file with the mutants; none for a head of a function.
-    `key`: its name in a sample.
+    `key`: its name in a sample. `killer`: the test that has noticed it.
     """
 
     name: str
@@ -35,6 +35,7 @@ class Mutant:
     fate: str = ""
     lines: Sequence[int] = ()
     key: str = ""
+    killer: str = ""
 
 
 def of(file: Path, module: str) -> Iterator[Mutant]:

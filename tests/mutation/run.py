@@ -1,7 +1,8 @@
 """Break a room in every place that mutmut knows, one at a time, and see whether a test notices.
 
 Works on a copy of what git tracks, in `mutants/ROOM/`, and remembers in `mutants/ROOM.json` what was killed:
-after new tests, or where a run was cut off, only the rest is tried again. A sample is tried anew.
+after new tests, or where a run was cut off, only the rest is tried again. A sample is tried anew, each mutant
+with the test that killed it in the last one first.
 """
 
 from __future__ import annotations
@@ -46,7 +47,9 @@ def main(argv: list[str]) -> int:
             dead = {_key(each) for each in mutants.known(memory) if each.fate == "killed"}
             made = [_again(each, dead) for each in made]
         else:
+            killers = {each.key: each.killer for each in mutants.known(memory)}
             made = mutants.sample(made, typed.sample, typed.seed)
+            made = [replace(each, killer=killers.get(each.key, "")) for each in made]
             env.setdefault("MUTANT_SECONDS", SAMPLE_SECONDS)
         mutants.remember(memory, made)
         command = [sys.executable, "-m", "pytest", "-ptests.mutation.trying", *_PYTEST, *TESTS[room]]

@@ -64,12 +64,12 @@ class Tests:
         if report.failed and self.failed is None:
             self.failed = str(report.longrepr)
 
-    def learn(self) -> None:
-        """Run each test once, unharmed."""
+    def learn(self, items: Sequence[pytest.Item]) -> None:
+        """Run each of these tests once, unharmed."""
         set_mutant_under_test("stats")
-        del os.environ["MUTANT_UNDER_TEST"]  # what tests start cannot tell us what it runs
+        os.environ.pop("MUTANT_UNDER_TEST", None)  # what tests start cannot tell us what it runs
         self.lines.start()
-        for item in self.session.items:
+        for item in items:
             # What an earlier test has left in a cache this one would not run.
             _forget()
             state()._stats.clear()
@@ -142,15 +142,17 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
     memory = Path(os.environ["MUTANTS"])
     tests = Tests(session)
     session.config.pluginmanager.register(tests)
-    tests.learn()
-    # What is there now is shared with every child, and stays so.
-    gc.collect()
-    gc.freeze()
     tried = mutants.known(memory)
+    _try_killers(tests, tried)
     # In an order that says nothing: what a run that was cut off has tried is like the rest.
     open_ones = sorted((each.body, n) for n, each in enumerate(tried) if not each.fate)
+    if open_ones:
+        tests.learn([item for item in session.items if item.nodeid not in tests.seconds])
+        # What is there now is shared with every child, and stays so.
+        gc.collect()
+        gc.freeze()
     for done, (_, n) in enumerate(open_ones, 1):
-        tried[n] = replace(tried[n], fate=_fate(tests, tried[n]))
+        tried[n] = _tried(tests, tried[n])
         if done % _SAVED_EACH == 0:
             mutants.remember(memory, tried)
             fates = Counter(each.fate or "to do" for each in tried)
@@ -159,21 +161,32 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
     return True
 
 
+def _try_killers(tests: Tests, tried: list[Mutant]) -> None:
+    """Let each mutant meet the test that has noticed it before: where all do again, no other test runs."""
+    killers = {each.killer for each in tried if not each.fate} - {""}
+    tests.learn([item for item in tests.session.items if item.nodeid in killers])
+    items = {item.nodeid: item for item in tests.session.items if item.nodeid in tests.seconds}
+    for n, each in enumerate(tried):
+        if not each.fate and each.killer in items:
+            fate, _ = _fate_in_a_child(tests, each, [items[each.killer]])
+            tried[n] = replace(each, fate=fate if fate != "survived" else "")
+
+
 def _whole(mutant: Mutant) -> str:
     """Return what mutmut calls the function of `mutant` unbroken."""
     return mutant.name.partition("__mutmut_")[0]
 
 
-def _fate(tests: Tests, mutant: Mutant) -> str:
-    fate = _fate_in_a_child(tests, mutant)
+def _tried(tests: Tests, mutant: Mutant) -> Mutant:
+    fate, killer = _fate_in_a_child(tests, mutant, tests.of(mutant))
     if fate == "survived" and _whole(mutant) in tests.loading and PATIENCE_SECONDS >= APART_FROM_SECONDS:
         # What it did when modules were loaded, it did unharmed.
-        return tests.apart(mutant)
-    return fate
+        fate = tests.apart(mutant)
+    return replace(mutant, fate=fate, killer=killer)
 
 
-def _fate_in_a_child(tests: Tests, mutant: Mutant) -> str:
-    items = tests.of(mutant)
+def _fate_in_a_child(tests: Tests, mutant: Mutant, items: Sequence[pytest.Item]) -> tuple[str, str]:
+    """Return what comes of `mutant`, and the test that has noticed it."""
     place = tempfile.mkdtemp(prefix="mutant-")
     reading, writing = os.pipe()
     sys.stdout.flush()
@@ -187,7 +200,8 @@ def _fate_in_a_child(tests: Tests, mutant: Mutant) -> str:
     shutil.rmtree(place, ignore_errors=True)
     tests.killed[_whole(mutant)][killer] += 1
     code = os.waitstatus_to_exitcode(status)
-    return "timed out" if code < 0 else {_SURVIVED: "survived", _TIMED_OUT: "timed out"}.get(code, "killed")
+    fates = {_SURVIVED: "survived", _TIMED_OUT: "timed out"}
+    return "timed out" if code < 0 else fates.get(code, "killed"), killer
 
 
 def _try(tests: Tests, mutant: Mutant, items: Sequence[pytest.Item], place: Path) -> tuple[int, str]:

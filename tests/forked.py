@@ -5,11 +5,11 @@ lacks what only the start of a program gives: the locale, and what the kernel sh
 environment. A test that looks at these starts an interpreter; `run` and `start` themselves do so where an
 interpreter would read other variables when it starts.
 
-`python -m tests.forked ADDRESS MODULE...` is that process. There are several of them (PRELOADED): the more
-is imported, the more a fork costs. Each connection brings three descriptors and a line of JSON: what is
-run, its arguments, directory and environment, and whether it has the terminal to itself. The process id is
-told there, and in the end the exit status. A connection that is closed ends its program. The process ends
-with its standard input.
+`python -m tests.forked ADDRESS MODULE...` is that process. There are several of them (PRELOADED): the
+more is imported, the more a fork costs. All workers of a run of tests share them. Each connection brings
+three descriptors and a line of JSON: what is run, its arguments, directory and environment, and whether
+it has the terminal to itself. The process id is told there, and in the end the exit status. A connection
+that is closed ends its program. The process ends with its standard input.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import json
 import os
 import pkgutil
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -60,6 +61,7 @@ _USUAL = {
     **{name: value for name, value in os.environ.items() if name.startswith(AT_START)},
     "PYTHONPATH": str(CHECKOUT),
 }
+_TEMPORARY = os.environ.get("TMPDIR") or "/tmp"
 HS = "import sys; from harness_lib.hs.main import entry; sys.exit(entry())"
 
 
@@ -180,23 +182,52 @@ def _preloaded(program: str) -> tuple[str, ...]:
 
 @cache
 def _server(*preloaded: str) -> str:
-    """Return where the process listens that forks for this one; it is started now, and ends with it."""
-    directory = tempfile.TemporaryDirectory(prefix="forked-")
-    address = f"{directory.name}/socket"
+    """Return where the process listens that forks for this one; it is started now, if no other one has.
+
+    It is the same for all workers of a run of tests, and ends with the last of them.
+    """
+    if run := os.environ.get("PYTEST_XDIST_TESTRUNUID"):
+        number = list(PRELOADED.values()).index(preloaded)
+        directory = Path(_TEMPORARY, f"forked-{run[:12]}-{number}")
+        directory.mkdir(mode=0o700, exist_ok=True)
+    else:
+        directory = Path(tempfile.mkdtemp(prefix="forked-", dir=_TEMPORARY))
+    address, users = directory / "socket", directory / "users"
+    with (directory / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not address.exists():
+            os.mkfifo(users)
+            reading = os.open(users, os.O_RDONLY | os.O_NONBLOCK)
+        else:
+            reading = None
+        # It reads from whoever has this open, and nobody writes.
+        writing = os.open(users, os.O_WRONLY)
+        server = _begin_server(str(address), preloaded, reading) if reading is not None else None
+
+    def end() -> None:
+        os.close(writing)
+        if server is not None:
+            server.wait()
+            shutil.rmtree(directory)
+
+    atexit.register(end)
+    return str(address)
+
+
+def _begin_server(address: str, preloaded: Sequence[str], reading: int) -> subprocess.Popen[bytes]:
+    """Start the process, and return once it listens."""
     server = subprocess.Popen(
         [sys.executable, "-m", "tests.forked", address, *preloaded],
         cwd=CHECKOUT,
         env={**os.environ, **_USUAL},
-        stdin=subprocess.PIPE,
+        stdin=reading,
         stdout=subprocess.PIPE,
     )
-
-    assert server.stdin is not None
+    os.close(reading)
     assert server.stdout is not None
-    ending = (server.stdin.close, server.wait, server.stdout.close, directory.cleanup)
-    atexit.register(lambda: [each() for each in ending])
-    assert server.stdout.readline() == b"ready\n"
-    return address
+    with server.stdout:
+        assert server.stdout.readline() == b"ready\n"
+    return server
 
 
 # -- the server ------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ The guard itself is tested in `tests/test_guard.py`.
 from __future__ import annotations
 
 import gc
+import itertools
 import json
 import os
 import shlex
@@ -45,6 +46,9 @@ FOREIGN_PREFIXES = (
 )
 FOREIGN_NAMES = ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES", "PYTHONPATH", "PYTHONHOME", "PYTHONSAFEPATH")
 
+# Of the homes: pytest would look through all of them for the next.
+_NUMBERS = itertools.count()
+
 # Fixtures that make a repository or start processes.
 SLOW = frozenset({"repo", "make_repo", "harness", "project", "shared", "ring"})
 
@@ -62,7 +66,7 @@ GIT_CONFIG = """\
 
 # A slow shared machine is not a bug; pytest-timeout ends what really hangs.
 # The same examples each time: what fails fails again, and a change that did not cause it is not blamed.
-settings.register_profile("house", deadline=None, derandomize=True)
+settings.register_profile("house", deadline=None, derandomize=True, max_examples=40)
 # With --release: other examples each time, and more of them.
 settings.register_profile("release", deadline=None, max_examples=500)
 # For tests/mutation/run.py: few examples, always the same, and no search for smaller ones.
@@ -199,7 +203,8 @@ def home(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: 
     for name in list(os.environ):
         if name.startswith(FOREIGN_PREFIXES) or name in FOREIGN_NAMES:
             monkeypatch.delenv(name)
-    home = tmp_path_factory.mktemp("home").resolve()
+    home = tmp_path_factory.getbasetemp() / "homes" / str(next(_NUMBERS))
+    home.mkdir(parents=True)
     config = home / ".gitconfig"
     config.write_text(GIT_CONFIG, encoding="utf-8")
     monkeypatch.setenv("HOME", str(home))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from harness_lib.agents import stream
@@ -70,7 +70,6 @@ LINES = st.one_of(torn(), st.lists(st.one_of(st.text(), damaged(), st.sampled_fr
 
 
 @pytest.mark.parametrize("one", EVERY, ids=lambda one: one.name)
-@settings(max_examples=40)
 @given(lines=LINES)
 def test_the_report_stays_small_whatever_is_printed(one: Adapter, lines: list[str]) -> None:
     report = Report()

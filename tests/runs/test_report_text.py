@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from harness_lib.rules.run_records import Closed, Opened, Ran
@@ -67,7 +67,6 @@ FACTS = st.builds(
 )
 
 
-@settings(max_examples=40)
 @given(FACTS, st.integers(20, 200), st.lists(TEXT, max_size=3))
 def test_it_fits_on_a_screen_all_of_it_names_everything_and_no_title_is_markup(
     facts: Facts, width: int, first: list[str]

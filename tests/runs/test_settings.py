@@ -50,7 +50,7 @@ def width(name: str, value: Any) -> float:
 
 
 @given(user=_some(PROJECTS), project=_some(PROJECTS, project=True), typed=_some(PROJECTS))
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 def test_what_is_typed_counts_and_a_project_only_narrows_the_rest(
     workshop: Workshop, home: Path, user: dict[str, Any], project: dict[str, Any], typed: dict[str, Any]
 ) -> None:
@@ -137,6 +137,7 @@ def test_no_task_changes_what_the_user_or_the_project_protects(workshop: Worksho
     assert workshop.ok("config", "protect")["settings"]["protect"]["value"] == ["LICENSE", "ci/**"]
 
 
+@pytest.mark.release
 def test_a_run_goes_by_its_settings(workshop: Workshop, home: Path) -> None:
     write(users(home), {"agent-command": "sh -c 'touch made'", "max-tasks": 5})
     write(workshop.top / "harness.toml", {"max-tasks": 1, "sandbox": "off"})

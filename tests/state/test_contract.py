@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from harness_lib.state import codec, schema
@@ -106,7 +106,6 @@ def test_both_judge_alike_when_a_field_is_missing() -> None:
         assert_same(without(EVERY_FIELD, place))
 
 
-@settings(max_examples=60)
 @given(st.data())
 def test_both_judge_alike_whatever_stands_anywhere(data: st.DataObject) -> None:
     document = data.draw(st.sampled_from(list(DOCUMENTS.values())))
@@ -124,13 +123,11 @@ def test_both_judge_alike_whatever_stands_anywhere(data: st.DataObject) -> None:
     assert_same(changed(document, place, value))
 
 
-@settings(max_examples=100)
 @given(st.text(st.characters(), max_size=110))
 def test_both_judge_an_id_alike(name: str) -> None:
     assert_same({"tasks": [{"id": name, "status": "pending"}]})
 
 
-@settings(max_examples=150)
 @given(st.from_regex(r"\A[0-9]{4}-[01][0-9]-[0-3][0-9]([T ][0-9:.]{5,12}([Zz+-][0-9:]{0,5})?)?\n?\Z"))
 def test_both_judge_a_moment_alike(text: str) -> None:
     assert_same({"created": text, "tasks": []})

@@ -141,7 +141,9 @@ def listening(address: str) -> Iterator[None]:
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the attacks are those of Linux")
-def test_an_agent_gets_out_only_where_the_page_says_so(engine: str, workshop: Workshop, home: Path) -> None:
+def test_an_agent_gets_out_only_where_the_page_says_so(
+    each_engine: str, workshop: Workshop, home: Path
+) -> None:
     for name in (".ssh/id", ".aws/credentials", ".netrc", ".kube/config", ".mozilla/cookies"):
         put(home / name, WORD)
     put(home / "bin" / "tool", "#!/bin/sh\n", executable=True)
@@ -156,7 +158,7 @@ def test_an_agent_gets_out_only_where_the_page_says_so(engine: str, workshop: Wo
         put(workshop.top / name, WORD)
     put(workshop.top / ".git" / "info" / "exclude", "/.env.production\n/private\n/.harness\n/harness-*\n")
     sh(workshop.top, "remote", "add", "origin", f"https://me:{WORD}@example.com/x.git")
-    temporary = Path("/tmp") / f"harness-attack-{os.getpid()}-{engine}"
+    temporary = Path("/tmp") / f"harness-attack-{os.getpid()}-{each_engine}"
     shared = Path("/dev/shm") / temporary.name
     put(home / "connect.py", CONNECT)
     put(home / "attach.py", ATTACH)
@@ -200,11 +202,11 @@ def test_an_agent_gets_out_only_where_the_page_says_so(engine: str, workshop: Wo
         places = f"TEMPORARY={temporary}; SHARED={shared}\n"
         put(home / "attacks.sh", places + "\n".join(lines))
         put(home / "own.sh", OWN)
-        workshop.ends(0, "--sandbox", engine, **env)
+        workshop.ends(0, "--sandbox", each_engine, **env)
         outside.stdin.close()  # type: ignore[union-attr]
     assert workshop.statuses() == {task: "completed"}
     seen = set(sh(workshop.top, "show", "main:seen").splitlines())
-    assert seen - NEWER[engine] - SOMETIMES[engine] == OPEN[engine]
+    assert seen - NEWER[each_engine] - SOMETIMES[each_engine] == OPEN[each_engine]
     assert not list(home.glob("escaped*")), "git of harness ran a program of the agent's repository"
 
 

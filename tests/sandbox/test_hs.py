@@ -45,7 +45,7 @@ def project(tmp_path: Path, home: Path) -> Path:
 
 
 def test_a_call_that_the_user_has_not_agreed_to_is_confined(
-    engine: str, done: Done, home: Path, project: Path
+    each_engine: str, done: Done, home: Path, project: Path
 ) -> None:
     put(home / ".harness" / "settings.json", json.dumps(RULES))
     work = "test -z $GH_TOKEN && touch made && git add -A && git commit -qm Made && git log --format=%s"
@@ -61,7 +61,7 @@ def test_a_call_that_the_user_has_not_agreed_to_is_confined(
         "settings": use("bash", command="git config core.fsmonitor ./x"),
         "agreed": use("bash", command=f"mkdir {home}/agreed"),
     }
-    _, answer = done(*calls.values(), say("Done."), env={"HARNESS_SANDBOX": engine, "GH_TOKEN": "hub"})
+    _, answer = done(*calls.values(), say("Done."), env={"HARNESS_SANDBOX": each_engine, "GH_TOKEN": "hub"})
     assert answer.err.count("hs: sandbox: ") == 1
     messages = bodies(session_of(home))
     results = [text for name, text in messages if "tool" in name]
@@ -73,9 +73,9 @@ def test_a_call_that_the_user_has_not_agreed_to_is_confined(
         assert "error: the sandbox denied: " in said[name]
     assert not (home / "evil").exists()
     # What the user's next command of git runs; Landlock cannot forbid a part of what may be written.
-    assert ("fsmonitor" in (project / ".git" / "config").read_text()) is (engine == "nono")
+    assert ("fsmonitor" in (project / ".git" / "config").read_text()) is (each_engine == "nono")
     assert said["work"].strip() == "Made"
-    assert said["read"].split() == ["kept", engine]
+    assert said["read"].split() == ["kept", each_engine]
     assert (home / "agreed").is_dir()
 
 

@@ -57,7 +57,7 @@ cat ~/.config/other.ini
 
 
 def test_an_agent_reads_no_secret_and_writes_nowhere_else(
-    engine: str, workshop: Workshop, home: Path
+    each_engine: str, workshop: Workshop, home: Path
 ) -> None:
     put(home / "attacks.sh", ATTACKS)
     config = (workshop.top / ".git" / "config").read_bytes()
@@ -68,7 +68,7 @@ def test_an_agent_reads_no_secret_and_writes_nowhere_else(
         "echo held out",
         do="sh sh -v ~/attacks.sh > seen 2>&1; touch made; true",
     )
-    workshop.ends(0, "--sandbox", engine, GH_TOKEN="the word", PROJECT=str(workshop.top))
+    workshop.ends(0, "--sandbox", each_engine, GH_TOKEN="the word", PROJECT=str(workshop.top))
     assert workshop.statuses() == {task: "completed"}
     seen = sh(workshop.top, "show", "main:seen")
     for secret in ("a key", "a token", "the word", "held out", '"bubblewrap"', '"nono"'):
@@ -87,19 +87,21 @@ def test_a_check_is_confined_as_its_agent_is(engine: str, workshop: Workshop, ho
     assert not (home / "outside").exists()
 
 
-def test_what_prepares_the_checkout_is_confined_there(engine: str, workshop: Workshop, home: Path) -> None:
+def test_what_prepares_the_checkout_is_confined_there(
+    each_engine: str, workshop: Workshop, home: Path
+) -> None:
     script = "touch ready.pyc\ncat ~/.ssh/* > stolen.pyc\necho x > .git/hooks/x\n{} ~/outside\n"
     put(workshop.top / "harness-init.sh", script.format("rm -f"), executable=True)
     (workshop.top / ".git" / "hooks").mkdir(exist_ok=True)
     workshop.add("One", "test -f one", do="sh touch one")
-    workshop.ends(0, "--sandbox", engine)
+    workshop.ends(0, "--sandbox", each_engine)
     assert (workshop.top / "ready.pyc").exists()
     assert (workshop.top / "stolen.pyc").read_text() == ""
     # Landlock cannot forbid a part of what may be written.
-    assert (workshop.top / ".git" / "hooks" / "x").exists() is (engine == "nono")
+    assert (workshop.top / ".git" / "hooks" / "x").exists() is (each_engine == "nono")
     put(workshop.top / "harness-init.sh", script.format("touch"), executable=True)
     workshop.add("Two", "test -f two", do="sh touch two")
-    said = workshop.ends(7, "--sandbox", engine)
+    said = workshop.ends(7, "--sandbox", each_engine)
     assert "write ~/outside. Allow it: harness run --allow-write" in " ".join(said.stderr.split())
     assert not (home / "outside").exists()
 
@@ -131,19 +133,19 @@ def test_where_no_engine_starts_a_run_with_one_is_refused_and_auto_says_so(
 
 
 def test_a_run_is_in_a_sandbox_by_itself_where_an_engine_starts(
-    engine: str, workshop: Workshop, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    each_engine: str, workshop: Workshop, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    if engine == "nono":
+    if each_engine == "nono":
         monkeypatch.setenv("PATH", without_bubblewrap(tmp_path))
     monkeypatch.delenv("HARNESS_SANDBOX")
     workshop.add("Try", "test -f made", do="sh touch ~/outside; touch made")
     said = workshop.ends(0)
-    title = engines.TITLES["nono" if engine == "nono" else "bubblewrap"]
+    title = engines.TITLES["nono" if each_engine == "nono" else "bubblewrap"]
     assert f"sandbox: {title}; writes: " in said.stdout.splitlines()[0]
     assert not (tmp_path / "outside").exists()
 
 
-def test_a_check_cannot_read_what_is_secret(engine: str, workshop: Workshop, home: Path) -> None:
+def test_a_check_cannot_read_what_is_secret(each_engine: str, workshop: Workshop, home: Path) -> None:
     """The login of an agent, too, and what git ignores in the user's checkout but for what checks need."""
     secret = [home / ".codex" / "auth.json", home / ".claude.json", workshop.top / ".env.production"]
     for path in secret:
@@ -153,7 +155,7 @@ def test_a_check_cannot_read_what_is_secret(engine: str, workshop: Workshop, hom
     needed = f"cat {workshop.top}/node_modules/part {workshop.top}/README.md"
     unread = " && ".join(f"! grep secret {path}" for path in secret)
     workshop.add("Check", f"test -f made && {needed} && {unread}", do="sh touch made")
-    workshop.ends(0, "--sandbox", engine)
+    workshop.ends(0, "--sandbox", each_engine)
 
 
 def test_the_login_of_the_agent_that_works_is_its_own(engine: str, workshop: Workshop, home: Path) -> None:
@@ -191,18 +193,18 @@ socket.create_connection(server.getsockname(), 5)
 
 @pytest.mark.parametrize("network", ["none", *for_release("open", "loopback")])
 def test_the_network_of_a_check_is_as_wide_as_the_engine_can(
-    engine: str, workshop: Workshop, network: str
+    each_engine: str, workshop: Workshop, network: str
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         outside = CONNECTS.format(python=shlex.quote(sys.executable), port=port)
         own = SERVES.format(python=shlex.quote(sys.executable))
-        closed = network == "none" or (network == "loopback" and engine == "bubblewrap")
-        serves = not closed or engine == "bubblewrap"
+        closed = network == "none" or (network == "loopback" and each_engine == "bubblewrap")
+        serves = not closed or each_engine == "bubblewrap"
         check = f"test -f made && {'! ' * closed}{outside} && {'' if serves else '! '}{own}"
         # The agent has it in any case.
         workshop.add("Connect", check, do=f"sh {outside} && touch made")
-        said = workshop.ends(0, "--sandbox", engine, "--network", network)
+        said = workshop.ends(0, "--sandbox", each_engine, "--network", network)
     assert ("so the network of checks stays open" in said.stdout) == (network == "loopback" and not closed)
 
 

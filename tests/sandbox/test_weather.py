@@ -65,7 +65,7 @@ def test_where_a_container_or_kernel_refuses_an_engine_the_next_one_counts_and_i
         assert ("No sandbox can be started" in done.stderr) is (not left)
 
 
-def test_a_child_that_outlives_its_agent_is_ended(engine: str, workshop: Workshop, home: Path) -> None:
+def test_a_child_that_outlives_its_agent_is_ended(each_engine: str, workshop: Workshop, home: Path) -> None:
     lock = home / ".cache" / "lock"
     put(lock, "")
     task = workshop.add(
@@ -73,7 +73,7 @@ def test_a_child_that_outlives_its_agent_is_ended(engine: str, workshop: Worksho
         "test -f made",
         do=f"sh setsid flock {lock} sleep 600 & while flock -n {lock} true; do :; done; touch made",
     )
-    workshop.ends(0, "--sandbox", engine)
+    workshop.ends(0, "--sandbox", each_engine)
     assert workshop.statuses() == {task: "completed"}
     subprocess.run(["flock", "-n", lock, "true"], check=True)
 
@@ -92,7 +92,7 @@ def disk(place: Path) -> Iterator[bool]:
 
 
 def test_long_paths_links_and_a_home_on_another_disk_are_confined_all_the_same(
-    engine: str, tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+    each_engine: str, tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = tmp_path / "a place" / ("x" * 200) / ("y" * 100)
     (tmp_path / "home link").symlink_to(tmp_path / "real home")
@@ -109,7 +109,7 @@ def test_long_paths_links_and_a_home_on_another_disk_are_confined_all_the_same(
             "Try", "test -f made && ! cat ~/.ssh/id && test -f README.md", do=f"sh {tries}; true"
         )
         try:
-            workshop.ends(0, "--sandbox", engine)
+            workshop.ends(0, "--sandbox", each_engine)
         finally:
             workshop.close()
         assert workshop.statuses() == {task: "completed"}

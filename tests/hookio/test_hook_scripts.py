@@ -16,6 +16,7 @@ import harness_lib
 from harness_lib.hookio import policy
 from harness_lib.system.place.roots import Root
 from harness_lib.task import Task
+from tests.conftest import for_release
 from tests.hookio.conftest import CHECKOUT, EVENTS, HOOKS, executed
 from tests.hookio.hooks_json import CONFIG, commands
 from tests.hookio.lists import ME, keep, make
@@ -100,11 +101,13 @@ def test_nothing_but_the_standard_library_is_loaded(root: Root) -> None:
     "name",
     [
         "hookio/entry.py",
-        "hookio/handler.py",
-        "system/place/find_root.py",
-        "system/place/data_home.py",
-        "system/place/session_notes.py",
         "state/summary.py",
+        *for_release(
+            "hookio/handler.py",
+            "system/place/find_root.py",
+            "system/place/data_home.py",
+            "system/place/session_notes.py",
+        ),
     ],
 )
 def test_a_folder_that_is_not_whole_holds_nobody_and_says_so(root: Root, skill: Path, name: str) -> None:

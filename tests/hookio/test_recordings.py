@@ -72,9 +72,9 @@ def test_no_recording_is_answered_without_a_list(hook: Ring, tmp_path: Path, hom
         ("copilot-stop", True),
     ],
 )
-def test_only_who_works_is_held(ring: Ring, hook: Ring, root: Root, name: str, *, held: bool) -> None:
+def test_only_who_works_is_held(hook: Ring, root: Root, name: str, *, held: bool) -> None:
     works(root, name)
-    heard = replay(ring, root, name, "stop")
+    heard = replay(hook, root, name, "stop")
     assert heard.silent is not held
     assert not held or heard.reason
 
@@ -83,9 +83,9 @@ def test_only_who_works_is_held(ring: Ring, hook: Ring, root: Root, name: str, *
 
 
 @pytest.mark.parametrize("name", called("subagentstop"))
-def test_a_subagent_is_held_while_it_owns_a_task(ring: Ring, hook: Ring, root: Root, name: str) -> None:
+def test_a_subagent_is_held_while_it_owns_a_task(hook: Ring, root: Root, name: str) -> None:
     make(root, held_by(load(name)["agent_id"]))
-    assert "You hold task-001" in replay(ring, root, name, "subagentstop").reason
+    assert "You hold task-001" in replay(hook, root, name, "subagentstop").reason
 
     make(root, held_by("another"))
     assert replay(hook, root, name, "subagentstop").silent
@@ -130,11 +130,11 @@ def test_an_idle_teammate_is_held_while_it_owns_a_task(ring: Ring, hook: Ring, r
 
 
 @pytest.mark.parametrize("name", called("sessionstart"))
-def test_a_new_session_is_told_in_the_words_of_its_host(ring: Ring, root: Root, name: str) -> None:
+def test_a_new_session_is_told_in_the_words_of_its_host(hook: Ring, root: Root, name: str) -> None:
     make(root, LEFT, sessions=())
     host = name.partition("-")[0]
 
-    output = replay(ring, root, name, "sessionstart", host).json
+    output = replay(hook, root, name, "sessionstart", host).json
 
     if host == "copilot":
         assert list(output) == ["additionalContext"]

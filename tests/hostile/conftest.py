@@ -1,5 +1,5 @@
 """Hooks are rung here as in their own tests."""
 
-from tests.hookio.conftest import ring
+from tests.hookio.conftest import hook, ring
 
-__all__ = ["ring"]
+__all__ = ["hook", "ring"]

@@ -93,7 +93,7 @@ def hostile(tmp_path: Path) -> Iterator[tuple[Project, Agent]]:
     project.close()
 
 
-def _all_that_is_said(project: Project, agent: Agent, ring: Ring) -> Iterator[str]:
+def _all_that_is_said(project: Project, agent: Agent, hook: Ring) -> Iterator[str]:
     """Yield every text that verbs and hooks say about this list, as it goes through its states."""
 
     def say(*argv: str) -> Iterator[str]:
@@ -104,7 +104,7 @@ def _all_that_is_said(project: Project, agent: Agent, ring: Ring) -> Iterator[st
 
     def hooks() -> Iterator[str]:
         for name in EVENTS:
-            heard = ring(name, {"agent_id": NAMES[0], "tool_input": {"file_path": str(project.file)}})
+            heard = hook(name, {"agent_id": NAMES[0], "tool_input": {"file_path": str(project.file)}})
             yield from (*spoken(heard.out), heard.err)
 
     for argv in OF_THE_LIST:
@@ -122,10 +122,10 @@ def _all_that_is_said(project: Project, agent: Agent, ring: Ring) -> Iterator[st
     yield from hooks()
 
 
-def test_no_shown_command_runs_an_id(hostile: tuple[Project, Agent], ring: Ring, tmp_path: Path) -> None:
+def test_no_shown_command_runs_an_id(hostile: tuple[Project, Agent], hook: Ring, tmp_path: Path) -> None:
     project, agent = hostile
     shell, shown = Shell(tmp_path / "shell"), set()
-    for text in _all_that_is_said(project, agent, ring):
+    for text in _all_that_is_said(project, agent, hook):
         shown |= set(commands(text))
 
     named = [each for each in shown if "PWNED" in each]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.conftest import for_release
 from tests.system.git.gitrepo import put
 from tests.verbs.project import Agent, Project, begin, own_work_tree
 
@@ -94,7 +95,7 @@ def test_a_rule_with_an_exclamation_mark_wins_wherever_it_stands(project: Projec
     assert ".venv/e" not in project.in_commit()
 
 
-@pytest.mark.parametrize("how", ["the default place", "configured", "included"])
+@pytest.mark.parametrize("how", ["included", *for_release("the default place", "configured")])
 def test_what_the_user_ignores_everywhere_stays_ignored(
     project: Project, agent: Agent, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

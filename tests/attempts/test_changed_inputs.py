@@ -67,10 +67,8 @@ def test_a_protecting_task_fails_whoever_turns_its_runner(project: Project, agen
 @pytest.mark.parametrize(
     "name",
     [
-        "conftest.py",
-        "pytest.ini",
         "tests/test_a.py",
-        *for_release("pyproject.toml", "setup.cfg", "pytest.py"),
+        *for_release("conftest.py", "pytest.ini", "pyproject.toml", "setup.cfg", "pytest.py"),
     ],
 )
 def test_any_other_task_says_so_in_reply_log_and_show(project: Project, agent: Agent, name: str) -> None:
@@ -84,6 +82,7 @@ def test_any_other_task_says_so_in_reply_log_and_show(project: Project, agent: A
     assert name in agent.ok("show", "task-001")["message"]
 
 
+@pytest.mark.release
 def test_the_real_pytest_is_turned_by_a_file_that_is_named(project: Project, agent: Agent) -> None:
     _begin(project, agent, check=f"{shlex.quote(sys.executable)} -m {PYTEST}")
     project.put("conftest.py", CHEATS["conftest.py"])
@@ -137,7 +136,7 @@ def test_a_test_that_the_attempt_writes_is_its_work_and_named_where_it_is_all_of
     assert "changed only files that its check depends on: tests/test_a.py" in warning
 
 
-@pytest.mark.parametrize("where", ["pytest", "pytest tests"])
+@pytest.mark.parametrize("where", ["pytest", *for_release("pytest tests")])
 def test_tests_that_are_not_named_one_by_one_are_watched_too(
     project: Project, agent: Agent, where: str
 ) -> None:
@@ -155,7 +154,7 @@ def test_a_new_attempt_begins_without_the_blame_of_the_last(project: Project, ag
     assert "touched" not in project.task()
 
 
-@pytest.mark.parametrize("protect", [[], ["--protect", "nothing/**"]])
+@pytest.mark.parametrize("protect", [[], *for_release(["--protect", "nothing/**"])])
 def test_a_judge_that_was_changed_is_noticed_where_git_has_pruned_what_it_was(
     project: Project, agent: Agent, protect: list[str]
 ) -> None:

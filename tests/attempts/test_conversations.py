@@ -7,14 +7,21 @@ import os
 import pytest
 
 from tests.attempts.interrupting import NEVER, conversation, restart
+from tests.conftest import for_release
 from tests.verbs.conftest import Make
 from tests.verbs.project import Agent, Project, begin
 
 # -- the same conversation comes back
 
 
-@pytest.mark.parametrize("mode", ["exclusive", "concurrent"])
-@pytest.mark.parametrize("verb", ["start", "claim"])
+@pytest.mark.parametrize(
+    ("verb", "mode"),
+    [
+        ("start", "exclusive"),
+        ("claim", "concurrent"),
+        *for_release(("start", "concurrent"), ("claim", "exclusive")),
+    ],
+)
 def test_the_same_conversation_holds_its_task_again_and_nothing_is_changed(
     make_project: Make, mode: str, verb: str
 ) -> None:

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from tests.conftest import for_release
 from tests.verbs.project import Agent, Project, begin
 
 
@@ -14,7 +15,7 @@ def _configure(project: Project, clean: str, name: str = "odd") -> None:
     project.put(".gitattributes", f"*.py filter={name}\n")
 
 
-@pytest.mark.parametrize("how", ["left", "committed", "odd name", "line ends"])
+@pytest.mark.parametrize("how", ["left", "line ends", *for_release("committed", "odd name")])
 def test_a_filter_that_the_attempt_configured_fails_it(project: Project, agent: Agent, how: str) -> None:
     begin(agent, "grep -q good answer.py")
     base = project.head

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import for_release
 from tests.system.git.gitrepo import put
 from tests.verbs.project import Agent, Project
 
@@ -132,6 +133,7 @@ def test_a_file_alone_is_for_the_check_of_the_task(
     assert project.read("tests/test_seen.py") == SEEN
 
 
+@pytest.mark.release
 def test_an_executable_file_is_run_and_is_in_no_checkout(
     project: Project, agent: Agent, person: Agent, tmp_path: Path
 ) -> None:
@@ -186,7 +188,7 @@ def test_the_data_directory_may_not_be_in_the_project(project: Project, person: 
     assert "where agents work" in error["message"]
 
 
-@pytest.mark.parametrize("how", ["gone", "changed"])
+@pytest.mark.parametrize("how", ["gone", *for_release("changed")])
 def test_another_machine_says_so_and_completes_nothing(
     project: Project, agent: Agent, person: Agent, tmp_path: Path, how: str
 ) -> None:
@@ -306,6 +308,7 @@ def test_what_breaks_it_later_is_found_by_the_final_check(
     assert not _leaks(project, json.dumps(said), tmp_path)
 
 
+@pytest.mark.release
 def test_the_final_check_of_another_machine_proves_nothing(
     project: Project, agent: Agent, person: Agent, tmp_path: Path
 ) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from tests.conftest import for_release
 from tests.verbs.project import Agent, Project, begin
 
 MARKS = ("--assume-unchanged", "--skip-worktree")
 
 
-@pytest.mark.parametrize("mark", MARKS)
+@pytest.mark.parametrize("mark", [MARKS[0], *for_release(*MARKS[1:])])
 def test_a_claim_is_refused_where_the_user_has_changed_one(project: Project, agent: Agent, mark: str) -> None:
     project.git("update-index", mark, "tracked.txt")
     project.put("tracked.txt", "my local version\n")
@@ -22,7 +23,7 @@ def test_a_claim_is_refused_where_the_user_has_changed_one(project: Project, age
     assert project.read("tracked.txt") == "my local version\n"
 
 
-@pytest.mark.parametrize("mark", MARKS)
+@pytest.mark.parametrize("mark", [MARKS[0], *for_release(*MARKS[1:])])
 def test_hiding_a_protected_test_helps_neither_this_attempt_nor_the_next(
     project: Project, agent: Agent, mark: str
 ) -> None:

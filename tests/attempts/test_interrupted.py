@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.attempts.interrupting import NEVER
+from tests.conftest import for_release
 from tests.verbs.project import Agent, Project, begin
 
 # -- the work stays where it is
@@ -100,7 +101,7 @@ def test_stop_ends_the_session_where_no_checkpoint_can_be_taken(project: Project
     assert any("checkpoint" in warning for warning in said.json["warnings"])
 
 
-@pytest.mark.parametrize("check", [NEVER, "date +%N > left-by-check; test -f done"])
+@pytest.mark.parametrize("check", [*for_release(NEVER), "date +%N > left-by-check; test -f done"])
 def test_the_third_interruption_in_a_row_without_any_progress_is_a_failed_attempt(
     project: Project, check: str
 ) -> None:
@@ -125,7 +126,7 @@ def test_the_third_interruption_in_a_row_without_any_progress_is_a_failed_attemp
     assert project.git("show", "refs/harness/rescue/task-001/1:half.txt") == "half"
 
 
-@pytest.mark.parametrize("progress", ["the tree", "a checkpoint"])
+@pytest.mark.parametrize("progress", ["the tree", *for_release("a checkpoint")])
 def test_progress_between_interruptions_begins_the_count_anew(project: Project, progress: str) -> None:
     worker = project.agent("w0")
     begin(worker, NEVER)

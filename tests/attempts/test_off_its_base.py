@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import for_release
 from tests.system.git.gitrepo import put, sh
 from tests.verbs.project import Agent, Project, begin
 
 
-@pytest.mark.parametrize("how", ["reset", "amend", "orphan"])
+@pytest.mark.parametrize("how", ["amend", *for_release("reset", "orphan")])
 def test_what_no_longer_builds_on_its_base_is_not_committed(project: Project, agent: Agent, how: str) -> None:
     project.put("first")
     project.commit("First of mine")
@@ -143,7 +144,7 @@ def test_a_merge_that_brought_it_in_stays_with_it(project: Project, agent: Agent
     assert not (project.top / "mine.txt").exists()
 
 
-@pytest.mark.parametrize("pushed", [True, False])
+@pytest.mark.parametrize("pushed", [True, *for_release(False)])
 def test_a_base_that_was_merged_into_another_history_stays_with_what_a_remote_has(
     project: Project, agent: Agent, tmp_path: Path, *, pushed: bool
 ) -> None:

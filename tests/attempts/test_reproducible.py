@@ -105,6 +105,7 @@ def test_what_was_built_by_hand_is_named_and_makes_nothing_red(
     assert not project.marker
 
 
+@pytest.mark.release
 def test_with_either_way_out_the_check_passes_on_a_clean_checkout(
     project: Project, agent: Agent, tmp_path: Path, language: Language
 ) -> None:

@@ -101,9 +101,10 @@ def _put(project: Project, files: Mapping[str, str | None]) -> None:
     "name",
     [
         "the script",
-        "a script that it calls",
         "what stands beside the tests",
-        *for_release("an include of the Makefile", "a link in the place of a script"),
+        *for_release(
+            "a script that it calls", "an include of the Makefile", "a link in the place of a script"
+        ),
     ],
 )
 def test_who_passes_only_by_changing_what_judges_is_sent_back_once_and_then_held(
@@ -146,7 +147,9 @@ def test_who_puts_the_judge_back_is_completed(project: Project, agent: Agent) ->
     assert agent.ok("finish")["task"]["status"] == "completed"
 
 
-@pytest.mark.parametrize("words", ["", "Say right, and adapt the tests", "Say right; update the snapshots"])
+@pytest.mark.parametrize(
+    "words", ["Say right, and adapt the tests", *for_release("", "Say right; update the snapshots")]
+)
 def test_what_weakens_a_test_and_passes_all_the_same_is_named(
     project: Project, agent: Agent, words: str
 ) -> None:
@@ -171,7 +174,7 @@ def test_in_a_chat_it_is_a_warning_and_none_lifts_it(project: Project, agent: Ag
     assert not agent.ok("finish")["task"].get("look_at")
 
 
-@pytest.mark.parametrize("is_done", [True, False])
+@pytest.mark.parametrize("is_done", [*for_release(True), False])
 def test_the_judges_of_another_task_count_too(project: Project, agent: Agent, is_done: bool) -> None:
     _begin(project, agent, "sh lib.sh")
     if is_done:
@@ -280,6 +283,7 @@ def test_in_a_chat_vacuous_tests_are_a_warning(project: Project, agent: Agent) -
     assert "adds tests that pass without its work" in sentence
 
 
+@pytest.mark.release
 def test_of_many_completed_tasks_some_checks_are_repeated_and_the_others_told(
     project: Project, agent: Agent, tmp_path: Path
 ) -> None:

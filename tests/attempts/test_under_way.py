@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import for_release
 from tests.system.git.gitrepo import put, sh
 from tests.verbs.conftest import Make
 from tests.verbs.project import Agent, Project, begin, own_work_tree
@@ -69,6 +70,8 @@ OPERATIONS: dict[str, tuple[str, Callable[[Path], None]]] = {
     "a bisect": ("bisect", _bisect),
     "a stash": ("not resolved", _stash_pop),
 }
+# Of a kind that another one has.
+AGAIN = ("a merge without conflicts", "a rebase by patches")
 
 
 def _two_sides(project: Project) -> None:
@@ -110,7 +113,7 @@ def _end(top: Path, name: str) -> None:
         sh(top, *END, name, "--continue")
 
 
-@pytest.mark.parametrize("what", OPERATIONS)
+@pytest.mark.parametrize("what", [*(name for name in OPERATIONS if name not in AGAIN), *for_release(*AGAIN)])
 def test_no_verb_ends_what_the_user_has_under_way(project: Project, agent: Agent, what: str) -> None:
     name, start = OPERATIONS[what]
     _two_sides(project)
@@ -140,7 +143,7 @@ def test_no_verb_ends_what_the_user_has_under_way(project: Project, agent: Agent
     assert "<<<<<<<" not in project.git("show", "HEAD:tracked.txt")
 
 
-@pytest.mark.parametrize("what", ["a merge", "a rebase"])
+@pytest.mark.parametrize("what", ["a merge", *for_release("a rebase")])
 def test_recovery_leaves_it_to_the_user_too(project: Project, agent: Agent, what: str) -> None:
     name, start = OPERATIONS[what]
     _two_sides(project)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from harness_lib.attempts import baseline
+from tests.conftest import for_release
 from tests.verbs.project import Agent, Project, begin
 
 
-@pytest.mark.parametrize("how", ["changed", "deleted"])
+@pytest.mark.parametrize("how", ["changed", *for_release("deleted")])
 def test_a_passing_attempt_that_takes_an_untracked_file_keeps_it_as_it_was(
     project: Project, agent: Agent, how: str
 ) -> None:
@@ -47,7 +48,7 @@ def test_one_that_is_too_large_to_keep_is_named(
     assert "big.bin" in agent.ok("claim")["brief"]
 
 
-@pytest.mark.parametrize("how", ["edited", "new", "whole directory"])
+@pytest.mark.parametrize("how", ["edited", *for_release("new", "whole directory")])
 def test_what_an_attempt_has_ignored_goes_with_it(project: Project, agent: Agent, how: str) -> None:
     project.put(".gitignore", "*.log\n")
     project.commit()

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from harness_lib.state import schema
+from tests.conftest import for_release
 from tests.verbs import project as projects
 from tests.verbs.project import Project
 
@@ -74,7 +75,9 @@ LOOKING = [
 ]
 
 
-@pytest.mark.parametrize("argv", LOOKING, ids=" ".join)
+@pytest.mark.parametrize(
+    "argv", [*LOOKING[:3], *for_release(*((argv,) for argv in LOOKING[3:]))], ids=" ".join
+)
 def test_what_is_piped_is_short_however_long_the_list_is(big: Project, argv: list[str]) -> None:
     text = big.agents[0](*argv)
     assert len(text.out.splitlines()) <= LINES

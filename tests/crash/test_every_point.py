@@ -21,7 +21,7 @@ EVERYTHING = bool(os.environ.get("CRASH_EVERYWHERE"))
 PARTS = 3 if EVERYTHING else 1
 TO_THE_END = 5
 # `bin/test` is to take less than eight minutes on two cores.
-THINNING = 15
+THINNING = 20
 
 
 def _deaths(scenario: Scenario, points: list[Point], part: int) -> list[tuple[int, Point, Survivor]]:

@@ -15,7 +15,7 @@ from tests.verbs.project import Agent, Project
 
 
 @pytest.mark.parametrize(
-    "name", ["with spaces", "dollar$(touch evil)", "new\nline", *for_release("tüte", "quo'te\"s", "-rf")]
+    "name", ["dollar$(touch evil)", *for_release("with spaces", "new\nline", "tüte", "quo'te\"s", "-rf")]
 )
 def test_a_state_root_on_any_path(make_project: Make, name: str) -> None:
     project = make_project(name)

@@ -67,7 +67,7 @@ def test_a_bare_repository_is_no_place(tmp_path: Path, make_project: Make) -> No
 # -- locked, or in the middle of something
 
 
-@pytest.mark.parametrize("lock", ["index.lock", "HEAD.lock", "refs/heads/main.lock"])
+@pytest.mark.parametrize("lock", ["index.lock", *for_release("HEAD.lock", "refs/heads/main.lock")])
 @pytest.mark.parametrize("passes", [True, *for_release(False)])
 def test_where_another_program_has_git_locked_nothing_is_changed(
     project: Project, agent: Agent, monkeypatch: pytest.MonkeyPatch, lock: str, passes: bool
@@ -114,7 +114,7 @@ def test_an_operation_under_way_refuses_a_claim(project: Project, agent: Agent, 
     assert project.task()["status"] == "pending"
 
 
-@pytest.mark.parametrize("operation", ["merge", "rebase", "cherry-pick"])
+@pytest.mark.parametrize("operation", ["rebase", *for_release("merge", "cherry-pick")])
 def test_an_operation_that_was_quit_goes_back_too(project: Project, agent: Agent, operation: str) -> None:
     project.put("tracked.txt", "two\n")
     base = project.commit("Two")

@@ -59,7 +59,9 @@ def test_a_repository_inside_the_work_tree_survives(project: Project, agent: Age
     assert (project.top / "nested" / "loose.txt").exists()
 
 
-@pytest.mark.parametrize("name", ["harness-tasks.json", "harness-progress.txt", ".harness-active"])
+@pytest.mark.parametrize(
+    "name", ["harness-tasks.json", *for_release("harness-progress.txt", ".harness-active")]
+)
 @pytest.mark.parametrize("passes", [False, *for_release(True)])
 def test_a_tracked_file_of_ours_survives(project: Project, agent: Agent, name: str, passes: bool) -> None:
     agent.ok("add", "One", "--validate", "test -f done" if passes else "false")

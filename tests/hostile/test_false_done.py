@@ -69,6 +69,7 @@ def test_there_are_enough_cases_and_hardly_an_honest_one_is_held() -> None:
 PASSES = [name for name, case in CHEATS.items() if case.run in ("false", "named")]
 
 
+@pytest.mark.release
 @pytest.mark.parametrize(
     "name",
     [

@@ -52,6 +52,7 @@ def test_nobody_is_asked(claude: Claude, model: Model, machine: Machine, publish
     assert machine.statuses == ["completed"]
 
 
+@pytest.mark.release
 @pytest.mark.usefixtures("with_skill")
 @pytest.mark.parametrize(
     "command",

@@ -88,6 +88,7 @@ def test_read_only_changes_nothing(hs: Hs, model: Model) -> None:
     assert "Read" in offered[0]
 
 
+@pytest.mark.release
 def test_where_nobody_can_be_asked_no_command_runs(hs: Hs, model: Model, machine: Machine) -> None:
     def denied(request: Request) -> Script:
         request = yield request.shell("touch made")

@@ -15,6 +15,7 @@ import pytest
 from harness_lib.loop.failures import ProviderError
 from harness_lib.loop.wires import http
 from tests import forked
+from tests.conftest import for_release
 from tests.loop.conftest import CHAT, Go, Hs, Serve, session_of
 from tests.loop.environment import environment
 from tests.loop.servers.script import Step, say, use
@@ -210,7 +211,7 @@ FACE = "\N{GRINNING FACE}"
 OLD = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": "latin-1"}
 
 
-@pytest.mark.parametrize("streamed", ["", "1"])
+@pytest.mark.parametrize("streamed", [*for_release(""), "1"])
 def test_what_the_locale_cannot_show_ends_no_answer(
     hs: Hs, serve: Serve, project: Path, streamed: str
 ) -> None:

@@ -102,6 +102,7 @@ class TestForeignPackages:
         two_workers_do_two_tasks(world, make_repo("project"))
         a_hook_holds(world, make_repo("hooked"))
 
+    @pytest.mark.release
     def test_installed_by_pip_it_runs_without_more(self, installed_world: World, make_repo: MakeRepo) -> None:
         """Neither the `python3` of the PATH nor what PYTHONPATH names is asked for anything."""
         two_workers_do_two_tasks(installed_world, make_repo("project"))

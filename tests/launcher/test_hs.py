@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness_lib import __version__
+from tests.conftest import for_release
 from tests.launcher.launching import CHECKOUT, run
 from tests.loop.servers.openai import OpenAI
 from tests.loop.servers.script import ModelServer, say, use
@@ -50,7 +51,7 @@ def test_the_version_needs_no_package(offline: dict[str, str]) -> None:
         assert (answer.code, answer.out, answer.err) == (0, f"harness {__version__}\n", "")
 
 
-@pytest.mark.parametrize("place", ["home/.harness", "home/.harness/plugins/pack", "elsewhere"])
+@pytest.mark.parametrize("place", ["elsewhere", *for_release("home/.harness", "home/.harness/plugins/pack")])
 def test_a_plugin_may_say_another_version(
     home: Path, tmp_path: Path, shared: dict[str, str], place: str
 ) -> None:

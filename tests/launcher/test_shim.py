@@ -10,6 +10,7 @@ import pytest
 
 from harness_lib.agents import claude
 from harness_lib.hookinstall import entries
+from tests.conftest import for_release
 from tests.launcher.launching import CHECKOUT, REAL_ENVIRON, run
 
 
@@ -50,7 +51,7 @@ def pyenv(tmp_path: Path) -> Pyenv:
     return Pyenv(tmp_path / "a pyenv")
 
 
-@pytest.mark.parametrize("program", ["harness", "hs"])
+@pytest.mark.parametrize("program", ["harness", *for_release("hs")])
 def test_a_verb_starts_the_version_that_the_shim_would(
     pyenv: Pyenv, tmp_path: Path, shared: dict[str, str], program: str
 ) -> None:

@@ -68,6 +68,7 @@ def test_a_session_is_held_until_its_task_is_done(work: Work, workshop: Workshop
     assert "held" in answer.err
 
 
+@pytest.mark.release
 def test_a_session_that_is_held_is_let_go_by_ctrl_c(serve: Serve, workshop: Workshop) -> None:
     workshop.add("Make one", "grep -q done one")
     server = serve(

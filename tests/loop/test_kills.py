@@ -17,6 +17,7 @@ import pytest
 from harness_lib.loop.failures import Interrupted
 from harness_lib.system.processes import process, reaper
 from tests import forked
+from tests.conftest import for_release
 from tests.forked import Forked
 from tests.loop.conftest import CHAT, OF_EACH_MAKER, Hs, Serve, Wire, session_of
 from tests.loop.environment import environment
@@ -271,7 +272,7 @@ print("waited", flush=True)
 
 
 @pytest.mark.parametrize("call", ["sleep", "receive", "select", "lock"])
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda each: each.name)
+@pytest.mark.parametrize("number", [signal.SIGINT, *for_release(signal.SIGTERM)], ids=lambda each: each.name)
 def test_a_signal_that_comes_when_the_wait_has_just_begun_ends_it_once(number: int, call: str) -> None:
     run = subprocess.run(
         [sys.executable, "-c", PROGRAM, str(int(number)), call],

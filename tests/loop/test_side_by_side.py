@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from harness_lib.system.processes import process
+from tests.conftest import for_release
 from tests.forked import Forked
 from tests.loop.conftest import CHAT, Done, Follow, Go, Hs, Serve, Wire, bodies, session_of
 from tests.loop.environment import environment
@@ -213,6 +214,7 @@ def test_what_a_subagent_costs_is_its_parents_cost(go: Go, hs: Hs, home: Path) -
     assert f"cost={5 * EACH:.4f}\n" in hs("session", "show", parent_of(home).name).out
 
 
+@pytest.mark.release
 def test_a_subagent_may_spend_what_its_parent_has_left(go: Go, home: Path) -> None:
     write_models(home / ".harness", PRICES)
     server, answer = go(
@@ -254,6 +256,7 @@ def test_what_a_killed_subagent_has_cost_is_unknown(go: Go, home: Path) -> None:
     assert "exit code -9" in result_of(home)
 
 
+@pytest.mark.release
 def test_another_model_keeps_the_provider_and_another_provider_brings_its_model(
     hs: Hs, serve: Serve, home: Path
 ) -> None:
@@ -275,6 +278,7 @@ def test_another_model_keeps_the_provider_and_another_provider_brings_its_model(
     assert [request["model"] for request in server.requests] == ["m", "small", "m", "theirs", "m"]
 
 
+@pytest.mark.release
 def test_nothing_that_a_subagent_starts_is_taken_for_it(go: Go) -> None:
     server, _ = go(
         use("agent", prompt="Count."), use("bash", command="env"), say("One."), say("Done."), words=("ask",)
@@ -290,9 +294,11 @@ SAME, OTHER = use("bash", command="echo same"), use("bash", command="echo other"
     ("steps", "asked"),
     [
         ([SAME], 5),
-        ([SAME, OTHER] * 9, 10),
-        ([use("bash", command="echo new > f; seq 99999")], 5),
-        ([Step(uses=(Use("bash", {"command": "echo same"}), Use("bash", {"command": "false"})))], 5),
+        *for_release(
+            ([SAME, OTHER] * 9, 10),
+            ([use("bash", command="echo new > f; seq 99999")], 5),
+            ([Step(uses=(Use("bash", {"command": "echo same"}), Use("bash", {"command": "false"})))], 5),
+        ),
     ],
     ids=["one call", "two in turns", "a long result", "two calls in one answer"],
 )

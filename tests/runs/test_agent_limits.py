@@ -98,6 +98,7 @@ def test_what_is_the_providers_is_waited_out_and_costs_no_attempt(workshop: Work
     assert "run=done cost_usd=1.50" in workshop.harness("log").stdout
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("how", ["cost", *for_release("time", "ctrl-c")])
 def test_nobody_waits_for_a_limit_in_a_run_that_ends(workshop: Workshop, tmp_path: Path, how: str) -> None:
     workshop.add("Limited", "grep -q done f")

@@ -8,7 +8,7 @@ import sys
 from tests.runs.workshop import Workshop
 
 HARNESS = f"{shlex.quote(sys.executable)} -m harness_lib"
-REFUSED = ("finish", "stop", "run")
+REFUSED = ("finish", "start", "stop", "run")
 
 
 def test_an_agent_may_tell_the_next_one_something_and_cannot_end_its_task(workshop: Workshop) -> None:
@@ -22,7 +22,9 @@ def test_an_agent_may_tell_the_next_one_something_and_cannot_end_its_task(worksh
     said = workshop.ends(0, "--longest", "90", "--silence", "1", "--task-cost", "2", "--max-cost", "5")
 
     assert (workshop.top / "codes").read_text().split() == ["0", "0", *["2"] * len(REFUSED)]
-    assert (workshop.top / "said").read_text().count("End your turn") == len(REFUSED)
+    answers = (workshop.top / "said").read_text()
+    assert answers.count("End your turn") == len(REFUSED)
+    assert all(f"harness {verb} is not available inside" in answers for verb in REFUSED)
     task = workshop.task(one)
     assert (task["notes"], len(task["checkpoints"])) == (["port 80 is taken"], 1)
     assert [task["attempts"] for task in workshop.state["tasks"]] == [0, 0]

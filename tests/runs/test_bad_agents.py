@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.runs.workshop import HURRIED, Workshop
 
 
+@pytest.mark.release
 def test_agents_end_as_they_like_and_the_check_decides(workshop: Workshop, tmp_path: Path) -> None:
     log = tmp_path / "log"
     any_code = workshop.add("Any code", "grep -q done f", do=f"sh echo x >> {log}\nwrite f done\nexit 3")

@@ -130,6 +130,7 @@ def test_an_agents_own_commits_arrive_and_what_it_made_beside_them_is_kept(share
     assert shared.harness("rescue", "show", "task-001/1-refs-heads-aside").returncode == 0
 
 
+@pytest.mark.release
 def test_objects_are_copied_from_where_an_agent_borrowed_them(shared: Workshop, tmp_path: Path) -> None:
     other = tmp_path / "other"
     work = (
@@ -163,6 +164,7 @@ def test_a_commit_in_which_git_finds_fault_is_not_taken_and_the_files_are(shared
     shared.done_is_done()
 
 
+@pytest.mark.release
 def test_what_a_worker_began_with_outlives_what_the_user_does(shared: Workshop, tmp_path: Path) -> None:
     """The branch is rewritten, the tag goes, and git is told to keep nothing that nobody names."""
     top = shared.top

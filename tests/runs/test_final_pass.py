@@ -108,6 +108,7 @@ def test_after_a_limit_what_was_broken_is_said_and_nobody_repairs_it(workshop: W
     assert next_day.splitlines()[-1] == "next: harness retry task-001", "before what is pending"
 
 
+@pytest.mark.release
 def test_where_git_commits_other_content_it_is_never_all_done(workshop: Workshop) -> None:
     sh(workshop.top, "config", "filter.odd.clean", "sed s/good/evil/")
     workshop.add("One", "grep -q good a", do="write .gitattributes a filter=odd\nwrite a good")

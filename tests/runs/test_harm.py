@@ -21,6 +21,7 @@ def _first(workshop: Workshop) -> str:
     return sh(workshop.top, "rev-parse", "main")
 
 
+@pytest.mark.release
 def test_whatever_an_agent_does_to_git_its_work_arrives_once(workshop: Workshop) -> None:
     _first(workshop)
     for number, harm in enumerate(
@@ -69,6 +70,7 @@ def test_work_that_takes_away_what_it_began_with_is_kept_and_done_anew(workshop:
     workshop.nothing_is_left_over()
 
 
+@pytest.mark.release
 def test_an_agent_that_deletes_its_work_tree_has_failed(workshop: Workshop) -> None:
     workshop.add("Gone", "grep -q done f", do='first sh rm -rf "$PWD"\nwrite f done')
 

@@ -124,6 +124,7 @@ def test_work_that_conflicts_with_the_batch_is_left_out_and_goes_back(workshop: 
     workshop.all_is_well()
 
 
+@pytest.mark.release
 def test_a_run_that_dies_with_a_full_queue_loses_none_of_it(workshop: Workshop) -> None:
     _fill(workshop, ["a", "b", "c"], "test -f README.md")
     with _queue_held(workshop):

@@ -158,6 +158,7 @@ def test_without_records_the_list_says_what_it_knows(workshop: Workshop) -> None
     assert re.match(r"  task-001 One +\d:\d\d +\$0\.25 +1", row(lines, "task-001"))
 
 
+@pytest.mark.release
 def test_the_end_of_a_run_and_the_report_are_as_wide_as_the_terminal(workshop: Workshop) -> None:
     workshop.add("x" * 60, f"echo {'why ' * 60}; false", "--max-attempts", "1", do="write f x")
     said = workshop.ends(9, COLUMNS="84").stdout.splitlines()
@@ -167,6 +168,7 @@ def test_the_end_of_a_run_and_the_report_are_as_wide_as_the_terminal(workshop: W
     assert len(failed) < len(wide) <= 150
 
 
+@pytest.mark.release
 def test_a_list_that_was_complete_begins_anew(workshop: Workshop) -> None:
     workshop.file_task("f")
     workshop.ends(0)

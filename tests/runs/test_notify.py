@@ -41,6 +41,7 @@ def test_the_end_is_told_and_a_command_that_fails_is_a_warning(workshop: Worksho
     workshop.nothing_is_left_over()
 
 
+@pytest.mark.release
 def test_a_project_that_is_moved_ends_the_run_and_may_come_back(workshop: Workshop, news: Path) -> None:
     moved = workshop.top.with_name("moved")
     workshop.add("One", "grep -q done f", do=f"sh mv {workshop.top} {moved}\nwrite f done")

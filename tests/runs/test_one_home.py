@@ -28,6 +28,7 @@ def _tools(workshop: Workshop, env: dict[str, str]) -> str:
     ).stdout
 
 
+@pytest.mark.release
 def test_both_find_their_own_where_it_says(workshop: Workshop, home: Path) -> None:
     tool = _tool(workshop.home)
     workshop.add("Greet", "test -f greeted")

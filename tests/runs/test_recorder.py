@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+
+import pytest
 
 from harness_lib.rules.events import Claimed, Event
 from harness_lib.rules.run_records import Closed
@@ -13,9 +14,6 @@ from harness_lib.runs import recorder
 from tests.conftest import CHECKOUT
 from tests.runs.workshop import COMMAND, Workshop
 from tests.system.git.gitrepo import put, sh
-
-if TYPE_CHECKING:
-    import pytest
 
 SAY = 'say {"cost_usd": 0.5, "tokens": 1200, "session_id": "c-1"}'
 
@@ -99,6 +97,7 @@ def test_a_disk_that_is_full_for_a_while_costs_what_did_not_fit(workshop: Worksh
     assert 5 < len(names) < 100
 
 
+@pytest.mark.release
 def test_harness_directories_that_are_deleted_are_begun_again(workshop: Workshop) -> None:
     workshop.add("Clean", "grep -q done f", do=f"sh rm -rf {workshop.top}/.harness\nwrite f done")
     workshop.file_task("g")

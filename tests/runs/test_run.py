@@ -9,6 +9,8 @@ import subprocess
 from contextlib import suppress
 from pathlib import Path
 
+import pytest
+
 from harness_lib.attempts import worktree_slots
 from harness_lib.core.context import Context
 from tests.runs.conftest import Make
@@ -51,6 +53,7 @@ def test_a_task_that_never_passes_blocks_what_waits_for_it_and_nothing_else(work
     workshop.all_is_well()
 
 
+@pytest.mark.release
 def test_one_suite_for_two_tasks_is_named_and_what_was_red_before(workshop: Workshop) -> None:
     named = "for t in a b; do test -f $t || echo FAILED t.py::$t; done"
     check = f"echo === short test summary info ===; {named}; test -f b"
@@ -71,6 +74,7 @@ def test_one_suite_for_two_tasks_is_named_and_what_was_red_before(workshop: Work
     )
 
 
+@pytest.mark.release
 def test_a_check_that_others_have_taken_away_sends_the_work_back(workshop: Workshop) -> None:
     put(workshop.top / "check.sh", "#!/bin/sh\ntest -f b\n", executable=True)
     sh(workshop.top, "add", "-A")
@@ -88,6 +92,7 @@ def test_a_check_that_others_have_taken_away_sends_the_work_back(workshop: Works
     workshop.nothing_is_left_over()
 
 
+@pytest.mark.release
 def test_a_branch_that_the_user_moves_keeps_their_commit(workshop: Workshop, tmp_path: Path) -> None:
     started, go = tmp_path / "started", tmp_path / "go"
     workshop.add("Slow", "grep -q done f", do=f"touch {started}\nwait {go}\nwrite f done")
@@ -177,6 +182,7 @@ def test_the_list_changes_hands_between_a_run_and_a_chat(workshop: Workshop, tmp
     workshop.all_is_well()
 
 
+@pytest.mark.release
 def test_power_cuts_of_a_run_fail_nothing_and_lose_nothing(workshop: Workshop, tmp_path: Path) -> None:
     started, enough = tmp_path / "started", tmp_path / "enough"
     slow = f"touch {started}\nsh [ -e {enough} ] || sleep 600\nwrite f done"
@@ -226,6 +232,7 @@ def test_a_worker_that_slept_past_its_lease_merges_nothing(make_workshop: Make, 
     workshop.all_is_well()
 
 
+@pytest.mark.release
 def test_what_a_run_that_was_killed_at_its_end_has_left_goes_with_the_next(workshop: Workshop) -> None:
     workshop.add("Wrong", "false", "--max-attempts", "1", do="write g x")
     workshop.ends(9)
@@ -246,6 +253,7 @@ def test_what_a_run_that_was_killed_at_its_end_has_left_goes_with_the_next(works
     workshop.nothing_is_left_over()
 
 
+@pytest.mark.release
 def test_two_runs_share_a_concurrent_list(make_workshop: Make) -> None:
     workshop = make_workshop(mode="concurrent")
     for number in range(3):

@@ -12,7 +12,6 @@ import pytest
 
 from harness_lib.attempts import worktree_slots
 from harness_lib.core.context import Context
-from tests.conftest import for_release
 from tests.runs.workshop import Workshop
 from tests.system.git.gitrepo import put, sh
 
@@ -113,6 +112,7 @@ def test_the_place_of_another_run_stays(workshop: Workshop) -> None:
     worktree_slots.end_survivors(ctx, set())
 
 
+@pytest.mark.release
 def test_a_session_that_is_full_is_followed_by_the_next_one(workshop: Workshop) -> None:
     workshop.ok("edit", "--max-tasks-per-session", "1")
     first = workshop.file_task("one")
@@ -144,15 +144,3 @@ def test_what_a_full_session_began_counts_in_the_next_one(workshop: Workshop, tm
     assert run.wait(90) == 9, workshop.printed
     assert sessions == [1]
     assert list(workshop.statuses().values()).count("completed") == 4
-
-
-@pytest.mark.parametrize("verb", ["finish", *for_release("run", "start")])
-def test_an_agent_that_types_what_is_the_supervisors_is_told_so(workshop: Workshop, verb: str) -> None:
-    workshop.add("Obedient", "test -s told", do=f"sh {HARNESS} {verb} 2> told; echo $? >> told")
-
-    workshop.ends(0)
-
-    answer = (workshop.top / "told").read_text()
-    assert f"harness {verb} is not available inside" in answer
-    assert answer.split()[-1] == "2"
-    workshop.nothing_is_left_over()

@@ -78,6 +78,7 @@ def test_a_commit_of_a_submodule_that_nobody_has_goes_back(submodule: Workshop, 
     submodule.nothing_is_left_over()
 
 
+@pytest.mark.release
 def test_what_a_failed_attempt_has_made_of_a_submodule_is_kept_with_its_commits(submodule: Workshop) -> None:
     work = f"cd lib && echo two >> l && {COMMIT} && echo three >> l"
     submodule.add("Lib", "false", "--max-attempts", "1", do=f"sh {work}")
@@ -177,6 +178,7 @@ def test_a_submodule_that_an_agent_adds_properly_lands(submodule: Workshop) -> N
     assert len(links(submodule)) == 2
 
 
+@pytest.mark.release
 @pytest.mark.parametrize(
     "work", ["echo two >> lib/l", *for_release("echo new > lib/new")], ids=["changed", "new"]
 )

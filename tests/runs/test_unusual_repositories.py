@@ -99,6 +99,7 @@ def test_a_run_works_in(make: Callable[[Path], Path], tmp_path: Path) -> None:
     assert (top / "b").exists() is ("b" in expected)
 
 
+@pytest.mark.release
 def test_a_partial_clone_whose_remote_is_gone_is_refused_in_a_sentence(tmp_path: Path) -> None:
     sh(tmp_path, "clone", "-q", "--filter=blob:none", "--no-checkout", f"file://{_origin(tmp_path)}", "clone")
     (tmp_path / "origin").rename(tmp_path / "gone")

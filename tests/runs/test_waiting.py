@@ -41,6 +41,7 @@ def test_work_waits_beside_a_changed_checkout_and_is_joined_with_it(workshop: Wo
     workshop.all_is_well()
 
 
+@pytest.mark.release
 def test_what_waits_and_conflicts_with_the_users_commit_is_theirs_to_merge(workshop: Workshop) -> None:
     workshop.add("One", "grep -q done README.md", do="write README.md done")
     put(workshop.top / "README.md", "the user is writing\n")
@@ -109,6 +110,7 @@ def test_what_waits_beside_commits_is_joined_once_all_checks_pass_there(workshop
     workshop.all_is_well()
 
 
+@pytest.mark.release
 def test_a_merge_of_the_users_that_has_not_ended_is_named_as_what_is_in_the_way(workshop: Workshop) -> None:
     """They end it and take the work over, and the next run forgets the branch where it had waited."""
     workshop.file_task("one")

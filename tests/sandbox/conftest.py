@@ -45,7 +45,7 @@ def engine(request: pytest.FixtureRequest) -> str:
     if len(start) <= (request.param == "second"):
         assert not REQUIRED or start
         pytest.skip("none, or no other one, starts here")
-    return start[request.param == "second"]
+    return str(start[request.param == "second"])
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.conftest import for_release
 from tests.verbs.project import Agent, Project, begin
 
 SECRET = ("accept", "task-001", "--path", ".env")
@@ -182,7 +183,7 @@ def test_caches_that_the_attempt_committed_itself_are_taken_out(project: Project
     assert (project.top / "web/node_modules/a/index.js").exists()
 
 
-@pytest.mark.parametrize("how", ["tracked", "untracked before", "moved"])
+@pytest.mark.parametrize("how", ["untracked before", *for_release("tracked", "moved")])
 def test_what_the_attempt_does_not_add_stops_nothing(project: Project, agent: Agent, how: str) -> None:
     project.put(".env", "OLD=1\n")
     if how != "untracked before":

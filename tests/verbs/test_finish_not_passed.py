@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from harness_lib.rules import attempts
+from tests.conftest import for_release
 from tests.verbs.project import Agent, Project, begin
 
 # -- it has failed: rescue, rollback, cleanup
@@ -114,10 +115,9 @@ def test_check_and_fingerprint_edited_together_are_noticed(project: Project, age
 @pytest.mark.parametrize(
     ("edited", "named"),
     [
-        ({"gate": None}, ""),
         ({"gate": {}}, ""),
-        ({"gate": {"command": "sha256:0"}}, ""),
         ({"validation": {"command": "true", "cwd": "sub"}}, "validation.cwd"),
+        *for_release(({"gate": None}, ""), ({"gate": {"command": "sha256:0"}}, "")),
     ],
 )
 def test_a_gate_that_was_removed_or_replaced_and_another_directory_are_failures(

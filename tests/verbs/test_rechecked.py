@@ -50,6 +50,7 @@ def test_a_red_task_is_named_everywhere_with_what_to_type(agent: Agent, red: str
     agent.ok("check")
 
 
+@pytest.mark.release
 @pytest.mark.usefixtures("red")
 def test_a_terminal_shows_it_as_a_pipe(agent: Agent, ctx: Context, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "1000")
@@ -65,6 +66,7 @@ def test_a_terminal_shows_it_as_a_pipe(agent: Agent, ctx: Context, monkeypatch: 
     assert [line for line in lines if line not in drawn.getvalue().splitlines()] == []
 
 
+@pytest.mark.release
 def test_whoever_watches_is_told_of_a_red_task(project: Project, agent: Agent, ctx: Context) -> None:
     done(project, agent, "test -f a", "a")
     before = overview.gather(ctx, None)

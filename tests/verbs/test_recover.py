@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import for_release
 from tests.verbs.conftest import Make
 from tests.verbs.project import Agent, Project, begin
 
-MODES = ("exclusive", "concurrent")
+MODES = ("exclusive", *for_release("concurrent"))
 
 
 def interrupted(make_project: Make, mode: str, check: str = "test -f done") -> tuple[Project, Agent]:
@@ -87,9 +88,16 @@ def test_a_checkpoint_without_a_tree_is_no_evidence(make_project: Make) -> None:
     assert "mark failed" in recover(project, agent)
 
 
-@pytest.mark.parametrize("passes", [True, False], ids=["passes", "fails"])
 @pytest.mark.parametrize(
-    ("left", "mode"), [("commits", "exclusive"), ("changes", "exclusive"), ("both", "concurrent")]
+    ("left", "mode", "passes"),
+    [
+        ("both", "concurrent", True),
+        ("both", "concurrent", False),
+        ("changes", "exclusive", False),
+        *for_release(
+            ("changes", "exclusive", True), ("commits", "exclusive", True), ("commits", "exclusive", False)
+        ),
+    ],
 )
 def test_what_is_there_is_judged_by_the_check(make_project: Make, mode: str, left: str, passes: bool) -> None:
     project, agent = interrupted(make_project, mode, "test -f done" if passes else "false")

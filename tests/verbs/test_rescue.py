@@ -110,6 +110,7 @@ def test_apply_takes_only_what_is_named(failed: Project, agent: Agent) -> None:
     assert failed.read("tracked.txt") == "the user's\n"
 
 
+@pytest.mark.release
 def test_apply_merges_into_a_file_that_has_changed_elsewhere_since(failed: Project, agent: Agent) -> None:
     failed.put("story.txt", "line first\n" + "".join(f"line {n}\n" for n in range(1, 30)))
     failed.commit("Another beginning")

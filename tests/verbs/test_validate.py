@@ -169,6 +169,7 @@ def test_it_works_in_slices_to_its_end(begun: Project, agent: Agent, monkeypatch
     assert (second["ran"], second["left"], second["stop"]) == (1, 0, {"reason": "done"})
 
 
+@pytest.mark.release
 @pytest.mark.usefixtures("begun")
 def test_the_checkout_of_a_slice_outlives_another_one_beside_it(
     agent: Agent, monkeypatch: pytest.MonkeyPatch, tmp_path: Path

@@ -11,6 +11,7 @@ import pytest
 
 from harness_lib.system.processes import process
 from tests import forked
+from tests.conftest import for_release
 from tests.hs.acp.client import Editor, acp, connected, opened, play, prompt
 from tests.loop.conftest import CHAT, Serve, bodies, session_of
 from tests.loop.environment import environment
@@ -157,7 +158,7 @@ def test_a_client_is_told_why_an_answer_takes_its_time(serve: Serve, project: Pa
     assert editor.said() == "At last."
 
 
-@pytest.mark.parametrize("answer", ["allow_once", "never"])
+@pytest.mark.parametrize("answer", [*for_release("allow_once"), "never"])
 def test_cancel_ends_a_turn_at_once(serve: Serve, project: Path, answer: str) -> None:
     server = serve(CHAT, use("bash", command="echo $$ > pid; sleep 300"), say("Went on."))
     editor = Editor(answer)

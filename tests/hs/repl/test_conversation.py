@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.hs.person import SLOW, STARTED, person
 from tests.loop.conftest import ANTHROPIC, CHAT, Conversation, Hs, Serve, bodies, session_of
 from tests.loop.servers.script import Step, Use, say, use
@@ -202,6 +204,7 @@ def test_the_line_follows_the_size_of_the_window(conversation: Conversation) -> 
     assert server.requests[0]["messages"][-1]["content"] == "a message that is longer than the window will be"
 
 
+@pytest.mark.release
 def test_what_the_encoding_of_the_terminal_lacks_ends_nothing(serve: Serve, project: Path) -> None:
     server = serve(CHAT, say("Fünf · 日本 …"), say("Went on."))
     plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}

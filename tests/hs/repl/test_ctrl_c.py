@@ -97,6 +97,7 @@ def test_twice_it_waits_for_no_tool_that_ignores_the_first(conversation: Convers
         ended(pid, someone)
 
 
+@pytest.mark.release
 def test_during_a_call_of_an_mcp_server_it_gives_the_prompt_back(
     conversation: Conversation, home: Path, project: Path
 ) -> None:

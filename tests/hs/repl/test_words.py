@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness_lib.loop.sessions.session import Session
+from tests.conftest import for_release
 from tests.hs.person import person
 from tests.loop.conftest import CHAT, Conversation, Go, Hs, Serve, bodies, session_of
 from tests.loop.servers.script import say, use
@@ -59,7 +60,7 @@ def test_a_task_with_an_unknown_word_is_refused_before_anything_is_sent(go: Go, 
     assert list((home / ".harness" / "sessions").iterdir()) == []
 
 
-@pytest.mark.parametrize("word", ["/new", "/clear"])
+@pytest.mark.parametrize("word", ["/new", *for_release("/clear")])
 def test_a_new_session_begins_and_the_one_before_can_be_resumed(
     serve: Serve, project: Path, home: Path, word: str
 ) -> None:

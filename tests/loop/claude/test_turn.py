@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import for_release
 from tests.forked import Forked
 from tests.hs.acp.client import Editor, opened, play
 from tests.hs.person import person
@@ -281,7 +282,7 @@ def test_the_user_is_asked_and_always_is_about_the_first_word(stage: Stage, proj
     assert [said["behavior"] for said in stage.answers] == ["allow", "deny"]
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("number", [signal.SIGKILL, *for_release(signal.SIGTERM, signal.SIGINT)])
 def test_whatever_ends_hs_the_session_goes_on(
     number: signal.Signals, hs: Hs, stage: Stage, home: Path, project: Path, tmp_path: Path
 ) -> None:

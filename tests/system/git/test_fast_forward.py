@@ -12,6 +12,7 @@ from harness_lib.system.files import atomic
 from harness_lib.system.git import checkout, fast_forward, locks, restore
 from harness_lib.system.git.repository import Git
 from harness_lib.system.git.restore import HeadMovedError
+from tests.conftest import for_release
 from tests.system.git.forwards import catch_up, commit_ahead, forward, left_behind, taken_back
 from tests.system.git.gitrepo import World, disk, put, sh
 
@@ -183,7 +184,7 @@ def _killed(world: World, new: str, module: object, name: str) -> None:
             forward(world, new)
 
 
-@pytest.mark.parametrize(("module", "name"), BEFORE_THE_END)
+@pytest.mark.parametrize(("module", "name"), [*BEFORE_THE_END[::2], *for_release(*BEFORE_THE_END[1::2])])
 def test_killed_before_its_end_it_is_taken_back_or_made_again(
     world: World, module: object, name: str
 ) -> None:
@@ -200,7 +201,7 @@ def test_killed_before_its_end_it_is_taken_back_or_made_again(
     assert world.git.head() == ahead
 
 
-@pytest.mark.parametrize(("module", "name"), BEFORE_THE_END)
+@pytest.mark.parametrize(("module", "name"), [*BEFORE_THE_END[::2], *for_release(*BEFORE_THE_END[1::2])])
 def test_a_killed_taking_back_is_taken_up_again(world: World, module: object, name: str) -> None:
     ahead = commit_ahead(world)
     before = disk(world.top)

@@ -35,6 +35,10 @@ TESTS: dict[str, list[str]] = {
     "hookio": [f"tests/hookio/test_{name}.py" for name in _HERE],
     # What an attempt does is seen through the verbs, and where runs merge.
     "attempts": ["tests/attempts", "tests/verbs", *_MERGING, *ANYWAY],
-    # What it publishes of its records stands in the schemas and on the page of fields.
-    "state": ["tests/state", "tests/records", *(f"--deselect=tests/{name}" for name in _ELSEWHERE)],
+    # What it publishes of its records stands in the schemas and on the page of fields; what several machines
+    # ask of a database, in two files of theirs.
+    "state": [
+        *("tests/state", "tests/records", "tests/machines/test_database.py", "tests/machines/test_turn.py"),
+        *(f"--deselect=tests/{name}" for name in _ELSEWHERE),
+    ],
 }

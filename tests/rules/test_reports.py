@@ -12,7 +12,7 @@ from harness_lib.system.files import printed
 OUTPUTS = Path(__file__).with_name("outputs")
 REPORTED = {
     "pytest -q": "..\n2 passed in 0.01s",
-    "pytest": "=== 1 passed, 1 skipped in 0.02s ===",
+    "MAX=1 pytest": "=== 1 passed, 1 skipped in 0.02s ===",
     "python3 -m pytest -q -p no:cacheprovider tests/test_a.py": "1 passed in 0.01s",
     "cd app && uv run pytest -x --tb=short 2>&1": "no tests ran in 0.01s",
     ".venv/bin/pytest -k 'not slow'": "3 deselected in 0.01s",

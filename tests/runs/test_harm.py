@@ -97,29 +97,16 @@ CHEAT = """
 import json, os, pathlib
 p = pathlib.Path(os.environ["HARNESS_STATE_ROOT"], "harness-tasks.json")
 d = json.loads(p.read_text())
-d["tasks"][0]["status"] = STATUS
+d["tasks"][0]["status"] = "mostly done"
 d["tasks"][0]["title"] = "never mind"
 p.write_text(json.dumps(d))
 """
 
 
-def test_an_agent_that_marks_its_own_task_as_done_is_still_checked(workshop: Workshop) -> None:
-    workshop.add("Honest work", "grep -q done f")
-    cheat = workshop.top.parent / "cheat.py"
-    cheat.write_text(CHEAT.replace("STATUS", '"completed"'))
-
-    workshop.ends(0, agent=f"if [ -f {cheat} ]; then python3 {cheat}; rm {cheat}; else echo done > f; fi")
-
-    (blame,) = workshop.task("task-001")["error_log"]
-    assert "The check failed" in blame
-    assert workshop.task("task-001")["proof"]
-    workshop.all_is_well()
-
-
 def test_a_list_that_an_agent_has_broken_stops_the_run_and_names_the_field(workshop: Workshop) -> None:
     workshop.add("Vandal", "grep -q done f")
     cheat = workshop.top.parent / "cheat.py"
-    cheat.write_text(CHEAT.replace("STATUS", '"mostly done"'))
+    cheat.write_text(CHEAT)
 
     said = workshop.ends(3, agent=f"python3 {cheat}; echo done > f; sleep 1")
 

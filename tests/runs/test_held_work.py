@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.runs.workshop import Workshop
 from tests.system.git.gitrepo import put, sh
 
@@ -88,6 +90,7 @@ def _no_longer_fits(workshop: Workshop) -> None:
     assert task["handback"]["rescue"]
 
 
+@pytest.mark.release
 def test_what_is_accepted_during_a_run_is_completed_by_that(workshop: Workshop, tmp_path: Path) -> None:
     go = tmp_path / "go"
     workshop.add("Secret", "grep -q done f", do=f"{SECRET}\ntouch {tmp_path}/worked")

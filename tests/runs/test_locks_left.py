@@ -17,6 +17,7 @@ from tests.runs.workshop import HURRIED, Workshop
 from tests.system.git.gitrepo import put, sh
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("workers", [*for_release("1"), "2"])
 def test_one_that_cannot_be_handed_back_is_halted(workshop: Workshop, tmp_path: Path, workers: str) -> None:
     """A living git that is not ours holds our index of the work tree, for as long as the night is."""

@@ -31,6 +31,7 @@ def ending(printed: str) -> list[str]:
     return lines[timed[-1] + 1 :]
 
 
+@pytest.mark.release
 def test_it_ends_with_what_is_done_failed_halted_and_spent(workshop: Workshop, tmp_path: Path) -> None:
     """And with what agents have proposed, of which nothing has run."""
     ran, news = tmp_path / "ran", tmp_path / "news"

@@ -60,6 +60,7 @@ def test_a_submodule_that_nobody_touches_is_in_nobodys_way(submodule: Workshop) 
     submodule.all_is_well()
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("more", ["", *for_release(f" && {COMMIT}")], ids=["below", "and in the project"])
 def test_a_commit_of_a_submodule_that_nobody_has_goes_back(submodule: Workshop, more: str) -> None:
     before = links(submodule)

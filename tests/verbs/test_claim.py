@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import for_release
 from tests.system.git.gitrepo import put
 from tests.verbs.conftest import Make
 from tests.verbs.project import LINE, Agent, Project, own_work_tree, python
@@ -131,7 +132,9 @@ CHANGES: dict[str, Callable[[Project], object]] = {
 }
 
 
-@pytest.mark.parametrize("how", CHANGES)
+@pytest.mark.parametrize(
+    "how", ["changed", "staged new", *for_release("staged", "deleted", "mode", "renamed")]
+)
 def test_a_changed_tracked_file_is_refused_and_stays(project: Project, one: Agent, how: str) -> None:
     CHANGES[how](project)
     before = project.files, project.git("status", "--porcelain")

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.conftest import for_release
 from tests.verbs.project import Agent, Project, begin
 
 
@@ -77,7 +78,7 @@ def test_commits_of_its_own_are_undone_together_and_no_others(project: Project, 
     assert sorted(project.files) == ["One", "tracked.txt"]
 
 
-@pytest.mark.parametrize("began", ["on it", "before it"])
+@pytest.mark.parametrize("began", ["on it", *for_release("before it")])
 def test_a_commit_stays_its_tasks_own_where_a_later_one_committed_nothing(
     project: Project, agent: Agent, began: str
 ) -> None:

@@ -21,7 +21,14 @@ from harness_lib.checks.shell import ShellCheck
 from harness_lib.checks.shell_run import DID_NOT, FAILED, PRINTED
 from harness_lib.core import held_out, ownership, project, quoting, trust
 from harness_lib.core.context import Context
-from harness_lib.errors import ConfigError, EnvSetupError, HeldError, LeaseLostError, StateUnreadableError
+from harness_lib.errors import (
+    AwayError,
+    ConfigError,
+    EnvSetupError,
+    HeldError,
+    LeaseLostError,
+    StateUnreadableError,
+)
 from harness_lib.rules import rechecks, runners, transitions
 from harness_lib.state.api import Questions
 from harness_lib.system.files import atomic, directories, printed
@@ -164,10 +171,10 @@ kept_along: list[Callable[[], None]] = []
 def renew(ctx: Context, task: Task) -> None:
     """Renew the lease of the claim, if it has one. Raises LeaseLostError.
 
-    A list that cannot be read at this moment does not end hours of work: the next renewal tries again, and
-    the claim is asked for again before anything is recorded.
+    A list that cannot be read or reached at this moment does not end hours of work: the next renewal tries
+    again, and the claim is asked for again before anything is recorded.
     """
-    with suppress(HeldError, ConfigError, StateUnreadableError):
+    with suppress(HeldError, ConfigError, StateUnreadableError, AwayError):
         for keep in kept_along:
             keep()
         questions = ctx.store.ask()

@@ -60,15 +60,16 @@ def reclaim_interrupted(ctx: Context, session: Session, *, fresh: bool) -> Repor
     warnings: list[str] = []
     seen: set[str] = set()
     while True:
-        task = _take_over_next(ctx, session, seen, fresh=fresh)
-        if task is None:
+        found = _take_over_next(ctx, session, seen, fresh=fresh)
+        if found is None:
             return Report(tuple(recovered), tuple(warnings))
-        is_ours = recovery.works_for(task.claimed_by, session.worker)
+        task, has_files = found
+        is_ours = has_files and recovery.works_for(task.claimed_by, session.worker)
         if is_ours:
             # What a worker that lives has started is its own, like its files.
             reaper.end_all(check.log_directory(ctx, task))
         try:
-            line, ended, warned = _recover_next(ctx, session, task)
+            line, ended, warned = _recover_next(ctx, session, task, has_files=has_files)
         except LeaseLostError:
             if is_ours:
                 raise
@@ -83,10 +84,10 @@ def reclaim_interrupted(ctx: Context, session: Session, *, fresh: bool) -> Repor
 
 
 def _recover_next(
-    ctx: Context, session: Session, task: Task
+    ctx: Context, session: Session, task: Task, *, has_files: bool
 ) -> tuple[str, outcome.Ended | None, tuple[str, ...]]:
     """Recover one task; return the line that tells it, how the attempt ended if it did, and warnings."""
-    worktree = work_tree(ctx, task)
+    worktree = work_tree(ctx, task) if has_files else None
     if worktree is None:
         return *_without_work_tree(ctx, session, task), ()
     is_ours = recovery.works_for(task.claimed_by, session.worker)
@@ -139,18 +140,24 @@ def hand_back(ctx: Context, session: Session, taken: Task) -> str:
     return " ".join([interrupted.log(ctx, session, taken, "hand back what was done", reason), *problems])
 
 
-def _take_over_next(ctx: Context, session: Session, seen: set[str], *, fresh: bool) -> Task | None:
-    """Take over the next interrupted task: from here on its old holder can record nothing."""
+def _take_over_next(
+    ctx: Context, session: Session, seen: set[str], *, fresh: bool
+) -> tuple[Task, bool] | None:
+    """Take over the next interrupted task: from here on its old holder can record nothing.
+
+    Return it, and whether its files may be asked: if machines share the list, not those of a worker that may
+    live, here or elsewhere. What it has pushed says enough.
+    """
     branch = ctx.git.branch()
-    remote = _on_other_machines(ctx)
     with ctx.store.transaction() as tx:
         for task in tx.in_progress():
             if task.id in seen or not _may_recover(tx, task, session, ctx, fresh=fresh):
                 continue
             seen.add(task.id)
-            is_elsewhere = _is_worked_on_elsewhere(tx, task, session, ctx) and task.id not in remote
-            if is_elsewhere or _is_nowhere(tx, task, session):
-                return task
+            is_elsewhere = _is_worked_on_elsewhere(tx, task, session, ctx)
+            is_shared = ctx.store.shared is not None
+            if (is_elsewhere and not is_shared) or _is_nowhere(tx, task, session):
+                return task, True
             taken = transitions.resume(
                 _gated(task, branch),
                 worker=ctx.owner.worker,
@@ -159,15 +166,8 @@ def _take_over_next(ctx: Context, session: Session, seen: set[str], *, fresh: bo
                 lease_seconds=ctx.lease_seconds if tx.concurrent else None,
             )
             tx.replace(taken)
-            return taken
+            return taken, not (is_elsewhere and is_shared)
     return None
-
-
-def _on_other_machines(ctx: Context) -> set[str]:
-    """Return the tasks in progress whose files are on another machine, so that nobody's are touched here."""
-    if ctx.store.shared is None:
-        return set()
-    return {task.id for task in ctx.store.ask().in_progress() if work_tree(ctx, task) is None}
 
 
 def _gated(task: Task, branch: str | None) -> Task:

@@ -11,12 +11,14 @@ import psycopg
 import pytest
 
 from harness_lib import __version__
+from harness_lib.attempts import check
 from tests import postgres
 from tests.conftest import CHECKOUT, Harness
 from tests.machines.world import Machine, World, until
 from tests.runs.workshop import HURRIED
 from tests.state.pgstore.line import Line
 from tests.system.git.gitrepo import put
+from tests.verbs.project import Time
 
 SECRET = "correct-horse-battery"
 WAITS = "is read-only now, so nothing was changed. That is waited for, up to half an hour."
@@ -92,9 +94,7 @@ def test_the_database_is_away(world: World) -> None:
     one = world.machine("one")
     one.add("Work", "test -f done")
     two = world.machine("two")
-    line = Line(world.url)
-    link = two.top / ".harness" / "store.json"
-    put(link, json.dumps({**json.loads(link.read_text()), "url": line.url}))
+    line = moved_to_a_line(two)
     line.cut()
     shown = two("status")
     assert shown.code == 0
@@ -106,9 +106,7 @@ def test_the_database_is_away(world: World) -> None:
 
 def test_a_run_outlives_a_database_that_is_away_for_a_while(world: World) -> None:
     one = world.machine("one")
-    line = Line(world.url)
-    link = one.top / ".harness" / "store.json"
-    put(link, json.dumps({**json.loads(link.read_text()), "url": line.url}))
+    line = moved_to_a_line(one)
     go, gone = world.place / "go", world.place / "gone"
     task = one.add("Work", "test -f done", do=AGENT.format(world.place))
     world.trust()
@@ -140,6 +138,51 @@ def test_a_run_waits_for_a_failover(world: World) -> None:
         assert run.wait(60) == 0, one.printed
         assert one.printed.count(WAITS) == 1
         world.each_once(task)
+
+
+def test_a_database_that_is_away_ends_no_work(world: World) -> None:
+    """An agent, or a check, goes on when its claim cannot be renewed; the next renewal tries again."""
+
+    class Hasty(Time):
+        def sleep(self, _seconds: float) -> None:
+            self.pass_(seconds=1)
+
+        def monotonic(self) -> float:
+            return self.now().timestamp()
+
+    one = world.machine("one")
+    one.add("Work", "test -f done")
+    world.trust()
+    one.ok("start")
+    one.ok("claim")
+    task = one.context().store.ask().search()[0]
+    line, one.lease = moved_to_a_line(one), 300
+    ctx = one.context(task.claimed_by or "")
+    ctx.clock = Hasty()
+    line.cut()
+    check.renew(ctx, task)
+    line.mend()
+    check.renew(ctx, task)
+    line.close()
+    assert one.context().store.ask().search()[0].lease_expires_at != task.lease_expires_at
+
+
+def moved_to_a_line(machine: Machine) -> Line:
+    """Let the machine reach its database by a line that can be cut; return it."""
+    link = machine.top / ".harness" / "store.json"
+    document = json.loads(link.read_text())
+    line = Line(document["url"])
+    put(link, json.dumps({**document, "url": line.url}))
+    return line
+
+
+def test_a_lost_connection_is_told_by_us_alone() -> None:
+    """The driver has words of its own for it, which would stand between our lines."""
+    code = (
+        "import harness_lib.state.pgstore.connecting, logging; logging.getLogger('psycopg').warning('lost')"
+    )
+    said = subprocess.run([sys.executable, "-c", code], cwd=CHECKOUT, capture_output=True, check=True)
+    assert said.stderr == b""
 
 
 def hook(machine: Machine, event: str) -> str:

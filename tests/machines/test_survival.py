@@ -44,6 +44,27 @@ def test_the_work_so_far_of_a_dead_machine_goes_on_at_no_cost(world: World) -> N
     assert "one does not answer; what it had done stands in the work tree" in two.log_text
 
 
+def test_a_take_over_that_is_given_up_costs_no_attempt(world: World) -> None:
+    """The remote was away: the machine that has the work tree comes back first, while the other one lives."""
+    one, two = world.machine("one", lease=LEASE), world.machine("two", lease=LEASE)
+    do = "sh test -e half && echo done > file || { echo done > half; sleep 20; }"
+    task = one.add("Make a file", "grep -q done half && grep -q done file", do=do)
+    world.trust()
+    one.start()
+    until("a snapshot", lambda: world.refs("wip"))
+    one.cut_power()
+    away = world.remote.rename(world.place / "away.git")
+    begun = two("start").text
+    until("a try", lambda: "cannot be recovered yet" in begun + two("recover").text)
+    away.rename(world.remote)
+
+    one.ends(0)
+
+    world.each_once(task)
+    has_both_files(world)
+    assert one.context("looks").store.ask().search()[0].attempts == 0, one.printed
+
+
 @pytest.mark.release
 def test_a_machine_that_slept_comes_back_to_a_lost_claim(world: World) -> None:
     one, two = world.machine("one", lease=LEASE), world.machine("two", lease=LEASE)

@@ -29,6 +29,9 @@ Cursor = psycopg.Cursor[tuple[Any, ...]]
 # Without it, what the driver has to say of a lost connection gets between the lines of a verb.
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
 
+# Without a handler, what the driver says of a lost connection would go to standard error, between our lines.
+logging.getLogger("psycopg").addHandler(logging.NullHandler())
+
 CONNECT_SECONDS = 5
 ANSWER_SECONDS = 10.0
 # The shape of the tables that this version reads and writes: that of the last numbered file.

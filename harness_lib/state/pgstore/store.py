@@ -17,7 +17,7 @@ from uuid import uuid4
 import psycopg
 
 from harness_lib import timestamps
-from harness_lib.errors import EnvSetupError, HarnessError, RefusedError
+from harness_lib.errors import AwayError, EnvSetupError, HarnessError, RefusedError
 from harness_lib.rules import graph
 from harness_lib.state import api, codec, journal, load, publishing, schema
 from harness_lib.state.answers import Answers
@@ -298,7 +298,7 @@ class PgStore(Upkeep):
             return [f"The change is made, but {self.root.state.name} and the log are old: {error}"]
 
     def _find_out(self, doubt: Doubt, error: psycopg.Error, deadline: float) -> None:
-        """Return if the change of `doubt` was made although its answer was lost. Raises EnvSetupError."""
+        """Return if the change of `doubt` was made although its answer was lost. Raises AwayError."""
 
         def happened() -> bool:
             with connecting.connected(self.link.url) as conn:
@@ -312,14 +312,14 @@ class PgStore(Upkeep):
         try:
             made = self._until(deadline, happened)
         except (psycopg.Error, HarnessError) as again:
-            raise EnvSetupError(
+            raise AwayError(
                 "The connection to the database was lost while it made the change, and it is not known yet "
                 "whether it was made.",
                 "The next command that changes the list finds out: harness store check",
             ) from again
         doubt.forget()
         if not made:
-            raise EnvSetupError(
+            raise AwayError(
                 "The connection to the database was lost, and nothing was changed.", "Type the command again."
             ) from error
 

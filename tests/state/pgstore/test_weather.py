@@ -110,7 +110,7 @@ def test_the_answer_to_a_commit_is_lost_and_found_again(shared: Shared, line: Li
     store = shared.with_tasks(line=line)
     line.lose = when
     if when == "before":
-        with pytest.raises(EnvSetupError, match="lost, and nothing was changed"):
+        with pytest.raises(AwayError, match="lost, and nothing was changed"):
             add(store, "task-003")
     else:
         add(store, "task-003")
@@ -126,7 +126,7 @@ def test_what_stays_in_doubt_is_answered_by_the_next_command(shared: Shared, lin
     store = shared.with_tasks(line=line)
     line.lose, line.then_cut = when, True
     store = shared.machine("first", timeout=0.1)
-    with pytest.raises(EnvSetupError, match="not known yet"):
+    with pytest.raises(AwayError, match="not known yet"):
         add(store, "task-003")
     line.mend()
     again = shared.machine("first")

@@ -49,7 +49,7 @@ def counted(number: int, noun: str) -> str:
 
 def escape(text: str) -> str:
     r"""Return `text` as one printable line: breaks and control characters become `\n`, `\x1b`, `\u2028` …."""
-    return "".join(map(_visible, text))
+    return text if text.isprintable() else "".join(map(_visible, text))
 
 
 def _visible(char: str) -> str:

@@ -159,7 +159,6 @@ def count_attempt(tx: Tx, ctx: Context, session: Session) -> StopReason | None:
     # With several workers an attempt may outlive the session in which it began: it counts in the next one.
     mine = next((s for s in tx.sessions() if s.number == session.number), None)
     current = mine or sessions.mine(tx, ctx) or session
-    counted = sessions.attempt_finished(tx, current._replace(halt=None, halt_kind=None))
-    stop = sessions.after_attempt(tx, counted, of_run=ctx.target is not None)
+    stop = sessions.after_attempt(tx, current, of_run=ctx.target is not None)
     sessions.disable_hooks_when_finished(tx, ctx.store)
     return stop

@@ -78,7 +78,7 @@ def append(tx: Tx, ctx: Context, tasks: tuple[Task, ...]) -> None:
 
 def require_writable(task: Task) -> None:
     """Raise UsageError, naming the fields, if `task` breaks the contract of the list."""
-    alone = {**codec.encode_task(task), "depends_on": []}
+    alone = {**codec.written(task), "depends_on": []}
     try:
         codec.decode_tasks([alone])
     except ContractError as error:

@@ -39,7 +39,7 @@ def propose(ctx: Context, draft: Task) -> Reply:
     try:
         task = _record(ctx, by, draft)
     except (EnvSetupError, OSError) as error:
-        return leave(ctx, error, "add", by, json.dumps(codec.encode_task(draft)))
+        return leave(ctx, error, "add", by, json.dumps(codec.written(draft)))
     return Reply("add", f"proposed: {quoting.title(task)}\nThe user decides about it; go on with your task.")
 
 

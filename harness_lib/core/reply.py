@@ -37,7 +37,7 @@ class Reply(NamedTuple):
             "verb": self.verb,
             "exit": int(self.exit),
             "session": self.session,
-            "task": codec.encode_task(self.task) if self.task else None,
+            "task": codec.written(self.task) if self.task else None,
             "stop": {"reason": self.stop} if self.stop else None,
             "next": self.next,
             "message": self.message,

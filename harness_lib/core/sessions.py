@@ -303,13 +303,6 @@ def _remove(tx: Tx, session: Session) -> None:
     tx.log("LOCK", "released", session=session.number)
 
 
-def attempt_finished(tx: Tx, session: Session) -> Session:
-    """Count a finished attempt of this session."""
-    counted = session._replace(finished_attempts=session.finished_attempts + 1)
-    tx.replace_session(counted)
-    return counted
-
-
 def halt(tx: Tx, session: Session, why: Halt) -> None:
     """Record why this session is blocked on a human, so that the Stop hook lets its agent go."""
     tx.replace_session(session._replace(halt=why.words, halt_kind=why.kind))
@@ -346,7 +339,9 @@ def must_check(questions: Questions, ctx: Context) -> bool:
 
 
 def after_attempt(tx: Tx, session: Session, *, of_run: bool = False) -> StopReason | None:
-    """End or halt the session if it has nothing left to do; return the stop reason."""
+    """Count a finished attempt; end or halt the session if nothing is left to do; return the stop reason."""
+    session = session._replace(finished_attempts=session.finished_attempts + 1, halt=None, halt_kind=None)
+    tx.replace_session(session)
     record_blocked(tx, session.number)
     spent = tx.session_spent(session)
     reason = tx.no_work()

@@ -27,14 +27,12 @@ from harness_lib.state.reading import (
     Problems,
     cut,
     encode,
-    encode_session,
-    encode_sessions,
     encode_shell,
-    encode_task,
     render,
     shape,
     task_texts,
     trusted,
+    written,
 )
 from harness_lib.task import State, Task
 
@@ -46,16 +44,14 @@ __all__ = [
     "decode_rendered",
     "decode_task",
     "encode",
-    "encode_session",
-    "encode_sessions",
     "encode_shell",
-    "encode_task",
     "links",
     "parse",
     "record_problems",
     "render",
     "shell_problems",
     "task_texts",
+    "written",
 ]
 LISTED = 20
 # The most characters of a path that are shown: a file may be nested without limit.

@@ -212,17 +212,13 @@ def keep_log(root: Root) -> None:
     """
     place = find_root.backup_copy(os.path.realpath(root.path))
     if place is not None:
-        _keep_second_name(root.log, _log_beside(place))
+        _keep_second_name(root.log, Path(place).with_suffix(".log"))
 
 
 def give_back_log(root: Root) -> bool:
     """Restore a lost log; return whether there was one to restore."""
     place = find_root.backup_copy(os.path.realpath(root.path))
-    return place is not None and _give_second_name_back(_log_beside(place), root.log)
-
-
-def _log_beside(place: str) -> Path:
-    return Path(place).with_suffix(".log")
+    return place is not None and _give_second_name_back(Path(place).with_suffix(".log"), root.log)
 
 
 def newest_good(root: Root) -> tuple[str, object] | None:
@@ -285,7 +281,7 @@ def _keep_second_name(file: Path, second: Path) -> None:
     # What a file system, or a sandbox, does not allow is no reason to stop anybody's work.
     with contextlib.suppress(OSError):
         info = os.lstat(file)
-        if not stat.S_ISREG(info.st_mode) or _is(second, info):
+        if not stat.S_ISREG(info.st_mode) or nofollow.is_at(second, info):
             return
         # A process that died here left it; the lock of the list excludes others.
         beside = second.with_name(f".{second.name}.tmp")
@@ -304,10 +300,3 @@ def _give_second_name_back(second: Path, file: Path) -> bool:
         # Nothing was kept, or it was restored: another process was faster.
         return False
     return True
-
-
-def _is(path: Path, info: os.stat_result) -> bool:
-    try:
-        return os.path.samestat(os.lstat(path), info)
-    except FileNotFoundError:
-        return False

@@ -41,7 +41,7 @@ def check(state: State, old: State) -> None:
     for index, session in enumerate(shell.get("sessions") or ()):
         problems += codec.record_problems(Session, session, f"sessions[{index}]")
     for index in state.changed_since(old):
-        problems += codec.record_problems(Task, codec.encode_task(state.tasks[index]), f"tasks[{index}]")
+        problems += codec.record_problems(Task, codec.written(state.tasks[index]), f"tasks[{index}]")
     if not _same_links(state.tasks, old.tasks):
         problems += codec.links([(task.id, task.depends_on) for task in state.tasks])
     if problems:
@@ -79,7 +79,8 @@ def publish(
     cache = cache or summary.build(state, now, [])
     with explained(root):
         if old is not None and old.data is not None:
-            atomic.write(root.backup, old.data, durable=False, mode=_bits(root))
+            # A list that is private keeps a private backup.
+            atomic.write(root.backup, old.data, durable=False, mode=atomic.permissions(root.state))
     if is_mirror:
         with explained(root):
             atomic.write(root.state, data, durable=False)
@@ -123,14 +124,6 @@ def _write_cache(root: Root, cache: Summary, size: int) -> Iterator[Stamp]:
         cache["stamp"] = summary.stamp(info)
         summary.write(root, cache)
         yield cache["stamp"]
-
-
-def _bits(root: Root) -> int | None:
-    # A list that is private keeps a private backup.
-    try:
-        return root.state.stat().st_mode & 0o777
-    except FileNotFoundError:
-        return None
 
 
 def attempt(name: str, act: Callable[[], None]) -> list[str]:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from harness_lib import timestamps
 from harness_lib.records.fields import LARGEST, MOMENT_PATTERN, About, Form, Kind, Record, columns
-from harness_lib.task import NO_EXTRA, VERSION, Session, SessionConfig, State, Task
+from harness_lib.task import NO_EXTRA, VERSION, SessionConfig, State, Task
 
 SHOWN = 60
 # Python refuses to write longer numbers.
@@ -238,28 +238,13 @@ NO_BLOCKS: Mapping[int, str] = MappingProxyType({})
 def encode(state: State) -> dict[str, Any]:
     """Return `state` as a JSON document."""
     document = encode_shell(state)
-    document["tasks"] = [encode_task(task) for task in state.tasks]
+    document["tasks"] = [written(task) for task in state.tasks]
     return document
 
 
 def encode_shell(state: State) -> dict[str, Any]:
     """Return the document of `state` without its tasks."""
     return written(state._replace(tasks=()))
-
-
-def encode_sessions(state: State) -> list[dict[str, Any]] | None:
-    """Return the open sessions as in the document; None for a list of the legacy protocol."""
-    return None if state.sessions is None else [encode_session(session) for session in state.sessions]
-
-
-def encode_session(session: Session) -> dict[str, Any]:
-    """Return `session` as in the list's document."""
-    return written(session)
-
-
-def encode_task(task: Task) -> dict[str, Any]:
-    """Return `task` as in the list's document."""
-    return written(task)
 
 
 def written(record: Any) -> dict[str, Any]:
@@ -311,9 +296,7 @@ def task_texts(tasks: Sequence[Task], reuse: Mapping[int, str] = NO_BLOCKS) -> l
     are not encoded again. The caller keeps those tasks alive, as their ids could be reused.
     """
     known = map(reuse.get, map(id, tasks))
-    return [
-        text or _write_object(encode_task(task), "      ") for text, task in zip(known, tasks, strict=True)
-    ]
+    return [text or _write_object(written(task), "      ") for text, task in zip(known, tasks, strict=True)]
 
 
 def render(state: State, texts: Sequence[str] | None = None) -> str:

@@ -45,7 +45,7 @@ def build(state: State, now: datetime, made_from: Stamp) -> Summary:
     unreachable = [finding.task_id for finding in selection.validate_dependencies(state, now)[1]]
     unproven = [task for task in state.tasks if task.status == "completed" and task.unproven]
     working = [task for task in state.tasks if task.status == "in_progress"]
-    sessions: Any = codec.encode_sessions(state)
+    sessions: Any = None if state.sessions is None else [codec.written(each) for each in state.sessions]
     return {
         "format": FORMAT,
         "stamp": made_from,

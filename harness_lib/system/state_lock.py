@@ -19,7 +19,7 @@ from harness_lib import timestamps
 from harness_lib.errors import EnvSetupError, GoneError, HeldError
 from harness_lib.system import flock
 from harness_lib.system.clock import SYSTEM, Clock
-from harness_lib.system.files import atomic
+from harness_lib.system.files import atomic, nofollow
 
 # Only the first in line asks, so it may ask often.
 POLL_SECONDS = 0.002
@@ -131,12 +131,7 @@ class StateLock:
 
     def _is_in_place(self) -> bool:
         """Return whether the lock is on the file at our path: `.harness/` may have been made again since."""
-        try:
-            info = self.path.stat()
-        except FileNotFoundError:
-            return False
-        own = os.fstat(self._descriptor)
-        return (info.st_dev, info.st_ino) == (own.st_dev, own.st_ino)
+        return nofollow.is_at(self.path, os.fstat(self._descriptor))
 
     def _let_go(self) -> None:
         release, self._release, self._descriptor = self._release, None, -1

@@ -112,6 +112,9 @@ def _reply(ctx: Context, held: HeldTask, ended: outcome.Ended, checked: Checked 
         raise complete.refusal(task)
     is_done = task.status == "completed"
     lines = [outcome.words_of_completed(ended)] if is_done else _rolled_back(task, ended, checked)
+    changed = (
+        [] if is_done or not task.touched else [f"{task.id}: the attempt {quoting.touched(task.touched)}"]
+    )
     then = rechecked.after_attempt(ctx, ended.stop)
     return Reply(
         "finish",
@@ -121,7 +124,7 @@ def _reply(ctx: Context, held: HeldTask, ended: outcome.Ended, checked: Checked 
         task=task,
         stop=ended.stop,
         next=then.next,
-        warnings=(*_inputs_changed(task), *ended.said, *baseline.left(ctx, task.id)),
+        warnings=(*changed, *ended.said, *baseline.left(ctx, task.id)),
         extra=extra,
     )
 
@@ -137,12 +140,6 @@ def _sent_back(held: HeldTask, ended: outcome.Ended) -> Reply:
         task=task,
         next=typed.harness("finish", task.id),
     )
-
-
-def _inputs_changed(task: Task) -> list[str]:
-    if task.status == "completed" or not task.touched:
-        return []
-    return [f"{task.id}: the attempt {quoting.touched(task.touched)}"]
 
 
 def _rolled_back(task: Task, ended: outcome.Ended, checked: Checked | None) -> list[str]:

@@ -98,7 +98,7 @@ def _reply(ctx: Context, view: overview.View) -> Reply:
         extra={
             "root": str(ctx.root.path),
             "counts": view.counts._asdict(),
-            "tasks": [codec.encode_task(task) for task in view.shown],
+            "tasks": [codec.written(task) for task in view.shown],
             "more": view.counts.total - len(view.shown),
             "log": list(view.log),
             "session_count": view.session_count,

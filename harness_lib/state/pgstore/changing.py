@@ -308,7 +308,7 @@ class RowsTx(RowsAnswers, api.Tx):
         self._assert_open()
         self._touch()
         name = f"session {session.number}"
-        problems = codec.record_problems(Session, codec.encode_session(session), name)
+        problems = codec.record_problems(Session, codec.written(session), name)
         if problems:
             self._broken[name] = problems
         else:
@@ -394,7 +394,7 @@ class RowsTx(RowsAnswers, api.Tx):
             self._cyclic = bool((self._conn.execute(query, (self._key,)).fetchone() or (False,))[0])
 
     def _keeps_contract(self, task: Task) -> bool:
-        problems = codec.record_problems(Task, codec.encode_task(task), f"task {reading.show(task.id)}")
+        problems = codec.record_problems(Task, codec.written(task), f"task {reading.show(task.id)}")
         self._broken.pop(task.id, None)
         if problems:
             self._broken[task.id] = problems

@@ -271,7 +271,7 @@ def _columns(task: Task) -> dict[str, Any]:
     lease = task.lease_expires_at
     return {
         "fence": task.fence,
-        "document": _text(codec.encode_task(task)),
+        "document": _text(codec.written(task)),
         "sort_key": sort_key(task.id),
         "status": task.status,
         "open": is_open,
@@ -429,7 +429,7 @@ def go_on_after(conn: Connection, number: int) -> None:
 
 def put_session(conn: Connection, key: int, session: Session, number: int | None = None) -> None:
     """Open `session`, or put it in the place of the open session `number`."""
-    document = _text(codec.encode_session(session))
+    document = _text(codec.written(session))
     if number is None:
         query = "insert into harness.session (number, document, list) values (%s, %s, %s)"
         conn.execute(query, (session.number, document, key))

@@ -49,7 +49,7 @@ def write(
     if make:
         within(path.parent, lambda: write(path, data, durable=durable, mode=mode, last_look=last_look))
         return
-    bits = _permissions(path) if mode is None else mode
+    bits = permissions(path) if mode is None else mode
     temporary, descriptor = _create(path, bits)
     try:
         try:
@@ -169,7 +169,8 @@ def sync_directory(directory: Path) -> None:
         os.close(descriptor)
 
 
-def _permissions(target: Path) -> int:
+def permissions(target: Path) -> int:
+    """Return the permission bits of the file `target`; those of a private one if it is a link or missing."""
     try:
         info = target.lstat()
     except FileNotFoundError:

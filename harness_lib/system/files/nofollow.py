@@ -75,6 +75,14 @@ _FORMER = (b"*\n", RULES.replace(b"/runs/\n", b""))
 _FILE = ".gitignore"
 
 
+def is_at(path: str | os.PathLike[str], info: os.stat_result) -> bool:
+    """Return whether the file of `info` is at `path`, by that name and not through a link."""
+    try:
+        return os.path.samestat(os.lstat(path), info)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+
+
 def ignore_file(private: str) -> str | None:
     """Return the path of the ignore rules in `private` if they must be written; None to keep those there."""
     path = os.path.join(private, _FILE)

@@ -62,16 +62,9 @@ def finish(log: Path, descriptor: int) -> None:
     """
     # On a full disk it stays as it is, and is removed when it is old.
     with suppress(OSError):
-        size = os.fstat(descriptor).st_size
-        if size > 2 * KEPT_BYTES or not _is_at(log, descriptor):
-            atomic.write(log, _both_ends(descriptor, size), durable=False, make=True)
-
-
-def _is_at(path: Path, descriptor: int) -> bool:
-    try:
-        return os.path.samestat(os.lstat(path), os.fstat(descriptor))
-    except (FileNotFoundError, NotADirectoryError):
-        return False
+        info = os.fstat(descriptor)
+        if info.st_size > 2 * KEPT_BYTES or not nofollow.is_at(log, info):
+            atomic.write(log, _both_ends(descriptor, info.st_size), durable=False, make=True)
 
 
 def _both_ends(descriptor: int, size: int) -> bytes:

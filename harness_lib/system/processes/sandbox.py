@@ -445,7 +445,7 @@ def is_within(path: str, top: str) -> bool:
 def entered(command: str, env: Mapping[str, str], cwd: Path) -> Iterator[tuple[list[str], dict[str, str]]]:
     """Yield the arguments and environment that run `sh -c command`, in the sandbox of `env` if it has one."""
     inside = {name: value for name, value in env.items() if name != VARIABLE}
-    place = placed(env, cwd)
+    place = placed(env, cwd) if VARIABLE in env else None
     if place is None:
         yield ["sh", "-c", command], inside
         return

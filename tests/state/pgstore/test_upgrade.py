@@ -47,7 +47,7 @@ def as_version_1(shared: Shared, root: Root) -> Link:
             (shared.name, shell),
         ).fetchone() or (0, "")
         for place, task in enumerate(state.tasks):
-            document = json.dumps(codec.encode_task(task))
+            document = json.dumps(codec.written(task))
             conn.execute(
                 "insert into harness.task (list, id, place, changed, fence, document) "
                 "values (%s, %s, %s, 1, %s, %s)",

@@ -34,7 +34,7 @@ def nearly_free(few: Project, huge: Project, nowhere: Path, rounds: int) -> Iter
         rounds,
     )
     size = f"{huge.tasks:,} tasks"
-    yield at_most("a hook where there is no marker", 2.5, taken["nowhere"] / taken["floor"], FLOOR)
+    yield at_most("a hook where there is no enable flag", 2.5, taken["nowhere"] / taken["floor"], FLOOR)
     yield at_most("a Stop hook that blocks, 10 tasks", 4, taken["few"] / taken["floor"], FLOOR)
     yield at_most(f"a Stop hook that blocks, {size}", 4, taken["huge"] / taken["floor"], FLOOR)
     yield at_most(f"the same, {size}", 1.2, taken["huge"] / taken["few"], "10 tasks")

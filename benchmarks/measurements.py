@@ -65,7 +65,7 @@ ALL = (
     Measurement(
         "hooks",
         60,
-        "a hook where there is no marker; a Stop hook that blocks, 10 and 100,000 tasks",
+        "a hook where there is no enable flag; a Stop hook that blocks, 10 and 100,000 tasks",
         lambda at: hooks.nearly_free(at.few, at.huge, at.path / "nowhere", at.rounds * 4),
     ),
     Measurement(

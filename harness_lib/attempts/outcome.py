@@ -155,7 +155,7 @@ def _forget_repaired(tx: Tx, done: Task) -> None:
 
 
 def count_attempt(tx: Tx, ctx: Context, session: Session) -> StopReason | None:
-    """Count a finished attempt; end the session and remove the active flag if no work is left."""
+    """Count a finished attempt; end the session and remove the enable flag if no work is left."""
     # With several workers an attempt may outlive the session in which it began: it counts in the next one.
     mine = next((s for s in tx.sessions() if s.number == session.number), None)
     current = mine or sessions.mine(tx, ctx) or session

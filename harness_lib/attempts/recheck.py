@@ -247,7 +247,7 @@ def _keep(ctx: Context, task: Task, found: Recheck, gist: str | None = None) -> 
         if gist is not None:
             _log(tx, checked, gist)
         if tx.holds_agents() and not held:
-            # The active flag is gone because all was done; if work remained, somebody has paused the list.
+            # The enable flag is gone because all was done; if work remained, somebody has paused the list.
             tx.on_commit(lambda: ctx.store.switch_hooks(on=True))
         sessions.disable_hooks_when_finished(tx, ctx.store)
     return checked

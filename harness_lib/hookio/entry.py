@@ -60,7 +60,7 @@ def _switched_on(env: Mapping[str, str], data: bytes, event: str) -> str | None:
         return None
     data_home.use_byte_code(env)
     root = find_root.pinned(env) or find_root.search(env, _cwd(env, data))
-    if not root or not (event == "SessionEnd" or os.path.exists(os.path.join(root, find_root.MARKER))):
+    if not root or not (event == "SessionEnd" or os.path.exists(os.path.join(root, find_root.ENABLE_FLAG))):
         return None
     # Verbs report a linked file; a hook would have to write where the link points.
     return None if find_root.linked(root) else root

@@ -195,7 +195,7 @@ def _finish(hook: Hook) -> None:
         )
     )
     _log(context, "STATS", totals)
-    session_notes.remove(os.path.join(hook.root, find_root.MARKER))
+    session_notes.remove(os.path.join(hook.root, find_root.ENABLE_FLAG))
 
 
 def _log(context: HookContext, kind: str, text: str) -> None:

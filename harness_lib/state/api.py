@@ -416,7 +416,7 @@ class Store(Protocol):
         """Return what has changed since the look with the mark `since`; raises as `ask` does."""
 
     def stamp(self) -> object:
-        """Return a value that differs after each change of the list, its log or the active flag."""
+        """Return a value that differs after each change of the list, its log or the enable flag."""
 
     # Beside the list.
 

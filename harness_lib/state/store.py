@@ -128,12 +128,12 @@ class Store(Upkeep):
             outer.owner = tx.held or lock_owner(tx.state, without=tx.dropped)
 
     def begin(self, settings: SessionConfig, message: str) -> tuple[str, ...]:
-        """Make an empty list, its log and the active flag; return their names. Raises as `create` does."""
+        """Make an empty list, its log and the enable flag; return their names. Raises as `create` does."""
         now = self._clock.now()
         self.create(State(created=timestamps.render(now), session_config=settings, sessions=()))
         journal.append(self.root.log, journal.line("INIT", message, now=now, session=0))
         self.switch_hooks(on=True)
-        return self.root.state.name, self.root.log.name, self.root.marker.name
+        return self.root.state.name, self.root.log.name, self.root.enable_flag.name
 
     def create(self, state: State) -> tuple[str, ...]:
         """Write the first list, and return warnings.

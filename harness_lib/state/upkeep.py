@@ -1,4 +1,4 @@
-"""Keep the files beside the list: the log, the active flag, what dead writers have left; examine the list."""
+"""Keep the files beside the list: the log, the enable flag, what dead writers have left; examine the list."""
 
 from __future__ import annotations
 
@@ -67,16 +67,16 @@ class Upkeep(api.Store):
         return None if is_whole else journal.TAIL_BYTES
 
     def hooks_are_on(self) -> bool:
-        return self.root.marker.exists()
+        return self.root.enable_flag.exists()
 
     def switch_hooks(self, *, on: bool) -> None:
         if on:
-            self.root.marker.touch(atomic.PRIVATE)
+            self.root.enable_flag.touch(atomic.PRIVATE)
         else:
-            atomic.remove(self.root.marker)
+            atomic.remove(self.root.enable_flag)
 
     def stamp(self) -> object:
-        return [_stamp(path) for path in (self.root.state, self.root.log, self.root.marker)]
+        return [_stamp(path) for path in (self.root.state, self.root.log, self.root.enable_flag)]
 
     def sweep(self) -> list[str]:
         lines = []

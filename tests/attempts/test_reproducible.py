@@ -102,7 +102,7 @@ def test_what_was_built_by_hand_is_named_and_makes_nothing_red(
     assert "100 %" in said
     agent.ok("check")
     assert agent.fails(9, "start")["stop"] == {"reason": "done"}
-    assert not project.marker
+    assert not project.enable_flag
 
 
 @pytest.mark.release

@@ -46,7 +46,7 @@ def test_a_forged_task_whose_check_passes_is_completed_with_a_warning(project: P
     assert project.grep("WARN [task-001]", SAID, "test -f tracked.txt", "passes")
     assert said["next"] == "harness validate --all --committed"
     assert agent.ok("validate", "--all", "--committed")["stop"] == {"reason": "done"}
-    assert not project.marker
+    assert not project.enable_flag
     assert project.state["sessions"] == []
     agent.ok("check")
 
@@ -110,7 +110,7 @@ def test_forging_another_task_does_not_pass_through_an_honest_finish(project: Pr
     assert finished.json["stop"] is None
     assert "task-002" in str(finished.json["warnings"])
     assert agent.fails(1, "check")["problems"]
-    assert project.marker
+    assert project.enable_flag
     assert agent.ok("claim")["task"]["id"] == "task-002"
 
 

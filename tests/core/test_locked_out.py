@@ -82,7 +82,7 @@ def test_what_git_clean_took_comes_back_from_the_git_directory(project: Project,
     warnings = " ".join(reply["warnings"])
     assert "restored" in warnings
     assert "harness-progress.txt was put back, too" in warnings
-    assert project.marker
+    assert project.enable_flag
     assert project.log[: len(before)] == before
     agent.ok("checkpoint", "task-001", "1/2", "after it came back")
     project.git("clean", "-fdxq")

@@ -107,8 +107,10 @@ def nothing_old_is_left(world: World) -> None:
 
 
 def hooks_are_on_in_a_session(world: World) -> None:
-    """Nobody works without the marker, or the hooks would let go of the agent."""
-    assert not state_of(world).sessions or world.path(".harness-active").exists(), "the marker is missing"
+    """Nobody works without the enable flag, or the hooks would let go of the agent."""
+    assert not state_of(world).sessions or world.path(".harness-active").exists(), (
+        "the enable flag is missing"
+    )
 
 
 def no_bug_was_reported(world: World) -> None:
@@ -272,11 +274,11 @@ def holds(world: World, files: dict[str, bytes]) -> None:
 
 
 def all_done(world: World) -> None:
-    """Every task is completed, no session is open, the marker and the lock directory are gone."""
+    """Every task is completed, no session is open, the enable flag and the lock directory are gone."""
     state = state_of(world)
     assert [task.status for task in state.tasks] == ["completed"] * len(state.tasks), state.tasks
     assert not state.sessions, f"sessions are open: {state.sessions}"
-    assert not world.path(".harness-active").exists(), "the marker is left"
+    assert not world.path(".harness-active").exists(), "the enable flag is left"
     assert not world.place.seed_lock.exists(), "the lock directory is left"
     scratch = [*world.place.git_dir.rglob("harness-scratch-*")]
     assert not scratch, f"scratch directories of the dead are left: {scratch}"

@@ -63,7 +63,7 @@ FOR_CONVENIENCE = {
     "generations": ("generations/|harness/lists/", "checkpoint task-001 1/2 x"),
     "copy": ("harness/lists/", "checkpoint task-001 1/2 x"),
     "summary": (r"summary\.json", "checkpoint task-001 1/2 x"),
-    "marker": ("harness-active", "add Two --validate true"),
+    "enable flag": ("harness-active", "add Two --validate true"),
 }
 
 

@@ -119,13 +119,13 @@ def make(root: Root, *tasks: Task, mode: str = "exclusive", **fields: Any) -> No
     fields.setdefault("sessions", (SESSION,))
     config = SessionConfig(mode)  # type: ignore[arg-type]
     assert Store(root, timeout=10).create(State(tasks=tasks, session_config=config, **fields)) == ()
-    marker(root).touch()
+    enable_flag(root).touch()
 
 
 def by_hand(root: Root, *tasks: dict[str, object], **fields: object) -> None:
     """Make a list as the legacy protocol does."""
     root.state.write_text(json.dumps({"tasks": tasks, **fields}), encoding="utf-8")
-    marker(root).touch()
+    enable_flag(root).touch()
 
 
 def unreadable(root: Root, name: str) -> None:
@@ -140,7 +140,7 @@ def unreadable(root: Root, name: str) -> None:
     place.write_text(json.dumps(kept), encoding="utf-8")
 
 
-def marker(root: Root) -> Path:
+def enable_flag(root: Root) -> Path:
     return root.path / ".harness-active"
 
 

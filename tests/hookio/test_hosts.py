@@ -15,7 +15,7 @@ from harness_lib.system.place.roots import Root
 from harness_lib.task import Task
 from tests.conftest import for_release
 from tests.hookio.conftest import HOOKS, Heard, Ring
-from tests.hookio.lists import DONE, HALTED, ME, OTHER, SESSION, by_hand, keep, log, make, marker
+from tests.hookio.lists import DONE, HALTED, ME, OTHER, SESSION, by_hand, enable_flag, keep, log, make
 
 LEFT = Task("a", "Title")
 # How each spells a stop; all but the first two are named on the command line of their hook.
@@ -41,7 +41,7 @@ class Stop(NamedTuple):
 
 def _paused(root: Root) -> None:
     make(root, LEFT)
-    marker(root).unlink()
+    enable_flag(root).unlink()
 
 
 def _held_often(root: Root) -> None:
@@ -66,7 +66,7 @@ def _list(*tasks: Task, **fields: Any) -> Callable[[Root], object]:
 
 
 STOPS = {
-    "no marker": Stop(_paused),
+    "no enable flag": Stop(_paused),
     "switched off": Stop(_list(LEFT), env={"HARNESS_DISABLED": "1"}),
     "no session is open": Stop(_list(LEFT, sessions=())),
     "another agent's is": Stop(_list(LEFT, sessions=(SESSION._replace(agent_session_id=OTHER),))),
@@ -136,6 +136,6 @@ def test_a_stop_is_answered_in_the_words_of_its_host(
     if not reason:
         assert stop.warned in heard.err
         assert heard.err.count("\n") == bool(stop.warned)
-    assert marker(root).exists() is (row not in ("no marker", "nothing is left"))
+    assert enable_flag(root).exists() is (row not in ("no enable flag", "nothing is left"))
     assert any("STATS" in line for line in log(root)) is (row == "nothing is left")
     assert len(list((root.path / ".harness").glob("bug-*.txt"))) == (row == "a bug of ours")

@@ -22,7 +22,7 @@ NEW = {"source": "startup", "session_id": OTHER}
 
 def test_the_session_that_started_is_held_until_the_list_is_finished(hook: Ring, project: Project) -> None:
     add(project, "One", "Two")
-    assert project.marker
+    assert project.enable_flag
     assert hook("stop", {}).silent, "nobody is held while no session is open"
     me = agent(project)
     me.ok("start")
@@ -41,7 +41,7 @@ def test_the_session_that_started_is_held_until_the_list_is_finished(hook: Ring,
     assert FINAL in hook("stop", {}).reason
     me.final_check()
     assert hook("stop", {}).silent
-    assert not project.marker
+    assert not project.enable_flag
 
 
 def test_the_same_session_is_held_wherever_it_works(hook: Ring, project: Project, tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_an_agent_that_writes_completed_is_held_until_checks_pass(hook: Ring, pr
         assert "0 of 2 tasks are completed" in reason
         assert 'without a recorded check: task-001 "One", task-002 "Two"' in reason
     assert f"{LAUNCHER} claim" in hook("stop", {}).reason
-    assert project.marker
+    assert project.enable_flag
     assert not project.grep("STATS", "completed=2")
 
     me.fails(9, "claim")
@@ -125,7 +125,7 @@ def test_each_recheck_is_progress(hook: Ring, project: Project, monkeypatch: pyt
     assert "is let go" in hook("stop", {}).err, "it never runs the rest"
     me.final_check()
     assert hook("stop", {}).silent
-    assert not project.marker
+    assert not project.enable_flag
 
 
 def test_a_red_task_holds_the_agent_with_the_command_to_redo_it(hook: Ring, project: Project) -> None:
@@ -137,7 +137,7 @@ def test_a_red_task_holds_the_agent_with_the_command_to_redo_it(hook: Ring, proj
     me.fails(1, "validate", "--all", "--committed")
 
     assert "retry task-001" in hook("stop", {}).reason
-    assert project.marker
+    assert project.enable_flag
 
 
 def test_tasks_of_an_earlier_version_hold_nobody(hook: Ring, project: Project) -> None:

@@ -26,11 +26,11 @@ from tests.hookio.lists import (
     SESSION,
     Visit,
     by_hand,
+    enable_flag,
     keep,
     kept,
     log,
     make,
-    marker,
     note,
 )
 
@@ -129,7 +129,7 @@ def test_in_a_list_of_the_legacy_protocol_only_the_named_worker_is_told_apart(
 
     assert visit("Stop").reason
     assert visit("Stop", env={"HARNESS_WORKER_ID": "w"}) == SILENT
-    assert marker(root).exists()
+    assert enable_flag(root).exists()
     nameless = visit("Stop", session_id="").reason
     assert "The worker identity is missing" in nameless
     assert "HARNESS_WORKER_ID=" in nameless
@@ -140,9 +140,9 @@ def test_when_all_is_done_the_marker_comes_down_with_the_numbers_in_the_log(root
     before = root.state.read_bytes()
 
     assert visit("Stop", session_id=OTHER) == SILENT
-    assert marker(root).exists()
+    assert enable_flag(root).exists()
     assert visit("Stop") == SILENT
-    assert not marker(root).exists()
+    assert not enable_flag(root).exists()
     totals = "tasks_total=2 completed=1 failed=1 pending=0 blocked=0 attempts_total=3 checkpoints=0"
     assert log(root) == [f"[SESSION-3] STATS {totals}"]
     assert root.state.read_bytes() == before
@@ -154,7 +154,7 @@ def test_the_marker_stays_where_somebody_has_added_a_task_meanwhile(root: Root) 
 
     handler._finish(handler.Hook(str(root.path), {}, said, BELL))
 
-    assert marker(root).exists()
+    assert enable_flag(root).exists()
     assert log(root) == []
 
 
@@ -173,7 +173,7 @@ def test_what_is_wrong_with_the_list_is_told(root: Root, visit: Visit) -> None:
 
 def test_of_a_list_that_was_never_read_no_session_is_known(root: Root, visit: Visit) -> None:
     root.state.write_text("{", encoding="utf-8")
-    marker(root).touch()
+    enable_flag(root).touch()
     visit("Stop")
 
     heard = visit("Stop", stop_hook_active=True)

@@ -86,7 +86,7 @@ SOME = (
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Iterator[Project]:
-    """Return a project as a clone brings it: with a list and a marker, and nobody's trust."""
+    """Return a project as a clone brings it: with a list and an enable flag, and nobody's trust."""
     project = make(tmp_path / "repo", bare=True)
     project.put("harness-tasks.json", json.dumps(LIST))
     project.put(".harness-active", "")

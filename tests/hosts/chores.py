@@ -30,4 +30,4 @@ def assert_all_done(machine: Machine) -> None:
     assert machine.statuses == ["completed"] * 3, machine.log
     assert "ERROR [task-002] [TEST_FAIL]" in machine.log
     assert machine.subjects[:3] == ["[task-003] Make three", "[task-002] Make two", "[task-001] Make one"]
-    assert not machine.marker.exists()
+    assert not machine.enable_flag.exists()

@@ -156,7 +156,7 @@ class Machine:
         return self.project / "harness-tasks.json"
 
     @property
-    def marker(self) -> Path:
+    def enable_flag(self) -> Path:
         return self.project / ".harness-active"
 
     @property

@@ -99,7 +99,7 @@ def test_eight_idle_turns_in_a_row_are_enough(client: Client, model: Model, mach
     assert client.times_held(model) == 8
     assert "WARN" in machine.log
     assert machine.statuses == ["pending"]
-    assert machine.marker.exists()
+    assert machine.enable_flag.exists()
 
 
 @pytest.mark.release

@@ -62,7 +62,7 @@ def test_goal_and_list_hold_together(claude: Claude, model: Model, machine: Mach
 
     assert (ran.code, ran.result) == (0, TIRED)
     assert machine.statuses == ["completed"]
-    assert not machine.marker.exists()
+    assert not machine.enable_flag.exists()
     # Ours, once, in words of its own; the goal's as long as it is not reached.
     assert len(ran.blocks()) == 1
     assert ran.blocks()[0].startswith("harness: ")

@@ -56,7 +56,7 @@ def test_installed_hooks_speak_at_the_start_and_hold_to_the_end(
 
     assert DONE in ran.out
     assert machine.statuses == ["completed"]
-    assert not machine.marker.exists()
+    assert not machine.enable_flag.exists()
 
 
 @pytest.mark.release

@@ -175,7 +175,7 @@ class LegacyAgent:
         return "max_sessions" if limit and self.number > limit else None
 
     def end(self) -> None:
-        """Statistics, last_session, release; the marker goes when nothing is left."""
+        """Statistics, last_session, release; the enable flag goes when nothing is left."""
         document = self.read()
         document["last_session"] = now()
         self.write(document)

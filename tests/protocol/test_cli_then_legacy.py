@@ -97,7 +97,7 @@ def test_half_a_list_is_gone_on_with_by_both(project: Project, agent: Agent, leg
 
 
 def test_its_rollback_spares_our_files(project: Project, agent: Agent, legacy: LegacyAgent) -> None:
-    """The legacy resets and cleans; list, log, marker and generations are ignored by git and stay."""
+    """The legacy resets and cleans; list, log, enable flag and generations are ignored by git and stay."""
     agent.ok("add", "Something", "--validate", "false")
     legacy.start()
     legacy.claim("task-001")
@@ -106,7 +106,7 @@ def test_its_rollback_spares_our_files(project: Project, agent: Agent, legacy: L
     legacy.end()
 
     assert not (project.top / "junk.txt").exists()
-    assert project.marker
+    assert project.enable_flag
     assert project.grep("ERROR", "[task-001] [TEST_FAIL]")
     assert list((project.top / ".harness" / "generations").iterdir())
     assert project.task()["attempts"] == 1

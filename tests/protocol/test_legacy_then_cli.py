@@ -76,7 +76,7 @@ def test_half_a_list_is_finished_and_nothing_of_it_is_lost(bare: Project, legacy
     assert bare.log[: len(old_log)] == old_log
     assert all(LINE.match(line) for line in bare.log)
     assert after["session_count"] == 2
-    assert not bare.marker
+    assert not bare.enable_flag
 
 
 ROWS = [

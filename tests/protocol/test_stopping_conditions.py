@@ -35,7 +35,7 @@ def test_all_that_remain_have_failed_for_good_or_are_blocked(two: Project, agent
     assert two.task("task-003")["error_log"] == ["[DEPENDENCY] Blocked by failed task-002"]
     assert stats(two)[-1].startswith(TOTALS.format(3, 1, 2, 0, 0))
     assert two.state["sessions"] == []
-    assert not two.marker
+    assert not two.enable_flag
     assert agent.fails(9, "claim")["stop"] == {"reason": "blocked"}
 
 
@@ -52,7 +52,7 @@ def test_the_list_has_had_as_many_sessions_as_it_may(two: Project, agent: Agent)
     assert len(stats(two)) == before + 1
     assert two.state["session_count"] == 2
     assert two.state["sessions"] == []
-    assert two.marker
+    assert two.enable_flag
 
 
 def test_the_user_interrupts_in_the_middle_of_a_task(two: Project, agent: Agent) -> None:
@@ -66,7 +66,7 @@ def test_the_user_interrupts_in_the_middle_of_a_task(two: Project, agent: Agent)
 
     assert stats(two)[-1].endswith("in_progress=1")
     assert two.state["last_session"]
-    assert two.marker
+    assert two.enable_flag
     assert two.task()["status"] == "in_progress"
     assert agent.ok("start")["task"]["id"] == "task-001"
     agent.ok("finish")

@@ -37,8 +37,8 @@ OF_THEIR_OWN = {
     ("verbs/trust.py", "self"),
 }
 
-FILES = {"state", "backup", "log", "marker", "summary", "lock_file", "generations"}
-CONSTANTS = {"STATE_FILE", "BACKUP_FILE", "LOG_FILE", "MARKER", "GENERATIONS"}
+FILES = {"state", "backup", "log", "enable_flag", "summary", "lock_file", "generations"}
+CONSTANTS = {"STATE_FILE", "BACKUP_FILE", "LOG_FILE", "ENABLE_FLAG", "GENERATIONS"}
 NAMES = re.compile(r"harness-tasks\.json$|harness-progress\.txt$|\.harness-active$|(board|budget)-")
 
 

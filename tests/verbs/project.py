@@ -196,7 +196,7 @@ class Project:
         self.edit(session_config={**self.state["session_config"], **fields})
 
     @property
-    def marker(self) -> bool:
+    def enable_flag(self) -> bool:
         return (self.top / ".harness-active").exists()
 
     @property

@@ -147,7 +147,7 @@ def test_it_switches_the_hooks_on_again(project: Project, agent: Agent) -> None:
 
     agent.ok("add", "Something")
 
-    assert project.marker
+    assert project.enable_flag
 
 
 def test_adding_to_a_cloned_list_without_commands_trusts_what_you_added(make_project: Make) -> None:

@@ -169,7 +169,7 @@ def test_the_marker_comes_back(project: Project, one: Agent) -> None:
 
     one.ok("claim")
 
-    assert project.marker
+    assert project.enable_flag
 
 
 def test_the_work_tree_that_is_advised_can_be_made(make_project: Make) -> None:

@@ -119,12 +119,12 @@ def test_editing_leaves_a_paused_list_so_unless_it_had_no_work(project: Project,
     agent.ok("add", "First", "--validate", "false", "--max-attempts", "1")
     agent.ok("pause")
     agent.ok("edit", "task-001", "--title", "Still")
-    assert not project.marker
+    assert not project.enable_flag
     agent.ok("claim")
     agent.fails(1, "finish")
-    assert not project.marker
+    assert not project.enable_flag
     agent.ok("edit", "task-001", "--max-attempts", "2")
-    assert project.marker
+    assert project.enable_flag
 
 
 def test_the_limits_of_the_list_change_and_let_a_spent_session_go_on(project: Project, agent: Agent) -> None:

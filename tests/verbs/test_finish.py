@@ -41,7 +41,7 @@ def test_a_passed_check_is_committed_and_recorded(project: Project, agent: Agent
     assert agent.final_check()["stop"] == {"reason": "done"}
     assert project.grep(f"[SESSION-1] Completed [task-001] (commit {project.head[:12]})")
     assert project.grep("[SESSION-1] STATS tasks_total=1 completed=1 failed=0 pending=0 blocked=0")
-    assert not project.marker
+    assert not project.enable_flag
     assert project.state["sessions"] == []
 
 
@@ -55,7 +55,7 @@ def test_a_task_without_any_change_needs_no_commit_and_is_no_stop(project: Proje
     assert project.head == base
     assert sorted(project.files) == ["tracked.txt"]
     assert (reply["stop"], reply["next"]) == (None, "harness claim")
-    assert project.marker
+    assert project.enable_flag
     assert len(project.state["sessions"]) == 1
 
 

@@ -58,7 +58,7 @@ def test_each_attempt_has_a_rescue_of_its_own_and_the_last_one_blocks(project: P
 
     assert [project.git("show", f"{ref}:try") for ref in project.refs()] == ["1", "2"]
     assert project.task("task-002")["error_log"] == ["[DEPENDENCY] Blocked by failed task-001"]
-    assert not project.marker
+    assert not project.enable_flag
 
 
 def test_a_check_that_takes_too_long_is_timeout(project: Project, agent: Agent) -> None:

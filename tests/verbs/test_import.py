@@ -57,7 +57,7 @@ def test_a_json_list_in_the_shape_of_the_seed_is_taken_over(project: Project, ag
     said = agent.ok("import", file)
     assert project.state["tasks"] == [task]
     assert (said["count"], said["first"]) == (1, "auth")
-    assert project.marker
+    assert project.enable_flag
     assert "imported before" in " ".join(agent.ok("import", file)["warnings"])
 
 

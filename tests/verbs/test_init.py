@@ -37,7 +37,7 @@ def test_it_makes_the_files_and_git_does_not_see_them(bare: Project) -> None:
         "max_tasks_per_session": 20,
         "max_sessions": 50,
     }
-    assert bare.marker
+    assert bare.enable_flag
     assert bare.git("status", "--porcelain") == ""
     (line,) = bare.log
     assert LINE.match(line)
@@ -56,10 +56,10 @@ def test_a_second_time_it_changes_nothing(project: Project, one: Agent) -> None:
 
 def test_a_second_time_the_hooks_stay_as_they_are(project: Project, one: Agent) -> None:
     one.ok("init")
-    assert project.marker
+    assert project.enable_flag
     one.ok("pause")
     one.ok("init")
-    assert not project.marker
+    assert not project.enable_flag
 
 
 def test_an_old_list_and_its_log_are_left_as_they_are_and_not_trusted(bare: Project) -> None:
@@ -147,7 +147,7 @@ def test_a_list_that_was_removed_is_restored_and_said_so(project: Project, one: 
     assert "restored" in reply["message"]
     assert "harness init --start-over" in reply["message"]
     assert reply["next"] == "harness status"
-    assert project.marker
+    assert project.enable_flag
 
 
 @pytest.mark.parametrize("removed", [True, False])

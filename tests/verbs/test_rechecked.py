@@ -108,7 +108,7 @@ def test_a_later_commit_of_the_user_makes_a_red_task_one_that_was_checked_before
     assert agent.fails(9, "start")["next"] == AGAIN
     found(ctx)
     assert "checked:" not in agent.ok("status")["message"]
-    assert not project.marker
+    assert not project.enable_flag
 
 
 def test_a_later_commit_makes_a_checked_task_no_worse(project: Project, agent: Agent, ctx: Context) -> None:
@@ -141,22 +141,22 @@ def test_hooks_come_back_for_a_red_task_and_go_with_it(project: Project, agent: 
     done(project, agent, "test -f a", "a")
     project.git("rm", "-q", "a")
     project.commit("by hand")
-    assert not project.marker
+    assert not project.enable_flag
 
     found(ctx)
-    assert project.marker
+    assert project.enable_flag
     agent.ok("pause")
     found(ctx)
-    assert not project.marker, "the user has switched them off"
+    assert not project.enable_flag, "the user has switched them off"
 
     project.put("a")
     project.commit("by hand")
     agent.ok("add", "Two", "--validate", "true")
     agent.ok("claim")
     agent.ok("finish")
-    assert project.marker
+    assert project.enable_flag
     found(ctx)
-    assert not project.marker
+    assert not project.enable_flag
 
 
 @pytest.mark.usefixtures("red")

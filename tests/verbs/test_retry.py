@@ -23,14 +23,14 @@ def statuses(project: Project) -> list[str]:
 def test_a_task_that_failed_for_good_gets_its_attempts_back(project: Project, agent: Agent) -> None:
     add(agent, "First", check="false")
     _fail(agent, "task-001")
-    assert not project.marker
+    assert not project.enable_flag
     said = agent.ok("retry", "task-001")
     task = project.task()
     assert (task["status"], task["attempts"]) == ("pending", 0)
     assert len(task["error_log"]) == 1
     assert said["message"] == "task-001 is pending again with 1 attempt (it was failed)."
     assert said["next"] == "harness start"
-    assert project.marker
+    assert project.enable_flag
     assert project.grep("WARN [task-001] reset by hand:")
     agent.ok("claim", "task-001")
 
@@ -123,7 +123,7 @@ def test_a_task_in_progress_is_neither_reset_nor_removed(project: Project, agent
 
 
 def test_a_task_is_removed_and_the_list_before_is_kept(project: Project, agent: Agent) -> None:
-    """The last one takes the marker with it."""
+    """The last one takes the enable flag with it."""
     add(agent, "First")
     add(agent, "Second")
     before = project.file.read_bytes()
@@ -132,9 +132,9 @@ def test_a_task_is_removed_and_the_list_before_is_kept(project: Project, agent: 
     assert said["task"]["title"] == "First"
     assert (project.top / "harness-tasks.json.bak").read_bytes() == before
     assert project.grep('WARN [task-001] removed by hand: "First" (pending)')
-    assert project.marker
+    assert project.enable_flag
     agent.ok("remove", "task-002")
-    assert not project.marker
+    assert not project.enable_flag
 
 
 def test_what_others_wait_for_is_not_removed_and_they_are_named(project: Project, agent: Agent) -> None:

@@ -37,11 +37,11 @@ def test_pause_removes_the_marker_and_start_puts_it_back(project: Project, agent
     agent.ok("add", "First", "--validate", "true")
     before = project.file.read_bytes(), project.log
     agent.ok("pause")
-    assert not project.marker
+    assert not project.enable_flag
     assert "off already" in agent.ok("pause")["message"]
     assert (project.file.read_bytes(), project.log) == before
     agent.ok("start")
-    assert project.marker
+    assert project.enable_flag
 
 
 def test_a_completed_task_tells_its_commit_files_and_undoing(project: Project, agent: Agent) -> None:

@@ -17,7 +17,7 @@ def test_an_empty_list_is_done_whoever_asks(project: Project, agent: Agent) -> N
         assert "The list has no tasks yet" in reply["message"]
         assert reply["next"].startswith("harness add ")
     assert project.state["sessions"] == []
-    assert not project.marker
+    assert not project.enable_flag
     assert len(project.grep(" STATS ")) == 2
 
 

@@ -132,7 +132,7 @@ def begun(project: Project, agent: Agent) -> Project:
 def test_after_the_last_finish_it_is_what_to_type_and_then_all_is_done(begun: Project, agent: Agent) -> None:
     finish = agent.ok("finish")
     assert (finish["stop"], finish["next"]) == (None, FINAL)
-    assert begun.marker
+    assert begun.enable_flag
 
     reply = agent.ok("validate", "--all", "--committed")
 
@@ -141,7 +141,7 @@ def test_after_the_last_finish_it_is_what_to_type_and_then_all_is_done(begun: Pr
     assert passed in reply["message"]
     assert [task["recheck"]["passed"] for task in begun.state["tasks"]] == [True, True]
     assert begun.state["sessions"] == []
-    assert not begun.marker
+    assert not begun.enable_flag
     assert len(begun.git("worktree", "list").splitlines()) == 1
 
 
@@ -202,7 +202,7 @@ def test_what_a_later_task_broke_is_red_and_is_done_again(project: Project, agen
     red = agent.fails(1, "validate", "--all", "--committed")
 
     assert (red["stop"], red["next"]) == (None, "harness retry task-001")
-    assert project.marker
+    assert project.enable_flag
     agent.ok("retry", "task-001")
     agent.ok("claim")
     project.put(kind.file, kind.right)
@@ -213,7 +213,7 @@ def test_what_a_later_task_broke_is_red_and_is_done_again(project: Project, agen
 def test_a_list_without_it_is_done_with_its_last_task(begun: Project, agent: Agent) -> None:
     agent.ok("init", "--no-final-check")
     assert agent.ok("finish")["stop"] == {"reason": "done"}
-    assert not begun.marker
+    assert not begun.enable_flag
     agent.ok("edit", "--final-check")
     assert "final_check" not in begun.state["session_config"]
 

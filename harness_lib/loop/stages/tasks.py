@@ -25,7 +25,7 @@ _SECONDS = 30.0
 # How often the hook itself passes on a heartbeat.
 _BEAT_SECONDS = 60.0
 _PATH = 4096
-_KEPT_BY_HARNESS = (find_root.STATE_FILE, find_root.BACKUP_FILE, find_root.LOG_FILE, find_root.MARKER)
+_KEPT_BY_HARNESS = (find_root.STATE_FILE, find_root.BACKUP_FILE, find_root.LOG_FILE, find_root.ENABLE_FLAG)
 
 
 def begin(runtime: Runtime, payload: Json) -> Json:
@@ -97,7 +97,7 @@ def _root(runtime: Runtime) -> str | None:
     if runtime.session is None or find_root.switched_off(env):
         return None
     root = find_root.pinned(env) or find_root.search(env, str(runtime.work_directory))
-    return root if root and Path(root, find_root.MARKER).exists() else None
+    return root if root and Path(root, find_root.ENABLE_FLAG).exists() else None
 
 
 def _ring(runtime: Runtime, event: str, more: Json) -> Json | None:

@@ -350,7 +350,7 @@ class PgStore(Upkeep):
         with self.transaction() as tx:
             tx.log("INIT", message, session=0)
         self.switch_hooks(on=True)
-        return self.root.state.name, self.root.log.name, self.root.marker.name
+        return self.root.state.name, self.root.log.name, self.root.enable_flag.name
 
     def create(self, state: State, lines: tuple[str, ...] = ()) -> Link:
         """Insert the list, with the `lines` of its log so far. Raises RefusedError if there is one."""

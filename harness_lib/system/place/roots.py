@@ -15,18 +15,18 @@ from harness_lib.system.files import directories, nofollow
 from harness_lib.system.place import find_root
 from harness_lib.system.place.find_root import (
     BACKUP_FILE,
+    ENABLE_FLAG,
     INIT_SCRIPT,
     LOG_FILE,
-    MARKER,
     PRIVATE_DIR,
     STATE_FILE,
 )
 
 __all__ = [
     "BACKUP_FILE",
+    "ENABLE_FLAG",
     "INIT_SCRIPT",
     "LOG_FILE",
-    "MARKER",
     "PRIVATE_DIR",
     "STATE_FILE",
     "Root",
@@ -44,7 +44,7 @@ class Root:
     """
 
     __slots__ = (
-        *("backup", "generations", "init_script", "link", "lock_file", "log", "logs", "marker", "path"),
+        *("backup", "enable_flag", "generations", "init_script", "link", "lock_file", "log", "logs", "path"),
         *("private", "runs", "state", "summary"),
     )
 
@@ -55,8 +55,8 @@ class Root:
         self.backup = path / BACKUP_FILE
         # The append-only log.
         self.log = path / LOG_FILE
-        # The active flag; without it every hook does nothing.
-        self.marker = path / MARKER
+        # The enable flag; without it every hook does nothing.
+        self.enable_flag = path / ENABLE_FLAG
         # Set-up and health check of the environment; optional.
         self.init_script = path / INIT_SCRIPT
         # All below may be deleted at any time.
@@ -90,7 +90,7 @@ class Root:
             f".{STATE_FILE}.*.tmp",
             f".{BACKUP_FILE}.*.tmp",
             LOG_FILE,
-            MARKER,
+            ENABLE_FLAG,
             PRIVATE_DIR,
         )
 

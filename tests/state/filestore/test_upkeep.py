@@ -46,7 +46,7 @@ def test_where_all_is_in_order_nothing_is_odd_and_nothing_is_repaired(store: Sto
     assert store.repair() == ([], [])
     assert store.sweep() == []
     assert store.stamp() == before
-    root.marker.touch()
+    root.enable_flag.touch()
     assert store.stamp() != before
 
 

@@ -193,5 +193,7 @@ class TestLinkedWorktree:
 def test_our_names_do_not_include_what_a_project_may_commit(tmp_path: Path) -> None:
     names = roots.Root(tmp_path).harness_names()
 
-    assert {roots.STATE_FILE, roots.BACKUP_FILE, roots.LOG_FILE, roots.MARKER, roots.PRIVATE_DIR} < set(names)
+    assert {roots.STATE_FILE, roots.BACKUP_FILE, roots.LOG_FILE, roots.ENABLE_FLAG, roots.PRIVATE_DIR} < set(
+        names
+    )
     assert roots.INIT_SCRIPT not in names

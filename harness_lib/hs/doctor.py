@@ -14,7 +14,7 @@ from pathlib import Path
 from harness_lib.errors import ConfigError, EnvSetupError, Exit, UsageError
 from harness_lib.hs.output import show
 from harness_lib.hs.setup import resolve
-from harness_lib.loop import asking, discovery, disk, gates, permissions, processes, trust
+from harness_lib.loop import asking, discovery, disk, permission_hooks, permissions, processes, trust
 from harness_lib.loop.mcp import servers
 from harness_lib.loop.piped import Json, as_object, dumps
 from harness_lib.loop.providers import keys
@@ -130,7 +130,7 @@ def _stages(runtime: Runtime) -> Iterator[Finding]:
 
 def _permission_hooks(runtime: Runtime) -> Iterator[Finding]:
     """Ask each hook of `tool_gate` about harmless calls: one that fails denies every call."""
-    for plugin in runtime.table.of("hooks.d", gates.STAGE):
+    for plugin in runtime.table.of("hooks.d", permission_hooks.STAGE):
         problems = (_answer(runtime, plugin.origin, call) for call in _CALLS if not plugin.is_ours)
         problem = next((each for each in problems if each), "")
         if problem:
@@ -142,7 +142,7 @@ def _permission_hooks(runtime: Runtime) -> Iterator[Finding]:
 def _answer(runtime: Runtime, path: str, call: Json) -> str:
     """Return what is wrong with the answer of the hook `path` to `call`; "" for nothing."""
     stdin = f"{dumps(call)}\n".encode()
-    runtime.stage = gates.STAGE
+    runtime.stage = permission_hooks.STAGE
     env = runtime.variables()
     limit = processes.FLAG_SECONDS
     try:

@@ -16,7 +16,7 @@ from itertools import takewhile
 from typing import Any, TypeVar
 
 from harness_lib.errors import HarnessError
-from harness_lib.loop import asking, confined, gates, permissions, plugins, processes
+from harness_lib.loop import asking, confined, permission_hooks, permissions, plugins, processes
 from harness_lib.loop.asking import Question
 from harness_lib.loop.disk import is_name
 from harness_lib.loop.failures import HookError, Interrupted
@@ -119,9 +119,9 @@ def _run_all(runtime: Runtime, calls: list[Json]) -> list[Outcome]:
     return run_at_once(runtime, range(len(calls)), work, most)
 
 
-def decide(runtime: Runtime, call: Json) -> gates.Verdict:
+def decide(runtime: Runtime, call: Json) -> permission_hooks.Verdict:
     """Return the decision of the permission hooks on `call`, or of the user if they ask: allow or deny."""
-    verdict = gates.ask_gates(runtime, call)
+    verdict = permission_hooks.ask(runtime, call)
     if verdict.decision == "allow":
         ruling = permissions.decide(runtime, {**call, "input": verdict.input})
         return verdict._replace(agreed=ruling.decision == "allow")
@@ -129,12 +129,12 @@ def decide(runtime: Runtime, call: Json) -> gates.Verdict:
         return verdict
     who = runtime.session.id if runtime.session and runtime.env.get("HARNESS_PARENT") else ""
     name, call_id = str(call.get("name") or ""), str(call.get("id") or "")
-    place = gates.outside_project(runtime, verdict.input)
+    place = permission_hooks.outside_project(runtime, verdict.input)
     change = builtin.change_of(runtime, name, verdict.input)
     seen = edit_file.unified(change) if change else ""
     answer = asking.put(runtime, Question(name, verdict.input, verdict.reason, who, call_id, place, seen))
     decision = "allow" if answer.allowed else "deny"
-    return gates.Verdict(decision, answer.reason, verdict.input, agreed=answer.allowed)
+    return permission_hooks.Verdict(decision, answer.reason, verdict.input, agreed=answer.allowed)
 
 
 def run(runtime: Runtime, name: str, tool_input: Json) -> Result:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.loop import asking, discovery, gates, runtime
+from harness_lib.loop import asking, discovery, permission_hooks, runtime
 from harness_lib.loop.asking import Question, Said, always_about
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.stages import tool_calls
@@ -36,7 +36,7 @@ def run(home: Path, project: Path) -> Runtime:
     return runtime.start(environment({"HOME": str(home), "HARNESS_LOG": os.devnull}), project)
 
 
-def decided(run: Runtime, name: str = "bash", **tool_input: object) -> gates.Verdict:
+def decided(run: Runtime, name: str = "bash", **tool_input: object) -> permission_hooks.Verdict:
     discovery.refresh(run)
     return tool_calls.decide(run, {"id": "1", "name": name, "input": tool_input or {"command": "touch made"}})
 

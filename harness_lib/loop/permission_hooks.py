@@ -39,7 +39,7 @@ class Verdict(NamedTuple):
     agreed: bool = False
 
 
-def ask_gates(runtime: Runtime, call: Json) -> Verdict:
+def ask(runtime: Runtime, call: Json) -> Verdict:
     """Return what the permission hooks say to `call`, which has id, name and input."""
     stage = runtime.stage
     passed: Json = {key: call.get(key) for key in ("id", "name", "input")}

@@ -87,7 +87,7 @@ def require_claim(questions: Questions, task: Task) -> Task:
         )
         raise LeaseLostError(
             f"The lease of task {task.id} was lost: {holder}. Nothing was recorded.",
-            ownership.set_aside(task.id),
+            ownership.keep_work(task.id),
         )
     return current
 

@@ -138,13 +138,13 @@ def _not_yours(questions: Questions, task: Task, ctx: Context) -> LeaseLostError
     until = f", leased until {task.lease_expires_at}" if task.lease_expires_at else ""
     held = f"Task {task.id} is held by {who}{since}{until}, not by you ({ctx.owner.worker})."
     if sessions.mine(questions, ctx) is not None:
-        return LeaseLostError(f"{held} Nothing was recorded.", set_aside(task.id))
+        return LeaseLostError(f"{held} Nothing was recorded.", keep_work(task.id))
     holder = next((s for s in questions.sessions() if recovery.works_for(task.claimed_by, s.worker)), None)
     end = f", or end that session: {sessions.how_to_end(holder)}" if holder else ""
     return LeaseLostError(f"{held} You hold no task here; nothing was changed.", f"Let it work{end}")
 
 
-def set_aside(task_id: str) -> str:
+def keep_work(task_id: str) -> str:
     """Return the hint after a lost claim: how to keep the work and continue."""
     save = typed.harness("rescue", "save", task_id)
     return f"Save your changes and clean your work tree: {save}; then type: harness claim"
@@ -200,7 +200,7 @@ def _refuse_idle(questions: Questions, task: Task, held: Task | None) -> None:
         raise LeaseLostError(
             f"Task {task.id} is {task.status}, no longer in progress: your claim of it has ended. "
             "Nothing was recorded.",
-            set_aside(task.id),
+            keep_work(task.id),
         )
     raise UsageError(
         f"Task {task.id} is {task.status}, not in progress.",

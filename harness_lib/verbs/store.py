@@ -53,7 +53,9 @@ def arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--to-file", action="store_true", help="move: back to the file of this project")
     parser.add_argument(
-        "--repair", action="store_true", help="check: go on with a database that was set back"
+        "--repair",
+        action="store_true",
+        help="check: put right what it finds, and go on with a database that was set back",
     )
     parser.add_argument(
         "--print", dest="prints", action="store_true", help="init, upgrade: only show the SQL that would run"

@@ -13,6 +13,7 @@ from harness_lib.state.pgstore import connecting, migrations
 from harness_lib.state.pgstore.connecting import Link
 from harness_lib.state.pgstore.doubts import Doubt
 from harness_lib.state.pgstore.moments import MOVED
+from harness_lib.state.pgstore.recount import Found
 from harness_lib.state.pgstore.store import PgStore
 from harness_lib.state.store import MIRROR, Store
 from harness_lib.system.clock import Clock
@@ -106,8 +107,8 @@ def _is_mirror(root: Root) -> bool:
 def check(store: PgStore, *, repair: bool) -> list[str]:
     """Return what is wrong with the list in the database and with the files of this machine.
 
-    `repair`: a database that was set back goes on after what this machine has seen of it.
-    Raises EnvSetupError, HeldError.
+    `repair`: what rows say twice is put right, and a database that was set back goes on after what this
+    machine has seen of it. Raises EnvSetupError, HeldError.
     """
     link = Link.of(store.root) or store.link
     whole = PgStore(store.root, link._replace(mirrored=0))
@@ -120,10 +121,25 @@ def check(store: PgStore, *, repair: bool) -> list[str]:
         store.link = link._replace(mirrored=number - 1, since=0, floor=max(link.floor, number - 1), seen=())
         with publishing.explained(store.root):
             store.link.save(store.root)
-    problems = [str(problem) for problem in store.examine().problems]
+    problems = _recounted(store, repair=repair)
+    problems += [str(problem) for problem in store.examine().problems]
     if Doubt(store.root).op is not None:
         with store.transaction() as tx:
             problems += tx.warnings
+    return problems
+
+
+def _recounted(store: PgStore, *, repair: bool) -> list[str]:
+    looking = store.looked()
+    key = looking.version.key
+    problems = Found(looking.connection, key).problems
+    if problems and repair:
+        with store.transaction() as tx:
+            found = Found(tx.connection, key)
+            found.repair()
+            for problem in found.problems:
+                tx.log("WARN", f"put right: {problem}", session=tx.session_count)
+            problems = Found(tx.connection, key).problems
     return problems
 
 

@@ -21,6 +21,7 @@ from harness_lib.rules import graph, rechecks, selection
 from harness_lib.state import codec
 from harness_lib.state.api import TaskCommands
 from harness_lib.state.pgstore.connecting import Connection, Cursor
+from harness_lib.state.reading import Problem
 from harness_lib.system.processes import owner
 from harness_lib.task import Session, State, Task
 from harness_lib.text import escape
@@ -56,16 +57,16 @@ select seq, touched::text::bigint, line from (
 """
 _EVENTS_OF = _EVENTS.replace("list = %s", "list = (select key from harness.list where name = %s)")
 _COUNT_NEEDS = """
-update harness.task set
-  waits = (
-    select count(*) from harness.dep left join harness.task as other on other.list = dep.list
-      and other.id = dep.needs and other.id <> dep.task
-    where dep.list = task.list and dep.task = task.id and other.done is not true),
-  lost = (
-    select count(*) from harness.dep join harness.task as other on other.list = dep.list
-      and other.id = dep.needs and other.id <> dep.task
-    where dep.list = task.list and dep.task = task.id and other.dead)
-where list = %s and id = any(%s)
+update harness.task set waits = fresh.waits, lost = fresh.lost from (
+  select mine.id, count(dep.needs) filter (where other.done is not true) as waits,
+    count(*) filter (where other.dead) as lost
+  from harness.task as mine
+  left join harness.dep on dep.list = mine.list and dep.task = mine.id
+  left join harness.task as other
+    on other.list = dep.list and other.id = dep.needs and other.id <> mine.id
+  where mine.list = %(list)s and mine.id = any(%(ids)s) group by mine.id
+) as fresh
+where list = %(list)s and task.id = fresh.id and (task.waits, task.lost) <> (fresh.waits, fresh.lost)
 """
 # The new edges decide: a ring that was there before is known.
 _CLOSES_RING = """
@@ -200,7 +201,15 @@ def shell_text(state: State) -> str:
 def tasks(conn: Connection, query: str, *values: object) -> list[tuple[Task, int]]:
     """Return the tasks that `query`, what follows `where`, finds, each with the `ver` of its row."""
     found = conn.execute(f"select document, ver from harness.task where {query}".encode(), values).fetchall()
-    return [(codec.decode_task(json.loads(document)), ver) for document, ver in found]
+    return [(decoded(document), ver) for document, ver in found]
+
+
+def decoded(document: str) -> Task:
+    """Return the task of a row. Raises ContractError."""
+    try:
+        return codec.decode_task(json.loads(document))
+    except ValueError as error:
+        raise codec.ContractError([Problem("", f"is no JSON: {error}")], "task") from error
 
 
 def changed(conn: Connection, key: int, since: int) -> tuple[Task, ...]:
@@ -227,7 +236,7 @@ def counts(conn: Connection, key: int) -> tuple[int, ...]:
 
 
 # What a task is found and counted by, and its type in SQL.
-_TYPES = {
+TYPES = {
     "fence": "bigint",
     "document": "text",
     "sort_key": "bytea",
@@ -252,19 +261,19 @@ _TYPES = {
     "proof": "bigint",
 }
 _ADD = f"""
-insert into harness.task (list, id, place, {", ".join(_TYPES)})
+insert into harness.task (list, id, place, {", ".join(TYPES)})
 select %(list)s, * from unnest(%(id)s::text[], %(place)s::bigint[],
-  {", ".join(f"%({name})s::{kind}[]" for name, kind in _TYPES.items())})
+  {", ".join(f"%({name})s::{kind}[]" for name, kind in TYPES.items())})
 """.encode()
 _CHANGE = f"""
-update harness.task set {", ".join(f"{name} = %({name})s" for name in _TYPES)},
+update harness.task set {", ".join(f"{name} = %({name})s" for name in TYPES)},
   ver = ver + 1, touched = pg_current_xact_id()
 where list = %(list)s and id = %(id)s and ver = %(ver)s and fence <= %(fence)s
 """.encode()
 
 
-def _columns(task: Task) -> dict[str, Any]:
-    """Return the values of `_TYPES` for a task that keeps the contract."""
+def columns(task: Task) -> dict[str, Any]:
+    """Return the values of `TYPES` for a task that keeps the contract."""
     retry, dead = task.status == "failed", selection.is_permanent(task)
     is_open = task.halt is None and (task.status == "pending" or (retry and not dead))
     since = timestamps.parse(task.failed_at).timestamp() if retry and task.failed_at else float("-inf")
@@ -302,8 +311,8 @@ def found_by(task: Task) -> dict[str, int | None]:
 def add(conn: Connection, key: int, added: Sequence[Task]) -> None:
     """Append tasks to the list; one whose id was removed before goes on from its fence then."""
     ids = [text_key(task.id) for task in added]
-    found = conn.execute("select id, fence from harness.removed where list = %s and id = any(%s)", (key, ids))
-    fences: dict[str, int] = dict(found.fetchall())
+    spent = conn.execute("select id, fence from harness.removed where list = %s and id = any(%s)", (key, ids))
+    fences: dict[str, int] = dict(spent.fetchall())
     last = conn.execute(
         "select place from harness.task where list = %s order by place desc limit 1", (key,)
     ).fetchone()
@@ -311,12 +320,12 @@ def add(conn: Connection, key: int, added: Sequence[Task]) -> None:
     for start in range(0, len(added), BATCH):
         names = ids[start : start + BATCH]
         values = [
-            _columns(_fenced(task, fences.get(name, 0)))
+            columns(_fenced(task, fences.get(name, 0)))
             for task, name in zip(added[start : start + BATCH], names, strict=True)
         ]
-        columns = {name: [each[name] for each in values] for name in _TYPES}
+        found = {name: [each[name] for each in values] for name in TYPES}
         places = list(range(first + start, first + start + len(names)))
-        conn.execute(_ADD, {**columns, "list": key, "id": names, "place": places})
+        conn.execute(_ADD, {**found, "list": key, "id": names, "place": places})
     put_edges(conn, key, [task for task in added if task.depends_on])
 
 
@@ -330,7 +339,7 @@ def change(conn: Connection, key: int, changed: Sequence[tuple[Task, int]]) -> N
     Raises SerializationFailure if the fence of a task would fall, HeldError if somebody else has changed one.
     """
     for task, ver in changed:
-        values = {**_columns(task), "list": key, "id": text_key(task.id), "ver": ver}
+        values = {**columns(task), "list": key, "id": text_key(task.id), "ver": ver}
         if not conn.execute(_CHANGE, values).rowcount:
             row = conn.execute(
                 "select fence from harness.task where list = %s and id = %s", (key, text_key(task.id))
@@ -360,10 +369,15 @@ def put_edges(conn: Connection, key: int, changed: Sequence[Task]) -> None:
         "insert into harness.dep (list, task, needs) select %s, * from unnest(%s::text[], %s::text[])",
         (key, [task for task, _ in edges], [name for _, name in edges]),
     )
-    conn.execute(_COUNT_NEEDS, (key, ids))
+    count_needs(conn, key, ids)
     row = conn.execute(_CLOSES_RING, {"list": key, "ids": ids}).fetchone()
     if row is not None and row[0]:
         conn.execute("update harness.list set cyclic = true where key = %s", (key,))
+
+
+def count_needs(conn: Connection, key: int, ids: list[str]) -> None:
+    """Count what the tasks with these keys wait for."""
+    conn.execute(_COUNT_NEEDS, {"list": key, "ids": ids})
 
 
 def remove(conn: Connection, key: int, gone: Sequence[Task]) -> None:
@@ -403,7 +417,7 @@ def unknown_needs(
     """
     values = {"list": key, "changed": list(map(text_key, changed)), "gone": list(map(text_key, gone))}
     found = conn.execute(_UNKNOWN_NEEDS, values).fetchall()
-    return [(place, codec.decode_task(json.loads(document))) for _, document, place in found]
+    return [(place, decoded(document)) for _, document, place in found]
 
 
 def raise_fences(conn: Connection, key: int, seen: Iterable[Task]) -> None:

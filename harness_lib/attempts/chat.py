@@ -3,6 +3,8 @@
 A claim begins where the remote's branch is. A finish takes the turn, puts the work on top of what others have
 merged meanwhile, runs the check there, and pushes it; then the task is completed and the checkout follows.
 Work that conflicts stays where it is, in progress, and the agent is told what to do.
+Where the branch takes pull requests only, the work goes to the branch that runs collect on, and the checkout
+back to where the attempt began: the task waits until others have merged it.
 
 Crash model: the list names the commit before it is pushed. Whoever comes after a crash asks the remote.
 """
@@ -19,6 +21,7 @@ from harness_lib.attempts import (
     commit,
     committed,
     outcome,
+    publish,
     remote,
     rescue_refs,
     snapshots,
@@ -29,7 +32,7 @@ from harness_lib.attempts.remote import There
 from harness_lib.checks.protocol import Checked
 from harness_lib.core import quoting
 from harness_lib.core.context import Context
-from harness_lib.errors import HeldError, RefusedError
+from harness_lib.errors import EnvSetupError, HeldError, RefusedError
 from harness_lib.rules import transitions
 from harness_lib.system.git import locks, merge, restore, snapshot, status, trees
 from harness_lib.system.git.repository import GitError
@@ -63,6 +66,16 @@ def begin(ctx: Context) -> None:
         ) from error
 
 
+def look(ctx: Context) -> list[str]:
+    """Complete the tasks whose work others have merged; return a sentence for each."""
+    if not any(task.halt_kind == "MERGE" for task in ctx.store.ask().halted()):
+        return []
+    view = ctx.at(ctx.git)
+    view.merging = publish.of(ctx, target_branch.current(ctx.git), "local", "")
+    view.target = target_branch.waiting(view.merging.branch)
+    return [*publish.look(view)]
+
+
 def finish(
     ctx: Context, session: Session, task: Task, oid: str, head: str, look_at: Sequence[str]
 ) -> outcome.Ended:
@@ -78,18 +91,24 @@ def finish(
             picked = _on_top(ctx, there, task, oid, tip)
             if picked.conflicts:
                 return _stays(ctx, session, task, _conflict(there, picked.conflicts))
-            if in_the_way := _in_the_way(ctx, oid, picked.tip):
+            if not there.base and (in_the_way := _in_the_way(ctx, oid, picked.tip)):
                 return _stays(ctx, session, task, _is_in_the_way(there, in_the_way))
             if ctx.git.tree_of(picked.tip) != ctx.git.tree_of(oid):
                 checked = _check(ctx, task, picked.tip)
                 if not checked.passed:
                     return _stays(ctx, session, task, _fails_there(there, checked))
-            moving = _intend(ctx, task, picked.tip, head, look_at)
+            moving = _intend(ctx, task, picked.tip, head, look_at, tip)
             try:
                 mine.move(there.branch, target_branch.Move(there.branch, tip, tip), picked.tip)
             except target_branch.MovedError:
                 _drop_intent(ctx, task)
                 continue
+            except EnvSetupError:
+                # The remote has refused it: nothing is under way.
+                _drop_intent(ctx, task)
+                raise
+            if there.base:
+                return publish.propose(ctx, session, moving, ())
             return _carry_out(ctx, session, moving, there, oid)
     raise HeldError(f"{there.shown} moved {TRIES} times meanwhile.", "Type it again.")
 
@@ -100,6 +119,8 @@ def resume(ctx: Context, session: Session, task: Task) -> outcome.Ended:
     with turn.taken(ctx, there, partial(check.renew, ctx, task)) as mine:
         mine.begin()
         if remote.found(there, task) is not None:
+            if there.base:
+                return publish.propose(ctx, session, task, ())
             return _carry_out(ctx, session, task, there)
     _drop_intent(ctx, task)
     return _stays(ctx, session, task, f"A command was killed before {there.shown} had the work.")
@@ -129,7 +150,7 @@ def _check(ctx: Context, task: Task, content: str) -> Checked:
     return passed
 
 
-def _intend(ctx: Context, task: Task, new: str, head: str, look_at: Sequence[str]) -> Task:
+def _intend(ctx: Context, task: Task, new: str, head: str, look_at: Sequence[str], tip: str) -> Task:
     git = ctx.git
     with locks.hold(git):
         restore.require_unlocked(git)
@@ -141,7 +162,8 @@ def _intend(ctx: Context, task: Task, new: str, head: str, look_at: Sequence[str
         with ctx.store.transaction() as tx:
             mine = outcome.require_claim(tx, task)._replace(started_at_commit=outcome.full_base(git, task))
             mine = commit.with_look_at(mine, new, look_at)
-            moving = transitions.begin_commit(mine, now=tx.now, head=head, commit=new)
+            onto = tip if ctx.merging.onto else None
+            moving = transitions.begin_commit(mine, now=tx.now, head=head, commit=new, base=onto)
             tx.replace(moving)
     return moving
 

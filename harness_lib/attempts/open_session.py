@@ -109,6 +109,16 @@ def open_session(ctx: Context) -> Opened:
         from harness_lib.core import late  # noqa: PLC0415
 
         late.refuse_namesake(ctx, ctx.store.ask())
+        if ctx.target is None:
+            from harness_lib.attempts import chat  # noqa: PLC0415 (as above)
+
+            merged = tuple(chat.look(ctx))
+            opened = _open(ctx)
+            return opened._replace(recovered=(*merged, *opened.recovered))
+    return _open(ctx)
+
+
+def _open(ctx: Context) -> Opened:
     if _comes_back(ctx):
         return go_on(ctx)
     again = _is_no_new_agent(ctx)

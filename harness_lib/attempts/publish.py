@@ -274,9 +274,10 @@ def _halt(ctx: Context, task: Task, known: Proposal | None) -> Halt:
 
 def _proposed(ctx: Context) -> str:
     """Push what waits for others, and open its pull request; return what went wrong."""
-    git, merging, target = ctx.main, ctx.merging, ctx.target or ""
+    git, merging = ctx.main, ctx.merging
     if not merging.proposes:
         return ""
+    target = ctx.target or target_branch.waiting(merging.branch)
     tip, theirs = git.ref(target), git.ref(_tracking(merging))
     waiting = _waiting(ctx)
     if tip is None or not waiting or (theirs and git.is_ancestor(tip, theirs)):

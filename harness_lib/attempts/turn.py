@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
+from harness_lib import typed
 from harness_lib.attempts import check, remote, target_branch
 from harness_lib.attempts.remote import There
 from harness_lib.core.context import Context
@@ -124,11 +125,13 @@ class Turn:
             remote.follow(self._ctx, self.there, tip)
             return
         if (git.ref(there.tracking) or "") == old and git.ref(self._copy) == before:
-            other = "" if there.base else ". If only others may change it: harness run --merge pull-request"
+            verb = "run" if ctx.target else "finish"
+            propose = typed.harness(verb, "--merge", "pull-request")
+            other = "" if there.base else f". If only others may change it: {propose}"
             raise EnvSetupError(
                 f"{there.remote} has not taken {target_branch.short(there.branch)}: {answer.why}. "
                 "The checked work is kept.",
-                f"See why the remote refuses it, then: harness run{other}",
+                f"See why the remote refuses it, then: {typed.harness(verb)}{other}",
             )
         raise target_branch.MovedError
 

@@ -18,7 +18,7 @@ from harness_lib.attempts import (
 )
 from harness_lib.checks.protocol import Checked
 from harness_lib.core import ownership, quoting, rechecked, sessions
-from harness_lib.core.context import Context
+from harness_lib.core.context import Context, Merging
 from harness_lib.core.ownership import HeldTask
 from harness_lib.core.reply import Reply
 from harness_lib.errors import Exit, UsageError
@@ -38,6 +38,14 @@ def arguments(parser: ArgumentParser) -> None:
     """Add the arguments of the verb."""
     parser.add_argument("id", nargs="?", help="the task (default: the one you hold)")
     parser.add_argument(
+        "--merge",
+        choices=("push", "pull-request"),
+        help="for a list that machines share: push the work to the branch (default), or have others merge it",
+    )
+    parser.add_argument(
+        "--merge-command", metavar="CMD", help="opens a pull request (default: gh or glab, as installed)"
+    )
+    parser.add_argument(
         "--already-done",
         action="store_true",
         help="there was nothing to do: the check passes, and no file was changed",
@@ -56,6 +64,13 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     held = ownership.require(questions, args.id, ctx)
     if args.already_done:
         _require_unchanged(ctx, held.task)
+    if ctx.store.shared is not None and held.task.gate is not None and held.task.gate.target is None:
+        ctx.merging = _merging(ctx, args)
+    elif args.merge:
+        raise UsageError(
+            "finish commits the work on your branch: the list is of this machine alone.",
+            f"To have it merged by others: {typed.harness('run', '--merge', args.merge)}",
+        )
     with sessions.halting_on_error(ctx, held.session, held.task.id):
         if held.task.intent is not None:
             return _reply(ctx, held, interrupted.resume(ctx, held.session, held.task), None)
@@ -70,6 +85,19 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
         else:
             ended = rollback.roll_back(ctx, held.session, held.task, evaluation.verdict())
     return _reply(ctx, held, ended, evaluation.checked)
+
+
+def _merging(ctx: Context, args: Namespace) -> Merging:
+    """Return where the finished work of a chat goes, as typed or as the user's settings say."""
+    # A list of one machine needs none of it.
+    from harness_lib.attempts import publish, target_branch  # noqa: PLC0415
+    from harness_lib.runs import settings  # noqa: PLC0415
+
+    given = {"merge": args.merge, "merge-command": args.merge_command}
+    value = {name: setting.value for name, setting in settings.effective(ctx, given).items() if name in given}
+    if value["merge"] != "pull-request":
+        return ctx.merging
+    return publish.of(ctx, target_branch.current(ctx.git), "pull-request", value["merge-command"] or "")
 
 
 def _require_unchanged(ctx: Context, task: Task) -> None:
@@ -110,6 +138,8 @@ def _reply(ctx: Context, held: HeldTask, ended: outcome.Ended, checked: Checked 
         if task.halt is None:
             return _sent_back(held, ended)
         raise complete.refusal(task)
+    if task.halt_kind == "MERGE":
+        return _proposed(ctx, held, ended)
     is_done = task.status == "completed"
     lines = [outcome.words_of_completed(ended)] if is_done else _rolled_back(task, ended, checked)
     changed = (
@@ -126,6 +156,20 @@ def _reply(ctx: Context, held: HeldTask, ended: outcome.Ended, checked: Checked 
         next=then.next,
         warnings=(*changed, *ended.said, *baseline.left(ctx, task.id)),
         extra=extra,
+    )
+
+
+def _proposed(ctx: Context, held: HeldTask, ended: outcome.Ended) -> Reply:
+    current = ownership.require_task(ctx.store.ask(), ended.task.id)
+    then = rechecked.after_attempt(ctx, ended.stop)
+    return Reply(
+        "finish",
+        "\n".join(filter(None, (f"{current.id} is not merged yet. {current.halt}", then.words))),
+        session=held.session.number,
+        task=current,
+        stop=ended.stop,
+        next=then.next,
+        warnings=ended.said,
     )
 
 

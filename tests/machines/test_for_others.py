@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.machines.world import Machine, World
+from tests import forked
+from tests.machines.world import Machine, World, until
+from tests.runs.workshop import HARNESS
 from tests.system.git.gitrepo import put, sh
 
 PROTECTED = '#!/bin/sh\ncase "$1" in refs/heads/main) echo "main is protected" >&2; exit 1; esac\n'
@@ -83,6 +85,63 @@ def test_one_pull_request_has_the_work_of_all_machines(world: World, how: str) -
     ]
     assert asked.read_text().splitlines()[1:] == ["harness/main: Make c"]
     assert sh(world.remote, "rev-parse", "harness/main^") == sh(world.remote, "rev-parse", "main")
+
+
+def test_a_chat_proposes_what_it_may_not_push(world: World) -> None:
+    one, two = world.machine("one"), world.machine("two")
+    protect(world)
+    tasks = [one.add(f"Make {name}", f"grep -q done {name}") for name in ("a", "b")]
+    world.trust()
+    one.ok("start")
+    one.ok("claim")
+    put(one.top / "a", "done\n")
+
+    refused = one("finish")
+
+    assert (refused.code, "main is protected" in refused.text) == (7, True)
+    assert "harness finish --merge pull-request" in refused.text
+    assert (one.top / "a").read_text() == "done\n"
+    assert one.statuses_now[tasks[0]] == "in_progress"
+    said = one.ok("finish", *proposing(world))
+    assert "waits until origin/main has it (https://host.example/pull/7)" in said["message"]
+    assert sh(one.top, "rev-parse", "HEAD") == sh(world.remote, "rev-parse", "main")
+    assert sh(one.top, "status", "--porcelain") == ""
+    one.ok("claim")
+    put(one.top / "b", "done\n")
+    one.ok("finish", *proposing(world))
+    assert (world.place / "asked").read_text() == "harness/main: Make a\n"
+    assert halts(two) == ["MERGE", "MERGE"]
+    assert sh(world.remote, "ls-tree", "--name-only", "harness/main", "a", "b").split() == ["a", "b"]
+
+    merged_by_others(world, "--squash")
+    assert "task-001 is completed: origin/main has its work" in two("start").text
+    assert set(two.statuses_now.values()) == {"completed"}
+
+
+@pytest.mark.release
+@pytest.mark.parametrize("hook", ["pre-receive", "post-receive"])
+def test_a_chat_that_was_killed_while_it_proposed_goes_on(world: World, hook: str) -> None:
+    one = world.machine("one")
+    protect(world)
+    one.add("Make a", "grep -q done a")
+    world.trust()
+    one.ok("start")
+    one.ok("claim")
+    put(one.top / "a", "done\n")
+    reached = world.stop_at(hook, "refs/heads/harness/main")
+    with (world.place / "finish.log").open("w") as log:
+        argv = ("finish", *proposing(world))
+        one.runs.append(forked.start(HARNESS, argv, one.top, one.env, log, log))
+    until("the push", reached.exists)
+    one.cut_power()
+    (world.remote / "hooks" / hook).unlink()
+
+    if one("finish", *proposing(world)).code == 1:
+        one.ok("finish", *proposing(world))
+
+    assert halts(one) == ["MERGE"]
+    assert sh(world.remote, "log", "--format=%s", "main..harness/main") == "[task-001] Make a"
+    assert (world.place / "asked").read_text() == "harness/main: Make a\n"
 
 
 @pytest.mark.parametrize("how", ["--squash", pytest.param("--no-ff", marks=pytest.mark.release)])

@@ -45,6 +45,16 @@ def test_a_passed_check_is_committed_and_recorded(project: Project, agent: Agent
     assert project.state["sessions"] == []
 
 
+def test_a_list_of_one_machine_pushes_and_proposes_nothing(project: Project, agent: Agent) -> None:
+    begin(agent)
+    project.put("done")
+
+    refused = agent.fails(2, "finish", "--merge", "pull-request")
+
+    assert "harness run --merge pull-request" in refused["error"]["hint"]
+    assert project.task()["status"] == "in_progress"
+
+
 def test_a_task_without_any_change_needs_no_commit_and_is_no_stop(project: Project, agent: Agent) -> None:
     begin(agent, "true", "--cleanup", "touch cleaned")
     agent.ok("add", "Two", "--validate", "true")

@@ -57,7 +57,7 @@ def find(root: Root) -> Loaded:
     Raises ContractError if the file holds tasks but is invalid (a user edited it, so no copy replaces it),
     StateUnreadableError if no good copy is left, EnvSetupError if it may not be read.
     """
-    last = _remembered(root)
+    last = remembered(root)
     if last is not None and last.stamp == stamp_now(root):
         return last
     content = _content(root.state)
@@ -100,7 +100,7 @@ def remember(root: Root, loaded: Loaded) -> Loaded:
     return loaded
 
 
-def _remembered(root: Root) -> Loaded | None:
+def remembered(root: Root) -> Loaded | None:
     """Return the list at `root` that this process read or wrote last, whether or not it still exists."""
     return _last[1] if _last is not None and _last[0] == root.path else None
 
@@ -232,7 +232,7 @@ def newest_good(root: Root) -> tuple[str, object] | None:
 
 def newest_tasks(root: Root) -> tuple[Task, ...]:
     """Return the tasks of the list as harness wrote it last; none if that is not known."""
-    last = _remembered(root)
+    last = remembered(root)
     if last is not None:
         return last.state.tasks
     for path in _newest_first(root)[:1]:

@@ -73,7 +73,8 @@ def publish(
     `last_look` is called right before the list is replaced, and may raise.
     Raises EnvSetupError (disk full, not writable) if the old list still stands.
     """
-    texts = codec.task_texts(state.tasks, old.reuse() if old is not None else codec.NO_BLOCKS)
+    known = load.remembered(root) if is_mirror else old
+    texts = codec.task_texts(state.tasks, known.reuse() if known is not None else codec.NO_BLOCKS)
     data = codec.render(state, texts).encode()
     # Built before anything is written: an error in the rules must not appear after the change has happened.
     cache = cache or summary.build(state, now, [])

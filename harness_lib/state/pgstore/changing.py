@@ -69,6 +69,7 @@ class RowsTx(RowsAnswers, api.Tx):
         is_narrow: bool,
     ) -> None:
         super().__init__(now, warnings)
+        self._open_sessions = rows.sessions_of(version.sessions)
         self.warnings = warnings
         self.op = str(uuid4())
         self.lines: list[str] = []
@@ -372,11 +373,8 @@ class RowsTx(RowsAnswers, api.Tx):
 
     def _flush(self) -> None:
         """Write the tasks that were changed, so that SQL finds them; what breaks the contract is left out."""
-        added, dirty = list(self._added.values()), list(self._dirty.values())
+        added, dirty = self._valid(self._added), self._valid(self._dirty)
         self._added, self._dirty = {}, {}
-        added, dirty = [
-            list(map(codec.sealed_task, filter(self._keeps_contract, each))) for each in (added, dirty)
-        ]
         if added:
             rows.add(self._conn, self._key, added)
             self._rewired.update(task.id for task in added if task.depends_on)
@@ -393,6 +391,9 @@ class RowsTx(RowsAnswers, api.Tx):
             query = "select cyclic from harness.list where key = %s"
             self._cyclic = bool((self._conn.execute(query, (self._key,)).fetchone() or (False,))[0])
 
+    def _valid(self, changed: dict[str, Task]) -> list[Task]:
+        return list(map(codec.sealed_task, filter(self._keeps_contract, changed.values())))
+
     def _keeps_contract(self, task: Task) -> bool:
         problems = codec.record_problems(Task, codec.written(task), f"task {reading.show(task.id)}")
         self._broken.pop(task.id, None)
@@ -400,13 +401,26 @@ class RowsTx(RowsAnswers, api.Tx):
             self._broken[task.id] = problems
         return not problems
 
-    def publish(self) -> None:
-        """Write what is left to be written. Raises ContractError if the list would break the contract."""
-        self._flush()
+    def publish(self, *last: str) -> None:
+        """Write what is left to be written, then send `last`: in one round trip if it can be.
+
+        Raises ContractError if the list would break the contract.
+        """
+        if self._added or self._rewired or self._removed:
+            self._flush()
+        dirty = self._valid(self._dirty)
         if self._changed:
             self._require_contract()
-            self._write_shell()
-        rows.log(self._conn, self._key, self.op, self.lines)
+
+        def then() -> None:
+            if self._changed:
+                self._write_shell()
+            rows.log(self._conn, self._key, self.op, self.lines)
+            for statement in last:
+                self._conn.execute(statement.encode())
+
+        self._dirty = {}
+        rows.change(self._conn, self._key, [(task, self._vers[task.id]) for task in dirty], then)
 
     def _require_contract(self) -> None:
         problems = codec.shell_problems(codec.encode_shell(self._shell))

@@ -19,7 +19,7 @@ from harness_lib.state import load, publishing, summary
 from harness_lib.state.api import Questions
 from harness_lib.state.pgstore import connecting
 from harness_lib.state.pgstore.connecting import Connection, Link
-from harness_lib.state.pgstore.rows import Mark, Version
+from harness_lib.state.pgstore.rows import Mark, News, Version
 from harness_lib.state.store import MIRROR
 from harness_lib.state.summary_shape import Summary
 from harness_lib.system import state_lock
@@ -47,6 +47,9 @@ class Followed(Questions, Protocol):
     def connection(self) -> Connection:
         """What sees the list."""
 
+    def news(self, mark: Mark) -> News:
+        """Return what has happened since `mark`."""
+
 
 class Mirror:
     """The files at `root` of a list in a database."""
@@ -69,7 +72,7 @@ class Mirror:
         link = self._link_to(asked.version)
         if link is None:
             return []
-        news, _ = _mark(link).news(asked.connection, asked.version)
+        news, _ = asked.news(_mark(link))
         if not (news or link.moving) and summary.read(self._root) is not None:
             with suppress(OSError):
                 # They are as young as this look.
@@ -92,7 +95,7 @@ class Mirror:
             return []
         warnings: list[str] = []
         try:
-            news, mark = _mark(link).news(asked.connection, version)
+            news, mark = asked.news(_mark(link))
             warnings += self.keep_edited()
             if news or link.moving or summary.read(self._root) is None:
                 warnings += publishing.append(self._root, [line for line in news if line is not None])
@@ -109,14 +112,13 @@ class Mirror:
     def _publish(self, asked: Followed, where: str) -> list[str]:
         """Write the file of the list and the status cache; return warnings. Raises EnvSetupError."""
         # Without the link that file must not be taken for the list itself.
-        counts = asked.counts()
-        if counts.total <= MOST_TASKS:
+        if asked.version.total <= MOST_TASKS:
             state = asked.state
             marked = state._replace(extra={**state.extra, MIRROR: where})
             return publishing.publish(self._root, marked, asked.now, old=None, is_mirror=True)
         shell = asked.version.shell
         marked = shell._replace(sessions=asked.sessions(), extra={**shell.extra, MIRROR: where})
-        cache = _summary_of_many(asked, marked, counts)
+        cache = _summary_of_many(asked, marked, asked.counts())
         return publishing.publish(self._root, marked, asked.now, old=None, cache=cache, is_mirror=True)
 
     def _link_to(self, version: Version) -> Link | None:

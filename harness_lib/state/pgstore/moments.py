@@ -16,7 +16,7 @@ from harness_lib.state.answers import Answers
 from harness_lib.state.pgstore import connecting, rows
 from harness_lib.state.pgstore.connecting import Asking, Connection, Link
 from harness_lib.state.pgstore.questions import RowsAnswers
-from harness_lib.state.pgstore.rows import Mark, Version
+from harness_lib.state.pgstore.rows import Mark, News, Version
 from harness_lib.system.clock import Clock
 from harness_lib.system.files import atomic
 from harness_lib.system.place.roots import Root
@@ -24,6 +24,8 @@ from harness_lib.task import State, Task
 
 # A moment that is looked at for longer is given up: old rows cannot go until then.
 MOMENT_SECONDS = 5.0
+# A connection that was used a moment ago need not be tried first.
+FRESH_SECONDS = 2.0
 MOVED = "(moved to a file "
 # What answers from the files of this machine, or raises the error.
 Remembered = Callable[[EnvSetupError], Answers]
@@ -37,16 +39,19 @@ class Known(NamedTuple):
 
 
 class Moment:
-    """A connection whose transaction sees the list as it was at one moment, as `version`."""
+    """A connection whose transaction sees the list as it was at one moment, as `version`.
 
-    def __init__(self, conn: Connection, version: Version) -> None:
-        self.conn = conn
-        self.version = version
+    `news`: what `Mark.news` says then of the mark `since`.
+    """
+
+    def __init__(self, conn: Connection, version: Version, since: Mark, news: News) -> None:
+        self.conn, self.version = conn, version
+        self.since, self.news = since, news
 
 
-def _close(idle: deque[Asking]) -> None:
+def _close(idle: deque[tuple[Asking, float]]) -> None:
     while idle:
-        idle.pop().close()
+        idle.pop()[0].close()
 
 
 class Moments:
@@ -57,16 +62,22 @@ class Moments:
     """
 
     def __init__(self, root: Root, link: Link, clock: Clock, *, tells_time: bool) -> None:
-        self.root, self.link, self.clock = root, link, clock
+        self.root, self.clock = root, clock
         self._tells_time = tells_time
         self._known: Known | None = None
-        # Connections that nobody uses now.
-        self._idle: deque[Asking] = deque()
+        # Connections that nobody uses now, and since when.
+        self._idle: deque[tuple[Asking, float]] = deque()
         weakref.finalize(self, _close, self._idle)
+        self.news = 0
+        self._seen = 0
+        self.work_on(link)
+
+    def work_on(self, link: Link) -> None:
+        """Let later moments be those of the list of `link`."""
+        self.link = link
         # What this machine has seen of the events.
         self._mark = Mark(link.floor, link.since, link.seen)
-        self._seen = link.mirrored
-        self.news = 0
+        self._seen = max(self._seen, link.mirrored)
 
     def open(self) -> Moment:
         """Return the present moment of the list in the database.
@@ -76,19 +87,18 @@ class Moments:
         while self._idle:
             with suppress(IndexError, psycopg.OperationalError):
                 # It may have been cut long ago.
-                return self._moment_of(self._idle.pop())
+                return self._moment_of(self._idle.pop()[0])
         return self._moment_of(self._connected())
 
     def _moment_of(self, conn: Asking) -> Moment:
         conn.url = ""
         try:
             with connecting.limited(conn, connecting.ANSWER_SECONDS):
-                version = self._at_present(conn)
+                moment = self.again(conn)
         except BaseException:
             conn.close()
             raise
         conn.url = self.link.url
-        moment = Moment(conn, version)
         weakref.finalize(moment, self._give_back, conn).atexit = False
         return moment
 
@@ -97,22 +107,23 @@ class Moments:
         try:
             with connecting.limited(conn, 1.0):
                 conn.rollback()
-            self._idle.append(conn)
+            self._idle.append((conn, self.clock.monotonic()))
         except (psycopg.Error, OSError):
             conn.close()
 
     def again(self, conn: Connection) -> Moment:
-        """Return the present moment on `conn`, which is free; raises as `open` does."""
-        return Moment(conn, self._at_present(conn))
+        """Return the present moment on `conn`, which is free; count it if it has new events.
 
-    def _at_present(self, conn: Connection) -> Version:
-        """Begin a transaction that sees the list as it is now; count the look if it sees new events."""
-        found, news, mark = rows.look(conn, self.link.name, self._mark)
+        Raises as `open` does.
+        """
+        since = self._mark
+        found, news = rows.look(conn, self.link.name, since)
         version = self.accepted(found, changes=False)
-        self._mark = mark
         self._seen = max(self._seen, version.number)
-        self.news += bool(news)
-        return version
+        if news[0]:
+            self._mark = news[1]
+            self.news += 1
+        return Moment(conn, version, since, news)
 
     def read_tasks(self, conn: Connection, version: Version, *, keep: bool) -> tuple[Task, ...]:
         """Return all tasks; only those are read that have changed since this process has read them last.
@@ -186,10 +197,11 @@ class Moments:
         """Return a connection that answers, perhaps one that was used before. Raises psycopg.Error."""
         while self._idle:
             with suppress(IndexError, psycopg.OperationalError):
-                conn = self._idle.pop()
+                conn, since = self._idle.pop()
                 conn.url = ""
-                with connecting.limited(conn, 1.0):
-                    conn.execute("")
+                if self.clock.monotonic() - since > FRESH_SECONDS:
+                    with connecting.limited(conn, 1.0):
+                        conn.execute("")
                 return conn
         return self._connected()
 
@@ -208,11 +220,11 @@ class Looking(RowsAnswers):
     def __init__(self, moments: Moments, moment: Moment, remembered: Remembered) -> None:
         self._moments, self._from_files = moments, remembered
         self._looked = moments.clock.monotonic()
-        self._be_at(moment)
         super().__init__(moments.time_of(moment.version))
+        self._be_at(moment)
 
     def _be_at(self, moment: Moment) -> None:
-        self._moment, self._open_sessions = moment, None
+        self._moment, self._open_sessions = moment, rows.sessions_of(moment.version.sessions)
         self._answers: Answers | None = None
         self._key, self._shell, self._cyclic = moment.version.key, moment.version.shell, moment.version.cyclic
 
@@ -220,6 +232,11 @@ class Looking(RowsAnswers):
     def version(self) -> Version:
         """The version of the list that is asked about."""
         return self._moment.version
+
+    def news(self, mark: Mark) -> News:
+        """Return what has happened since `mark`. Raises EnvSetupError."""
+        moment = self._moment
+        return moment.news if mark == moment.since else mark.news(self._connection(), self.version)
 
     @property
     def connection(self) -> Connection:

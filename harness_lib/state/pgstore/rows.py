@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 import os
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from psycopg.errors import ReadOnlySqlTransaction, SerializationFailure
+from psycopg.errors import DivisionByZero, ReadOnlySqlTransaction, SerializationFailure
 
 import harness_lib
 from harness_lib import sha256, timestamps
@@ -37,7 +37,9 @@ _READ = """
 select key, uuid::text, coalesce((
     select seq from harness.event where event.list = list.key order by seq desc limit 1
   ), 0), reshaped, cyclic, shell, session_count, last_session, attempts_reset, clock_timestamp(),
-  about.version, about.reads, pg_snapshot_xmin(pg_current_snapshot())::text::bigint
+  about.version, about.reads, pg_snapshot_xmin(pg_current_snapshot())::text::bigint,
+  (select coalesce(sum(total), 0)::bigint from harness.tally where tally.list = list.key),
+  array(select document from harness.session where session.list = list.key order by place)
 from harness.list cross join harness.about where name = %s
 """
 _COUNTS = """
@@ -94,7 +96,8 @@ class Version(NamedTuple):
     """A list after the event number `number`, as one transaction sees it; `shell` has no tasks and sessions.
 
     `schema`: the version of the tables, and `reads`: the oldest that may read them. `xmin`: all transactions
-    with a lower number have ended. `cyclic`: there may be tasks that depend on themselves.
+    with a lower number have ended. `cyclic`: there may be tasks that depend on themselves. `total`: how many
+    tasks it has. `sessions`: its open ones, as text.
     """
 
     number: int
@@ -107,6 +110,8 @@ class Version(NamedTuple):
     reshaped: int
     xmin: int
     cyclic: bool
+    total: int
+    sessions: tuple[str, ...]
 
     def follows(self, earlier: Version) -> bool:
         """Return whether all tasks of `earlier` are still in their places."""
@@ -159,26 +164,29 @@ def begin_change(
     return _version(found.fetchone(), name)
 
 
-def look(conn: Connection, name: str, mark: Mark) -> tuple[Version | None, list[str | None], Mark]:
+def look(conn: Connection, name: str, mark: Mark) -> tuple[Version | None, News]:
     """Begin a transaction that sees one moment, in one round trip.
 
-    Return what `read` does, and of the events what `Mark.news` does.
+    Return what `read` does, and what `Mark.news` does.
     """
     with conn.pipeline():
         begin(conn, writes=False)
         found = conn.execute(_READ, (name,))
         events = conn.execute(_EVENTS_OF, (name, str(mark.since), mark.floor, LINES))
     version = _version(found.fetchone(), name)
-    return (version, *mark.after(events.fetchall(), version)) if version else (None, [], mark)
+    return version, mark.after(events.fetchall(), version) if version else ([], mark)
 
 
 def _version(row: tuple[Any, ...] | None, name: str) -> Version | None:
     if row is None:
         return None
-    key, uuid, number, reshaped, cyclic, shell, count, last, forgotten, now, schema, reads, xmin = row
+    key, uuid, number, reshaped, cyclic, shell, count, last, forgotten, now, schema, reads, xmin = row[:13]
     document = {**json.loads(shell), "tasks": [], "session_count": count, "last_session": last}
     state = codec.decode({**document, "attempts_reset": int(forgotten)}, name)
-    return Version(number, state, now, key, uuid, schema, reads, reshaped, xmin, cyclic)
+    total, open_sessions = row[13:]
+    return Version(
+        number, state, now, key, uuid, schema, reads, reshaped, xmin, cyclic, total, tuple(open_sessions)
+    )
 
 
 def create(conn: Connection, name: str, state: State) -> bool:
@@ -221,8 +229,12 @@ def changed(conn: Connection, key: int, since: int) -> tuple[Task, ...]:
 def sessions(conn: Connection, key: int) -> tuple[Session, ...]:
     """Return the open sessions."""
     found = conn.execute("select document from harness.session where list = %s order by place", (key,))
-    documents = [json.loads(document) for (document,) in found.fetchall()]
-    return codec.decode({"tasks": [], "sessions": documents}).sessions or ()
+    return sessions_of([document for (document,) in found.fetchall()])
+
+
+def sessions_of(documents: Iterable[str]) -> tuple[Session, ...]:
+    """Return the sessions whose texts these are."""
+    return codec.decode({"tasks": [], "sessions": [*map(json.loads, documents)]}).sessions or ()
 
 
 def counts(conn: Connection, key: int) -> tuple[int, ...]:
@@ -265,10 +277,12 @@ insert into harness.task (list, id, place, {", ".join(TYPES)})
 select %(list)s, * from unnest(%(id)s::text[], %(place)s::bigint[],
   {", ".join(f"%({name})s::{kind}[]" for name, kind in TYPES.items())})
 """.encode()
+# Dividing by zero is how it fails in the middle of a pipeline, so that nothing after it is done.
 _CHANGE = f"""
-update harness.task set {", ".join(f"{name} = %({name})s" for name in TYPES)},
+with done as (update harness.task set {", ".join(f"{name} = %({name})s" for name in TYPES)},
   ver = ver + 1, touched = pg_current_xact_id()
-where list = %(list)s and id = %(id)s and ver = %(ver)s and fence <= %(fence)s
+where list = %(list)s and id = %(id)s and ver = %(ver)s and fence <= %(fence)s returning 1)
+select 1 / count(*) from done
 """.encode()
 
 
@@ -333,20 +347,30 @@ def _fenced(task: Task, fence: int) -> Task:
     return task if task.fence >= fence else task._replace(fence=fence)
 
 
-def change(conn: Connection, key: int, changed: Sequence[tuple[Task, int]]) -> None:
-    """Replace tasks, each with the `ver` of what it replaces.
+def change(
+    conn: Connection, key: int, changed: Sequence[tuple[Task, int]], then: Callable[[], None] = lambda: None
+) -> None:
+    """Replace tasks, each with the `ver` of what it replaces, and send what `then` does in one round trip.
 
-    Raises SerializationFailure if the fence of a task would fall, HeldError if somebody else has changed one.
+    Raises SerializationFailure if the fence of a task would fall, HeldError if somebody else has changed one:
+    then nothing of the transaction is left.
     """
-    for task, ver in changed:
-        values = {**columns(task), "list": key, "id": text_key(task.id), "ver": ver}
-        if not conn.execute(_CHANGE, values).rowcount:
-            row = conn.execute(
-                "select fence from harness.task where list = %s and id = %s", (key, text_key(task.id))
-            ).fetchone()
+    try:
+        with conn.pipeline():
+            for task, ver in changed:
+                values = {**columns(task), "list": key, "id": text_key(task.id), "ver": ver}
+                conn.execute(_CHANGE, values)
+            then()
+    except DivisionByZero:
+        conn.rollback()
+        for task, ver in changed:
+            query = "select fence, ver from harness.task where list = %s and id = %s"
+            row = conn.execute(query, (key, text_key(task.id))).fetchone()
             if row is not None and row[0] > task.fence:
-                raise SerializationFailure("the fence of a task would fall")
-            raise changed_meanwhile(task)
+                raise SerializationFailure("the fence of a task would fall") from None
+            if row is None or row[1] != ver:
+                raise changed_meanwhile(task) from None
+        raise
 
 
 def changed_meanwhile(task: Task) -> HeldError:
@@ -476,15 +500,19 @@ class Mark(NamedTuple):
     since: int = 0
     seen: tuple[int, ...] = ()
 
-    def news(self, conn: Connection, version: Version) -> tuple[list[str | None], Mark]:
+    def news(self, conn: Connection, version: Version) -> News:
         """Return the lines of the newest events that were not known, and the mark of `version`."""
         found = conn.execute(_EVENTS, (version.key, str(self.since), self.floor, LINES)).fetchall()
         return self.after(found, version)
 
-    def after(self, found: Sequence[tuple[Any, ...]], version: Version) -> tuple[list[str | None], Mark]:
+    def after(self, found: Sequence[tuple[Any, ...]], version: Version) -> News:
         """Return what `news` does, given the events since this mark."""
         seen = tuple(seq for seq, touched, _ in found if touched >= version.xmin)
         return [line for seq, _, line in found if seq not in self.seen], Mark(self.floor, version.xmin, seen)
+
+
+# The lines of events that were not known (None: one without a line), and the mark of the moment.
+News = tuple[list[str | None], Mark]
 
 
 # -- texts ------------------------------------------------------------------------------------------------

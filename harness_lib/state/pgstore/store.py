@@ -88,7 +88,7 @@ class PgStore(Upkeep):
 
     @link.setter
     def link(self, link: Link) -> None:
-        self._moments.link = link
+        self._moments.work_on(link)
 
     # -- asking ---------------------------------------------------------------------------------------
 
@@ -278,14 +278,17 @@ class PgStore(Upkeep):
             with publishing.explained(self.root):
                 text = codec.render(tx.before, codec.task_texts(tx.before.tasks, codec.NO_BLOCKS))
                 atomic.write(self.root.path / tx.keeps_old, text.encode())
-        tx.publish()
         doubt = Doubt(self.root)
         with publishing.explained(self.root):
             doubt.note(tx.op)
         try:
-            tx.connection.execute("commit")
-        except psycopg.OperationalError as error:
-            self._find_out(doubt, error, deadline)
+            tx.publish("commit")
+        except (psycopg.Error, HarnessError) as error:
+            if tx.connection.closed:
+                self._find_out(doubt, error, deadline)
+            else:
+                doubt.forget()
+                raise
         doubt.forget()
 
     def _follow(self, conn: Connection) -> list[str]:
@@ -297,7 +300,7 @@ class PgStore(Upkeep):
         except (psycopg.Error, EnvSetupError) as error:
             return [f"The change is made, but {self.root.state.name} and the log are old: {error}"]
 
-    def _find_out(self, doubt: Doubt, error: psycopg.Error, deadline: float) -> None:
+    def _find_out(self, doubt: Doubt, error: Exception, deadline: float) -> None:
         """Return if the change of `doubt` was made although its answer was lost. Raises AwayError."""
 
         def happened() -> bool:

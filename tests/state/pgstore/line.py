@@ -16,6 +16,7 @@ class Line:
     """Carry bytes from a socket of its own to the server at `url`; `url` is its own address.
 
     `cut`: nobody gets through, and who was is cut off. `silent`: it accepts, and nothing comes back.
+    `trips`: how often a machine has asked after an answer.
     `lose`: "before" the server gets the next COMMIT, or "after" it has done it, the connection is cut; with
     `then_cut` for good.
     """
@@ -28,6 +29,8 @@ class Line:
         self.lose = ""
         self.then_cut = False
         self.lost = 0
+        self.trips = 0
+        self._was_asked = False
         self._swallows = False
         self._open: list[socket.socket] = []
         self._door: socket.socket | None = None
@@ -71,6 +74,8 @@ class Line:
     def _carry(self, one: socket.socket, other: socket.socket, asks: bool) -> None:
         with suppress(OSError):
             while data := one.recv(65536):
+                self.trips += asks and not self._was_asked
+                self._was_asked = asks
                 is_commit = asks and self.lose and b"commit\0" in data
                 if is_commit:
                     self._swallows, self.lose = self.lose == "after", ""

@@ -241,8 +241,10 @@ class Histories(RuleBasedStateMachine):
         candidates = self.tasks()
         if candidates:
             name = candidates[place % len(candidates)].id
-            commands = {"validation": Validation(check), "on_failure": OnFailure(cleanup)}
-            self.both(lambda tx: tx.replace(_there(tx, name)._replace(**commands)))
+            validation, on_failure = Validation(check), OnFailure(cleanup)
+            self.both(
+                lambda tx: tx.replace(_there(tx, name)._replace(validation=validation, on_failure=on_failure))
+            )
 
     @rule(place=PLACES, commit=st.sampled_from(COMMITS), passed=st.booleans())
     def check_again(self, place: int, commit: str, passed: bool) -> None:

@@ -61,8 +61,14 @@ def _run(
     [
         ("doctor",),
         ("run", "--max-tasks", "1"),
-        ("validate", "--all"),
-        *for_release((("status",),), (("start",),), (("add", "Two"),), (("trust",),), (("hooks", "status"),)),
+        *for_release(
+            (("validate", "--all"),),
+            (("status",),),
+            (("start",),),
+            (("add", "Two"),),
+            (("trust",),),
+            (("hooks", "status"),),
+        ),
     ],
     ids=" ".join,
 )

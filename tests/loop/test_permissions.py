@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from harness_lib.loop import discovery, permissions, runtime
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.stages import tool_calls
+from tests.conftest import for_release
 from tests.loop.conftest import CHAT, Conversation, Done, Go, Hs, bodies, session_of
 from tests.loop.environment import environment
 from tests.loop.servers.script import Json, say, use
@@ -354,12 +355,17 @@ def test_the_user_saves_a_rule_that_holds_in_every_run_to_come(
 @pytest.mark.parametrize(
     "takes",
     [
-        "echo {} > .harness/settings.json", "rm .harness/settings.json",
-        "cd .harness && cp ../x settings.json", "sed -i s/deny/allow/ .harness/settings.json",
-        "cat < x | tee -a ./.harness/../.harness/settings.json",
-        # These are not seen, and change nothing before the run ends.
-        "python3 -c \"open('.harness/settings.json', 'w').write('{}')\"", "rm -r .harness",
-        "mkdir .harness/tools; touch .harness/tools/x; chmod +x .harness/tools/x",
+        "echo {} > .harness/settings.json",
+        # This is not seen, and changes nothing before the run ends.
+        "rm -r .harness",
+        *for_release(
+            "rm .harness/settings.json", "cd .harness && cp ../x settings.json",
+            "sed -i s/deny/allow/ .harness/settings.json",
+            "cat < x | tee -a ./.harness/../.harness/settings.json",
+            # Nor are these.
+            "python3 -c \"open('.harness/settings.json', 'w').write('{}')\"",
+            "mkdir .harness/tools; touch .harness/tools/x; chmod +x .harness/tools/x",
+        ),
     ],
 )  # fmt: skip
 def test_no_call_takes_a_rule_away(hs: Hs, done: Done, project: Path, takes: str) -> None:

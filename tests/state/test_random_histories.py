@@ -355,7 +355,7 @@ def _there(tx: Tx, task_id: str) -> Task:
     return task
 
 
-Histories.TestCase.settings = settings(max_examples=6, stateful_step_count=25)
+Histories.TestCase.settings = settings(max_examples=4, stateful_step_count=25)
 TestHistories = Histories.TestCase
 
 

@@ -1,7 +1,7 @@
 """The user uses git at any point of a move: at the end both are whole, whether the move goes on or is killed.
 
 Their command comes before an effect, in a process of its own, as it would from another terminal: before every
-eighth one here, each of the four cases beginning at another, and before each in turn in a release.
+twelfth one here, each of the four cases beginning at another, and before each in turn in a release.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ CASES = [(deed, dies) for deed in DEEDS for dies in (None, LATER)]
 @pytest.mark.parametrize(
     ("case", "first", "step"),
     [
-        *((case, 2 * number + 1, 8) for number, case in enumerate(CASES)),
+        *((case, 3 * number + 1, 12) for number, case in enumerate(CASES)),
         *(pytest.param(case, 1, 1, marks=pytest.mark.release) for case in CASES),
     ],
 )

@@ -120,7 +120,7 @@ _NOT_FOUND = re.compile(
     r"|.*command not found: (?P<zsh>\S+)"
 )
 _LACKS = re.compile(
-    r"(?:E +)?(?:(?P<python>/\S*): |ModuleNotFoundError: |ImportError: .*)"
+    r"(?:E +)?(?:(?P<python>/.*?): |ModuleNotFoundError: |ImportError: .*)"
     r"No module named '?(?P<module>[\w.]+)'?"
 )
 

@@ -25,9 +25,9 @@ def top(repo: Path) -> Path:
 @pytest.fixture
 def bare_python(tmp_path: Path) -> Path:
     """Return the directory of a Python that has no packages, as another one than the project's has none."""
-    command = [sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "bare")]
-    subprocess.run(command, check=True)
-    return tmp_path / "bare" / "bin"
+    place = tmp_path / "a bare one"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(place)], check=True)
+    return place / "bin"
 
 
 def _run(top: Path, command: str, path: str | None = None) -> Checked:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -24,7 +25,7 @@ def test_a_terminated_finish_takes_its_check_with_it(harness: Harness, repo: Pat
     pid_file = tmp_path / "check-pid"
     me = {"HARNESS_WORKER_ID": "w"}
     harness("init")
-    harness("add", "Wait", "--validate", CHECK.format(file=pid_file))
+    harness("add", "Wait", "--validate", CHECK.format(file=shlex.quote(str(pid_file))))
     harness("claim", env=me)
     with subprocess.Popen(
         [sys.executable, "-m", "harness_lib", "finish"],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -97,7 +98,7 @@ def test_a_terminal_shows_a_table_that_goes_and_lines_that_stay(tmp_path: Path) 
     project = projects.make(tmp_path / "repo")
     project.agents[0].ok("add", "One [red]not markup[/red]", "--validate", "test -f f")
     go = tmp_path / "go"
-    agent = f"echo hard at work; while [ ! -e {go} ]; do sleep 0.1; done; touch f"
+    agent = f"echo hard at work; while [ ! -e {shlex.quote(str(go))} ]; do sleep 0.1; done; touch f"
     argv = ("run", "--max-cost", "5", "--agent-command", agent)
     with typed(project.top, *argv, HARNESS_HOME=str(tmp_path / "home")) as (process, ours):
         seen = ESCAPE.sub("", read_until(ours, "hard at work"))

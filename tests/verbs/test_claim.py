@@ -38,7 +38,7 @@ def test_it_opens_another_session_if_one_was_ended(project: Project, one: Agent,
     put(
         git,
         f"""#!/bin/sh
-        case " $* " in *" status "*) mkdir {ended} 2>/dev/null && PATH="${{PATH#*:}}" {stop};; esac
+        case " $* " in *" status "*) mkdir "{ended}" 2>/dev/null && PATH="${{PATH#*:}}" {stop};; esac
         exec {shutil.which("git")} "$@"
         """,
     ).chmod(0o755)

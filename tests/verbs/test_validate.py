@@ -249,7 +249,7 @@ def test_the_checkout_is_set_up_once_as_that_of_a_run_is(
     """`harness-init.sh` runs in it, and the ignored files that a run copies are there."""
     project.put(".gitignore", ".env\n")
     project.put(".env", "KEY=1\n")
-    project.put("harness-init.sh", f'echo "$PWD" >> {tmp_path}/set-up\n').chmod(0o755)
+    project.put("harness-init.sh", f'echo "$PWD" >> "{tmp_path}/set-up"\n').chmod(0o755)
     project.commit()
     project.agent("person", CLAUDE_PID=None).ok("trust", "--yes", HARNESS_TRUST="1")
     for name in ("One", "Two"):

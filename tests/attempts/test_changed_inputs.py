@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.attempts import check_inputs
+from harness_lib.attempts import baseline, check_inputs
+from harness_lib.core.context import Context
 from tests.conftest import for_release
 from tests.system.git.gitrepo import put
 from tests.verbs.project import Agent, Project, begin
@@ -186,3 +187,18 @@ def test_pruning_alone_is_no_change_of_a_judge(project: Project, agent: Agent) -
     project.put("done", "")
     project.git("prune", "--expire=now")
     assert check_inputs.GONE not in str(agent.ok("finish"))
+
+
+def test_what_a_run_protects_is_named_where_it_was_changed(project: Project, agent: Agent) -> None:
+    begin(agent)
+    ctx = Context(env={"HARNESS_WORKER_ID": agent.name}, cwd=project.top)
+    task = ctx.store.ask().task("task-001")
+    assert task is not None
+    assert task.gate is not None
+    globs = ("tracked.txt",)
+    task = task._replace(gate=task.gate._replace(protect=globs, kept=baseline._kept(ctx, globs)))
+    assert baseline.touched(ctx, task) == ()
+
+    project.put("tracked.txt", "two\n")
+
+    assert baseline.touched(ctx, task) == globs

@@ -33,8 +33,11 @@ ANYWAY = ["tests/crash/test_merging.py", "tests/runs/test_run.py"]
 TESTS: dict[str, list[str]] = {
     "rules": ["tests/rules"],
     "hookio": [f"tests/hookio/test_{name}.py" for name in _HERE],
-    # What an attempt does is seen through the verbs, and where runs merge.
-    "attempts": ["tests/attempts", "tests/verbs", *_MERGING, *ANYWAY],
+    # What an attempt does is seen through the verbs, where runs merge, and between machines.
+    "attempts": [
+        *("tests/attempts", "tests/verbs", *_MERGING, *ANYWAY),
+        *("tests/machines/test_leaving.py", "tests/machines/test_turn.py"),
+    ],
     # What it publishes of its records stands in the schemas and on the page of fields; what several machines
     # ask of a database, in two files of theirs.
     "state": [

@@ -104,7 +104,9 @@ def test_the_place_of_another_run_stays(workshop: Workshop) -> None:
     ctx = Context(env={**os.environ, "HARNESS_HOME": str(workshop.home)}, cwd=workshop.top)
     commit = sh(workshop.top, "rev-parse", "HEAD")
     first, second = (worktree_slots.directory_of(ctx, name) for name in ("run-1", "run-2"))
+    worktree_slots.checkout_clean(ctx, first.slot(1), commit)
     assert worktree_slots.teardown(ctx, first, commit) == []
+    assert not (workshop.home / "set-aside").exists()
     assert second.path.is_dir()
     assert worktree_slots.teardown(ctx, second, commit) == []
     assert not worktree_slots.home(ctx).exists()

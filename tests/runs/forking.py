@@ -9,6 +9,7 @@ import time
 import traceback
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import IO, Any, NoReturn
 from unittest import mock
@@ -21,6 +22,8 @@ from harness_lib.system.processes import child
 
 # How many times as fast time passes for what waits, if that stands in the environment.
 HASTE = "HARNESS_TEST_HASTE"
+# How many seconds the clock on the wall is ahead (or behind, below 0), if that stands in the environment.
+AHEAD = "HARNESS_TEST_AHEAD"
 # What Linux shows as the name of a worker.
 WORKER = "harness-worker"
 
@@ -33,6 +36,12 @@ def _hasten(times: float) -> None:
         sleep=lambda _, seconds: time.sleep(seconds / times),
     ).start()
     mock.patch.object(restore, "PATIENCE_SECONDS", restore.PATIENCE_SECONDS / times).start()
+
+
+def _set_wall(ahead: float) -> None:
+    real = time.time
+    mock.patch.object(Clock, "now", lambda _: datetime.fromtimestamp(real() + ahead, timezone.utc)).start()
+    mock.patch.object(time, "time", lambda: real() + ahead).start()
 
 
 class _Worker:
@@ -106,6 +115,8 @@ def _close_others(inherited: Sequence[int]) -> None:
 if __name__ == "__main__":
     if HASTE in os.environ:
         _hasten(float(os.environ[HASTE]))
+    if AHEAD in os.environ:
+        _set_wall(float(os.environ[AHEAD]))
     start = child.start
 
     def start_any(command: Sequence[str], **options: Any) -> Any:

@@ -333,7 +333,7 @@ def _opened(ctx: Context, merging: Merging, branch: str, tasks: Sequence[Task]) 
         "branch": branch,
         "base": target_branch.short(merging.branch),
         "title": quoting.one_line(title, quoting.REASON_LENGTH),
-        "body": "\n".join(lines),
+        "body": _fitting(lines),
     }
     variables = {f"HARNESS_{name.upper()}": value for name, value in named.items()}
     words = {name: typed.word(value) for name, value in named.items()}
@@ -346,6 +346,18 @@ def _opened(ctx: Context, merging: Merging, branch: str, tasks: Sequence[Task]) 
             return _Opened(addresses[-1] if addresses else "")
         refusals.append(target_branch.gist(output))
     return _Opened(trouble=f"No pull request could be opened for {branch}: {refusals[0]}. {AGAIN}")
+
+
+def _fitting(lines: Sequence[str]) -> str:
+    """Return as many of `lines` as a command and a host take, without characters that no argument has."""
+    fitting, left = list[str](), quoting.QUOTED_LENGTH
+    for line in lines:
+        fitting.append(quoting.one_line(line, quoting.LOOK_LENGTH))
+        left -= len(fitting[-1])
+        if left < 0:
+            fitting[-1] = f"- and {len(lines) - len(fitting) + 1} more"
+            break
+    return "\n".join(fitting)
 
 
 def look(ctx: Context) -> Iterator[str]:

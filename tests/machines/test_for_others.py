@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests import forked
+from tests.conftest import for_release
 from tests.machines.world import Machine, World, until
 from tests.runs.workshop import HARNESS
 from tests.system.git.gitrepo import put, sh
@@ -35,7 +36,13 @@ def merged_by_others(world: World, how: str) -> None:
     """Merge the collected work as a host does, and delete its branch."""
     others = world.place / "others"
     sh(world.place, "clone", "-q", str(world.remote), str(others))
-    sh(others, "merge", "-q", how, "origin/harness/main")
+    if how in ("rebased", "reordered"):
+        order = ("--reverse",) if how == "rebased" else ()
+        picked = sh(others, "rev-list", *order, "main..origin/harness/main").split()
+        sh(others, "commit", "-q", "--allow-empty", "-m", "By hand")
+        sh(others, "cherry-pick", *picked)
+    else:
+        sh(others, "merge", "-q", how, "origin/harness/main")
     if how == "--squash":
         sh(others, "commit", "-q", "-m", "All of it (#7)")
     hook = world.remote / "hooks" / "update"
@@ -48,7 +55,7 @@ def halts(machine: Machine) -> list[str | None]:
     return [task.halt_kind for task in machine.context("looks").store.ask().search()]
 
 
-@pytest.mark.parametrize("how", ["--squash", pytest.param("--no-ff", marks=pytest.mark.release)])
+@pytest.mark.parametrize("how", ["--squash", *for_release(("--no-ff",), ("reordered",))])
 def test_one_pull_request_has_the_work_of_all_machines(world: World, how: str) -> None:
     one, two = world.machine("one"), world.machine("two")
     protect(world)
@@ -118,6 +125,31 @@ def test_a_chat_proposes_what_it_may_not_push(world: World) -> None:
     assert set(two.statuses_now.values()) == {"completed"}
 
 
+def test_titles_that_no_argument_takes_are_pushed_and_proposed(world: World) -> None:
+    """A plan may bring them: NUL, half a surrogate, control characters; and a pull request may be long."""
+    one = world.machine("one")
+    protect(world)
+    titles = ["NUL \0 in it", "half \ud800 of one", "bell \a and\nlines", "long " * 200] * 2
+    checks = [f"test -e f{number} # {'x' * 19_000}" for number in range(len(titles))]
+    does = [f"do: write f{number} done" for number in range(len(titles))]
+    one.fill(
+        [
+            {"title": title, "description": do, "validation": {"command": check}}
+            for title, do, check in zip(titles, does, checks, strict=True)
+        ]
+    )
+    world.trust()
+
+    one.ends(9, *proposing(world))
+
+    assert halts(one) == ["MERGE"] * len(titles)
+    assert (world.place / "asked").read_text().startswith("harness/main: NUL ")
+    merged_by_others(world, "--squash")
+    one.ends(0)
+    assert set(one.statuses_now.values()) == {"completed"}
+    assert one("store", "check").code == 0
+
+
 @pytest.mark.release
 @pytest.mark.parametrize("hook", ["pre-receive", "post-receive"])
 def test_a_chat_that_was_killed_while_it_proposed_goes_on(world: World, hook: str) -> None:
@@ -144,7 +176,7 @@ def test_a_chat_that_was_killed_while_it_proposed_goes_on(world: World, hook: st
     assert (world.place / "asked").read_text() == "harness/main: Make a\n"
 
 
-@pytest.mark.parametrize("how", ["--squash", pytest.param("--no-ff", marks=pytest.mark.release)])
+@pytest.mark.parametrize("how", ["--squash", *for_release(("--no-ff",), ("rebased",))])
 def test_collected_work_that_was_squashed_is_not_called_lost(world: World, how: str) -> None:
     """Unless a later commit has undone it."""
     one = world.machine("one")
@@ -162,7 +194,7 @@ def test_collected_work_that_was_squashed_is_not_called_lost(world: World, how: 
     sh(others, "rm", "-q", "a")
     sh(others, "commit", "-q", "-m", "Take it back")
     sh(others, "push", "-q", "origin", "HEAD:main")
-    if how == "--squash":
+    if how != "--no-ff":
         assert "task-001 is completed, and no branch of origin has its commit" in one("store", "check").text
 
 

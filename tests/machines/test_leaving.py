@@ -89,6 +89,27 @@ def test_too_large_work_stays_here_and_it_is_said(world: World) -> None:
     world.each_once(task)
 
 
+def test_a_remote_that_refuses_large_packs_loses_nothing(world: World) -> None:
+    one = world.machine("one")
+    task = one.add("Make a large file", "test -s large")
+    world.trust()
+    sh(world.remote, "config", "receive.maxInputSize", "100000")
+    one.ok("start")
+    one.ok("claim")
+    sh(one.top, "-c", "alias.make=!head -c 300000 /dev/urandom > large", "make")
+    content = (one.top / "large").read_bytes()
+
+    assert "is on this machine only: " in one("checkpoint", "1/2", "half of it").err
+    refused = one("finish")
+
+    assert (refused.code, "origin has not taken main" in refused.text) == (7, True)
+    assert "exceeds maximum allowed size" in refused.text
+    assert (one.statuses_now[task], (one.top / "large").read_bytes() == content) == ("in_progress", True)
+    sh(world.remote, "config", "--unset", "receive.maxInputSize")
+    one.ok("finish")
+    world.each_once(task)
+
+
 @pytest.mark.release
 def test_a_host_that_takes_branches_only_gets_branches(world: World) -> None:
     hook(world, 'case $1 in refs/heads/*) ;; *) echo "only branches" >&2; exit 1;; esac')

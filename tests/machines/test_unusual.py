@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from tests.machines.world import World, until
@@ -86,6 +87,45 @@ def test_too_many_refs_are_named(world: World) -> None:
 
     assert "origin has 5003 refs, and a push takes longer with each above 5000" in one("doctor").text
     assert "origin has 5003 refs" in one("store", "check").text
+
+
+@pytest.mark.release
+def test_work_gets_to_a_remote_with_a_hundred_thousand_refs(world: World) -> None:
+    one, two = world.machine("one"), world.machine("two")
+    tip = sh(world.remote, "rev-parse", "main")
+    lines = "".join(f"{tip} refs/tags/build-{number:06}\n" for number in range(100_000))
+    head = f"# pack-refs with: peeled fully-peeled sorted \n{tip} refs/heads/main\n"
+    put(world.remote / "packed-refs", head + lines)
+    tasks = [one.file_task(name) for name in ("a", "b", "c")]
+    world.trust()
+
+    runs = [machine.start("-j", "1") for machine in (one, two)]
+
+    assert [run.wait(120) for run in runs] == [0, 0], one.printed + two.printed
+    world.each_once(*tasks)
+    # None of them has come along.
+    assert sh(one.top, "tag") == ""
+
+
+def test_a_list_that_is_made_again_while_somebody_works_gets_nothing_of_the_old_one(world: World) -> None:
+    one = world.machine("one")
+    task = one.add("Make a", "grep -q done a")
+    world.trust()
+    one.ok("start")
+    one.ok("claim")
+    put(one.top / "a", "done\n")
+    with psycopg.connect(world.url, autocommit=True) as conn:
+        conn.execute("update harness.list set name = name || ' (old)' where name = %s", (world.name,))
+    world.machines.clear()
+    two = world.machine("two")
+    again = two.add("Another thing", "grep -q done b")
+
+    said = one("finish")
+
+    assert (said.code, "removed and made again" in said.text) == (7, True)
+    assert (one.top / "a").read_text() == "done\n"
+    assert (world.log(), two.statuses_now) == (["Begin"], {again: "pending"})
+    assert again == task
 
 
 def test_two_machines_with_one_worker_name_are_told_apart(world: World) -> None:

@@ -74,6 +74,20 @@ def test_the_answers_are_of_one_moment(store: api.Store) -> None:
     assert store.ask().search() == (FIRST._replace(title="New"),)
 
 
+def test_notes_come_from_a_task_itself_its_dependencies_and_the_newest(empty: api.Store) -> None:
+    empty.begin(SessionConfig(), "Begun for a test")
+    done = [
+        Task(f"task-00{n}", "Done", "completed", notes=("a trap",), completed_at=f"2026-01-0{n}T00:00:00Z")
+        for n in (1, 2, 3)
+    ]
+    asks = Task("task-004", "Asks", depends_on=("task-001",), notes=("mine",))
+    with empty.transaction() as tx:
+        tx.add([*done, asks])
+
+    assert [each.id for each in empty.ask().noted("task-004", 3)] == ["task-004", "task-001", "task-003"]
+    assert [each.id for each in empty.ask().noted("task-009", 2)] == ["task-003", "task-002"]
+
+
 def test_each_change_has_a_name_of_its_own(store: api.Store) -> None:
     names = []
     for _ in range(3):

@@ -1,0 +1,77 @@
+"""What the store in a database says of itself, and that it leaves nothing open."""
+
+from __future__ import annotations
+
+import gc
+import re
+from pathlib import Path
+
+import pytest
+
+from harness_lib import __version__
+from harness_lib.errors import EnvSetupError, UsageError
+from harness_lib.state.pgstore import connecting, migrations, status
+from harness_lib.state.pgstore.store import PgStore
+from harness_lib.task import SessionConfig, Task
+from tests import postgres
+from tests.state.questions import Hands
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> PgStore:
+    made = postgres.store(tmp_path.resolve(), Hands())
+    assert isinstance(made, PgStore)
+    made.begin(SessionConfig(), "Begun for a test")
+    return made
+
+
+def test_an_address_with_a_password_is_refused_with_where_to_write_it() -> None:
+    with pytest.raises(UsageError) as refused:
+        connecting.checked("postgresql://me:secret@db.example.org/agents")
+    assert "secret" not in str(refused.value)
+    assert refused.value.hint is not None
+    assert refused.value.hint.startswith("Write it into ~/.pgpass ")
+
+
+def test_tables_of_an_earlier_version_are_named_with_what_to_type(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(migrations, "upgrade", lambda *_, **__: connecting.SCHEMA - 1)
+    with pytest.raises(EnvSetupError) as refused:
+        migrations.set_up("postgresql://db.example.org/agents")
+    assert refused.value.hint == "Bring it up to date, once for all machines: harness store upgrade URL"
+
+
+def test_each_machine_is_known_by_its_version(store: PgStore) -> None:
+    with store.transaction() as tx:
+        tx.add([Task("task-001")])
+    machines = [said for name, said in status.facts(store) if name.startswith("machine ")]
+    assert len(machines) == 1
+    assert re.fullmatch(rf"last change .+ with harness {re.escape(__version__)}", machines[0])
+
+
+def test_an_administrator_sees_whose_connections_they_are(store: PgStore) -> None:
+    with connecting.connect(store.link.url) as conn:
+        assert conn.execute("show application_name").fetchone() == ("harness",)
+
+
+def test_what_is_kept_open_ends_with_the_store(tmp_path: Path) -> None:
+    made = postgres.store(tmp_path.resolve(), Hands())
+    assert isinstance(made, PgStore)
+    made.begin(SessionConfig(), "Begun for a test")
+    made.ask()
+    gc.collect()
+    (kept, *_), *_ = made._moments._idle
+    assert not kept.closed
+
+    del made
+    gc.collect()
+
+    assert kept.closed
+
+
+def test_a_turn_is_left_by_whoever_has_it(store: PgStore) -> None:
+    taken = (("refs/heads/main", "me"),)
+    assert store.take_turn("refs/heads/main", "me", 60) is not None
+    store.leave_turn("refs/heads/main", "another")
+    assert store.turns() == taken
+    store.leave_turn("refs/heads/main", "me")
+    assert store.turns() == ()

@@ -38,6 +38,7 @@ def test_each_gets_another_task_and_a_lease(shared: Project) -> None:
     assert [s["worker"] for s in shared.state["sessions"]] == ["b"]
 
 
+@pytest.mark.release
 def test_what_both_commit_is_on_their_own_branches(shared: Project) -> None:
     a, b = worker(shared, "a"), worker(shared, "b")
     for agent in (a, b):

@@ -18,7 +18,7 @@ from tests.crash.scenarios import SCENARIOS
 from tests.crash.world import World
 
 SEED = 20250701
-KILLS = 75 if os.environ.get("CRASH_EVERYWHERE") else 4
+KILLS = 75 if os.environ.get("CRASH_EVERYWHERE") else 3
 RACED = {scenario.name: scenario for scenario in SCENARIOS if scenario.name.startswith("finish")}
 
 FINISH = "print('begin', flush=True); from harness_lib.cli.main import entry; entry()"

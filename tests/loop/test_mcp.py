@@ -142,6 +142,7 @@ def test_names_are_what_hosts_take() -> None:
     assert os.sep not in tools.name_of("../..", "..")
 
 
+@pytest.mark.release
 def test_a_list_that_is_old_is_asked_for_beside_the_work_for_the_next_session(
     hs: Hs, serve: Serve, home: Path
 ) -> None:
@@ -166,6 +167,7 @@ def test_a_list_that_is_old_is_asked_for_beside_the_work_for_the_next_session(
     assert shown == [[True], [False], [False], [True]]
 
 
+@pytest.mark.release
 def test_tools_whose_names_become_one_are_told_apart(go: Go, home: Path) -> None:
     write_servers(home / ".harness", **{"a.b": entry(), "a_b": entry()})
     server, _ = go(say("Done."))

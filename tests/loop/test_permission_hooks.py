@@ -150,6 +150,7 @@ def test_a_setting_that_is_none_runs_nothing(run: Runtime, home: Path) -> None:
     assert (verdict.decision, "approve=sometimes must be one of" in verdict.reason) == ("deny", True), verdict
 
 
+@pytest.mark.release
 def test_always_holds_for_the_session_and_all_its_subagents(
     conversation: Conversation, project: Path
 ) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
+
 from tests.hs.person import SLOW, person
 from tests.loop.conftest import CHAT, Conversation, Serve
 from tests.loop.servers.script import say, use
@@ -151,6 +153,7 @@ def test_what_is_half_typed_is_no_answer_and_is_there_again_behind_it(
     assert server.requests[3]["messages"][-1]["content"] == "yes"
 
 
+@pytest.mark.release
 def test_a_question_of_a_subagent_that_is_stopped_is_gone(
     conversation: Conversation, project: Path, home: Path
 ) -> None:

@@ -159,6 +159,7 @@ def test_hooks_come_back_for_a_red_task_and_go_with_it(project: Project, agent: 
     assert not project.enable_flag
 
 
+@pytest.mark.release
 @pytest.mark.usefixtures("red")
 def test_a_repair_that_is_finished_in_a_chat_makes_red_tasks_unknown(project: Project, agent: Agent) -> None:
     agent.ok("add", "Repair", "--validate", "test -f a")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.verbs.project import Agent, Project, lose
 
 
@@ -80,6 +82,7 @@ def test_a_ring_is_not_revived_and_stays_as_it_was(project: Project, agent: Agen
     assert project.file.read_bytes() == before
 
 
+@pytest.mark.release
 def test_what_another_failure_blocks_too_stays_failed(project: Project, agent: Agent) -> None:
     """The cause is named, for the task would fail again at once."""
     add(agent, "First", check="false")

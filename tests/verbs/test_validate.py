@@ -155,6 +155,7 @@ class Stepping(Time):
         return self.seconds
 
 
+@pytest.mark.release
 def test_it_works_in_slices_to_its_end(begun: Project, agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     agent.ok("finish")
     # Time for one check and no more.
@@ -210,6 +211,7 @@ def test_what_a_later_task_broke_is_red_and_is_done_again(project: Project, agen
     assert agent.final_check()["stop"] == {"reason": "done"}
 
 
+@pytest.mark.release
 def test_a_list_without_it_is_done_with_its_last_task(begun: Project, agent: Agent) -> None:
     agent.ok("init", "--no-final-check")
     assert agent.ok("finish")["stop"] == {"reason": "done"}

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from harness_lib.loop import runtime
+from tests.conftest import CHECKOUT
 from tests.hs.person import person
 from tests.loop.conftest import CHAT, Go, Hs, Serve, bodies, session_of
 from tests.loop.servers.script import say, use
@@ -38,6 +41,24 @@ def test_a_key_is_asked_for_kept_and_used(hs: Hs, serve: Serve, home: Path, proj
 
     assert hs("auth", "rm", "groq", "0").code == 0
     assert hs("auth", "list").out == ""
+
+
+def test_a_new_provider_is_one_file(hs: Hs, tmp_path: Path) -> None:
+    """It is put into a copy of the bundled packs; the page for contributors says where."""
+    bundled = shutil.copytree(runtime.BUNDLED, tmp_path / "bundled")
+    conf = "protocol=openai\ndescription=Acme\nmodel=big-one\nurl=http://127.0.0.1:9/v1\nauth_env=ACME_KEY\n"
+    (bundled / "plugins/openai/providers/acme.conf").write_text(conf, encoding="utf-8")
+    env = {"HARNESS_ROOT": str(bundled)}
+
+    assert hs("provider", "acme", "--defaults", env=env).out == "model=big-one\n"
+    assert hs("provider", "acme", "--ready", env=env).code != 0
+    assert hs("provider", "acme", "--ready", env={**env, "ACME_KEY": KEY}).code == 0
+    assert "Acme" in hs("help", env=env).out
+    page = (CHECKOUT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    assert (
+        "A new provider of `hs` is one file: `harness_lib/loop/bundled/plugins/PACK/providers/NAME.conf`"
+        in page
+    )
 
 
 def test_without_a_terminal_no_key_is_asked_for(hs: Hs, home: Path) -> None:

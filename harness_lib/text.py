@@ -32,7 +32,7 @@ def cut(text: str, limit: int) -> str:
 
 
 def folded(text: str) -> str:
-    """Return what of `text` counts when two are compared: neither case nor how many blanks there are."""
+    """Return `text` for a comparison that ignores case and the number of blanks."""
     return " ".join(text.split()).casefold()
 
 

@@ -146,7 +146,7 @@ def _off_its_base(ctx: Context, task: Task, base: str) -> Evaluation:
     where = (task.gate and task.gate.branch) or "HEAD"
     message = (
         f"{where.removeprefix('refs/heads/')} no longer has the commit {base[:12]} that the attempt began at "
-        "(reset, amended or begun anew). Add commits, and take none away that were there before."
+        "(reset, amended or begun anew). Add commits, and remove none that were there before."
     )
     return Evaluation(Checked("TEST_FAIL", message, "", ctx.store.log_file))
 

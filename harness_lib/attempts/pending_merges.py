@@ -101,7 +101,7 @@ class _Obstacles(NamedTuple):
 
     `refused`: tracked files with changes, as long as they are there git merges nothing; `changed`: those that
     git would carry along; `standing`: files in the place of the work's; `lock`: git's own, which may have
-    been left by a killed git; `under_way`: a merge, a rebase or the like that has not come to its end.
+    been left by a killed git; `under_way`: an unfinished merge, rebase or the like.
     """
 
     refused: Sequence[str] = ()

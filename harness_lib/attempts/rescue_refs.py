@@ -34,7 +34,7 @@ from harness_lib.text import escape, some
 RESCUE_REFS = recovery.RESCUES
 BEFORE_REFS = "refs/harness/before/"
 NAMED = 5
-# In git's directory of a work tree from which files were moved: it is made again before anybody works there.
+# In git's directory of a work tree from which files were moved: it is made again before its next use.
 INCOMPLETE = "harness-incomplete"
 
 
@@ -277,7 +277,7 @@ def by_itself(ctx: Context) -> str | None:
     remove(ctx, taken, [])
     size = sum(each.size for each in taken) / MEGABYTE
     old = f"older than {DAYS:g} days, or the oldest beyond {MEGABYTES} MB in all"
-    return f"{len(taken)} logs of {size:.1f} MB were taken away: {old}" if taken else None
+    return f"{len(taken)} logs of {size:.1f} MB were removed: {old}" if taken else None
 
 
 def logs(ctx: Context) -> Iterator[Old]:

@@ -59,7 +59,7 @@ def render(
 
 
 def _plan(task: Task, questions: Questions | None, whole: str) -> list[str]:
-    """Return what the plan of `task` says for all of its tasks, and what of it is not for the agent."""
+    """Return what the plan of `task` says for all of its tasks, and which parts are not for the agent."""
     if task.source is None or task.source.key.startswith(checklist.BULLET):
         return []
     header = questions.plan_header(task.source.plan) if questions else ""

@@ -218,7 +218,7 @@ class Alone(NamedTuple):
 
 @contextmanager
 def alone(ctx: Context, goes_on: Callable[[], bool], say: Callable[[str], None]) -> Iterator[Alone]:
-    """Yield once no other machine makes the final check of the branch, or `goes_on` says no.
+    """Yield once no other machine makes the final check of the branch, or `goes_on` returns False.
 
     Nothing is pushed in this turn, so it needs no mark in the remote.
     """

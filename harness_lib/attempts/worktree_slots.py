@@ -362,5 +362,5 @@ def sweep(ctx: Context, commit: str, alive: set[str]) -> list[str]:
                 f"What a run had left over is kept: {where}" for where in teardown(ctx, place, commit)
             ]
         except (OSError, HarnessError) as error:
-            warnings.append(f"What a run had left in {place.path} could not be taken away: {error}")
+            warnings.append(f"What a run had left in {place.path} could not be removed: {error}")
     return warnings

@@ -52,7 +52,7 @@ LEAST_COLUMNS = 40
 EPILOG = """\
 exit codes:
   0 done                     5 held by another session    9 stop: nothing to go on with
-  1 the check said no        6 the lease was lost        70 a bug in harness
+  1 the check failed         6 the lease was lost        70 a bug in harness
   2 wrong arguments          7 the machine lacks something
   3 the user must edit       8 refused: it would lose work,
   4 the list is unreadable     or run what nobody trusted

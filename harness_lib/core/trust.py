@@ -203,7 +203,7 @@ def note(ctx: Context, questions: Questions, *, only: bool = False) -> None:
 def keep_to_present(ctx: Context, questions: Questions) -> None:
     """Let the note on this list count for its present commands only, also if git does not track it.
 
-    For commands of a plan that somebody else may have written: the user looks at them first.
+    For commands of a plan that another person may have written: the user looks at them first.
     """
     if _noted(ctx.git.common_dir, ctx.root.path) is not None:
         note(ctx, questions, only=True)

@@ -172,7 +172,7 @@ _OURS = (
 def fork(runtime: Runtime, source: Session, last: int | None) -> Session:
     """Return a new session that goes on behind the message `last` of `source`, or behind its end.
 
-    Of a session of somebody else only what the user can read is taken. Raises UsageError, RefusedError.
+    Of another user's session only what this user can read is taken. Raises UsageError, RefusedError.
     """
     source.refuse_links()
     kept = [message.seq for message in source.messages() if last is None or message.seq <= last]

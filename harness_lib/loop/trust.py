@@ -1,4 +1,4 @@
-"""Decide what of a project is used: its text always; programs, settings and credentials after `hs trust`.
+"""Decide which parts of a project are used: its text always, programs, settings and keys after `hs trust`.
 
 Opening a repository must not run its programs, nor send a key to an address that it names. Trust is a
 fingerprint of the content, kept in home: when the content changes, the user is asked again. No tool reads
@@ -176,7 +176,7 @@ def project_root(runtime: Runtime, start: Path) -> Path:
     """Return the root of the repository, else the outermost directory with `.harness`, else `start`."""
     for directory in (start, *start.parents):
         git = directory / ".git"
-        # An empty one anywhere above, as anybody can make it in /tmp, is no repository.
+        # An empty one anywhere above, as any user can make it in /tmp, is no repository.
         if git.is_file() or (git / "HEAD").is_file():
             return directory
     for directory in (*reversed(start.parents), start):

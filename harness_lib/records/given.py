@@ -34,7 +34,7 @@ NAMES = frozenset(field.path.partition(".")[0] for field in FIELDS)
 
 
 def values(task: Task) -> dict[str, Any]:
-    """Return what of `task` an option can change, by path."""
+    """Return the values of `task` that options can change, by path."""
     return {field.path: value(task, field.path) for field in FIELDS if field.typed.option}
 
 

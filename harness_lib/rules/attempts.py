@@ -76,7 +76,7 @@ class Ending(Enum):
 
     FAILED = "it has failed, and is tried again while attempts are left"
     FAILED_FOR_GOOD = "it has failed, and no further attempt can be made"
-    EXCUSED = "it has failed through nobody's fault: no attempt is used up"
+    EXCUSED = "it failed, and not through its agent: no attempt is used up"
     RELEASED = "it was handed back, and nobody is blamed"
     REQUEUED = "its work goes to the next agent, at no cost"
 

@@ -278,7 +278,7 @@ def _prune(newest_first: list[Path]) -> None:
 
 def _keep_second_name(file: Path, second: Path) -> None:
     """Let `second`, whose directory must exist, name `file`, if that is there and no symbolic link."""
-    # What a file system, or a sandbox, does not allow is no reason to stop anybody's work.
+    # What a file system, or a sandbox, does not allow is no reason to stop the work.
     with contextlib.suppress(OSError):
         info = os.lstat(file)
         if not stat.S_ISREG(info.st_mode) or nofollow.is_at(second, info):

@@ -64,7 +64,7 @@ class Screen:
 
 
 def _safe(text: str) -> str:
-    """Return `text`, which may quote a list of anybody's, without what would move a terminal's cursor."""
+    """Return `text`, which may quote an untrusted list, without what would move a terminal's cursor."""
     return text if text.isprintable() else harmless(text, keep="\n\t" + _UNDECODED)
 
 

@@ -366,7 +366,7 @@ def _without(bare: list[Task], *, dry_run: bool) -> list[str]:
 
 
 def _recognised(drafts: Drafts) -> str:
-    """Return what the plan is, and what of it has a check, is done, or waits for a person."""
+    """Return what the plan is, and how much of it has a check, is done, or waits for a person."""
     documents = [draft.document for draft in drafts.items]
     checked = sum("validation" in document for document in documents)
     done = sum(draft.done for draft in drafts.items)

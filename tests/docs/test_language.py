@@ -9,6 +9,8 @@ from tests.conftest import CHECKOUT
 # `there is none` and `is none of` a list are English; "a schema that is none" for an invalid one is not.
 GONE = re.compile(
     r"(?<![Tt]here )\b(?:is|are) none\b|\b[Ww]ho types\b|\bto be had\b|\bstands? in it\b|\bbe anybody\b(?!')"
+    r"|\bbe it\b|\bwhat of\b|\bcheck (?:says|said) no\b|\b[Ss]omebody else\b"
+    r"|\b(?:anybody|nobody)'s\b|\btake[sn]? (?:\w+ )?away\b"
 )
 READ = [
     *CHECKOUT.glob("*.md"),

@@ -246,7 +246,7 @@ def test_what_a_run_that_was_killed_at_its_end_has_left_goes_with_the_next(works
 
     said = workshop.run()
 
-    assert f"{len(old)} logs of 0.0 MB were taken away: older than 30 days" in said.stdout, said.stdout
+    assert f"{len(old)} logs of 0.0 MB were removed: older than 30 days" in said.stdout, said.stdout
     assert not [log for log in old if log.exists()]
     assert list((workshop.top / ".harness/logs/task-002").iterdir())
     workshop.failures_are_kept()

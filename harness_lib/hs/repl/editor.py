@@ -194,7 +194,7 @@ class Editor:
 
     def _insert(self, text: str) -> None:
         if self._question is not None:
-            # It is about to be taken away, and what was typed before it comes back.
+            # It is about to be removed, and what was typed before it comes back.
             self._question.typed = _before(text, self._question.typed)
         else:
             self._buffer.document = _before(text, self._buffer.document)

@@ -133,7 +133,7 @@ class RowsTx(RowsAnswers, api.Tx):
         tasks = []
         for task, ver in found:
             if self._vers.get(task.id) != ver:
-                # Somebody else's change is seen only before the row is locked.
+                # The change of another process is seen only before the row is locked.
                 self._tasks[task.id] = task
                 self._vers[task.id] = ver
             tasks.append(self._tasks[task.id])
@@ -235,7 +235,7 @@ class RowsTx(RowsAnswers, api.Tx):
         findings = []
         for finding in self.unreachable():
             task = self.task(finding.task_id)
-            # Somebody else may have been faster.
+            # Another process may have been faster.
             if task is not None and transitions.may("doom", task) and not selection.is_permanent(task):
                 self.replace(transitions.doom(task, now=self.now, message=finding.message))
                 findings.append(finding)

@@ -95,7 +95,7 @@ class Link(NamedTuple):
 
 
 def _place(root: Root) -> int:
-    """Return what no clone and no copy of the project has: somebody else must not choose our database."""
+    """Return what no clone and no copy of the project has: nobody else may choose our database."""
     return root.private.stat().st_ino
 
 

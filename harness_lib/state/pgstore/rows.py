@@ -122,7 +122,7 @@ class Version(NamedTuple):
 def begin(conn: Connection, *, writes: bool, lock_seconds: float = 0.0) -> Cursor:
     """Begin a transaction; one that only reads sees one moment. What it returns says first if it must.
 
-    The limits count for it alone, so that a pooler may give the connection to somebody else after it.
+    The limits count for it alone, so that a pooler may give the connection to another client after it.
     """
     kind = "read committed" if writes else "repeatable read read only"
     conn.execute(f"begin isolation level {kind}".encode())
@@ -352,7 +352,7 @@ def change(
 ) -> None:
     """Replace tasks, each with the `ver` of what it replaces, and send what `then` does in one round trip.
 
-    Raises SerializationFailure if the fence of a task would fall, HeldError if somebody else has changed one:
+    Raises SerializationFailure if the fence of a task would fall, HeldError if another process changed one:
     then nothing of the transaction is left.
     """
     try:

@@ -1,4 +1,4 @@
-"""Put single files into a work tree, take them away, and read them byte for byte; touch nothing else.
+"""Put single files into a work tree, remove them, and read them byte for byte; touch nothing else.
 
 Crash model: git writes a checked-out file in place; killed half-way it leaves a half file, which looks like a
 user's edit. So a file is made elsewhere and renamed to its place: old or new, never between.

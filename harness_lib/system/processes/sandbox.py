@@ -418,7 +418,7 @@ def for_check(env: Mapping[str, str]) -> dict[str, str]:
 def widened(env: Mapping[str, str], paths: Iterable[str], *, clouds: Iterable[str] = ()) -> dict[str, str]:
     """Return the variable of `env` for a command that may also write `paths`, which begin at the home.
 
-    It may read what of them is secret otherwise, and has the credentials of `clouds`.
+    It may read those of them that are secret otherwise, and has the credentials of `clouds`.
     """
     sandbox = of(env)
     if sandbox is None:

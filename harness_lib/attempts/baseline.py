@@ -9,7 +9,6 @@ repository of its own, and leaves nothing here.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -120,7 +119,7 @@ def gate_for(ctx: Context, task: Task, surveyed: Baseline) -> Gate:
     return plain_gate(task, surveyed)._replace(
         protected=protected_tree(ctx, task),
         protect=ctx.protect,
-        kept=_kept(ctx, ctx.protect),
+        kept=snapshot.glob_tree(ctx.git, ctx.protect, None, ctx.excluded_paths) if ctx.protect else None,
         judges=check_inputs.tree(ctx, task),
         programs=check_inputs.programs(ctx, task, surveyed.base),
     )
@@ -134,9 +133,13 @@ def protected_tree(ctx: Context, task: Task) -> str | None:
     return snapshot.glob_tree(ctx.git, globs, task.validation.cwd, ctx.excluded_paths)
 
 
-def _kept(ctx: Context, globs: Sequence[str]) -> str | None:
-    """Return the tree of the files that the run protects as they are now."""
-    return snapshot.glob_tree(ctx.git, globs, None, ctx.excluded_paths) if globs else None
+def _changed_for_run(ctx: Context, gate: Gate) -> tuple[str, ...]:
+    """Return which of the files that the run protects have changed; their patterns if that is not known."""
+    then, now = gate.kept, snapshot.glob_tree(ctx.git, gate.protect, None, ctx.excluded_paths)
+    if then == now:
+        return ()
+    is_known = then is not None and ctx.git.object_exists(then)
+    return trees.difference(ctx.git, then or "", now) if is_known else gate.protect
 
 
 def regate(ctx: Context, task: Task) -> Task:
@@ -159,10 +162,8 @@ def touched(ctx: Context, task: Task) -> tuple[str, ...]:
         # A claim of harness always has a gate and a work tree; one of the legacy protocol has neither, but
         # perhaps the fence of an earlier claim of harness.
         return ("gate",) if task.worktree else ()
-    then, now = task.gate.kept, _kept(ctx, task.gate.protect)
-    if then != now:
-        is_known = then and now and ctx.git.object_exists(then)
-        return tuple(trees.difference(ctx.git, then or "", now or "")) if is_known else task.gate.protect
+    if task.gate.protect and (files := _changed_for_run(ctx, task.gate)):
+        return files
     protected = protected_tree(ctx, task)
     at_claim = task._replace(validation=task.validation._replace(cwd=task.gate.cwd))
     fields = attempts.changed(task.gate, fingerprint(at_claim), task.validation.cwd, protected)
@@ -218,8 +219,10 @@ def differs(ctx: Context, task: Task) -> bool:
     except (OSError, ValueError):
         return False
     present = _essence(task)
-    same_attempt = isinstance(kept, dict) and kept.get("attempt") == present["attempt"]
-    return same_attempt and kept != present
+    if not isinstance(kept, dict) or kept.get("attempt") != present["attempt"]:
+        return False
+    # Claims of an older harness have no copy of what the run protects.
+    return {"protect": None, **kept} not in (present, {**present, "protect": None})
 
 
 def _essence(task: Task) -> dict[str, object]:
@@ -230,7 +233,8 @@ def _essence(task: Task) -> dict[str, object]:
         fields.append(gate.conversion)
     if fields and gate and gate.programs:
         fields.append("\n".join(gate.programs))
-    return {"attempt": [task.started_at_commit, task.attempts], "gate": fields}
+    protect = [gate.kept, *gate.protect] if gate and gate.protect else None
+    return {"attempt": [task.started_at_commit, task.attempts], "gate": fields, "protect": protect}
 
 
 # Settings that make git run a program at the user's next command.

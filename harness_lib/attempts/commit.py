@@ -58,7 +58,9 @@ def commit_object(ctx: Context, head: str, task: Task, tree: str) -> str:
     Files of harness itself and caches are left out, even if git tracks them.
     """
     git, base = ctx.git, task.started_at_commit
-    content = trees.without(git, tree, rescue_refs.still_untracked(git, head, task))
+    content = tree
+    if task.gate and task.gate.before:
+        content = trees.without(git, tree, rescue_refs.still_untracked(git, head, task))
     if base and base != head:
         left_out = (*ctx.excluded_paths, *status.caches_above(git, history.added(git, base, head)))
         own = history.without(git, base, head, left_out)
@@ -124,9 +126,10 @@ def carry_out(ctx: Context, session: Session, task: Task) -> outcome.Ended:
     said = [
         *_moved_branch(git, task),
         *(() if is_as_committed else undo_check(ctx, task, intent.commit)),
-        *rescue_refs.changed_before(git, task),
     ]
-    ended = outcome.completed(ctx, session, task, said)
+    if task.gate is None or task.gate.before is None:
+        return outcome.completed(ctx, session, task, said)
+    ended = outcome.completed(ctx, session, task, [*said, *rescue_refs.changed_before(git, task)])
     rescue_refs.drop_before(git, task)
     return ended
 

@@ -161,7 +161,8 @@ def find(ctx: Context, task: Task, tree: str) -> Converted:
     if then is None:
         return Converted()
     wanted = json.loads(then)
-    settings = tuple(checkout.changed_settings(wanted, checkout.conversion_settings(git)))
+    now = checkout.conversion_settings(git)
+    settings = tuple(sorted(key for key in {*wanted, *now} if wanted.get(key) != now.get(key)))
     if not settings:
         return Converted()
     # All files: a filter can also hide that one was changed.

@@ -112,6 +112,14 @@ def test_check_and_fingerprint_edited_together_are_noticed(project: Project, age
     assert "the user must say" in project.task()["halt"]
 
 
+def test_a_forged_note_of_what_a_run_protects_hides_no_changed_check(project: Project, agent: Agent) -> None:
+    begin(agent, "false")
+    project.edit_task(validation={"command": "true"}, gate=project.task()["gate"] | {"kept": "1" * 40})
+
+    assert "validation.command" in agent.fails(1, "finish")["message"]
+    assert project.task()["status"] == "failed"
+
+
 @pytest.mark.parametrize(
     ("edited", "named"),
     [

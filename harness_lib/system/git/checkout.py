@@ -103,11 +103,6 @@ def conversion_settings(git: Git) -> dict[str, str]:
     return {key: value if line_end else "true" for key, line_end, value in pairs}
 
 
-def changed_settings(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
-    """Return the settings that differ."""
-    return sorted(key for key in {*old, *new} if old.get(key) != new.get(key))
-
-
 def hashed_by(
     git: Git, paths: Sequence[str], wanted: Mapping[str, str], differing: Sequence[str]
 ) -> dict[str, str]:

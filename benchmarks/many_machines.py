@@ -82,8 +82,9 @@ def long_list(place: Path, url: str, count: int) -> Link:
     link = store.create(State(session_config=settings, tasks=(first,), sessions=()))
     with psycopg.connect(url, autocommit=True) as conn:
         conn.execute(
-            "insert into harness.task (list, id, place, sort_key, document, fence, status, open) "
-            "select list, name, n, convert_to(name, 'utf8'), replace(document, id, name), 0, status, open "
+            "insert into harness.task (list, id, place, sort_key, brief, validation, on_failure, document, "
+            "fence, status, open) select list, name, n, convert_to(name, 'utf8'), replace(brief, id, name), "
+            "validation, on_failure, document, 0, status, open "
             "from harness.task, generate_series(2, %s) as n, "
             "lateral (select 'task-' || lpad(n::text, 7, '0')) as names (name) "
             "where list = (select key from harness.list where uuid = %s)",

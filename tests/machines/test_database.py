@@ -62,7 +62,7 @@ def test_a_command_that_was_written_past_harness_does_not_run(world: World) -> N
     one.ok("validate", task)
     with psycopg.connect(world.url) as conn:
         conn.execute(
-            "update harness.task set document = replace(document, 'test -f README.md', %s) where id = %s "
+            "update harness.task set validation = replace(validation, 'test -f README.md', %s) where id = %s "
             "and list = (select key from harness.list where name = %s)",
             (f"touch {ran}", task, world.name),
         )

@@ -14,7 +14,7 @@ from harness_lib.rules.selection import Finding
 from harness_lib.state import api, codec, journal, publishing, reading
 from harness_lib.state.answers import Answers
 from harness_lib.state.codec import ContractError
-from harness_lib.state.pgstore import questions, rows
+from harness_lib.state.pgstore import columns, questions, rows
 from harness_lib.state.pgstore.connecting import Connection, Link
 from harness_lib.state.pgstore.mirror import Followed
 from harness_lib.state.pgstore.questions import RowsAnswers
@@ -93,6 +93,7 @@ class RowsTx(RowsAnswers, api.Tx):
         self._removed: dict[str, Task] = {}
         self._held: set[str] = set()
         self._rewired: set[str] = set()
+        self._rewritten: set[str] = set()
         # What would break the contract, by the id of its task: the end of the change refuses it.
         self._broken: dict[str, list[Problem]] = {}
         self._twice: list[Task] = []
@@ -142,11 +143,11 @@ class RowsTx(RowsAnswers, api.Tx):
     def task(self, task_id: str) -> Task | None:
         if task_id in self._added or task_id in self._held:
             return self._tasks[task_id]
-        name = rows.text_key(task_id)
+        name = columns.text_key(task_id)
         return self._locked("list = %s and id = %s", " for no key update", name)
 
     def next_ready(self, without: Sequence[str] = ()) -> Task | None:
-        names = [*map(rows.text_key, without)]
+        names = [*map(columns.text_key, without)]
         return self._locked(questions.NEXT, " for no key update skip locked", names)
 
     @property
@@ -160,7 +161,7 @@ class RowsTx(RowsAnswers, api.Tx):
         return self._shell.session_count
 
     def held_by(self, worker: str) -> Task | None:
-        key = rows.text_key(worker)
+        key = columns.text_key(worker)
         return self._locked(questions.HELD, " for no key update", key) if worker else None
 
     def _all(self) -> Answers:
@@ -194,6 +195,8 @@ class RowsTx(RowsAnswers, api.Tx):
         if before.depends_on != task.depends_on:
             self._assert_wide()
             self._rewired.add(task.id)
+        if columns.is_rewritten(before, task):
+            self._rewritten.add(task.id)
         self._touch()
         self._tasks[task.id] = task
         if task.id in self._added:
@@ -383,7 +386,8 @@ class RowsTx(RowsAnswers, api.Tx):
                 self._vers[task.id] = ver
                 self._tasks[task.id] = self._tasks[task.id]._replace(fence=task.fence)
         if dirty:
-            rows.change(self._conn, self._key, [(task, self._vers[task.id]) for task in dirty])
+            pairs = [(task, self._vers[task.id]) for task in dirty]
+            rows.change(self._conn, self._key, pairs, self._rewritten)
             for task in dirty:
                 self._vers[task.id] += 1
             rows.put_edges(self._conn, self._key, [task for task in dirty if task.id in self._rewired])
@@ -420,7 +424,8 @@ class RowsTx(RowsAnswers, api.Tx):
                 self._conn.execute(statement.encode())
 
         self._dirty = {}
-        rows.change(self._conn, self._key, [(task, self._vers[task.id]) for task in dirty], then)
+        pairs = [(task, self._vers[task.id]) for task in dirty]
+        rows.change(self._conn, self._key, pairs, self._rewritten, then)
 
     def _require_contract(self) -> None:
         problems = codec.shell_problems(codec.encode_shell(self._shell))
@@ -444,15 +449,16 @@ class RowsTx(RowsAnswers, api.Tx):
 
     def _write_shell(self) -> None:
         old, new = self._version.shell, self._shell
-        more = new.attempts_reset - old.attempts_reset
-        if (new.session_count, new.last_session, more) != (old.session_count, old.last_session, 0):
+        if (new.session_count, new.last_session) != (old.session_count, old.last_session):
             # Of a narrow change others may have counted meanwhile.
             least = "greatest(session_count, %s)" if self._is_narrow else "%s"
-            query = (
-                f"update harness.list set session_count = {least}, last_session = %s, "
-                "attempts_reset = attempts_reset + %s where key = %s"
-            )
-            self._conn.execute(query.encode(), (new.session_count, new.last_session, more, self._key))
+            query = f"update harness.list set session_count = {least}, last_session = %s where key = %s"
+            self._conn.execute(query.encode(), (new.session_count, new.last_session, self._key))
+        more = new.attempts_reset - old.attempts_reset
+        if more:
+            query = "update harness.list set attempts_reset = attempts_reset + %s where key = %s"
+            self._conn.execute(query.encode(), (more, self._key))
+        rows.put_proposals(self._conn, self._key, old.proposals, new.proposals)
         text = rows.shell_text(new)
         if text != rows.shell_text(old):
             self._conn.execute("update harness.list set shell = %s where key = %s", (text, self._key))
@@ -469,7 +475,7 @@ class RowsTx(RowsAnswers, api.Tx):
 
 
 def _key(task: Task) -> str:
-    return rows.text_key(task.id)
+    return columns.text_key(task.id)
 
 
 def _reopened(task: Task) -> Task:

@@ -35,7 +35,7 @@ logging.getLogger("psycopg").addHandler(logging.NullHandler())
 CONNECT_SECONDS = 5
 ANSWER_SECONDS = 10.0
 # The shape of the tables that this version reads and writes: that of the last numbered file.
-SCHEMA = 3
+SCHEMA = 4
 OLD_BITS = 20
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _SECRETS = ("password", "sslpassword")
@@ -220,7 +220,7 @@ def explained(url: str, *, changes: bool = True) -> Iterator[None]:
     except psycopg.errors.InsufficientPrivilege as error:
         raise EnvSetupError(
             f"{shown(url)} does not let this user do that{so}: {_words(error)}",
-            "Its owner can grant the rights: docs/many-machines.md",
+            "An owner of the list can give you another role in it: docs/many-machines.md",
         ) from error
     except psycopg.errors.ReadOnlySqlTransaction as error:
         raise AwayError(

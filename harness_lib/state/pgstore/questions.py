@@ -20,7 +20,7 @@ from harness_lib.rules.selection import Finding, Why
 from harness_lib.rules.stats import Ahead, Counts
 from harness_lib.state.answers import Answers
 from harness_lib.state.api import Questions, TaskCommands
-from harness_lib.state.pgstore import rows
+from harness_lib.state.pgstore import columns, rows
 from harness_lib.state.pgstore.connecting import Connection
 from harness_lib.task import Session, SessionConfig, State, Status, StopReason, Task
 
@@ -147,11 +147,11 @@ class RowsAnswers(Questions):
         return self.no_work() == "waiting" and self.counts().in_progress == 0
 
     def task(self, task_id: str) -> Task | None:
-        return self._one("list = %s and id = %s", rows.text_key(task_id))
+        return self._one("list = %s and id = %s", columns.text_key(task_id))
 
     def tasks(self, task_ids: Iterable[str]) -> tuple[Task, ...]:
         names = list(task_ids)
-        found = {t.id: t for t in self._find("list = %s and id = any(%s)", [*map(rows.text_key, names)])}
+        found = {t.id: t for t in self._find("list = %s and id = any(%s)", [*map(columns.text_key, names)])}
         return tuple(found[name] for name in names if name in found)
 
     def position(self, task_id: str) -> int:
@@ -159,7 +159,7 @@ class RowsAnswers(Questions):
             "select count(*) from harness.task where list = %s and place < "
             "(select place from harness.task where list = %s and id = %s)"
         )
-        values = (self._key, self._key, rows.text_key(task_id))
+        values = (self._key, self._key, columns.text_key(task_id))
         row = self._connection().execute(query, values).fetchone()
         assert row is not None
         return int(row[0])
@@ -172,7 +172,7 @@ class RowsAnswers(Questions):
             "list = %s and id in (select task from harness.dep where list = %s and needs = %s) "
             "order by place",
             self._key,
-            rows.text_key(task_id),
+            columns.text_key(task_id),
         )
         return tuple(task.id for task in needing if task.id != task_id)
 
@@ -193,10 +193,10 @@ class RowsAnswers(Questions):
         return self._find("list = %s and ready order by place")
 
     def next_ready(self, without: Sequence[str] = ()) -> Task | None:
-        return self._one(NEXT, [*map(rows.text_key, without)])
+        return self._one(NEXT, [*map(columns.text_key, without)])
 
     def held_by(self, worker: str) -> Task | None:
-        return self._one(HELD, rows.text_key(worker)) if worker else None
+        return self._one(HELD, columns.text_key(worker)) if worker else None
 
     def in_progress(self) -> tuple[Task, ...]:
         return self.search("in_progress")
@@ -214,13 +214,13 @@ class RowsAnswers(Questions):
         return Answers(State(tasks=self.unproven()), self.now).provable()
 
     def noted(self, task_id: str, limit: int) -> tuple[Task, ...]:
-        mine, name = self.task(task_id), rows.text_key(task_id)
+        mine, name = self.task(task_id), columns.text_key(task_id)
         return self._find(
             "list = %s and noted and (done or id = %s) "
             "order by id = %s desc, id = any(%s) desc, completed_at desc, place limit %s",
             name,
             name,
-            [rows.text_key(each) for each in (mine.depends_on if mine else ())],
+            [columns.text_key(each) for each in (mine.depends_on if mine else ())],
             limit,
         )
 

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 from harness_lib.rules import graph
 from harness_lib.state import reading
 from harness_lib.state.codec import ContractError, sealed_task
-from harness_lib.state.pgstore import rows
+from harness_lib.state.pgstore import columns, rows
 from harness_lib.state.pgstore.connecting import Connection
 from harness_lib.task import Task
 
-_NAMES = ("id", "ver", "waits", "lost", *rows.TYPES)
+_NAMES = ("id", "ver", "waits", "lost", *columns.TYPES)
 _ROWS = f"""
 select {", ".join(_NAMES)},
   array(select needs from harness.dep where dep.list = task.list and dep.task = task.id)
@@ -80,15 +80,16 @@ class Found:
 
     def _read(self, has: dict[str, Any]) -> None:
         try:
-            task = rows.decoded(has["document"])
+            task = columns.decoded(*(has[name] for name in columns.TEXTS))
         except ContractError as error:
             self.problems += [f"{has['id']}: its document cannot be read: {each}" for each in error.problems]
             return
-        should = {"id": rows.text_key(task.id), **rows.columns(task)}
-        should["edges"] = set(map(rows.text_key, task.depends_on))
+        should = {"id": columns.text_key(task.id), **columns.of(task)}
+        should["edges"] = set(map(columns.text_key, task.depends_on))
         # Another harness may write the same in other words.
-        del should["document"]
-        self._rows.append(_Row(task, has, should))
+        self._rows.append(
+            _Row(task, has, {name: should[name] for name in should if name not in columns.TEXTS})
+        )
 
     def _count(self) -> None:
         known = {row.should["id"]: row.should for row in self._rows}
@@ -126,7 +127,8 @@ class Found:
         for row in wrong:
             query = "update harness.task set id = %s, fence = 0 where list = %s and id = %s"
             conn.execute(query, (row.should["id"], key, row.has["id"]))
-        rows.change(conn, key, [(row.fenced(), row.has["ver"]) for row in wrong])
+        pairs = [(row.fenced(), row.has["ver"]) for row in wrong]
+        rows.change(conn, key, pairs, [row.task.id for row in wrong])
         rows.put_edges(conn, key, [row.task for row in wrong])
         # Triggers have told those that need them.
         rows.count_needs(conn, key, [row.should["id"] for row in self._rows])

@@ -7,21 +7,17 @@ from __future__ import annotations
 
 import json
 import os
-import struct
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from psycopg.errors import DivisionByZero, ReadOnlySqlTransaction, SerializationFailure
+from psycopg.errors import DivisionByZero, ReadOnlySqlTransaction, SerializationFailure, UniqueViolation
 
 import harness_lib
-from harness_lib import sha256, timestamps
 from harness_lib.errors import HeldError
-from harness_lib.rules import graph, rechecks, selection
 from harness_lib.state import codec
-from harness_lib.state.api import TaskCommands
+from harness_lib.state.pgstore import columns
 from harness_lib.state.pgstore.connecting import Connection, Cursor
-from harness_lib.state.reading import Problem
 from harness_lib.system.processes import owner
 from harness_lib.task import Session, State, Task
 from harness_lib.text import escape
@@ -31,7 +27,6 @@ STATEMENT_MS = 10_000
 LINES = 10_000
 # How many tasks one statement inserts.
 BATCH = 1000
-_LONG_ID = 200
 
 _READ = """
 select key, uuid::text, coalesce((
@@ -39,7 +34,9 @@ select key, uuid::text, coalesce((
   ), 0), reshaped, cyclic, shell, session_count, last_session, attempts_reset, clock_timestamp(),
   about.version, about.reads, pg_snapshot_xmin(pg_current_snapshot())::text::bigint,
   (select coalesce(sum(total), 0)::bigint from harness.tally where tally.list = list.key),
-  array(select document from harness.session where session.list = list.key order by place)
+  array(select document from harness.session where session.list = list.key order by place),
+  array(select array[document, brief, validation, on_failure] from harness.proposal
+    where proposal.list = list.key order by place)
 from harness.list cross join harness.about where name = %s
 """
 _COUNTS = """
@@ -50,6 +47,10 @@ select coalesce(sum(total), 0), coalesce(sum(completed), 0), coalesce(sum(failed
 from harness.tally where list = %s
 """
 _PUT_EVENT = "insert into harness.event (list, op, machine, line, harness) values (%s, %s, %s, %s, %s)"
+_PROPOSE = """
+insert into harness.proposal (list, id, brief, validation, on_failure, document)
+values (%(list)s, %(id)s, %(brief)s, %(validation)s, %(on_failure)s, %(document)s)
+"""
 _EVENTS = """
 select seq, touched::text::bigint, line from (
   select seq, touched, line from harness.event
@@ -58,18 +59,6 @@ select seq, touched::text::bigint, line from (
 ) as newest order by seq
 """
 _EVENTS_OF = _EVENTS.replace("list = %s", "list = (select key from harness.list where name = %s)")
-_COUNT_NEEDS = """
-update harness.task set waits = fresh.waits, lost = fresh.lost from (
-  select mine.id, count(dep.needs) filter (where other.done is not true) as waits,
-    count(*) filter (where other.dead) as lost
-  from harness.task as mine
-  left join harness.dep on dep.list = mine.list and dep.task = mine.id
-  left join harness.task as other
-    on other.list = dep.list and other.id = dep.needs and other.id <> mine.id
-  where mine.list = %(list)s and mine.id = any(%(ids)s) group by mine.id
-) as fresh
-where list = %(list)s and task.id = fresh.id and (task.waits, task.lost) <> (fresh.waits, fresh.lost)
-"""
 # The new edges decide: a ring that was there before is known.
 _CLOSES_RING = """
 with recursive reached (first, id) as (
@@ -81,9 +70,9 @@ with recursive reached (first, id) as (
 select exists(select from reached where first = id)
 """
 _UNKNOWN_NEEDS = """
-select task.id, task.document, (
+select (
     select count(*) from harness.task as earlier where earlier.list = task.list and earlier.place < task.place
-  )
+  ), id, document, brief, validation, on_failure
 from harness.task where list = %(list)s and exists(
   select from harness.dep where dep.list = task.list and dep.task = task.id
     and (dep.task = any(%(changed)s) or dep.needs = any(%(gone)s))
@@ -181,9 +170,10 @@ def _version(row: tuple[Any, ...] | None, name: str) -> Version | None:
     if row is None:
         return None
     key, uuid, number, reshaped, cyclic, shell, count, last, forgotten, now, schema, reads, xmin = row[:13]
+    total, open_sessions, proposed = row[13:]
     document = {**json.loads(shell), "tasks": [], "session_count": count, "last_session": last}
     state = codec.decode({**document, "attempts_reset": int(forgotten)}, name)
-    total, open_sessions = row[13:]
+    state = state._replace(proposals=tuple(columns.decoded(*texts) for texts in proposed))
     return Version(
         number, state, now, key, uuid, schema, reads, reshaped, xmin, cyclic, total, tuple(open_sessions)
     )
@@ -192,32 +182,30 @@ def _version(row: tuple[Any, ...] | None, name: str) -> Version | None:
 def create(conn: Connection, name: str, state: State) -> bool:
     """Insert a list called `name` with what `state` has besides tasks and sessions; False if there is one."""
     values = (name, shell_text(state), state.session_count, state.last_session, state.attempts_reset)
-    made = conn.execute(
-        "insert into harness.list (name, shell, session_count, last_session, attempts_reset) "
-        "values (%s, %s, %s, %s, %s) on conflict (name) do nothing returning key",
-        values,
-    )
-    return made.fetchone() is not None
+    try:
+        conn.execute(
+            "insert into harness.list (name, shell, session_count, last_session, attempts_reset) "
+            "values (%s, %s, %s, %s, %s)",
+            values,
+        )
+    except UniqueViolation:
+        return False
+    return True
 
 
 def shell_text(state: State) -> str:
     """Return the text of a list without its tasks and open sessions."""
     rest = state._replace(tasks=(), sessions=(), session_count=0, last_session=None, attempts_reset=0)
-    return _text(codec.encode_shell(rest))
+    return _text(codec.encode_shell(rest._replace(proposals=())))
 
 
 def tasks(conn: Connection, query: str, *values: object) -> list[tuple[Task, int]]:
     """Return the tasks that `query`, what follows `where`, finds, each with the `ver` of its row."""
-    found = conn.execute(f"select document, ver from harness.task where {query}".encode(), values).fetchall()
-    return [(decoded(document), ver) for document, ver in found]
-
-
-def decoded(document: str) -> Task:
-    """Return the task of a row. Raises ContractError."""
-    try:
-        return codec.decode_task(json.loads(document))
-    except ValueError as error:
-        raise codec.ContractError([Problem("", f"is no JSON: {error}")], "task") from error
+    found = conn.execute(
+        f"select ver, id, document, brief, validation, on_failure from harness.task where {query}".encode(),
+        values,
+    ).fetchall()
+    return [(columns.decoded(*texts, name=name), ver) for ver, name, *texts in found]
 
 
 def changed(conn: Connection, key: int, since: int) -> tuple[Task, ...]:
@@ -247,84 +235,26 @@ def counts(conn: Connection, key: int) -> tuple[int, ...]:
 # -- writing ----------------------------------------------------------------------------------------------
 
 
-# What a task is found and counted by, and its type in SQL.
-TYPES = {
-    "fence": "bigint",
-    "document": "text",
-    "sort_key": "bytea",
-    "status": "text",
-    "open": "boolean",
-    "retry": "boolean",
-    "priority": "smallint",
-    "since": "float8",
-    "done": "boolean",
-    "dead": "boolean",
-    "doubted": "boolean",
-    "unproven": "boolean",
-    "halted": "boolean",
-    "red": "boolean",
-    "noted": "boolean",
-    "completed_at": "text",
-    "worker": "text",
-    "lease": "timestamptz",
-    "attempts": "bigint",
-    "checkpoints": "int",
-    "runs": "bigint",
-    "proof": "bigint",
-}
 _ADD = f"""
-insert into harness.task (list, id, place, {", ".join(TYPES)})
+insert into harness.task (list, id, place, {", ".join(columns.TYPES)})
 select %(list)s, * from unnest(%(id)s::text[], %(place)s::bigint[],
-  {", ".join(f"%({name})s::{kind}[]" for name, kind in TYPES.items())})
+  {", ".join(f"%({name})s::{kind}[]" for name, kind in columns.TYPES.items())})
 """.encode()
 # Dividing by zero is how it fails in the middle of a pipeline, so that nothing after it is done.
-_CHANGE = f"""
-with done as (update harness.task set {", ".join(f"{name} = %({name})s" for name in TYPES)},
+_CHANGES = [
+    f"""
+with done as (update harness.task set {", ".join(f"{name} = %({name})s" for name in names)},
   ver = ver + 1, touched = pg_current_xact_id()
 where list = %(list)s and id = %(id)s and ver = %(ver)s and fence <= %(fence)s returning 1)
 select 1 / count(*) from done
 """.encode()
-
-
-def columns(task: Task) -> dict[str, Any]:
-    """Return the values of `TYPES` for a task that keeps the contract."""
-    retry, dead = task.status == "failed", selection.is_permanent(task)
-    is_open = task.halt is None and (task.status == "pending" or (retry and not dead))
-    since = timestamps.parse(task.failed_at).timestamp() if retry and task.failed_at else float("-inf")
-    lease = task.lease_expires_at
-    return {
-        "fence": task.fence,
-        "document": _text(codec.written(task)),
-        "sort_key": sort_key(task.id),
-        "status": task.status,
-        "open": is_open,
-        "retry": retry,
-        "priority": int(task.priority[1:]),
-        "since": since,
-        "done": task.is_done,
-        "dead": dead,
-        "doubted": task.status == "completed" and task.unproven,
-        "unproven": task.unproven,
-        "halted": task.halt is not None and task.status != "completed",
-        "red": rechecks.is_red(task),
-        "noted": bool(task.notes),
-        "completed_at": task.completed_at or "",
-        "worker": None if task.claimed_by is None else text_key(task.claimed_by),
-        "lease": None if lease is None else timestamps.parse(lease),
-        "attempts": task.attempts,
-        "checkpoints": len(task.checkpoints),
-        **found_by(task),
-    }
-
-
-def found_by(task: Task) -> dict[str, int | None]:
-    """Return the values of the columns that version 3 of the tables has brought."""
-    return {"runs": TaskCommands.number(task), "proof": rechecks.proof(task, rechecks.passed_on(task))}
+    for names in (columns.OF_WORKERS, columns.TYPES)
+]
 
 
 def add(conn: Connection, key: int, added: Sequence[Task]) -> None:
     """Append tasks to the list; one whose id was removed before goes on from its fence then."""
-    ids = [text_key(task.id) for task in added]
+    ids = [columns.text_key(task.id) for task in added]
     spent = conn.execute("select id, fence from harness.removed where list = %s and id = any(%s)", (key, ids))
     fences: dict[str, int] = dict(spent.fetchall())
     last = conn.execute(
@@ -334,13 +264,13 @@ def add(conn: Connection, key: int, added: Sequence[Task]) -> None:
     for start in range(0, len(added), BATCH):
         names = ids[start : start + BATCH]
         values = [
-            columns(_fenced(task, fences.get(name, 0)))
+            columns.of(_fenced(task, fences.get(name, 0)))
             for task, name in zip(added[start : start + BATCH], names, strict=True)
         ]
-        found = {name: [each[name] for each in values] for name in TYPES}
+        found = {name: [each[name] for each in values] for name in columns.TYPES}
         places = list(range(first + start, first + start + len(names)))
         conn.execute(_ADD, {**found, "list": key, "id": names, "place": places})
-    put_edges(conn, key, [task for task in added if task.depends_on])
+    put_edges(conn, key, [task for task in added if task.depends_on], new=True)
 
 
 def _fenced(task: Task, fence: int) -> Task:
@@ -348,9 +278,15 @@ def _fenced(task: Task, fence: int) -> Task:
 
 
 def change(
-    conn: Connection, key: int, changed: Sequence[tuple[Task, int]], then: Callable[[], None] = lambda: None
+    conn: Connection,
+    key: int,
+    changed: Sequence[tuple[Task, int]],
+    rewritten: Container[str] = (),
+    then: Callable[[], None] = lambda: None,
 ) -> None:
     """Replace tasks, each with the `ver` of what it replaces, and send what `then` does in one round trip.
+
+    `rewritten`: the ids of those that only authors may change so.
 
     Raises SerializationFailure if the fence of a task would fall, HeldError if another process changed one:
     then nothing of the transaction is left.
@@ -358,14 +294,14 @@ def change(
     try:
         with conn.pipeline():
             for task, ver in changed:
-                values = {**columns(task), "list": key, "id": text_key(task.id), "ver": ver}
-                conn.execute(_CHANGE, values)
+                values = {**columns.of(task), "list": key, "id": columns.text_key(task.id), "ver": ver}
+                conn.execute(_CHANGES[task.id in rewritten], values)
             then()
     except DivisionByZero:
         conn.rollback()
         for task, ver in changed:
             query = "select fence, ver from harness.task where list = %s and id = %s"
-            row = conn.execute(query, (key, text_key(task.id))).fetchone()
+            row = conn.execute(query, (key, columns.text_key(task.id))).fetchone()
             if row is not None and row[0] > task.fence:
                 raise SerializationFailure("the fence of a task would fall") from None
             if row is None or row[1] != ver:
@@ -380,14 +316,17 @@ def changed_meanwhile(task: Task) -> HeldError:
     )
 
 
-def put_edges(conn: Connection, key: int, changed: Sequence[Task]) -> None:
-    """Write what the tasks depend on, and whether that may close a ring."""
+def put_edges(conn: Connection, key: int, changed: Sequence[Task], *, new: bool = False) -> None:
+    """Write what the tasks, which may be `new`, depend on, and whether that may close a ring."""
     if not changed:
         return
-    ids = [text_key(task.id) for task in changed]
-    conn.execute("delete from harness.dep where list = %s and task = any(%s)", (key, ids))
+    ids = [columns.text_key(task.id) for task in changed]
+    if not new:
+        conn.execute("delete from harness.dep where list = %s and task = any(%s)", (key, ids))
     edges = [
-        (text_key(task.id), text_key(name)) for task in changed for name in dict.fromkeys(task.depends_on)
+        (columns.text_key(task.id), columns.text_key(name))
+        for task in changed
+        for name in dict.fromkeys(task.depends_on)
     ]
     conn.execute(
         "insert into harness.dep (list, task, needs) select %s, * from unnest(%s::text[], %s::text[])",
@@ -401,12 +340,12 @@ def put_edges(conn: Connection, key: int, changed: Sequence[Task]) -> None:
 
 def count_needs(conn: Connection, key: int, ids: list[str]) -> None:
     """Count what the tasks with these keys wait for."""
-    conn.execute(_COUNT_NEEDS, {"list": key, "ids": ids})
+    conn.execute("select harness.count_needs(%s, %s)", (key, ids))
 
 
 def remove(conn: Connection, key: int, gone: Sequence[Task]) -> None:
     """Remove tasks, and keep their fences."""
-    ids = [text_key(task.id) for task in gone]
+    ids = [columns.text_key(task.id) for task in gone]
     conn.execute("delete from harness.task where list = %s and id = any(%s)", (key, ids))
     conn.execute("delete from harness.dep where list = %s and task = any(%s)", (key, ids))
     keep_fences(conn, key, gone)
@@ -419,7 +358,7 @@ def keep_fences(conn: Connection, key: int, gone: Iterable[Task]) -> None:
         cursor.executemany(
             "insert into harness.removed as old (list, id, fence) values (%s, %s, %s) "
             "on conflict (list, id) do update set fence = greatest(old.fence, excluded.fence)",
-            [(key, text_key(task.id), task.fence) for task in gone],
+            [(key, columns.text_key(task.id), task.fence) for task in gone],
         )
 
 
@@ -439,9 +378,13 @@ def unknown_needs(
 
     `changed`: the ids of tasks that depend on others than before, `gone`: those of removed tasks.
     """
-    values = {"list": key, "changed": list(map(text_key, changed)), "gone": list(map(text_key, gone))}
+    values = {
+        "list": key,
+        "changed": list(map(columns.text_key, changed)),
+        "gone": list(map(columns.text_key, gone)),
+    }
     found = conn.execute(_UNKNOWN_NEEDS, values).fetchall()
-    return [(place, decoded(document)) for _, document, place in found]
+    return [(place, columns.decoded(*texts, name=name)) for place, name, *texts in found]
 
 
 def raise_fences(conn: Connection, key: int, seen: Iterable[Task]) -> None:
@@ -474,6 +417,16 @@ def put_session(conn: Connection, key: int, session: Session, number: int | None
     else:
         query = "update harness.session set number = %s, document = %s where list = %s and number = %s"
         conn.execute(query, (session.number, document, key, number))
+
+
+def put_proposals(conn: Connection, key: int, old: Sequence[Task], new: Sequence[Task]) -> None:
+    """Write the proposals `new`, where `old` ones are."""
+    gone = [columns.text_key(task.id) for task in old if task not in new]
+    if gone:
+        conn.execute("delete from harness.proposal where list = %s and id = any(%s)", (key, gone))
+    for task in new:
+        if task not in old:
+            conn.execute(_PROPOSE, {**columns.texts_of(task), "list": key, "id": columns.text_key(task.id)})
 
 
 def log(conn: Connection, key: int, op: str, lines: Sequence[str | None]) -> None:
@@ -516,26 +469,6 @@ News = tuple[list[str | None], Mark]
 
 
 # -- texts ------------------------------------------------------------------------------------------------
-
-
-def sort_key(task_id: str) -> bytes:
-    """Return bytes that are in the order of `graph.id_key`."""
-    chunks, whole = graph.id_key(task_id)
-    parts = [
-        _raw(text).replace(b"\0", b"\0\xff") + b"\0\1" + struct.pack(">I", length) + digits.encode()
-        for text, length, digits in chunks
-    ]
-    return b"".join(parts) + _raw(whole)
-
-
-def _raw(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")
-
-
-def text_key(text: str) -> str:
-    """Return `text` for a column that is indexed: no NUL, no half surrogate, not long."""
-    key = json.dumps(text)[1:-1]
-    return key if len(key) <= _LONG_ID else sha256.digest(key.encode())
 
 
 def _text(document: dict[str, Any]) -> str:

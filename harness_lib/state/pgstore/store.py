@@ -369,6 +369,7 @@ class PgStore(Upkeep):
             connecting.require_schema(self.link.url, first.schema)
             sealed = codec.sealed(state._replace(sessions=state.sessions or ()), State())
             rows.add(conn, first.key, sealed.tasks)
+            rows.put_proposals(conn, first.key, (), state.proposals)
             for session in state.sessions or ():
                 rows.put_session(conn, first.key, session)
             rows.log(conn, first.key, str(uuid4()), lines)

@@ -10,7 +10,7 @@ import pytest
 
 from harness_lib.errors import EnvSetupError
 from harness_lib.state import codec
-from harness_lib.state.pgstore import migrations
+from harness_lib.state.pgstore import columns, migrations
 from harness_lib.state.pgstore.connecting import OLD_BITS, SCHEMA, Link
 from harness_lib.state.pgstore.store import PgStore, opened
 from harness_lib.system.clock import SYSTEM
@@ -104,8 +104,35 @@ def test_a_list_in_work_is_brought_up_to_date(shared: Shared, tmp_path: Path) ->
         assert [line.rpartition(" ")[2] for line in store.log_tail()] == ["11", "12", "said"]
 
 
+def to_version_3(shared: Shared) -> None:
+    """Take from the tables what version 4 has brought: a document says all of a task, and proposals, too."""
+    with psycopg.connect(shared.server, autocommit=True) as conn:
+        query = "select id, document, brief, validation, on_failure from harness."
+        for table in ("task", "proposal"):
+            found = conn.execute(f"{query}{table}".encode()).fetchall()
+            tasks = [(codec.written(columns.decoded(*texts)), name) for name, *texts in found]
+            if table == "task":
+                for document, name in tasks:
+                    conn.execute(
+                        "update harness.task set document = %s where id = %s", (json.dumps(document), name)
+                    )
+            else:
+                proposals = json.dumps([document for document, _ in tasks])
+                conn.execute(
+                    "update harness.list set shell = shell::jsonb || "
+                    "jsonb_build_object('proposals', %s::jsonb)",
+                    (proposals,),
+                )
+        conn.execute(
+            "drop table harness.proposal, harness.member; drop function harness.lists, harness.count_needs;"
+            "alter table harness.task drop brief, drop validation, drop on_failure, drop merging, drop login;"
+            "alter table harness.event drop login; update harness.about set version = 3, reads = 2"
+        )
+
+
 def to_version_2(shared: Shared) -> None:
-    """Take from the tables what version 3 has brought."""
+    """Take from the tables what version 3 has brought, too."""
+    to_version_3(shared)
     count = migrations.text_of(2).partition("create function harness.count_tasks")[2].partition("$$;")[0]
     with psycopg.connect(shared.server, autocommit=True) as conn:
         conn.execute(f"create or replace function harness.count_tasks{count}$$".encode())
@@ -132,6 +159,23 @@ def test_what_version_3_finds_a_task_by_is_filled_in(shared: Shared) -> None:
         with store.transaction() as tx:
             tx.remove(asked.id)
         assert store.ask().commands_mark() != mark
+
+
+def test_what_version_4_keeps_in_columns_is_filled_in(shared: Shared) -> None:
+    """Nothing of a task or a proposal is lost, and an earlier harness takes no part for the whole."""
+    task = Task("task-003", "Work", validation=Validation("make x"), notes=("x",), extra={"x-mine": [1]})
+    with shared.apart():
+        store = shared.with_tasks()
+        with store.transaction() as tx:
+            tx.add([task])
+            tx.propose(task._replace(id="proposed-1"))
+        before = store.whole()
+        to_version_3(shared)
+        assert migrations.upgrade(shared.server) == 3
+        assert store.whole() == before
+        assert store.whole().proposals == (task._replace(id="proposed-1"),)
+        with psycopg.connect(shared.server) as conn:
+            assert conn.execute("select reads from harness.about").fetchone() == (4,)
 
 
 def test_what_is_only_shown_changes_nothing(shared: Shared, tmp_path: Path) -> None:

@@ -60,8 +60,11 @@ def require() -> str:
 
 
 @contextmanager
-def apart(server: str) -> Iterator[str]:
-    """Yield the address of a database of its own at `server`, which may be spoilt."""
+def apart(server: str, *, roles: bool = False) -> Iterator[str]:
+    """Yield the address of a database of its own at `server`, which may be spoilt.
+
+    With `roles` its owner is no superuser.
+    """
     import psycopg  # noqa: PLC0415 (the driver)
 
     from harness_lib.state.pgstore import migrations  # noqa: PLC0415
@@ -70,7 +73,12 @@ def apart(server: str) -> Iterator[str]:
     with psycopg.connect(server, autocommit=True) as conn:
         conn.execute(f"create database {name}".encode())
         here = psycopg.conninfo.make_conninfo(server, dbname=name)
-        migrations.upgrade(here)
+        if roles:
+            if not conn.execute("select 1 from pg_roles where rolname = 'keeper'").fetchone():
+                conn.execute("create role keeper login createrole")
+            conn.execute(f"alter database {name} owner to keeper".encode())
+            here = psycopg.conninfo.make_conninfo(here, user="keeper")
+        migrations.set_up(here, roles=roles)
         try:
             yield here
         finally:

@@ -51,6 +51,11 @@ def arguments(parser: ArgumentParser) -> None:
         type=options.whole,
         help=f"push unfinished work of an attempt up to this size (default {leaving.MOST_MEGABYTES})",
     )
+    parser.add_argument(
+        "--roles",
+        action="store_true",
+        help="init: give rights by the roles reader, worker, author and owner of each list",
+    )
     parser.add_argument("--to-file", action="store_true", help="move: back to the file of this project")
     parser.add_argument(
         "--repair",
@@ -82,10 +87,9 @@ def _init(_ctx: Context, args: Namespace) -> Reply:
     url = _url(args)
     connecting.checked(url)
     if args.prints:
-        return Reply(
-            "store", migrations.texts(migrations.present(url)), next=typed.harness("store", "init", url)
-        )
-    migrations.set_up(url)
+        text = migrations.texts(migrations.present(url), roles=args.roles)
+        return Reply("store", text, next=typed.harness("store", "init", url, *["--roles"][: args.roles]))
+    migrations.set_up(url, roles=args.roles)
     move = typed.harness("store", "move", url)
     return Reply("store", f"{connecting.shown(url)} can keep lists.", next=move)
 

@@ -26,6 +26,12 @@ _MACHINES = """
 select machine, max(at), (array_agg(harness order by seq desc))[1] from harness.event where list = %s
 group by machine order by 2 desc limit 50
 """
+_ROLE = """
+select role from unnest(array['owner', 'author', 'worker', 'reader']) with ordinality as roles (role, place)
+where %s in (select harness.lists(role))
+  and (select relrowsecurity from pg_class where oid = 'harness.list'::regclass)
+order by place limit 1
+"""
 _SLOWEST = """
 select round(mean_exec_time::numeric, 1), calls, left(regexp_replace(query, '\\s+', ' ', 'g'), 100)
 from pg_stat_statements where query like '%%harness.%%' order by mean_exec_time desc limit 3
@@ -38,6 +44,8 @@ def facts(store: PgStore) -> Iterator[tuple[str, str]]:
     looking = store.looked()
     version = looking.version
     yield from _server(looking.connection, version)
+    role = looking.connection.execute(_ROLE, (version.key,)).fetchone()
+    yield "role here", role[0] if role else "none: there are no roles in this database"
     link = Link.of(store.root) or store.link
     behind = version.number - link.mirrored
     yield "files here", "follow all events" if behind <= 0 else f"have followed up to event {link.mirrored}"

@@ -26,20 +26,26 @@ class Shared:
         self._link: Link | None = None
 
     @contextmanager
-    def apart(self) -> Iterator[None]:
-        """Use a database of its own, which may be spoilt."""
+    def apart(self, *, roles: bool = False) -> Iterator[None]:
+        """Use a database of its own, which may be spoilt; with `roles` its owner is no superuser."""
         shared = self.server
-        with postgres.apart(shared) as self.server:
+        with postgres.apart(shared, roles=roles) as self.server:
             yield
         self.server = shared
 
     def machine(
-        self, name: str, *, line: Line | None = None, timeout: float = 30.0, clock: Clock = SYSTEM
+        self,
+        name: str,
+        *,
+        line: Line | None = None,
+        timeout: float = 30.0,
+        clock: Clock = SYSTEM,
+        url: str = "",
     ) -> PgStore:
         """Return the store of the machine `name`; the first one makes the list."""
         root = Root(self._directory / name)
         root.path.mkdir(exist_ok=True)
-        url = line.url if line else self.server
+        url = line.url if line else url or self.server
         link = Link.of(root) or (self._link or Link(self.server, self.name))._replace(url=url, mirrored=0)
         if self._link is not None:
             link.save(root)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.machines.world import Machine, World
+import pytest
+
+from tests.machines.world import Machine, World, until
 from tests.system.git.gitrepo import put
 
 ELSEWHERE = "its held-out check is on another machine"
@@ -51,3 +53,22 @@ def test_a_chat_takes_other_tasks_and_is_let_go_when_none_is_left(world: World, 
     (session,) = one.context("looks").store.ask().sessions()
     assert ELSEWHERE in (session.halt or "")
     assert one.context("looks").store.ask().halted() == ()
+
+
+@pytest.mark.release
+def test_checked_work_of_a_dead_machine_waits_for_the_held_out_check(world: World, tmp_path: Path) -> None:
+    one, two = world.machine("one", lease=4), world.machine("two", lease=4)
+    held = held_out(one, tmp_path)
+    world.trust()
+    reached = world.stop_at("post-receive", "refs/harness/.*/ready/")
+    one.start()
+    until("the checked commit", reached.exists)
+    one.cut_power()
+
+    said = two.ends(9)
+
+    assert f"{held}: {ELSEWHERE}" in " ".join(said.stdout.split())
+    assert two.statuses_now == {held: "pending"}
+    one.ends(0)
+    world.each_once(held)
+    assert one.context("looks").store.ask().search()[0].attempts == 0

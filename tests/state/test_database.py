@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from harness_lib import __version__
-from harness_lib.errors import EnvSetupError, UsageError
-from harness_lib.state.pgstore import connecting, migrations, status
+from harness_lib.errors import EnvSetupError, HeldError, UsageError
+from harness_lib.state.pgstore import connecting, migrations, rows, status
 from harness_lib.state.pgstore.store import PgStore
 from harness_lib.task import SessionConfig, Task
 from tests import postgres
@@ -75,3 +75,18 @@ def test_a_turn_is_left_by_whoever_has_it(store: PgStore) -> None:
     assert store.turns() == taken
     store.leave_turn("refs/heads/main", "me")
     assert store.turns() == ()
+
+
+def test_a_task_that_somebody_else_has_changed_meanwhile_stays_as_it_is(store: PgStore) -> None:
+    task = Task("task-001", "One")
+    with store.transaction() as tx:
+        tx.add([task])
+    with connecting.connect(store.link.url) as conn:
+        row = conn.execute("select list, ver from harness.task").fetchone()
+        assert row is not None
+        key, ver = row
+
+        with pytest.raises(HeldError, match="Another machine has changed task-001 meanwhile"):
+            rows.change(conn, key, [(task._replace(title="Two"), ver - 1)])
+
+    assert store.ask().search() == (task,)

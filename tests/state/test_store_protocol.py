@@ -13,7 +13,7 @@ from harness_lib.state import api
 from harness_lib.state.codec import ContractError
 from harness_lib.state.store import Store as FileStore
 from harness_lib.system.place.roots import Root
-from harness_lib.task import OnFailure, Session, SessionConfig, Task
+from harness_lib.task import OnFailure, Session, SessionConfig, Task, Validation
 from tests import postgres
 from tests.state.memorystore.store import MemoryStore
 from tests.state.questions import Hands, answers
@@ -86,6 +86,21 @@ def test_notes_come_from_a_task_itself_its_dependencies_and_the_newest(empty: ap
 
     assert [each.id for each in empty.ask().noted("task-004", 3)] == ["task-004", "task-001", "task-003"]
     assert [each.id for each in empty.ask().noted("task-009", 2)] == ["task-003", "task-002"]
+
+
+def test_a_check_that_has_passed_on_a_commit_is_known(empty: api.Store) -> None:
+    empty.begin(SessionConfig(), "Begun for a test")
+    here, elsewhere, check = "a" * 40, "b" * 40, Validation("make check")
+    done = Task("task-001", "Done", "completed", validation=check, completed_commit=here)
+    asks = Task("task-002", "Asks", validation=check, started_at_commit=here)
+    with empty.transaction() as tx:
+        tx.add([done, asks])
+
+    found = empty.ask().passed(asks)
+    assert found is not None
+    assert found.id == done.id
+    assert empty.ask().passed(asks._replace(validation=Validation("make"))) is None
+    assert empty.ask().passed(asks._replace(started_at_commit=elsewhere)) is None
 
 
 def test_each_change_has_a_name_of_its_own(store: api.Store) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from harness_lib.attempts import baseline, check_inputs
 from harness_lib.core.context import Context
+from harness_lib.system.git import snapshot
 from tests.conftest import for_release
 from tests.system.git.gitrepo import put
 from tests.verbs.project import Agent, Project, begin
@@ -196,8 +197,8 @@ def test_what_a_run_protects_is_named_where_it_was_changed(project: Project, age
     assert task is not None
     assert task.gate is not None
     globs = ("tracked.txt",)
-    task = task._replace(gate=task.gate._replace(protect=globs, kept=baseline._kept(ctx, globs)))
-    assert baseline.touched(ctx, task) == ()
+    kept = snapshot.glob_tree(ctx.git, globs, None, ctx.excluded_paths)
+    task = task._replace(gate=task.gate._replace(protect=globs, kept=kept))
 
     project.put("tracked.txt", "two\n")
 

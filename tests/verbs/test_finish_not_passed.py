@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from typing import Any
 
 import pytest
 
+from harness_lib.attempts import baseline
+from harness_lib.core.context import Context
 from harness_lib.rules import attempts
 from tests.conftest import for_release
 from tests.verbs.project import Agent, Project, begin
@@ -100,6 +103,21 @@ def test_the_check_edited_in_the_file_is_a_failure_that_names_it(project: Projec
     assert agent.fails(9, "claim")["stop"] == {"reason": "waiting"}
     assert "validation.command was changed" in project.task()["halt"]
     assert "harness edit task-001" in agent.fails(9, "claim", "task-001")["message"]
+
+
+def test_a_protection_of_the_run_that_was_struck_from_the_list_is_noticed(
+    project: Project, agent: Agent
+) -> None:
+    begin(agent, "true")
+    ctx = Context(env=dict(os.environ), cwd=project.top)
+    task = ctx.store.ask().search()[0]
+    assert task.gate is not None
+    protected = task._replace(gate=task.gate._replace(kept="1" * 40, protect=("LICENSE",)))
+
+    assert not baseline.differs(ctx, protected), "a claim of an older harness has no copy of it"
+    baseline.keep(ctx, protected)
+    assert not baseline.differs(ctx, protected)
+    assert baseline.differs(ctx, task)
 
 
 def test_check_and_fingerprint_edited_together_are_noticed(project: Project, agent: Agent) -> None:

@@ -184,11 +184,7 @@ MODES = ("auto", "ask", "read-only")
 
 def mode(runtime: Runtime) -> str:
     """Return the mode: the run's option, else the most local setting, else the default of the command."""
-    chosen = runtime.env.get("HARNESS_APPROVE") or trust.setting(runtime, "approve") or runtime.approve
-    if chosen not in MODES:
-        message = f"approve={chosen} must be one of {', '.join(MODES)}"
-        raise ConfigError(message, "It stands in HARNESS_APPROVE or in a settings.conf.")
-    return chosen
+    return trust.setting(runtime, "HARNESS_APPROVE", "approve", MODES, runtime.approve)
 
 
 def put(runtime: Runtime, question: Question) -> Said:

@@ -17,7 +17,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from harness_lib.errors import ConfigError, EnvSetupError
+from harness_lib.errors import EnvSetupError
 from harness_lib.loop import trust
 from harness_lib.system.git.repository import Git
 from harness_lib.system.place import data_home, find_root
@@ -51,11 +51,7 @@ def within(*, agreed: bool) -> Iterator[None]:
 
 def mode(runtime: Runtime) -> sandbox.Mode:
     """Return the mode: the run's option, else the most local setting, else the default."""
-    chosen = runtime.env.get(sandbox.CHOICE) or trust.setting(runtime, "sandbox") or sandbox.default()
-    if chosen not in sandbox.MODES:
-        message = f"sandbox={chosen} must be one of {', '.join(sandbox.MODES)}"
-        raise ConfigError(message, f"It stands in {sandbox.CHOICE} or in a settings.conf.")
-    return chosen
+    return trust.setting(runtime, sandbox.CHOICE, "sandbox", sandbox.MODES, sandbox.default())
 
 
 def wall(runtime: Runtime) -> Wall | None:

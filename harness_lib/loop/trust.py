@@ -11,10 +11,11 @@ import io
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar, cast
 
+from harness_lib.errors import ConfigError
 from harness_lib.loop import disk
 from harness_lib.loop.shell_words import words_of
 from harness_lib.system.files import atomic
@@ -22,7 +23,7 @@ from harness_lib.system.files import atomic
 if TYPE_CHECKING:
     from harness_lib.loop.runtime import Runtime
 
-
+_Word = TypeVar("_Word", bound=str)
 FILE = "trusted.json"
 _DIRECTORIES = ("commands", "hooks.d", "lib", "providers", "tools")
 _FILES = (".auth.json", "mcp.json", "models.conf", "settings.conf", "settings.json")
@@ -58,10 +59,18 @@ def usable(runtime: Runtime) -> list[str]:
     return known[sources]
 
 
-def setting(runtime: Runtime, name: str) -> str:
-    """Return what the most local `settings.conf` that may be used says of `name`; "" for nothing."""
+def setting(runtime: Runtime, variable: str, name: str, words: Sequence[_Word], usual: _Word) -> _Word:
+    """Return one of `words`: that in `variable`, else in the most local usable settings.conf, else `usual`.
+
+    Raises ConfigError if it is another one.
+    """
     files = (disk.read_conf(Path(source, "settings.conf")) for source in reversed(usable(runtime)))
-    return next((values[name] for values in files if values.get(name)), "")
+    set_there = (values[name] for values in files if values.get(name))
+    chosen = runtime.env.get(variable) or next(set_there, usual)
+    if chosen not in words:
+        message = f"{name}={chosen} must be one of {', '.join(words)}"
+        raise ConfigError(message, f"It stands in {variable} or in a settings.conf.")
+    return words[words.index(cast("_Word", chosen))]
 
 
 def is_usable(runtime: Runtime, source: str) -> bool:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import NamedTuple
 
-from harness_lib.attempts import check, recheck, worktree_slots
+from harness_lib.attempts import check, recheck, worker_worktrees
 from harness_lib.attempts.recheck import Found
 from harness_lib.checks import check_of
 from harness_lib.checks.protocol import Checked
@@ -99,15 +99,15 @@ def at_end_of(ctx: Context, commit: str) -> Iterator[Context]:
     """
     with _place(ctx) as place:
         # Beside the checkout that a final check may have left for its next slice.
-        with recheck.clean_checkout(ctx, place.slot(1), commit) as clean:
+        with recheck.clean_checkout(ctx, place.worktree(1), commit) as clean:
             yield clean
         if not (place.path / MADE).exists():
-            worktree_slots.drop_checks(ctx, place)
+            worker_worktrees.drop_checks(ctx, place)
 
 
 def beside(ctx: Context, commit: str) -> AbstractContextManager[Context]:
     """Yield a clean checkout of `commit` beside the work tree of the attempt, outside the project."""
-    if worktree_slots.is_ours(ctx, ctx.git):
+    if worker_worktrees.is_ours(ctx, ctx.git):
         return recheck.clean_checkout(ctx, ctx.git.top.with_name(f"{ctx.git.top.name}-judged"), commit)
     return at_end_of(ctx, commit)
 
@@ -139,30 +139,32 @@ def _checkout(ctx: Context, commit: str) -> Iterator[Context]:
     with _place(ctx) as place:
         yield _set_up(ctx, place, commit)
         if not recheck.unknown(ctx, commit):
-            worktree_slots.drop_checks(ctx, place)
+            worker_worktrees.drop_checks(ctx, place)
 
 
 @contextmanager
-def _place(ctx: Context) -> Iterator[worktree_slots.Place]:
+def _place(ctx: Context) -> Iterator[worker_worktrees.Place]:
     """Yield the directory of this worker's checks, locked against others."""
-    place = worktree_slots.directory_of(ctx, f"{worktree_slots.CHECKS}{check.safe_name(ctx.owner.worker)}")
+    place = worker_worktrees.directory_of(
+        ctx, f"{worker_worktrees.CHECKS}{check.safe_name(ctx.owner.worker)}"
+    )
     with flock.attempt(place.lock) as is_free:
         if not is_free:
             raise HeldError("The final check goes on already.", f"Wait until it ends, then type: {COMMAND}")
         yield place
 
 
-def _set_up(ctx: Context, place: worktree_slots.Place, commit: str) -> Context:
-    path, made, ready = place.slot(0), place.path / MADE, place.path / READY
+def _set_up(ctx: Context, place: worker_worktrees.Place, commit: str) -> Context:
+    path, made, ready = place.worktree(0), place.path / MADE, place.path / READY
     git = clones.at(ctx.git, path) if made.is_file() and made.read_text() == commit else None
     if git is None:
         ready.unlink(missing_ok=True)
         clones.remove(ctx.git, path)
-        git = worktree_slots.checkout_clean(ctx, path, commit)[0]
+        git = worker_worktrees.checkout_clean(ctx, path, commit)[0]
         atomic.write(made, commit.encode(), durable=False)
     view = ctx.at(git)
     if not ready.exists():
-        worktree_slots.set_up(view)
+        worker_worktrees.set_up(view)
         atomic.write(ready, b"", durable=False)
     return view
 

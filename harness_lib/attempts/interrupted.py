@@ -10,7 +10,15 @@ import re
 from pathlib import Path
 
 from harness_lib import typed
-from harness_lib.attempts import commit, merge_queue, outcome, requeue, rescue_refs, rollback, worktree_slots
+from harness_lib.attempts import (
+    commit,
+    merge_queue,
+    outcome,
+    requeue,
+    rescue_refs,
+    rollback,
+    worker_worktrees,
+)
 from harness_lib.core import trust
 from harness_lib.core.context import Context
 from harness_lib.errors import ConfigError, EnvSetupError, HarnessError
@@ -177,7 +185,7 @@ def _keep(ctx: Context, task: Task) -> str:
         return ""
     place = Path(task.worktree)
     try:
-        worktree = worktree_slots.at(ctx, place)
+        worktree = worker_worktrees.at(ctx, place)
         view = ctx.at(worktree or Git.open(place))
         if task.intent is not None and task.intent.commit is not None:
             view.git.set_ref(rescue_refs.free_ref(view.git, task, "-checked"), task.intent.commit)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from harness_lib.attempts import committed, reconcile, rescue_refs, task_brief, worktree_slots
+from harness_lib.attempts import committed, reconcile, rescue_refs, task_brief, worker_worktrees
 from harness_lib.core import held_out, ownership, project, quoting, rechecked, sessions, trust
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
@@ -185,7 +185,7 @@ def _is_no_new_agent(ctx: Context) -> bool:
 def _sweep(ctx: Context) -> tuple[str, ...]:
     """Remove the work trees of killed runs, now that their tasks are recovered."""
     head = ctx.git.head()
-    return tuple(worktree_slots.sweep(ctx, head, sessions.living(ctx.store.ask(), ctx))) if head else ()
+    return tuple(worker_worktrees.sweep(ctx, head, sessions.living(ctx.store.ask(), ctx))) if head else ()
 
 
 def _count(tx: Tx, session: Session) -> None:

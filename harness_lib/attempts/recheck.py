@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from harness_lib import timestamps
-from harness_lib.attempts import check, worktree_slots
+from harness_lib.attempts import check, worker_worktrees
 from harness_lib.checks.protocol import Checked
 from harness_lib.core import quoting, sessions, trust
 from harness_lib.core.context import Context
@@ -80,8 +80,8 @@ def clean_checkout(ctx: Context, path: Path, commit: str) -> Iterator[Context]:
     trust.require(ctx, ctx.store.ask())
     clones.remove(ctx.git, path)
     try:
-        view = ctx.at(worktree_slots.checkout_clean(ctx, path, commit)[0])
-        worktree_slots.set_up(view)
+        view = ctx.at(worker_worktrees.checkout_clean(ctx, path, commit)[0])
+        worker_worktrees.set_up(view)
         yield view
     finally:
         # Files that checks leave behind are not work.

@@ -25,7 +25,7 @@ from harness_lib.attempts import (
     rescue_refs,
     rollback,
     target_branch,
-    worktree_slots,
+    worker_worktrees,
 )
 from harness_lib.attempts.interrupted import resume
 from harness_lib.checks import fingerprint
@@ -93,12 +93,12 @@ def _recover_next(
     is_ours = recovery.works_for(task.claimed_by, session.worker)
     warned = tuple(inbox.open_all(ctx.at(worktree))) if is_ours else ()
     if is_ours:
-        worktree_slots.take_in(ctx, worktree, task)
+        worker_worktrees.take_in(ctx, worktree, task)
     try:
         stays = worktree.top == ctx.git.top
         return *_recover_one(ctx.at(worktree), session, task, stays=stays), warned
     except HeldError as error:
-        if not is_ours or not worktree_slots.is_ours(ctx, worktree):
+        if not is_ours or not worker_worktrees.is_ours(ctx, worktree):
             raise
         # Nobody is to wait for it: another work tree is made for the rest.
         return f"{task.id}: {interrupted.give_up(ctx, session, task, error).halt}", None, warned
@@ -131,7 +131,7 @@ def hand_back(ctx: Context, session: Session, taken: Task) -> str:
     worktree = work_tree(ctx, taken)
     if worktree is None:
         return _without_work_tree(ctx, session, taken)[0]
-    worktree_slots.take_in(ctx, worktree, taken)
+    worker_worktrees.take_in(ctx, worktree, taken)
     if taken.intent is not None:
         return _recover_one(ctx.at(worktree), session, taken, stays=False)[0]
     problems = inbox.open_all(ctx.at(worktree))
@@ -214,7 +214,7 @@ def work_tree(ctx: Context, task: Task) -> Git | None:
     place = Path(task.worktree)
     if not place.is_dir():
         return ctx.git if _has_moved(ctx, task) else None
-    return worktree_slots.at(ctx, place)
+    return worker_worktrees.at(ctx, place)
 
 
 def _has_moved(ctx: Context, task: Task) -> bool:

@@ -278,7 +278,7 @@ def close(tx: Tx, session: Session, *, stats_logged: bool = False) -> None:
 def begin_next(tx: Tx, session: Session) -> Session:
     """Begin the next session of the same worker, as `session` has reached its limit of tasks.
 
-    What its slots have in progress goes on in the new one.
+    What its workers have in progress goes on in the new one.
     """
     tx.log("STATS", stats.render(tx.counts()), session=session.number)
     tx.log("LOCK", "released", session=session.number)

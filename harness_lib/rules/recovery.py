@@ -220,7 +220,7 @@ DEFAULT_SECONDS = 1800
 LONGEST_SECONDS = 365 * 24 * 3600
 VARIABLE = "HARNESS_LEASE_SECONDS"
 # One session may have several workers, each in a work tree of its own.
-SLOT = "#"
+NUMBERED = "#"
 
 
 def seconds(env_value: str | None) -> int:
@@ -272,10 +272,10 @@ def is_mine(task: Task, worker: str) -> bool:
 
 
 def works_for(worker: str | None, session_worker: str) -> bool:
-    """Return whether `worker` opened the session, or is one of its slots (`name#2`)."""
-    return worker is not None and (worker == session_worker or worker.startswith(session_worker + SLOT))
+    """Return whether `worker` opened the session, or is one of its workers (`name#2`)."""
+    return worker is not None and (worker == session_worker or worker.startswith(session_worker + NUMBERED))
 
 
-def slot(session_worker: str, number: int) -> str:
-    """Return the name under which slot `number` of a session claims tasks."""
-    return f"{session_worker}{SLOT}{number}"
+def worker_name(session_worker: str, number: int) -> str:
+    """Return the name under which worker `number` of a session claims tasks."""
+    return f"{session_worker}{NUMBERED}{number}"

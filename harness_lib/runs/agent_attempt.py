@@ -18,7 +18,7 @@ from harness_lib.attempts import (
     requeue,
     rollback,
     task_brief,
-    worktree_slots,
+    worker_worktrees,
 )
 from harness_lib.checks import check_of
 from harness_lib.core import quoting
@@ -65,7 +65,7 @@ def run(ctx: Context, session: Session, task: Task, worker: WorkerPort) -> outco
     agent_exit = _work(ctx, task, worker, requeue.apply(ctx, task))
     if agent_exit.denied:
         worker.tell(Notice("sandbox", f"{task.id}: {agent_exit.denied}"))
-    if not worktree_slots.is_there(ctx.git):
+    if not worker_worktrees.is_there(ctx.git):
         reason = f"the agent has deleted its work tree {ctx.git.top}, or made another repository of it"
         return rollback.fail_without_git(ctx, session, task, outcome.Verdict("TASK_EXEC", reason))
     worker.tell(Stepped("checks"))
@@ -213,8 +213,8 @@ def _one(ctx: Context, task: Task, worker: WorkerPort, tries: agent_retries.Trie
         extra=worker.config.extra,
     )
     _read_inbox(ctx, worker)
-    if worktree_slots.is_there(ctx.git):
-        worktree_slots.take_in(ctx, ctx.git, task)
+    if worker_worktrees.is_there(ctx.git):
+        worker_worktrees.take_in(ctx, ctx.git, task)
     return agent_exit
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from harness_lib.attempts import check, evaluate, outcome, worktree_slots
+from harness_lib.attempts import check, evaluate, outcome, worker_worktrees
 from harness_lib.core.context import Context
 from harness_lib.errors import ConfigError, EnvSetupError, RefusedError
 from harness_lib.rules import run_state
@@ -46,7 +46,7 @@ def goes_on(ctx: Context, task: Task, worker: WorkerPort, agent_exit: AgentExit,
 
     Raises StuckError (the user must act), HeldBackError (the run starts no further agent).
     """
-    if not worktree_slots.is_there(ctx.git):
+    if not worker_worktrees.is_there(ctx.git):
         return False
     if agent_exit.how == "limit":
         _pause(

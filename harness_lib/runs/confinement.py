@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from harness_lib import typed
 from harness_lib.agents import registry
-from harness_lib.attempts import worktree_slots
+from harness_lib.attempts import worker_worktrees
 from harness_lib.checks import check_of
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError
@@ -53,7 +53,7 @@ def of_run(ctx: Context, asked: Asked) -> dict[str, str]:
     box = sandbox.of_run(
         engine,
         ctx.env,
-        worktree_slots.home(ctx),
+        worker_worktrees.home(ctx),
         data,
         sandbox.Project(ctx.git.top, ctx.git.common_dir, status.ignored(ctx.git)),
         registry.CREDENTIALS,

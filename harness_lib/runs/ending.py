@@ -11,7 +11,7 @@ from harness_lib.attempts import (
     publish,
     rescue_refs,
     target_branch,
-    worktree_slots,
+    worker_worktrees,
 )
 from harness_lib.core import quoting, rechecked, sessions
 from harness_lib.core.context import Context
@@ -39,7 +39,7 @@ def tidy(ctx: Context, warn: Callable[[str], None]) -> None:
     alive = sessions.living(ctx.store.ask(), ctx)
     for ref, _ in ctx.git.refs(SEEN):
         ctx.git.delete_ref(ref)
-    for message in worktree_slots.sweep(ctx, target_branch.tip(ctx.git, target_of(ctx)), alive):
+    for message in worker_worktrees.sweep(ctx, target_branch.tip(ctx.git, target_of(ctx)), alive):
         warn(message)
     if gone := pending_merges.bring_over(ctx, target_of(ctx)):
         warn(gone)
@@ -47,7 +47,7 @@ def tidy(ctx: Context, warn: Callable[[str], None]) -> None:
 
 def leave(
     ctx: Context,
-    place: worktree_slots.Place,
+    place: worker_worktrees.Place,
     warn: Callable[[str], None],
     checked: str | None = None,
     *,
@@ -60,7 +60,7 @@ def leave(
     run.
     """
     try:
-        for where in worktree_slots.teardown(ctx, place, target_branch.tip(ctx.git, target_of(ctx))):
+        for where in worker_worktrees.teardown(ctx, place, target_branch.tip(ctx.git, target_of(ctx))):
             warn(f"Left-over work is kept: {where}")
         if gone := pending_merges.bring_over(ctx, target_of(ctx), checked):
             warn(gone)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from harness_lib.attempts import merge_queue, open_session, recheck, target_branch, worktree_slots
+from harness_lib.attempts import merge_queue, open_session, recheck, target_branch, worker_worktrees
 from harness_lib.core import add_tasks, quoting, rechecked, sessions
 from harness_lib.core.context import Context
 from harness_lib.errors import HeldError
@@ -46,7 +46,7 @@ def is_due(ctx: Context) -> bool:
 
 def run(
     ctx: Context,
-    place: worktree_slots.Place,
+    place: worker_worktrees.Place,
     scope: rechecks.Scope | None,
     tell: Tell,
     goes_on: recheck.GoesOn,
@@ -78,7 +78,7 @@ def run(
 
 def _run(
     ctx: Context,
-    place: worktree_slots.Place,
+    place: worker_worktrees.Place,
     scope: rechecks.Scope | None,
     tell: Tell,
     goes_on: recheck.GoesOn,
@@ -94,8 +94,8 @@ def _run(
     found: list[recheck.Found] = []
     if tasks:
         tell(f"{_which(ctx, tasks)} once more on the final tree{left and f'; {left}'}")
-        in_place = [*worktree_slots.idle(ctx, place, tip), ctx.main]
-        with recheck.clean_checkout(ctx, place.slot(NUMBER), tip) as clean:
+        in_place = [*worker_worktrees.idle(ctx, place, tip), ctx.main]
+        with recheck.clean_checkout(ctx, place.worktree(NUMBER), tip) as clean:
             for each in recheck.run(clean, tip, tasks, in_place, goes_on=goes_on, during=goes_on):
                 found.append(each)
                 if not each.recheck.passed:

@@ -59,7 +59,7 @@ class Options:
     def worker_config(self, run: str, number: int, place: str, branch: str, limits: Budget) -> WorkerConfig:
         """Return the configuration of worker `number` of the session `run`."""
         return WorkerConfig(
-            worker=recovery.slot(run, number),
+            worker=recovery.worker_name(run, number),
             number=number,
             place=place,
             target=branch,

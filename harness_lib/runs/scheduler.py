@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 
-from harness_lib.attempts import open_session, publish, worktree_slots
+from harness_lib.attempts import open_session, publish, worker_worktrees
 from harness_lib.core import held_out, project, sessions
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
@@ -63,7 +63,7 @@ def run(ctx: Context, options: Options, watch: Watch) -> Reply:
     ctx, options = prepare(ctx, options)
     ctx.__dict__["owner"] = owner.ourselves("run")
     merged = publish.begin(ctx)
-    worktree_slots.end_survivors(ctx, sessions.living(ctx.store.ask(), ctx))
+    worker_worktrees.end_survivors(ctx, sessions.living(ctx.store.ask(), ctx))
     opened = open_session.open_session(ctx)
     scheduler = Scheduler(ctx, options, watch)
     if options.sandbox.mode != "off":
@@ -74,7 +74,7 @@ def run(ctx: Context, options: Options, watch: Watch) -> Reply:
     if opened.session is None and not (opened.stop in ALL_DONE and scheduler.must_check()):
         ending.tidy(ctx, scheduler.warn)
         return ending.without_work(ctx, opened.stop, opened.recovered)
-    place = worktree_slots.directory_of(ctx, ctx.owner.worker)
+    place = worker_worktrees.directory_of(ctx, ctx.owner.worker)
     lock = flock.hold(place.lock)
     assert lock is not None, f"BUG: somebody holds {place.lock}"
     try:
@@ -145,7 +145,7 @@ class Scheduler:
         at = self._ctx.clock.now().timestamp()
         self._show_event(Event(None, at, Notice("warning", message)), self.state)
 
-    def run_workers(self, pool: WorkerPool, place: worktree_slots.Place) -> None:
+    def run_workers(self, pool: WorkerPool, place: worker_worktrees.Place) -> None:
         """Start the workers, and serve them until the run ends."""
         count = min(self._options.workers, max(1, self._ctx.store.ask().counts().total))
         with signals.noted(self._signals.append):
@@ -208,12 +208,12 @@ class Scheduler:
     def _spent(self) -> run_state.Spent:
         return self.state.spent(self._ctx.clock.now().timestamp())
 
-    def _start(self, pool: WorkerPool, place: worktree_slots.Place, number: int) -> None:
+    def _start(self, pool: WorkerPool, place: worker_worktrees.Place, number: int) -> None:
         me, target = self._ctx.owner.worker, ending.target_of(self._ctx)
         config = self._options.worker_config(me, number, str(place.path), target, self.state.limits)
         pool.start(replace(config, merging=self._ctx.merging))
 
-    def _handle(self, pool: WorkerPool, place: worktree_slots.Place, event: Event) -> None:
+    def _handle(self, pool: WorkerPool, place: worker_worktrees.Place, event: Event) -> None:
         self.state = run_state.fold(self.state, event)
         number, news = event.worker, event.news
         if isinstance(news, Ready) and number is not None:
@@ -230,10 +230,10 @@ class Scheduler:
             self._replace_dead(pool, place, number, news, event.at)
 
     def _replace_dead(
-        self, pool: WorkerPool, place: worktree_slots.Place, number: int, news: Gone, at: float
+        self, pool: WorkerPool, place: worker_worktrees.Place, number: int, news: Gone, at: float
     ) -> None:
         """Requeue the task of a worker that has ended, and start another worker if it was killed."""
-        self.orphans.of(recovery.slot(self._ctx.owner.worker, number))
+        self.orphans.of(recovery.worker_name(self._ctx.owner.worker, number))
         if self._draining or news.code == 0:
             return
         if isinstance(news, Unstarted):
@@ -278,7 +278,7 @@ class Scheduler:
         pool.limit(changed)
         return True
 
-    def _decide(self, pool: WorkerPool, place: worktree_slots.Place) -> None:
+    def _decide(self, pool: WorkerPool, place: worker_worktrees.Place) -> None:
         """Admit workers to tasks, and end the run when there is a reason to."""
         if self._draining:
             return
@@ -302,7 +302,7 @@ class Scheduler:
         if why is not None and not (why in NO_TASK and self._goes_on(place, why)):
             self._drain(pool, why, held_out.next_here(self._ctx, questions).words())
 
-    def _goes_on(self, place: worktree_slots.Place, why: StopReason) -> bool:
+    def _goes_on(self, place: worker_worktrees.Place, why: StopReason) -> bool:
         """Return whether there is still something to do.
 
         The final check may have added tasks, the user may have ended it, or the list may have changed
@@ -369,7 +369,7 @@ class Scheduler:
         """Return whether a list that was done before the run began needs the final check."""
         return self._options.final_check != "none" and final_check.is_due(self._ctx)
 
-    def something_broke(self, place: worktree_slots.Place, seconds: float | None = None) -> bool:
+    def something_broke(self, place: worker_worktrees.Place, seconds: float | None = None) -> bool:
         """Run the final check; return whether it has added tasks.
 
         With `seconds` it ends after that time, and adds none.
@@ -390,7 +390,7 @@ class Scheduler:
         self._is_checked, self._since = True, report.beginning(self._ctx)
         return passed.goes_on
 
-    def check_at_the_end(self, place: worktree_slots.Place) -> None:
+    def check_at_the_end(self, place: worker_worktrees.Place) -> None:
         """Run the final check after a limit, or a problem for the user, has ended the run."""
         if self._signals or self.why == "interrupted" or not self._has_completed():
             return

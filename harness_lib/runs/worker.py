@@ -20,7 +20,7 @@ from harness_lib.attempts import (
     reconcile,
     requeue,
     target_branch,
-    worktree_slots,
+    worker_worktrees,
 )
 from harness_lib.checks import check_of
 from harness_lib.core import held_out, ownership, sessions
@@ -201,14 +201,14 @@ class Worker:
     def _clean_context(self) -> Context:
         """Return the context of a clean work tree with everything that was merged so far."""
         commit = merge_queue.refresh(self.ctx) or target_branch.tip(self.ctx.git, self.config.target)
-        path = worktree_slots.free(
-            self.ctx, worktree_slots.Place(Path(self.config.place)), self.config.number
+        path = worker_worktrees.free(
+            self.ctx, worker_worktrees.Place(Path(self.config.place)), self.config.number
         )
-        git, new = worktree_slots.checkout_clean(self.ctx, path, commit)
+        git, new = worker_worktrees.checkout_clean(self.ctx, path, commit)
         context = self.ctx.at(git)
         if new:
             self.tell(Stepped("prepares"))
-            worktree_slots.set_up(context)
+            worker_worktrees.set_up(context)
         return context
 
     def _attempt(self, context: Context, session: Session, task: Task) -> None:
@@ -277,7 +277,7 @@ class Worker:
             if current.intent is not None:
                 ended = interrupted.resume(context, session, current)
             else:
-                worktree_slots.take_in(context, context.git, current)
+                worker_worktrees.take_in(context, context.git, current)
                 ended = requeue.interrupted(context, session, current, why)
         except LeaseLostError as error:
             self.tell(Ended(task.id, "pending", error.message))

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness_lib.attempts import reconcile, requeue, worktree_slots
+from harness_lib.attempts import reconcile, requeue, worker_worktrees
 from harness_lib.core import sessions
 from harness_lib.core.context import Context
 from harness_lib.rules import events, recovery, run_state
@@ -187,7 +187,7 @@ class Orphans:
         session = sessions.mine(questions, ctx)
         for task in questions.in_progress() if session else ():
             if task.claimed_by == ctx.owner.worker and task.worktree:
-                worktree = worktree_slots.at(ctx, Path(task.worktree))
+                worktree = worker_worktrees.at(ctx, Path(task.worktree))
                 if worktree is None and ctx.store.shared is not None:
                     # Of another machine; the remote does not answer now.
                     continue

@@ -242,7 +242,7 @@ class Questions(Protocol):
         """Return the open sessions."""
 
     def session(self, worker: str) -> Session | None:
-        """Return the open session of `worker`, or of the worker whose slot `worker` is."""
+        """Return the open session of `worker`, or of the run that `worker` belongs to."""
 
     def session_spent(self, session: Session) -> StopReason | None:
         """Return `max_tasks_per_session` if `session` has finished as many attempts as it may."""

@@ -18,7 +18,7 @@ from harness_lib.attempts import (
     publish,
     requeue,
     target_branch,
-    worktree_slots,
+    worker_worktrees,
 )
 from harness_lib.core import ownership, quoting, rights, sessions, trust
 from harness_lib.core.context import Context, Merging
@@ -187,7 +187,7 @@ def _complete(ctx: Context, task_id: str, merge: Merge | None) -> outcome.Ended 
     opened = open_session.open_session(own)
     if opened.session is None:
         return None
-    place = worktree_slots.directory_of(own, own.owner.worker)
+    place = worker_worktrees.directory_of(own, own.owner.worker)
     lock = flock.hold(place.lock)
     assert lock is not None, f"BUG: somebody holds {place.lock}"
     try:
@@ -197,10 +197,10 @@ def _complete(ctx: Context, task_id: str, merge: Merge | None) -> outcome.Ended 
         os.close(lock)
 
 
-def _in(ctx: Context, place: worktree_slots.Place, session: Session, task_id: str) -> outcome.Ended | None:
+def _in(ctx: Context, place: worker_worktrees.Place, session: Session, task_id: str) -> outcome.Ended | None:
     tip = target_branch.tip(ctx.git, ending.target_of(ctx))
-    view = ctx.at(worktree_slots.checkout_clean(ctx, place.slot(1), tip)[0])
-    worktree_slots.set_up(view)
+    view = ctx.at(worker_worktrees.checkout_clean(ctx, place.worktree(1), tip)[0])
+    worker_worktrees.set_up(view)
     taken = claim.take(view, session, task_id)
     if taken.task is None:
         return None

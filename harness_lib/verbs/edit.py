@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from harness_lib import typed
-from harness_lib.attempts import baseline, worktree_slots
+from harness_lib.attempts import baseline, worker_worktrees
 from harness_lib.checks import check_of
 from harness_lib.core import add_tasks, held_out, ownership, quoting, rights
 from harness_lib.core.context import Context
@@ -188,7 +188,7 @@ def _at_its_work_tree(ctx: Context, task: Task) -> Context:
     """Return `ctx` for the work tree of the attempt, if that still exists."""
     if task.worktree is None or task.worktree == str(ctx.git.top):
         return ctx
-    worktree = worktree_slots.at(ctx, Path(task.worktree))
+    worktree = worker_worktrees.at(ctx, Path(task.worktree))
     return ctx.at(worktree) if worktree else ctx
 
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness_lib.attempts import claim, worktree_slots
+from harness_lib.attempts import claim, worker_worktrees
 from harness_lib.core import sessions
 from harness_lib.core.context import Context
 from harness_lib.system.git import worktrees
@@ -35,11 +35,11 @@ class Merging(World):
 
     @property
     def is_shared(self) -> bool:
-        """Return False: the linked work tree is a slot of the one session that has this list."""
+        """Return False: the linked work tree belongs to the one session that has this list."""
         return False
 
-    def slot(self, worker: str = WORKER) -> Path:
-        name = worktree_slots.home(self.context(RUN)).name
+    def worktree(self, worker: str = WORKER) -> Path:
+        name = worker_worktrees.home(self.context(RUN)).name
         return Path(os.environ["HARNESS_HOME"], "worktrees", name, RUN, worker.partition("#")[2])
 
     def context(self, worker: str) -> Context:
@@ -48,8 +48,8 @@ class Merging(World):
         return Context(env=env, cwd=self.project, target=TARGET)
 
     @contextmanager
-    def in_slot(self, worker: str = WORKER) -> Iterator[None]:
-        self.tree = self.slot(worker)
+    def in_worktree(self, worker: str = WORKER) -> Iterator[None]:
+        self.tree = self.worktree(worker)
         try:
             yield
         finally:
@@ -62,7 +62,7 @@ class Merging(World):
             answer = agent.type("start")
             assert answer.code == 0, answer
             self._take(WORKER)
-        with self.in_slot():
+        with self.in_worktree():
             self.put(contents.COMMITTED)
             self.git("add", "--", *contents.COMMITTED)
             self.git("commit", "-q", "-m", OWN)
@@ -77,12 +77,12 @@ class Merging(World):
             answer = agent.type("add", "Beside", "--validate", check)
             assert answer.code == 0, answer
             self._take(BESIDE_WORKER)
-        with self.in_slot(BESIDE_WORKER):
+        with self.in_worktree(BESIDE_WORKER):
             self.put(made)
 
     def _take(self, worker: str) -> None:
         ctx = self.context(worker)
-        git = worktrees.add(ctx.git, self.slot(worker), self.base)
+        git = worktrees.add(ctx.git, self.worktree(worker), self.base)
         session = sessions.mine(ctx.store.ask(), ctx)
         assert session is not None
         assert claim.take(ctx.at(git), session).task is not None

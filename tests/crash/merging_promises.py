@@ -30,7 +30,7 @@ def it_ended_well(scenario: Scenario, world: Merging, *, at_the_end: bool) -> No
         _beside_has_arrived(world, at_the_end=at_the_end)
     if at_the_end:
         assert [each.path for each in worktrees.listed(world.context(RUN).git)] == [world.project]
-        assert not world.slot().parent.exists(), "a place of a dead run is left"
+        assert not world.worktree().parent.exists(), "a place of a dead run is left"
         assert not [ref for ref in _heads(world) if ref == WAITING] or scenario.waits
 
 

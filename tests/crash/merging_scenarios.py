@@ -78,7 +78,7 @@ def _queued(world: Merging) -> None:
     """Let the second worker's work wait behind: who is in front merges both at once."""
     _beside(world)
     ctx = world.context(BESIDE_WORKER)
-    beside = ctx.at(Git.open(world.slot(BESIDE_WORKER)))
+    beside = ctx.at(Git.open(world.worktree(BESIDE_WORKER)))
     tree = snapshot.capture(beside.git, beside.excluded_paths)
     with ctx.store.transaction() as tx:
         task = tx.task(BESIDE)
@@ -116,7 +116,7 @@ def effects_of(scenario: Scenario, world: Merging, template: Path) -> list[dying
     scenario.prepare(world)
     world.lasting = world.facts()
     world.save(template)
-    with world.agent(WORKER) as agent, world.in_slot():
+    with world.agent(WORKER) as agent, world.in_worktree():
         world.load(template, agent)
         answer = agent.type("finish", noting=True)
     assert answer.code == (1 if scenario.conflicts and not scenario.beside else 0), answer

@@ -64,7 +64,7 @@ def _who_waits_wakes(world: Merging) -> None:
     session, task = sessions.mine(questions, ctx), questions.task(BESIDE)
     if task is not None and task.intent is not None:
         assert session is not None
-        merge_queue.merge_in_turn(ctx.at(Git.open(world.slot(BESIDE_WORKER))), session, task)
+        merge_queue.merge_in_turn(ctx.at(Git.open(world.worktree(BESIDE_WORKER))), session, task)
 
 
 def next_run(world: Merging, agent: Agent) -> Agent:
@@ -82,7 +82,7 @@ def survive(scenario: Scenario, world: Merging, template: Path, point: Point, su
     agent = world.agent(WORKER)
     try:
         world.load(template, agent)
-        with world.in_slot():
+        with world.in_worktree():
             answer = agent.type("finish", die_at=(point.name, point.number, point.how))
         died = answer.code == (dying.KILLED if point.how == "killed" else DIED)
         assert died, f"it did not die there, but ended with {answer.code}: {answer.out}{answer.err}"
@@ -117,7 +117,7 @@ def _the_user_commits(scenario: Scenario, world: Merging) -> bool:
 
 
 def _another_merges(scenario: Scenario, world: Merging) -> None:
-    with world.agent(BESIDE_WORKER) as another, world.in_slot(BESIDE_WORKER):
+    with world.agent(BESIDE_WORKER) as another, world.in_worktree(BESIDE_WORKER):
         answer = another.type("finish")
         assert answer.code in {0, int(scenario.conflicts)}, (
             f"the other one ended with {answer.code}: {answer.out}{answer.err}"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 from harness_lib.agents.registry import ADAPTERS
-from harness_lib.attempts import worktree_slots
+from harness_lib.attempts import worker_worktrees
 from harness_lib.cli import parser
 from harness_lib.core import rechecked, sessions
 from harness_lib.errors import Exit
@@ -125,7 +125,7 @@ def test_what_a_new_work_tree_gets_is_what_the_page_says() -> None:
     """The names of ignored files that are brought in, and the agents that are looked for."""
     unattended = page("unattended.md")
 
-    assert all(f"`{name}`" in unattended for name in worktree_slots.BROUGHT)
+    assert all(f"`{name}`" in unattended for name in worker_worktrees.BROUGHT)
     assert f"the first agent it finds: {', '.join(ADAPTERS)}" in unattended
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.attempts import worktree_slots
+from harness_lib.attempts import worker_worktrees
 from harness_lib.core.context import Context
 from harness_lib.system.place import session_notes
 from tests.verbs.project import Project, make
@@ -74,7 +74,7 @@ def test_a_list_that_its_owner_has_opened_stays_open(worked_in: Project) -> None
 
 
 def test_the_work_trees_of_a_run_are_in_a_directory_of_our_own(worked_in: Project, home: Path) -> None:
-    worktree_slots.directory_of(Context(env=os.environ, cwd=worked_in.top), "run-1")
+    worker_worktrees.directory_of(Context(env=os.environ, cwd=worked_in.top), "run-1")
 
     assert _open_to_others(home / "data" / "harness") == []
 

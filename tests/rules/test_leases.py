@@ -69,8 +69,8 @@ def test_a_claim_is_the_same_while_neither_fence_nor_holder_has_changed() -> Non
 
 
 def test_a_slot_works_in_the_session_that_it_is_named_after() -> None:
-    assert recovery.works_for(recovery.slot("run-1", 2), "run-1")
+    assert recovery.works_for(recovery.worker_name("run-1", 2), "run-1")
     assert recovery.works_for("run-1", "run-1")
     assert not recovery.works_for("run-11", "run-1")
-    assert not recovery.works_for("run-1", recovery.slot("run-1", 2))
+    assert not recovery.works_for("run-1", recovery.worker_name("run-1", 2))
     assert not recovery.works_for(None, "run-1")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.attempts import worktree_slots
+from harness_lib.attempts import worker_worktrees
 from tests.runs.workshop import Workshop
 from tests.system.git.gitrepo import put, sh
 
@@ -14,8 +14,8 @@ from tests.system.git.gitrepo import put, sh
 def brought(project: Workshop) -> set[str]:
     """Return the files that are in the place of a worker besides those of the commit."""
     ctx = project.context()
-    place = worktree_slots.directory_of(ctx, "run-1").slot(1)
-    git, _ = worktree_slots.checkout_clean(ctx, place, str(ctx.git.head()))
+    place = worker_worktrees.directory_of(ctx, "run-1").worktree(1)
+    git, _ = worker_worktrees.checkout_clean(ctx, place, str(ctx.git.head()))
     files = {str(each.relative_to(place)) for each in place.rglob("*") if each.is_file()}
     return {name for name in files if not name.startswith(".git/")} - set(git.lines("ls-files"))
 

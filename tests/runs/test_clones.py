@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.attempts import worktree_slots
+from harness_lib.attempts import worker_worktrees
 from harness_lib.system.git import clones
 from tests.conftest import for_release
 from tests.runs.workshop import Workshop
@@ -268,11 +268,11 @@ def test_a_run_that_an_earlier_version_has_begun_is_recovered(shared: Workshop, 
 @pytest.mark.release
 def test_work_trees_whose_directory_the_user_has_deleted_are_in_nobodys_way(shared: Workshop) -> None:
     ctx = shared.context()
-    place = worktree_slots.directory_of(ctx, "run-1").slot(1)
-    worktree_slots.checkout_clean(ctx, place, str(ctx.git.head()))
+    place = worker_worktrees.directory_of(ctx, "run-1").worktree(1)
+    worker_worktrees.checkout_clean(ctx, place, str(ctx.git.head()))
     shutil.rmtree(shared.home / "worktrees")
 
-    worktree_slots.checkout_clean(ctx, place, str(ctx.git.head()))
+    worker_worktrees.checkout_clean(ctx, place, str(ctx.git.head()))
 
     shutil.rmtree(shared.home / "worktrees")
     shared.file_task("f")
@@ -286,7 +286,7 @@ def test_a_git_that_was_killed_while_it_made_a_work_tree_is_in_nobodys_way(
 ) -> None:
     """Git locks a work tree that it is making, under a reason in the language of the user."""
     ctx = shared.context()
-    place = worktree_slots.directory_of(ctx, "run-1").slot(1)
+    place = worker_worktrees.directory_of(ctx, "run-1").worktree(1)
     sh(shared.top, "worktree", "add", "-q", "--detach", str(place))
     put(shared.top / ".git" / "worktrees" / "1" / "locked", "initialisiere")
     if left == "nothing":
@@ -298,7 +298,7 @@ def test_a_git_that_was_killed_while_it_made_a_work_tree_is_in_nobodys_way(
     put(shared.top / ".git" / "worktrees" / "mine" / "locked", "on a disk that is not plugged in")
     shutil.rmtree(mine)
 
-    git, new = worktree_slots.checkout_clean(ctx, place, str(ctx.git.head()))
+    git, new = worker_worktrees.checkout_clean(ctx, place, str(ctx.git.head()))
 
     assert (new, (git.top / "README.md").exists()) == (True, True)
     assert str(mine) in sh(shared.top, "worktree", "list")

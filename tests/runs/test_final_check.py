@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.attempts import recheck, worktree_slots
+from harness_lib.attempts import recheck, worker_worktrees
 from harness_lib.rules import rechecks
 from harness_lib.runs import final_check, scheduler
 from harness_lib.runs.options import Options
@@ -63,7 +63,7 @@ def test_after_a_limit_the_final_check_ends_in_time_and_adds_no_task(
     run.why = "limit"
     monkeypatch.setattr(scheduler, "FINAL_SECONDS", seconds)
 
-    run.check_at_the_end(worktree_slots.directory_of(ctx, "run-1"))
+    run.check_at_the_end(worker_worktrees.directory_of(ctx, "run-1"))
 
     assert ("recheck" in project.task()) is is_found
     assert len(project.state["tasks"]) == 1

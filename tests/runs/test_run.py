@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.attempts import worktree_slots
+from harness_lib.attempts import worker_worktrees
 from harness_lib.core.context import Context
 from tests.runs.conftest import Make
 from tests.runs.workshop import COMMAND, HURRIED, Workshop, descendants
@@ -237,7 +237,7 @@ def test_what_a_run_that_was_killed_at_its_end_has_left_goes_with_the_next(works
     workshop.add("Wrong", "false", "--max-attempts", "1", do="write g x")
     workshop.ends(9)
     ctx = Context(env=workshop.env, cwd=workshop.top)
-    place = worktree_slots.directory_of(ctx, "run-1-dead").slot(1)
+    place = worker_worktrees.directory_of(ctx, "run-1-dead").worktree(1)
     sh(workshop.top, "worktree", "add", "-q", "--detach", str(place))
     old = sorted((workshop.top / ".harness/logs/task-001").iterdir())
     for log in old:

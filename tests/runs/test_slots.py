@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.attempts import worktree_slots
+from harness_lib.attempts import worker_worktrees
 from harness_lib.core.context import Context
 from tests.runs.workshop import Workshop
 from tests.system.git.gitrepo import put, sh
@@ -65,15 +65,15 @@ def test_a_work_tree_that_a_program_has_changed_is_cleaned_again(workshop: Works
 def test_what_lies_where_a_work_tree_has_to_be_makes_way(workshop: Workshop) -> None:
     workshop.file_task("one")
     ctx = Context(env={**os.environ, "HARNESS_HOME": str(workshop.home)}, cwd=workshop.top)
-    dead = worktree_slots.directory_of(ctx, "run-dead")
-    put(dead.slot(1) / "half" / "made", "x\n")
-    place = worktree_slots.directory_of(ctx, "run-next")
-    put(place.slot(1) / "half" / "made", "x\n")
-    put(place.slot(2), "a file\n")
+    dead = worker_worktrees.directory_of(ctx, "run-dead")
+    put(dead.worktree(1) / "half" / "made", "x\n")
+    place = worker_worktrees.directory_of(ctx, "run-next")
+    put(place.worktree(1) / "half" / "made", "x\n")
+    put(place.worktree(2), "a file\n")
 
     for number in (1, 2):
-        git, new = worktree_slots.checkout_clean(
-            ctx, place.slot(number), sh(workshop.top, "rev-parse", "HEAD")
+        git, new = worker_worktrees.checkout_clean(
+            ctx, place.worktree(number), sh(workshop.top, "rev-parse", "HEAD")
         )
         assert new
         assert sorted(path.name for path in git.top.iterdir()) == [".git", ".gitignore", "README.md"]
@@ -89,9 +89,9 @@ def test_a_run_that_begins_has_its_place_although_others_end(workshop: Workshop)
     def begin_and_end(name: str) -> None:
         ctx = Context(env={**os.environ, "HARNESS_HOME": str(workshop.home)}, cwd=workshop.top)
         for _ in range(200):
-            place = worktree_slots.directory_of(ctx, name)
+            place = worker_worktrees.directory_of(ctx, name)
             put(place.lock, "")
-            assert worktree_slots.teardown(ctx, place, commit) == []
+            assert worker_worktrees.teardown(ctx, place, commit) == []
 
     with ThreadPoolExecutor() as threads:
         for each in [threads.submit(begin_and_end, f"run-{number}") for number in range(4)]:
@@ -103,15 +103,15 @@ def test_a_run_that_begins_has_its_place_although_others_end(workshop: Workshop)
 def test_the_place_of_another_run_stays(workshop: Workshop) -> None:
     ctx = Context(env={**os.environ, "HARNESS_HOME": str(workshop.home)}, cwd=workshop.top)
     commit = sh(workshop.top, "rev-parse", "HEAD")
-    first, second = (worktree_slots.directory_of(ctx, name) for name in ("run-1", "run-2"))
-    worktree_slots.checkout_clean(ctx, first.slot(1), commit)
-    assert worktree_slots.teardown(ctx, first, commit) == []
+    first, second = (worker_worktrees.directory_of(ctx, name) for name in ("run-1", "run-2"))
+    worker_worktrees.checkout_clean(ctx, first.worktree(1), commit)
+    assert worker_worktrees.teardown(ctx, first, commit) == []
     assert not (workshop.home / "set-aside").exists()
     assert second.path.is_dir()
-    assert worktree_slots.teardown(ctx, second, commit) == []
-    assert not worktree_slots.home(ctx).exists()
-    assert worktree_slots.sweep(ctx, commit, set()) == []
-    worktree_slots.end_survivors(ctx, set())
+    assert worker_worktrees.teardown(ctx, second, commit) == []
+    assert not worker_worktrees.home(ctx).exists()
+    assert worker_worktrees.sweep(ctx, commit, set()) == []
+    worker_worktrees.end_survivors(ctx, set())
 
 
 @pytest.mark.release

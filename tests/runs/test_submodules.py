@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.attempts import worktree_slots
+from harness_lib.attempts import worker_worktrees
 from harness_lib.core.context import Context
 from tests.conftest import for_release
 from tests.runs.workshop import COMMAND, Workshop
@@ -221,16 +221,16 @@ def test_no_program_that_an_agent_has_set_in_a_repository_of_its_own_runs_in_har
 @pytest.mark.release
 def test_a_work_tree_whose_submodule_stands_elsewhere_by_now_is_made_anew(submodule: Workshop) -> None:
     ctx = Context(env={**os.environ, "HARNESS_HOME": str(submodule.home)}, cwd=submodule.top)
-    place = worktree_slots.directory_of(ctx, "run-one").slot(1)
-    git, _ = worktree_slots.checkout_clean(ctx, place, sh(submodule.top, "rev-parse", "HEAD"))
+    place = worker_worktrees.directory_of(ctx, "run-one").worktree(1)
+    git, _ = worker_worktrees.checkout_clean(ctx, place, sh(submodule.top, "rev-parse", "HEAD"))
     sh(git.top, "-c", "protocol.file.allow=always", "submodule", "--quiet", "update", "--init")
-    same, new = worktree_slots.checkout_clean(ctx, place, sh(submodule.top, "rev-parse", "HEAD"))
+    same, new = worker_worktrees.checkout_clean(ctx, place, sh(submodule.top, "rev-parse", "HEAD"))
     assert (new, (same.top / "lib" / "l").exists()) == (False, True)
     put(submodule.top / "lib" / "l", "two\n")
     sh(submodule.top / "lib", "commit", "-qam", "two")
     sh(submodule.top, "commit", "-qam", "Another commit of lib")
 
-    git, new = worktree_slots.checkout_clean(ctx, place, sh(submodule.top, "rev-parse", "HEAD"))
+    git, new = worker_worktrees.checkout_clean(ctx, place, sh(submodule.top, "rev-parse", "HEAD"))
 
     assert (new, (git.top / "lib" / "l").read_text(), aside(submodule)) == (True, "two\n", [])
 
@@ -238,12 +238,15 @@ def test_a_work_tree_whose_submodule_stands_elsewhere_by_now_is_made_anew(submod
 @pytest.mark.release
 def test_a_submodule_that_is_broken_or_half_moved_is_kept(submodule: Workshop) -> None:
     ctx = Context(env={**os.environ, "HARNESS_HOME": str(submodule.home)}, cwd=submodule.top)
-    place, head = worktree_slots.directory_of(ctx, "run-one").slot(1), sh(submodule.top, "rev-parse", "HEAD")
-    git, _ = worktree_slots.checkout_clean(ctx, place, head)
+    place, head = (
+        worker_worktrees.directory_of(ctx, "run-one").worktree(1),
+        sh(submodule.top, "rev-parse", "HEAD"),
+    )
+    git, _ = worker_worktrees.checkout_clean(ctx, place, head)
     sh(git.top, "-c", "protocol.file.allow=always", "submodule", "--quiet", "update", "--init")
     (git.top / "lib" / ".git").rename(git.top / "lib" / ".git-coming")
 
-    _, new = worktree_slots.checkout_clean(ctx, place, head)
+    _, new = worker_worktrees.checkout_clean(ctx, place, head)
 
     assert new
     (kept,) = aside(submodule)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from harness_lib.attempts import worktree_slots
+from harness_lib.attempts import worker_worktrees
 from harness_lib.rules.events import Claimed, Ended, Event, Gone, News, Ready
 from harness_lib.rules.run_state import Budget
 from harness_lib.runs.options import Options
@@ -78,7 +78,7 @@ def test_a_worker_that_was_too_late_does_not_stall_a_run_of_so_many_tasks(worksh
     options = Options(workers=2, budget=Budget(max_tasks=2), final_check="none")
     run, pool = Scheduler(ctx, options, lambda _event, _state: None), Script()
 
-    run.run_workers(pool, worktree_slots.directory_of(ctx, "run-1"))
+    run.run_workers(pool, worker_worktrees.directory_of(ctx, "run-1"))
 
     assert pool.admitted[:2] == [FAST, LATE]
     assert len(pool.admitted) == 3

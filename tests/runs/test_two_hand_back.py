@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.attempts import check, claim, interrupted, worktree_slots
+from harness_lib.attempts import check, claim, interrupted, worker_worktrees
 from harness_lib.core import sessions
 from harness_lib.core.context import Context
 from harness_lib.errors import LeaseLostError
@@ -43,8 +43,8 @@ class Crew:
     def take(self, number: int) -> Task:
         """Let worker `number` claim the task in its own work tree, and make something there."""
         ctx = self.context(f"{RUN}#{number}")
-        slot = worktree_slots.directory_of(ctx, RUN).slot(number)
-        git, _new = worktree_slots.checkout_clean(ctx, slot, sh(self.workshop.top, "rev-parse", "HEAD"))
+        path = worker_worktrees.directory_of(ctx, RUN).worktree(number)
+        git, _new = worker_worktrees.checkout_clean(ctx, path, sh(self.workshop.top, "rev-parse", "HEAD"))
         taken = claim.take(ctx.at(git), self.session(ctx)).task
         assert taken is not None
         put(git.top / "made", f"by worker {number}\n")

@@ -50,7 +50,7 @@ class Place(NamedTuple):
         """The lock that the run and its workers hold as long as one of them lives."""
         return self.path / LOCK
 
-    def slot(self, number: int) -> Path:
+    def worktree(self, number: int) -> Path:
         """Return the path of the work tree of worker `number`."""
         return self.path / str(number)
 
@@ -287,7 +287,7 @@ def teardown(ctx: Context, place: Place, commit: str) -> list[str]:
     """
     kept, used = [], _occupied(ctx)
     for number in place.numbers():
-        path = place.slot(number)
+        path = place.worktree(number)
         if str(path) in used:
             continue
         git = at(ctx, path)
@@ -310,7 +310,7 @@ def teardown(ctx: Context, place: Place, commit: str) -> list[str]:
 def free(ctx: Context, place: Place, number: int) -> Path:
     """Return a path where worker `number` may work: none with an attempt that could not be ended yet."""
     used = _occupied(ctx)
-    paths = (place.slot(each) for each in itertools.count(number, BESIDE))
+    paths = (place.worktree(each) for each in itertools.count(number, BESIDE))
     return next(path for path in paths if str(path) not in used)
 
 
@@ -322,7 +322,7 @@ def idle(ctx: Context, place: Place, commit: str) -> list[Git]:
     """
     used = _occupied(ctx)
     # Workers count from 1.
-    paths = [place.slot(number) for number in place.numbers() if number]
+    paths = [place.worktree(number) for number in place.numbers() if number]
     found = (at(ctx, path) for path in paths if str(path) not in used)
     return [git for git in found if git is not None and _is_brought_to(git, commit)]
 
@@ -346,7 +346,7 @@ def _occupied(ctx: Context) -> set[str]:
 def drop_checks(ctx: Context, place: Place) -> None:
     """Remove the checkout of a final check: files that checks leave behind are not work."""
     for number in place.numbers():
-        clones.remove(ctx.git, place.slot(number))
+        clones.remove(ctx.git, place.worktree(number))
     directories.remove_tree(place.path)
 
 

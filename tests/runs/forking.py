@@ -40,8 +40,15 @@ def _hasten(times: float) -> None:
 
 def _set_wall(ahead: float) -> None:
     real = time.time
-    mock.patch.object(Clock, "now", lambda _: datetime.fromtimestamp(real() + ahead, timezone.utc)).start()
-    mock.patch.object(time, "time", lambda: real() + ahead).start()
+
+    def wall() -> float:
+        return real() + ahead
+
+    def now(_: Clock) -> datetime:
+        return datetime.fromtimestamp(wall(), timezone.utc)
+
+    mock.patch.object(Clock, "now", now).start()
+    mock.patch.object(time, "time", wall).start()
 
 
 class _Worker:

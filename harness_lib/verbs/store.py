@@ -227,7 +227,9 @@ def _as_it_is(ctx: Context, store: PgStore) -> Context:
     from harness_lib.state.pgstore.store import PgStore  # noqa: PLC0415
 
     view = ctx.at(ctx.git)
-    view.__dict__["store"] = PgStore(store.root, store.link._replace(mirrored=0))
+    # The files still say what was lost.
+    link = store.link._replace(mirrored=0, op="")
+    view.__dict__["store"] = PgStore(store.root, link, follows=False)
     return view
 
 

@@ -47,8 +47,8 @@ class Link(NamedTuple):
     """Where a list is: the address of its database, without a password, and its name and `uuid` there.
 
     `mirrored`: the highest number of an event that the files of this machine have followed; which ones they
-    have not is told by `floor`, `since` and `seen`, as in `rows.Mark`.
-    `moving`: it is being moved to the file.
+    have not is told by `floor`, `since` and `seen`, as in `rows.Mark`. `op`: the change of that event.
+    `moving`: the list is being moved to the file.
     """
 
     url: str
@@ -59,6 +59,7 @@ class Link(NamedTuple):
     since: int = 0
     seen: tuple[int, ...] = ()
     moving: bool = False
+    op: str = ""
 
     @classmethod
     def of(cls, root: Root) -> Link | None:
@@ -75,6 +76,7 @@ class Link(NamedTuple):
                 floor, since, seen = (mirrored + 1 << OLD_BITS) - 1, 0, []
                 mirrored <<= OLD_BITS
             link = cls(url, name, uuid, mirrored, floor, since, tuple(seen), bool(document.get("moving")))
+            link = link._replace(op=str(document.get("op", "")))
         except FileNotFoundError:
             return None
         except (OSError, ValueError, KeyError, TypeError) as error:
@@ -90,6 +92,7 @@ class Link(NamedTuple):
         atomic.make_own(root.private)
         document: dict[str, object] = {"url": self.url, "list": self.name, "uuid": self.uuid}
         document |= {"mirrored": self.mirrored, "floor": self.floor, "since": self.since, "seen": self.seen}
+        document["op"] = self.op
         document |= {"place": _place(root), **({"moving": True} if self.moving else {})}
         atomic.write(root.link, json.dumps(document).encode(), make=True)
 

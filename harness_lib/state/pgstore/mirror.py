@@ -101,7 +101,7 @@ class Mirror:
                 warnings += publishing.append(self._root, [line for line in news if line is not None])
                 warnings += self._publish(asked, f"{link.name} in {connecting.shown(link.url)}")
                 with publishing.explained(self._root):
-                    followed = link._replace(mirrored=version.number, moving=False)
+                    followed = link._replace(mirrored=version.number, op=version.op, moving=False)
                     followed._replace(**mark._asdict()).save(self._root)
         except (EnvSetupError, psycopg.Error) as error:
             warnings.append(

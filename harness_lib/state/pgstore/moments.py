@@ -16,7 +16,7 @@ from harness_lib.state.answers import Answers
 from harness_lib.state.pgstore import connecting, rows
 from harness_lib.state.pgstore.connecting import Asking, Connection, Link
 from harness_lib.state.pgstore.questions import RowsAnswers
-from harness_lib.state.pgstore.rows import Mark, News, Version
+from harness_lib.state.pgstore.rows import Mark, News, Seen, Version
 from harness_lib.system.clock import Clock
 from harness_lib.system.files import atomic
 from harness_lib.system.place.roots import Root
@@ -69,7 +69,6 @@ class Moments:
         self._idle: deque[tuple[Asking, float]] = deque()
         weakref.finalize(self, _close, self._idle)
         self.news = 0
-        self._seen = 0
         self.work_on(link)
 
     def work_on(self, link: Link) -> None:
@@ -77,7 +76,8 @@ class Moments:
         self.link = link
         # What this machine has seen of the events.
         self._mark = Mark(link.floor, link.since, link.seen)
-        self._seen = max(self._seen, link.mirrored)
+        # The last of them.
+        self.seen = Seen(link.mirrored, link.op)
 
     def open(self) -> Moment:
         """Return the present moment of the list in the database.
@@ -117,9 +117,9 @@ class Moments:
         Raises as `open` does.
         """
         since = self._mark
-        found, news = rows.look(conn, self.link.name, since)
+        found, news = rows.look(conn, self.link.name, self.seen, since)
         version = self.accepted(found, changes=False)
-        self._seen = max(self._seen, version.number)
+        self.seen = max(self.seen, Seen(version.number, version.op))
         if news[0]:
             self._mark = news[1]
             self.news += 1
@@ -149,11 +149,11 @@ class Moments:
         connecting.require_schema(self.link.url, version.schema, 0 if changes else version.reads)
         if self.link.uuid and version.uuid != self.link.uuid:
             self._is_gone("Somebody has removed and made again")
-        if version.number < max(self.link.mirrored, self._seen):
-            seen = max(self.link.mirrored, self._seen)
+        if not version.goes_on or version.number < self.seen.number:
             raise EnvSetupError(
-                f"{connecting.shown(self.link.url)} was set back, perhaps to a backup: its last event of "
-                f"{self.link.name} is {version.number}, and this machine has seen {seen}.",
+                f"{connecting.shown(self.link.url)} was set back, perhaps to a backup, or by a failover to a "
+                f"standby that lacked the last changes: event {self.seen.number} of {self.link.name} is not "
+                "there, which this machine has seen.",
                 f"See what {self.root.state} says that it lacks; to go on with what the database has: "
                 "harness store check --repair",
             )

@@ -11,11 +11,12 @@ import psycopg
 from harness_lib.errors import EnvSetupError, HarnessError, RefusedError, UsageError
 from harness_lib.state import load, publishing
 from harness_lib.state.api import Questions
-from harness_lib.state.pgstore import connecting, migrations
+from harness_lib.state.pgstore import connecting, migrations, rows
 from harness_lib.state.pgstore.connecting import Link
 from harness_lib.state.pgstore.doubts import Doubt
 from harness_lib.state.pgstore.moments import MOVED
 from harness_lib.state.pgstore.recount import Found
+from harness_lib.state.pgstore.rows import Seen
 from harness_lib.state.pgstore.store import PgStore
 from harness_lib.state.store import MIRROR, Store
 from harness_lib.system.clock import Clock
@@ -118,14 +119,13 @@ def check(store: PgStore, *, repair: bool) -> list[str]:
     machine has seen of it. Raises EnvSetupError, HeldError.
     """
     link = Link.of(store.root) or store.link
-    whole = PgStore(store.root, link._replace(mirrored=0))
-    last = whole.looked().version.number
-    if last < link.mirrored:
+    whole = PgStore(store.root, link._replace(mirrored=0, op=""))
+    found = rows.read(whole.looked().connection, link.name, Seen(link.mirrored, link.op))
+    if found is not None and not found.goes_on:
         if not repair:
-            seen = f"this machine has seen {link.mirrored}"
-            return [f"the database was set back: its last event is {last}, {seen}"]
+            return [f"the database was set back: it lacks event {link.mirrored}, which this machine has seen"]
         number = whole.go_on(load.find(store.root).state, link.mirrored)
-        store.link = link._replace(mirrored=number - 1, since=0, floor=max(link.floor, number - 1), seen=())
+        store.link = link._replace(mirrored=0, op="", since=0, floor=max(link.floor, number - 1), seen=())
         with publishing.explained(store.root):
             store.link.save(store.root)
     problems = _recounted(store, repair=repair)

@@ -29,15 +29,19 @@ LINES = 10_000
 BATCH = 1000
 
 _READ = """
-select key, uuid::text, coalesce((
-    select seq from harness.event where event.list = list.key order by seq desc limit 1
-  ), 0), reshaped, cyclic, shell, session_count, last_session, attempts_reset, clock_timestamp(),
-  about.version, about.reads, pg_snapshot_xmin(pg_current_snapshot())::text::bigint,
+select key, uuid::text, coalesce(last.seq, 0), reshaped, cyclic, shell, session_count, last_session,
+  attempts_reset, clock_timestamp(), about.version, about.reads,
+  pg_snapshot_xmin(pg_current_snapshot())::text::bigint,
   (select coalesce(sum(total), 0)::bigint from harness.tally where tally.list = list.key),
   array(select document from harness.session where session.list = list.key order by place),
   array(select array[document, brief, validation, on_failure] from harness.proposal
-    where proposal.list = list.key order by place)
-from harness.list cross join harness.about where name = %s
+    where proposal.list = list.key order by place),
+  coalesce(last.op::text, ''), %s = 0 or exists(
+    select from harness.event where event.list = list.key and seq = %s and (%s = '' or op::text = %s)
+  )
+from harness.list cross join harness.about left join lateral (
+  select seq, op from harness.event where event.list = list.key order by seq desc limit 1
+) as last on true where name = %s
 """
 _COUNTS = """
 select coalesce(sum(total), 0), coalesce(sum(completed), 0), coalesce(sum(failed), 0),
@@ -81,12 +85,23 @@ from harness.task where list = %(list)s and exists(
 """
 
 
+class Seen(NamedTuple):
+    """The number of an event, and its change: after a loss others get the same numbers."""
+
+    number: int
+    op: str
+
+
+NOTHING = Seen(0, "")
+
+
 class Version(NamedTuple):
     """A list after the event number `number`, as one transaction sees it; `shell` has no tasks and sessions.
 
     `schema`: the version of the tables, and `reads`: the oldest that may read them. `xmin`: all transactions
     with a lower number have ended. `cyclic`: there may be tasks that depend on themselves. `total`: how many
-    tasks it has. `sessions`: its open ones, as text.
+    tasks it has. `sessions`: its open ones, as text. `op`: the change that event `number` is of.
+    `goes_on`: it has the event that was asked for.
     """
 
     number: int
@@ -101,6 +116,8 @@ class Version(NamedTuple):
     cyclic: bool
     total: int
     sessions: tuple[str, ...]
+    op: str
+    goes_on: bool
 
     def follows(self, earlier: Version) -> bool:
         """Return whether all tasks of `earlier` are still in their places."""
@@ -135,32 +152,36 @@ def lock(conn: Connection, uuid: str, *, shared: bool = False) -> None:
     conn.execute(f"select {call}(hashtext('harness list'), hashtext(%s))".encode(), (uuid,))
 
 
-def read(conn: Connection, name: str) -> Version | None:
-    """Return the list called `name`; None if there is none."""
-    return _version(conn.execute(_READ, (name,)).fetchone(), name)
+def read(conn: Connection, name: str, seen: Seen = NOTHING) -> Version | None:
+    """Return the list called `name`; None if there is none. `seen`: an event that it should have."""
+    return _version(_read(conn, name, seen).fetchone(), name)
+
+
+def _read(conn: Connection, name: str, seen: Seen) -> Cursor:
+    return conn.execute(_READ, (seen.number, *seen, seen.op, name))
 
 
 def begin_change(
-    conn: Connection, name: str, uuid: str, *, lock_seconds: float, shared: bool
+    conn: Connection, name: str, uuid: str, seen: Seen, *, lock_seconds: float, shared: bool
 ) -> Version | None:
     """Begin a transaction that has locked the list, in one round trip; return what `read` does."""
     with conn.pipeline():
         begun = begin(conn, writes=True, lock_seconds=lock_seconds)
         lock(conn, uuid, shared=shared)
-        found = conn.execute(_READ, (name,))
+        found = _read(conn, name, seen)
     if (begun.fetchone() or ("on",))[0] == "on":
         raise ReadOnlySqlTransaction("the server takes no changes")
     return _version(found.fetchone(), name)
 
 
-def look(conn: Connection, name: str, mark: Mark) -> tuple[Version | None, News]:
+def look(conn: Connection, name: str, seen: Seen, mark: Mark) -> tuple[Version | None, News]:
     """Begin a transaction that sees one moment, in one round trip.
 
     Return what `read` does, and what `Mark.news` does.
     """
     with conn.pipeline():
         begin(conn, writes=False)
-        found = conn.execute(_READ, (name,))
+        found = _read(conn, name, seen)
         events = conn.execute(_EVENTS_OF, (name, str(mark.since), mark.floor, LINES))
     version = _version(found.fetchone(), name)
     return version, mark.after(events.fetchall(), version) if version else ([], mark)
@@ -170,13 +191,12 @@ def _version(row: tuple[Any, ...] | None, name: str) -> Version | None:
     if row is None:
         return None
     key, uuid, number, reshaped, cyclic, shell, count, last, forgotten, now, schema, reads, xmin = row[:13]
-    total, open_sessions, proposed = row[13:]
+    total, open_sessions, proposed, op, goes_on = row[13:]
     document = {**json.loads(shell), "tasks": [], "session_count": count, "last_session": last}
     state = codec.decode({**document, "attempts_reset": int(forgotten)}, name)
     state = state._replace(proposals=tuple(columns.decoded(*texts) for texts in proposed))
-    return Version(
-        number, state, now, key, uuid, schema, reads, reshaped, xmin, cyclic, total, tuple(open_sessions)
-    )
+    more = (reshaped, xmin, cyclic, total, tuple(open_sessions), op, goes_on)
+    return Version(number, state, now, key, uuid, schema, reads, *more)
 
 
 def create(conn: Connection, name: str, state: State) -> bool:

@@ -57,7 +57,8 @@ class PgStore(Upkeep):
     """The list called `link.name` in the database at `link.url`, with the project's files at `root`.
 
     Times are those of the database, unless `tells_time`: then they are those of `clock`, for tests.
-    `timeout`: seconds to wait for the database and for a change of another machine.
+    `timeout`: seconds to wait for the database and for a change of another machine. `follows`: whether the
+    files follow what is asked.
     """
 
     _is_file = False
@@ -71,8 +72,10 @@ class PgStore(Upkeep):
         tells_time: bool = False,
         offline: bool = False,
         timeout: float = TIMEOUT_SECONDS,
+        follows: bool = True,
     ) -> None:
         self.root = root
+        self._follows = follows
         self._clock = clock
         self._moments = Moments(root, link, clock, tells_time=tells_time)
         self._offline = offline
@@ -106,7 +109,8 @@ class PgStore(Upkeep):
             if not isinstance(error.__cause__, psycopg.OperationalError):
                 raise
             return self.remembered(error)
-        looking.warnings = tuple(self._mirror.follow(looking))
+        if self._follows:
+            looking.warnings = tuple(self._mirror.follow(looking))
         return looking
 
     def remembered(self, error: EnvSetupError) -> Answers:
@@ -266,7 +270,8 @@ class PgStore(Upkeep):
             left = deadline - self._clock.monotonic()
             own.enter_context(connecting.limited(conn, left + connecting.ANSWER_SECONDS))
             uuid = self.link.uuid
-            found = rows.begin_change(conn, self.link.name, uuid, lock_seconds=left, shared=is_narrow)
+            name, seen = self.link.name, self._moments.seen
+            found = rows.begin_change(conn, name, uuid, seen, lock_seconds=left, shared=is_narrow)
             version = self._moments.accepted(found, changes=True)
             warnings = Doubt(self.root).answered(conn)
             stack.enter_context(own.pop_all())
@@ -377,7 +382,7 @@ class PgStore(Upkeep):
             assert made is not None
             conn.execute("commit")
         # Whoever makes it has the log up to there.
-        return self.link._replace(uuid=made.uuid, mirrored=made.number, floor=made.number)
+        return self.link._replace(uuid=made.uuid, mirrored=made.number, op=made.op, floor=made.number)
 
     def restore(self) -> tuple[str, ...]:
         """Refuse: a database has backups of its own."""
@@ -402,7 +407,7 @@ class PgStore(Upkeep):
             old = self._moments.accepted(rows.read(conn, self.link.name), changes=True)
             rows.raise_fences(conn, old.key, seen.tasks)
             rows.go_on_after(conn, number)
-            text = f"the database was set back: event {number} was seen, {old.number} is its last"
+            text = f"the database was set back: it lacks event {number}, which was seen"
             line = journal.line("WARN", text, now=self._moments.time_of(old), session=old.shell.session_count)
             rows.log(conn, old.key, str(uuid4()), [line])
             rows.reshape(conn, old.key)

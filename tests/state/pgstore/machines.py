@@ -46,7 +46,9 @@ class Shared:
         root = Root(self._directory / name)
         root.path.mkdir(exist_ok=True)
         url = line.url if line else url or self.server
-        link = Link.of(root) or (self._link or Link(self.server, self.name))._replace(url=url, mirrored=0)
+        link = Link.of(root) or (self._link or Link(self.server, self.name))._replace(
+            url=url, mirrored=0, op=""
+        )
         if self._link is not None:
             link.save(root)
         store = PgStore(root, link, timeout=timeout, clock=clock)

@@ -12,6 +12,7 @@ from harness_lib.errors import AwayError, EnvSetupError, HeldError
 from harness_lib.state.codec import ContractError
 from harness_lib.state.pgstore import migrations, moving, status
 from harness_lib.state.pgstore.connecting import SCHEMA
+from harness_lib.state.pgstore.rows import Version
 from harness_lib.state.pgstore.store import PgStore
 from harness_lib.system.clock import Clock
 from harness_lib.task import Task
@@ -222,6 +223,25 @@ def test_a_database_that_was_set_back_is_noticed_and_goes_on_only_if_told(shared
     assert store.ask().tasks(["task-001"])[0].fence == 7
     add(store, "task-003")
     assert shared.machine("first").ask().tasks(["task-003"])[0].fence == 4
+
+
+def test_a_loss_is_noticed_also_after_others_have_gone_on(shared: Shared) -> None:
+    """As after a failover to a standby that lacked the last changes: the numbers are higher again."""
+    store, other = shared.with_tasks(), shared.machine("second")
+    with postgres.set_back(shared.server, shared.name):
+        add(store, "task-003")
+        seen = store.changes().mark
+    for number in range(4, 9):
+        add(other, f"task-{number:03}")
+    assert isinstance(seen, Version)
+    assert other.looked().version.number > seen.number
+    for again in (store, shared.machine("first")):
+        with pytest.raises(EnvSetupError, match=f"event {seen.number} of"):
+            add(again, "task-009")
+    assert len(moving.check(store, repair=False)) == 1
+    assert moving.check(store, repair=True) == []
+    add(store, "task-009")
+    assert ids(shared.machine("first")) == [f"task-{n:03}" for n in (1, 2, 4, 5, 6, 7, 8, 9)]
 
 
 def test_a_removed_task_that_comes_again_has_a_higher_fence(shared: Shared) -> None:

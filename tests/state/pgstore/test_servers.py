@@ -1,0 +1,147 @@
+"""A standby that is promoted without the last second, and a pooler in between."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from harness_lib.errors import AwayError, EnvSetupError
+from harness_lib.state.pgstore import migrations, moving, status
+from harness_lib.state.pgstore.store import PgStore
+from harness_lib.system import postgres_server
+from harness_lib.system.postgres_server import Server
+from harness_lib.task import Task
+from tests.state.pgstore.beside import claim, finish
+from tests.state.pgstore.machines import Shared
+
+pytestmark = pytest.mark.release
+SECONDS = 30.0
+POOLER = """\
+[databases]
+* = host={server} user=harness
+[pgbouncer]
+listen_addr =
+unix_socket_dir = {place}
+listen_port = 5432
+pool_mode = transaction
+auth_type = any
+pidfile =
+default_pool_size = 1
+"""
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    if postgres_server.found() is None:
+        pytest.skip("there is no PostgreSQL here")
+    with postgres_server.running() as server:
+        migrations.upgrade(server.url)
+        yield server
+
+
+def place_of(server: Server) -> Path:
+    return Path(server.url.partition("host=")[2])
+
+
+def start(server: Server) -> None:
+    options = f"-c listen_addresses='' -c unix_socket_directories={place_of(server)} -c fsync=off"
+    server.call("pg_ctl", "-w", "-l", str(place_of(server) / "log"), "-o", options, "start")
+
+
+@contextmanager
+def list_on(server: Server, tmp_path: Path) -> Iterator[Shared]:
+    shared = Shared(tmp_path.resolve())
+    shared.server = server.url
+    yield shared
+
+
+def add(store: PgStore, task_id: str) -> None:
+    with store.transaction() as tx:
+        tx.add([Task(task_id, "More")])
+
+
+def test_a_standby_that_lacks_the_last_second_is_noticed_by_whoever_has_seen_it(
+    server: Server, tmp_path: Path
+) -> None:
+    data, standby = place_of(server) / "data", place_of(server) / "standby"
+    with list_on(server, tmp_path) as shared:
+        store, other = shared.with_tasks(), shared.machine("second")
+        server.call("pg_ctl", "-w", "-m", "fast", "stop")
+        subprocess.run(["cp", "-a", data, standby], check=True)
+        start(server)
+        with store.transaction("tasks") as tx:
+            lost = claim(tx, "one")
+        server.call("pg_ctl", "-w", "-m", "immediate", "stop")
+        shutil.rmtree(data)
+        standby.rename(data)
+        (data / "standby.signal").touch()
+        start(server)
+
+        with pytest.raises(AwayError, match="read-only"):
+            add(PgStore(other.root, other.link, timeout=0.5), "task-003")
+        with psycopg.connect(server.url, autocommit=True) as conn:
+            conn.execute("select pg_promote()")
+        for number in range(3, 9):
+            add(other, f"task-{number:03}")
+        assert "timeline 2" in dict(status.facts(other))["server"]
+        with pytest.raises(EnvSetupError, match="was set back"), store.transaction("tasks") as tx:
+            finish(tx, lost.id)
+        assert moving.check(store, repair=True) == []
+        with other.transaction("tasks") as tx:
+            assert claim(tx, "two").fence > lost.fence
+
+
+def test_a_standby_that_lacks_nothing_is_gone_on_with(server: Server, tmp_path: Path) -> None:
+    with list_on(server, tmp_path) as shared:
+        store = shared.with_tasks()
+        # Of two servers the one that takes changes is found.
+        nobody = f"postgresql://harness@/postgres?host={tmp_path},{place_of(server)}"
+        moved = PgStore(store.root, store.link._replace(url=f"{nobody}&target_session_attrs=read-write"))
+        server.call("pg_ctl", "-w", "-m", "fast", "stop")
+        (place_of(server) / "data" / "standby.signal").touch()
+        start(server)
+        with psycopg.connect(server.url, autocommit=True) as conn:
+            conn.execute("select pg_promote()")
+        for each in (store, moved):
+            with each.transaction("tasks") as tx:
+                claim(tx, each.link.url)
+        assert len(store.ask().in_progress()) == 2
+
+
+def test_a_pooler_that_gives_each_transaction_another_connection(server: Server, tmp_path: Path) -> None:
+    """Two machines share one connection of the pooler, and each claims, beats and finishes."""
+    program = shutil.which("pgbouncer") or shutil.which("/usr/sbin/pgbouncer")
+    if program is None:
+        pytest.skip("there is no pgbouncer here (apt install pgbouncer)")
+    place = place_of(server) / "pooler"
+    place.mkdir()
+    shutil.chown(place, place_of(server).owner(), place_of(server).group())
+    settings = place / "pooler.ini"
+    settings.write_text(POOLER.format(server=place_of(server), place=place))
+    user = ["-u", place_of(server).owner()] if place_of(server).owner() != Path.home().owner() else []
+    with list_on(server, tmp_path) as shared:
+        shared.with_tasks(8)
+        with subprocess.Popen([program, "-q", *user, str(settings)], stderr=subprocess.DEVNULL) as pooler:
+            try:
+                end = time.monotonic() + SECONDS
+                while not (place / ".s.PGSQL.5432").exists():
+                    assert time.monotonic() < end, "pgbouncer does not start"
+                shared.server = f"postgresql://harness@/postgres?host={place}"
+                one, two = shared.machine("one"), shared.machine("two")
+                for store in (one, two, one, two):
+                    store.link = store.link._replace(url=shared.server)
+                    with store.transaction("tasks") as tx:
+                        mine = claim(tx, store.root.path.name)
+                    with store.transaction("tasks") as tx:
+                        finish(tx, mine.id)
+                counts = two.ask().counts()
+                assert (counts.completed, counts.pending) == (4, 4)
+            finally:
+                pooler.terminate()

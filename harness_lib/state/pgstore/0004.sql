@@ -5,12 +5,12 @@ update harness.about set version = 4, reads = 4;
 
 -- What a task is stands in four columns: `validation` and `on_failure` run as commands, `brief` is what else an
 -- author writes, `document` what workers write; unknown keys are in both.
--- `merging`: another machine may bring it to its end. `login`: who has claimed it, if there are roles.
+-- `ending`: its attempt is being ended, which another machine may do. `login`: who has claimed it, if there are roles.
 alter table harness.task
   add column brief text not null default '{}',
   add column validation text not null default '{}',
   add column on_failure text not null default '{}',
-  add column merging boolean not null default false,
+  add column ending boolean not null default false,
   add column login name;
 
 -- Tasks that agents propose, in the columns of tasks.

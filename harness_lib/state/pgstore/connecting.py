@@ -222,7 +222,7 @@ def explained(url: str, *, changes: bool = True) -> Iterator[None]:
         ) from error
     except psycopg.errors.InsufficientPrivilege as error:
         raise EnvSetupError(
-            f"{shown(url)} does not let this user do that{so}: {_words(error)}",
+            f"{shown(url)} does not let this user do that{so}: {escape(error.diag.message_primary or '')}.",
             "An owner of the list can give you another role in it: docs/many-machines.md",
         ) from error
     except psycopg.errors.ReadOnlySqlTransaction as error:

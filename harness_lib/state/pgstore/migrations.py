@@ -96,7 +96,7 @@ def _fill_briefs(conn: Connection) -> None:
     found = conn.execute("select list, id, document from harness.task").fetchall()
     for list_, name, document in found:
         task = codec.decode_task(json.loads(document))
-        named = {*columns.TEXTS, "merging", "runs", "proof"}
+        named = {*columns.TEXTS, "ending", "runs", "proof"}
         values = {key: value for key, value in columns.of(task).items() if key in named}
         query = f"update harness.task set {', '.join(f'{key} = %({key})s' for key in values)}"
         conn.execute(

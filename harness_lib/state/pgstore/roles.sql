@@ -68,10 +68,10 @@ begin
     ('list', 'delete', 'owner', ''),
     ('task', 'select', 'reader', ''),
     ('task', 'insert', 'worker', 'list, id, place, brief, validation, on_failure, document, sort_key, priority, '
-      'fence, status, open, retry, since, done, dead, doubted, unproven, halted, red, noted, merging, '
+      'fence, status, open, retry, since, done, dead, doubted, unproven, halted, red, noted, ending, '
       'completed_at, worker, lease, attempts, checkpoints, runs, proof'),
     ('task', 'update', 'worker', 'document, fence, status, open, retry, since, done, dead, doubted, unproven, '
-      'halted, red, noted, merging, completed_at, worker, lease, attempts, checkpoints, proof, ver, touched'),
+      'halted, red, noted, ending, completed_at, worker, lease, attempts, checkpoints, proof, ver, touched'),
     ('task', 'update', 'author', 'brief, validation, on_failure, sort_key, priority, runs'),
     ('task', 'delete', 'author', ''),
     ('dep', 'select', 'reader', ''),
@@ -180,7 +180,7 @@ language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
   if new.list not in (select harness.lists('author')) and (
     new.ver <= old.ver or new.fence < old.fence
-    or (old.status = 'in_progress' and old.lease > clock_timestamp() and not old.merging
+    or (old.status = 'in_progress' and old.lease > clock_timestamp() and not old.ending
       and old.login <> session_user)
   ) then
     raise insufficient_privilege using message = format('%s is held by %s', new.id, old.login);

@@ -23,7 +23,7 @@ from harness_lib.system.place.roots import Root
 from harness_lib.task import OnFailure, Session, SessionConfig, Task, Validation
 from tests.docs.pages import page
 from tests.state.pgstore.attacks import ATTACKS, PUT, SPARE
-from tests.state.pgstore.beside import claim, finish
+from tests.state.pgstore.beside import claim
 from tests.state.pgstore.machines import Shared
 
 ROLES = ("reader", "worker", "author", "owner")
@@ -328,14 +328,29 @@ def test_each_field_is_in_the_column_of_who_may_write_it() -> None:
     assert '"red_first": true, ' in texts["validation"]
 
 
-def test_a_task_that_waits_for_its_merge_is_brought_to_its_end_by_any_worker(people: People) -> None:
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_task_that_waits_for_its_merge_is_brought_to_its_end_by_any_worker(
+    people: People, fails: bool
+) -> None:
+    """Whoever has the turn merges it or hands it back, in several changes."""
     with people.victim.transaction("tasks") as tx:
         task = tx.task("task-001")
         assert task is not None
         tx.replace(transitions.begin_merge(task, now=tx.now, commit="a" * 40))
-    with people.machine("worker").transaction("tasks") as tx:
-        finish(tx, "task-001")
-    assert people.keeper.ask().counts().completed == 1
+    other = people.machine("worker")
+    with other.transaction("tasks") as tx:
+        task = tx.task("task-001")
+        assert task is not None
+        if fails:
+            begun = transitions.release(task, now=tx.now, message="no", rescue=None, head=None)
+        else:
+            begun = transitions.begin_commit(task, now=tx.now, head=None, commit="b" * 40)
+        tx.replace(begun)
+    with other.transaction("tasks") as tx:
+        task = tx.task("task-001")
+        assert task is not None
+        tx.replace((transitions.fail if fails else transitions.complete)(task, now=tx.now))
+    assert people.keeper.ask().tasks(["task-001"])[0].status == ("pending" if fails else "completed")
 
 
 def test_every_table_is_under_the_roles_and_they_may_be_set_up_again(people: People) -> None:

@@ -125,7 +125,7 @@ def to_version_3(shared: Shared) -> None:
                 )
         conn.execute(
             "drop table harness.proposal, harness.member; drop function harness.lists, harness.count_needs;"
-            "alter table harness.task drop brief, drop validation, drop on_failure, drop merging, drop login;"
+            "alter table harness.task drop brief, drop validation, drop on_failure, drop ending, drop login;"
             "alter table harness.event drop login; update harness.about set version = 3, reads = 2"
         )
 

@@ -1,0 +1,76 @@
+"""With roles, a worker's machine runs the list to its end, and a reader's looks; neither adds a command."""
+
+from __future__ import annotations
+
+import os
+
+import psycopg
+
+from tests import postgres
+from tests.machines.world import World, at, taken, until
+
+AGENT = (
+    "case $HARNESS_TASK_ID in task-001) echo > a;; task-002) mv a c;; *) echo > a; echo > b; sleep 0.5;; esac"
+)
+
+
+def login(world: World, keeper: str, role: str) -> str:
+    name = f"{role}-{os.urandom(4).hex()}"
+    with psycopg.connect(keeper) as conn:
+        conn.execute(f'create role "{name}" login'.encode())
+        conn.execute("select harness.admit(%s, quote_ident(%s)::regrole, %s)", (world.name, name, role))
+    return psycopg.conninfo.make_conninfo(keeper, user=name)
+
+
+def test_a_worker_runs_the_list_and_a_reader_looks(world: World) -> None:
+    with postgres.apart(world.url, roles=True) as keeper:
+        world.url = keeper
+        one = world.machine("one")
+        # The second spoils what the first has made: a repair with its check is added.
+        one.add("Make a", "test -e a")
+        one.add("Move a", "test -e c && { test ! -e a || test -e b; }", "--depends-on", "task-001")
+        world.url = login(world, keeper, "worker")
+        two = world.machine("two")
+        world.url = login(world, keeper, "reader")
+        three = world.machine("three")
+        world.trust()
+
+        for machine in (two, three):
+            refused = machine("add", "Evil", "--validate", "evil")
+            assert refused.code == 7, refused.text
+            assert "does not let this user do that" in refused.err
+        assert "Make a" in three("status").out
+        assert three("claim").code == 7
+        assert two.ok("store", "status")["facts"]["role here"] == "worker"
+
+        run = two.run("--final-check", "all", agent=AGENT)
+        assert run.returncode == 0, run.stdout + run.stderr
+        world.each_once("task-001", "task-002", "task-003")
+        assert one("store", "check").code == 0
+
+
+def test_a_worker_merges_what_waits_for_other_logins(world: World) -> None:
+    with postgres.apart(world.url, roles=True) as keeper:
+        world.url = keeper
+        one = world.machine("one")
+        tasks = [one.file_task(name) for name in ("a", "b", "c")]
+        machines = []
+        for name in ("two", "three", "four"):
+            world.url = login(world, keeper, "worker")
+            machines.append(world.machine(name))
+        world.trust()
+        mine = taken(at(one))
+        mine.begin()
+        runs = [machine.start() for machine in machines]
+
+        def waits() -> bool:
+            mine.keep()
+            found = one.context("looks").store.ask().in_progress()
+            return len(found) == len(tasks) and all(task.intent is not None for task in found)
+
+        until("work that waits", waits)
+        mine.leave()
+        printed = [machine.printed for machine in machines]
+        assert [run.wait(60) for run in runs] == [0, 0, 0], printed
+        world.each_once(*tasks)
+        assert "does not let" not in "".join(printed)

@@ -8,6 +8,7 @@ Source: docs/many-machines.md, "What git does".
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import NamedTuple
@@ -27,6 +28,11 @@ from harness_lib.task import Task
 FETCHES = 5
 NO_BRANCH = "couldn't find remote ref"
 SECONDS = 120.0
+# What git and the system say of disks and lines; the user may have chosen another language.
+_PASSES = re.compile(
+    r"no space left|disk quota|hung up|timed out|early eof|unable to connect|could not resolve|connection re",
+    re.IGNORECASE,
+)
 # Records end with it in what `git log` prints.
 _END = "\x1e"
 
@@ -219,6 +225,12 @@ def follow(ctx: Context, there: There, tip: str) -> None:
 def push(ctx: Context, there: There, *args: str, hooks: bool = False) -> Answer:
     """Push refs to the remote."""
     return ask(ctx, there, "push", "--porcelain", *args, hooks=hooks)
+
+
+def require_refusal(there: There, answer: Answer) -> None:
+    """Raise HeldError if a push has failed for a reason that passes by itself, and not by refusal."""
+    if _PASSES.search(answer.why):
+        raise HeldError(f"{there.remote} took nothing: {answer.why}.", "Try again.")
 
 
 class Landed(NamedTuple):

@@ -53,15 +53,15 @@ class Turn:
     def begin(self) -> str:
         """Take the turn, or keep it, and return the commit of the branch now. Raises HeldError."""
         for _ in range(TRIES):
-            fence, tip = self._reach()
-            if self._is_marked(fence):
+            tip = self._reach()
+            if tip:
                 self._at = self.there.git.ref(self.there.tracking) or ""
                 remote.follow(self._ctx, self.there, tip)
                 return tip
         raise HeldError(f"The turn of {self.there.shown} was lost {TRIES} times.", "Try: harness recover")
 
-    def _reach(self) -> tuple[int, str]:
-        """Return the fence of our turn and the commit of the branch, once the remote answers.
+    def _reach(self) -> str:
+        """Return the commit of the branch, once the remote has our mark; "" if another turn came between.
 
         Until then others have the turn, who may reach it. Raises HeldError after our patience.
         """
@@ -69,7 +69,8 @@ class Turn:
         while True:
             fence = self._wait()
             try:
-                return fence, remote.require(self._ctx, self.there)
+                tip = remote.require(self._ctx, self.there)
+                return tip if self._is_marked(fence) else ""
             except HeldError as error:
                 self.leave()
                 if self._ctx.clock.monotonic() >= end:
@@ -125,6 +126,7 @@ class Turn:
             remote.follow(self._ctx, self.there, tip)
             return
         if (git.ref(there.tracking) or "") == old and git.ref(self._copy) == before:
+            remote.require_refusal(there, answer)
             verb = "run" if ctx.target else "finish"
             propose = typed.harness(verb, "--merge", "pull-request")
             other = "" if there.base else f". If only others may change it: {propose}"
@@ -151,7 +153,10 @@ class Turn:
             self._ctx.clock.sleep(POLL_SECONDS * (0.5 + random.random()))  # noqa: S311
 
     def _is_marked(self, fence: int) -> bool:
-        """Return whether the remote has our mark, which it gets now if another one is there."""
+        """Return whether the remote has our mark, which it gets now if another one is there.
+
+        Raises HeldError (it cannot take it now), EnvSetupError (it refuses it).
+        """
         there, git = self.there, self.there.git
         present = git.ref(self._copy) or ""
         if self._mine and present == self._mine:
@@ -166,6 +171,7 @@ class Turn:
         else:
             remote.require(self._ctx, there)
             if (git.ref(self._copy) or "") == present:
+                remote.require_refusal(there, answer)
                 raise EnvSetupError(
                     f"{there.remote} does not take the ref {ref}: {answer.why}.",
                     f"Machines of one list need a remote that takes refs below {there.ref()}/.",

@@ -9,7 +9,7 @@ import pytest
 from harness_lib.attempts import merge_queue, remote, target_branch, turn
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, HeldError
-from tests.machines.world import MAIN, World, at, taken
+from tests.machines.world import MAIN, World, at, taken, until
 from tests.system.git.gitrepo import put, sh
 
 
@@ -118,3 +118,31 @@ def test_a_push_that_was_taken_and_not_answered_is_found(world: World) -> None:
     mine.move(MAIN, move, commit)
 
     assert sh(world.remote, "rev-parse", "main") == commit
+
+
+FULL = """\
+#!/bin/sh
+[ -e '{here}' ] || exit 0
+echo 'fatal: unable to write loose object file: No space left on device' >&2
+exit 1
+"""
+
+
+def test_a_remote_whose_disk_is_full_is_waited_for(world: World) -> None:
+    """It can be read, and takes nothing for a while: that is no refusal that somebody has to look at."""
+    one = world.machine("one")
+    task = one.file_task("file")
+    world.trust()
+    here = world.place / "full"
+    here.touch()
+    put(world.remote / "hooks" / "pre-receive", FULL.format(here=here))
+    (world.remote / "hooks" / "pre-receive").chmod(0o755)
+    run = one.start()
+    until(
+        "a try",
+        lambda: "It is tried again." in one.printed or run.poll() is not None,
+    )
+    here.unlink()
+
+    assert run.wait(60) == 0, one.printed
+    world.each_once(task)

@@ -95,7 +95,9 @@ class SmallWorld(World):
         sh(world.remote, "config", "core.logAllRefUpdates", "true")
         sh(world.remote, "config", "transfer.hideRefs", "refs/none")
         with network.inside("server"):
-            options = f"-c listen_addresses={SERVER} -c unix_socket_directories={directory} -c fsync=off"
+            # A worker of a run has three or four connections.
+            options = f"-c listen_addresses={SERVER} -c unix_socket_directories={directory}"
+            options += " -c max_connections=300 -c fsync=off"
             world.starting = ("-l", str(directory / "log"), "-o", options)
             server.call("pg_ctl", "-w", "-m", "immediate", *world.starting, "restart")
         migrations.upgrade(server.url)

@@ -213,7 +213,7 @@ def _check(ctx: Context, args: Namespace) -> Reply:
     merged, problems = _merged(as_it_is)
     problems += moving.check(store, repair=args.repair)
     problems += forgotten.complete(ctx, merged) if args.repair else map(str, merged)
-    problems += _left_over(ctx, repair=args.repair)
+    problems += _left_over(ctx if args.repair else as_it_is, repair=args.repair)
     return Reply(
         "store",
         "\n".join(problems) or "The list in the database is valid, and no change is in doubt.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 
 import pytest
@@ -154,3 +155,23 @@ def test_what_a_database_has_forgotten_is_found_on_the_branch(world: World) -> N
     one.ok("store", "check", "--repair", HARNESS_TRUST="1")
     one.ends(0)
     world.each_once(*tasks)
+
+
+def test_what_was_added_since_a_backup_is_kept(world: World) -> None:
+    """Nobody else has it any more; and whoever has seen it is told what is on the branch, too."""
+    one = world.machine("one")
+    task = one.file_task("a")
+    world.trust()
+    with postgres.set_back(world.url, world.name):
+        one.ends(0)
+        late = one.file_task("late")
+
+    said = one("store", "check").out
+    assert "the database was set back" in said
+    assert f"{task} is on origin/main (commit " in said
+    one.ok("store", "check", "--repair", HARNESS_TRUST="1")
+
+    kept = next(one.top.glob("harness-tasks.json.set-back-*"))
+    assert late in [each["id"] for each in json.loads(kept.read_text())["tasks"]]
+    assert f"is kept in {kept.name}" in one.log_text
+    assert one.statuses_now == {task: "completed"}

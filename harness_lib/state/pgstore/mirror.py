@@ -136,13 +136,17 @@ class Mirror:
         if summary.last(os.fspath(self._root.summary)) is None:
             # Without a status cache nobody knows whether it was edited.
             return []
+        kept = self.keep("edited")
+        text = f"{self._root.state.name} was edited, but the list is in a database: the edit was not applied"
+        return [f"{text} and is kept in {kept}. Change tasks with: harness edit"]
+
+    def keep(self, why: str) -> str:
+        """Keep a copy of the mirror; return its name, which says `why`. Raises EnvSetupError."""
         with publishing.explained(self._root):
             data = self._root.state.read_bytes()
-            kept = self._root.path / f"{self._root.state.name}.edited-{self._clock.now():%Y%m%dT%H%M%SZ}"
+            kept = self._root.path / f"{self._root.state.name}.{why}-{self._clock.now():%Y%m%dT%H%M%SZ}"
             atomic.write(kept, data)
-        name = self._root.state.name
-        text = f"{name} was edited, but the list is in a database: the edit was not applied"
-        return [f"{text} and is kept in {kept.name}. Change tasks with: harness edit"]
+        return kept.name
 
 
 def _mark(link: Link) -> Mark:

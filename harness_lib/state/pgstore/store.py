@@ -399,8 +399,10 @@ class PgStore(Upkeep):
     def go_on(self, seen: State, number: int) -> int:
         """Let a list that was set back go on after event `number`, with fences above those of `seen`.
 
-        Return the number of the event that says so. Raises EnvSetupError, HeldError.
+        Return the number of the event that says so, and where what was seen is kept: what was added since is
+        nowhere else. Raises EnvSetupError, HeldError.
         """
+        kept = self._mirror.keep("set-back")
         with connecting.explained(self.link.url), connecting.connected(self.link.url) as conn:
             rows.begin(conn, writes=True, lock_seconds=self._timeout)
             rows.lock(conn, self.link.uuid)
@@ -408,6 +410,7 @@ class PgStore(Upkeep):
             rows.raise_fences(conn, old.key, seen.tasks)
             rows.go_on_after(conn, number)
             text = f"the database was set back: it lacks event {number}, which was seen"
+            text = f"{text}; the list that was seen is kept in {kept}"
             line = journal.line("WARN", text, now=self._moments.time_of(old), session=old.shell.session_count)
             rows.log(conn, old.key, str(uuid4()), [line])
             rows.reshape(conn, old.key)

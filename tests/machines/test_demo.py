@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from harness_lib.errors import EnvSetupError
 from harness_lib.system import postgres_server
+from tests.docs.pages import page
 
 PROOF = (
     "each task is completed",
@@ -39,6 +41,14 @@ def test_three_machines_keep_the_promises(tmp_path: Path) -> None:
     assert "-- cleo is dead" in said.stdout
     assert "was told that its lease was lost" in said.stdout
     assert said.stdout.count("[task-00") >= 5
+    # Chance says which of the two is late.
+    late = re.search(r"-- (ann|ben) is cut off", said.stdout)
+    assert late
+    (shown,) = re.findall(r"```text\n(.*?)```", page("many-machines.md"), re.DOTALL)
+    printed = iter(said.stdout.splitlines())
+    for line in shown.splitlines():
+        expected = re.sub(r"^(-- |  yes  )ann", rf"\g<1>{late[1]}", line)
+        assert expected in printed, expected
 
 
 def test_without_postgresql_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

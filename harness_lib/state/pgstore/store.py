@@ -399,8 +399,8 @@ class PgStore(Upkeep):
     def go_on(self, seen: State, number: int) -> int:
         """Let a list that was set back go on after event `number`, with fences above those of `seen`.
 
-        Return the number of the event that says so, and where what was seen is kept: what was added since is
-        nowhere else. Raises EnvSetupError, HeldError.
+        Return the number of the event that says so. The mirror of what was seen is kept: what was added since
+        the backup is nowhere else. Raises EnvSetupError, HeldError.
         """
         kept = self._mirror.keep("set-back")
         with connecting.explained(self.link.url), connecting.connected(self.link.url) as conn:

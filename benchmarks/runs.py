@@ -21,7 +21,7 @@ from pathlib import Path
 
 from benchmarks.measuring import Row, at_most, in_turns, seconds
 from benchmarks.projects import Project
-from harness_lib.attempts import worktree_slots
+from harness_lib.attempts import worker_worktrees
 from harness_lib.core.context import Context
 from harness_lib.rules import events
 from harness_lib.runs import recorder
@@ -72,7 +72,7 @@ def set_up(place: Path, files: int, rounds: int) -> Iterator[Row]:
         _git(top, "worktree", "add", "-q", "--force", "--detach", str(place / f"git-{next(trees)}"), commit)
 
     def new() -> None:
-        worktree_slots.checkout_clean(ctx, place / f"ours-{next(trees)}", commit)
+        worker_worktrees.checkout_clean(ctx, place / f"ours-{next(trees)}", commit)
 
     def again_by_git() -> None:
         _git(kept, "status", "--porcelain")
@@ -83,7 +83,7 @@ def set_up(place: Path, files: int, rounds: int) -> Iterator[Row]:
     what = f"`harness run`: a new work tree of {files:,} files, with a repository of its own"
     yield at_most(what, 1.3, taken["ours"] / taken["git"], "`git worktree add`")
     kept, own = place / "git-0", place / "ours-1"
-    again = partial(worktree_slots.checkout_clean, ctx, own, commit)
+    again = partial(worker_worktrees.checkout_clean, ctx, own, commit)
     taken = in_turns({"git": again_by_git, "ours": again}, rounds)
     what = f"`harness run`: the same work tree of {files:,} files for the next task"
     yield Row(what, "", _compared(taken["ours"], taken["git"]))

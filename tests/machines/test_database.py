@@ -176,6 +176,13 @@ def moved_to_a_line(machine: Machine) -> Line:
     return line
 
 
+def test_an_address_of_no_database_says_what_to_look_at(world: World) -> None:
+    said = world.machine("one")("store", "init", world.url.replace("/postgres?", "/nowhere?"))
+    assert said.code == 7
+    assert "does not exist" in said.err
+    assert "does the database exist?" in " ".join(said.err.split())
+
+
 def test_a_lost_connection_is_told_by_us_alone() -> None:
     """The driver has words of its own for it, which would stand between our lines."""
     code = (

@@ -3,6 +3,8 @@
 `python benchmarks/many_machines.py` starts a server of its own, as the tests do; HARNESS_TEST_DATABASE names
 another one. Each client is a process with a machine of its own. What counts are the ratios within one run.
     --tasks 1000 100000   lengths of the list (default)     --clients 8     --seconds 5
+    --table               print docs/many-machines.md's table of all of them, too, as
+                          --tasks 100 5000 100000 1000000 --clients 8 32 128 does it
 The files of a machine, which follow each of its changes, are left out but in the last line: that compares one
 change with one in the file store.
 """
@@ -124,16 +126,25 @@ def one_change(store: Store, times: int = 100) -> float:
     return statistics.median(took)
 
 
+def print_table(tasks: list[int], clients: list[int], cells: dict[tuple[int, int], str]) -> None:
+    """Print a table in Markdown: pairs a second, and milliseconds of a claim, median and 99th of 100."""
+    print("| clients | " + " | ".join(f"{count:,} tasks" for count in tasks) + " |")
+    print("|---|" + "---|" * len(tasks))
+    for number in clients:
+        print(f"| {number} | " + " | ".join(cells[number, count] for count in tasks) + " |")
+
+
 def main() -> None:
     """Print a line for each measurement."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--tasks", type=int, nargs="+", default=[1000, 100_000])
     parser.add_argument("--clients", type=int, nargs="+", default=[8])
     parser.add_argument("--seconds", type=float, default=5)
+    parser.add_argument("--table", action="store_true")
     args = parser.parse_args()
     url = postgres.require()
     place = Path(tempfile.mkdtemp(prefix="bench-")).resolve()
-    medians = {}
+    medians, cells = {}, {}
     for count in args.tasks:
         for clients in args.clients:
             here = place / f"{count}-{clients}"
@@ -141,10 +152,13 @@ def main() -> None:
             pairs, claims = rate(here, long_list(here, url, count), clients, args.seconds)
             median, slowest = statistics.median(claims), sorted(claims)[int(len(claims) * 0.99)]
             medians[clients, count] = median
+            cells[clients, count] = f"{pairs:.0f} / {1000 * median:.1f} / {1000 * slowest:.1f}"
             print(
                 f"{count:>9} tasks, {clients:>3} clients: {pairs:7.0f} pairs a second, claim "
                 f"{1000 * median:6.1f} ms in the median, {1000 * slowest:6.1f} ms at the 99th of 100"
             )
+    if args.table:
+        print_table(args.tasks, args.clients, cells)
     for clients in args.clients:
         first, last = (medians[clients, count] for count in (min(args.tasks), max(args.tasks)))
         print(

@@ -202,7 +202,7 @@ def _require_own_work_tree(questions: Questions, ctx: Context) -> None:
     """Raise HeldError if another live worker has a task in progress in this work tree (concurrent mode)."""
     if not questions.concurrent:
         return
-    top, now = str(ctx.git.top), ctx.clock.now()
+    top, now = str(ctx.git.top), questions.now
     for task in questions.in_progress():
         if task.worktree != top or recovery.is_mine(task, ctx.owner.worker):
             continue

@@ -21,6 +21,8 @@ from harness_lib.system.processes import child, environment
 
 PLACES = ("usr/lib/postgresql/*/bin", "usr/pgsql-*/bin", "opt/homebrew/opt/postgresql*/bin")
 SECONDS = 120.0
+# Connections at once: benchmarks try 128 clients.
+MOST = 300
 USERS = ("postgres", "nobody")
 
 
@@ -59,7 +61,8 @@ def running() -> Iterator[Server]:
             raise EnvSetupError(f"PostgreSQL does not start: {name} failed.", f"See: {directory / 'log'}")
 
     call("initdb", "-A", "trust", "-U", "harness", "--no-sync")
-    options = f"-c listen_addresses='' -c unix_socket_directories={directory} -c fsync=off"
+    place = f"-c listen_addresses='' -c unix_socket_directories={directory}"
+    options = f"{place} -c fsync=off -c max_connections={MOST}"
     call("pg_ctl", "-w", "-l", str(directory / "log"), "-o", options, "start")
     try:
         yield Server(f"postgresql://harness@/postgres?host={directory}", call)

@@ -17,6 +17,7 @@ from harness_lib.state.pgstore.store import PgStore
 from harness_lib.system.clock import Clock
 from harness_lib.task import Task
 from tests import postgres
+from tests.state.pgstore.beside import claim, finish
 from tests.state.pgstore.line import Line
 from tests.state.pgstore.machines import Shared
 
@@ -164,16 +165,27 @@ def test_a_forgotten_transaction_frees_the_list(shared: Shared, monkeypatch: pyt
     assert ids(quick) == ["task-001", "task-002", "task-003"]
 
 
-def test_leases_count_by_the_clock_of_the_database(shared: Shared) -> None:
+@pytest.mark.parametrize("days", [365, -365])
+def test_leases_count_by_the_clock_of_the_database(shared: Shared, days: int) -> None:
+    """A machine whose clock is a year off loses nothing, and takes nothing over."""
+
     class YearOff(Clock):
         def now(self) -> datetime:
-            return super().now() + timedelta(days=365)
+            return super().now() + timedelta(days=days)
 
-    shared.with_tasks()
-    store = shared.machine("second", clock=YearOff())
-    with store.transaction() as tx:
-        assert abs(tx.now - datetime.now(timezone.utc)) < timedelta(minutes=5)
-    assert abs(store.ask().now - datetime.now(timezone.utc)) < timedelta(minutes=5)
+    right, wrong = shared.with_tasks(), shared.machine("second", clock=YearOff())
+    claimed = {}
+    for store in (right, wrong):
+        with store.transaction("tasks") as tx:
+            assert abs(tx.now - datetime.now(timezone.utc)) < timedelta(minutes=5)
+            claimed[store] = claim(tx, store.root.path.name)
+    for store, task in claimed.items():
+        assert abs(store.ask().now - datetime.now(timezone.utc)) < timedelta(minutes=5)
+        assert right.ask().expired() == wrong.ask().expired() == ()
+        with store.transaction("tasks") as tx:
+            assert tx.expired() == ()
+            finish(tx, task.id)
+    assert right.ask().counts().completed == 2
 
 
 def test_tables_of_a_newer_harness_are_not_touched(shared: Shared) -> None:

@@ -11,7 +11,7 @@ import pytest
 from harness_lib.attempts import committed
 from harness_lib.hookio import policy
 from tests.hookio.conftest import LAUNCHER, ME, OTHER, Ring, add, agent, started, worktree
-from tests.verbs.project import Agent, Project
+from tests.verbs.project import Agent, Project, Stepping
 
 FINAL = "validate --all --committed"
 NEW = {"source": "startup", "session_id": OTHER}
@@ -115,7 +115,7 @@ def test_each_recheck_is_progress(hook: Ring, project: Project, monkeypatch: pyt
         assert FINAL in hook("stop", {}).reason
     # Time for one check and no more.
     monkeypatch.setattr(committed, "SLICE_SECONDS", 1.5)
-    me.clock.hurry_after = project.top / "tracked.txt"
+    me.clock = Stepping()
 
     assert me.ok("validate", "--all", "--committed")["left"] == 1
 

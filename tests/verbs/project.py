@@ -64,6 +64,16 @@ class Time(Clock):
         self.offset += timedelta(**span)
 
 
+class Stepping(Time):
+    """A clock on which a second passes from one look to the next, however fast the machine is."""
+
+    seconds = 0.0
+
+    def monotonic(self) -> float:
+        self.seconds += 1
+        return self.seconds
+
+
 @dataclass(frozen=True)
 class Said:
     """What one command answered; `json` fails the test if stdout was not one object."""

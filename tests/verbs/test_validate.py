@@ -13,7 +13,7 @@ import pytest
 from harness_lib.attempts import committed
 from tests.conftest import for_release
 from tests.system.git.gitrepo import sh
-from tests.verbs.project import Agent, Project, Time
+from tests.verbs.project import Agent, Project, Stepping
 
 FINAL = "harness validate --all --committed"
 
@@ -143,16 +143,6 @@ def test_after_the_last_finish_it_is_what_to_type_and_then_all_is_done(begun: Pr
     assert begun.state["sessions"] == []
     assert not begun.enable_flag
     assert len(begun.git("worktree", "list").splitlines()) == 1
-
-
-class Stepping(Time):
-    """A clock on which a second passes from one look to the next, however fast the machine is."""
-
-    seconds = 0.0
-
-    def monotonic(self) -> float:
-        self.seconds += 1
-        return self.seconds
 
 
 @pytest.mark.release

@@ -204,3 +204,19 @@ def test_what_a_run_protects_is_named_where_it_was_changed(project: Project, age
     project.put("tracked.txt", "two\n")
 
     assert baseline.touched(ctx, task) == globs
+
+
+def test_a_check_that_the_user_edits_has_all_of_its_gate(project: Project, agent: Agent) -> None:
+    project.put("tests/look.sh", "python3 -c pass\n")
+    project.commit()
+    begin(agent, "sh tests/look.sh", "--protect", "tests/**")
+    ctx = Context(env={**os.environ, "HARNESS_WORKER_ID": agent.name}, cwd=project.top)
+    task = ctx.store.ask().task("task-001")
+    assert task is not None
+    assert task.gate is not None
+    assert task.gate.protected
+    assert task.gate.programs
+
+    bare = task._replace(gate=task.gate._replace(protected=None, programs=None, judges=None))
+
+    assert baseline.regate(ctx, bare).gate == task.gate

@@ -217,6 +217,6 @@ def test_a_check_that_the_user_edits_has_all_of_its_gate(project: Project, agent
     assert task.gate.protected
     assert task.gate.programs
 
-    bare = task._replace(gate=task.gate._replace(protected=None, programs=None, judges=None))
+    bare = task._replace(gate=task.gate._replace(protected=None, programs=(), judges=None))
 
     assert baseline.regate(ctx, bare).gate == task.gate

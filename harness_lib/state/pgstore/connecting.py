@@ -232,8 +232,8 @@ def explained(url: str, *, changes: bool = True) -> Iterator[None]:
     except (psycopg.OperationalError, psycopg.InterfaceError, OSError) as error:
         raise AwayError(
             f"{shown(url)} cannot be reached{so}: {_words(error)}",
-            "See whether it is back: harness store status. If it never was: is the address right, and does the "
-            "database exist?",
+            "See whether it is back: harness store status. If it never was: is the address right, and does "
+            "the database exist?",
         ) from error
     except psycopg.Error as error:
         raise EnvSetupError(

@@ -47,11 +47,11 @@ class Report(NamedTuple):
     stop: StopReason | None = None
 
 
-def reclaim_interrupted(ctx: Context, session: Session, *, fresh: bool) -> Report:
+def reclaim_interrupted(ctx: Context, session: Session, *, fresh: bool, of_others: bool = False) -> Report:
     """Recover all that `session` may recover, one task after another.
 
     In a `fresh` session everything that bears its worker's name is interrupted; later only what a killed
-    command of harness has left unfinished.
+    command of harness has left unfinished. `of_others`: only what other sessions have left.
     Raises RefusedError (untrusted commands, the user's merge or the like is under way), ConfigError (no
     check), EnvSetupError; the session is halted.
     """
@@ -60,7 +60,7 @@ def reclaim_interrupted(ctx: Context, session: Session, *, fresh: bool) -> Repor
     warnings: list[str] = []
     seen: set[str] = set()
     while True:
-        found = _take_over_next(ctx, session, seen, fresh=fresh)
+        found = _take_over_next(ctx, session, seen, fresh=fresh, of_others=of_others)
         if found is None:
             return Report(tuple(recovered), tuple(warnings))
         task, has_files = found
@@ -141,7 +141,7 @@ def hand_back(ctx: Context, session: Session, taken: Task) -> str:
 
 
 def _take_over_next(
-    ctx: Context, session: Session, seen: set[str], *, fresh: bool
+    ctx: Context, session: Session, seen: set[str], *, fresh: bool, of_others: bool
 ) -> tuple[Task, bool] | None:
     """Take over the next interrupted task: from here on its old holder can record nothing.
 
@@ -152,6 +152,8 @@ def _take_over_next(
     with ctx.store.transaction() as tx:
         for task in tx.in_progress():
             if task.id in seen or not _may_recover(tx, task, session, ctx, fresh=fresh):
+                continue
+            if of_others and recovery.works_for(task.claimed_by, session.worker):
                 continue
             seen.add(task.id)
             is_elsewhere = _is_worked_on_elsewhere(tx, task, session, ctx)

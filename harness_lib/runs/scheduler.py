@@ -160,6 +160,7 @@ class Scheduler:
                     changed = self._take_limits(pool)
                     # While the database is away its workers wait, and end the run if that takes too long.
                     with suppress(AwayError):
+                        self.orphans.of_machines()
                         self._decide(pool, place)
                     if changed or self._ctx.clock.monotonic() - shown > SHOW_SECONDS:
                         shown = self._ctx.clock.monotonic()

@@ -27,6 +27,7 @@ ENDING_SECONDS = 60.0
 REHEARSAL_SECONDS = 60.0
 READ_BYTES = 65536
 RETRY_SECONDS = 5.0
+LOOK_SECONDS = 30.0
 
 
 @dataclass
@@ -178,7 +179,7 @@ class Orphans:
 
     def __init__(self, ctx: Context, tell: Callable[[NoticeKind, str], None]) -> None:
         self._ctx, self._tell = ctx, tell
-        self._next_try = 0.0
+        self._next_try = self._next_look = 0.0
         self._reclaims = reconcile.Reclaims(ctx)
 
     def of_earlier_sessions(self) -> None:
@@ -222,4 +223,11 @@ class Orphans:
         """Recover tasks that others (concurrent mode) have left in progress with expired leases."""
         session = sessions.mine(questions, self._ctx)
         if session and any(not recovery.works_for(t.claimed_by, session.worker) for t in questions.expired()):
-            reconcile.reclaim_interrupted(self._ctx, session, fresh=False)
+            reconcile.reclaim_interrupted(self._ctx, session, fresh=False, of_others=True)
+
+    def of_machines(self) -> None:
+        """Recover what other machines have left, every half a minute, while workers go on."""
+        now = self._ctx.clock.monotonic()
+        if self._ctx.store.shared is not None and now >= self._next_look:
+            self._next_look = now + LOOK_SECONDS
+            self.of_others(self._ctx.store.ask())

@@ -9,6 +9,7 @@ import pytest
 
 from tests import postgres
 from tests.machines.world import World, until
+from tests.runs.workshop import HURRIED
 from tests.system.git.gitrepo import put, sh
 
 LEASE = 3.0
@@ -43,6 +44,31 @@ def test_the_work_so_far_of_a_dead_machine_goes_on_at_no_cost(world: World) -> N
     done = two.context("looks").store.ask().search()[0]
     assert (done.attempts, done.machine) == (0, "two")
     assert "one does not answer; what it had done stands in the work tree" in two.log_text
+
+
+def test_what_a_dead_machine_had_goes_on_although_a_worker_here_is_busy(world: World) -> None:
+    one, two = world.machine("one", lease=LEASE), world.machine("two", lease=LEASE)
+    lost = one.add(
+        "Make a file",
+        "grep -q done file",
+        do="sh test -e half && echo done > file || { echo > half; sleep 600; }",
+    )
+    there = f"git -C {world.remote} cat-file -e main:file"
+    busy = one.add(
+        "Wait for it",
+        "test -e seen",
+        do=f"sh timeout 60 sh -c 'until {there}; do sleep 0.2; done' && echo > seen",
+    )
+    world.trust()
+    one.start()
+    until("a snapshot", lambda: world.refs("wip"))
+    run = two.start("-j", "2", **HURRIED)
+    until("a claim", lambda: two.statuses_now[busy] == "in_progress")
+
+    one.cut_power()
+
+    assert run.wait() == 0, two.printed
+    world.each_once(lost, busy)
 
 
 def test_a_take_over_that_is_given_up_costs_no_attempt(world: World) -> None:

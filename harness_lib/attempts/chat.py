@@ -108,7 +108,7 @@ def finish(
                 _drop_intent(ctx, task)
                 raise
             if there.base:
-                return publish.propose(ctx, session, moving, ())
+                return _propose(ctx, session, moving)
             return _carry_out(ctx, session, moving, there, oid)
     raise HeldError(f"{there.shown} moved {TRIES} times meanwhile.", "Type it again.")
 
@@ -120,10 +120,17 @@ def resume(ctx: Context, session: Session, task: Task) -> outcome.Ended:
         mine.begin()
         if remote.found(there, task) is not None:
             if there.base:
-                return publish.propose(ctx, session, task, ())
+                return _propose(ctx, session, task)
             return _carry_out(ctx, session, task, there)
     _drop_intent(ctx, task)
     return _stays(ctx, session, task, f"A command was killed before {there.shown} had the work.")
+
+
+def _propose(ctx: Context, session: Session, task: Task) -> outcome.Ended:
+    # Once others have merged a pull request, what is still to come needs another one.
+    for sentence in publish.look(ctx):
+        ctx.say(sentence)
+    return publish.propose(ctx, session, task, ())
 
 
 def _on_top(ctx: Context, there: There, task: Task, oid: str, tip: str) -> merge.Picked:

@@ -241,7 +241,7 @@ def _wrong_base(ctx: Context, task: Task) -> str | None:
     """Return an error text if the intent's base is neither the attempt's base nor a descendant of it."""
     intent = outcome.intent_of(task)
     base, began = intent.base, task.started_at_commit
-    if intent.action != "rollback" and recovery.is_for_a_branch(task):
+    if intent.action != "rollback" and recovery.is_on_top(task):
         return None
     if base == began or (base and began and ctx.git.is_ancestor(began, base)):
         return None

@@ -37,7 +37,9 @@ def reply(ctx: Context) -> Reply:
     facts = git_facts(ctx)
     live = sessions.mine(questions, ctx)
     if live and is_open(live, questions, ctx) and live.halt is None:
-        return _reply(ctx, prove(ctx, go_on(ctx)), history, facts)
+        merged = _merged_by_others(ctx)
+        opened = prove(ctx, go_on(ctx))
+        return _reply(ctx, opened._replace(recovered=(*merged, *opened.recovered)), history, facts)
     return _reply(ctx, open_session(ctx), history, facts)
 
 
@@ -109,13 +111,19 @@ def open_session(ctx: Context) -> Opened:
         from harness_lib.core import late  # noqa: PLC0415
 
         late.refuse_namesake(ctx, ctx.store.ask())
-        if ctx.target is None:
-            from harness_lib.attempts import chat  # noqa: PLC0415 (as above)
+    merged = _merged_by_others(ctx)
+    opened = _open(ctx)
+    return opened._replace(recovered=(*merged, *opened.recovered))
 
-            merged = tuple(chat.look(ctx))
-            opened = _open(ctx)
-            return opened._replace(recovered=(*merged, *opened.recovered))
-    return _open(ctx)
+
+def _merged_by_others(ctx: Context) -> tuple[str, ...]:
+    """Complete what a chat has proposed and others have merged; return a sentence for each task."""
+    if ctx.store.shared is None or ctx.target is not None:
+        return ()
+    # A list of one machine needs none of it.
+    from harness_lib.attempts import chat  # noqa: PLC0415
+
+    return tuple(chat.look(ctx))
 
 
 def _open(ctx: Context) -> Opened:

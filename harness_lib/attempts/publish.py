@@ -391,7 +391,7 @@ def look(ctx: Context) -> Iterator[str]:
                 tx.log("Completed", words, session=tx.session_count, task=task.id)
         ours = ctx.target or ""
         ours = ours if ours.startswith(target_branch.WAITING) else target_branch.waiting(ours)
-        if merged and merging.onto:
+        if merged and merging.mode == "turns":
             _propose_anew(ctx)
         elif merged and merging.remote and ctx.main.ref(ours):
             # What is still to come needs a pull request of its own.

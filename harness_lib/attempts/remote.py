@@ -28,7 +28,8 @@ from harness_lib.task import Task
 FETCHES = 5
 NO_BRANCH = "couldn't find remote ref"
 SECONDS = 120.0
-# What git and the system say of disks and lines; the user may have chosen another language.
+# What git and the remote's system say of a full disk or a lost connection. A remote that says it in another
+# language counts as one that refuses.
 _PASSES = re.compile(
     r"no space left|disk quota|hung up|timed out|early eof|unable to connect|could not resolve|connection re",
     re.IGNORECASE,

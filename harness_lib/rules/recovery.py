@@ -185,7 +185,7 @@ def _problems(task: Task) -> Iterator[str]:
         value = getattr(intent, field)
         if value is not None and not is_object(value):
             yield f"intent.{field} is no full object id"
-    if intent.action != "rollback" and intent.base != task.started_at_commit and not is_for_a_branch(task):
+    if intent.action != "rollback" and intent.base != task.started_at_commit and not is_on_top(task):
         yield "intent.base is not where the attempt began"
     if intent.rescue is not None and not intent.rescue.startswith(RESCUES):
         yield f"intent.rescue is not below {RESCUES}"
@@ -202,8 +202,13 @@ def _problems(task: Task) -> Iterator[str]:
 
 
 def is_for_a_branch(task: Task) -> bool:
-    """Return whether the work is merged: then it may be put on top of others' work."""
+    """Return whether a run merges the work into a branch."""
     return task.gate is not None and task.gate.target is not None
+
+
+def is_on_top(task: Task) -> bool:
+    """Return whether the work may be put on top of others' work: machines share the list, or a run merges."""
+    return is_for_a_branch(task) or task.machine is not None
 
 
 def is_object(name: str) -> bool:

@@ -150,16 +150,52 @@ def test_titles_that_no_argument_takes_are_pushed_and_proposed(world: World) -> 
     assert one("store", "check").code == 0
 
 
-@pytest.mark.release
-@pytest.mark.parametrize("hook", ["pre-receive", "post-receive"])
-def test_a_chat_that_was_killed_while_it_proposed_goes_on(world: World, hook: str) -> None:
+def test_a_chat_opens_a_pull_request_for_what_comes_after_the_merged_one(world: World) -> None:
     one = world.machine("one")
     protect(world)
-    one.add("Make a", "grep -q done a")
+    for name in ("a", "b", "c", "d"):
+        one.add(f"Make {name}", f"grep -q done {name}")
     world.trust()
     one.ok("start")
-    one.ok("claim")
-    put(one.top / "a", "done\n")
+
+    def finish(name: str) -> None:
+        one.ok("claim")
+        put(one.top / name, "done\n")
+        one.ok("finish", *proposing(world))
+
+    finish("a")
+    merged_by_others(world, "--squash")
+    finish("b")
+    finish("c")
+    assert halts(one) == [None, "MERGE", "MERGE", None]
+
+    # Others take the first commit of two only; `start` notices.
+    others = world.place / "others"
+    sh(others, "fetch", "-q", "origin")
+    sh(others, "cherry-pick", "origin/harness/main^")
+    (world.remote / "hooks" / "update").rename(world.remote / "hooks" / "off")
+    sh(others, "push", "-q", "origin", "HEAD:main")
+    assert "task-002 is completed: origin/main has its work" in one("start").text
+    assert halts(one) == [None, None, "MERGE", None]
+    finish("d")
+
+    asked = (world.place / "asked").read_text().splitlines()
+    assert asked == [f"harness/main: Make {title}" for title in ("a", "b", "c, and 1 more")]
+
+
+@pytest.mark.parametrize("hook", ["post-receive", *for_release(("pre-receive",))])
+def test_a_chat_that_was_killed_while_it_proposed_goes_on(world: World, hook: str) -> None:
+    # What is killed has the turn as long as its claims last.
+    one, two = world.machine("one", lease=5), world.machine("two")
+    protect(world)
+    for name in ("a", "b"):
+        one.add(f"Make {name}", f"grep -q done {name}")
+    world.trust()
+    for machine, name in ((two, "a"), (one, "b")):
+        machine.ok("start")
+        machine.ok("claim")
+        put(machine.top / name, "done\n")
+    two.ok("finish", *proposing(world))
     reached = world.stop_at(hook, "refs/heads/harness/main")
     with (world.place / "finish.log").open("w") as log:
         argv = ("finish", *proposing(world))
@@ -171,8 +207,9 @@ def test_a_chat_that_was_killed_while_it_proposed_goes_on(world: World, hook: st
     if one("finish", *proposing(world)).code == 1:
         one.ok("finish", *proposing(world))
 
-    assert halts(one) == ["MERGE"]
-    assert sh(world.remote, "log", "--format=%s", "main..harness/main") == "[task-001] Make a"
+    assert halts(one) == ["MERGE", "MERGE"]
+    log = sh(world.remote, "log", "--format=%s", "main..harness/main")
+    assert log.splitlines() == ["[task-002] Make b", "[task-001] Make a"]
     assert (world.place / "asked").read_text() == "harness/main: Make a\n"
 
 

@@ -33,6 +33,8 @@ def _rolling_back(gate: Gate | None = None, **fields: str | None) -> Task:
         # Work that is moved with others names what it goes on top of and no head.
         _moving(THERE, base=ONTO, ref=MAIN),
         _moving(THERE, base=ONTO, ref=recovery.waiting(MAIN)),
+        # In a list that machines share, a chat puts it on top of what others have proposed.
+        _moving(HERE, base=ONTO, head=BEGAN)._replace(machine="one"),
         _rolling_back(base=BEGAN, rescue=f"{recovery.RESCUES}t/1"),
         # To what others have put on top, and in a list where the claim recorded no gate.
         _rolling_back(base="4" * 64),

@@ -26,9 +26,6 @@ from harness_lib.text import escape
 Connection = psycopg.Connection[tuple[Any, ...]]
 Cursor = psycopg.Cursor[tuple[Any, ...]]
 
-# Without it, what the driver has to say of a lost connection gets between the lines of a verb.
-logging.getLogger("psycopg").addHandler(logging.NullHandler())
-
 # Without a handler, what the driver says of a lost connection would go to standard error, between our lines.
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
 

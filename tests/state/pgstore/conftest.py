@@ -9,6 +9,7 @@ import pytest
 
 from tests.state.pgstore.line import Line
 from tests.state.pgstore.machines import Shared
+from tests.state.pgstore.people import People
 
 
 @pytest.fixture
@@ -22,3 +23,9 @@ def line(shared: Shared) -> Iterator[Line]:
     line = Line(shared.server)
     yield line
     line.close()
+
+
+@pytest.fixture
+def people(shared: Shared) -> Iterator[People]:
+    with shared.apart(roles=True):
+        yield People(shared)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
 
 import psycopg
 import pytest
@@ -25,64 +24,9 @@ from tests.docs.pages import page
 from tests.state.pgstore.attacks import ATTACKS, PUT, SPARE
 from tests.state.pgstore.beside import claim
 from tests.state.pgstore.machines import Shared
+from tests.state.pgstore.people import CHECK, People, succeeds
 
 ROLES = ("reader", "worker", "author", "owner")
-CHECK = Validation("test -f done", red_first=True)
-
-
-class People:
-    """A list with three tasks, one held by the worker `victim`, another list, and logins."""
-
-    def __init__(self, shared: Shared) -> None:
-        self.shared = shared
-        self.keeper = shared.machine("keeper")
-        with self.keeper.transaction() as tx:
-            tx.add(
-                [
-                    Task("task-001", "Held", validation=CHECK, on_failure=OnFailure("clean")),
-                    Task("task-002", "Waits", validation=Validation("true"), depends_on=("task-001",)),
-                    Task("task-009", "Free", priority="P2", validation=CHECK),
-                ]
-            )
-        self.key = self.keeper.looked().version.key
-        other = PgStore(Root(self.directory("other")), Link(shared.server, f"{shared.name}-other"))
-        other.begin(SessionConfig("concurrent"), "Begun")
-        with other.transaction() as tx:
-            tx.add([Task("secret")])
-        self.other = other.looked().version.key
-        self.victim = self.machine("worker")
-        with self.victim.transaction("tasks") as tx:
-            claim(tx, "victim")
-
-    def directory(self, name: str) -> Any:
-        made = self.keeper.root.path.parent / name
-        made.mkdir(exist_ok=True)
-        return made
-
-    def login(self, role: str | None = None, other_role: str | None = None) -> str:
-        """Return the address for a new login with these roles in the two lists."""
-        name = f'Person "{os.urandom(4).hex()}"'
-        with psycopg.connect(self.shared.server) as conn:
-            conn.execute(psycopg.sql.SQL("create role {} login").format(psycopg.sql.Identifier(name)))
-            for each, wanted in (("", role), ("-other", other_role)):
-                if wanted:
-                    self.admit(conn, name, wanted, each)
-        return psycopg.conninfo.make_conninfo(self.shared.server, user=name)
-
-    def admit(self, conn: psycopg.Connection[Any], name: str, role: str | None, other: str = "") -> None:
-        conn.execute(
-            "select harness.admit(%s, quote_ident(%s)::regrole, %s)",
-            (f"{self.shared.name}{other}", name, role),
-        )
-
-    def machine(self, role: str, other_role: str | None = None) -> PgStore:
-        return self.shared.machine(f"m-{os.urandom(4).hex()}", url=self.login(role, other_role))
-
-
-@pytest.fixture
-def people(shared: Shared) -> Iterator[People]:
-    with shared.apart(roles=True):
-        yield People(shared)
 
 
 def begin_session(tx: api.Tx) -> None:
@@ -225,15 +169,6 @@ def test_a_group_may_be_a_member(people: People) -> None:
 
 
 SECRET = ("task", "event", "tally", "member", "list", "dep", "proposal", "session", "removed", "turn")
-
-
-def succeeds(conn: psycopg.Connection[Any], sql: str) -> bool:
-    """Return whether the statement does something; nothing of it stays."""
-    with conn.transaction(force_rollback=True):
-        try:
-            return conn.execute(sql.encode()).rowcount != 0
-        except InsufficientPrivilege:
-            return False
 
 
 @pytest.mark.parametrize("elsewhere", [None, "author"])

@@ -34,6 +34,8 @@ ANSWER_SECONDS = 10.0
 # The shape of the tables that this version reads and writes: that of the last numbered file.
 SCHEMA = 4
 OLD_BITS = 20
+# Where names are looked up that have no schema: not where others may have put functions.
+OWN_NAMES = "pg_catalog, pg_temp"
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _SECRETS = ("password", "sslpassword")
 _LONGEST_NAME = 100

@@ -70,6 +70,7 @@ def upgrade(url: str, *, only_new: bool = False, roles: bool = False) -> int:
     anew. Raises EnvSetupError.
     """
     with connecting.explained(url), connecting.connected(url) as conn, conn.transaction():
+        conn.execute(f"set local search_path = {connecting.OWN_NAMES}".encode())
         conn.execute("select pg_advisory_xact_lock(hashtext('harness schema'))")
         found = _present(conn)
         connecting.require_schema(url, found)

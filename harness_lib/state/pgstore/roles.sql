@@ -22,12 +22,21 @@ begin
   -- What was given by hand before would go around what follows.
   for grantee in
     select distinct case when acl.grantee = 0 then 'public' else acl.grantee::regrole::text end
-    from pg_class as t, aclexplode(relacl) as acl
-    where relnamespace = 'harness'::regnamespace and acl.grantee <> relowner
+    from (
+      select relacl from pg_class where relnamespace = 'harness'::regnamespace
+      union all select attacl from pg_attribute join pg_class on attrelid = pg_class.oid
+        where relnamespace = 'harness'::regnamespace
+      union all select nspacl from pg_namespace where nspname = 'harness'
+    ) as given (rights), aclexplode(rights) as acl
+    where acl.grantee not in (
+      select relowner from pg_class where relnamespace = 'harness'::regnamespace
+      union all select nspowner from pg_namespace where nspname = 'harness'
+    )
     union values ('harness_reader'), ('harness_worker'), ('harness_author'), ('harness_owner')
   loop
-    execute format('revoke all on all tables in schema harness from %s', grantee);
-    execute format('revoke all on all sequences in schema harness from %s', grantee);
+    execute format('revoke all on all tables in schema harness from %s cascade', grantee);
+    execute format('revoke all on all sequences in schema harness from %s cascade', grantee);
+    execute format('revoke all on schema harness from %s cascade', grantee);
   end loop;
   for policy in select tablename, policyname from pg_policies where schemaname = 'harness' loop
     execute format('drop policy %I on harness.%I', policy.policyname, policy.tablename);
@@ -174,6 +183,20 @@ end $$;
 create or replace trigger new_edges before insert on harness.dep
   for each row execute function harness.new_edges();
 
+-- Let nobody but authors bring a removed task back with an older fence.
+create or replace function harness.keep_fence() returns trigger
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+  if new.list not in (select harness.lists('author'))
+    and new.fence < (select fence from harness.removed where list = new.list and id = new.id)
+  then
+    raise insufficient_privilege using message = format('the fence of %s would fall', new.id);
+  end if;
+  return new;
+end $$;
+create or replace trigger keep_fence before insert on harness.task
+  for each row execute function harness.keep_fence();
+
 -- Let nobody but authors write over a later claim, or end the claim of another login while it is valid.
 create or replace function harness.keep_claim() returns trigger
 language plpgsql set search_path = pg_catalog, pg_temp as $$
@@ -203,6 +226,10 @@ declare
 begin
   if mine is null or mine not in (select harness.lists('owner')) then
     raise insufficient_privilege using message = format('you own no list called %s', list_name);
+  end if;
+  if who::text = any('{harness_reader, harness_worker, harness_author, harness_owner}') then
+    raise insufficient_privilege using message =
+      format('%s is no member of a list: it has the rights of a role in all of them', who);
   end if;
   delete from harness.member where list = mine and login = who;
   if as_role is not null then

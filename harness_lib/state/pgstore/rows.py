@@ -17,7 +17,7 @@ import harness_lib
 from harness_lib.errors import HeldError
 from harness_lib.state import codec
 from harness_lib.state.pgstore import columns
-from harness_lib.state.pgstore.connecting import Connection, Cursor
+from harness_lib.state.pgstore.connecting import OWN_NAMES, Connection, Cursor
 from harness_lib.system.processes import owner
 from harness_lib.task import Session, State, Task
 from harness_lib.text import escape
@@ -34,7 +34,7 @@ select key, uuid::text, coalesce(last.seq, 0), reshaped, cyclic, shell, session_
   pg_snapshot_xmin(pg_current_snapshot())::text::bigint,
   (select coalesce(sum(total), 0)::bigint from harness.tally where tally.list = list.key),
   array(select document from harness.session where session.list = list.key order by place),
-  array(select array[document, brief, validation, on_failure] from harness.proposal
+  array(select array[id, document, brief, validation, on_failure] from harness.proposal
     where proposal.list = list.key order by place),
   coalesce(last.op::text, ''), %s = 0 or exists(
     select from harness.event where event.list = list.key and seq = %s and (%s = '' or op::text = %s)
@@ -128,21 +128,22 @@ class Version(NamedTuple):
 def begin(conn: Connection, *, writes: bool, lock_seconds: float = 0.0) -> Cursor:
     """Begin a transaction; one that only reads sees one moment. What it returns says first if it must.
 
-    The limits count for it alone, so that a pooler may give the connection to another client after it.
+    The settings count for it alone, so that a pooler may give the connection to another client after it.
     """
     kind = "read committed" if writes else "repeatable read read only"
     conn.execute(f"begin isolation level {kind}".encode())
     lock = max(1, int(lock_seconds * 1000))
     # Waiting for a lock counts as part of the statement, too.
-    limits = {
-        "statement_timeout": STATEMENT_MS + (lock if writes else 0),
-        "lock_timeout": lock if writes else STATEMENT_MS,
-        "idle_in_transaction_session_timeout": STATEMENT_MS,
+    settings = {
+        "statement_timeout": f"{STATEMENT_MS + (lock if writes else 0)}ms",
+        "lock_timeout": f"{lock if writes else STATEMENT_MS}ms",
+        "idle_in_transaction_session_timeout": f"{STATEMENT_MS}ms",
+        "search_path": OWN_NAMES,
     }
-    calls = ", ".join("set_config(%s, %s, true)" for _ in limits)
+    calls = ", ".join("set_config(%s, %s, true)" for _ in settings)
     return conn.execute(
         f"select current_setting('transaction_read_only'), {calls}".encode(),
-        [word for name, value in limits.items() for word in (name, f"{value}ms")],
+        [word for setting in settings.items() for word in setting],
     )
 
 
@@ -194,7 +195,8 @@ def _version(row: tuple[Any, ...] | None, name: str) -> Version | None:
     total, open_sessions, proposed, op, goes_on = row[13:]
     document = {**json.loads(shell), "tasks": [], "session_count": count, "last_session": last}
     state = codec.decode({**document, "attempts_reset": int(forgotten)}, name)
-    state = state._replace(proposals=tuple(columns.decoded(*texts) for texts in proposed))
+    proposals = tuple(columns.decoded(*texts, name=name) for name, *texts in proposed)
+    state = state._replace(proposals=proposals)
     more = (reshaped, xmin, cyclic, total, tuple(open_sessions), op, goes_on)
     return Version(number, state, now, key, uuid, schema, reads, *more)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime, timezone
+from itertools import chain
 
 import psycopg
 
@@ -32,9 +33,14 @@ where %s in (select harness.lists(role))
   and (select relrowsecurity from pg_class where oid = 'harness.list'::regclass)
 order by place limit 1
 """
+# Anybody may have made a view of that name.
+_EXTENSION = """
+select quote_ident(nspname) from pg_extension join pg_namespace on pg_namespace.oid = extnamespace
+where extname = 'pg_stat_statements'
+"""
 _SLOWEST = """
 select round(mean_exec_time::numeric, 1), calls, left(regexp_replace(query, '\\s+', ' ', 'g'), 100)
-from pg_stat_statements where query like '%%harness.%%' order by mean_exec_time desc limit 3
+from {}.pg_stat_statements where query like '%%harness.%%' order by mean_exec_time desc limit 3
 """
 
 
@@ -81,11 +87,13 @@ def _server(conn: Connection, version: Version) -> Iterator[tuple[str, str]]:
 
 def _slowest(conn: Connection) -> Iterator[tuple[str, str]]:
     try:
-        found = conn.execute(_SLOWEST.encode(), ()).fetchall()
+        places = conn.execute(_EXTENSION).fetchall()
+        found = [conn.execute(_SLOWEST.format(place).encode(), ()).fetchall() for (place,) in places]
     except (psycopg.Error, EnvSetupError):
+        found = []
+    if not found:
         yield "slowest statements", "not known: the server has no pg_stat_statements, or does not show it"
-        return
-    for milliseconds, calls, query in found:
+    for milliseconds, calls, query in chain(*found):
         yield f"{milliseconds} ms in the mean", f"{calls} times: {escape(query)}"
 
 

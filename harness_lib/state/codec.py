@@ -145,12 +145,12 @@ def decode_tasks(documents: Sequence[object]) -> tuple[Task, ...]:
     return decode({"tasks": list(documents)}).tasks
 
 
-def decode_task(document: object) -> Task:
-    """Return one task, read as in a list but for what it depends on. Raises ContractError."""
+def decode_task(document: object, source: str = "task") -> Task:
+    """Return one task, read as in a list but for what it depends on; raises as `decode` does."""
     problems: Problems = []
     task = shape(Task)(document, "", problems)
     if problems:
-        raise ContractError(problems, "task")
+        raise ContractError(problems, source)
     assert isinstance(task, Task)
     return task
 

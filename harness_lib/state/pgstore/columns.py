@@ -8,7 +8,7 @@ from typing import Any
 
 from harness_lib import sha256, timestamps
 from harness_lib.rules import graph, rechecks, selection
-from harness_lib.state import codec
+from harness_lib.state import codec, reading
 from harness_lib.state.api import TaskCommands
 from harness_lib.state.reading import Problem
 from harness_lib.task import Task
@@ -109,15 +109,24 @@ def decoded(document: str, brief: str, validation: str, on_failure: str, *, name
 
     Raises ContractError.
     """
-    try:
-        theirs, mine = json.loads(document), json.loads(brief)
-        whole = {key: value for key, value in theirs.items() if key not in _AUTHORS}
-        whole |= {key: value for key, value in mine.items() if key not in _WORKERS}
-        whole |= {"validation": json.loads(validation), "on_failure": json.loads(on_failure)}
-    except (ValueError, AttributeError) as error:
-        raise codec.ContractError([Problem("", f"is no object: {error}")], "task") from error
-    task = codec.decode_task(whole)
+    row = f"task {name}".strip()
+    theirs, mine = parsed(document, row), parsed(brief, row)
+    whole = {key: value for key, value in theirs.items() if key not in _AUTHORS}
+    whole |= {key: value for key, value in mine.items() if key not in _WORKERS}
+    whole |= {"validation": parsed(validation, row), "on_failure": parsed(on_failure, row)}
+    task = codec.decode_task(whole, row)
     return task if name in ("", text_key(task.id)) else task._replace(id=name)
+
+
+def parsed(text: str, row: str) -> dict[str, Any]:
+    """Return the object that `text` of the row called `row` says. Raises ContractError."""
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise codec.ContractError([Problem("", f"is no object: {error}")], row) from error
+    if type(document) is not dict:
+        raise codec.ContractError([Problem("", f"is {reading.show(document)}, must be an object")], row)
+    return document
 
 
 def sort_key(task_id: str) -> bytes:

@@ -243,8 +243,9 @@ def sessions(conn: Connection, key: int) -> tuple[Session, ...]:
 
 
 def sessions_of(documents: Iterable[str]) -> tuple[Session, ...]:
-    """Return the sessions whose texts these are."""
-    return codec.decode({"tasks": [], "sessions": [*map(json.loads, documents)]}).sessions or ()
+    """Return the sessions whose texts these are. Raises ContractError."""
+    found = [columns.parsed(text, "an open session") for text in documents]
+    return codec.decode({"tasks": [], "sessions": found}, "open sessions").sessions or ()
 
 
 def counts(conn: Connection, key: int) -> tuple[int, ...]:

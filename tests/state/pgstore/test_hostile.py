@@ -7,11 +7,13 @@ import pytest
 from psycopg import sql
 from psycopg.errors import InsufficientPrivilege
 
+from harness_lib.state.codec import ContractError
 from harness_lib.state.pgstore import columns, migrations, status
 from harness_lib.task import Task
-from tests.state.pgstore.attacks import EVIL
+from tests.state.pgstore.attacks import EVIL, PUT
 from tests.state.pgstore.people import People, succeeds
 
+BARE = columns.texts_of(Task("proposed-1"))
 TRAP = """
 create function public.{name} returns {returns} language plpgsql as $$
 begin
@@ -119,3 +121,30 @@ def test_a_proposal_is_decided_on_whatever_its_row_is_called(people: People) -> 
         with author.transaction() as tx:
             tx.drop_proposal(name)
         assert name not in [task.id for task in author.ask().proposals()]
+
+
+PROPOSE = f"""
+insert into harness.proposal (list, id, brief, validation, on_failure, document)
+values (MINE, 'proposed-1', '{{}}', '{BARE["validation"]}', '{BARE["on_failure"]}', '[]')
+"""
+UNREADABLE = {
+    f"{PUT} document = '[]' where list = MINE and id = 'task-009'": ("task task-009", "select"),
+    PROPOSE: ("task proposed-1", "delete from harness.proposal"),
+    "insert into harness.session (list, number, document) values (MINE, 9, '[]')": ("an open session", ""),
+}
+
+
+def test_a_row_that_nobody_can_read_is_named(people: People) -> None:
+    for attack, (row, undo) in UNREADABLE.items():
+        with psycopg.connect(people.victim.link.url) as conn:
+            conn.execute(attack.replace("MINE", str(people.key)).encode())
+        with pytest.raises(ContractError, match=f"^{row}: "), people.keeper.transaction("tasks") as tx:
+            tx.task("task-009")
+        with psycopg.connect(people.shared.server) as conn:
+            conn.execute(undo.encode())
+
+
+@pytest.mark.parametrize("text", ["", "[]", "[" * 10_000])
+def test_a_text_of_a_row_is_an_object(text: str) -> None:
+    with pytest.raises(ContractError, match="a row: "):
+        columns.parsed(text, "a row")

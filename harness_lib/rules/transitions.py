@@ -162,9 +162,12 @@ def resume(
 ) -> Task:
     """Return the task with `worker` as the new holder of its attempt; base, gate and intent stay.
 
-    The fencing token grows, so the previous holder can record nothing any more.
+    The fencing token grows, so the previous holder can record nothing any more. A halt stays while a rollback
+    is under way: it says what comes after that.
     """
     _check("resume", task)
+    if task.intent is None or task.intent.action != "rollback":
+        task = task._replace(halt=None, halt_kind=None)
     return task._replace(
         claimed_by=worker,
         claimed_at=timestamps.render(now),
@@ -172,8 +175,6 @@ def resume(
         worktree=worktree,
         fence=task.fence + 1,
         attempted_by=_attempted_by(task, worker),
-        halt=None,
-        halt_kind=None,
     )
 
 

@@ -43,6 +43,13 @@ ENDED = Task("a", fence=1, attempted_by=("w1",), started_at_commit=BASE)
 HANDED = Handback("it conflicts", 1, RESCUE, BASE)
 
 
+def test_what_comes_after_a_rollback_that_was_killed_is_still_the_users_to_decide() -> None:
+    waits = arrows.halt(roll_back(CLAIMED), Halt("MERGE", "MERGE: it waits for others"))
+
+    assert resume(waits).halt_kind == "MERGE"
+    assert resume(arrows.halt(CLAIMED, Halt("MERGE", "MERGE: it waits for others"))).halt is None
+
+
 def test_a_claim_begins_a_fresh_attempt_and_keeps_what_was_used_up_and_learned() -> None:
     learned: dict[str, Any] = {
         "attempts": 1,
@@ -75,7 +82,7 @@ def test_a_claim_begins_a_fresh_attempt_and_keeps_what_was_used_up_and_learned()
 
 
 def test_whoever_takes_over_gets_the_attempt_as_it_is_and_shuts_out_its_predecessor() -> None:
-    before = roll_back(CLAIMED)._replace(claimed_at="x", lease_expires_at="x", halt="lifted")
+    before = roll_back(CLAIMED)._replace(claimed_at="x", lease_expires_at="x")
 
     taken = before._replace(
         claimed_by="w2",
@@ -84,7 +91,6 @@ def test_whoever_takes_over_gets_the_attempt_as_it_is_and_shuts_out_its_predeces
         worktree="/wt2",
         fence=2,
         attempted_by=("w1", "w2"),
-        halt=None,
     )
     assert resume(before) == taken
     leased = arrows.resume(before, worker="w2", now=NOW, worktree="/wt2", lease_seconds=60)

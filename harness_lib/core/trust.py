@@ -70,10 +70,14 @@ def note_at(git_common_dir: Path, root: Path, runs: Runs, *, only: bool = False,
     _write(git_common_dir / _FILE, root, entry)
 
 
-def _write(file: Path, root: Path, entry: Note) -> None:
+def _write(file: Path, root: Path, entry: Note, instead_of: Note | None = None) -> None:
+    """Write the note on the list in `root`; with `instead_of` only in the place of that one."""
     # Several lists may share one git directory, each with its own lock: this file needs one, too.
     with StateLock(file.with_suffix(".lock")):
-        text = json.dumps({**_notes(file), os.fspath(root): entry}, indent=2, sort_keys=True) + "\n"
+        notes = _notes(file)
+        if instead_of is not None and notes.get(os.fspath(root)) != instead_of:
+            return
+        text = json.dumps({**notes, os.fspath(root): entry}, indent=2, sort_keys=True) + "\n"
         atomic.write(file, text.encode(), mode=_PRIVATE)
 
 
@@ -165,7 +169,7 @@ def is_trusted(ctx: Context, questions: Questions) -> bool:
     if is_known:
         # The next look need not read the whole list again; it does where this cannot be written.
         with suppress(OSError, HeldError):
-            _write(place[0] / _FILE, place[1], {**entry, "mark": mark})
+            _write(place[0] / _FILE, place[1], {**entry, "mark": mark}, instead_of=entry)
     return is_known
 
 

@@ -9,12 +9,15 @@ import subprocess
 import sys
 from datetime import datetime, timezone
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from harness_lib.core import trust
 from harness_lib.core.trust import Runs
 from harness_lib.state.answers import Answers
+from harness_lib.state.api import TaskCommands
 from harness_lib.task import OnFailure, State, Task, Validation
 
 REPOSITORY = Path(__file__).parents[2]
@@ -49,6 +52,27 @@ def test_git_is_asked_only_about_commands_that_are_not_those_of_the_note(tmp_pat
     assert asked == []
     assert trust.trusted_at(tmp_path, tmp_path, run_by(State()), is_tracked=ask_git)
     assert asked == ["git"]
+
+
+def test_a_look_at_a_shared_list_takes_back_nothing_that_the_user_allows_meanwhile(tmp_path: Path) -> None:
+    script = tmp_path / "harness-init.sh"
+    place = SimpleNamespace(path=tmp_path, init_script=script)
+    git = SimpleNamespace(common_dir=tmp_path)
+    ctx: Any = SimpleNamespace(git=git, root=place, store=SimpleNamespace(shared=True))
+    both = run_by(STATE)
+    trust.note_at(tmp_path, tmp_path, run_by(State(tasks=STATE.tasks[:1])), mark="before")
+
+    class Asked(Answers):
+        def commands_mark(self) -> str:
+            return "now"
+
+        def commands(self) -> tuple[TaskCommands, ...]:
+            trust.note_at(tmp_path, tmp_path, both, mark="later")
+            return super().commands()
+
+    assert trust.is_trusted(ctx, Asked(State(tasks=STATE.tasks[:1]), datetime.now(timezone.utc)))
+    noted = json.loads((tmp_path / "harness" / "trust.json").read_text())[str(tmp_path)]
+    assert (noted["each"], noted["mark"]) == (sorted(both.each), "later")
 
 
 @pytest.mark.parametrize("tracked", [True, False])

@@ -60,7 +60,6 @@ def test_a_submodule_that_nobody_touches_is_in_nobodys_way(submodule: Workshop) 
     submodule.all_is_well()
 
 
-@pytest.mark.release
 @pytest.mark.parametrize("more", ["", *for_release(f" && {COMMIT}")], ids=["below", "and in the project"])
 def test_a_commit_of_a_submodule_that_nobody_has_goes_back(submodule: Workshop, more: str) -> None:
     before = links(submodule)
@@ -79,7 +78,6 @@ def test_a_commit_of_a_submodule_that_nobody_has_goes_back(submodule: Workshop, 
     submodule.nothing_is_left_over()
 
 
-@pytest.mark.release
 def test_what_a_failed_attempt_has_made_of_a_submodule_is_kept_with_its_commits(submodule: Workshop) -> None:
     work = f"cd lib && echo two >> l && {COMMIT} && echo three >> l"
     submodule.add("Lib", "false", "--max-attempts", "1", do=f"sh {work}")

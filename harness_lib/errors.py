@@ -88,6 +88,10 @@ class AwayError(EnvSetupError):
     """The database of the list cannot be reached, or takes no changes, now; that may end by itself."""
 
 
+class NotAllowedError(EnvSetupError):
+    """The database of the list does not let this user do that."""
+
+
 class GoneError(EnvSetupError):
     """The directory of the project, or its git directory, is no longer where it was."""
 

@@ -16,7 +16,7 @@ from harness_lib.attempts import commit, outcome
 from harness_lib.core import ownership, proposals, quoting
 from harness_lib.core.context import Context
 from harness_lib.core.ownership import HeldTask
-from harness_lib.errors import HarnessError, LeaseLostError, UsageError
+from harness_lib.errors import HarnessError, LeaseLostError, NotAllowedError, UsageError
 from harness_lib.rules import transitions
 from harness_lib.system.files import atomic, directories, nofollow
 from harness_lib.system.git import snapshot
@@ -84,7 +84,7 @@ def _open(ctx: Context, letter: Path) -> Iterator[str]:
         return
     try:
         run(ctx, task_id, *words)
-    except (UsageError, LeaseLostError) as error:
+    except (UsageError, LeaseLostError, NotAllowedError) as error:
         yield f"The agent left a {verb} that was not recorded: {error}"
 
 

@@ -11,6 +11,7 @@ import pytest
 from harness_lib.attempts import inbox
 from harness_lib.core import proposals
 from harness_lib.core.context import Context
+from harness_lib.errors import NotAllowedError
 from tests.attempts.forbidden_list import forbidden
 from tests.verbs.conftest import Make
 from tests.verbs.project import Agent, Project
@@ -154,3 +155,24 @@ def test_a_link_is_not_followed(shared: Project, worker: Agent, tmp_path: Path) 
 
     assert (elsewhere / "package.json").exists()
     assert "notes" not in shared.task()
+
+
+def test_what_the_database_does_not_let_a_worker_do_holds_up_no_other_letter(
+    shared: Project, worker: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with forbidden(shared):
+        worker.ok("add", "New", "--validate", "new", **SUPERVISED)
+        worker.ok("note", "task-001", "a trap", **SUPERVISED)
+
+    def refuse(*_: object) -> None:
+        raise NotAllowedError("It does not let this user do that.")
+
+    monkeypatch.setitem(inbox.VERBS, "add", (refuse, 1))
+
+    (problem,) = opened(worker)
+
+    assert problem.startswith(
+        "The agent left a add that was not recorded: It does not let this user do that."
+    )
+    assert shared.task()["notes"] == ["a trap"]
+    assert left(worker) == []

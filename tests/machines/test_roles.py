@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shlex
+import sys
 
 import psycopg
 
@@ -46,7 +48,25 @@ def test_a_worker_runs_the_list_and_a_reader_looks(world: World) -> None:
         run = two.run("--final-check", "all", agent=AGENT)
         assert run.returncode == 0, run.stdout + run.stderr
         world.each_once("task-001", "task-002", "task-003")
-        assert one("store", "check").code == 0
+        for machine in (one, two, three):
+            assert machine("store", "check").code == 0
+
+
+def test_a_proposal_with_a_new_check_is_refused_and_said(world: World) -> None:
+    """A letter that is refused for good would hold up those that come after it."""
+    with postgres.apart(world.url, roles=True) as keeper:
+        world.url = keeper
+        one = world.machine("one")
+        one.add("Write a", "test -e a")
+        world.url = login(world, keeper, "worker")
+        two = world.machine("two")
+        world.trust()
+        harness = f"{shlex.quote(sys.executable)} -m harness_lib"
+        run = two.run(agent=f"{harness} add Evil --validate evil; echo > a; {harness} note task-001 heard")
+        assert run.returncode == 0, run.stdout + run.stderr
+        assert "The agent left a add that was not recorded" in run.stdout
+        (done,) = one.context("looks").store.ask().tasks(["task-001"])
+        assert ["heard" in each for each in done.notes] == [True]
 
 
 def test_a_worker_merges_what_waits_for_other_logins(world: World) -> None:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import psycopg
 
-from harness_lib.errors import AwayError, EnvSetupError, HeldError, UsageError
+from harness_lib.errors import AwayError, EnvSetupError, HeldError, NotAllowedError, UsageError
 from harness_lib.system.files import atomic, nofollow
 from harness_lib.system.place.roots import Root
 from harness_lib.text import escape
@@ -220,7 +220,7 @@ def explained(url: str, *, changes: bool = True) -> Iterator[None]:
             "Type the command again.",
         ) from error
     except psycopg.errors.InsufficientPrivilege as error:
-        raise EnvSetupError(
+        raise NotAllowedError(
             f"{shown(url)} does not let this user do that{so}: {escape(error.diag.message_primary or '')}.",
             "An owner of the list can give you another role in it: docs/many-machines.md",
         ) from error

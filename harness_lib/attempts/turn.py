@@ -51,7 +51,7 @@ class Turn:
         self._mine = self._at = ""
 
     def begin(self) -> str:
-        """Take the turn, or keep it, and return the commit of the branch now. Raises HeldError."""
+        """Take the turn, or keep it, and return the branch's commit. Raises HeldError, AwayError."""
         for _ in range(TRIES):
             tip = self._reach()
             if tip:
@@ -63,11 +63,11 @@ class Turn:
     def _reach(self) -> str:
         """Return the commit of the branch, once the remote has our mark; "" if another turn came between.
 
-        Until then others have the turn, who may reach it. Raises HeldError after our patience.
+        Until then others have the turn, who may reach it. Raises HeldError or AwayError after our patience.
         """
         end, is_told = self._ctx.clock.monotonic() + self._patience, False
         while True:
-            fence = self._wait()
+            fence = self._wait(end)
             try:
                 tip = remote.require(self._ctx, self.there)
                 return tip if self._is_marked(fence) else ""
@@ -141,13 +141,17 @@ class Turn:
     def _copy(self) -> str:
         return self.there.copy("turn", target_branch.short(self.there.branch))
 
-    def _wait(self) -> int:
+    def _wait(self, end: float) -> int:
+        """Return the fence of our turn. Raises AwayError: the database is away, also after `end`."""
         while True:
-            # While the database is away, keeping the claim says for how long that is waited for.
-            with suppress(AwayError):
+            try:
                 fence = self._shared.take_turn(self.there.branch, self._holder, self._seconds)
-                if fence is not None:
-                    return fence
+            except AwayError:
+                if self._ctx.clock.monotonic() >= end:
+                    raise
+                fence = None
+            if fence is not None:
+                return fence
             self._keep_claim()
             # Machines that began to wait together do not ask together.
             self._ctx.clock.sleep(POLL_SECONDS * (0.5 + random.random()))  # noqa: S311
@@ -190,7 +194,7 @@ def taken(
 ) -> Iterator[Turn]:
     """Yield a turn that begins with its `begin`, and leave it after the block.
 
-    `patience`: seconds to wait for a remote that does not answer.
+    `patience`: seconds to wait for a remote or a database that does not answer.
     """
     shared = ctx.store.shared
     assert shared is not None, "BUG: a list of one machine has no turns."

@@ -6,12 +6,14 @@ import json
 import shlex
 import subprocess
 import sys
+from collections import Counter
 
 import psycopg
 import pytest
 
 from harness_lib import __version__
-from harness_lib.attempts import check
+from harness_lib.attempts import check, remote, turn
+from harness_lib.errors import AwayError
 from tests import postgres
 from tests.conftest import CHECKOUT, Harness
 from tests.machines.world import Machine, World, until
@@ -140,6 +142,31 @@ def test_a_run_waits_for_a_failover(world: World) -> None:
         world.each_once(task)
 
 
+def test_a_chat_waits_for_its_turn_only_while_the_database_is_there(world: World) -> None:
+    """Its claim, which it renews meanwhile, does not say that the database is away."""
+    one = world.machine("one")
+    one.add("Work", "test -f done")
+    world.trust()
+    one.ok("start")
+    one.ok("claim")
+    task = one.context().store.ask().search()[0]
+    line = moved_to_a_line(one)
+    ctx = one.context(task.claimed_by or "")
+    shared, there, asked = ctx.store.shared, remote.of(ctx, task), Counter[str]()
+    assert shared is not None
+
+    def keep_claim() -> None:
+        asked["renewed"] += 1
+        assert asked["renewed"] < 3, "it waits for good"
+        check.renew(ctx, task)
+
+    line.cut()
+    with pytest.raises(AwayError):
+        turn.Turn(ctx, there, shared, keep_claim).begin()
+    line.mend()
+    line.close()
+
+
 def test_a_database_that_is_away_ends_no_work(world: World) -> None:
     """An agent, or a check, goes on when its claim cannot be renewed; the next renewal tries again."""
 
@@ -180,7 +207,7 @@ def test_an_address_of_no_database_says_what_to_look_at(world: World) -> None:
     said = world.machine("one")("store", "init", world.url.replace("/postgres?", "/nowhere?"))
     assert said.code == 7
     assert "does not exist" in said.err
-    assert "does the database exist?" in " ".join(said.err.split())
+    assert "check the address, and that the database exists" in " ".join(said.err.split())
 
 
 def test_a_lost_connection_is_told_by_us_alone() -> None:

@@ -231,8 +231,8 @@ def explained(url: str, *, changes: bool = True) -> Iterator[None]:
     except (psycopg.OperationalError, psycopg.InterfaceError, OSError) as error:
         raise AwayError(
             f"{shown(url)} cannot be reached{so}: {_words(error)}",
-            "See whether it is back: harness store status. If it never was: is the address right, and does "
-            "the database exist?",
+            "See whether it is back: harness store status. If it was never there, check the address, and "
+            "that the database exists.",
         ) from error
     except psycopg.Error as error:
         raise EnvSetupError(

@@ -85,7 +85,7 @@ def _open(ctx: Context, letter: Path) -> Iterator[str]:
     try:
         run(ctx, task_id, *words)
     except (UsageError, LeaseLostError, NotAllowedError) as error:
-        yield f"The agent left a {verb} that was not recorded: {error}"
+        yield f"What the agent left was not recorded (harness {verb}): {error}"
 
 
 # The schema's limit; a brief shows less.

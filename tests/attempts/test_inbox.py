@@ -172,7 +172,7 @@ def test_what_the_database_does_not_let_a_worker_do_holds_up_no_other_letter(
     (problem,) = opened(worker)
 
     assert problem.startswith(
-        "The agent left a add that was not recorded: It does not let this user do that."
+        "What the agent left was not recorded (harness add): It does not let this user do that."
     )
     assert shared.task()["notes"] == ["a trap"]
     assert left(worker) == []

@@ -64,7 +64,7 @@ def test_a_proposal_with_a_new_check_is_refused_and_said(world: World) -> None:
         harness = f"{shlex.quote(sys.executable)} -m harness_lib"
         run = two.run(agent=f"{harness} add Evil --validate evil; echo > a; {harness} note task-001 heard")
         assert run.returncode == 0, run.stdout + run.stderr
-        assert "The agent left a add that was not recorded" in run.stdout
+        assert "What the agent left was not recorded (harness add)" in run.stdout
         (done,) = one.context("looks").store.ask().tasks(["task-001"])
         assert ["heard" in each for each in done.notes] == [True]
 

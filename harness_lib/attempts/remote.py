@@ -231,7 +231,7 @@ def push(ctx: Context, there: There, *args: str, hooks: bool = False) -> Answer:
 def require_refusal(there: There, answer: Answer) -> None:
     """Raise HeldError if a push has failed for a reason that passes by itself, and not by refusal."""
     if _PASSES.search(answer.why):
-        raise HeldError(f"{there.remote} took nothing: {answer.why}.", "Try again.")
+        raise HeldError(f"{there.remote} did not take the push: {answer.why}.", "Try again.")
 
 
 class Landed(NamedTuple):

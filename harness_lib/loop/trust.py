@@ -69,7 +69,7 @@ def setting(runtime: Runtime, variable: str, name: str, words: Sequence[_Word], 
     chosen = runtime.env.get(variable) or next(set_there, usual)
     if chosen not in words:
         message = f"{name}={chosen} must be one of {', '.join(words)}"
-        raise ConfigError(message, f"It stands in {variable} or in a settings.conf.")
+        raise ConfigError(message, f"It is set in {variable} or in a settings.conf.")
     return words[words.index(cast("_Word", chosen))]
 
 

@@ -103,7 +103,7 @@ class Worker:
             except AwayError as error:
                 if not away:
                     away = self.ctx.clock.monotonic()
-                    self.tell(Notice("warning", f"{error.message} That is waited for, up to half an hour."))
+                    self.tell(Notice("warning", f"{error.message} The run waits up to half an hour."))
                 if self.ctx.clock.monotonic() - away > AWAY_SECONDS:
                     raise
                 # A task that we hold stays ours; it is recovered, with what stands in its work tree.

@@ -68,7 +68,7 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
         ctx.merging = _merging(ctx, args)
     elif args.merge:
         raise UsageError(
-            "finish commits the work on your branch: the list is of this machine alone.",
+            "No other machine shares this list, so finish commits to your branch and pushes nothing.",
             f"To have it merged by others: {typed.harness('run', '--merge', args.merge)}",
         )
     with sessions.halting_on_error(ctx, held.session, held.task.id):

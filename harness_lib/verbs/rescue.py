@@ -304,7 +304,7 @@ def _dropped_there(ctx: Context, ref: str) -> list[str]:
             return []
         why = f"The remote has not removed it: {answer.why}."
     again = typed.harness("rescue", "drop", ref)
-    return [f"{why} After the next {typed.harness('rescue', '--fetch')} it is here again; then: {again}"]
+    return [f"{why} {typed.harness('rescue', '--fetch')} would bring it back; then type: {again}"]
 
 
 def _find(ctx: Context, name: str) -> Rescue:

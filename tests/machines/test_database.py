@@ -23,7 +23,7 @@ from tests.system.git.gitrepo import put
 from tests.verbs.project import Time
 
 SECRET = "correct-horse-battery"
-WAITS = "is read-only now, so nothing was changed. That is waited for, up to half an hour."
+WAITS = "is read-only now, so nothing was changed. The run waits up to half an hour."
 AGENT = "touch {0}/works ;; write done done ;; wait {0}/go ;; touch {0}/gone"
 LOADED = """\
 import sys

@@ -93,7 +93,6 @@ def long_list(place: Path, url: str, count: int) -> Link:
             "where list = (select key from harness.list where uuid = %s)",
             (count, link.uuid),
         )
-        conn.execute("analyze harness.task")
     return link
 
 
@@ -154,8 +153,9 @@ def change_compared(place: Path, url: str) -> str:
 
 
 def settle(url: str) -> None:
-    """Wait until what was added is on the disk: what is measured then would wait for that."""
+    """Do what the server would do beside the measurement: vacuum what was added, and write it to the disk."""
     with psycopg.connect(url, autocommit=True) as conn:
+        conn.execute("vacuum analyze harness.task")
         conn.execute("checkpoint")
     os.sync()
 

@@ -8,6 +8,7 @@ import pytest
 
 from harness_lib.rules import transitions
 from harness_lib.state import api
+from harness_lib.state.pgstore.changing import RowsTx
 from tests.state.pgstore.beside import claim, finish
 from tests.state.pgstore.line import Line
 from tests.state.pgstore.machines import Shared
@@ -52,3 +53,10 @@ def follow(then: Callable[..., list[str]], note: Callable[[], None]) -> Callable
         return then(*args)
 
     return following
+
+
+def test_no_statement_of_a_change_is_compiled(shared: Shared) -> None:
+    """In a list of 100,000 tasks that would take longer than all the rest of a claim."""
+    with shared.with_tasks(1).transaction("tasks") as tx:
+        assert isinstance(tx, RowsTx)
+        assert tx.connection.execute("show jit").fetchone() == ("off",)

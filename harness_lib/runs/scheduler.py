@@ -160,7 +160,6 @@ class Scheduler:
                     changed = self._take_limits(pool)
                     # While the database is away its workers wait, and end the run if that takes too long.
                     with suppress(AwayError):
-                        self.orphans.of_machines()
                         self._decide(pool, place)
                     if changed or self._ctx.clock.monotonic() - shown > SHOW_SECONDS:
                         shown = self._ctx.clock.monotonic()
@@ -283,6 +282,7 @@ class Scheduler:
         """Admit workers to tasks, and end the run when there is a reason to."""
         if self._draining:
             return
+        self.orphans.of_machines()
         reached = run_state.over(self.state.limits, self._spent())
         if reached:
             self._hold_back(pool, reached)

@@ -88,7 +88,8 @@ def _init(_ctx: Context, args: Namespace) -> Reply:
     connecting.checked(url)
     if args.prints:
         text = migrations.texts(migrations.present(url), roles=args.roles)
-        return Reply("store", text, next=typed.harness("store", "init", url, *["--roles"][: args.roles]))
+        again = ("init", url, "--roles") if args.roles else ("init", url)
+        return Reply("store", text, next=typed.harness("store", *again))
     migrations.set_up(url, roles=args.roles)
     move = typed.harness("store", "move", url)
     return Reply("store", f"{connecting.shown(url)} can keep lists.", next=move)

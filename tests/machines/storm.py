@@ -74,7 +74,7 @@ class Storm:
         while not (
             self.world.all_done() and all(each.runs[-1].poll() is not None for each in self.world.places)
         ):
-            assert time.monotonic() < end, "the runs do not end"
+            assert time.monotonic() < end, f"the runs do not end: {self.world.story}"
             time.sleep(0.2)
             if not self.world.all_done():
                 self.start_again()

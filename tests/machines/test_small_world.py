@@ -13,7 +13,6 @@ from tests.system.git.gitrepo import sh
 LEASE = 6.0
 
 
-@pytest.mark.release
 def test_nothing_is_lost_and_nothing_is_done_twice(world: World) -> None:
     machines = [world.machine(name, lease=LEASE) for name in ("one", "two", "three")]
     one, two, three = machines

@@ -66,10 +66,10 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
         _require_unchanged(ctx, held.task)
     if ctx.store.shared is not None and held.task.gate is not None and held.task.gate.target is None:
         ctx.merging = _merging(ctx, args)
-    elif args.merge:
+    elif args.merge or args.merge_command:
         raise UsageError(
             "No other machine shares this list, so finish commits to your branch and pushes nothing.",
-            f"To have it merged by others: {typed.harness('run', '--merge', args.merge)}",
+            f"To have it merged by others: {typed.harness('run', '--merge', args.merge or 'pull-request')}",
         )
     with sessions.halting_on_error(ctx, held.session, held.task.id):
         if held.task.intent is not None:
@@ -96,6 +96,11 @@ def _merging(ctx: Context, args: Namespace) -> Merging:
     given = {"merge": args.merge, "merge-command": args.merge_command}
     value = {name: setting.value for name, setting in settings.effective(ctx, given).items() if name in given}
     if value["merge"] != "pull-request":
+        if args.merge_command:
+            raise UsageError(
+                "--merge-command opens a pull request, and this work is pushed to the branch.",
+                f"Add to it: {typed.harness('finish', '--merge', 'pull-request')}",
+            )
         return ctx.merging
     return publish.of(ctx, target_branch.current(ctx.git), "pull-request", value["merge-command"] or "")
 

@@ -103,6 +103,7 @@ def test_a_chat_proposes_what_it_may_not_push(world: World) -> None:
     one.ok("claim")
     put(one.top / "a", "done\n")
 
+    assert one("finish", "--merge-command", "true").code == 2
     refused = one("finish")
 
     assert (refused.code, "main is protected" in refused.text) == (7, True)

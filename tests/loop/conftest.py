@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import stamina
 
 from harness_lib.loop import turn
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.turn import Ending
+from harness_lib.loop.wires import exchange
 from tests import forked
 from tests.conftest import Answer, for_release
 from tests.hs.person import Person, person
@@ -177,10 +177,11 @@ def wire(request: pytest.FixtureRequest) -> Wire:
 
 
 @pytest.fixture
-def in_process() -> Iterator[None]:
+def in_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let runs inside this process ask three times at most without a pause, and close them in the end."""
-    with stamina.set_testing(True, attempts=3):
-        yield
+    monkeypatch.setattr(exchange, "ATTEMPTS", 3)
+    monkeypatch.setattr(exchange, "sleep", lambda _: None)
+    yield
     while runs_in_process.STARTED:
         runs_in_process.STARTED.pop().close()
 

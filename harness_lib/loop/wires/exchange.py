@@ -6,6 +6,8 @@ What may pass is asked again: with the pause that the host asks for, or growing 
 from __future__ import annotations
 
 from collections.abc import Callable
+from random import random
+from time import sleep
 from typing import TYPE_CHECKING, cast
 
 from harness_lib.loop.failures import ProviderError, TransientError, UnauthorizedError
@@ -117,36 +119,15 @@ def _keep(runtime: Runtime, endpoint: Endpoint, text: str, why: str) -> None:
 
 def until_answered(ask: Callable[[], Json], report: Callable[[str], None]) -> Json:
     """Return what `ask` returns; after a TransientError ask again, and tell. The last error is raised."""
-    try:
-        return ask()
-    except TransientError as error:
-        failed: TransientError | None = error
-    # Imported here: most requests are answered, and it takes long to import.
-    import stamina  # noqa: PLC0415
-    from stamina.instrumentation import RetryDetails, set_on_retry_hooks  # noqa: PLC0415
-
-    def show(details: RetryDetails) -> None:
-        report(
-            f"{details.caused_by} Asking again in {details.wait_for:.0f} s "
-            f"({details.retry_num} of {ATTEMPTS - 1})."
-        )
-
-    set_on_retry_hooks([show])
-    for attempt in stamina.retry_context(
-        _pause, attempts=ATTEMPTS, timeout=None, wait_initial=1.0, wait_max=LONGEST_PAUSE
-    ):
-        with attempt:
-            if failed is not None:
-                first, failed = failed, None
-                raise first
+    for again in range(1, ATTEMPTS):
+        try:
             return ask()
-    raise AssertionError
-
-
-def _pause(error: Exception) -> bool | float:
-    if not isinstance(error, TransientError):
-        return False
-    if error.after is None:
-        return True
-    # Do not wait for hours.
-    return error.after if error.after <= LONGEST_PAUSE else False
+        except TransientError as error:
+            # Clients that were refused together must not come back together.
+            pause = 2.0 ** (again - 1) + random() if error.after is None else error.after  # noqa: S311
+            # Do not wait for hours.
+            if pause > LONGEST_PAUSE:
+                raise
+            report(f"{error} Asking again in {pause:.0f} s ({again} of {ATTEMPTS - 1}).")
+        sleep(pause)
+    return ask()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
@@ -183,7 +182,7 @@ class Host:
         raise TransientError("overloaded", self.after)
 
     def fails(self, monkeypatch: pytest.MonkeyPatch) -> Host:
-        monkeypatch.setattr(time, "sleep", self.pauses.append)
+        monkeypatch.setattr(exchange, "sleep", self.pauses.append)
         with pytest.raises(TransientError, match="overloaded"):
             exchange.until_answered(self.ask, self.notices.append)
         return self

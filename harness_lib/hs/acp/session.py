@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from acp import RequestError, schema
+from acp import RequestError, helpers, schema
 
 from harness_lib.hs.acp import REJECT_ONCE
 from harness_lib.loop.piped import Json, as_object, dumps
@@ -50,13 +50,13 @@ class Updates:
     def abandoned(self) -> list[Any]:
         """Return a failure for each call that will never finish."""
         left, self._open = list(self._open), {}
-        return [_progress(tool_call_id=each, status="failed") for each in left]
+        return [helpers.update_tool_call(each, status="failed") for each in left]
 
     def replay(self, messages: Sequence[Message]) -> Iterator[Any]:
         """Yield the updates that tell a client the whole conversation so far."""
         for message in messages:
             if message.role == "user":
-                yield _chunk(schema.UserMessageChunk, "user_message_chunk", message.body)
+                yield helpers.update_user_message_text(message.body)
             elif message.role == "assistant":
                 for block in message.blocks:
                     if isinstance(block, Text):
@@ -72,34 +72,33 @@ class Updates:
         yield from self.abandoned()
 
     def _on_text(self, event: Json) -> Iterator[Any]:
-        yield _chunk(schema.AgentMessageChunk, "agent_message_chunk", str(event.get("text", "")))
+        yield helpers.update_agent_message_text(str(event.get("text", "")))
 
     def _on_thinking(self, event: Json) -> Iterator[Any]:
-        yield _chunk(schema.AgentThoughtChunk, "agent_thought_chunk", str(event.get("text", "")))
+        yield helpers.update_agent_thought_text(str(event.get("text", "")))
 
     def _on_tool_start(self, event: Json) -> Iterator[Any]:
         if event.get("id") not in self._open:
             self._open[str(event["id"])] = event
-            yield schema.ToolCallStart(session_update="tool_call", status="pending", **self._shown(event))
+            yield helpers.start_tool_call(status="pending", **self._shown(event))
 
     def _on_tool_run(self, event: Json) -> Iterator[Any]:
         # A permission hook may have changed the input, and a foreign provider reports no call before it runs.
         yield from self._on_tool_start(event)
-        yield _progress(status="in_progress", **self._shown(event))
+        yield helpers.update_tool_call(status="in_progress", **self._shown(event))
 
     def _on_tool_progress(self, event: Json) -> Iterator[Any]:
         call = str(event["id"])
         if call in self._open:
             self._printed[call] = (self._printed.get(call, "") + str(event["text"]))[-_PRINTED:]
-            yield _progress(
-                tool_call_id=call, status="in_progress", content=[_content({"result": self._printed[call]})]
-            )
+            content = [_content({"result": self._printed[call]})]
+            yield helpers.update_tool_call(call, status="in_progress", content=content)
 
     def _on_tool_done(self, event: Json) -> Iterator[Any]:
         self._open.pop(str(event["id"]), None)
         self._printed.pop(str(event["id"]), None)
-        status = "failed" if event.get("error") == "true" else "completed"
-        yield _progress(tool_call_id=str(event["id"]), status=status, content=[_content(event)])
+        status: schema.ToolCallStatus = "failed" if event.get("error") == "true" else "completed"
+        yield helpers.update_tool_call(str(event["id"]), status=status, content=[_content(event)])
 
     def _on_usage(self, event: Json) -> Iterator[Any]:
         cost = schema.Cost(amount=event["cost"], currency="USD") if event["cost"] is not None else None
@@ -131,11 +130,8 @@ class Updates:
 def _content(event: Json) -> Any:
     """Return the difference that `event` has, else its result."""
     if diff := event.get("diff"):
-        return schema.FileEditToolCallContent(
-            type="diff", path=diff["path"], old_text=diff["old"], new_text=diff["new"]
-        )
-    text = schema.TextContentBlock(type="text", text=str(event.get("result", "")))
-    return schema.ContentToolCallContent(type="content", content=text)
+        return helpers.tool_diff_content(diff["path"], diff["new"], diff["old"])
+    return helpers.tool_content(helpers.text_block(str(event.get("result", ""))))
 
 
 def title(name: str, tool_input: Json) -> str:
@@ -166,18 +162,7 @@ def config(options: Sequence[Json]) -> list[Any]:
 def commands(known: Sequence[Json]) -> schema.AvailableCommandsUpdate:
     """Return the slash commands of a session."""
     hint = schema.AvailableCommandInput(schema.UnstructuredCommandInput(hint="what to do"))
-    available = [schema.AvailableCommand(input=hint, **each) for each in known]
-    return schema.AvailableCommandsUpdate(
-        session_update="available_commands_update", available_commands=available
-    )
-
-
-def _progress(**values: Any) -> schema.ToolCallProgress:
-    return schema.ToolCallProgress(session_update="tool_call_update", **values)
-
-
-def _chunk(kind: Any, name: str, text: str) -> Any:
-    return kind(session_update=name, content=schema.TextContentBlock(type="text", text=text))
+    return helpers.update_available_commands(schema.AvailableCommand(input=hint, **each) for each in known)
 
 
 _LINE_LIMIT = 256 * 1024 * 1024

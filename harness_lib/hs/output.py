@@ -12,12 +12,11 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from harness_lib.loop import turn
+from harness_lib.loop import disk, turn
 from harness_lib.loop.piped import Json, dumps
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions.context import Account
 from harness_lib.loop.turn import Turn
-from harness_lib.system.files import atomic
 from harness_lib.text import harmless
 
 _KEPT = "\n\t"
@@ -147,8 +146,7 @@ def keep_bug(error: BaseException, environ: Mapping[str, str]) -> str:
     home = Path(environ.get("HARNESS_HOME") or Path(environ.get("HOME") or "~", ".harness").expanduser())
     path = home / f"bug-{os.getpid()}.txt"
     try:
-        home.mkdir(mode=0o700, parents=True, exist_ok=True)
-        atomic.write(path, report.encode("utf-8", "backslashreplace"), durable=False, mode=0o600)
+        disk.write(path, report.encode("utf-8", "backslashreplace"))
     except OSError:
         return f"Please report it with these lines:\n{report.rstrip()}"
     return f"Please report it with {path}."

@@ -21,12 +21,11 @@ from harness_lib.loop.disk import is_name
 from harness_lib.loop.piped import Json
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions.session import Session, now
-from harness_lib.system.files import atomic, nofollow
+from harness_lib.system.files import nofollow
 
 IGNORE = ".gitignore"
 _TOKEN_BYTES = 16
 _LONGEST = 100
-_PRIVATE = 0o600
 
 
 def store(runtime: Runtime) -> Path:
@@ -88,7 +87,7 @@ def create(runtime: Runtime) -> Session:
             "cwd": str(runtime.cwd),
             **({"parent": parent} if (parent := runtime.env.get("HARNESS_PARENT")) else {}),
         }
-        atomic.write(path / "session.conf", disk.render_conf(values).encode(), durable=False, mode=0o600)
+        disk.write(path / "session.conf", disk.render_conf(values).encode())
         mark(runtime, path)
     except OSError as error:
         message = f"No session can be made in {store(runtime)}: {error.strerror}."
@@ -104,8 +103,8 @@ def mark(runtime: Runtime, directory: Path) -> None:
     if project_of(runtime, directory.parent) is None:
         return
     token = secrets.token_hex(_TOKEN_BYTES)
-    atomic.write(directory / IGNORE, b"*\n", durable=False, mode=0o600)
-    atomic.write(directory / TOKEN, token.encode(), durable=False, mode=0o600)
+    disk.write(directory / IGNORE, b"*\n")
+    disk.write(directory / TOKEN, token.encode())
     try:
         runtime.home.mkdir(mode=0o700, parents=True, exist_ok=True)
         with disk.appending(runtime.home / NOTES) as notes:
@@ -188,14 +187,12 @@ def fork(runtime: Runtime, source: Session, last: int | None) -> Session:
         values["cwd"] = copy.conf["cwd"]
     for path in source.files():
         if int(path.name.partition("-")[0]) in kept:
-            _copy(path, copy.directory / "messages" / path.name)
+            copy.write(f"messages/{path.name}", path.read_bytes())
     for seq in kept:
         native = source.directory / "native" / f"{seq:04d}.json"
         if own and native.is_file():
-            _copy(native, copy.directory / "native" / native.name)
-    atomic.write(
-        copy.directory / "session.conf", disk.render_conf(values).encode(), durable=False, mode=_PRIVATE
-    )
+            copy.write(f"native/{native.name}", native.read_bytes())
+    copy.write("session.conf", disk.render_conf(values).encode())
     return Session(copy.directory)
 
 
@@ -254,9 +251,3 @@ def _below(runtime: Runtime, parent: str, seen: set[str]) -> list[Session]:
             seen.add(each.id)
             sessions += [each, *_below(runtime, each.id, seen)]
     return sessions
-
-
-def _copy(source: Path, target: Path) -> None:
-    target.parent.mkdir(mode=0o700, exist_ok=True)
-    shutil.copyfile(source, target)
-    target.chmod(_PRIVATE)

@@ -1,4 +1,4 @@
-"""Read small files and directories, and tell names from paths."""
+"""Read and write small files, read directories, and tell names from paths."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO, Any, TypeVar
 
 from harness_lib.loop.piped import Json, as_object
+from harness_lib.system.files import atomic
 
 T = TypeVar("T")
 # Unlike this, `Path.is_dir` raises an error without permission to look.
@@ -79,6 +80,12 @@ def programs(directory: str) -> list[str]:
 def directories(directory: str) -> list[str]:
     """Return the paths of the directories in `directory`."""
     return [path for name in visible_names(directory) if os.path.isdir(path := os.path.join(directory, name))]
+
+
+def write(path: Path, data: bytes, *, durable: bool = False) -> None:
+    """Write a file that only its owner reads, in one step; makes its directory. Raises OSError."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    atomic.write(path, data, durable=durable, mode=0o600)
 
 
 def appending(path: str | Path) -> IO[bytes]:

@@ -17,7 +17,6 @@ import harness_lib
 from harness_lib.loop import disk
 from harness_lib.loop.sessions.message import Message
 from harness_lib.loop.sessions.session import Session, Stream
-from harness_lib.system.files import atomic
 from harness_lib.text import harmless
 
 Kind = Literal["commands", "tools", "hooks.d", "providers"]
@@ -197,8 +196,7 @@ class Runtime:
     def keep(self, path: Path, data: bytes) -> None:
         """Write a file into home; if that fails, report it once and continue."""
         try:
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            atomic.write(path, data, durable=False, mode=0o600)
+            disk.write(path, data)
         except OSError as error:
             self.notice_once(f"{path} cannot be written ({error.strerror}); hs goes on without it.")
 

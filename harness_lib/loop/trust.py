@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from harness_lib.errors import ConfigError
 from harness_lib.loop import disk
 from harness_lib.loop.shell_words import words_of
-from harness_lib.system.files import atomic
 
 if TYPE_CHECKING:
     from harness_lib.loop.runtime import Runtime
@@ -118,9 +117,8 @@ def load(runtime: Runtime) -> dict[str, str]:
 def save(runtime: Runtime, sources: list[str]) -> None:
     """Trust `sources` as they are now."""
     trusted = load(runtime) | {os.path.realpath(source): fingerprint(source) for source in sources}
-    runtime.home.mkdir(mode=0o700, parents=True, exist_ok=True)
     text = json.dumps(trusted, indent=2) + "\n"
-    atomic.write(runtime.home / FILE, text.encode(), mode=0o600)
+    disk.write(runtime.home / FILE, text.encode(), durable=True)
 
 
 def content(runtime: Runtime, source: str) -> list[Path]:

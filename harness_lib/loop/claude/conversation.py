@@ -17,7 +17,6 @@ from harness_lib.loop.sessions import context
 from harness_lib.loop.sessions.context import Answered, Entry, User
 from harness_lib.loop.sessions.message import Call, Message, Text
 from harness_lib.loop.sessions.session import CONVERSATION, Session
-from harness_lib.system.files import atomic
 
 _ROLES = frozenset({"user", "assistant", "tool_result"})
 _GO_ON = "Go on."
@@ -82,10 +81,7 @@ def keep(runtime: Runtime, session_id: str, cost: float) -> None:
         "cwd": str(runtime.session.cwd),
         "cost": cost,
     }
-    path = runtime.session.directory / CONVERSATION
-    with runtime.session.writing():
-        path.parent.mkdir(mode=0o700, exist_ok=True)
-        atomic.write(path, dumps(value).encode(), durable=False, mode=0o600)
+    runtime.session.write(CONVERSATION, dumps(value).encode())
 
 
 def _messages(session: Session) -> list[Message]:

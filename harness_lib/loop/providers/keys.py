@@ -134,8 +134,7 @@ def replace_first(runtime: Runtime, path: Path, provider: str, credential: Json)
 
 def write(path: Path, credentials: Json) -> None:
     """Replace the file `path`."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    atomic.write(path, render(credentials).encode(), mode=0o600)
+    disk.write(path, render(credentials).encode(), durable=True)
 
 
 # Names, separated by commas, that the user lets through for tests that need a key; subagents inherit it.

@@ -19,7 +19,6 @@ from harness_lib.loop.disk import number
 from harness_lib.loop.piped import Json, dumps
 from harness_lib.loop.sessions.message import Block, Call, Message, Text
 from harness_lib.loop.sessions.session import Session
-from harness_lib.system.files import atomic
 
 _CHARACTERS_PER_TOKEN = 4
 _MOST_KEPT = 20_000
@@ -251,12 +250,8 @@ def save_native(
     session: Session, message: Message, speaker: tuple[str, str, str], blocks: list[Json]
 ) -> None:
     """Keep `blocks`, the native form of `message`; `speaker` is API, provider and model."""
-    directory = session.directory / "native"
     value = {"speaker": list(speaker), "sha256": _hash(message), "blocks": blocks}
-    path = directory / f"{message.seq:04d}.json"
-    with session.writing():
-        directory.mkdir(mode=0o700, exist_ok=True)
-        atomic.write(path, dumps(value).encode(), durable=False, mode=0o600)
+    session.write(f"native/{message.seq:04d}.json", dumps(value).encode())
 
 
 def load_native(

@@ -18,8 +18,7 @@ from harness_lib.system.files import atomic
 from harness_lib.text import in_one_line
 
 # Below a session: which conversation of Claude Code it goes on in.
-CONVERSATION = Path("native", "claude.json")
-_PRIVATE = 0o600
+CONVERSATION = "native/claude.json"
 _TITLE = 80
 # Far more than messages need; the rest is for the output of tools and the logs of servers.
 SIZE_LIMIT = 1024**3
@@ -91,10 +90,17 @@ class Session:
 
     def goes_on_with(self, provider: str, model: str) -> None:
         """Store the provider and model with which the session is resumed."""
-        path = self.directory / "session.conf"
-        written = disk.read_conf(path) | {"provider": provider, "model": model}
+        written = disk.read_conf(self.directory / "session.conf") | {"provider": provider, "model": model}
+        self.write("session.conf", disk.render_conf(written).encode())
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write the file `name` of the session. Raises EnvSetupError."""
+        path = self.directory / name
         with self.writing():
-            atomic.write(path, disk.render_conf(written).encode(), durable=False, mode=_PRIVATE)
+            # A session that a tool has removed is not made again.
+            if path.parent != self.directory:
+                path.parent.mkdir(mode=0o700, exist_ok=True)
+            atomic.write(path, data, durable=False, mode=0o600)
 
     def files(self) -> list[Path]:
         """Return the message files, by number and then by name."""
@@ -131,9 +137,8 @@ class Session:
             directory.mkdir(mode=0o700, exist_ok=True)
             with os.scandir(directory) as entries:
                 seq = 1 + max((_number(entry.name) or 0 for entry in entries), default=0)
-            message = Message(seq, role, body, {"timestamp": now(), **fields})
-            data = render(message).encode("utf-8", "replace")
-            atomic.write(directory / f"{seq:04d}-{role}.md", data, durable=False, mode=_PRIVATE)
+        message = Message(seq, role, body, {"timestamp": now(), **fields})
+        self.write(f"messages/{seq:04d}-{role}.md", render(message).encode("utf-8", "replace"))
         return message
 
     @property

@@ -63,12 +63,7 @@ def events(kept: dict[str, Any], url: str, headers: Mapping[str, str], body: Jso
             if response.headers.get("content-type", "").partition(";")[0].strip() == "application/json":
                 yield _whole(response)
                 return
-            size = 0
-            for event in source:
-                # Count the size after decompression.
-                size += len(event.data)
-                _check_size(size)
-                yield event.data
+            yield from (event.data for event in source)
     except (httpx2.UnsupportedProtocol, httpx2.InvalidURL) as error:
         raise ProviderError(f"Invalid provider URL: {url} ({error}).") from error
     except httpx2.SSEError as error:
@@ -130,7 +125,9 @@ class _Bounded(httpx2.SyncByteStream):
         size = 0
         for chunk in self._stream:
             size += len(chunk)
-            _check_size(size)
+            if size > ANSWER_LIMIT:
+                message = f"The provider sent more than {ANSWER_LIMIT} bytes without an end; hs hung up."
+                raise ProviderError(message)
             yield chunk
 
     def close(self) -> None:
@@ -142,22 +139,8 @@ def _bound(response: httpx2.Response) -> None:
     response.stream = _Bounded(response.stream)
 
 
-def _check_size(size: int) -> None:
-    if size > ANSWER_LIMIT:
-        raise ProviderError(f"The provider sent more than {ANSWER_LIMIT} bytes without an end; hs hung up.")
-
-
-def _read(response: httpx2.Response) -> str:
-    """Return the text of a whole answer."""
-    data = bytearray()
-    for chunk in response.iter_bytes():
-        data += chunk
-        _check_size(len(data))
-    return data.decode("utf-8", "replace")
-
-
 def _whole(response: httpx2.Response) -> Json:
-    answer = as_object(_read(response))
+    answer = as_object(response.read().decode("utf-8", "replace"))
     if answer is None:
         raise ProviderError("The provider's answer is no JSON object.")
     if answer.get("error"):
@@ -167,7 +150,7 @@ def _whole(response: httpx2.Response) -> Json:
 
 def _refused(response: httpx2.Response, headers: Mapping[str, str]) -> ProviderError:
     status = response.status_code
-    text = _read(response)
+    text = response.read().decode("utf-8", "replace")
     body = as_object(text)
     reason = _message(body) if body else " ".join(text.split())[:_SHOWN]
     advice = _ADVICE.get(status, "")

@@ -21,7 +21,7 @@ from harness_lib.errors import EnvSetupError
 from harness_lib.loop import trust
 from harness_lib.system.git.repository import Git
 from harness_lib.system.place import data_home, find_root
-from harness_lib.system.processes import denied, engines, sandbox
+from harness_lib.system.processes import engines, sandbox
 from harness_lib.system.processes.sandbox import Sandbox
 
 if TYPE_CHECKING:
@@ -143,6 +143,8 @@ def said(runtime: Runtime, printed: str) -> str:
     found = _around(runtime)
     if found is None:
         return ""
+    from harness_lib.system.processes import denied  # noqa: PLC0415 (most commands do not fail)
+
     refused = denied.found(printed, found.box, str(found.temporary), runtime.env)
     return f"[the sandbox denied: {', '.join(map(str, refused))}; {_WAY_OUT}]" if refused else ""
 

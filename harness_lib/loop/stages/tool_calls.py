@@ -11,7 +11,6 @@ import hashlib
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any, TypeVar
 
@@ -231,29 +230,17 @@ def _kind(runtime: Runtime, call: Json) -> str:
     return "reads" if plugins.only_reads(runtime, name) else ""
 
 
-@dataclass
-class Outcomes:
-    """The outcomes of a turn's calls: all that were seen, and how often each since the last new one."""
-
-    turn: int
-    seen: set[str] = field(default_factory=set)
-    again: dict[str, int] = field(default_factory=dict)
-    # The answer in which each was last counted: equal calls of one answer are one repetition.
-    counted: dict[str, int] = field(default_factory=dict)
-
-
 def is_endless(runtime: Runtime, done: Json) -> bool:
     """Record the outcome of a call; return whether it was so in MOST answers, with nothing new in between."""
-    known = runtime.kept.get("outcomes")
-    if known is None or known.turn != runtime.first:
-        known = runtime.kept["outcomes"] = Outcomes(runtime.first)
+    turn, answers = runtime.kept.get("outcomes") or (0, {})
+    # The answers in which each outcome of the turn was so since the last new one; one counts once.
+    since: dict[str, set[int]] = answers if turn == runtime.first else {}
     result = builtin.PLACE.sub("", str(done.get("result", "")))
     text = dumps([done.get("name"), done.get("input"), result, bool(done.get("error"))])
     outcome = hashlib.sha256(text.encode()).hexdigest()
-    if outcome not in known.seen:
-        known.seen.add(outcome)
-        known.again.clear()
-    if known.counted.get(outcome) != runtime.requests or outcome not in known.again:
-        known.counted[outcome] = runtime.requests
-        known.again[outcome] = known.again.get(outcome, 0) + 1
-    return known.again[outcome] >= MOST
+    if outcome not in since:
+        for each in since.values():
+            each.clear()
+    since.setdefault(outcome, set()).add(runtime.requests)
+    runtime.kept["outcomes"] = runtime.first, since
+    return len(since[outcome]) >= MOST

@@ -21,7 +21,7 @@ from harness_lib.agents.adapter import Adapter, Launch, Report
 from harness_lib.attempts import check
 from harness_lib.core import ownership
 from harness_lib.core.context import Context
-from harness_lib.errors import EnvSetupError
+from harness_lib.errors import EnvSetupError, Exit
 from harness_lib.rules import run_state
 from harness_lib.system.files import atomic, nofollow, printed
 from harness_lib.system.git import snapshot
@@ -89,10 +89,14 @@ def is_ready(adapter: Adapter, ctx: Context) -> bool:
         # Its first call would fetch packages only to report that.
         return False
     try:
-        command = [place, "provider", "--ready"]
-        return child.ask(command, env=ctx.env, cwd=ctx.cwd, seconds=READY_SECONDS).code == 0
+        return _ask_hs(place, ctx, "provider", "--ready").code == 0
     except OSError:
         return False
+
+
+def _ask_hs(place: str, ctx: Context, *words: str) -> child.Answer:
+    """Ask the program `hs`, which fetches the packages that it needs when it is first called."""
+    return child.ask([place, *words], env=ctx.env, cwd=ctx.cwd, seconds=READY_SECONDS)
 
 
 def _names_a_provider(env: Mapping[str, str]) -> bool:
@@ -107,12 +111,26 @@ def _program_path(adapter: Adapter, ctx: Context) -> str | None:
 
 
 def require(adapter: Adapter, ctx: Context) -> None:
-    """Raise EnvSetupError if the adapter's program is not on this machine."""
-    if not is_here(adapter, ctx):
+    """Raise EnvSetupError if the adapter's program is not on this machine, or cannot start here."""
+    place = _program_path(adapter, ctx)
+    if place is None:
         raise EnvSetupError(
             f"{adapter.title} is not installed: there is no {adapter.program!r} on the PATH.",
             "Install it, or choose another agent: harness run --agent NAME, or --agent-command 'COMMAND'",
         )
+    if adapter.program == OURS:
+        _require_packages(place, ctx)
+
+
+def _require_packages(place: str, ctx: Context) -> None:
+    """Raise EnvSetupError if `hs` cannot have its packages: in the sandbox of a run it could not fetch them."""
+    try:
+        answer = _ask_hs(place, ctx, "--help")
+    except OSError as error:
+        raise EnvSetupError(f"{place} does not start: {error}.") from error
+    if answer.code == Exit.ENV_SETUP:
+        *_, said = answer.complaint.decode("utf-8", "replace").splitlines() or [f"{place} does not start."]
+        raise EnvSetupError(said)
 
 
 class Listener:

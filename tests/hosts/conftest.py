@@ -75,11 +75,12 @@ def harness_home(on_disk: Path) -> Path:
     kept = CACHE.place / "harness-home"
     CACHE.place.mkdir(parents=True, exist_ok=True)
     env = {**CACHE.environ, "HARNESS_HOME": str(kept)}
-    command = [str(CHECKOUT / "bin" / "harness"), "--version"]
-    done = subprocess.run(command, env=env, capture_output=True, encoding="utf-8", check=False)
-    if done.returncode == Exit.ENV_SETUP:
-        pytest.skip(f"the launcher cannot get its packages: {done.stderr.strip().splitlines()[-1]}")
-    assert done.returncode == 0, done.stderr
+    for program in ("harness", "hs"):
+        command = [str(CHECKOUT / "bin" / program), "--help"]
+        done = subprocess.run(command, env=env, capture_output=True, encoding="utf-8", check=False)
+        if done.returncode == Exit.ENV_SETUP:
+            pytest.skip(f"the launcher cannot get its packages: {done.stderr.strip().splitlines()[-1]}")
+        assert done.returncode == 0, done.stderr
     # The engine nono, as far as it can be had: without it its tests say so.
     fetch = "import os; from harness_lib.system.install import launcher; launcher.confiner('', os.environ)"
     isolated = [sys.executable, "-I", "-S", "-c", f"import sys; sys.path[:0] = [{str(CHECKOUT)!r}]; {fetch}"]

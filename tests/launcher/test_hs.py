@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from harness_lib import __version__
 from tests.conftest import for_release
+from tests.core.search_paths import without_harness
 from tests.launcher.launching import CHECKOUT, run
 from tests.loop.servers.openai import OpenAI
 from tests.loop.servers.script import ModelServer, say, use
@@ -42,8 +47,28 @@ def test_without_a_registry_it_says_what_to_do(offline: dict[str, str]) -> None:
     answer = run(CHECKOUT / "bin" / "hs", "help", env=offline)
 
     assert answer.code == 7
-    assert "bin/hs" in answer.err
+    assert answer.err.endswith(f"run: {shlex.quote(str(CHECKOUT / 'bin' / 'hs'))} --help\n")
 
+
+def test_a_run_fetches_its_packages_before_an_agent_is_in_the_sandbox(
+    offline: dict[str, str], tmp_path: Path
+) -> None:
+    """There they could not be fetched, and each attempt would fail for that."""
+    env = {**offline, "HARNESS_SANDBOX": "off", "PATH": without_harness()}
+    env |= {"OPENAI_API_URL": "http://127.0.0.1:9/v1/chat/completions", "HARNESS_PROVIDER": "openai"}
+    for words in (["git", "init", "-q"], ["git", "commit", "-q", "--allow-empty", "-m", "first"]):
+        subprocess.run(words, cwd=tmp_path, check=True)
+    harness = [sys.executable, "-m", "harness_lib"]
+    given = {**os.environ, **env, "PYTHONPATH": str(CHECKOUT)}
+    for words in (["init"], ["add", "Make it", "--validate", "test -f made"]):
+        subprocess.run([*harness, *words], cwd=tmp_path, env=given, check=True, capture_output=True)
+
+    command = [*harness, "run", "--agent", "hs"]
+    done = subprocess.run(command, cwd=tmp_path, env=given, check=False, capture_output=True, text=True)
+
+    assert done.returncode == 7, done.stderr
+    assert "no package registry could be reached" in done.stderr
+    assert "attempt 1" not in done.stdout
 
 def test_the_version_needs_no_package(offline: dict[str, str]) -> None:
     for word in ("version", "--version", "-v"):

@@ -24,7 +24,7 @@ class TestOffline:
         _, error = done.err.splitlines()
         assert error.startswith("harness: The Python packages that harness needs could not be installed")
         assert "no package registry could be reached" in error
-        assert error.endswith(f"run: {shlex.quote(str(launcher))} --version")
+        assert error.endswith(f"run: {shlex.quote(str(launcher))} --help")
         assert [entry.name for entry in (tmp_path / "data").iterdir()] == ["lock"]
 
     def test_doctor_works_and_says_what_is_missing(self, offline: dict[str, str], tmp_path: Path) -> None:

@@ -156,7 +156,7 @@ def _install(part: Path, launcher: str, recipe: str, more: Mapping[str, str]) ->
         )
         raise EnvSetupError(message, "Install one of them (Debian, Ubuntu: the package python3-venv).")
     message = f"The Python packages that harness needs could not be installed ({complaint})."
-    hint = f"When a package registry is in reach, run: {typed.harness('--version', program=launcher)}"
+    hint = f"When a package registry is in reach, run: {typed.harness('--help', program=launcher)}"
     raise EnvSetupError(message, hint)
 
 

@@ -123,7 +123,7 @@ def require(adapter: Adapter, ctx: Context) -> None:
 
 
 def _require_packages(place: str, ctx: Context) -> None:
-    """Raise EnvSetupError if `hs` cannot have its packages: in the sandbox of a run it could not fetch them."""
+    """Raise EnvSetupError if `hs` has no packages: in the sandbox of a run it could not fetch them."""
     try:
         answer = _ask_hs(place, ctx, "--help")
     except OSError as error:

@@ -70,6 +70,7 @@ def test_a_run_fetches_its_packages_before_an_agent_is_in_the_sandbox(
     assert "no package registry could be reached" in done.stderr
     assert "attempt 1" not in done.stdout
 
+
 def test_the_version_needs_no_package(offline: dict[str, str]) -> None:
     for word in ("version", "--version", "-v"):
         answer = run(CHECKOUT / "bin" / "hs", word, env=offline)

@@ -50,6 +50,8 @@ def _kill_the_run() -> None:
     assert run is not None
     above = list(process.ancestors())
     worker = next(each.pid for each in above if each.parent == run)
+    # Otherwise it could see the end of its run first, and stop this agent.
+    signals.pause(worker)
     signals.kill(run)
     signals.kill(worker)
 

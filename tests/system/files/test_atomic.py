@@ -7,15 +7,12 @@ import stat
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
 
 import pytest
 
 from harness_lib.system.files import atomic
 from tests.conftest import for_release
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CRASH = 73
 DIE_AT = """
@@ -56,19 +53,19 @@ class Steps:
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.seen: list[str] = []
-        sync, rename = os.fsync, os.replace
+        sync, rename = os.fsync, Path.replace
 
         def noted_sync(descriptor: int) -> None:
             sync(descriptor)
             directory = stat.S_ISDIR(os.fstat(descriptor).st_mode)
             self.seen.append("directory synced" if directory else "content synced")
 
-        def noted_rename(*args: Any, **kwargs: Any) -> None:
-            rename(*args, **kwargs)
+        def noted_rename(path: Path, target: Path) -> Path:
             self.seen.append("renamed")
+            return rename(path, target)
 
         patch.setattr(os, "fsync", noted_sync)
-        patch.setattr(os, "replace", noted_rename)
+        patch.setattr(Path, "replace", noted_rename)
 
 
 @pytest.mark.skipif(sys.platform == "darwin", reason="content is synced by F_FULLFSYNC there")

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from harness_lib import typed
-from harness_lib.attempts import baseline, check, check_inputs, precheck, rescue_refs
+from harness_lib.attempts import baseline, chat, check, check_inputs, precheck, rescue_refs
 from harness_lib.attempts.baseline import Baseline
-from harness_lib.core import held_out, ownership, quoting, sessions
+from harness_lib.core import held_out, late, ownership, quoting, sessions
 from harness_lib.core.context import Context
 from harness_lib.core.held_out import Here
 from harness_lib.errors import HeldError, UsageError
@@ -56,9 +56,6 @@ def take(ctx: Context, session: Session, task_id: str | None = None) -> Taken:
         return _settle_nothing(ctx, session, here)
     with sessions.halting_on_error(ctx, session, chosen.id):
         if ctx.store.shared is not None and ctx.target is None:
-            # A list of one machine needs none of it.
-            from harness_lib.attempts import chat  # noqa: PLC0415
-
             chat.begin(ctx)
         surveyed = baseline.survey(ctx)
         baseline.require_dependencies(ctx, questions, chosen)
@@ -69,8 +66,6 @@ def take(ctx: Context, session: Session, task_id: str | None = None) -> Taken:
     if taken.task is None:
         return taken
     if ctx.store.shared is not None and ctx.target is None:
-        from harness_lib.core import late  # noqa: PLC0415 (as above)
-
         claimed = taken.task
         rescue = f"{rescue_refs.RESCUE_REFS}{check.safe_name(claimed.id)}/late-{claimed.fence}"
         late.note(ctx, claimed, rescue)

@@ -12,6 +12,7 @@ from functools import partial
 
 from harness_lib import typed
 from harness_lib.attempts import (
+    chat,
     check,
     commit,
     committed,
@@ -68,9 +69,6 @@ def complete(
     if task.gate is not None and task.gate.target is not None:
         ended = merge_queue.merge(ctx, session, task, oid, sentences)
     elif ctx.store.shared is not None:
-        # A list of one machine needs none of it.
-        from harness_lib.attempts import chat  # noqa: PLC0415
-
         ended = chat.finish(ctx, session, task, oid, evaluation.head, sentences)
     else:
         ended = commit.commit(ctx, session, task, oid, evaluation.head, sentences)

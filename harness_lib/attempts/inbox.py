@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from harness_lib import timestamps, typed
-from harness_lib.attempts import commit, outcome
+from harness_lib.attempts import commit, outcome, snapshots
 from harness_lib.core import ownership, proposals, quoting
 from harness_lib.core.context import Context
 from harness_lib.core.ownership import HeldTask
@@ -151,9 +151,6 @@ def keep_elsewhere(ctx: Context, task: Task) -> None:
     """Push the work so far, if machines share the list: it survives this one."""
     if ctx.store.shared is None:
         return
-    # A list of one machine needs none of it.
-    from harness_lib.attempts import snapshots  # noqa: PLC0415
-
     answer = snapshots.take(ctx, task)
     if not answer.done and _kept_here.get(task.id) != answer.why:
         _kept_here[task.id] = answer.why

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from harness_lib import typed
 from harness_lib.attempts import (
+    chat,
     commit,
     merge_queue,
     outcome,
@@ -212,9 +213,6 @@ def resume(ctx: Context, session: Session, task: Task) -> outcome.Ended:
     if intent.action == "merge" or intent.ref is not None:
         return merge_queue.resume(ctx, session, task)
     if ctx.store.shared is not None:
-        # A list of one machine needs none of it.
-        from harness_lib.attempts import chat  # noqa: PLC0415
-
         return chat.resume(ctx, session, task)
     with locks.hold(git):
         outcome.clear_dead_locks(git, intent)

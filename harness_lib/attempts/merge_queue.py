@@ -25,9 +25,12 @@ from harness_lib.attempts import (
     pending_merges,
     precheck,
     publish,
+    remote,
     requeue,
     rescue_refs,
+    snapshots,
     target_branch,
+    turn,
 )
 from harness_lib.attempts.commit import undo_check, with_look_at
 from harness_lib.checks import check_of
@@ -70,9 +73,6 @@ def refresh(ctx: Context) -> str | None:
     """
     if ctx.merging.mode != "turns":
         return None
-    # A list of one machine needs none of it.
-    from harness_lib.attempts import remote  # noqa: PLC0415
-
     return remote.refresh(ctx)
 
 
@@ -80,9 +80,6 @@ def _keep_checked(ctx: Context, task: Task, oid: str) -> None:
     """Push the checked commit, if machines share the list: another one merges it if this one dies."""
     if ctx.store.shared is None:
         return
-    # A list of one machine needs none of it.
-    from harness_lib.attempts import remote, snapshots  # noqa: PLC0415
-
     snapshots.keep(ctx, remote.of(ctx, task), task, oid, "ready")
 
 
@@ -127,9 +124,6 @@ def _came_with_others(ctx: Context, task: Task) -> bool:
     current = outcome.require_claim(ctx.store.ask(), task)
     if outcome.intent_of(current).action != "commit":
         return False
-    # A list of one machine needs none of it.
-    from harness_lib.attempts import remote  # noqa: PLC0415
-
     there = remote.of(ctx, task)
     with suppress(HeldError):
         remote.follow(ctx, there, remote.require(ctx, there))
@@ -143,18 +137,18 @@ def _merge_in_turn(
     # Without its turn the result would be the same, after more checks.
     with (
         flock.turn(ctx.git.common_dir / publish.LINE, seconds, keep_claim),
-        _turn(ctx, task, keep_claim) as turn,
+        _turn(ctx, task, keep_claim) as mine,
     ):
         aside = False
         for _ in range(TRIES):
-            turn.begin()
+            mine.begin()
             task = _as_it_is(ctx, task)
             if outcome.intent_of(task).action == "commit":
                 # The worker before us in the line has merged it, too.
                 return _completed(ctx, session, task, said)
             publish.take_in(ctx)
             try:
-                return _try(ctx, session, task, said, turn, aside=aside)
+                return _try(ctx, session, task, said, mine, aside=aside)
             except target_branch.MovedError as moved:
                 aside = aside or moved.blocked
     raise HeldError(
@@ -201,14 +195,11 @@ class _Here(NamedTuple):
 def _turn(ctx: Context, task: Task, keep_claim: Callable[[], None]) -> AbstractContextManager[_Turn]:
     if ctx.store.shared is None:
         return nullcontext(_Here(ctx))
-    # A list of one machine needs none of it.
-    from harness_lib.attempts import remote, turn  # noqa: PLC0415
-
     return turn.taken(ctx, remote.of(ctx, task), keep_claim, turn.PATIENCE_SECONDS)
 
 
 def _try(
-    ctx: Context, session: Session, task: Task, said: Sequence[str], turn: _Turn, *, aside: bool
+    ctx: Context, session: Session, task: Task, said: Sequence[str], mine: _Turn, *, aside: bool
 ) -> outcome.Ended:
     """Merge the task and those that wait behind it; return how the task's attempt ended.
 
@@ -233,7 +224,7 @@ def _try(
             return requeue.because_of_check(ctx, session, task, move.tip, failed)
     moving = pending_merges.begin(ctx, batch, move.ref)
     try:
-        turn.move(target, move, batch.tip)
+        mine.move(target, move, batch.tip)
     except target_branch.MovedError:
         pending_merges.take_back(ctx, batch)
         raise
@@ -244,9 +235,6 @@ def _elsewhere(ctx: Context, session: Session, task: Task) -> list[Task]:
     """Return the tasks of other machines that wait for the same branch."""
     if ctx.store.shared is None:
         return []
-    # A list of one machine needs none of it.
-    from harness_lib.attempts import remote, snapshots  # noqa: PLC0415
-
     return snapshots.waiting(ctx, remote.of(ctx, task), session, task)
 
 
@@ -256,8 +244,6 @@ def _begin_again(ctx: Context, task: Task) -> Task:
     commit, base = _required(intent.commit), intent.base
     if ctx.store.shared is not None and not ctx.git.exists(commit):
         # Another machine has put it on top of its own work, and died before that was pushed.
-        from harness_lib.attempts import remote, snapshots  # noqa: PLC0415 (as above)
-
         left = snapshots.newest(ctx, remote.of(ctx, task), task)
         if left is None or left.kind != "ready":
             raise HeldError(
@@ -280,8 +266,6 @@ def _completed(ctx: Context, session: Session, task: Task, said: Sequence[str]) 
     ended = outcome.completed(ctx, session, task, said)
     _leave(ctx.git, _required(ended.task.completed_commit))
     if ctx.store.shared is not None:
-        from harness_lib.attempts import remote, snapshots  # noqa: PLC0415 (as above)
-
         snapshots.drop(ctx, remote.of(ctx, task), task)
     rescue_refs.drop_before(ctx.git, task)
     target = _target(task)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from harness_lib.attempts import committed, reconcile, rescue_refs, task_brief, worker_worktrees
-from harness_lib.core import held_out, ownership, project, quoting, rechecked, sessions, trust
+from harness_lib.attempts import chat, committed, reconcile, rescue_refs, task_brief, worker_worktrees
+from harness_lib.core import held_out, late, ownership, project, quoting, rechecked, sessions, trust
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import EnvSetupError
@@ -107,9 +107,6 @@ def open_session(ctx: Context) -> Opened:
     """
     project.require_writable_git(ctx, ctx.git)
     if ctx.store.shared is not None:
-        # A list of one machine needs none of it.
-        from harness_lib.core import late  # noqa: PLC0415
-
         late.refuse_namesake(ctx, ctx.store.ask())
     merged = _merged_by_others(ctx)
     opened = _open(ctx)
@@ -120,9 +117,6 @@ def _merged_by_others(ctx: Context) -> tuple[str, ...]:
     """Complete what a chat has proposed and others have merged; return a sentence for each task."""
     if ctx.store.shared is None or ctx.target is not None:
         return ()
-    # A list of one machine needs none of it.
-    from harness_lib.attempts import chat  # noqa: PLC0415
-
     return tuple(chat.look(ctx))
 
 

@@ -24,6 +24,7 @@ from harness_lib.attempts import (
     requeue,
     rescue_refs,
     rollback,
+    takeover,
     target_branch,
     worker_worktrees,
 )
@@ -231,9 +232,6 @@ def _without_work_tree(ctx: Context, session: Session, task: Task) -> tuple[str,
     """Recover `task`, whose work tree is gone or on another machine."""
     if ctx.store.shared is None:
         return _give_up_lost(ctx, session, task)
-    # A list of one machine needs none of it.
-    from harness_lib.attempts import takeover  # noqa: PLC0415
-
     return takeover.recover(ctx, session, task)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness_lib.attempts import outcome, pending_merges, rescue_refs, rollback
+from harness_lib.attempts import outcome, pending_merges, rescue_refs, rollback, snapshots
 from harness_lib.checks.protocol import Checked
 from harness_lib.core import quoting
 from harness_lib.core.context import Context
@@ -186,10 +186,8 @@ def apply(ctx: Context, task: Task) -> str:
     if not back.rescue or not back.base or not back.rescue.startswith(rescue_refs.RESCUE_REFS):
         return ""
     if not git.ref(back.rescue) and ctx.store.shared is not None:
-        # A list of one machine needs none of it.
-        from harness_lib.attempts import snapshots  # noqa: PLC0415
-
-        if not (answer := snapshots.bring(ctx, task, back.rescue)).done:
+        answer = snapshots.bring(ctx, task, back.rescue)
+        if not answer.done:
             return f"that work cannot be fetched from where it is: {answer.why}"
     if not git.ref(back.rescue) or not git.exists(back.base):
         return ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness_lib import typed
-from harness_lib.attempts import check, commit, outcome, rescue_refs
+from harness_lib.attempts import check, commit, outcome, rescue_refs, snapshots
 from harness_lib.core import quoting, trust
 from harness_lib.core.context import Context
 from harness_lib.rules import attempts, transitions
@@ -107,9 +107,6 @@ def _shared(ctx: Context, task: Task) -> list[str]:
     """Push what was kept of the attempt, so that other machines have it; return why not."""
     if ctx.store.shared is None:
         return []
-    # A list of one machine needs none of it.
-    from harness_lib.attempts import snapshots  # noqa: PLC0415
-
     answer = snapshots.share(ctx, task)
     return [] if answer.done else [f"What is kept of {task.id} is on this machine only: {answer.why}"]
 

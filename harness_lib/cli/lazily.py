@@ -13,6 +13,20 @@ OURS = "harness_lib."
 FOR_HOURS = frozenset({"run", "demo", "--watch", "--wait", "-f", "--follow"})
 # Standard modules that few calls need.
 SELDOM = frozenset({"shlex", "shutil", "tempfile"})
+# What only a list needs that machines share.
+SHARED = frozenset(
+    {
+        "harness_lib.attempts.chat",
+        "harness_lib.attempts.leaving",
+        "harness_lib.attempts.remote",
+        "harness_lib.attempts.snapshots",
+        "harness_lib.attempts.takeover",
+        "harness_lib.attempts.turn",
+        "harness_lib.core.late",
+        "harness_lib.runs.settings",
+    }
+)
+PUT_OFF = SELDOM | SHARED
 # `run` and its like have threads, of which two could meet in a module that is half loaded (before Python
 # 3.12.2). The others wait for checks or for workers, and meanwhile our folder may become another version's.
 AT_ONCE = FOR_HOURS | {"finish", "validate", "recover"}
@@ -37,16 +51,16 @@ class _Patient(LazyLoader):
 
 
 class _Finder:
-    """Finds modules as Python does, and makes rarely used ones lazy; with `ours`, our own, too."""
+    """Finds modules as Python does, and makes rarely used ones lazy; with `ours`, all our own, too."""
 
     def __init__(self, *, ours: bool) -> None:
         self._ours = ours
 
     def find_spec(self, name: str, path: Sequence[str] | None, _target: object = None) -> ModuleSpec | None:
-        is_put_off = name in SELDOM or (self._ours and name.startswith(OURS))
+        is_put_off = name in PUT_OFF or (self._ours and name.startswith(OURS))
         spec = PathFinder.find_spec(name, path) if is_put_off else None
         if spec is not None and spec.loader is not None and spec.submodule_search_locations is None:
-            spec.loader = (_Patient if name in SELDOM else LazyLoader)(spec.loader)
+            spec.loader = (_Patient if name in PUT_OFF else LazyLoader)(spec.loader)
         return spec
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from harness_lib import typed
 from harness_lib.checks import check_of
-from harness_lib.core import sessions, trust
+from harness_lib.core import late, sessions, trust
 from harness_lib.core.context import Context
 from harness_lib.errors import HeldError, LeaseLostError, UsageError
 from harness_lib.rules import attempts, recovery
@@ -125,9 +125,6 @@ def require(questions: Questions, task_id: str | None, ctx: Context) -> HeldTask
 def refuse_late(ctx: Context, questions: Questions) -> None:
     """Raise LeaseLostError, once, if another machine has taken the caller's task over."""
     if ctx.store.shared is not None:
-        # A list of one machine needs none of it.
-        from harness_lib.core import late  # noqa: PLC0415
-
         late.refuse(ctx, questions)
 
 

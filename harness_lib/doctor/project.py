@@ -10,6 +10,7 @@ from pathlib import Path
 from harness_lib import typed
 from harness_lib.agents.adapter import Host
 from harness_lib.agents.registry import HOSTS, WITHOUT_HOOKS
+from harness_lib.attempts import forgotten
 from harness_lib.core import project, sessions, trust
 from harness_lib.core.context import Context
 from harness_lib.doctor import Diagnoses, Diagnosis, bad, failed, has_root, ok, warn
@@ -184,9 +185,6 @@ def store(ctx: Context) -> Diagnoses:
 
 def _refs(ctx: Context) -> Diagnoses:
     """Report whether the remote that machines share has too many refs."""
-    # A list of one machine needs none of it.
-    from harness_lib.attempts import forgotten  # noqa: PLC0415
-
     try:
         crowded = forgotten.too_many_refs(ctx)
     except HarnessError as error:

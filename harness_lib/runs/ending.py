@@ -10,6 +10,7 @@ from harness_lib.attempts import (
     pending_merges,
     publish,
     rescue_refs,
+    snapshots,
     target_branch,
     worker_worktrees,
 )
@@ -70,9 +71,6 @@ def leave(
             warn(message)
         merge_queue.refresh(ctx)
         if ctx.store.shared is not None:
-            # A list of one machine needs none of it.
-            from harness_lib.attempts import snapshots  # noqa: PLC0415
-
             snapshots.sweep(ctx)
     except (HarnessError, OSError) as error:
         warn(f"Clean-up is incomplete: {error}")

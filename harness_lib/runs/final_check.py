@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from harness_lib.attempts import merge_queue, open_session, recheck, target_branch, worker_worktrees
+from harness_lib.attempts import merge_queue, open_session, recheck, target_branch, turn, worker_worktrees
 from harness_lib.core import add_tasks, quoting, rechecked, sessions
 from harness_lib.core.context import Context
 from harness_lib.errors import HeldError
@@ -61,9 +61,6 @@ def run(
     """
     if ctx.merging.mode != "turns":
         return _run(ctx, place, scope, tell, goes_on, repairs=repairs)
-    # A list of one machine needs none of it.
-    from harness_lib.attempts import turn  # noqa: PLC0415
-
     with turn.alone(ctx, goes_on, tell) as mine:
         with suppress(HeldError):
             merge_queue.refresh(ctx)

@@ -13,8 +13,10 @@ from harness_lib.attempts import (
     interrupted,
     outcome,
     precheck,
+    publish,
     rescue_refs,
     rollback,
+    target_branch,
 )
 from harness_lib.checks.protocol import Checked
 from harness_lib.core import ownership, quoting, rechecked, sessions
@@ -22,6 +24,7 @@ from harness_lib.core.context import Context, Merging
 from harness_lib.core.ownership import HeldTask
 from harness_lib.core.reply import Reply
 from harness_lib.errors import Exit, UsageError
+from harness_lib.runs import settings
 from harness_lib.system.git import snapshot, trees
 from harness_lib.task import Task
 from harness_lib.terminal.render import Screen
@@ -89,10 +92,6 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
 
 def _merging(ctx: Context, args: Namespace) -> Merging:
     """Return where the finished work of a chat goes, as typed or as the user's settings say."""
-    # A list of one machine needs none of it.
-    from harness_lib.attempts import publish, target_branch  # noqa: PLC0415
-    from harness_lib.runs import settings  # noqa: PLC0415
-
     given = {"merge": args.merge, "merge-command": args.merge_command}
     value = {name: setting.value for name, setting in settings.effective(ctx, given).items() if name in given}
     if value["merge"] != "pull-request":

@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 from datetime import datetime, timezone
 
 from harness_lib import timestamps, typed
-from harness_lib.attempts import check, commit, rescue_refs
+from harness_lib.attempts import check, commit, rescue_refs, snapshots
 from harness_lib.attempts.rescue_refs import RESCUE_REFS
 from harness_lib.core import ownership, quoting, rights, sessions
 from harness_lib.core.context import Context
@@ -76,9 +76,6 @@ def _fetch(ctx: Context) -> None:
     """Fetch what other machines have kept. Raises UsageError: there are none; HeldError."""
     if ctx.store.shared is None:
         raise UsageError("No other machine works on this list.", "Leave --fetch out: harness rescue")
-    # A list of one machine needs none of it.
-    from harness_lib.attempts import snapshots  # noqa: PLC0415
-
     answer = snapshots.bring_all(ctx)
     if not answer.done:
         raise HeldError(f"The work of other machines cannot be fetched: {answer.why}.", "Try again later.")
@@ -292,9 +289,6 @@ def _dropped_there(ctx: Context, ref: str) -> list[str]:
     """Remove `ref` from the remote that machines share, too; return a warning if it may still be there."""
     if ctx.store.shared is None:
         return []
-    # A list of one machine needs none of it.
-    from harness_lib.attempts import snapshots  # noqa: PLC0415
-
     try:
         answer = snapshots.forget(ctx, ref)
     except (HeldError, EnvSetupError) as error:

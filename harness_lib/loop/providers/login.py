@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
-from socketserver import TCPServer, ThreadingMixIn
+from socketserver import TCPServer
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from harness_lib.loop.failures import ProviderError
@@ -30,7 +30,8 @@ from harness_lib.loop.providers.tokens import Client
 from harness_lib.text import harmless
 
 _SHOWN = 300
-_REQUEST_SECONDS = 10.0
+# Browsers open connections in advance and send nothing on them; the next one waits for so long.
+_REQUEST_SECONDS = 1.0
 _PAGE = """\
 <!doctype html><html><head><meta charset="utf-8"><title>hs</title></head>
 <body><p>{words}</p></body></html>
@@ -97,30 +98,18 @@ class Attempt:
         return self.code(parameters)
 
 
-class Listener(ThreadingMixIn, TCPServer):
-    """Hears the browser. `descriptor` can be read when an answer has come; it is in `parameters` then."""
+class Listener(TCPServer):
+    """Hears the browser; the first answer to `attempt` is in `parameters`."""
 
     # Not http.server's own: it asks for the name of this machine, which may take seconds.
     allow_reuse_address = True
-    # Browsers open connections in advance and send nothing on them: each gets a thread that is never joined.
-    daemon_threads = True
-    block_on_close = False
 
     def __init__(self, port: int) -> None:
         """Listen at `port`, 0: any. Raises OSError where another program has it."""
-        self.descriptor, self._wake = os.pipe()
         super().__init__(("127.0.0.1", port), _Handler)
         self.port: int = self.server_address[1]
         self.parameters: dict[str, str] | None = None
         self.attempt: Attempt | None = None
-        self._lock = threading.Lock()
-        threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
-
-    def server_close(self) -> None:
-        """Stop to listen."""
-        super().server_close()
-        os.close(self.descriptor)
-        os.close(self._wake)
 
     def take(self, path: str, parameters: dict[str, str]) -> int:
         """Return the HTTP status for a request; keep the first answer to our login."""
@@ -129,10 +118,7 @@ class Listener(ThreadingMixIn, TCPServer):
             return 404
         if not attempt.is_ours(parameters):
             return 400
-        with self._lock:
-            if self.parameters is None:
-                self.parameters = parameters
-                os.write(self._wake, b".")
+        self.parameters = parameters
         return 200
 
     def handle_error(self, request: object, client_address: object) -> None:
@@ -178,11 +164,13 @@ def log_in(client: Client) -> Json:
 def _code(attempt: Attempt, listener: Listener | None, terminal: int | None) -> str:
     """Return the code, from whichever comes first: the browser, or the user who pastes it."""
     deadline = time.monotonic() + _SECONDS
-    watched = [*([listener.descriptor] if listener else []), *([terminal] if terminal is not None else [])]
+    watched = [each for each in (listener, terminal) if each is not None]
     while True:
         ready, _, _ = select.select(watched, [], [], max(0.0, deadline - time.monotonic()))
-        if listener is not None and listener.parameters is not None:
-            return attempt.code(listener.parameters)
+        if listener is not None and listener in ready:
+            listener.handle_request()
+            if listener.parameters is not None:
+                return attempt.code(listener.parameters)
         if terminal in ready and terminal is not None:
             line = os.read(terminal, _LONGEST).decode("utf-8", "replace")
             if not line:
@@ -210,10 +198,7 @@ def _listener(client: Client, *, can_paste: bool) -> Iterator[Listener | None]:
         yield None
         return
     with listener:
-        try:
-            yield listener
-        finally:
-            listener.shutdown()
+        yield listener
 
 
 @contextmanager

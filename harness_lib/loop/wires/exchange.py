@@ -56,19 +56,16 @@ def ask(runtime: Runtime, endpoint: Endpoint, payload: Json, *, quiet: bool = Fa
 
 def _authorized(runtime: Runtime, endpoint: Endpoint, body: Json, *, quiet: bool) -> Json:
     """Ask with the headers of a login, and once more with renewed ones where those are refused."""
-    login, headers = endpoint.login, endpoint.headers
-    if login is not None:
-        headers = login.headers(endpoint.headers)
-    try:
-        return _once(runtime, endpoint._replace(headers=headers), body, quiet=quiet)
-    except UnauthorizedError as error:
-        if login is None:
-            raise ProviderError(f"{error} Check the key.") from error
-    headers = login.headers(endpoint.headers, refused=headers["authorization"])
-    try:
-        return _once(runtime, endpoint._replace(headers=headers), body, quiet=quiet)
-    except UnauthorizedError as error:
-        raise ProviderError(f"{error} {login.advice}") from error
+    login, refused = endpoint.login, ""
+    while True:
+        headers = login.headers(endpoint.headers, refused) if login else endpoint.headers
+        try:
+            return _once(runtime, endpoint._replace(headers=headers), body, quiet=quiet)
+        except UnauthorizedError as error:
+            if login is None or refused:
+                advice = login.advice if login else "Check the key."
+                raise ProviderError(f"{error} {advice}") from error
+        refused = headers["authorization"]
 
 
 def _once(runtime: Runtime, endpoint: Endpoint, body: Json, *, quiet: bool) -> Json:

@@ -126,12 +126,11 @@ def run(
     merge: bool = False,
     log: str = "",
     timeout: float = float("inf"),
-    limit: int = OUTPUT_LIMIT,
     notes: Path | None = None,
     output: IO[bytes] | None = None,
     heard: Callable[[bytes], None] | None = None,
 ) -> Finished:
-    """Run `command` to its end, or until `timeout` seconds or `limit` bytes of output have passed.
+    """Run `command` to its end, or until `timeout` seconds or OUTPUT_LIMIT bytes of output have passed.
 
     `stdin`: None gives it nothing to read. Standard error goes to the output (`merge`), the file `log`, or is
     ours. `notes`: a directory that says that it runs, for `end_noted` where we are killed. `output`: the file
@@ -159,7 +158,7 @@ def run(
         try:
             note(child.pid)
             _raise_pending()
-            watch = reaper.Watch(timeout=timeout, limit=limit, on_tick=_look(written, heard))
+            watch = reaper.Watch(timeout=timeout, limit=OUTPUT_LIMIT, on_tick=_look(written, heard))
             reason = watch.until_it_ends(child, written.fileno())
             if reason != "ended":
                 reaper.end(child)

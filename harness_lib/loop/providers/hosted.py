@@ -39,7 +39,7 @@ OPENAI_MAX_TOKENS   max response tokens (the model's)
 
 
 class Hosted(NamedTuple):
-    """A built-in provider. `endpoint` makes the address from an environment and a key."""
+    """A built-in provider, or a config of one. `endpoint` makes the address from an environment and a key."""
 
     name: str
     description: str
@@ -54,7 +54,13 @@ class Hosted(NamedTuple):
         return self.description
 
     def ready(self, runtime: Runtime) -> bool:
-        return any(map(runtime.env.get, self.ready_by)) or bool(keys.first(runtime, self.name))
+        """Return whether there is a key or a login for it."""
+        if any(map(runtime.env.get, self.ready_by)):
+            return True
+        credential = keys.first(runtime, self.config.name if self.config else self.name)
+        # A login is renewed when it is used.
+        may_renew = self.config and self.config.values.get("auth") and credential.get("refresh_token")
+        return keys.is_fresh(credential) or bool(may_renew)
 
     def defaults(self, runtime: Runtime) -> dict[str, str]:  # noqa: ARG002
         return {"model": self.default_model}
@@ -71,7 +77,8 @@ class Hosted(NamedTuple):
         url = {f"{self.name.upper()}_API_URL": values.get("url", "")} if self.config else {}
         wire = cast("WireName", named) or self.endpoint({**runtime.env, **url}, "(no key)").wire
         provider = self.config.name if self.config else self.name
-        return Speaker(wire, provider, runtime.model or values.get("model", "") or self.default_model)
+        model = runtime.model or self.default_model or _HOSTED[self.name].default_model
+        return Speaker(wire, provider, model)
 
     def at(self, runtime: Runtime) -> Endpoint:
         """Return where requests of this run go. Raises ProviderError without the key that is needed."""
@@ -96,7 +103,10 @@ class Hosted(NamedTuple):
         )
 
     def ask(self, runtime: Runtime, payload: Json) -> Json:
-        return exchange.ask(runtime, self.at(runtime), payload)
+        plugin = with_own_api(runtime)
+        if plugin is None:
+            return exchange.ask(runtime, host(runtime).at(runtime), payload)
+        return cast("Json", plugin.target.ask(runtime, payload))
 
 
 def effort(env: dict[str, str]) -> str:
@@ -221,9 +231,10 @@ def with_own_api(runtime: Runtime) -> Plugin | None:
 def host(runtime: Runtime) -> Hosted:
     """Return the host of the run's provider. Raises ProviderError where hs does not ask it itself."""
     config = models.find_config(runtime, runtime.provider)
-    hosted = _HOSTED.get(config.protocol if config else runtime.provider)
-    if hosted is not None:
-        return hosted._replace(config=config)
+    if config is not None and config.protocol in _HOSTED:
+        return _described(config)
+    if runtime.provider in _HOSTED:
+        return _HOSTED[runtime.provider]
     plugin = with_own_api(runtime)
     if plugin is None:
         raise ProviderError(f"There is no provider {runtime.provider}; hs help lists them.")
@@ -235,38 +246,18 @@ def host(runtime: Runtime) -> Hosted:
     )
 
 
-class Described(NamedTuple):
-    """A provider config as a provider."""
-
-    config: ProviderConfig
-
-    def describe(self, runtime: Runtime) -> str:  # noqa: ARG002 (as the protocol says)
-        return self.config.values.get("description", "")
-
-    def ready(self, runtime: Runtime) -> bool:
-        """Return whether there is a key or a login for it."""
-        if self.config.auth_env and runtime.env.get(self.config.auth_env):
-            return True
-        credential = keys.first(runtime, self.config.name)
-        # A login is renewed when it is used.
-        return keys.is_fresh(credential) or bool(
-            self.config.values.get("auth") and credential.get("refresh_token")
-        )
-
-    def defaults(self, runtime: Runtime) -> dict[str, str]:  # noqa: ARG002
-        return {"model": self.config.values.get("model", "")}
-
-    def environment_help(self, runtime: Runtime) -> str:  # noqa: ARG002
-        name = self.config.name
-        if self.config.values.get("auth"):
-            return f"(a login: hs auth login {name})"
-        return f"{self.config.auth_env}  API key" if self.config.auth_env else "(no key)"
-
-    def ask(self, runtime: Runtime, payload: Json) -> Json:
-        plugin = with_own_api(runtime)
-        if plugin is None:
-            return exchange.ask(runtime, host(runtime).at(runtime), payload)
-        return cast("Json", plugin.target.ask(runtime, payload))
+def _described(config: ProviderConfig) -> Hosted:
+    """Return the provider of `config`: that of its protocol, with other words, key and model."""
+    variables = f"{config.auth_env}  API key" if config.auth_env else "(no key)"
+    if config.values.get("auth"):
+        variables = f"(a login: hs auth login {config.name})"
+    return _HOSTED.get(config.protocol, OPENAI)._replace(
+        description=config.values.get("description", ""),
+        default_model=config.values.get("model", ""),
+        variables=variables,
+        ready_by=(config.auth_env,) if config.auth_env else (),
+        config=config,
+    )
 
 
 def find_provider(runtime: Runtime, name: str) -> Provider | None:
@@ -275,4 +266,4 @@ def find_provider(runtime: Runtime, name: str) -> Provider | None:
     if plugin is not None:
         return cast("Provider", plugin.target)
     config = models.find_config(runtime, name)
-    return Described(config) if config else None
+    return _described(config) if config else None

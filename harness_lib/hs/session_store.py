@@ -156,8 +156,8 @@ def project_of(runtime: Runtime, store: Path) -> Path | None:
     real = Path(os.path.realpath(store))
     if real.is_relative_to(os.path.realpath(runtime.home)):
         return None
-    if trust.is_projects(runtime, str(store)):
-        return next(each for each in (store, *store.parents) if each.name == ".harness").parent
+    if project := trust.project_of_source(runtime, str(store)):
+        return project
     root = trust.project_root(runtime, runtime.cwd)
     return root if real.is_relative_to(root.resolve()) else None
 

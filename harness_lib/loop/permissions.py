@@ -176,10 +176,10 @@ def allow(runtime: Runtime, text: str) -> None:
     runtime.notice(f"saved in {path}: {text}")
 
 
-def may_read(runtime: Runtime, path: str) -> bool:
-    """Return whether no ask or deny rule covers reading `path`. Raises RulesError."""
+def readable(runtime: Runtime) -> Callable[[str], bool]:
+    """Return a function that tells whether no ask or deny rule covers reading a path. Raises RulesError."""
     denying = [rule for rule in rules(runtime) if rule.decision != "allow" and rule.is_for("read_file")]
-    return not any(not rule.what or _is_at(runtime, rule, path) for rule in denying)
+    return lambda path: not any(not rule.what or _is_at(runtime, rule, path) for rule in denying)
 
 
 def _read(path: Path) -> list[tuple[str, str, str, str]] | RulesError:

@@ -17,6 +17,7 @@ from harness_lib.hs import session_store
 from harness_lib.hs.acp import ALLOW_ALWAYS, ALLOW_ONCE, REJECT_ONCE
 from harness_lib.hs.acp.session import LONGEST, Lines, SessionProcess, commands, config
 from harness_lib.loop import runtime
+from harness_lib.loop.disk import number
 from harness_lib.loop.piped import Json
 from harness_lib.loop.sessions.session import Session
 
@@ -40,9 +41,9 @@ Servers = list[Server] | None
 
 def serve() -> int:
     """Serve the client on standard input and output until it goes."""
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for each in (signal.SIGINT, signal.SIGTERM):
         # This process may die at once: the sessions' processes see it go, and end what they have started.
-        signal.signal(number, signal.SIG_DFL)
+        signal.signal(each, signal.SIG_DFL)
     asyncio.run(_serve())
     return 0
 
@@ -109,7 +110,7 @@ class Agent:
         sessions = session_store.every(runtime.start(os.environ, directory))
         if cwd:
             sessions = [each for each in sessions if each.conf.get("cwd") == str(directory)]
-        start = int(cursor) if cursor and cursor.isascii() and cursor.isdigit() else 0
+        start = number(cursor or "")
         end = start + _PAGE
         return schema.ListSessionsResponse(
             sessions=[_info(each) for each in sessions[start:end]],

@@ -13,6 +13,7 @@ from harness_lib.errors import UsageError
 from harness_lib.hs import session_store, setup
 from harness_lib.hs.repl.drawing import Drawing
 from harness_lib.loop import asking, confined, permissions, plugins
+from harness_lib.loop.disk import number
 from harness_lib.loop.failures import HookError
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions import context
@@ -82,8 +83,7 @@ def _cost(runtime: Runtime, _: str, drawing: Drawing) -> None:
 def _sum(messages: list[Message]) -> str:
     account = context.total(messages)
     requests = sum(message.role in {"assistant", "summary"} for message in messages)
-    from_cache = (message.fields.get("tokens_cached", "") for message in messages)
-    cached = sum(int(text) for text in from_cache if text.isascii() and text.isdigit())
+    cached = sum(number(message.fields.get("tokens_cached", "")) for message in messages)
     of_cache = f" ({cached:,} from the cache)" if cached else ""
     cost = f"cost {account.shown()}" if account.cost is None else f"${account.shown()}"
     tokens = f"{account.tokens_in:,} tokens in{of_cache}, {account.tokens_out:,} out"

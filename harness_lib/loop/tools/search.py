@@ -80,16 +80,15 @@ def _files(runtime: Runtime, tool_input: Json, pattern: str) -> Iterator[str]:
     if pattern.startswith(("/", "~")) or ".." in pattern.split("/"):
         raise ToolError("a pattern names no directory above; use path for another directory")
     matches = permissions.matcher(*_without_braces(pattern)) if pattern else None
+    may_read = permissions.readable(runtime)
     here = f"{os.path.normpath(runtime.work_directory)}/"
     for name in names:
         path = os.path.normpath(directory / name)
-        if (matches is None or matches(name)) and _may_be_shown(runtime, path):
+        if matches is not None and not matches(name):
+            continue
+        is_file = os.path.isfile(path) and not os.path.islink(path)  # noqa: PTH113, PTH114 (there may be many)
+        if is_file and not is_secret(Path(path)) and may_read(path):
             yield escape(path.removeprefix(here))
-
-
-def _may_be_shown(runtime: Runtime, path: str) -> bool:
-    is_file = os.path.isfile(path) and not os.path.islink(path)  # noqa: PTH113, PTH114 (there may be many)
-    return is_file and not is_secret(Path(path)) and permissions.may_read(runtime, path)
 
 
 def _below(directory: Path) -> list[str]:

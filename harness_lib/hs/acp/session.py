@@ -165,7 +165,6 @@ def commands(known: Sequence[Json]) -> schema.AvailableCommandsUpdate:
     return helpers.update_available_commands(schema.AvailableCommand(input=hint, **each) for each in known)
 
 
-_LINE_LIMIT = 256 * 1024 * 1024
 _END_SECONDS = 10.0
 _INTERNAL = -32603
 _STOPS = {
@@ -211,7 +210,7 @@ class SessionProcess:
         self._process = await asyncio.create_subprocess_exec(
             *launcher.hs(), "acp", "--session",
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
-            cwd=self._cwd, env=dict(os.environ), limit=_LINE_LIMIT, start_new_session=True,
+            cwd=self._cwd, env=dict(os.environ), limit=LONGEST, start_new_session=True,
         )  # fmt: skip
         self._send(first)
         opened = await self._next()

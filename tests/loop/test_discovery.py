@@ -12,7 +12,7 @@ from harness_lib.loop import discovery, runtime
 from harness_lib.loop.runtime import Key, Runtime
 from tests.loop.conftest import CHAT, Follow
 from tests.loop.in_process import results_of
-from tests.loop.servers.script import Step, Use, say, use
+from tests.loop.servers.script import Step, Use, say
 from tests.loop.source_files import write
 
 PLACES: list[tuple[str, Key]] = [
@@ -67,21 +67,3 @@ def test_a_plugin_that_a_tool_writes_counts_from_the_next_call_on(follow: Follow
     run, _, _ = follow(CHAT, Step(uses=both), say("Done."))
 
     assert results_of(run) == ["", "error: denied: closed"]
-
-
-def test_a_turn_looks_for_plugins_before_it_begins_and_before_each_request(
-    follow: Follow, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    looked = []
-    refresh = discovery.refresh
-
-    def noted(run: Runtime) -> None:
-        looked.append(run.stage)
-        refresh(run)
-
-    monkeypatch.setattr(discovery, "refresh", noted)
-
-    follow(CHAT, use("bash", command="echo hello"), say("Done."))
-
-    # By the fixture, and behind the tool: nothing has run before the first request.
-    assert len(looked) == 2

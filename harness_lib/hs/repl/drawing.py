@@ -99,11 +99,7 @@ class Drawing:
 
     def note(self, text: str, style: str = "dim") -> None:
         """Show a note of hs."""
-        self._show(self.noted(text, style))
-
-    def noted(self, text: str, style: str = "dim") -> str:
-        """Return a note of hs as it is shown."""
-        return self._drawn(Text(harmless(text, keep=_KEPT), style=style))
+        self._print(Text(harmless(text, keep=_KEPT), style=style))
 
     def asked(self, question: Question) -> str:
         """Return a question as it is shown."""

@@ -106,10 +106,10 @@ def test_an_error_hook_that_fails_ends_the_run(go: Go, home: Path) -> None:
 def test_sources_are_looked_for_before_a_turn_and_each_request(go: Go, home: Path) -> None:
     hook(home, "sources/50-count", f"echo x >> '{home}/count'; cat")
 
-    go(say("Done."))
+    go(use("bash", command="true"), say("Done."))
 
-    # At the start of hs and when the provider is known: nothing has run since.
-    assert (home / "count").read_text(encoding="utf-8").count("x") == 2
+    # At the start of hs, when the provider is known, and behind the tool: nothing else has run.
+    assert (home / "count").read_text(encoding="utf-8").count("x") == 3
 
 
 def test_a_turn_with_an_error_of_the_provider_ends_with_its_words(go: Go, home: Path) -> None:

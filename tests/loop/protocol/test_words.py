@@ -86,12 +86,6 @@ def test_agent_is_a_command_too_and_takes_a_session(go: Go, hs: Hs, home: Path) 
     ]
 
 
-def test_all_of_standard_input_is_the_task_where_there_are_no_words(go: Go) -> None:
-    server, answer = go(say("One."), words=(), stdin="first\nsecond\n")
-    assert answer.out == "One.\n", answer.err
-    assert server.requests[0]["messages"][-1]["content"] == "first\nsecond"
-
-
 def test_repl_without_the_user_is_a_mistake_and_no_task(go: Go) -> None:
     server, answer = go(say("never"), words=("repl",))
     assert (answer.code, answer.out, server.requests) == (2, "", [])

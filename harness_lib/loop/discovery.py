@@ -134,14 +134,14 @@ def _of_claude(runtime: Runtime) -> list[Plugin]:
     own = (f"{source}/providers/claude" for source in trust.usable(runtime))
     if any(os.access(path, os.X_OK) for path in own):
         return []
-    from harness_lib.loop.claude import scribe  # noqa: PLC0415 (as above)
+    from harness_lib.loop.claude import conversation  # noqa: PLC0415 (as above)
 
     hooks = {
-        "10-messages": scribe.assemble,
-        **dict.fromkeys(("20-tools", "30-prompts", "35-skills"), scribe.pass_on),
+        "10-messages": conversation.assemble,
+        **dict.fromkeys(("20-tools", "30-prompts", "35-skills"), conversation.pass_on),
     }
     return [
-        Plugin("hooks.d", "receive", "10-save", BUILT_IN, scribe.save),
+        Plugin("hooks.d", "receive", "10-save", BUILT_IN, conversation.save),
         *(Plugin("hooks.d", "assemble", name, BUILT_IN, hook) for name, hook in hooks.items()),
     ]
 

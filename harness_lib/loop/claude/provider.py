@@ -12,8 +12,7 @@ from typing import IO, TYPE_CHECKING
 
 from harness_lib.loop import asking, processes
 from harness_lib.loop.claude import conversation as of_session
-from harness_lib.loop.claude.conversation import Conversation
-from harness_lib.loop.claude.scribe import Scribe
+from harness_lib.loop.claude.conversation import Conversation, Scribe
 from harness_lib.loop.failures import ProviderError
 from harness_lib.loop.piped import Json, as_object, dumps
 from harness_lib.loop.providers import keys

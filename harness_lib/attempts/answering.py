@@ -19,7 +19,7 @@ def place(ctx: Context, task: Task) -> Context:
     require_waiting(task)
     if task.status != "in_progress":
         return ctx
-    if task.intent is not None or complete.is_merged(task):
+    if task.intent is not None or task.target is not None:
         raise HeldError(
             f"The worker {task.claimed_by} is ending its attempt at {task.id} at this moment.",
             "Try again in a moment; if nobody works on it any more: harness recover",

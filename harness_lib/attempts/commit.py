@@ -191,5 +191,5 @@ def _what(git: Git, operation: str | None, unmerged: tuple[str, ...]) -> str:
 
 def require_none_of_user(git: Git, task: Task, then: str | None = None) -> None:
     """Do the same for the work tree of `task`, unless it belongs to a run; `then`: `harness finish`."""
-    if task.gate is None or task.gate.target is None:
+    if task.target is None:
         require_none(git, then or typed.harness("finish", task.id))

@@ -66,7 +66,7 @@ def complete(
     sentences = look_at(task, evaluation, verdict, brought)
     if oid in repository.by_nobody:
         sentences += _by_nobody(ctx, task)
-    if task.gate is not None and task.gate.target is not None:
+    if task.target is not None:
         ended = merge_queue.merge(ctx, session, task, oid, sentences)
     elif ctx.store.shared is not None:
         ended = chat.finish(ctx, session, task, oid, evaluation.head, sentences)
@@ -77,7 +77,7 @@ def complete(
 
 def is_guarded(task: Task) -> bool:
     """Return whether work that passes only by changing its check inputs is sent back, not completed."""
-    return is_merged(task) or input_files.AUTO in task.validation.protect
+    return task.target is not None or input_files.AUTO in task.validation.protect
 
 
 def _object(
@@ -91,7 +91,7 @@ def _object(
 
 def _send_back(ctx: Context, session: Session, task: Task, reason: str, cause: SentBack) -> outcome.Ended:
     """Send work that has passed its check back to an agent; no attempt is counted."""
-    if is_merged(task):
+    if task.target is not None:
         return requeue.because_of_second_check(ctx, session, task, reason, cause)
     with ctx.store.transaction("tasks") as tx:
         current = transitions.send_back(outcome.require_claim(tx, task), cause)
@@ -197,9 +197,9 @@ def hold(
         tx.replace(halted)
         tx.log("WARN", why.words, session=session.number, task=task.id)
         current = sessions.mine(tx, ctx)
-        if current and not is_merged(task):
+        if current and task.target is None:
             sessions.halt(tx, current, why)
-    if not is_merged(task):
+    if task.target is None:
         return outcome.Ended(halted, None)
     asked = f"The user was asked about {_named(files) or 'all of it'}."
     return requeue.for_user(ctx, session, halted, oid, why, asked)
@@ -226,8 +226,3 @@ def refusal(task: Task) -> RefusedError:
 def is_accepted(task: Task) -> bool:
     """Return whether the kept work of `task` is to be completed unchanged, without an agent."""
     return task.handback is not None and task.handback.accepted
-
-
-def is_merged(task: Task) -> bool:
-    """Return whether the work of `task` belongs to a run, which merges it."""
-    return task.gate is not None and task.gate.target is not None

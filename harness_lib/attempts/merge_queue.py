@@ -302,7 +302,7 @@ def _required(value: str | None) -> str:
 
 
 def _target(task: Task) -> str:
-    return _required(task.gate.target if task.gate else None)
+    return _required(task.target)
 
 
 def _failed(ctx: Context, batch: pending_merges.Batch) -> Checked | None:

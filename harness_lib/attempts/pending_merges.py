@@ -166,7 +166,7 @@ def find(ctx: Context, task: Task, tree: str) -> Blockers:
 
     Called before the check runs: files that the check makes are not merged.
     """
-    if task.gate is None or task.gate.target is None:
+    if task.target is None:
         return Blockers()
     git, base = ctx.git, task.started_at_commit
     before = git.tree_of(base if base and git.exists(base) else "HEAD")
@@ -180,7 +180,7 @@ def find(ctx: Context, task: Task, tree: str) -> Blockers:
     moved = sorted(
         path for path in (repositories - new) if path in links and links[path] != links_before.get(path)
     )
-    lost = [path for path in moved if not _is_held(ctx, task.gate.target, path, links[path])]
+    lost = [path for path in moved if not _is_held(ctx, task.target, path, links[path])]
     marked = {*merge.left(git, before, tree), *merge.unresolved(git, tree)}
     return Blockers(tuple(sorted(new)), tuple(lost), tuple(sorted(marked)))
 
@@ -229,15 +229,13 @@ def waiting(ctx: Context, session: Session, task: Task, elsewhere: Sequence[Task
 
     `elsewhere`: those of other machines, which may be merged with them.
     """
-    assert task.gate is not None
     others = [
         other
         for other in ctx.store.ask().in_progress()
         if other.id != task.id
         and is_to_be_merged(other)
         and recovery.works_for(other.claimed_by, session.worker)
-        and other.gate is not None
-        and other.gate.target == task.gate.target
+        and other.target == task.target
     ]
     return [task, *sorted((*others, *elsewhere), key=lambda other: outcome.intent_of(other).at)][:MOST]
 

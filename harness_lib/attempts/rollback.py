@@ -119,7 +119,7 @@ def _taken_off(git: Git, task: Task, intent: Intent, tip: str | None) -> list[st
         warnings.append(
             f"{task.id} went back to {intent.base[:12]} only: a remote has what came before that."
         )
-    target = task.gate.target if task.gate else None
+    target = task.target
     is_merged = bool(tip and target and git.ref(target) and git.is_ancestor(tip, target))
     gone = history.since(git, intent.base, tip) if tip and not is_merged else []
     if gone:

@@ -112,13 +112,12 @@ def waiting(ctx: Context, there: There, session: Session, task: Task) -> list[Ta
     trusted here.
     """
     git, questions = there.git, ctx.store.ask()
-    target = task.gate and task.gate.target
     tasks = [
         each
         for each in questions.in_progress()
         if pending_merges.is_to_be_merged(each)
         and not recovery.works_for(each.claimed_by, session.worker)
-        and (each.gate and each.gate.target) == target
+        and each.target == task.target
         and each.validation.hidden is None
     ]
     if not tasks or not trust.is_trusted(ctx, questions):

@@ -78,8 +78,9 @@ def _complete(ctx: Context, session: Session, task: Task, there: There, commit: 
         current = outcome.require_claim(tx, task)
         if transitions.may("drop_intent", current):
             current = transitions.drop_intent(current)
-        ref = current.gate.target if current.gate else None
-        current = transitions.begin_commit(current, now=tx.now, head=None, commit=commit, ref=ref, base=base)
+        current = transitions.begin_commit(
+            current, now=tx.now, head=None, commit=commit, ref=task.target, base=base
+        )
         tx.replace(current)
     ended = outcome.completed(ctx, session, current)
     snapshots.drop(ctx, there, task)

@@ -438,6 +438,11 @@ class Task(NamedTuple):
     extra: Extra = NO_EXTRA
 
     @property
+    def target(self) -> str | None:
+        """The branch that a run merges the work into; None if it is committed where the attempt was made."""
+        return self.gate.target if self.gate else None
+
+    @property
     def is_done(self) -> bool:
         """Whether the task is completed and harness itself has recorded that."""
         return self.status == "completed" and not self.unproven

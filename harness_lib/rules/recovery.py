@@ -193,22 +193,17 @@ def _problems(task: Task) -> Iterator[str]:
     if any(branch is not None and not branch.startswith(HEADS) for branch in branches):
         yield f"gate names a branch that is not below {HEADS}"
     # Work that is moved together with others: none of their intents names the old commit.
-    alone = intent.action == "commit" and not (is_for_a_branch(task) and intent.ref)
+    alone = intent.action == "commit" and not (task.target and intent.ref)
     if (alone and intent.head is None) or (intent.action == "commit" and intent.commit is None):
         yield "intent does not say which commit goes where"
-    target = gate.target if gate else None
+    target = task.target
     if intent.ref is not None and (target is None or intent.ref not in (target, waiting(target))):
         yield "intent.ref is not the branch that the work is for"
 
 
-def is_for_a_branch(task: Task) -> bool:
-    """Return whether a run merges the work into a branch."""
-    return task.gate is not None and task.gate.target is not None
-
-
 def is_on_top(task: Task) -> bool:
     """Return whether the work may be put on top of others' work: machines share the list, or a run merges."""
-    return is_for_a_branch(task) or task.machine is not None
+    return task.target is not None or task.machine is not None
 
 
 def is_object(name: str) -> bool:

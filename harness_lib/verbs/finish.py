@@ -67,7 +67,7 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     held = ownership.require(questions, args.id, ctx)
     if args.already_done:
         _require_unchanged(ctx, held.task)
-    if ctx.store.shared is not None and held.task.gate is not None and held.task.gate.target is None:
+    if ctx.store.shared is not None and held.task.gate is not None and held.task.target is None:
         ctx.merging = _merging(ctx, args)
     elif args.merge or args.merge_command:
         raise UsageError(

@@ -113,8 +113,9 @@ def require_none_taken(ctx: Context, questions: Questions, task: Task, tree: str
 
     `tree` is what was checked. A file that the task's own text names is for the attempt to write.
     """
-    git, base = ctx.git, task.started_at_commit
-    if base is None or not git.exists(base):
+    git = ctx.git
+    base = git.commit_called(task.started_at_commit)
+    if base is None:
         return
     asked = Scripts(git, base).asked(task)
     words = f"{task.title}\n{task.description or ''}"

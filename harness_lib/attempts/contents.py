@@ -26,7 +26,7 @@ from harness_lib.text import some
 MOST_BYTES = 1_000_000
 TARGET_LENGTH = 200
 NAMED = 5
-EXECUTABLE, FILES = "100755", ("100644", "100755")
+EXECUTABLE = "100755"
 Changes = Mapping[str, tuple[trees.Entry | None, trees.Entry | None]]
 MEGABYTE = 1_000_000
 FILES = ("100644", "100755")
@@ -50,8 +50,9 @@ def of(ctx: Context, task: Task, head: str, commit: str) -> Contents:
 
     Files that the user has accepted are no longer reported.
     """
-    git, base = ctx.git, task.started_at_commit
-    if base is None or not git.exists(base):
+    git = ctx.git
+    base = git.commit_called(task.started_at_commit)
+    if base is None:
         return Contents()
     changed = trees.changed(git, git.tree_of(base), git.tree_of(commit))
     put = {path: new for path, (_, new) in changed.items() if new and new[0] in FILES}
@@ -117,14 +118,13 @@ def _standing(path: Path) -> bytes:
 
 def refuse(ctx: Context, task: Task, tree: str, most: float) -> None:
     """Raise RefusedError if `tree` adds a file of more than `most` megabytes; 0 is no limit."""
-    git, base = ctx.git, task.started_at_commit
-    if not most or base is None or not git.exists(base):
-        return
-    if git.tree_of(base) == tree:
+    git = ctx.git
+    base = git.commit_called(task.started_at_commit)
+    if not most or base is None:
         return
     new = {
         path: entry[1]
-        for path, (_, entry) in trees.changed(git, base, tree).items()
+        for path, (_, entry) in trees.changed(git, git.tree_of(base), tree).items()
         if entry is not None and entry[0] != trees.GITLINK
     }
     sizes = trees.sizes(git, new.values())

@@ -39,8 +39,9 @@ def log(ctx: Context, session: Session, task: Task, action: str, reason: str) ->
 
 def facts(ctx: Context, task: Task) -> recovery.Facts:
     """Answer the questions of the recovery matrix from git and the task's checkpoints."""
-    git, base = ctx.git, task.started_at_commit
-    if base is None or not git.exists(base):
+    git = ctx.git
+    base = git.commit_called(task.started_at_commit)
+    if base is None:
         return recovery.Facts(
             uncommitted=False, task_commits=False, checkpoints=False, reflects=False, base_exists=False
         )

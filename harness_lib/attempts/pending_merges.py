@@ -168,8 +168,8 @@ def find(ctx: Context, task: Task, tree: str) -> Blockers:
     """
     if task.target is None:
         return Blockers()
-    git, base = ctx.git, task.started_at_commit
-    before = git.tree_of(base if base and git.exists(base) else "HEAD")
+    git = ctx.git
+    before = git.tree_of(git.commit_called(task.started_at_commit) or "HEAD")
     links_before, links = submodules.links(git, before), submodules.links(git, tree)
     repositories = {
         *submodules.untracked(git),

@@ -29,10 +29,10 @@ def roll_back(ctx: Context, session: Session, task: Task, verdict: outcome.Verdi
         restore.require_unlocked(git)
     commit.require_none_of_user(git, task)
     base = outcome.full_base(git, task)
-    base_gone = base is None or not git.exists(base)
+    standing = git.commit_called(base)
     rescue, head = rescue_refs.free_ref(git, task), git.head()
     tip = rescue_refs.branch_tip(git, task) or head
-    back_to = base if base is None or base_gone or tip is None else history.pushed(git, base, tip)
+    back_to = base if standing is None or tip is None else history.pushed(git, standing, tip)
     with ctx.store.transaction("tasks") as tx:
         task = transitions.begin_rollback(
             outcome.require_claim(tx, task)._replace(started_at_commit=base),
@@ -41,7 +41,7 @@ def roll_back(ctx: Context, session: Session, task: Task, verdict: outcome.Verdi
             message=verdict.message,
             rescue=rescue,
             head=head,
-            ending=attempts.without_base(verdict.ending) if base_gone else verdict.ending,
+            ending=verdict.ending if standing else attempts.without_base(verdict.ending),
             base=back_to,
         )
         if verdict.halt:
@@ -69,11 +69,11 @@ def go_back(ctx: Context, session: Session, task: Task, *, again: bool = False) 
         tree, rescue = _rescue(ctx, task, intent)
         # After a kill the branch may be back already.
         tip = intent.head if again else rescue_refs.branch_tip(git, task) or git.head()
-        has_base = intent.base is not None and git.exists(intent.base)
-        if intent.base is not None and has_base:
+        base = git.commit_called(intent.base)
+        if base is not None:
             warnings += restore.go_back(
                 git,
-                intent.base,
+                base,
                 branch=rescue_refs.branch(git, task),
                 made=tree,
                 before=rescue_refs.before(git, task),
@@ -81,7 +81,7 @@ def go_back(ctx: Context, session: Session, task: Task, *, again: bool = False) 
             )
             warnings += _taken_off(git, task, intent, tip)
             warnings += _switched(ctx, task, was_on)
-            result = f"to {intent.base[:12]}"
+            result = f"to {base[:12]}"
         else:
             gone = f"base commit {intent.base or '(none)'} is gone"
             result = f"not possible: {gone}; the work tree is left as it is"
@@ -100,7 +100,7 @@ def go_back(ctx: Context, session: Session, task: Task, *, again: bool = False) 
             tx.log("WARN", warning, session=session.number, task=task.id)
         stop = outcome.count_attempt(tx, ctx, session) if intent.outcome == "failed" else None
     rescue_refs.drop_before(git, task)
-    return outcome.Ended(ended, stop, rescue, tuple(warnings), rolled_back=has_base)
+    return outcome.Ended(ended, stop, rescue, tuple(warnings), rolled_back=base is not None)
 
 
 def _shared(ctx: Context, task: Task) -> list[str]:
@@ -162,7 +162,7 @@ def _rescue(ctx: Context, task: Task, intent: Intent) -> tuple[str, str | None]:
     goes beside it.
     """
     git = ctx.git
-    base = intent.base if intent.base and git.exists(intent.base) else None
+    base = git.commit_called(intent.base)
     # With `base` and `before`, files that the attempt has made git ignore are included.
     tree = snapshot.capture(git, ctx.excluded_paths, base=base, before=rescue_refs.before(git, task))
     head = git.head()

@@ -167,8 +167,9 @@ def vacuous(verdict: Verdict) -> str:
 
 def _changes(ctx: Context, task: Task, tree: str) -> _Changes | None:
     """Return which check inputs `tree` changes; None if it changes none, or they are not guarded."""
-    git, base = ctx.git, task.started_at_commit
-    if base is None or input_files.NONE in task.validation.protect or not git.exists(base):
+    git = ctx.git
+    base = git.commit_called(task.started_at_commit)
+    if base is None or input_files.NONE in task.validation.protect:
         return None
     changed = {
         path: change

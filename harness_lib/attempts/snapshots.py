@@ -43,7 +43,7 @@ class Left(NamedTuple):
 
 def take(ctx: Context, task: Task) -> Answer:
     """Push the content of the work tree, without what was untracked before the attempt, if it is new."""
-    there, git, base = remote.of(ctx, task), ctx.git, task.started_at_commit
+    there, git = remote.of(ctx, task), ctx.git
     if not there.leaving.snapshots:
         return Answer(done=True)
     with locks.hold(git):
@@ -53,7 +53,7 @@ def take(ctx: Context, task: Task) -> Answer:
         theirs = rescue_refs.still_untracked(git, head, task)
         tree = trees.without(git, snapshot.capture(git, ctx.excluded_paths), theirs)
     last = git.ref(there.copy("wip", check.safe_name(task.id), str(task.fence)))
-    if tree == git.tree_of(last or (base if base and git.exists(base) else head)):
+    if tree == git.tree_of(last or git.commit_called(task.started_at_commit) or head):
         return Answer(done=True)
     commit = git.commit(tree, [head], f"harness: the work so far of {task.id}\n")
     too_large = _too_large(there, task, [commit])
@@ -62,8 +62,8 @@ def take(ctx: Context, task: Task) -> Answer:
 
 def _too_large(there: There, task: Task, commits: Sequence[str]) -> Answer | None:
     """Return why the work in `commits` is not pushed before it is finished; None if it is small enough."""
-    base, most = task.started_at_commit, there.leaving.most
-    known = (f"^{base}",) if base and there.git.exists(base) else ()
+    base, most = there.git.commit_called(task.started_at_commit), there.leaving.most
+    known = (f"^{base}",) if base else ()
     count = int(there.git.text("rev-list", "--objects", "--disk-usage", *commits, *known, "--"))
     if count <= most * MEGABYTE:
         return None
@@ -94,12 +94,12 @@ def newest(ctx: Context, there: There, task: Task) -> Left | None:
         raise HeldError(
             f"{there.work} cannot be asked for the work of {task.id}: {answer.why}.", "Try again."
         )
-    base = task.started_at_commit
+    base = git.commit_called(task.started_at_commit)
     found = []
     for kind in KINDS:
         for name, commit in git.refs(there.copy(kind, safe)):
             fence = name.rpartition("/")[2]
-            is_its_own = base is None or not git.exists(base) or git.is_ancestor(base, commit)
+            is_its_own = base is None or git.is_ancestor(base, commit)
             if is_its_own and fence.isdigit() and int(fence) <= task.fence:
                 found.append((int(fence), kind == "ready", Left(commit, kind)))
     return max(found, key=lambda each: each[:2])[2] if found else None

@@ -136,9 +136,9 @@ class Git(NamedTuple):
         """Return whether `oid` is an existing commit."""
         return self.commit_called(oid) is not None
 
-    def commit_called(self, name: str) -> str | None:
-        """Return the full id of the commit called `name`; None if there is none."""
-        if (self.common_dir, name) in _commits:
+    def commit_called(self, name: str | None) -> str | None:
+        """Return the full id of the commit called `name`; None if there is none, or no name."""
+        if name is None or (self.common_dir, name) in _commits:
             return name
         oid = self._answer("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
         if oid == name:

@@ -10,7 +10,7 @@ import os
 import re
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from harness_lib import timestamps, typed
@@ -190,23 +190,6 @@ HELD_OUT_FAILED = "A held-out check failed"
 HELD_OUT_NOT_RUN = "A held-out check did not"
 NAMED = 10
 
-Checkout = Callable[[str], AbstractContextManager[Context]]
-
-
-def run_held_out(
-    ctx: Context, task: Task, commit: str, checkout: Checkout, *, suffix: str, holder: Task | None = None
-) -> Checked:
-    """Return the result of the held-out check of `task` on `commit`.
-
-    `holder` is the claimed task, if it is another one; `checkout` gives a clean checkout of a commit.
-    Raises ConfigError (not on this machine), EnvSetupError (it cannot run here), LeaseLostError.
-    """
-    held_out.load(ctx, task)
-    with checkout(commit) as clean:
-        return while_held(
-            ctx, holder or task, lambda on_tick, tick: run_in(clean, task, suffix, on_tick, tick)
-        )
-
 
 def run_in(
     clean: Context,
@@ -215,9 +198,9 @@ def run_in(
     on_tick: Callable[[], bool] | None = None,
     tick: float = 60.0,
 ) -> Checked:
-    """Run the held-out check of `task` in the clean checkout `clean`. Raises what `run` raises.
+    """Run the held-out check of `task` in the clean checkout `clean`; `suffix` ends the name of its log.
 
-    `suffix` ends the name of its log.
+    Raises ConfigError (not on this machine), EnvSetupError (it cannot run here).
     """
     material = held_out.load(clean, task)
     assert material is not None, f"BUG: {task.id} has no held-out check."

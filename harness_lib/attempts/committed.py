@@ -18,7 +18,7 @@ from harness_lib.attempts import check, recheck, worker_worktrees
 from harness_lib.attempts.recheck import Found
 from harness_lib.checks import check_of
 from harness_lib.checks.protocol import Checked
-from harness_lib.core import quoting, sessions, trust
+from harness_lib.core import held_out, quoting, sessions, trust
 from harness_lib.core.context import Context
 from harness_lib.core.rechecked import COMMAND
 from harness_lib.errors import ConfigError, EnvSetupError, HeldError, RefusedError, UsageError
@@ -110,6 +110,22 @@ def beside(ctx: Context, commit: str) -> AbstractContextManager[Context]:
     if worker_worktrees.is_ours(ctx, ctx.git):
         return recheck.clean_checkout(ctx, ctx.git.top.with_name(f"{ctx.git.top.name}-judged"), commit)
     return at_end_of(ctx, commit)
+
+
+def run_held_out(
+    ctx: Context, task: Task, commit: str, *, suffix: str = "", holder: Task | None = None
+) -> Checked:
+    """Return the result of the held-out check of `task` on a clean checkout of `commit`.
+
+    `holder` is the claimed task, if it is another one.
+    Raises ConfigError (not on this machine), EnvSetupError (it cannot run here), LeaseLostError.
+    """
+    held_out.load(ctx, task)
+    name = f"-{task.attempts + 1}{suffix}"
+    with beside(ctx, commit) as clean:
+        return check.while_held(
+            ctx, holder or task, lambda on_tick, tick: check.run_in(clean, task, name, on_tick, tick)
+        )
 
 
 def settle(ctx: Context) -> StopReason | None:

@@ -8,14 +8,12 @@ with other tasks.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 from harness_lib import typed
 from harness_lib.attempts import (
     chat,
     check,
     commit,
-    committed,
     contents,
     evaluate,
     merge_queue,
@@ -52,7 +50,7 @@ def complete(
     oid = commit.commit_object(ctx, evaluation.head, task, evaluation.tree)
     # Without what was untracked before the attempt: that is not its work.
     tree = ctx.git.tree_of(oid)
-    verdict = second_check.run(ctx, task, tree, partial(committed.beside, ctx), known)
+    verdict = second_check.run(ctx, task, tree, known)
     if verdict.objections and is_guarded(task):
         return _object(ctx, session, task, oid, verdict)
     if verdict.vacuous and is_guarded(task) and not task.accepted and "vacuous" not in task.sent_back:
@@ -127,9 +125,6 @@ def look_at(
     if verdict.vacuous:
         names = quoting.named(verdict.vacuous, quoting.TOUCHED, quoting.PATH_LENGTH)
         sentences.append(f"adds tests that pass without its work: {names}")
-    if evaluation.settings:
-        names = ", ".join(evaluation.settings)
-        sentences.append(f"changed git's settings for what is committed of a file: {names}")
     return [f"{task.id} {each}" for each in sentences] + [f"{task.id}: {each}" for each in brought.look_at]
 
 

@@ -5,7 +5,6 @@ Source: docs/design.md, "At the finish"; the recovery matrix asks the same quest
 
 from __future__ import annotations
 
-from functools import partial
 from typing import NamedTuple
 
 from harness_lib import typed
@@ -44,8 +43,6 @@ class Evaluation(NamedTuple):
 
     `halt`: why nobody may try again before the user has looked.
     `against`: what stands against merging it, whatever the check says.
-    `touched`: the check inputs that the attempt has changed, though it may.
-    `settings`: those of git that convert files and that it has changed, to no effect on this content.
     `said`: what else the user should look at, part of a sentence each.
     """
 
@@ -54,8 +51,6 @@ class Evaluation(NamedTuple):
     head: str = ""
     halt: Halt | None = None
     against: pending_merges.Blockers = pending_merges.Blockers()
-    touched: tuple[str, ...] = ()
-    settings: tuple[str, ...] = ()
     said: tuple[str, ...] = ()
 
     def verdict(self) -> outcome.Verdict:
@@ -106,19 +101,14 @@ def evaluate(
     if checked.passed and head is None:
         raise _nothing_to_commit_on(ctx, task)
     if checked.passed and task.validation.hidden is not None:
-        suffix = f"-{task.attempts + 1}{suffix}"
         oid = commit.commit_object(ctx, head or "", task, tree)
-        held = check.run_held_out(ctx, task, oid, partial(committed.beside, ctx), suffix=suffix)
+        held = committed.run_held_out(ctx, task, oid, suffix=suffix)
         checked = checked if held.passed else held
-    return Evaluation(
-        checked,
-        tree,
-        head or "",
-        against=against,
-        touched=files.others,
-        settings=converted.settings,
-        said=tuple(check_inputs.changed_programs(ctx, task)),
-    )
+    said = [*check_inputs.changed_programs(ctx, task)]
+    if converted.settings:
+        names = ", ".join(converted.settings)
+        said.append(f"changed git's settings for what is committed of a file: {names}")
+    return Evaluation(checked, tree, head or "", against=against, said=tuple(said))
 
 
 def _nothing_to_commit_on(ctx: Context, task: Task) -> RefusedError:

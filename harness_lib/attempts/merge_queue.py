@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from functools import partial
 from typing import NamedTuple, Protocol
 
 from harness_lib.attempts import (
@@ -326,9 +325,7 @@ def _failed(ctx: Context, batch: pending_merges.Batch) -> Checked | None:
             return checked
     for member in batch.members:
         if member.task.validation.hidden is not None:
-            suffix = f"-{member.task.attempts + 1}-merged"
-            beside = partial(committed.beside, ctx)
-            checked = check.run_held_out(ctx, member.task, batch.tip, beside, suffix=suffix, holder=first)
+            checked = committed.run_held_out(ctx, member.task, batch.tip, suffix="-merged", holder=first)
             if not checked.passed:
                 return checked
     return None

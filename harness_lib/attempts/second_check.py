@@ -11,13 +11,12 @@ Source: docs/design.md, "The second check".
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
 
 from harness_lib import typed
-from harness_lib.attempts import check, check_inputs
+from harness_lib.attempts import check, check_inputs, committed
 from harness_lib.attempts.check_inputs import Scripts
 from harness_lib.checks.protocol import Checked
 from harness_lib.core import quoting
@@ -38,7 +37,6 @@ NOT_REPEATED = (
     "its check could not be repeated on a clean checkout with the files that it depends on as they were"
 )
 
-Checkout = Callable[[str], AbstractContextManager[Context]]
 Key = rechecks.Key
 
 
@@ -87,17 +85,17 @@ class _Changes(NamedTuple):
         return tuple(dict.fromkeys(path for each in found for path in each.all))
 
 
-def run(ctx: Context, task: Task, tree: str, checkout: Checkout, known: check.Known) -> Verdict:
+def run(ctx: Context, task: Task, tree: str, known: check.Known) -> Verdict:
     """Return the objections to the content `tree`, which has passed the check of `task`.
 
-    `checkout` yields a clean checkout of a commit; `known` has the results of earlier checks, by content.
+    `known` has the results of earlier checks, by content.
     Raises LeaseLostError, RefusedError (untrusted commands).
     """
     base = task.started_at_commit
     changes = _changes(ctx, task, tree)
     if base is None or changes is None:
         return Verdict()
-    runs = _Runs(ctx, task, checkout, known)
+    runs = _Runs(ctx, task, known)
     objections = [Objection(other, files) for other, files in changes.open]
     vacuous: tuple[str, ...] = ()
     said: list[str] = []
@@ -231,9 +229,8 @@ def _vacuous(runs: _Runs, base: str, changes: _Changes) -> tuple[str, ...]:
 class _Runs:
     """Runs checks on clean checkouts, each once per content."""
 
-    def __init__(self, ctx: Context, task: Task, checkout: Checkout, known: check.Known) -> None:
-        self.ctx, self.task = ctx, task
-        self._checkout, self._known = checkout, known
+    def __init__(self, ctx: Context, task: Task, known: check.Known) -> None:
+        self.ctx, self.task, self._known = ctx, task, known
 
     def of(self, content: str, tasks: Sequence[Task]) -> list[Checked]:
         """Return the results of the checks of `tasks` on the tree `content`."""
@@ -241,7 +238,7 @@ class _Runs:
         if new:
             git, base = self.ctx.git, self.task.started_at_commit
             message = f"harness: to check {self.task.id} again\n"
-            with self._checkout(git.commit(content, [base] if base else [], message)) as view:
+            with committed.beside(self.ctx, git.commit(content, [base] if base else [], message)) as view:
                 for task in new:
                     self._known[rechecks.key(task), content] = self._run(view, task)
         return [self._known[rechecks.key(task), content] for task in tasks]

@@ -7,7 +7,6 @@ from harness_lib.core.context import Context
 from harness_lib.errors import HeldError, RefusedError, UsageError
 from harness_lib.rules import attempts, recovery
 from harness_lib.state.api import Questions, Tx
-from harness_lib.system.git import snapshot
 from harness_lib.task import Session, Task
 
 
@@ -48,7 +47,7 @@ def unaccepted(ctx: Context, task: Task) -> tuple[str, ...]:
     if task.status == "in_progress":
         head = git.head()
         assert head is not None
-        tree = snapshot.capture(git, ctx.excluded_paths)
+        tree = ctx.capture()
         return _waiting(ctx, task, head, commit.commit_object(ctx, head, task, tree))
     kept = git.ref(back.rescue) if back and back.rescue else None
     return _waiting(ctx, task, kept, kept) if kept else ()

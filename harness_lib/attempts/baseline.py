@@ -61,7 +61,7 @@ def survey(ctx: Context) -> Baseline:
     if base is None:
         raise target_branch.error(git, git.branch())
     commit.require_none(git, "harness claim")
-    changes = status.changes(git, ctx.excluded_paths)
+    changes = ctx.changes()
     if changes.tracked:
         raise RefusedError(
             f"{_are(changes.tracked)} changed in {git.top}, and no task made the change; "

@@ -34,7 +34,7 @@ from harness_lib.core import quoting
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, HeldError, RefusedError
 from harness_lib.rules import transitions
-from harness_lib.system.git import locks, merge, restore, snapshot, status, trees
+from harness_lib.system.git import locks, merge, restore, trees
 from harness_lib.system.git.repository import GitError
 from harness_lib.task import Session, Task
 
@@ -49,7 +49,7 @@ def begin(ctx: Context) -> None:
     """
     there, git = remote.of(ctx), ctx.git
     tip, head = remote.require(ctx, there), git.head()
-    if head in (None, tip) or status.changes(git, ctx.excluded_paths).tracked:
+    if head in (None, tip) or ctx.changes().tracked:
         # Without a commit, or with changes, the claim itself refuses.
         return
     if not git.is_ancestor(head, tip):
@@ -187,8 +187,8 @@ def _carry_out(
     try:
         with locks.hold(git):
             if not restore.move_head_and_index(git, new, head):
-                changed = status.changes(git, ctx.excluded_paths).tracked
-                present = snapshot.capture(git, ctx.excluded_paths)
+                changed = ctx.changes().tracked
+                present = ctx.capture()
                 if checked and not set(changed).intersection(trees.difference(git, present, checked)):
                     # It only lacks what others have merged.
                     restore.undo_tracked(git, new, ctx.excluded_paths)

@@ -15,7 +15,7 @@ from harness_lib.core import quoting
 from harness_lib.core.context import Context
 from harness_lib.errors import RefusedError
 from harness_lib.rules import rechecks, transitions
-from harness_lib.system.git import history, locks, restore, snapshot, status, trees
+from harness_lib.system.git import history, locks, restore, status, trees
 from harness_lib.system.git.repository import Git, to_end
 from harness_lib.task import Session, Task
 from harness_lib.text import some
@@ -151,11 +151,11 @@ def _moved_branch(git: Git, task: Task) -> list[str]:
 def undo_check(ctx: Context, task: Task, commit_oid: str) -> list[str]:
     """Restore the tracked files that the check changed, staged or not, from `commit_oid`; return warnings."""
     git = ctx.git
-    if not status.changes(git, ctx.excluded_paths).tracked:
+    if not ctx.changes().tracked:
         return []
     with locks.hold(git):
         # The user may have edited these files while the check ran: keep a copy of them first.
-        left, what = snapshot.capture(git, ctx.excluded_paths), f"after the check of {task.id}"
+        left, what = ctx.capture(), f"after the check of {task.id}"
         ref = rescue_refs.keep(git, task, "-check", left, commit_oid, what)
         undone = restore.undo_tracked(git, commit_oid, ctx.excluded_paths)
     changed_by = f"{len(undone)} tracked file(s) changed while the check of {task.id} ran; put back"

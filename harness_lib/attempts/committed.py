@@ -27,7 +27,7 @@ from harness_lib.rules.selection import UNPROVEN
 from harness_lib.state.api import Tx
 from harness_lib.system import flock
 from harness_lib.system.files import atomic
-from harness_lib.system.git import clones, snapshot
+from harness_lib.system.git import clones
 from harness_lib.task import Session, StopReason, Task
 
 SLICE_SECONDS = 90.0
@@ -244,7 +244,7 @@ def _held_out(ctx: Context, task: Task) -> Checked:
     """Run the held-out check of `task` on the content of the work tree."""
     git, head = ctx.git, ctx.git.head()
     message = f"harness: to prove {task.id}\n"
-    content = git.commit(snapshot.capture(git, ctx.excluded_paths), [head] if head else [], message)
+    content = git.commit(ctx.capture(), [head] if head else [], message)
     with beside(ctx, content) as clean:
         return check.run_in(clean, task, "-unproven")
 

@@ -26,7 +26,7 @@ from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, RefusedError
 from harness_lib.rules.attempts import Halt
 from harness_lib.state.api import Questions
-from harness_lib.system.git import clones, history, snapshot
+from harness_lib.system.git import clones, history
 from harness_lib.task import Category, Task
 from harness_lib.text import some
 
@@ -80,7 +80,7 @@ def evaluate(
     check.require_check(ctx, questions, task)
     # In this order: a commit made between the two calls is then seen as a move of HEAD, and not undone.
     head = ctx.git.head()
-    tree = snapshot.capture(ctx.git, ctx.excluded_paths)
+    tree = ctx.capture()
     clones.hold_on(ctx.git, tree)
     converted = contents.find(ctx, task, tree)
     if converted.files:

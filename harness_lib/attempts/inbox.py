@@ -19,7 +19,6 @@ from harness_lib.core.ownership import HeldTask
 from harness_lib.errors import HarnessError, LeaseLostError, NotAllowedError, UsageError
 from harness_lib.rules import transitions
 from harness_lib.system.files import atomic, directories, nofollow
-from harness_lib.system.git import snapshot
 from harness_lib.task import Checkpoint, Task
 
 MOST = 50
@@ -128,7 +127,7 @@ def record_checkpoint(ctx: Context, held: HeldTask, step: tuple[int, int], descr
     """
     commit.require_none_of_user(ctx.git, held.task)
     done, total = step
-    tree = snapshot.capture(ctx.git, ctx.excluded_paths)
+    tree = ctx.capture()
     with ctx.store.transaction() as tx:
         task = transitions.checkpoint(
             outcome.require_claim(tx, held.task),

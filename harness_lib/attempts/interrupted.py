@@ -25,7 +25,7 @@ from harness_lib.core.context import Context
 from harness_lib.errors import ConfigError, EnvSetupError, HarnessError
 from harness_lib.rules import recovery, transitions
 from harness_lib.rules.attempts import Halt
-from harness_lib.system.git import checkout, locks, snapshot, trees
+from harness_lib.system.git import checkout, locks, trees
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Interruption, Session, Task
 
@@ -64,14 +64,9 @@ def _against_checkpoint(ctx: Context, task: Task, base: str) -> tuple[bool, bool
     tree = task.checkpoints[-1].tree if task.checkpoints else None
     if tree is None or not ctx.git.object_exists(tree):
         return False, False
-    differs = set(trees.difference(ctx.git, tree, standing(ctx)))
+    differs = set(trees.difference(ctx.git, tree, ctx.capture()))
     changed = trees.difference(ctx.git, ctx.git.tree_of(base), tree)
     return not differs, not differs.intersection(changed)
-
-
-def standing(ctx: Context) -> str:
-    """Return the tree of the work tree as it is now."""
-    return snapshot.capture(ctx.git, ctx.excluded_paths)
 
 
 def awaits_its_work(ctx: Context, task: Task) -> bool:
@@ -90,15 +85,15 @@ def go_on(
     """
     if left:
         _undo_check(ctx, task, left)
-    interruption = recovery.interrupted(task, left or standing(ctx))
+    interruption = recovery.interrupted(task, left or ctx.capture())
     if recovery.stands_still(interruption):
         why = f"interrupted {interruption.times} times in a row without progress; {reason}"
         line = log(ctx, session, task, "roll back, mark failed", why)
         return line, rollback.roll_back(ctx, session, task, outcome.Verdict("SESSION_TIMEOUT", why))
     if stays and _is_where_it_was(ctx, task):
-        _record(ctx, task, interruption._replace(tree=standing(ctx)))
+        _record(ctx, task, interruption._replace(tree=ctx.capture()))
         return log(ctx, session, task, action, reason), None
-    _record(ctx, task, interruption._replace(tree=standing(ctx)))
+    _record(ctx, task, interruption._replace(tree=ctx.capture()))
     line = log(ctx, session, task, "keep the work for the next attempt", reason)
     return line, requeue.interrupted(ctx, session, task, reason)
 
@@ -124,7 +119,7 @@ def _undo_check(ctx: Context, task: Task, left: str) -> None:
 
     The user may have edited them meanwhile: their version is kept in a ref.
     """
-    git, current = ctx.git, standing(ctx)
+    git, current = ctx.git, ctx.capture()
     changed = {
         path: (was, entry)
         for path, (was, entry) in trees.changed(git, current, left).items()

@@ -38,7 +38,7 @@ from harness_lib.core.context import Context
 from harness_lib.errors import ConfigError, HeldError
 from harness_lib.rules import transitions
 from harness_lib.system import flock
-from harness_lib.system.git import clones, locks, restore, snapshot, status, worktrees
+from harness_lib.system.git import clones, locks, restore, status, worktrees
 from harness_lib.system.git.repository import Git, GitError
 from harness_lib.task import Session, Task
 
@@ -366,9 +366,9 @@ def _stand_at(ctx: Context, task: Task, oid: str, merged: str) -> None:
     with locks.hold(git):
         git.quit_under_way()
         _detach(git)
-        changes = status.changes(git, ctx.excluded_paths)
+        changes = ctx.changes()
         if changes.tracked or changes.untracked:
-            left = snapshot.capture(git, ctx.excluded_paths)
+            left = ctx.capture()
             if left not in (git.tree_of(oid), git.tree_of(merged)):
                 rescue_refs.keep(git, task, "-check", left, oid, f"left by the check of {task.id}")
         git.run("checkout", "--quiet", "--force", "--detach", merged)

@@ -18,7 +18,7 @@ from harness_lib.core.context import Context
 from harness_lib.errors import HarnessError
 from harness_lib.rules import recovery, transitions
 from harness_lib.state.api import Tx
-from harness_lib.system.git import fast_forward, merge, restore, status, submodules, trees, worktrees
+from harness_lib.system.git import fast_forward, merge, restore, submodules, trees, worktrees
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Session, Task
 
@@ -119,7 +119,7 @@ def _obstacles(ctx: Context, target: str, target_tip: str, waiting_tip: str) -> 
     checkout = ctx.at(Git.open(holder))
     standing_locks = restore.blocking_locks(checkout.git)
     paths = fast_forward.obstacles(checkout.git, target_tip, waiting_tip, checkout.excluded_paths)
-    changed = set(status.changes(checkout.git, checkout.excluded_paths).tracked if paths else ())
+    changed = set(checkout.changes().tracked if paths else ())
     refused = changed and changed.intersection(_merged(checkout.git, target_tip, waiting_tip))
     return _Obstacles(
         refused=[path for path in paths if path in refused],

@@ -13,7 +13,7 @@ from harness_lib.errors import ConfigError, EnvSetupError, HarnessError, HeldErr
 from harness_lib.rules import rechecks, runners, transitions
 from harness_lib.rules.attempts import Halt
 from harness_lib.system.files import printed
-from harness_lib.system.git import snapshot, status
+from harness_lib.system.git import snapshot
 from harness_lib.task import DoneAs, Task
 from harness_lib.text import counted, some
 
@@ -127,7 +127,7 @@ def _without_its_traces(ctx: Context, task: Task) -> Task:
     assert base is not None, "BUG: a claim of harness without a base."
     assert task.gate is not None, "BUG: a claim of harness without a gate."
     warnings = commit.undo_check(ctx, task, base)
-    before = baseline.keep_untracked(ctx, base, status.changes(ctx.git, ctx.excluded_paths).untracked)[0]
+    before = baseline.keep_untracked(ctx, base, ctx.changes().untracked)[0]
     with ctx.store.transaction() as tx:
         tx.warnings += warnings
         ready = outcome.require_claim(tx, task)._replace(gate=task.gate._replace(before=before))

@@ -309,7 +309,7 @@ def _validate(
     ctx: Context, session: Session, task: Task, plan: recovery.Plan, *, stays: bool
 ) -> tuple[str, outcome.Ended | None]:
     """Let the check decide whether it is done, with everything as the interrupted attempt left it."""
-    left = interrupted.standing(ctx)
+    left = ctx.capture()
     with sessions.halting_on_error(ctx, session, task.id):
         questions = ctx.store.ask()
         evaluation = evaluate.evaluate(ctx, questions, ownership.require_task(questions, task.id))

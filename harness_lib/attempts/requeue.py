@@ -12,7 +12,7 @@ from harness_lib.checks.protocol import Checked
 from harness_lib.core import quoting
 from harness_lib.core.context import Context
 from harness_lib.rules.attempts import Ending, Halt
-from harness_lib.system.git import checkout, locks, merge, snapshot, status, trees
+from harness_lib.system.git import checkout, locks, merge, trees
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Category, Handback, SentBack, Session, Task
 from harness_lib.text import some
@@ -134,14 +134,14 @@ def _without_users_files(ctx: Context, task: Task) -> str | None:
     if head is None or not theirs:
         return None
     with locks.hold(git):
-        work = trees.without(git, snapshot.capture(git, ctx.excluded_paths), theirs)
+        work = trees.without(git, ctx.capture(), theirs)
         return rescue_refs.keep(git, task, "-work", work, head, f"work of {task.id} to go on with")
 
 
 def has_changes(ctx: Context, task: Task) -> bool:
     """Return whether the work tree has uncommitted changes that were not there before the attempt."""
     git = ctx.git
-    changes = status.changes(git, ctx.excluded_paths)
+    changes = ctx.changes()
     before = rescue_refs.before(git, task)
     known = before.paths if before else frozenset[str]()
     return bool(changes.tracked) or any(path not in known for path in changes.untracked)

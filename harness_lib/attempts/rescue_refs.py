@@ -42,7 +42,7 @@ def rescue_only(ctx: Context, task: Task) -> str:
     """Save the content of the work tree without changing it, and return the ref."""
     git = ctx.git
     with locks.hold(git):
-        tree = snapshot.capture(git, ctx.excluded_paths)
+        tree = ctx.capture()
         ref = free_ref(git, task)
         head = git.head()
         message = f"harness: rescued work of {task.id}\n"

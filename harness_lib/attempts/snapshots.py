@@ -19,7 +19,7 @@ from harness_lib.core import trust
 from harness_lib.core.context import Context
 from harness_lib.errors import HeldError
 from harness_lib.rules import recovery
-from harness_lib.system.git import locks, snapshot, trees
+from harness_lib.system.git import locks, trees
 from harness_lib.task import Session, Task
 
 MEGABYTE = 1_000_000
@@ -51,7 +51,7 @@ def take(ctx: Context, task: Task) -> Answer:
         if head is None:
             return Answer(done=True)
         theirs = rescue_refs.still_untracked(git, head, task)
-        tree = trees.without(git, snapshot.capture(git, ctx.excluded_paths), theirs)
+        tree = trees.without(git, ctx.capture(), theirs)
     last = git.ref(there.copy("wip", check.safe_name(task.id), str(task.fence)))
     if tree == git.tree_of(last or git.commit_called(task.started_at_commit) or head):
         return Answer(done=True)

@@ -14,6 +14,7 @@ from harness_lib.rules import recovery
 from harness_lib.state import answers, api
 from harness_lib.state.store import Store
 from harness_lib.system.clock import SYSTEM, Clock
+from harness_lib.system.git import snapshot, status
 from harness_lib.system.place import data_home, find_root, roots
 from harness_lib.system.processes import owner
 from harness_lib.task import Merge
@@ -229,6 +230,14 @@ class Context:
             return ()
         names = dict.fromkeys((*self.root.standing_names(), roots.INIT_SCRIPT))
         return tuple(str(self._inside / name) for name in names)
+
+    def capture(self) -> str:
+        """Return the tree of the work tree as it is now; `excluded_paths` are in it as in HEAD."""
+        return snapshot.capture(self.git, self.excluded_paths)
+
+    def changes(self) -> status.Changes:
+        """Return what differs from HEAD in the work tree, without `excluded_paths`."""
+        return status.changes(self.git, self.excluded_paths)
 
     @property
     def private_here(self) -> Path | None:

@@ -14,7 +14,7 @@ from harness_lib.errors import LeaseLostError, RefusedError
 from harness_lib.rules import recovery
 from harness_lib.state.api import Questions
 from harness_lib.system.files import atomic
-from harness_lib.system.git import locks, snapshot
+from harness_lib.system.git import locks
 from harness_lib.system.processes import owner
 from harness_lib.task import Task
 
@@ -67,7 +67,7 @@ def refuse(ctx: Context, questions: Questions) -> None:
 def _keep(ctx: Context, rescue: str) -> str:
     git = ctx.git
     with locks.hold(git):
-        head, tree = git.head(), snapshot.capture(git, ctx.excluded_paths)
+        head, tree = git.head(), ctx.capture()
         if head is None or tree == git.tree_of(head):
             return "Your work tree has no changes."
         git.set_ref(

@@ -24,7 +24,6 @@ from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, Exit
 from harness_lib.rules import run_state
 from harness_lib.system.files import atomic, nofollow, printed
-from harness_lib.system.git import snapshot
 from harness_lib.system.install import launcher
 from harness_lib.system.processes import child, denied, environment, runner, sandbox
 from harness_lib.task import Task
@@ -231,7 +230,7 @@ class Listener:
         if len(recent) < CIRCLES or len(set(recent)) > LONGEST_CIRCLE:
             return False
         self._recent.clear()
-        tree = snapshot.capture(self._ctx.git, self._ctx.excluded_paths)
+        tree = self._ctx.capture()
         same, self._tree = tree == self._tree, tree
         if same:
             self._recent.extend(recent)

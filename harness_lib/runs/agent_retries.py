@@ -16,7 +16,7 @@ from harness_lib.rules.events import Step, Stepped
 from harness_lib.runs import confinement
 from harness_lib.runs.agent_process import AgentExit
 from harness_lib.runs.worker_port import HeldBackError, StuckError, WorkerPort, stuck
-from harness_lib.system.git import checkout, locks, snapshot, trees
+from harness_lib.system.git import checkout, locks, trees
 from harness_lib.task import Task
 
 CRASHES = 2
@@ -100,7 +100,7 @@ def _undo_check(ctx: Context, tree: str) -> None:
     """Restore the content `tree` of the work tree: a check has changed it."""
     git = ctx.git
     with locks.hold(git):
-        checkout.apply(git, trees.changed(git, snapshot.capture(git, ctx.excluded_paths), tree))
+        checkout.apply(git, trees.changed(git, ctx.capture(), tree))
 
 
 def _until_reset(ctx: Context, agent_exit: AgentExit) -> float:
@@ -121,7 +121,7 @@ def _has_changed(ctx: Context, task: Task) -> bool:
     git, head = ctx.git, ctx.git.head()
     if head is None or head != task.started_at_commit:
         return True
-    return snapshot.capture(git, ctx.excluded_paths) != git.tree_of(head)
+    return ctx.capture() != git.tree_of(head)
 
 
 def _pause(ctx: Context, task: Task, worker: WorkerPort, step: Step, seconds: float, why: str) -> None:

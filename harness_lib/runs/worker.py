@@ -43,7 +43,6 @@ from harness_lib.runs.agent_process import Rules
 from harness_lib.runs.worker_port import HeldBackError, StuckError, WorkerConfig
 from harness_lib.state.api import Questions, Tx
 from harness_lib.system import os_errors
-from harness_lib.system.git import status
 from harness_lib.system.git.repository import GitError
 from harness_lib.task import HaltKind, Session, Task
 
@@ -174,7 +173,7 @@ class Worker:
             # Another worker was faster.
             return True
         except (ConfigError, RefusedError) as error:
-            if status.changes(context.git, context.excluded_paths).tracked and not self._tries.spent(task):
+            if context.changes().tracked and not self._tries.spent(task):
                 # It was clean: a program that outlived its agent, or `harness-init.sh`, has written there.
                 self.tell(Notice("warning", f"{error.message} The work tree is cleaned once more."))
                 return True

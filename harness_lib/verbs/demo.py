@@ -21,7 +21,6 @@ from harness_lib.errors import Exit
 from harness_lib.rules import selection
 from harness_lib.state.api import Questions
 from harness_lib.system.git import calls, worktrees
-from harness_lib.system.git import status as git_status
 from harness_lib.system.git.repository import Git
 from harness_lib.system.install import launcher
 from harness_lib.system.processes import child, owner
@@ -179,7 +178,7 @@ def _promises(ctx: Context, questions: Questions, *, killed: bool) -> list[tuple
             "their commits are on the branch",
             all(each.completed_commit and git.is_ancestor(each.completed_commit, "HEAD") for each in done),
         ),
-        ("the work tree is clean", not git_status.changes(git, ctx.excluded_paths).tracked),
+        ("the work tree is clean", not ctx.changes().tracked),
         ("no work tree of a worker is left", len(worktrees.listed(git)) == 1),
     ]
 

@@ -25,7 +25,7 @@ from harness_lib.core.ownership import HeldTask
 from harness_lib.core.reply import Reply
 from harness_lib.errors import Exit, UsageError
 from harness_lib.runs import settings
-from harness_lib.system.git import snapshot, trees
+from harness_lib.system.git import trees
 from harness_lib.task import Task
 from harness_lib.terminal.render import Screen
 from harness_lib.text import some
@@ -109,7 +109,7 @@ def _require_unchanged(ctx: Context, task: Task) -> None:
     head, base = ctx.git.head(), outcome.full_base(ctx.git, task)
     if head is None or base is None:
         return
-    tree = snapshot.capture(ctx.git, ctx.excluded_paths)
+    tree = ctx.capture()
     changed = trees.difference(ctx.git, base, commit.commit_object(ctx, head, task, tree))
     if changed:
         raise UsageError(

@@ -13,7 +13,7 @@ from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import EnvSetupError, HeldError, RefusedError, UsageError
 from harness_lib.rules import attempts, recovery
-from harness_lib.system.git import locks, rescue_apply, restore, snapshot, status
+from harness_lib.system.git import locks, rescue_apply, restore
 from harness_lib.system.git.repository import Git
 from harness_lib.system.git.rescue_apply import Rescue
 from harness_lib.terminal.render import Screen
@@ -197,10 +197,8 @@ def save(ctx: Context, task_id: str) -> Reply:
     commit.require_none(git, typed.harness("rescue", "save", task_id))
     with locks.hold(git):
         restore.require_unlocked(git)
-        head, tree = git.head(), snapshot.capture(git, ctx.excluded_paths)
-        untracked_stays = (
-            git.git_dir == git.common_dir and not status.changes(git, ctx.excluded_paths).tracked
-        )
+        head, tree = git.head(), ctx.capture()
+        untracked_stays = git.git_dir == git.common_dir and not ctx.changes().tracked
         staged = None if head is None else rescue_refs.staged_alone(git, head, tree, ctx.excluded_paths)
         if head is None or (staged is None and (untracked_stays or tree == git.tree_of(head))):
             message = "Nothing has changed here, so there is nothing to save."
@@ -242,7 +240,7 @@ def _reset_work_tree(ctx: Context, git: Git, head: str, tree: str) -> list[str]:
         return restore.go_back(git, head, branch=git.branch(), made=tree, excluded_paths=ctx.excluded_paths)
     restore.undo_tracked(git, head, ctx.excluded_paths)
     restore.reset_index(git, head)
-    untracked = status.changes(git, ctx.excluded_paths).untracked
+    untracked = ctx.changes().untracked
     return [f"{_listed(untracked)}: not known to git, so saved and left here, too"] if untracked else []
 
 

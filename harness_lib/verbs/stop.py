@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
 
 from harness_lib import timestamps
-from harness_lib.attempts import interrupted, reconcile
+from harness_lib.attempts import reconcile
 from harness_lib.core import ownership, sessions
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
@@ -89,7 +89,7 @@ def _trees(ctx: Context, session: Session) -> tuple[dict[str, str], tuple[str, .
         try:
             git = reconcile.work_tree(ctx, task)
             if git is not None:
-                trees[task.id] = interrupted.standing(ctx.at(git))
+                trees[task.id] = ctx.at(git).capture()
         except (HarnessError, OSError) as error:
             warnings.append(f"{task.id} got no checkpoint: {error}")
     return trees, tuple(warnings)

@@ -20,7 +20,7 @@ from harness_lib.core.reply import Reply
 from harness_lib.errors import ConfigError, EnvSetupError, Exit, UsageError
 from harness_lib.rules import attempts, rechecks
 from harness_lib.runs import overview
-from harness_lib.system.git import snapshot, trees
+from harness_lib.system.git import trees
 from harness_lib.system.processes import owner
 from harness_lib.task import Task
 from harness_lib.terminal.render import Screen
@@ -92,7 +92,7 @@ def run(ctx: Context, task_id: str | None = None, *, everything: bool = False) -
         raise UsageError("Which check?", "Name one task, or take all: harness validate --all")
     tasks = questions.search() if task_id is None else (ownership.require_task(questions, task_id),)
     trust.require(ctx, questions)
-    before = snapshot.capture(ctx.git, ctx.excluded_paths)
+    before = ctx.capture()
     if task_id is not None:
         check.require_check(ctx, questions, tasks[0])
         results = [_single(ctx, tasks[0])]
@@ -184,7 +184,7 @@ def _run(ctx: Context, task: Task) -> Checked:
 
 def _changed(ctx: Context, before: str) -> list[str]:
     """Return the files that existed before and have changed or are gone."""
-    after = snapshot.capture(ctx.git, ctx.excluded_paths)
+    after = ctx.capture()
     return [path for path, (old, _new) in trees.changed(ctx.git, before, after).items() if old is not None]
 
 

@@ -116,16 +116,30 @@ def plain_gate(task: Task, surveyed: Baseline) -> Gate:
 
 def gate_for(ctx: Context, task: Task, surveyed: Baseline) -> Gate:
     """Return the gate of `task`: what its attempt may not weaken."""
-    return plain_gate(task, surveyed)._replace(
-        protected=protected_tree(ctx, task),
-        protect=ctx.protect,
-        kept=snapshot.glob_tree(ctx.git, ctx.protect, None, ctx.excluded_paths) if ctx.protect else None,
+    kept = snapshot.glob_tree(ctx.git, ctx.protect, None, ctx.excluded_paths) if ctx.protect else None
+    gate = plain_gate(task, surveyed)._replace(protect=ctx.protect, kept=kept)
+    return _for_check(ctx, task, gate, surveyed.base)
+
+
+def regate(ctx: Context, task: Task) -> Task:
+    """Return `task` with a gate for its present check: the user edited it during an attempt."""
+    if task.gate is None:
+        return task
+    return task._replace(gate=_for_check(ctx, task, task.gate, task.started_at_commit or "HEAD"))
+
+
+def _for_check(ctx: Context, task: Task, gate: Gate, base: str) -> Gate:
+    """Return `gate` with all that the present check of `task` goes by; the attempt began with `base`."""
+    return gate._replace(
+        command=fingerprint(task),
+        cwd=task.validation.cwd,
+        protected=_protected(ctx, task),
         judges=check_inputs.tree(ctx, task),
-        programs=check_inputs.programs(ctx, task, surveyed.base),
+        programs=check_inputs.programs(ctx, task, base),
     )
 
 
-def protected_tree(ctx: Context, task: Task) -> str | None:
+def _protected(ctx: Context, task: Task) -> str | None:
     """Return the tree of the protected files of the check as they are now."""
     globs = [glob for glob in task.validation.protect if glob not in input_files.WORDS]
     if not globs:
@@ -133,49 +147,34 @@ def protected_tree(ctx: Context, task: Task) -> str | None:
     return snapshot.glob_tree(ctx.git, globs, task.validation.cwd, ctx.excluded_paths)
 
 
-def _changed_for_run(ctx: Context, gate: Gate) -> tuple[str, ...]:
-    """Return which of the files that the run protects have changed; their patterns if that is not known."""
-    then, now = gate.kept, snapshot.glob_tree(ctx.git, gate.protect, None, ctx.excluded_paths)
-    if then == now:
-        return ()
-    is_known = then is not None and ctx.git.object_exists(then)
-    return trees.difference(ctx.git, then or "", now) if is_known else gate.protect
-
-
-def regate(ctx: Context, task: Task) -> Task:
-    """Return `task` with a gate for its present check: the user edited it during an attempt."""
-    if task.gate is None:
-        return task
-    gate = task.gate._replace(
-        command=fingerprint(task),
-        cwd=task.validation.cwd,
-        protected=protected_tree(ctx, task),
-        judges=check_inputs.tree(ctx, task),
-        programs=check_inputs.programs(ctx, task, task.started_at_commit or "HEAD"),
-    )
-    return task._replace(gate=gate)
-
-
 def touched(ctx: Context, task: Task) -> tuple[str, ...]:
     """Return which parts of the gate the attempt has changed: names of fields and of files."""
-    if task.gate is None or task.gate.command is None:
+    git, gate = ctx.git, task.gate
+    if gate is None or gate.command is None:
         # A claim of harness always has a gate and a work tree; one of the legacy protocol has neither, but
         # perhaps the fence of an earlier claim of harness.
         return ("gate",) if task.worktree else ()
-    if task.gate.protect and (files := _changed_for_run(ctx, task.gate)):
-        return files
-    protected = protected_tree(ctx, task)
-    at_claim = task._replace(validation=task.validation._replace(cwd=task.gate.cwd))
-    fields = attempts.changed(task.gate, fingerprint(at_claim), task.validation.cwd, protected)
-    if not fields and differs(ctx, task):
+    if gate.protect:
+        now = snapshot.glob_tree(git, gate.protect, None, ctx.excluded_paths)
+        if files := _difference(git, gate.kept, now, gate.protect):
+            return files
+    at_claim = task._replace(validation=task.validation._replace(cwd=gate.cwd))
+    fields = attempts.changed(gate, fingerprint(at_claim), task.validation.cwd)
+    files = _difference(git, gate.protected, _protected(ctx, task), ("protected",)) if gate.protected else ()
+    if not fields and not files and differs(ctx, task):
         return ("gate",)
-    if "protected" not in fields or task.gate.protected is None or protected is None:
-        return fields
-    if not ctx.git.object_exists(task.gate.protected):
-        # `git prune` removes trees that no commit has; that the two differ is known without them.
-        return fields
-    files = trees.difference(ctx.git, task.gate.protected, protected)
-    return (*(name for name in fields if name != "protected"), *files)
+    return (*fields, *files)
+
+
+def _difference(git: Git, then: str | None, now: str | None, unknown: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the paths in which two trees differ; `unknown` where that cannot be told.
+
+    `git prune` removes trees that no commit has; that the two differ is known without them.
+    """
+    if then == now:
+        return ()
+    is_known = then is not None and now is not None and git.object_exists(then)
+    return trees.difference(git, then or "", now or "") if is_known else unknown
 
 
 def require_dependencies(ctx: Context, questions: Questions, task: Task) -> None:

@@ -161,23 +161,13 @@ def concerning(tasks: Iterable[Task], task_id: str) -> list[Task]:
     return sorted(noted, key=lambda t: (t.id == task_id, t.id in needs, t.completed_at or ""), reverse=True)
 
 
-def changed(
-    gate: Gate | None, fingerprint: str, cwd: str | None, protected_now: str | None
-) -> tuple[str, ...]:
-    """Return the names of what differs from the gate: fields of the task, and `protected` for files.
+def changed(gate: Gate, fingerprint: str, cwd: str | None) -> tuple[str, ...]:
+    """Return the names of the task's fields that differ from the gate.
 
     `fingerprint` is the one of the present check in the working directory of the claim: a change of that
     directory to `cwd` is named by itself.
-    `protected_now` is the git tree of the protected files as they are now.
-    A claim without a gate (of the legacy protocol) recorded nothing that could differ.
     """
-    if gate is None:
-        return ()
-    differs = {
-        "validation.command": gate.command not in (None, fingerprint),
-        "validation.cwd": gate.command is not None and gate.cwd != cwd,
-        "protected": gate.protected is not None and gate.protected != protected_now,
-    }
+    differs = {"validation.command": gate.command != fingerprint, "validation.cwd": gate.cwd != cwd}
     return tuple(name for name, differing in differs.items() if differing)
 
 

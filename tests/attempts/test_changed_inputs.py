@@ -220,3 +220,16 @@ def test_a_check_that_the_user_edits_has_all_of_its_gate(project: Project, agent
     bare = task._replace(gate=task.gate._replace(protected=None, programs=(), judges=None))
 
     assert baseline.regate(ctx, bare).gate == task.gate
+
+
+def test_a_protection_that_was_taken_out_of_the_list_is_a_change(project: Project, agent: Agent) -> None:
+    project.put("tests/look.sh", "true\n")
+    project.commit()
+    begin(agent, "sh tests/look.sh", "--protect", "tests/**")
+    ctx = Context(env={**os.environ, "HARNESS_WORKER_ID": agent.name}, cwd=project.top)
+    task = ctx.store.ask().task("task-001")
+    assert task is not None
+
+    bare = task._replace(validation=task.validation._replace(protect=()))
+
+    assert baseline.touched(ctx, bare) == ("protected",)

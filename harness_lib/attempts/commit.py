@@ -15,7 +15,7 @@ from harness_lib.core import quoting
 from harness_lib.core.context import Context
 from harness_lib.errors import RefusedError
 from harness_lib.rules import rechecks, transitions
-from harness_lib.system.git import history, locks, restore, status, trees
+from harness_lib.system.git import history, locks, merge, restore, status, trees
 from harness_lib.system.git.repository import Git, to_end
 from harness_lib.task import Session, Task
 from harness_lib.text import some
@@ -77,9 +77,7 @@ def _marked(ctx: Context, head: str, task: Task) -> str:
     """Return `head`, a commit of the agent's, with the trailer that machines of one list look for."""
     git = ctx.git
     parents = git.text("log", "-1", "--format=%P", head).split()
-    whose = git.text("log", "-1", "--format=%an%n%ae%n%aI", head).splitlines()
-    author = dict(zip(("GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_AUTHOR_DATE"), whose, strict=False))
-    return git.commit(git.tree_of(head), parents, _trailed(ctx, task, git.message(head)), env=author)
+    return merge.like(git, head, git.tree_of(head), parents, _trailed(ctx, task, git.message(head)))
 
 
 def _trailed(ctx: Context, task: Task, text: str) -> str:
@@ -155,8 +153,8 @@ def undo_check(ctx: Context, task: Task, commit_oid: str) -> list[str]:
         return []
     with locks.hold(git):
         # The user may have edited these files while the check ran: keep a copy of them first.
-        left, what = ctx.capture(), f"after the check of {task.id}"
-        ref = rescue_refs.keep(git, task, "-check", left, commit_oid, what)
+        name, what = rescue_refs.attempt_ref(task, "-check"), f"after the check of {task.id}"
+        ref = rescue_refs.keep(git, name, ctx.capture(), commit_oid, what)
         undone = restore.undo_tracked(git, commit_oid, ctx.excluded_paths)
     changed_by = f"{len(undone)} tracked file(s) changed while the check of {task.id} ran; put back"
     return [f"{changed_by}, the change is kept: {typed.harness('rescue', 'show', ref)}"]

@@ -184,4 +184,5 @@ def _kept(ctx: Context, task: Task, tree: str, edits: dict[str, trees.Entry]) ->
     git = ctx.git
     with locks.hold(git):
         content, what = trees.edited(git, tree, edits), f"files of {task.id} as its attempt left them"
-        return rescue_refs.keep(git, task, "-unconverted", content, git.head(), what)
+        name = rescue_refs.attempt_ref(task, "-unconverted")
+        return rescue_refs.keep(git, name, content, git.head(), what)

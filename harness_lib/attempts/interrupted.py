@@ -128,7 +128,8 @@ def _undo_check(ctx: Context, task: Task, left: str) -> None:
     if not changed:
         return
     with locks.hold(git):
-        rescue_refs.keep(git, task, "-check", current, git.head(), f"after the check of {task.id}")
+        name = rescue_refs.attempt_ref(task, "-check")
+        rescue_refs.keep(git, name, current, git.head(), f"after the check of {task.id}")
         checkout.apply(git, changed)
 
 
@@ -163,9 +164,7 @@ def give_up(ctx: Context, session: Session, task: Task, error: HarnessError | OS
     kept = _keep(ctx, outcome.require_claim(ctx.store.ask(), task))
     reason = f"{error.message if isinstance(error, HarnessError) else error}"
     with ctx.store.transaction() as tx:
-        mine = outcome.require_claim(tx, task)
-        if transitions.may("drop_intent", mine):
-            mine = transitions.drop_intent(mine)
+        mine = transitions.uncommitted(outcome.require_claim(tx, task))
         if transitions.may("begin_rollback", mine):
             mine = transitions.release(mine, now=tx.now, message=reason, rescue=None, head=None)
         retry = typed.harness("retry", task.id)

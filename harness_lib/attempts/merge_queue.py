@@ -250,9 +250,7 @@ def _begin_again(ctx: Context, task: Task) -> Task:
             )
         commit, base = left.commit, None
     with ctx.store.transaction() as tx:
-        current = outcome.require_claim(tx, task)
-        if transitions.may("drop_intent", current):
-            current = transitions.drop_intent(current)
+        current = transitions.uncommitted(outcome.require_claim(tx, task))
         again = transitions.begin_merge(current, now=tx.now, commit=commit, base=base)
         tx.replace(again)
     return again
@@ -370,7 +368,8 @@ def _stand_at(ctx: Context, task: Task, oid: str, merged: str) -> None:
         if changes.tracked or changes.untracked:
             left = ctx.capture()
             if left not in (git.tree_of(oid), git.tree_of(merged)):
-                rescue_refs.keep(git, task, "-check", left, oid, f"left by the check of {task.id}")
+                name = rescue_refs.attempt_ref(task, "-check")
+                rescue_refs.keep(git, name, left, oid, f"left by the check of {task.id}")
         git.run("checkout", "--quiet", "--force", "--detach", merged)
         if clones.has_clone(git):
             clones.renew(git)

@@ -135,7 +135,9 @@ def _without_users_files(ctx: Context, task: Task) -> str | None:
         return None
     with locks.hold(git):
         work = trees.without(git, ctx.capture(), theirs)
-        return rescue_refs.keep(git, task, "-work", work, head, f"work of {task.id} to go on with")
+        return rescue_refs.keep(
+            git, rescue_refs.attempt_ref(task, "-work"), work, head, f"work of {task.id} to go on with"
+        )
 
 
 def has_changes(ctx: Context, task: Task) -> bool:

@@ -42,12 +42,7 @@ def rescue_only(ctx: Context, task: Task) -> str:
     """Save the content of the work tree without changing it, and return the ref."""
     git = ctx.git
     with locks.hold(git):
-        tree = ctx.capture()
-        ref = free_ref(git, task)
-        head = git.head()
-        message = f"harness: rescued work of {task.id}\n"
-        git.set_ref(ref, git.commit(tree, [head] if head else [], message))
-    return ref
+        return keep(git, attempt_ref(task), ctx.capture(), git.head(), f"rescued work of {task.id}")
 
 
 def staged_alone(git: Git, head: str, tree: str, excluded_paths: Sequence[str]) -> str | None:
@@ -71,20 +66,25 @@ def before_subject(root: Path) -> str:
     return f"harness: untracked files before an attempt of {escape(str(root))}"
 
 
-def keep(git: Git, task: Task, suffix: str, tree: str, head: str | None, what: str) -> str:
-    """Keep `tree`, told by `what`, as a commit on `head` under a free ref of `task`; return the ref."""
-    ref = free_ref(git, task, suffix=suffix)
+def keep(git: Git, name: str, tree: str, head: str | None, what: str) -> str:
+    """Keep `tree` as a commit on `head`, told by `what`; return its ref: `name`, or the next free one."""
+    ref = free(git, name)
     git.set_ref(ref, git.commit(tree, [head] if head else [], f"harness: {what}\n"))
     return ref
 
 
-def free_ref(git: Git, task: Task, suffix: str = "") -> str:
-    """Return an unused rescue ref for the attempt in progress, which has not been counted yet.
+def attempt_ref(task: Task, suffix: str = "") -> str:
+    """Return the name of the rescue ref for the attempt in progress, which has not been counted yet.
 
     On many machines the fence is a part of its name, so that no two of them choose the same.
     """
     claim = f"-{task.fence}" if task.machine else ""
-    return free(git, f"{RESCUE_REFS}{check.safe_name(task.id)}/{task.attempts + 1}{claim}{suffix}")
+    return f"{RESCUE_REFS}{check.safe_name(task.id)}/{task.attempts + 1}{claim}{suffix}"
+
+
+def free_ref(git: Git, task: Task, suffix: str = "") -> str:
+    """Return an unused rescue ref for the attempt in progress."""
+    return free(git, attempt_ref(task, suffix))
 
 
 def free(git: Git, name: str) -> str:

@@ -198,9 +198,7 @@ def _clean_up(ctx: Context, task: Task) -> list[str]:
 def fail_without_git(ctx: Context, session: Session, task: Task, verdict: outcome.Verdict) -> outcome.Ended:
     """Record a failed attempt that left nothing to roll back, or whose files belong to another worker."""
     with ctx.store.transaction("tasks") as tx:
-        mine = outcome.require_claim(tx, task)
-        if transitions.may("drop_intent", mine):
-            mine = transitions.drop_intent(mine)
+        mine = transitions.uncommitted(outcome.require_claim(tx, task))
         # A rollback that a killed process had begun is counted already.
         begun = mine if mine.intent else _begin_without_git(tx, mine, verdict)
         ended = transitions.fail(begun, now=tx.now)

@@ -75,9 +75,7 @@ def _complete(ctx: Context, session: Session, task: Task, there: There, commit: 
     git = there.git
     base = git.ref(f"{commit}^") or task.started_at_commit
     with ctx.store.transaction() as tx:
-        current = outcome.require_claim(tx, task)
-        if transitions.may("drop_intent", current):
-            current = transitions.drop_intent(current)
+        current = transitions.uncommitted(outcome.require_claim(tx, task))
         current = transitions.begin_commit(
             current, now=tx.now, head=None, commit=commit, ref=task.target, base=base
         )
@@ -107,9 +105,7 @@ def _hand_back(
         rescue = rescue_refs.free_ref(git, task)
         git.set_ref(rescue, left.commit)
     with ctx.store.transaction() as tx:
-        mine = outcome.require_claim(tx, task)
-        if transitions.may("drop_intent", mine):
-            mine = transitions.drop_intent(mine)
+        mine = transitions.uncommitted(outcome.require_claim(tx, task))
         if transitions.may("interrupt", mine):
             mine = transitions.interrupt(mine, interruption)
         if transitions.may("begin_rollback", mine):

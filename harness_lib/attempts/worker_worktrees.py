@@ -243,9 +243,8 @@ def keep(ctx: Context, git: Git, commit: str) -> str | None:
         return None
     if any(git.tree_of(oid) == tree for _, oid in git.refs(rescue_refs.RESCUE_REFS)):
         return None
-    ref = rescue_refs.free(git, f"{rescue_refs.RESCUE_REFS}{_left_over(git)}")
-    oid = git.commit(tree, [head] if head else [], f"harness: left over in {git.top}\n")
-    git.set_ref(ref, oid)
+    name = f"{rescue_refs.RESCUE_REFS}{_left_over(git)}"
+    ref = rescue_refs.keep(git, name, tree, head, f"left over in {git.top}")
     ctx.say(f"what was left over in {git.top} is kept: {rescue_refs.show_command(ref)}")
     return ref
 

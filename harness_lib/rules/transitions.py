@@ -318,6 +318,11 @@ def drop_intent(task: Task) -> Task:
     return task._replace(intent=None)
 
 
+def uncommitted(task: Task) -> Task:
+    """Return the task without the intent to commit or to merge, if it has one; that of a rollback stays."""
+    return drop_intent(task) if may("drop_intent", task) else task
+
+
 # J
 def reset(task: Task) -> Task:
     """Return the task reset for a new try, as the user wants.

@@ -205,9 +205,9 @@ def save(ctx: Context, task_id: str) -> Reply:
             then = sessions.unless_held(ctx.store.ask(), ctx, "harness claim")
             return Reply("rescue", message, next=then)
         place = f"{RESCUE_REFS}{check.safe_name(task_id)}/late-saved"
-        ref = _keep(git, place, tree, head, f"saved work of {task_id}")
+        ref = rescue_refs.keep(git, place, tree, head, f"saved work of {task_id}")
         about = f"what was staged of {task_id} and then changed further"
-        staged_ref = _keep(git, f"{place}-staged", staged, head, about) if staged else None
+        staged_ref = rescue_refs.keep(git, f"{place}-staged", staged, head, about) if staged else None
         left = _reset_work_tree(ctx, git, head, tree)
     with rights.change(ctx) as tx:
         rights.log(tx, ctx, " ".join(filter(None, ("saved", ref, staged_ref))), task_id)
@@ -225,13 +225,6 @@ def save(ctx: Context, task_id: str) -> Reply:
             "staged": _facts(_find(ctx, staged_ref)) if staged_ref else None,
         },
     )
-
-
-def _keep(git: Git, place: str, tree: str, head: str, about: str) -> str:
-    """Keep `tree`, made on top of `head`, in the ref `place` or the next free one; return the ref."""
-    ref = rescue_refs.free(git, place)
-    git.set_ref(ref, git.commit(tree, [head], f"harness: {about}\n"))
-    return ref
 
 
 def _reset_work_tree(ctx: Context, git: Git, head: str, tree: str) -> list[str]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from harness_lib.system.git import status, trees
@@ -124,7 +125,7 @@ def _one_by_one(git: Git, commits: list[str], tip: str) -> Picked:
         if merged.conflicts:
             return merged
         if merged.tree is not None and merged.tree != git.tree_of(tip):
-            tip = _like(git, commit, merged.tree, tip)
+            tip = like(git, commit, merged.tree, [tip], f"{git.message(commit)}\n")
     return Picked(tip)
 
 
@@ -148,8 +149,8 @@ def _as_child(git: Git, tip: str, base: str) -> str:
     return git.commit(git.tree_of(tip), [base], "harness: a base to merge from")
 
 
-def _like(git: Git, commit: str, tree: str, parent: str) -> str:
-    """Return a commit of `tree` on `parent` with the author and the message of `commit`."""
+def like(git: Git, commit: str, tree: str, parents: Sequence[str], message: str) -> str:
+    """Return a commit of `tree` on `parents` with `message` and the author of `commit`."""
     raw = git.run("cat-file", "commit", commit).stdout
     author = _AUTHOR.search(raw)
     who = (
@@ -161,7 +162,7 @@ def _like(git: Git, commit: str, tree: str, parent: str) -> str:
         if author
         else {}
     )
-    return git.commit(tree, [parent], git.message(commit) + "\n", env=who)
+    return git.commit(tree, parents, message, env=who)
 
 
 def side(git: Git, tree: str, base: str) -> str:

@@ -49,7 +49,8 @@ def take(runtime: Runtime, message: str, *, at_once: bool = False) -> Turn:
         if runtime.account_file:
             # For the hs whose subagent this is, however it ends.
             with suppress(OSError):
-                Path(runtime.account_file).write_text(dumps(spent(runtime)._asdict()), encoding="utf-8")
+                fields = dumps(context.account_fields(spent(runtime)))
+                Path(runtime.account_file).write_text(fields, encoding="utf-8")
         # The prompt and editors have to know that no more events will come, whatever the reason.
         runtime.stream.emit("done")
     account = spent(runtime)

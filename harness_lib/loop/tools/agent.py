@@ -14,7 +14,6 @@ from harness_lib.loop.sessions import context
 from harness_lib.loop.sessions.context import Account
 from harness_lib.loop.tools import builtin
 from harness_lib.loop.tools.builtin import Builtin, ToolError, text_of
-from harness_lib.loop.wires.answer import count
 from harness_lib.system.install import launcher
 
 if TYPE_CHECKING:
@@ -53,13 +52,7 @@ def _execute(runtime: Runtime, tool_input: Json) -> Result:
 
 def _spent(path: Path, *, killed: bool) -> dict[str, str]:
     """Return what the subagent has cost; unknown if it was killed before it could tell."""
-    account = disk.read_object(path)
-    if not account:
-        return context.account_fields(Account(cost=None)) if killed else {}
-    cost = account.get("cost") if isinstance(account.get("cost"), int | float) else None
-    return context.account_fields(
-        Account(count(account.get("tokens_in")), count(account.get("tokens_out")), cost)
-    )
+    return disk.read_object(path) or (context.account_fields(Account(cost=None)) if killed else {})
 
 
 def _left(runtime: Runtime) -> dict[str, str]:

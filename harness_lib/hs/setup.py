@@ -260,7 +260,7 @@ def model_names(runtime: Runtime) -> list[str]:
     lines = [
         (_pack(source), prefix)
         for source in trust.usable(wide)
-        for prefix in models.by_prefix(wide, source)
+        for prefix in models.by_prefix(source)
         # Another one is only the beginning of a name.
         if not prefix.endswith(("-", "."))
     ]
@@ -301,7 +301,7 @@ def _owner(wide: Runtime, name: str) -> str:
     known = [
         (len(prefix), pack)
         for source in trust.usable(wide)
-        for prefix in models.by_prefix(wide, source)
+        for prefix in models.by_prefix(source)
         if (pack := _pack(source)) and name.startswith(prefix)
     ]
     return max(known, default=(0, ""))[1]

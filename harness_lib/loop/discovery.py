@@ -61,8 +61,7 @@ _TOOLS = (
 
 def refresh(runtime: Runtime) -> None:
     """Find the sources and their plugins anew. Raises ConfigError when a `sources` hook fails."""
-    for asked_once in ("usable", "skills"):
-        runtime.kept.pop(asked_once, None)
+    runtime.forget()
     # Only bundled packs and home say where sources are: a project could name any directory.
     runtime.sources = disk.directories(str(runtime.root / "plugins"))
     if runtime.home.is_dir():

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import harness_lib
 from harness_lib.loop import disk
@@ -19,6 +19,7 @@ from harness_lib.loop.sessions.message import Message
 from harness_lib.loop.sessions.session import Session, Stream
 from harness_lib.text import harmless
 
+T = TypeVar("T")
 Kind = Literal["commands", "tools", "hooks.d", "providers"]
 Key = tuple[Kind, str, str]
 # The origin of a plugin that is no file.
@@ -117,6 +118,8 @@ class Runtime:
     home_assumed: bool = False
     # Caches of plugins between two states: schemas, connections, files that were read.
     kept: dict[str, Any] = field(default_factory=dict)
+    # What was looked up since plugins were found.
+    _found: dict[object, Any] = field(default_factory=dict, repr=False)
 
     @property
     def provider(self) -> str:
@@ -141,6 +144,17 @@ class Runtime:
     def work_directory(self) -> Path:
         """Where tools run: the session's directory, wherever it was resumed from."""
         return self.session.cwd if self.session else self.cwd
+
+    def once(self, key: object, look_up: Callable[[], T]) -> T:
+        """Return what `look_up` returns; it is called once until plugins are found anew."""
+        if key not in self._found:
+            self._found[key] = look_up()
+        found: T = self._found[key]
+        return found
+
+    def forget(self) -> None:
+        """Look everything up again: a program may have changed it."""
+        self._found = {}
 
     def turn_messages(self) -> list[Message]:
         """Return the messages of this turn."""

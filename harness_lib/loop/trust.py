@@ -47,15 +47,9 @@ _MOST_LINKS = 40
 
 
 def usable(runtime: Runtime) -> list[str]:
-    """Return the sources whose programs, settings and credentials may be used, in their order.
-
-    They are looked at when plugins are found anew, and remembered until then.
-    """
-    known: dict[tuple[str, ...], list[str]] = runtime.kept.setdefault("usable", {})
+    """Return the sources whose programs, settings and credentials may be used, in their order."""
     sources = tuple(runtime.sources)
-    if sources not in known:
-        known[sources] = [source for source in sources if is_usable(runtime, source)]
-    return known[sources]
+    return runtime.once(sources, lambda: [source for source in sources if is_usable(runtime, source)])
 
 
 def setting(runtime: Runtime, variable: str, name: str, words: Sequence[_Word], usual: _Word) -> _Word:

@@ -37,7 +37,9 @@ def take(runtime: Runtime, message: str, *, at_once: bool = False) -> Turn:
     `at_once`: nothing was waited for since the plugins were looked for, so that is not done again.
     """
     assert runtime.session is not None
-    runtime.is_fresh &= at_once
+    if not at_once:
+        runtime.is_fresh = False
+        runtime.forget()
     messages = runtime.session.messages()
     runtime.first = messages[-1].seq + 1 if messages else 1
     runtime.requests, runtime.stop = 0, ""

@@ -155,6 +155,10 @@ _NAMED = re.compile(
 
 def names(runtime: Runtime) -> set[str]:
     """Return the variables that hold keys, of all known providers, in use or not."""
+    return runtime.once("variables with keys", lambda: _names(runtime))
+
+
+def _names(runtime: Runtime) -> set[str]:
     found = set(_WELL_KNOWN)
     for source in dict.fromkeys([*runtime.unscoped, *runtime.sources]):
         if trust.is_usable(runtime, source):

@@ -102,9 +102,13 @@ def of(runtime: Runtime, name: str = "") -> Model:
     provider's own `.conf` says of its model.
     """
     model = name or runtime.model
+    return runtime.once(("model", runtime.provider, model), lambda: _described(runtime, model))
+
+
+def _described(runtime: Runtime, model: str) -> Model:
     lines: dict[str, dict[str, str]] = {}
     for source in trust.usable(runtime):
-        for prefix, said in by_prefix(runtime, source).items():
+        for prefix, said in by_prefix(source).items():
             lines[prefix] = {**lines.get(prefix, {}), **said}
     longest = max((prefix for prefix in lines if model.startswith(prefix)), key=len, default="")
     config = find_config(runtime, runtime.provider)
@@ -115,14 +119,10 @@ def of(runtime: Runtime, name: str = "") -> Model:
     return Model(*limits, *(context.amount(values.get(key, "")) for key in prices))
 
 
-def by_prefix(runtime: Runtime, source: str) -> dict[str, dict[str, str]]:
+def by_prefix(source: str) -> dict[str, dict[str, str]]:
     """Return what the `models.conf` of `source` says of models, by the prefixes of their names."""
-    return disk.remembered(runtime.kept, Path(source, FILE), _read) or {}
-
-
-def _read(path: Path) -> dict[str, dict[str, str]]:
     try:
-        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+        lines = Path(source, FILE).read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         return {}
     found: dict[str, dict[str, str]] = {}

@@ -43,10 +43,10 @@ def every(runtime: Runtime) -> dict[str, Skill]:
 
     A project's takes the place of one of the user's own only when the project is trusted.
     """
-    # Each request needs them twice.
-    known: dict[str, Skill] | None = runtime.kept.get("skills")
-    if runtime.is_fresh and known is not None:
-        return known
+    return runtime.once("skills", lambda: _every(runtime))
+
+
+def _every(runtime: Runtime) -> dict[str, Skill]:
     by_name: dict[str, Skill] = {}
     ours = disk.remembered(runtime.kept, _OURS, _read)
     if ours is not None and not runtime.without_core:
@@ -67,8 +67,7 @@ def every(runtime: Runtime) -> dict[str, Skill]:
                 )
                 continue
             by_name[skill.name] = skill
-    runtime.kept["skills"] = dict(sorted(by_name.items()))
-    return dict(runtime.kept["skills"])
+    return dict(sorted(by_name.items()))
 
 
 def called(runtime: Runtime, message: str) -> str:

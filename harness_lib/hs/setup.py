@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 from harness_lib.errors import EnvSetupError, HarnessError, UsageError
@@ -43,17 +45,16 @@ _WANTED = {
 }
 
 
-@dataclass(frozen=True)
-class Options:
+class Options(NamedTuple):
     """What was typed: flags without a value, options with theirs, and the words that are left."""
 
     flags: frozenset[str] = frozenset()
-    values: dict[str, str] = field(default_factory=dict)
+    values: Mapping[str, str] = MappingProxyType({})
     words: tuple[str, ...] = ()
 
     def without(self, *names: str) -> Options:
         """Return the options without `names`."""
-        return replace(self, values={key: value for key, value in self.values.items() if key not in names})
+        return self._replace(values={key: value for key, value in self.values.items() if key not in names})
 
 
 def parse_options(args: list[str]) -> Options:

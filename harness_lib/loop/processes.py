@@ -8,9 +8,8 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
 from harness_lib.loop import disk
 from harness_lib.loop.failures import Interrupted
@@ -28,12 +27,11 @@ _running: set[int] = set()
 _of_thread = threading.local()
 
 
-@dataclass
 class _Starting:
     """Holds signals back while a program is being started: it could not be ended before its id is known."""
 
-    depth: int = 0
-    pending: int = 0
+    depth = 0
+    pending = 0
 
     def __enter__(self) -> None:
         # Signals interrupt the main thread only.
@@ -78,8 +76,7 @@ def ended_by(event: threading.Event) -> Iterator[None]:
         del _of_thread.event
 
 
-@dataclass
-class Finished:
+class Finished(NamedTuple):
     """How a program ended; `output` is a file at its beginning, which the caller closes."""
 
     code: int

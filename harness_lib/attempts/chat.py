@@ -158,9 +158,7 @@ def _check(ctx: Context, task: Task, content: str) -> Checked:
 
 def _intend(ctx: Context, task: Task, new: str, head: str, look_at: Sequence[str], tip: str) -> Task:
     git = ctx.git
-    with locks.hold(git):
-        restore.require_unlocked(git)
-        commit.require_none_of_user(git, task)
+    with commit.held(git, task):
         if git.head() != head:
             raise RefusedError(
                 "HEAD has moved while the check ran.", f"Type it again: {typed.harness('finish', task.id)}"

@@ -62,7 +62,7 @@ class Scripts:
     def has(self, path: str) -> bool:
         """Return whether the base has a file or a directory at `path`; "" is the top."""
         if path not in self._has:
-            self._has[path] = has(self._git, self._base, path)
+            self._has[path] = self._git.object_exists(f"{self._base}:{path}")
         return self._has[path]
 
     def _read(self, paths: Iterable[str]) -> None:
@@ -77,11 +77,6 @@ class Scripts:
 
 def _called(found: input_files.InputFiles) -> list[str]:
     return [*found.named, *(name for name in found.config if "*" not in name)]
-
-
-def has(git: Git, tree: str, path: str) -> bool:
-    """Return whether the tree, or the commit, has a file or a directory at `path`; "" is the top."""
-    return not git.run("cat-file", "-e", f"{tree}:{path}", check=False).returncode
 
 
 def programs(ctx: Context, task: Task, base: str) -> tuple[str, ...]:
@@ -121,9 +116,11 @@ def require_none_taken(ctx: Context, questions: Questions, task: Task, tree: str
     words = f"{task.title}\n{task.description or ''}"
     paths = [input_changes.joined(asked.cwd, name) for name in asked.inputs.named]
     missing = [
-        path for path in paths if not (has(git, tree, path) or input_changes.is_named_for_change(path, words))
+        path
+        for path in paths
+        if not (git.object_exists(f"{tree}:{path}") or input_changes.is_named_for_change(path, words))
     ]
-    before = [path for path in missing if not has(git, base, path)]
+    before = [path for path in missing if not git.object_exists(f"{base}:{path}")]
     during = [path for path in missing if path not in before]
     removed = _removed(git, base, before) or _removed(git, "HEAD", during)
     if removed is None or (removed.path in during and not _is_of_another(git, task, removed)):

@@ -7,7 +7,8 @@ and is ended with the attempt.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from harness_lib import typed
 from harness_lib.attempts import check, outcome, rescue_refs
@@ -39,9 +40,7 @@ def commit(
     LeaseLostError; then nothing is recorded.
     """
     git = ctx.git
-    with locks.hold(git):
-        restore.require_unlocked(git)
-        require_none_of_user(git, task)
+    with held(git, task):
         base = outcome.full_base(git, task)
         with ctx.store.transaction("tasks") as tx:
             mine = with_look_at(
@@ -50,6 +49,18 @@ def commit(
             task = transitions.begin_commit(mine, now=tx.now, head=head, commit=oid)
             tx.replace(task)
         return carry_out(ctx, session, task)
+
+
+@contextmanager
+def held(git: Git, task: Task) -> Iterator[None]:
+    """Hold the lock on the work tree of `task`, once no other git command and no operation of the user does.
+
+    Raises HeldError (git is locked), RefusedError (the user's merge or the like is under way).
+    """
+    with locks.hold(git):
+        restore.require_unlocked(git)
+        require_none_of_user(git, task)
+        yield
 
 
 def commit_object(ctx: Context, head: str, task: Task, tree: str) -> str:
@@ -125,8 +136,6 @@ def carry_out(ctx: Context, session: Session, task: Task) -> outcome.Ended:
         *_moved_branch(git, task),
         *(() if is_as_committed else undo_check(ctx, task, intent.commit)),
     ]
-    if task.gate is None or task.gate.before is None:
-        return outcome.completed(ctx, session, task, said)
     ended = outcome.completed(ctx, session, task, [*said, *rescue_refs.changed_before(git, task)])
     rescue_refs.drop_before(git, task)
     return ended

@@ -25,32 +25,30 @@ def roll_back(ctx: Context, session: Session, task: Task, verdict: outcome.Verdi
     the like is under way); then nothing was changed.
     """
     git = ctx.git
-    with locks.hold(git):
-        restore.require_unlocked(git)
-    commit.require_none_of_user(git, task)
-    base = outcome.full_base(git, task)
-    standing = git.commit_called(base)
-    rescue, head = rescue_refs.free_ref(git, task), git.head()
-    tip = rescue_refs.branch_tip(git, task) or head
-    back_to = base if standing is None or tip is None else history.pushed(git, standing, tip)
-    with ctx.store.transaction("tasks") as tx:
-        task = transitions.begin_rollback(
-            outcome.require_claim(tx, task)._replace(started_at_commit=base),
-            now=tx.now,
-            category=verdict.category,
-            message=verdict.message,
-            rescue=rescue,
-            head=head,
-            ending=verdict.ending if standing else attempts.without_base(verdict.ending),
-            base=back_to,
-        )
-        if verdict.halt:
-            task = transitions.halt(task, verdict.halt)
-        if verdict.handback:
-            task = transitions.hand_back(
-                task, verdict.handback._replace(rescue=verdict.handback.rescue or rescue)
+    with commit.held(git, task):
+        base = outcome.full_base(git, task)
+        standing = git.commit_called(base)
+        rescue, head = rescue_refs.free_ref(git, task), git.head()
+        tip = rescue_refs.branch_tip(git, task) or head
+        back_to = base if standing is None or tip is None else history.pushed(git, standing, tip)
+        with ctx.store.transaction("tasks") as tx:
+            task = transitions.begin_rollback(
+                outcome.require_claim(tx, task)._replace(started_at_commit=base),
+                now=tx.now,
+                category=verdict.category,
+                message=verdict.message,
+                rescue=rescue,
+                head=head,
+                ending=verdict.ending if standing else attempts.without_base(verdict.ending),
+                base=back_to,
             )
-        tx.replace(task)
+            if verdict.halt:
+                task = transitions.halt(task, verdict.halt)
+            if verdict.handback:
+                task = transitions.hand_back(
+                    task, verdict.handback._replace(rescue=verdict.handback.rescue or rescue)
+                )
+            tx.replace(task)
     return go_back(ctx, session, task)
 
 

@@ -145,9 +145,9 @@ class Git(NamedTuple):
             _commits.add((self.common_dir, name))
         return oid
 
-    def object_exists(self, oid: str) -> bool:
-        """Return whether an object of any type with the id `oid` exists."""
-        return self.run("cat-file", "-e", oid, check=False).returncode == 0
+    def object_exists(self, name: str) -> bool:
+        """Return whether an object of any type exists that is called `name`: an id, or `TREE:PATH`."""
+        return self.run("cat-file", "-e", name, check=False).returncode == 0
 
     def is_ancestor(self, ancestor: str, descendant: str) -> bool:
         """Return whether `descendant` is `ancestor` or has it in its history."""

@@ -155,3 +155,23 @@ def test_a_list_that_is_in_a_file_again_forgets_its_machines(world: World) -> No
     claimed(one)
 
     assert "machine" not in one.task("task-001")
+
+
+def test_a_commit_while_the_check_runs_is_noticed_and_finish_goes_on_when_it_is_typed_again(
+    world: World,
+) -> None:
+    one = world.machine("one")
+    moves = f"git -C {one.top} log --format=%s | grep -q Moved"
+    moves += f" || git -C {one.top} commit -q --allow-empty -m Moved"
+    one.add("Make a", f"{moves}; grep -q done a")
+    world.trust()
+    claimed(one)
+    put(one.top / "a", "done\n")
+
+    refused = one("finish")
+    assert refused.code == 8
+    assert "HEAD has moved while the check ran." in refused.err
+    assert "harness: hint: Type it again: harness finish task-001" in refused.err
+
+    one.ok("finish")
+    assert world.log() == ["Begin", "Moved", "[task-001] Make a"]

@@ -178,7 +178,12 @@ def give_up(ctx: Context, session: Session, task: Task, error: HarnessError | OS
 def _keep(ctx: Context, task: Task) -> str:
     """Keep the content of the work tree of `task`, and return a sentence that says where."""
     if task.worktree is None:
-        return ""
+        checked = task.intent.commit if task.intent else None
+        if checked is None or not ctx.git.exists(checked):
+            return ""
+        ref = rescue_refs.free_ref(ctx.git, task, "-checked")
+        ctx.git.set_ref(ref, checked)
+        return f"Its work is kept: {rescue_refs.show_command(ref)}"
     place = Path(task.worktree)
     try:
         worktree = worker_worktrees.at(ctx, place)

@@ -37,6 +37,7 @@ from harness_lib.checks.protocol import Checked
 from harness_lib.core.context import Context
 from harness_lib.errors import ConfigError, HeldError
 from harness_lib.rules import transitions
+from harness_lib.state.api import Questions
 from harness_lib.system import flock
 from harness_lib.system.git import clones, locks, restore, status, worktrees
 from harness_lib.system.git.repository import Git, GitError
@@ -49,7 +50,8 @@ TRIES = 50
 def merge(ctx: Context, session: Session, task: Task, oid: str, look_at: Sequence[str]) -> outcome.Ended:
     """Merge `oid`, the commit of an attempt's checked content, into the gate's target.
 
-    `look_at`: what the user should look at in it.
+    `look_at`: what the user should look at in it. If the run has a worker that merges, the task is handed
+    over to it, and is still in progress.
     Raises LeaseLostError, HeldError (git is locked), EnvSetupError (the check cannot run on the merged tree).
     """
     git = ctx.git
@@ -61,8 +63,28 @@ def merge(ctx: Context, session: Session, task: Task, oid: str, look_at: Sequenc
             task = transitions.begin_merge(mine, now=tx.now, commit=oid)
             tx.replace(task)
         clones.hold_on(git, oid)
-    _keep_checked(ctx, task, oid)
-    return merge_in_turn(ctx, session, task, _stand_on(ctx, task, oid))
+    is_kept = _keep_checked(ctx, task, oid)
+    said = _stand_on(ctx, task, oid)
+    if is_kept and ctx.merging.by not in ("", ctx.owner.worker):
+        return outcome.Ended(_hand_over(ctx, task, said), None)
+    return merge_in_turn(ctx, session, task, said)
+
+
+def _hand_over(ctx: Context, task: Task, said: Sequence[str]) -> Task:
+    """Let the worker of the run that merges have the claim of `task`; add `said` to what to review."""
+    with ctx.store.transaction("tasks") as tx:
+        mine = outcome.require_claim(tx, task)
+        mine = mine._replace(look_at=(*mine.look_at, *said))
+        seconds = ctx.lease_seconds if tx.concurrent else None
+        handed = transitions.hand_over(mine, worker=ctx.merging.by, now=tx.now, lease_seconds=seconds)
+        tx.replace(handed)
+    return handed
+
+
+def queued(questions: Questions, worker: str) -> list[Task]:
+    """Return the tasks whose checked work `worker` is to merge, the longest wait first."""
+    tasks = [task for task in questions.in_progress() if task.claimed_by == worker and task.intent]
+    return sorted(tasks, key=lambda task: outcome.intent_of(task).at)
 
 
 def refresh(ctx: Context) -> str | None:
@@ -75,11 +97,14 @@ def refresh(ctx: Context) -> str | None:
     return remote.refresh(ctx)
 
 
-def _keep_checked(ctx: Context, task: Task, oid: str) -> None:
-    """Push the checked commit, if machines share the list: another one merges it if this one dies."""
+def _keep_checked(ctx: Context, task: Task, oid: str) -> bool:
+    """Push the checked commit, if machines share the list: another one merges it if this one dies.
+
+    Return whether that was done.
+    """
     if ctx.store.shared is None:
-        return
-    snapshots.keep(ctx, remote.of(ctx, task), task, oid, "ready")
+        return False
+    return snapshots.keep(ctx, remote.of(ctx, task), task, oid, "ready").done
 
 
 def _stand_on(ctx: Context, task: Task, oid: str) -> list[str]:

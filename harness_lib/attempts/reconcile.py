@@ -159,13 +159,14 @@ def _take_over_next(
             seen.add(task.id)
             is_elsewhere = _is_worked_on_elsewhere(tx, task, session, ctx)
             is_shared = ctx.store.shared is not None
-            if (is_elsewhere and not is_shared) or _is_nowhere(tx, task, session):
+            if not is_shared and (is_elsewhere or _is_nowhere(tx, task, session)):
                 return task, True
             taken = transitions.resume(
                 _gated(task, branch),
                 worker=ctx.owner.worker,
                 now=tx.now,
-                worktree=task.worktree or str(ctx.git.top),
+                # Of machines that share the list, work without one waits in the remote for its merge.
+                worktree=task.worktree or (None if is_shared else str(ctx.git.top)),
                 lease_seconds=ctx.lease_seconds if tx.concurrent else None,
             )
             tx.replace(taken)

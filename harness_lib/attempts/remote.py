@@ -109,7 +109,7 @@ def of(ctx: Context, task: Task | None = None) -> There:
     git = ctx.git if ctx.git.common_dir != ctx.main.common_dir else ctx.main
     settings = leaving.read(git)
     if ctx.merging.mode == "turns":
-        _, to, branch, _, onto = ctx.merging
+        to, branch, onto = ctx.merging.remote, ctx.merging.branch, ctx.merging.onto
         return There(commit.list_name(ctx), to, onto or branch, git, branch if onto else "", settings)
     gate = task.gate if task else None
     here = ctx.git.branch() or ""

@@ -39,7 +39,8 @@ def recover(ctx: Context, session: Session, task: Task) -> tuple[str, outcome.En
 
 
 def _recover(ctx: Context, session: Session, task: Task, there: There) -> tuple[str, outcome.Ended | None]:
-    is_moving = task.intent is not None and task.intent.action != "rollback"
+    # No push is under way of work that still waits for its merge: the list says so before there is one.
+    is_moving = task.intent is not None and task.intent.action == "commit"
 
     end = ctx.clock.monotonic() + WAIT_SECONDS
 
@@ -64,11 +65,19 @@ def _recover(ctx: Context, session: Session, task: Task, there: There) -> tuple[
 
 
 def _logged(ctx: Context, session: Session, task: Task, action: str, reason: str) -> str:
-    where = task.machine or "another machine"
+    where, why = _whose(ctx, task)
     with ctx.store.transaction() as tx:
-        words = f'action="{action}" reason="{where} does not answer; {reason}"'
+        words = f'action="{action}" reason="{why}; {reason}"'
         tx.log("RECOVERY", words, session=session.number, task=task.id)
     return f"recovered {task.id} of {where}: {action} ({reason})"
+
+
+def _whose(ctx: Context, task: Task) -> tuple[str, str]:
+    """Return the machine of the attempt at `task`, and why it goes on here, in words."""
+    where = task.machine or "another machine"
+    if task.machine == owner.machine(ctx.env) and task.worktree is None:
+        return where, f"the worker of {where} that merges has ended"
+    return where, f"{where} does not answer"
 
 
 def _complete(ctx: Context, session: Session, task: Task, there: There, commit: str) -> outcome.Ended:
@@ -89,12 +98,12 @@ def _hand_back(
     ctx: Context, session: Session, task: Task, there: There, left: snapshots.Left | None
 ) -> tuple[str, outcome.Ended | None]:
     """Give the task back with the work that is `left` of it; the third time in a row without any it fails."""
-    git, where = there.git, task.machine or "another machine"
+    git, (where, why) = there.git, _whose(ctx, task)
     if left is None:
-        reason = f"{where} does not answer, and had pushed no work on it"
+        reason = f"{why}, and had pushed no work on it"
     else:
         what = "its checked work" if left.kind == "ready" else "what it had done"
-        reason = f"{where} does not answer; {what} stands in the work tree"
+        reason = f"{why}; {what} stands in the work tree"
     interruption = recovery.interrupted(task, git.tree_of(left.commit) if left else "")
     if task.intent is None and recovery.stands_still(interruption):
         why = f"interrupted {interruption.times} times in a row without progress; {reason}"

@@ -309,7 +309,8 @@ def teardown(ctx: Context, place: Place, commit: str) -> list[str]:
 def free(ctx: Context, place: Place, number: int) -> Path:
     """Return a path where worker `number` may work: none with an attempt that could not be ended yet."""
     used = _occupied(ctx)
-    paths = (place.worktree(each) for each in itertools.count(number, BESIDE))
+    # The one with the number 0 is that of the final check.
+    paths = (place.worktree(each) for each in itertools.count(number or BESIDE, BESIDE))
     return next(path for path in paths if str(path) not in used)
 
 

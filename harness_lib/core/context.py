@@ -32,6 +32,7 @@ class Merging(NamedTuple):
 
     `branch` is the full name of the branch there; `command` opens a pull request, "" if none is needed.
     `onto`: the full name of the branch there that machines merge into instead, for others to take over.
+    `by`: the worker of the run that merges what the others have finished; "": each merges its own.
     """
 
     mode: MergeMode = "local"
@@ -39,6 +40,7 @@ class Merging(NamedTuple):
     branch: str = ""
     command: str = ""
     onto: str = ""
+    by: str = ""
 
     @property
     def proposes(self) -> bool:

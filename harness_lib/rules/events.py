@@ -12,6 +12,8 @@ from typing import Any, Literal
 
 from harness_lib.task import Status
 
+# The number of the worker that merges what the others have finished.
+MERGER = 0
 Step = Literal["prepares", "works", "checks", "merges", "waits", "takes", "limit", "pauses"]
 NoticeKind = Literal["sandbox", "recovered", "warning", "tick", "interrupted", "limit", "final"]
 
@@ -65,6 +67,13 @@ class Idle:
 
 
 @dataclass(frozen=True)
+class Queued:
+    """The work of a worker has passed its check and waits for its merge; the worker is free."""
+
+    task: str
+
+
+@dataclass(frozen=True)
 class Ended:
     """An attempt has ended; `pending`: the task is requeued, uncounted. `rescue` is a ref, `commit` an id.
 
@@ -114,7 +123,7 @@ class Notice:
     message: str = ""
 
 
-News = Started | Ready | Claimed | Stepped | Said | Idle | Ended | Stuck | Gone | Notice
+News = Started | Ready | Claimed | Stepped | Said | Idle | Queued | Ended | Stuck | Gone | Notice
 
 
 @dataclass(frozen=True)
@@ -133,6 +142,7 @@ _KINDS: dict[str, type[News]] = {
     "step": Stepped,
     "said": Said,
     "idle": Idle,
+    "queued": Queued,
     "ended": Ended,
     "stuck": Stuck,
     "gone": Gone,

@@ -143,6 +143,7 @@ class _Folder:
         self.told: list[Told] = []
         self._tried: list[Tried] = []
         self._open: dict[int, int] = {}
+        self._queued: dict[str, int] = {}
 
     def take(self, event: events.Event) -> None:
         self.last = max(self.last, event.at)
@@ -158,6 +159,9 @@ class _Folder:
             self._tried.append(Tried(news.task, news.title, news.attempt, number, event.at))
         elif isinstance(news, (events.Idle, events.Gone)):
             self._end(number, event.at)
+        elif isinstance(news, events.Ended) and number == events.MERGER and news.task in self._queued:
+            place = self._queued.pop(news.task)
+            self._tried[place] = _ended(self._tried[place], event.at, news)
         elif number in self._open:
             self._change(number, event.at, news)
         elif isinstance(news, events.Ended):
@@ -170,6 +174,8 @@ class _Folder:
         if isinstance(news, events.Ended):
             self._tried[place] = _ended(tried, at, news)
             del self._open[number]
+        elif isinstance(news, events.Queued):
+            self._queued[news.task] = self._open.pop(number)
         elif isinstance(news, events.Said):
             session = news.session or tried.session
             self._tried[place] = tried._replace(cost=news.cost, tokens=news.tokens, session=session)
@@ -185,6 +191,8 @@ class _Folder:
         """Return the attempts; those that are open were cut off at `at`."""
         for number in list(self._open):
             self._end(number, at)
+        for place in self._queued.values():
+            self._tried[place] = self._tried[place]._replace(ended=at)
         return self._tried
 
 

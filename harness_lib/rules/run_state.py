@@ -177,13 +177,19 @@ NO_ROWS: Mapping[int, Row] = MappingProxyType({})
 
 
 class RunState(NamedTuple):
-    """The whole run; `before` is what ended attempts have spent, `limits` are those of the run."""
+    """The whole run; `before` is what ended attempts have spent, `limits` are those of the run.
+
+    `queued`: the tasks that wait for their merge. `early`: those of which the worker that merges has told
+    first, which has a pipe of its own.
+    """
 
     began: float = 0.0
     rows: Mapping[int, Row] = NO_ROWS
     before: Spent = Spent()
     durations: tuple[float, ...] = ()
     limits: Budget = Budget()
+    queued: tuple[str, ...] = ()
+    early: tuple[str, ...] = ()
 
     def spent(self, now: float) -> Spent:
         """Return what the run has used up by `now` (epoch seconds)."""
@@ -200,9 +206,13 @@ def fold(state: RunState, event: events.Event) -> RunState:
     number, news = event.worker, event.news
     if number is None:
         return state
+    if number == events.MERGER:
+        return _merged(state, news)
     row = state.rows.get(number, Row(number, since=event.at))
     if isinstance(news, events.Ended):
         return _ended(state, row, event.at, news)
+    if isinstance(news, events.Queued):
+        return _queued(state, row, event.at, news)
     if isinstance(news, (events.Claimed, events.Idle, events.Gone)):
         # An attempt that was killed, or could not be ended, has cost money all the same.
         state = _paid(state, row)
@@ -236,6 +246,30 @@ def _ended(state: RunState, row: Row, at: float, news: events.Ended) -> RunState
     return state._replace(rows={**state.rows, row.worker: empty}, before=before, durations=durations)
 
 
+def _queued(state: RunState, row: Row, at: float, news: events.Queued) -> RunState:
+    rows = {**state.rows, row.worker: Row(row.worker, step="waits", since=at)}
+    paid = _paid(state, row)._replace(rows=rows, durations=(*state.durations, at - row.since))
+    if news.task in state.early:
+        return paid._replace(early=_without(state.early, news.task))
+    return paid._replace(queued=(*state.queued, news.task))
+
+
+def _merged(state: RunState, news: events.News) -> RunState:
+    """Return the state after `news` of the worker that merges, which has no row."""
+    if isinstance(news, events.Gone):
+        return state._replace(queued=(), early=())
+    if not isinstance(news, events.Ended):
+        return state
+    before = state.before._replace(attempts=state.before.attempts + (news.status != "pending"))
+    if news.task in state.queued:
+        return state._replace(before=before, queued=_without(state.queued, news.task))
+    return state._replace(before=before, early=(*state.early, news.task))
+
+
+def _without(tasks: tuple[str, ...], task: str) -> tuple[str, ...]:
+    return tuple(each for each in tasks if each != task)
+
+
 def _paid(state: RunState, row: Row) -> RunState:
     """Return the state with the costs of `row`, which is about to be removed, added to the past ones."""
     before = state.before
@@ -264,6 +298,7 @@ def write(state: RunState) -> dict[str, Any]:
         "before": state.before._asdict(),
         "durations": list(state.durations),
         "limits": write_budget(state.limits),
+        "queued": list(state.queued),
     }
 
 
@@ -272,4 +307,5 @@ def read(document: Mapping[str, Any]) -> RunState:
     rows = [Row(**row) for row in document["rows"]]
     before, durations = Spent(**document["before"]), tuple(document["durations"])
     limits = read_budget(document["limits"])
-    return RunState(document["began"], {row.worker: row for row in rows}, before, durations, limits)
+    queued = tuple(document.get("queued", ()))
+    return RunState(document["began"], {row.worker: row for row in rows}, before, durations, limits, queued)

@@ -2,7 +2,8 @@
 
     pending, failed ──A claim──▶ in_progress ──F complete──▶ completed
                                   │  B resume, C checkpoint, D renew, E begin_commit, I drop_intent,
-                                  │  M begin_merge, N hand_back, O interrupt: stays
+                                  │  M begin_merge, N hand_back, O interrupt,
+                                  │  T hand_over: stays
                                   └──G begin_rollback, H fail──▶ failed, or pending when handed back
     pending, failed ──L doom──▶ failed
     pending, failed, completed ──J reset──▶ pending;   K halt changes no status
@@ -58,6 +59,7 @@ ArrowName = Literal[
     "doubt",
     "recheck",
     "attest",
+    "hand_over",
 ]
 Underway = Literal["commit", "rollback", "merge"] | None
 
@@ -101,6 +103,8 @@ ARROWS: dict[ArrowName, Arrow] = {
     "doubt": Arrow(("completed",), (None,), ("pending",)),
     "recheck": Arrow(("completed",), (None,), ("completed",)),
     "attest": Arrow(("pending",), (None,), ("completed",)),
+    # Another machine may have begun to move the work.
+    "hand_over": Arrow(_WORKING, ("merge", "commit"), _WORKING),
 }
 
 
@@ -455,6 +459,16 @@ def attest(task: Task, *, now: datetime, commit: str | None = None) -> Task:
         handback=None,
         look_at=task.look_at,
     )
+
+
+# T
+def hand_over(task: Task, *, worker: str, now: datetime, lease_seconds: int | None) -> Task:
+    """Return the task with `worker` as the holder of its claim, which merges its checked work.
+
+    The fencing token stays, as the commit names it. No work tree has the work any more.
+    """
+    _check("hand_over", task)
+    return renew(task._replace(claimed_by=worker, worktree=None), now, lease_seconds)
 
 
 def _unclaimed(task: Task) -> Task:

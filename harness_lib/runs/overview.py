@@ -310,7 +310,9 @@ def holder(ctx: Context, task: Task) -> str:
     if task.checkpoints:
         last = task.checkpoints[-1]
         parts.append(f'at {last.step}/{last.total} "{quoting.one_line(last.description, 80)}"')
-    if task.intent:
+    if task.intent and task.intent.action == "merge":
+        parts.append("checked, waits to be merged")
+    elif task.intent:
         parts.append(f"a {task.intent.action} is under way")
     return ", ".join(parts)
 

@@ -20,6 +20,7 @@ from harness_lib.rules.stats import Ahead
 from harness_lib.system.files import atomic, directories
 from harness_lib.system.place.roots import Root
 from harness_lib.system.processes import process
+from harness_lib.text import counted
 
 Kind = Literal["board", "budget"]
 
@@ -230,6 +231,8 @@ def summary(now_board: RunState, ahead: Ahead, now: float) -> str:
     The time stands first, as a narrow terminal cuts the end of the line.
     """
     used = ", ".join(run_state.usage(now_board.limits, now_board.spent(now))).replace(" (no limit)", "")
+    if now_board.queued:
+        used = f"{counted(len(now_board.queued), 'task')} waiting to be merged; {used}"
     seconds = run_state.estimate(now_board, ahead, len(now_board.rows))
     return used if not seconds else f"at least {span(seconds)} more; {used}"
 

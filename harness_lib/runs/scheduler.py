@@ -11,13 +11,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 
-from harness_lib.attempts import open_session, publish, worker_worktrees
+from harness_lib.attempts import merge_queue, open_session, publish, worker_worktrees
 from harness_lib.core import held_out, project, sessions
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import AwayError, EnvSetupError, HarnessError, UsageError
 from harness_lib.rules import recovery, run_state
 from harness_lib.rules.events import (
+    MERGER,
     Ended,
     Event,
     Gone,
@@ -126,6 +127,8 @@ class Scheduler:
         self._deaths = Deaths()
         self._draining = self._limited = self._is_unseen = False
         self._ready: list[int] = []
+        # Who merges what the others have finished, if machines share the list.
+        self._merger = recovery.worker_name(ctx.owner.worker, MERGER) if ctx.store.shared else ""
 
     def tell(self, kind: NoticeKind, message: str = "") -> None:
         """Show the watcher an event that concerns no single worker."""
@@ -150,7 +153,7 @@ class Scheduler:
         count = min(self._options.workers, max(1, self._ctx.store.ask().counts().total))
         with signals.noted(self._signals.append):
             try:
-                for number in range(1, count + 1):
+                for number in range(0 if self._merger else 1, count + 1):
                     self._start(pool, place, number)
                 shown = 0.0
                 while pool.numbers:
@@ -161,6 +164,7 @@ class Scheduler:
                     # While the database is away its workers wait, and end the run if that takes too long.
                     with suppress(AwayError):
                         self._decide(pool, place)
+                        self._end_merger(pool)
                     if changed or self._ctx.clock.monotonic() - shown > SHOW_SECONDS:
                         shown = self._ctx.clock.monotonic()
                         self._show()
@@ -211,7 +215,7 @@ class Scheduler:
     def _start(self, pool: WorkerPool, place: worker_worktrees.Place, number: int) -> None:
         me, target = self._ctx.owner.worker, ending.target_of(self._ctx)
         config = self._options.worker_config(me, number, str(place.path), target, self.state.limits)
-        pool.start(replace(config, merging=self._ctx.merging))
+        pool.start(replace(config, merging=self._ctx.merging._replace(by=self._merger)))
 
     def _handle(self, pool: WorkerPool, place: worker_worktrees.Place, event: Event) -> None:
         self.state = run_state.fold(self.state, event)
@@ -294,9 +298,11 @@ class Scheduler:
             self._limited = False
             self._admit(pool, self.state.limits)
         rows = self.state.rows
-        if set(rows) != set(pool.numbers) or not all(row.idle for row in rows.values()):
+        if set(rows) != {*pool.numbers} - {MERGER} or not all(row.idle for row in rows.values()):
             return
         questions = self._ctx.store.ask()
+        if self._is_merging(questions):
+            return
         why = self._why_idle(questions, {row.idle or "" for row in rows.values()})
         if why == "waiting" and self._was_merged():
             return
@@ -335,8 +341,9 @@ class Scheduler:
             self._drain(pool, "limit", reached)
 
     def _at_work(self) -> int:
-        """Return how many workers have a task or are admitted to one."""
-        return sum(row.task is not None or row.step == "takes" for row in self.state.rows.values())
+        """Return how many workers have a task or are admitted to one, or have left one to be merged."""
+        busy = sum(row.task is not None or row.step == "takes" for row in self.state.rows.values())
+        return busy + len(self.state.queued)
 
     def _admit(self, pool: WorkerPool, allowed: run_state.Budget) -> None:
         """Admit ready workers to a task, as many as the limit of attempts still allows."""
@@ -404,4 +411,13 @@ class Scheduler:
         if not self.why:
             self.why, self._message, self._hint = why, message, hint
         self._draining = True
-        pool.drain()
+        pool.drain(*(number for number in pool.numbers if number != MERGER))
+
+    def _is_merging(self, questions: Questions) -> bool:
+        """Return whether work of this run waits for its merge."""
+        return bool(self._merger and merge_queue.queued(questions, self._merger))
+
+    def _end_merger(self, pool: WorkerPool) -> None:
+        """Let the worker that merges go, once the others are gone and nothing waits for it."""
+        if self._draining and pool.numbers == [MERGER] and not self._is_merging(self._ctx.store.ask()):
+            pool.drain(MERGER)

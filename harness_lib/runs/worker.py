@@ -37,7 +37,7 @@ from harness_lib.errors import (
 )
 from harness_lib.rules import attempts, run_state, transitions
 from harness_lib.rules.attempts import Halt
-from harness_lib.rules.events import Claimed, Ended, Event, Idle, News, Notice, Ready, Stepped, Stuck
+from harness_lib.rules.events import Claimed, Ended, Event, Idle, News, Notice, Queued, Ready, Stepped, Stuck
 from harness_lib.runs import agent_attempt
 from harness_lib.runs.agent_process import Rules
 from harness_lib.runs.worker_port import HeldBackError, StuckError, WorkerConfig
@@ -136,6 +136,9 @@ class Worker:
         held = ownership.held_by_me(questions, self.ctx)
         if held is not None:
             return self._hand_back(session, held)
+        if self._is_about_spent(questions, session):
+            self.tell(Idle("waiting"))
+            return False
         if questions.session_spent(session):
             return self._next_session()
         if questions.provable():
@@ -147,6 +150,12 @@ class Worker:
             self.tell(Idle(questions.no_work() or "waiting"))
             return False
         return not self._is_admitted() or self._take(session, questions, task)
+
+    def _is_about_spent(self, questions: Questions, session: Session) -> bool:
+        """Return whether the session may finish no more than what waits for its merge."""
+        most = questions.settings().max_tasks_per_session
+        left = most - session.finished_attempts
+        return bool(most and left > 0 and len(merge_queue.queued(questions, self.ctx.merging.by)) >= left)
 
     def _hand_back(self, session: Session, held: Task) -> bool:
         """Requeue the task of the previous worker, if the run could not do that when it was killed."""
@@ -197,9 +206,11 @@ class Worker:
         self.allowed.acquire()
         return not self.draining.is_set()
 
-    def _clean_context(self) -> Context:
-        """Return the context of a clean work tree with everything that was merged so far."""
-        commit = merge_queue.refresh(self.ctx) or target_branch.tip(self.ctx.git, self.config.target)
+    def _clean_context(self, commit: str | None = None) -> Context:
+        """Return the context of a clean work tree at `commit`, by default with all that was merged so far."""
+        commit = (
+            commit or merge_queue.refresh(self.ctx) or target_branch.tip(self.ctx.git, self.config.target)
+        )
         path = worker_worktrees.free(
             self.ctx, worker_worktrees.Place(Path(self.config.place)), self.config.number
         )
@@ -233,11 +244,14 @@ class Worker:
             raise
         else:
             self._has_worked = True
-            self._tell_ended(ended, _why(ended.task))
+            self._tell_ended(ended, failure(ended.task))
 
     def _tell_ended(self, ended: outcome.Ended, message: str) -> None:
         """Report how an attempt ended; the run reports, once, that finished work waits for the user."""
         task = ended.task
+        if task.status == "in_progress":
+            self.tell(Queued(task.id))
+            return
         warnings = task.look_at if task.status == "completed" else ended.warnings
         commit = task.completed_commit
         logs = f"logs/{check.safe_name(task.id)}"
@@ -333,7 +347,7 @@ class Worker:
                 return
 
 
-def _why(task: Task) -> str:
+def failure(task: Task) -> str:
     """Return why an attempt at `task` has failed; "" if it is completed."""
     if task.status == "pending" and task.handback:
         return task.halt or task.handback.reason

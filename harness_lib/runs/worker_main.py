@@ -19,6 +19,7 @@ from harness_lib.errors import EnvSetupError, HarnessError
 from harness_lib.rules import events, run_state
 from harness_lib.rules.events import Event, Idle, Notice, Started, Stuck
 from harness_lib.runs import worker_port
+from harness_lib.runs.merger import Merger
 from harness_lib.runs.worker import Worker
 from harness_lib.system import os_errors
 from harness_lib.system.processes import reaper, signals
@@ -44,7 +45,7 @@ def main() -> None:
     ctx = Context(
         env=env, cwd=root, target=config.target, merging=config.merging, protect=config.protect, say=tell
     )
-    worker = Worker(ctx, config, say)
+    worker = (Worker if config.number else Merger)(ctx, config, say)
     worker.tell(Started())
     note = Path(config.place) / f"worker-{config.number}.log"
     reaper.note(note, os.getpid())

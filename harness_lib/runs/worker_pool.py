@@ -22,6 +22,7 @@ from harness_lib.state.api import Questions
 from harness_lib.system.install import launcher
 from harness_lib.system.processes import child
 from harness_lib.system.processes.child import Child
+from harness_lib.task import Session, Task
 
 ENDING_SECONDS = 60.0
 REHEARSAL_SECONDS = 60.0
@@ -144,10 +145,10 @@ class WorkerPool:
         for handle in self._handles.values():
             self._say(handle, worker_port.LIMITED if limited else worker_port.UNLIMITED)
 
-    def drain(self) -> None:
-        """Let every worker finish its task and take no other."""
-        for handle in self._handles.values():
-            self._say(handle, "drain")
+    def drain(self, *numbers: int) -> None:
+        """Let these workers finish what they have and take nothing more."""
+        for number in numbers:
+            self._say(self._handles[number], "drain")
 
     def stop(self) -> None:
         """Let every worker stop now, and keep its work."""
@@ -197,12 +198,16 @@ class Orphans:
                 requeue.interrupted(ctx.at(worktree), session, task, "an earlier session ended")
 
     def of(self, worker: str) -> None:
-        """Requeue the task of `worker`, whose process is dead."""
+        """Requeue what `worker`, whose process is dead, has in progress."""
         questions = self._ctx.store.ask()
         session = sessions.mine(questions, self._ctx)
-        held = questions.held_by(worker)
-        if session is None or held is None or held.worktree is None:
-            return
+        for held in questions.in_progress() if session else ():
+            # Of machines that share the list, checked work that waits for its merge is in no work tree.
+            if held.claimed_by == worker and (held.worktree or self._ctx.store.shared):
+                assert session is not None
+                self._reclaim(session, held)
+
+    def _reclaim(self, session: Session, held: Task) -> None:
         tried = self._reclaims.reclaim(session, held)
         if tried.how == "handed back":
             self._tell("recovered", tried.message)

@@ -13,7 +13,7 @@ from harness_lib.core import quoting
 from harness_lib.core.context import Context
 from harness_lib.errors import HarnessError
 from harness_lib.rules import events, stats
-from harness_lib.rules.events import Claimed, Ended, Event, Gone, Notice, Stepped, Stuck, Unstarted
+from harness_lib.rules.events import Claimed, Ended, Event, Gone, Notice, Queued, Stepped, Stuck, Unstarted
 from harness_lib.rules.run_state import RunState
 from harness_lib.rules.stats import Ahead
 from harness_lib.runs import run_snapshot
@@ -124,6 +124,8 @@ def _sentence(event: Event) -> str | None:
     news = event.news
     if isinstance(news, Claimed):
         return f"{news.task} attempt {news.attempt}: {news.title}"
+    if isinstance(news, Queued):
+        return f"{news.task} has passed its check and waits to be merged"
     if isinstance(news, Ended):
         how = ENDED.get(news.status, news.status) + _committed(news)
         return f"{news.task} {how}{news.message and f': {news.message}'}"

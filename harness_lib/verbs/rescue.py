@@ -317,8 +317,10 @@ def _by_ref(ctx: Context, name: str) -> Rescue | None:
 
 def _refuse_foreign_attempt(ctx: Context) -> None:
     questions, top = ctx.store.ask(), str(ctx.git.top)
+    # Checked work that waits for its merge is in no work tree.
+    places = (top,) if ctx.store.shared else (None, top)
     for task in questions.in_progress():
-        if not recovery.is_mine(task, ctx.owner.worker) and task.worktree in (None, top):
+        if not recovery.is_mine(task, ctx.owner.worker) and task.worktree in places:
             raise RefusedError(
                 f"{task.claimed_by or 'Somebody'} works on {task.id} in {top}; what is brought in now would "
                 "become part of that attempt.",

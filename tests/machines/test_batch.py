@@ -5,22 +5,10 @@ from __future__ import annotations
 import pytest
 
 from harness_lib.attempts import turn
-from tests.machines.world import MAIN, Machine, World, at, taken, until
-from tests.system.git.gitrepo import put, sh
+from tests.machines.world import MAIN, World, held, pushes, until
+from tests.system.git.gitrepo import sh
 
 LEASE = 4.0
-
-
-def held(world: World, machine: Machine) -> turn.Turn:
-    """Take the turn, so that work begins to wait; note each push of the branch in the file `pushes`."""
-    put(
-        world.remote / "hooks" / "update",
-        f'#!/bin/sh\n[ "$1" = {MAIN} ] && echo "$3" >> {world.place}/pushes\nexit 0\n',
-    )
-    (world.remote / "hooks" / "update").chmod(0o755)
-    mine = taken(at(machine))
-    mine.begin()
-    return mine
 
 
 def wait_for_merge(world: World, mine: turn.Turn, *tasks: str) -> None:
@@ -33,10 +21,6 @@ def wait_for_merge(world: World, mine: turn.Turn, *tasks: str) -> None:
         return len(world.refs("ready")) == len(tasks) and set(intents) == {"merge"}
 
     until("work that waits", waits)
-
-
-def pushes(world: World) -> int:
-    return len((world.place / "pushes").read_text().split())
 
 
 def test_work_of_several_machines_is_pushed_once(world: World) -> None:

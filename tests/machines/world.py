@@ -172,6 +172,22 @@ def taken(ctx: Context) -> turn.Turn:
     return turn.Turn(ctx, remote.of(ctx), shared, lambda: None)
 
 
+def held(world: World, machine: Machine) -> turn.Turn:
+    """Take the turn, so that work begins to wait; note each push of the branch in the file `pushes`."""
+    put(
+        world.remote / "hooks" / "update",
+        f'#!/bin/sh\n[ "$1" = {MAIN} ] && echo "$3" >> {world.place}/pushes\nexit 0\n',
+    )
+    (world.remote / "hooks" / "update").chmod(0o755)
+    mine = taken(at(machine))
+    mine.begin()
+    return mine
+
+
+def pushes(world: World) -> int:
+    return len((world.place / "pushes").read_text().split())
+
+
 def until(event: str, seen: Callable[[], object]) -> None:
     """Return once `seen()` is true; fail with `event` after a long while."""
     end = time.monotonic() + PATIENCE

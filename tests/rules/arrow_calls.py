@@ -63,6 +63,7 @@ CALLS: dict[arrows.ArrowName, Callable[[Task], Task]] = {
     "halt": lambda task: arrows.halt(task, Halt("CONFIG", "CONFIG")),
     "doom": lambda task: arrows.doom(task, now=NOW, message="Blocked by failed b"),
     "begin_merge": lambda task: arrows.begin_merge(task, now=NOW, commit=COMMIT),
+    "hand_over": lambda task: arrows.hand_over(task, worker="w1#0", now=NOW, lease_seconds=60),
     "confirm": lambda task: arrows.confirm(task, now=NOW, commit=COMMIT),
     "doubt": arrows.doubt,
     "attest": lambda task: arrows.attest(task, now=NOW),

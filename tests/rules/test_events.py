@@ -17,6 +17,7 @@ from harness_lib.rules.events import (
     News,
     Notice,
     NoticeKind,
+    Queued,
     Ready,
     Said,
     Started,
@@ -42,6 +43,7 @@ ALL: list[tuple[str, News, dict[str, object]]] = [
     ("step", Stepped("limit", 9.5, "x"), {"step": "limit", "until": 9.5, "message": "x"}),
     ("said", Said("hm", 70, 0.5), {"last": "hm", "tokens": 70, "cost": 0.5, "session": ""}),
     ("idle", Idle("waiting"), {"why": "waiting"}),
+    ("queued", Queued("t1"), {"task": "t1"}),
     (
         "ended",
         Ended("t1", "completed", commit="c", warnings=("w",), files=2),

@@ -9,7 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness_lib.rules import run_records
-from harness_lib.rules.events import Claimed, Ended, Event, Gone, Idle, News, Notice, Said, Stepped, Stuck
+from harness_lib.rules.events import (
+    Claimed,
+    Ended,
+    Event,
+    Gone,
+    Idle,
+    News,
+    Notice,
+    Queued,
+    Said,
+    Stepped,
+    Stuck,
+)
 from harness_lib.rules.run_records import Closed, Opened, Ran
 
 OPENED = Opened("run-1", 100.0, 7, "1", "boot", "claude", 2, "refs/heads/main", "abc")
@@ -54,6 +66,25 @@ def test_the_events_of_a_run_become_its_attempts() -> None:
     assert (three.status, three.ended) == (None, 112.0)
     assert [told.kind for told in found.told] == ["warning", "stuck"]
     assert (found.closed, found.killed, found.last) == (Closed(120.0, "stuck", False), False, 120.0)
+
+
+def test_an_attempt_whose_work_waits_ends_with_its_merge() -> None:
+    told: list[tuple[int, News]] = [
+        (1, Claimed("task-001", "One", 1)),
+        (1, Queued("task-001")),
+        (1, Claimed("task-002", "Two", 1)),
+        (1, Queued("task-002")),
+        (0, Ended("task-001", "completed", commit="c1")),
+    ]
+    records: list[Opened | Closed | Event] = [OPENED, Closed(120.0, "stuck", False)]
+    records += [Event(who, 101.0 + n, news) for n, (who, news) in enumerate(told)]
+
+    found = ran([run_records.write(each) for each in records])
+
+    assert [(each.task, each.worker, each.status, each.ended) for each in found.tried] == [
+        ("task-001", 1, "completed", 105.0),
+        ("task-002", 1, None, 120.0),
+    ]
 
 
 def test_a_run_that_was_killed_has_no_end() -> None:

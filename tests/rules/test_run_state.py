@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness_lib.rules import events, run_state
-from harness_lib.rules.events import Ended, Event
+from harness_lib.rules.events import MERGER, Ended, Event
 from harness_lib.rules.run_state import Budget, Row, RunState, Spent
 from harness_lib.rules.stats import Ahead
 
@@ -115,6 +115,31 @@ def test_the_estimate(
     durations: tuple[float, ...], ahead: Ahead, workers: int, seconds: float | None
 ) -> None:
     assert run_state.estimate(RunState(durations=durations), ahead, workers) == seconds
+
+
+@pytest.mark.parametrize("merged_first", [False, True], ids=["in order", "told first by who merges"])
+@pytest.mark.parametrize("status", ["completed", "pending"])
+def test_work_that_waits_for_its_merge_is_paid_and_leaves_its_worker_free(
+    status: str, merged_first: bool
+) -> None:
+    queued = event("queued", 1, 40.0, task="t")
+    merged = event("ended", MERGER, 50.0, task="t", status=status)
+    board = RunState()
+    for each in (
+        event("claimed", 1, 10.0, task="t", title="T", attempt=1),
+        event("said", 1, 20.0, last="x", tokens=7, cost=0.5),
+        *((merged, queued) if merged_first else (queued, merged)),
+    ):
+        board = run_state.fold(board, each)
+        if each is queued and not merged_first:
+            assert board.queued == ("t",)
+
+    assert (board.queued, board.early) == ((), ())
+    assert [row.task for row in board.rows.values()] == [None]
+    assert board.before == Spent(0.5, 7, 0, int(status == "completed"))
+    assert board.durations == (30.0,)
+    gone = run_state.fold(run_state.fold(board, queued), event("gone", MERGER, code=-9, message="killed"))
+    assert gone.queued == ()
 
 
 WORKER = st.integers(1, 3)

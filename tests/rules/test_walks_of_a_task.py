@@ -50,6 +50,7 @@ class Walk(RuleBasedStateMachine):
                 "checkpoint",
                 "renew",
                 "begin_merge",
+                "hand_over",
                 "begin_commit",
                 "complete",
                 "hand_back",

@@ -59,8 +59,8 @@ class Script(WorkerPool):
     def hold_back(self, *, limited: bool) -> None:
         """Its workers start no agents."""
 
-    def drain(self) -> None:
-        for number in self._workers:
+    def drain(self, *numbers: int) -> None:
+        for number in numbers:
             self._says(number, Gone(0, ""))
         self._workers = []
 

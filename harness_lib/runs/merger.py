@@ -1,0 +1,88 @@
+"""Run the worker of an unattended run that merges what the others have finished, if machines share the list.
+
+Whoever has finished a task hands its claim over and is free for the next one: it may take long until it is
+this machine's turn to merge.
+Crash model: what this worker has claimed is in no work tree, but in the remote (`ready/`). Once it is dead,
+the run, or another machine when the claims have expired, completes what has arrived on the branch, and
+requeues the rest, uncounted, to be merged without an agent (`attempts/takeover.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from harness_lib.attempts import check, interrupted, merge_queue, outcome
+from harness_lib.core import sessions
+from harness_lib.core.context import Context
+from harness_lib.errors import HeldError, LeaseLostError
+from harness_lib.rules import recovery, transitions
+from harness_lib.rules.events import Ended, Event, Idle, Notice
+from harness_lib.runs.worker import Worker, failure
+from harness_lib.runs.worker_port import WorkerConfig
+from harness_lib.system.git import trees
+from harness_lib.system.git.repository import GitError
+from harness_lib.task import Session, Task
+
+
+class Merger(Worker):
+    """A worker that takes no task of its own, and ends when it is told to and nothing waits."""
+
+    def __init__(self, ctx: Context, config: WorkerConfig, say: Callable[[Event], None]) -> None:
+        super().__init__(ctx, config, say)
+        self._is_prepared = False
+        self._kept = 0.0
+        check.kept_along.append(self._keep_claims)
+
+    def _one(self) -> bool:
+        """Merge the work that waits longest, with what fits to it; return False if there is none."""
+        if not self._is_prepared:
+            # What the project prepares may take longer than a claim lasts.
+            self._clean_context()
+            self._is_prepared = True
+        questions = self.ctx.store.ask()
+        session = sessions.mine(questions, self.ctx)
+        waiting = merge_queue.queued(questions, self.ctx.owner.worker)
+        if session is None or not waiting:
+            self.tell(Idle("waiting"))
+            return False
+        return self._merge(session, waiting[0])
+
+    def _merge(self, session: Session, task: Task) -> bool:
+        """Take the turn and merge; return False to wait a moment before the next try."""
+        commit = outcome.intent_of(task).commit
+        # Another machine may have put the work on top of its own, in a commit that is not here.
+        at = commit if commit and self.ctx.git.exists(commit) else None
+        try:
+            ended = merge_queue.merge_in_turn(self._clean_context(at), session, task)
+        except LeaseLostError as error:
+            self.tell(Ended(task.id, "pending", error.message))
+        except (HeldError, GitError) as error:
+            if not self._tries.spent(task):
+                self.tell(Notice("warning", f"{task.id} could not be merged yet: {error.message}"))
+                return False
+            halted = interrupted.give_up(self.ctx, session, task, error)
+            self.tell(Ended(task.id, "pending", halted.halt or ""))
+        else:
+            self._tell_ended(ended._replace(files=self._count_files(ended.task)), failure(ended.task))
+        return True
+
+    def _count_files(self, task: Task) -> int | None:
+        """Return how many files the commit of completed work changes."""
+        commit = task.completed_commit
+        if task.status != "completed" or commit is None:
+            return None
+        before = self.ctx.git.ref(f"{commit}^")
+        return len(trees.difference(self.ctx.git, before, commit)) if before else None
+
+    def _keep_claims(self) -> None:
+        """Renew the leases of all that waits, when a third of them is over."""
+        now = self.ctx.clock.monotonic()
+        if now - self._kept < self.ctx.lease_seconds / check.RENEWALS_PER_LEASE:
+            return
+        self._kept = now
+        waiting = merge_queue.queued(self.ctx.store.ask(), self.ctx.owner.worker)
+        with self.ctx.store.transaction("tasks") as tx:
+            for task in waiting:
+                current = tx.task(task.id)
+                if current is not None and recovery.is_same(current, task):
+                    tx.replace(transitions.renew(current, now=tx.now, lease_seconds=self.ctx.lease_seconds))

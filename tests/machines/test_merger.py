@@ -1,0 +1,129 @@
+"""A worker is free once its work is checked: the run has a worker that waits for the turn and merges."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from harness_lib.attempts import turn
+from harness_lib.runs import recorder
+from harness_lib.task import Task
+from tests.machines.world import Machine, World, held, pushes, until
+from tests.system.git.gitrepo import sh
+
+LEASE = 4.0
+
+
+def tasks_of(machine: Machine) -> tuple[Task, ...]:
+    return machine.context("looks").store.ask().search()
+
+
+def wait_until_free(machine: Machine, mine: turn.Turn, *tasks: str) -> None:
+    """Return once the claims of `tasks` are those of the worker that merges; keep the turn until then."""
+
+    def are_handed_over() -> bool:
+        mine.keep()
+        found = [task for task in tasks_of(machine) if task.id in tasks]
+        return all((task.claimed_by or "").endswith("#0") for task in found)
+
+    until("work that is handed over", are_handed_over)
+
+
+def test_a_worker_goes_on_while_its_work_waits_for_the_turn_of_another_machine(world: World) -> None:
+    one, two = world.machine("one"), world.machine("two")
+    tasks = [one.file_task(name) for name in ("a", "b", "c")]
+    world.trust()
+    mine = held(world, two)
+    run = one.start("-j", "1")
+
+    wait_until_free(one, mine, *tasks)
+
+    assert {(task.fence, task.worktree, task.machine) for task in tasks_of(one)} == {(1, None, "one")}
+    assert len(world.refs("ready")) == 3
+    mine.keep()
+    until("a look at the run", lambda: "3 tasks waiting to be merged" in one("status").text)
+    assert one("status").text.count("checked, waits to be merged") == 3
+    assert "on one, leased until" in one("show", tasks[0]).text
+    mine.leave()
+    assert run.wait(60) == 0, one.printed
+    world.each_once(*tasks)
+    assert pushes(world) == 1
+    assert f"{tasks[0]} has passed its check and waits to be merged" in one.printed
+    (ran,) = recorder.runs(one.context())
+    assert [(each.task, each.status) for each in ran.tried] == [(each, "completed") for each in tasks]
+
+
+@pytest.mark.parametrize("survivor", ["one", "two"])
+def test_a_run_that_is_killed_while_its_work_waits(world: World, survivor: str) -> None:
+    one, two = world.machine("one", lease=LEASE), world.machine("two", lease=LEASE)
+    tasks = [one.file_task(name) for name in ("a", "b")]
+    world.trust()
+    mine = held(world, two)
+    one.start("-j", "1")
+    wait_until_free(one, mine, *tasks)
+    one.cut_power()
+    mine.leave()
+
+    alive = {"one": one, "two": two}[survivor]
+    until("the end of the leases", lambda: len(alive.context("looks").store.ask().expired()) == 2)
+    assert alive.start("-j", "1").wait(90) == 0, alive.printed
+
+    world.each_once(*tasks)
+    assert {task.attempts for task in tasks_of(alive)} == {0}
+    assert sh(world.remote, "show", "main:a", "main:b") == "done\ndone"
+
+
+@pytest.mark.parametrize("how", ["killed", "stopped"])
+def test_the_worker_that_merges_is_gone(world: World, how: str) -> None:
+    """Another one takes its place; a run that is stopped gives its work back, which needs no agent then."""
+    one, two = world.machine("one"), world.machine("two")
+    memory = Path(os.environ["AGENT_MEMORY"]) / "begun"
+    do = f"write {{0}} done ;; sh echo {{0}} >> {memory}"
+    tasks = [one.add(f"Make {name}", f"grep -q done {name}", do=do.format(name)) for name in ("a", "b")]
+    world.trust()
+    mine = held(world, two)
+    run = one.start("-j", "1")
+    wait_until_free(one, mine, *tasks)
+    if how == "killed":
+        (note,) = one.home.glob("worktrees/*/*/worker-0.running")
+        os.kill(int(note.read_text().split()[0]), signal.SIGKILL)
+        mine.leave()
+    else:
+        mine.keep()
+        run.send_signal(signal.SIGTERM)
+        until("its end", lambda: run.poll() is not None)
+        assert run.wait(60) == 9, one.printed
+        assert set(one.statuses_now.values()) == {"pending"}
+        mine.leave()
+        run = one.start("-j", "1")
+
+    assert run.wait(90) == 0, one.printed
+    world.each_once(*tasks)
+    assert {task.attempts for task in tasks_of(one)} == {0}
+    assert memory.read_text().split() == ["a", "b"]
+
+
+def test_work_of_one_worker_that_breaks_a_batch_goes_back_alone(world: World) -> None:
+    """Each passes alone; together the check of one fails: it is handed to an agent again, uncounted."""
+    one, two = world.machine("one"), world.machine("two")
+    tasks = [
+        one.add(f"Make {name}", f"test -e {name} && {{ test ! -e {other} || test -e both; }}", do=do)
+        for name, other, do in (
+            ("a", "b", "touch a ;; sh test ! -e b || touch both"),
+            ("b", "a", "touch b ;; sh test ! -e a || touch both"),
+        )
+    ]
+    world.trust()
+    mine = held(world, two)
+    run = one.start("-j", "1")
+    wait_until_free(one, mine, *tasks)
+    mine.leave()
+
+    assert run.wait(90) == 0, one.printed
+    world.each_once(*tasks)
+    assert "Alone the work passed its check" in one.printed
+    assert {task.attempts for task in tasks_of(one)} == {0}
+    assert pushes(world) == 2

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -127,14 +127,16 @@ def remove_dead_locks(
 
 
 def _prove_dead(git: Git, paths: Sequence[Path], since: float) -> None:
+    owners: set[int] = set()
     for path in paths:
         try:
-            written = path.stat().st_mtime
+            info = path.stat()
         except FileNotFoundError:
             continue
-        if written < since - CLOCK_SLACK:
-            raise _held_error(path, written, "it is older than the work of harness here")
-    live = living(places(git))
+        if info.st_mtime < since - CLOCK_SLACK:
+            raise _held_error(path, info.st_mtime, "it is older than the work of harness here")
+        owners.add(info.st_uid)
+    live = living(places(git), owners)
     for path in paths:
         if live and path.exists():
             raise _held_error(path, path.stat().st_mtime, named(live))
@@ -148,12 +150,15 @@ def _held_error(path: Path, written: float, why: str) -> HeldError:
     )
 
 
-def living(directories: Sequence[str]) -> Living:
-    """Return the git processes that work, or may work, in one of the directories."""
+def living(directories: Sequence[str], owners: Collection[int]) -> Living:
+    """Return the git processes that work in one of the directories.
+
+    Where another user's git works cannot be seen: it counts if that user is one of `owners`, of the locks.
+    """
     return frozenset(
         (each.pid, each.started)
         for each in process.everybody()
-        if each.name.startswith("git") and _works_in(Path("/proc", str(each.pid)), directories)
+        if each.name.startswith("git") and _works_in(Path("/proc", str(each.pid)), directories, owners)
     )
 
 
@@ -175,7 +180,7 @@ def places(git: Git) -> tuple[str, ...]:
     return tuple(os.path.realpath(each) for each in found)
 
 
-def _works_in(entry: Path, directories: Sequence[str]) -> bool:
+def _works_in(entry: Path, directories: Sequence[str], owners: Collection[int]) -> bool:
     if not process.has_proc():
         return True
     try:
@@ -188,8 +193,7 @@ def _works_in(entry: Path, directories: Sequence[str]) -> bool:
     except (FileNotFoundError, ProcessLookupError):
         return False
     except PermissionError:
-        # A git of another user: its directory is invisible, so it may be here.
-        return True
+        return process.user(entry) in owners
     values = [*argv[1:], *(each for each in variables if each.startswith(ELSEWHERE))]
     words = [cwd, *(os.fsdecode(word) for word in values)]
     return any(_inside(word.partition("=")[2] or word, directories) for word in words)

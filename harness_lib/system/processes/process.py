@@ -108,6 +108,16 @@ def everybody() -> Iterator[Process]:
             yield Process(int(pid), int(fields[1]), fields[3].rpartition("/")[2], fields[2])
 
 
+def user(entry: Path) -> int | None:
+    """Return who owns the files that the process of this directory in /proc makes; None if it is gone."""
+    try:
+        status = (entry / "status").read_text("utf-8", "replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    uids = next(line for line in status.splitlines() if line.startswith("Uid:"))
+    return int(uids.split()[-1])
+
+
 @lru_cache(maxsize=1)
 def boot_id() -> str:
     """Return the id of this boot and, on Linux, of this pid namespace: `BOOT/NAMESPACE`; "" if unknown.

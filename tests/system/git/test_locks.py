@@ -199,3 +199,20 @@ def test_a_git_in_another_repository_and_a_harmless_one_do_not_count(world: Worl
 
 
 # -- locks in a work tree of ours
+
+
+@LINUX
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_a_git_of_another_user_keeps_only_a_lock_of_that_user(world: World) -> None:
+    """Its directory cannot be seen, and on a machine with many users there is always one."""
+    with subprocess.Popen(["git", "hash-object", "--stdin"], cwd=world.top, stdin=subprocess.PIPE) as live:
+
+        def keeps(owner: int) -> bool:
+            return any(pid == live.pid for pid, _ in locks.living(["/elsewhere"], {owner}))
+
+        child = os.fork()
+        if not child:
+            os.setuid(65534)
+            os._exit(0 if keeps(0) and not keeps(65534) else 1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert not keeps(0)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.runs.workshop import Workshop
-from tests.system.git.gitrepo import put, sh
+from tests.system.git.gitrepo import sh
 
 ONCE_MORE = "every check runs once more"
 
@@ -108,20 +108,6 @@ def test_after_a_limit_what_was_broken_is_said_and_nobody_repairs_it(workshop: W
     assert next_day.splitlines()[-1] == "next: harness retry task-001", "before what is pending"
 
 
-@pytest.mark.release
-def test_where_git_commits_other_content_it_is_never_all_done(workshop: Workshop) -> None:
-    sh(workshop.top, "config", "filter.odd.clean", "sed s/good/evil/")
-    workshop.add("One", "grep -q good a", do="write .gitattributes a filter=odd\nwrite a good")
-
-    said = workshop.run("--final-check", "all")
-
-    assert said.returncode == 9
-    first, *_ = [line for line in said.stdout.splitlines() if not line.startswith("20")]
-    assert first == "Checks of completed tasks fail on a clean checkout of what is committed."
-    assert re.search(r"\n  task-001 One +red: ", said.stdout), said.stdout
-    assert "Every task is completed" not in said.stdout
-
-
 def test_of_changed_files_only_the_checks_run_the_rest_is_counted(workshop: Workshop, tmp_path: Path) -> None:
     ran = tmp_path / "ran"
     for name in ("one", "two"):
@@ -134,18 +120,3 @@ def test_of_changed_files_only_the_checks_run_the_rest_is_counted(workshop: Work
     left_out = "2 tasks left out, as no file that their checks go by has changed"
     assert f"final check: {left_out}" in said.stdout
     assert "recheck" not in workshop.task("task-001")
-
-
-@pytest.mark.release
-def test_tasks_with_one_check_share_one_run_of_it_once_prepared(workshop: Workshop, tmp_path: Path) -> None:
-    ran = tmp_path / "ran"
-    put(workshop.top / "harness-init.sh", "touch tool.pyc\n")
-    for number in range(3):
-        workshop.add(f"Task {number}", f"echo x >> {ran}; test -f tool.pyc", do=f"write f{number} x")
-
-    workshop.ends(0, "--no-precheck", "--final-check", "all")
-    assert len(workshop.state["tasks"]) == 3
-    assert len(ran.read_text().split()) == 4, "one of each attempt, and one at the end"
-
-    workshop.ends(0, "--final-check", "all")
-    assert len(ran.read_text().split()) == 4, "what is known is not asked again"

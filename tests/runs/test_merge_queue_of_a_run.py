@@ -16,9 +16,6 @@ from tests.runs.conftest import Make
 from tests.runs.workshop import Workshop
 from tests.system.git.gitrepo import sh
 
-WORKERS = 8
-TASKS = 16
-
 
 @contextmanager
 def _queue_held(workshop: Workshop) -> Iterator[None]:
@@ -55,20 +52,6 @@ def _fill(workshop: Workshop, names: list[str], check: str) -> None:
         for number, name in enumerate(names, 1)
     ]
     workshop.fill(tasks)
-
-
-@pytest.mark.release
-@pytest.mark.parametrize("mode", ["exclusive", "concurrent"])
-def test_a_check_of_the_queue_merges_two_tasks_at_least(make_workshop: Make, mode: str) -> None:
-    """The check takes longer than a short lease allows for one place of the queue after the other."""
-    workshop = make_workshop(mode=mode)
-    _fill(workshop, [f"f{number}" for number in range(TASKS)], "sleep 1.5; test -f README.md")
-
-    workshop.ends(0, "-j", str(WORKERS), HARNESS_LEASE_SECONDS="6")
-
-    assert [task["attempts"] for task in workshop.state["tasks"]] == [0] * TASKS
-    assert len(_checks_of_the_queue(workshop)) * 2 <= TASKS
-    workshop.all_is_well()
 
 
 @pytest.mark.release
@@ -121,21 +104,6 @@ def test_work_that_conflicts_with_the_batch_is_left_out_and_goes_back(workshop: 
     assert [task["attempts"] for task in workshop.state["tasks"]] == [0, 0, 0]
     assert sorted((workshop.top / "f").read_text().split()) == ["one", "two"]
     assert "conflicts with what was merged meanwhile" in workshop.printed
-    workshop.all_is_well()
-
-
-@pytest.mark.release
-def test_a_run_that_dies_with_a_full_queue_loses_none_of_it(workshop: Workshop) -> None:
-    _fill(workshop, ["a", "b", "c"], "test -f README.md")
-    with _queue_held(workshop):
-        run = workshop.start("-j", "3")
-        workshop.wait_for("all three wait", _waiting(workshop, 3))
-        run.kill()
-        run.wait()
-
-    workshop.ends(0)
-
-    assert [task["attempts"] for task in workshop.state["tasks"]] == [0, 0, 0]
     workshop.all_is_well()
 
 

@@ -123,15 +123,6 @@ def test_branch_leaves_the_users_branch_as_it_is(workshop: Workshop) -> None:
     assert sh(workshop.top, "ls-tree", "--name-only", "harness/main", "a", "c", "mine") == "a\nc\nmine"
 
 
-@pytest.mark.release
-def test_push_brings_each_merge_to_the_remote(workshop: Workshop, remote: Remote) -> None:
-    workshop.file_task("a")
-    workshop.file_task("b")
-    workshop.ends(0, "--merge", "push")
-    assert remote.at() == sh(workshop.top, "rev-parse", "main")
-    workshop.all_is_well()
-
-
 def test_what_the_remote_refuses_is_said_and_pushed_by_the_next_run(
     workshop: Workshop, remote: Remote
 ) -> None:
@@ -306,21 +297,14 @@ def test_a_kill_on_the_way_opens_no_second_request(workshop: Workshop, remote: R
         (workshop.top / ".git/hooks/pre-push").chmod(0o755)
     workshop.file_task("a")
     workshop.file_task("b")
-    note = f'echo "$HARNESS_BRANCH" >> {shlex.quote(str(remote.log))}; echo https://host.example/2'
+    told = '"$HARNESS_BRANCH $HARNESS_BASE $HARNESS_TITLE"'
+    note = f"echo {told} >> {shlex.quote(str(remote.log))}; echo https://host.example/2"
     command = note if step == "push" else f"{kill}; {note}"
     workshop.ends(9, "--merge", "pull-request", "--merge-command", command)
     assert once.exists()
-    assert remote.log.read_text() == f"{remote.request}\n"
+    assert remote.log.read_text() == f"{remote.request} main Make a, and 1 more\n"
     assert sh(remote.bare, "show", f"{remote.request}:a", f"{remote.request}:b") == "done\ndone"
     assert workshop("status").text.count("(https://host.example/2)") == 2
-
-
-@pytest.mark.release
-def test_a_command_of_ones_own_opens_it(workshop: Workshop, remote: Remote) -> None:
-    command = f'echo "$HARNESS_BRANCH $HARNESS_BASE $HARNESS_TITLE" > {shlex.quote(str(remote.log))}'
-    workshop.file_task("a")
-    workshop.ends(9, "--merge", "pull-request", "--merge-command", command)
-    assert remote.log.read_text() == f"{remote.request} main Make a\n"
 
 
 def test_what_is_missing_is_said_before_anything_begins(workshop: Workshop, remote: Remote) -> None:

@@ -182,26 +182,6 @@ def test_the_list_changes_hands_between_a_run_and_a_chat(workshop: Workshop, tmp
     workshop.all_is_well()
 
 
-@pytest.mark.release
-def test_power_cuts_of_a_run_fail_nothing_and_lose_nothing(workshop: Workshop, tmp_path: Path) -> None:
-    started, enough = tmp_path / "started", tmp_path / "enough"
-    slow = f"touch {started}\nsh [ -e {enough} ] || sleep 600\nwrite f done"
-    workshop.add("Slow", "grep -q done f", do=f"once write f half\n{slow}")
-    for _ in range(2):
-        workshop.start()
-        workshop.wait_for("the agent starts", started.exists)
-        workshop.cut_power()
-        started.unlink()
-    enough.touch()
-
-    workshop.ends(0)
-
-    task = workshop.task("task-001")
-    assert (task["status"], task["attempts"], task["error_log"]) == ("completed", 0, [])
-    assert (workshop.top / "f").read_text().split() == ["half", "done"]
-    workshop.nothing_is_left_over()
-
-
 def _signal(pids: list[int], number: int) -> None:
     for pid in pids:
         # The `sleep` of an agent that waits may be over by now.
@@ -251,17 +231,3 @@ def test_what_a_run_that_was_killed_at_its_end_has_left_goes_with_the_next(works
     assert list((workshop.top / ".harness/logs/task-002").iterdir())
     workshop.failures_are_kept()
     workshop.nothing_is_left_over()
-
-
-@pytest.mark.release
-def test_two_runs_share_a_concurrent_list(make_workshop: Make) -> None:
-    workshop = make_workshop(mode="concurrent")
-    for number in range(3):
-        workshop.file_task(f"f{number}")
-
-    runs = [workshop.start("-j", "2") for _ in range(2)]
-
-    assert [run.wait(90) for run in runs] == [0, 0], workshop.printed
-    assert set(workshop.statuses().values()) == {"completed"}
-    assert [task["fence"] for task in workshop.state["tasks"]] == [1] * 3
-    workshop.all_is_well()

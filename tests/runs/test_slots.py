@@ -115,20 +115,6 @@ def test_the_place_of_another_run_stays(workshop: Workshop) -> None:
 
 
 @pytest.mark.release
-def test_a_session_that_is_full_is_followed_by_the_next_one(workshop: Workshop) -> None:
-    workshop.ok("edit", "--max-tasks-per-session", "1")
-    first = workshop.file_task("one")
-    second = workshop.file_task("two", "--depends-on", first)
-    workshop.file_task("three", "--depends-on", second)
-
-    workshop.ends(0, "-j", "2")
-
-    assert set(workshop.statuses().values()) == {"completed"}
-    assert workshop.state["session_count"] == 3
-    workshop.nothing_is_left_over()
-
-
-@pytest.mark.release
 def test_what_a_full_session_began_counts_in_the_next_one(workshop: Workshop, tmp_path: Path) -> None:
     workshop.ok("edit", "--max-tasks-per-session", "2", "--max-sessions", "2")
     workshop.add("Slow", "test -f slow", do=f"wait {tmp_path / 'third'}\nwrite slow x")

@@ -47,19 +47,6 @@ def submodule(workshop: Workshop, tmp_path: Path) -> Workshop:
     return workshop
 
 
-@pytest.mark.release
-def test_a_submodule_that_nobody_touches_is_in_nobodys_way(submodule: Workshop) -> None:
-    before = links(submodule)
-    for name in ("f", "g"):
-        submodule.add(name, f"grep -q one lib/l && grep -q done {name}", do=f"write {name} done")
-
-    submodule.ends(0)
-
-    assert [task["attempts"] for task in submodule.state["tasks"]] == [0, 0]
-    assert (links(submodule), aside(submodule)) == (before, [])
-    submodule.all_is_well()
-
-
 @pytest.mark.parametrize("more", ["", *for_release(f" && {COMMIT}")], ids=["below", "and in the project"])
 def test_a_commit_of_a_submodule_that_nobody_has_goes_back(submodule: Workshop, more: str) -> None:
     before = links(submodule)

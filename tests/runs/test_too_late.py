@@ -84,12 +84,3 @@ def test_a_worker_that_was_too_late_does_not_stall_a_run_of_so_many_tasks(worksh
     assert len(pool.admitted) == 3
     assert run.why == "limit"
     assert run.state.before.attempts == 2
-
-
-@pytest.mark.release
-def test_workers_that_were_too_late_for_a_task_do_not_count_against_its_limit(workshop: Workshop) -> None:
-    """Here with real ones, as they come."""
-    for name in ("a", "b", "c", "d"):
-        workshop.file_task(name)
-    said = workshop.run("-j", "4", "--max-tasks", "4")
-    assert set(workshop.statuses().values()) == {"completed"}, said.stdout + said.stderr

@@ -81,6 +81,25 @@ def test_a_ring_in_a_plan_is_refused_with_its_line_and_what_to_type(project: Pro
     assert tasks(project) == []
 
 
+MASTER = {"tasks": [{"id": 1, "title": "A", "dependencies": [], "testStrategy": "npm test"}]}
+ISSUE = {"number": 2, "title": "A", "state": "OPEN", "labels": [], "body": "Verify: `test -f a`"}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (PLAN, "superpowers plan: 2 tasks, 1 with a check"),
+        ("- [ ] T001 A, verify that `test -f a` passes\n", "spec-kit tasks: 1 task, 1 with a check"),
+        ("- [ ] 1.1 A; verify `test -f a` succeeds\n", "OpenSpec tasks: 1 task, 1 with a check"),
+        (gsd("01-01", "base", ""), "GSD plan: 1 task, 1 with a check"),
+        (json.dumps(MASTER), "Task Master list: 1 task, 1 with a check"),
+        (json.dumps([ISSUE]), "GitHub issues: 1 task, 1 with a check"),
+    ],
+)
+def test_a_plan_of_each_tool_is_recognised(project: Project, agent: Agent, text: str, said: str) -> None:
+    assert agent.ok("import", put(project, "plan", text))["message"].splitlines()[0] == said
+
+
 def test_a_format_that_is_typed_must_fit(project: Project, agent: Agent) -> None:
     file = put(project, "plan.md", PLAN)
     assert (

@@ -146,21 +146,6 @@ def test_after_the_last_finish_it_is_what_to_type_and_then_all_is_done(begun: Pr
 
 
 @pytest.mark.release
-def test_it_works_in_slices_to_its_end(begun: Project, agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
-    agent.ok("finish")
-    # Time for one check and no more.
-    monkeypatch.setattr(committed, "SLICE_SECONDS", 1.5)
-    agent.clock = Stepping()
-
-    first = agent.ok("validate", "--all", "--committed")
-    assert (first["left"], first["stop"], first["next"]) == (1, None, FINAL)
-    assert ["recheck" in task for task in begun.state["tasks"]] == [True, False]
-
-    second = agent.ok("validate", "--all", "--committed")
-    assert (second["ran"], second["left"], second["stop"]) == (1, 0, {"reason": "done"})
-
-
-@pytest.mark.release
 @pytest.mark.usefixtures("begun")
 def test_the_checkout_of_a_slice_outlives_another_one_beside_it(
     agent: Agent, monkeypatch: pytest.MonkeyPatch, tmp_path: Path

@@ -23,7 +23,7 @@ def tasks(*listed: Any) -> dict[str, Any]:
 
 
 # What the user or an agent may have saved, and words that the message must have. What is said of every other
-# mistake: tests/state/test_problems.py.
+# mistake: tests/state/test_codec.py.
 CONTRACT: dict[str, tuple[Any, tuple[str, ...]]] = {
     "a list": ([], ("object",)),
     "duplicate ids": (tasks(task(), task()), ("tasks[1].id", "'a'")),

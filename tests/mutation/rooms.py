@@ -18,8 +18,6 @@ _ELSEWHERE = [
 _MERGING = [
     f"tests/runs/test_{name}.py"
     for name in (
-        "brought_files",
-        "locks_left",
         "merge_queue_of_a_run",
         "slots",
         "submodules",

@@ -1,7 +1,9 @@
-"""The final check of a run: which task is a repair, and what a limit leaves of it."""
+"""When the list is done every check runs once more on the final tree, and what fails there is not done."""
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 
 import pytest
@@ -13,8 +15,124 @@ from harness_lib.runs.options import Options
 from harness_lib.system.clock import SYSTEM
 from harness_lib.task import Task, Validation
 from tests.attempts.rechecking import context, done
+from tests.runs.workshop import Workshop
 from tests.state.memorystore.rows import Rows, RowsAnswers
+from tests.system.git.gitrepo import sh
 from tests.verbs.project import Agent, Project
+
+ONCE_MORE = "every check runs once more"
+
+
+@pytest.mark.release
+def test_what_passes_only_where_it_was_made_is_not_reproducible(workshop: Workshop) -> None:
+    """Two tasks with one check, which needs a file that git ignores: named, and no agent is paid for it."""
+    for title in ("One", "Two"):
+        workshop.add(title, "test -f made.pyc", do="sh touch made.pyc")
+
+    said = workshop.ends(0, "--final-check", "all")
+
+    assert len(workshop.state["tasks"]) == 2
+    named = "not reproducible: task-001, task-002: "
+    only = "not reproducible: it needs made.pyc"
+    assert said.stdout.count(only) == 2
+    assert "only there are: made.pyc. Let harness-init.sh make what is missing" in workshop("status").out
+    assert named in workshop.harness("status").stdout
+    workshop.nothing_is_left_over()
+    # Where the work was done is gone by now, and with it the file; the next tasks change nothing of that.
+    workshop.file_task("three")
+    workshop.ends(0, "--final-check", "all")
+    assert len(workshop.state["tasks"]) == 3
+    assert named in workshop.harness("status").stdout
+
+
+@pytest.mark.release
+def test_a_list_that_was_done_is_looked_at_once(workshop: Workshop) -> None:
+    """Where it was not the end says how to do it; what somebody has broken since is repaired."""
+    workshop.file_task("one")
+    again = "not re-checked: 1 completed task"
+    said = workshop.run("--final-check", "none")
+    assert ONCE_MORE not in said.stdout
+    (shown,) = [line for line in said.stdout.splitlines() if line.startswith(f"  {again}")]
+    assert shown.endswith("  harness validate --all --committed")
+    assert again in workshop.ok("status")["message"]
+    assert "not re-checked" in workshop.ok("show", "task-001")["message"]
+
+    assert ONCE_MORE in workshop.run("--final-check", "all").stdout
+    assert ONCE_MORE not in workshop.run("--final-check", "all").stdout
+
+    sh(workshop.top, "rm", "-q", "one")
+    sh(workshop.top, "commit", "-q", "-m", "the user's")
+    said = workshop.run("--final-check", "all", agent="echo done > one")
+    assert "task-001 is broken on the final tree" in said.stdout
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert workshop.statuses() == {"task-001": "completed", "task-002": "completed"}
+    workshop.all_is_well()
+
+
+def test_a_night_in_which_three_fail_and_one_breaks_another_names_the_broken_one(workshop: Workshop) -> None:
+    """The fourth of six takes away what the first has made, and the agent cannot repair it."""
+    for number in range(1, 7):
+        check, do = f"test -f f{number}", f"write f{number} done"
+        if number in (2, 3, 5):
+            do = "write other x"
+        if number == 4:
+            do += "\nsh git rm -q f1"
+        workshop.add(f"Task {number}", check, "--max-attempts", "1", do=do)
+
+    said = workshop.run("--final-check", "all")
+
+    assert said.returncode == 9
+    assert "task-001 is broken on the final tree" in said.stdout
+    assert re.search(r"\n  task-001 Task 1 +red since task-004 changed f1 ", said.stdout)
+    red = "red: task-001 Task 1: its check fails at "
+    assert said.stdout.splitlines()[-1] == "next: harness retry task-001"
+    titles = [task["title"] for task in workshop.state["tasks"][6:]]
+    assert titles == ["Repair what a later task broke: Task 1"], "one repair, which has failed"
+    next_day = workshop.harness("status")
+    assert red in next_day.stdout
+    assert "100 %" not in next_day.stdout
+    assert workshop.harness("check").returncode == 1
+    assert (workshop.top / ".harness-active").exists()
+    workshop.nothing_is_left_over()
+
+
+@pytest.mark.release
+def test_after_a_limit_what_was_broken_is_said_and_nobody_repairs_it(workshop: Workshop) -> None:
+    workshop.add("One", "test -f one", do="write one x")
+    workshop.add("Two", "test -f two", do="write two x\nsh git rm -q one")
+    workshop.add("Three", "test -f three", do="write three x")
+
+    said = workshop.run("--max-tasks", "2", "--json", "--final-check", "all")
+
+    assert said.returncode == 9
+    answer = json.loads(said.stdout.splitlines()[-1])
+    assert (answer["stop"], answer["next"]) == ({"reason": "recheck_failed"}, "harness retry task-001")
+    limit, but, *_ = answer["message"].splitlines()
+    assert limit.startswith("A limit of this run is reached (attempts: 2 of 2).")
+    assert limit.endswith(": harness run --help")
+    assert but == "Checks of completed tasks fail on a clean checkout of what is committed."
+    assert len(workshop.state["tasks"]) == 3
+    assert workshop.task("task-002")["recheck"]["passed"]
+    next_day = workshop.harness("status").stdout
+    assert next_day.splitlines()[-1] == "next: harness retry task-001", "before what is pending"
+
+
+def test_of_changed_files_only_the_checks_run_the_rest_is_counted(workshop: Workshop, tmp_path: Path) -> None:
+    ran = tmp_path / "ran"
+    for name in ("one", "two"):
+        workshop.add(name, f"echo {name} >> {ran}; test -f {name}", do=f"write {name} x")
+    workshop.add("three", f"echo three >> {ran}; test -f three", do="write three x\nwrite two y")
+
+    said = workshop.ends(0, "--no-precheck", "--final-check", "changed")
+
+    assert ran.read_text().split() == ["one", "two", "three", "two"]
+    left_out = "2 tasks left out, as no file that their checks go by has changed"
+    assert f"final check: {left_out}" in said.stdout
+    assert "recheck" not in workshop.task("task-001")
+
+
+# -- the final check of a run: which task is a repair, and what a limit leaves of it
+
 
 DONE = Task("task-001", "Do it", status="completed", validation=Validation("true"), completed_at="2025-07-01")
 

@@ -1,8 +1,10 @@
-"""Agents that tear down what they stand on, and a full disk: nothing is lost, and the others go on."""
+"""Agents that tear down what they stand on or leave git half done, and a full disk: nothing is lost."""
 
 from __future__ import annotations
 
+import os
 import resource
+import signal
 import sys
 from pathlib import Path
 
@@ -159,3 +161,175 @@ def test_an_agent_that_breaks_what_its_task_needs_stops_no_other(workshop: Works
     refs = sh(workshop.top, "for-each-ref", "--format=%(refname)", "refs/harness/rescue").split()
     kept = [sh(workshop.top, "show", f"{ref}:a") for ref in refs]
     assert "done" in "".join(aside + kept)
+
+
+# -- what agents do beside their work: it is undone, or asked about, and costs the work nothing
+
+
+def test_a_list_that_an_agent_has_removed_is_restored_and_that_is_told(workshop: Workshop) -> None:
+    workshop.add("Harm", "grep -q done f", do=f"sh rm {workshop.top}/harness-tasks.json\nwrite f done")
+
+    said = workshop.ends(0)
+
+    assert said.stdout.count("harness-tasks.json is missing: restored from") == 1
+    workshop.done_is_done()
+
+
+def test_the_user_who_switches_branches_in_their_checkout_meanwhile_stays_there(workshop: Workshop) -> None:
+    """Git writes it down in the record of their checkout; who types it, nobody can tell apart."""
+    person = f"git -C {workshop.top} switch -q -c of-mine"
+    workshop.add("Meanwhile", "grep -q done f", do=f"sh {person}\nwrite f done")
+
+    said = workshop.run()
+
+    assert workshop.task("task-001")["status"] == "completed", said.stdout + said.stderr
+    assert sh(workshop.top, "symbolic-ref", "HEAD") == "refs/heads/of-mine"
+
+
+def test_a_large_file_is_not_committed_before_the_user_has_been_asked(workshop: Workshop) -> None:
+    workshop.add("Large", "test -f big", do="sh truncate -s 3M big")
+    workshop.file_task("g")
+
+    workshop.ends(9, "--max-file", "2")
+
+    assert list(workshop.statuses().values()) == ["pending", "completed"]
+    halt = workshop.task("task-001")["halt"]
+    assert "big (3.1 MB)" in halt
+    assert "harness retry task-001" in halt
+    assert "--max-file" in halt
+    workshop.done_is_done()
+
+
+def test_a_closed_terminal_stops_the_run_and_keeps_what_was_done(workshop: Workshop, tmp_path: Path) -> None:
+    started, news = tmp_path / "started", tmp_path / "told"
+    workshop.add("Slow", "grep -q done f", do=f"write f half\ntouch {started}\nonce sleep 600\nwrite f done")
+    run = workshop.start("--notify", f'echo "$HARNESS_EVENT $HARNESS_MESSAGE" >> {news}')
+    workshop.wait_for("the agent starts", started.exists)
+
+    os.kill(run.pid, signal.SIGHUP)
+
+    assert run.wait(90) == 9, workshop.printed
+    assert news.read_text().startswith("stopped ")
+    assert "harness run" in news.read_text()
+    log = (workshop.top / "harness-progress.txt").read_text()
+    assert "the terminal was closed" in log
+    assert "harness run" in log
+    workshop.ends(0)
+    assert (workshop.top / "f").read_text().split() == ["half", "done"]
+    workshop.nothing_is_left_over()
+
+
+# -- what an agent of a run leaves half done in git is ended with its attempt, as nobody else works there
+
+
+def _side(workshop: Workshop, name: str, path: str) -> None:
+    sh(workshop.top, "checkout", "-q", "-b", name, "main")
+    put(workshop.top / path, f"{name}\n")
+    sh(workshop.top, "add", "-A")
+    sh(workshop.top, "commit", "-q", "-m", f"On {name}")
+    sh(workshop.top, "checkout", "-q", "main")
+
+
+def test_what_an_agent_leaves_under_way_is_ended_and_conflicts_go_back_to_one(workshop: Workshop) -> None:
+    _side(workshop, "clean", "clean.txt")
+    _side(workshop, "side", "shared")
+    put(workshop.top / "shared", "ours\n")
+    sh(workshop.top, "add", "-A")
+    sh(workshop.top, "commit", "-q", "-m", "Ours")
+    workshop.add("Merge", "test -e clean.txt", do="sh git merge -q --no-ff --no-commit clean")
+    conflict = "sh ! grep -q '^<' shared || echo side > shared\nonce sh git merge -q side || echo left"
+    workshop.add("Conflict", "grep -q side shared", do=conflict)
+    workshop.add("Bisect", "test -e found", do="sh git bisect start\nwrite found yes")
+    workshop.add("Rebase", "false", "--max-attempts", "1", do="sh git rebase -q side || echo left")
+    workshop.file_task("last")
+
+    said = workshop.ends(9, "-j", "1")
+
+    assert [name for name, status in workshop.statuses().items() if status != "completed"] == ["task-004"]
+    assert workshop.task("task-004")["status"] == "failed"
+    assert "task-002 goes back" in said.stdout
+    assert "Conflict marks still stand in 'shared'" in said.stdout
+    assert (workshop.top / "shared").read_text() == "side\n"
+    merged = workshop.task("task-001")["completed_commit"]
+    assert sh(workshop.top, "rev-parse", "clean") in sh(workshop.top, "log", "-1", "--format=%P", merged)
+    workshop.done_is_done()
+
+
+# -- conflict marks that a run itself has put into a work tree are never merged
+
+
+# The second of two agents begins before the first has merged, and leaves the marks that follow as they are
+# for `rounds` times.
+SCRIPT = """
+cat > {here}/brief
+if [ $HARNESS_TASK_ID = task-001 ]; then
+    until [ -e {here}/started ]; do sleep 0.05; done
+    echo line1 > shared
+    exit
+fi
+touch {here}/started
+until [ -e {here}/go ]; do sleep 0.05; done
+echo x >> {here}/begun
+if ! grep -q '<<<<<<<' shared; then
+    echo line2 > shared
+elif [ $(wc -l < {here}/begun) -gt {rounds} ]; then
+    grep -v '^[<=>]' shared > resolved
+    mv resolved shared
+fi
+"""
+
+
+def go(workshop: Workshop, here: Path, rounds: int) -> int:
+    """Let two agents change the same line, and return how the run ended."""
+    put(here / "script.sh", SCRIPT.format(here=here, rounds=rounds))
+    for number in (1, 2):
+        workshop.add(f"Line {number}", f"grep -q line{number} shared", "--max-attempts", "1")
+    run = workshop.start("-j", "2", agent=f"sh {here / 'script.sh'}")
+    workshop.wait_for("the first is merged", lambda: workshop.statuses()["task-001"] == "completed")
+    put(here / "go", "")
+    return run.wait(90)
+
+
+@pytest.mark.release
+def test_marks_that_an_agent_leaves_go_back_until_all_are_gone(workshop: Workshop, tmp_path: Path) -> None:
+    put(workshop.top / "fixture", "<<<<<<< ours\n=======\n>>>>>>> theirs\n")
+    sh(workshop.top, "add", "-A")
+    sh(workshop.top, "commit", "-qm", "A fixture")
+
+    ended = go(workshop, tmp_path, rounds=2)
+
+    assert ended == 0, workshop.printed
+    assert workshop.task("task-002")["attempts"] == 0
+    assert "Conflict marks still stand in 'shared'" in workshop.printed
+    brief = (tmp_path / "brief").read_text()
+    assert (
+        "handed back: The work passed its check, but cannot be merged. Conflict marks still stand in" in brief
+    )
+    assert "yours) stand in: shared" in brief
+    assert "it is merged only when they are gone" in brief
+    assert sorted((workshop.top / "shared").read_text().split()) == ["line1", "line2"]
+    assert "<<<<<<< ours" in (workshop.top / "fixture").read_text()
+    workshop.all_is_well()
+
+
+@pytest.mark.release
+def test_marks_that_nobody_resolves_fail_the_attempt(workshop: Workshop, tmp_path: Path) -> None:
+    ended = go(workshop, tmp_path, rounds=99)
+
+    assert ended == 9, workshop.printed
+    assert workshop.statuses() == {"task-001": "completed", "task-002": "failed"}
+    assert "Conflict marks still stand in 'shared'" in workshop.task("task-002")["error_log"][0]
+    assert (workshop.top / "shared").read_text() == "line1\n"
+    workshop.failures_are_kept()
+    workshop.nothing_is_left_over()
+
+
+def test_a_fixture_with_marks_of_its_own_lands(workshop: Workshop) -> None:
+    name = f"{'0' * 39}1"
+    marks = rf"printf '<<<<<<< {name}\na\n=======\nb\n>>>>>>> {name}\n' > fixture"
+    workshop.add("Fixture", "test -s fixture", do=f"sh {marks}")
+
+    said = workshop.ends(0)
+
+    assert "handed back" not in said.stdout
+    assert sh(workshop.top, "show", "main:fixture").startswith(f"<<<<<<< {name}")

@@ -1,11 +1,14 @@
-"""A run merges no caches, and asks the user about secrets while other tasks go on."""
+"""What a run does not merge by itself: what waits for the user, and work that its check does not prove."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
+from harness_lib.attempts import precheck
+from harness_lib.checks.protocol import Checked
 from tests.runs.workshop import Workshop
 from tests.system.git.gitrepo import put, sh
 
@@ -106,3 +109,235 @@ def test_what_is_accepted_during_a_run_is_completed_by_that(workshop: Workshop, 
     assert "completes it" in said["message"]
     assert {".env", "f", "g"} <= set(committed(workshop))
     assert not (tmp_path / "worked").exists()
+
+
+# -- a run believes no work that fails what is held out, and its agents see nothing of that
+
+
+HELD_OUT = "the-answer-is-42"
+
+
+def test_work_that_fails_what_is_held_out_is_not_merged_and_its_agent_sees_nothing(
+    workshop: Workshop, tmp_path: Path
+) -> None:
+    seen = tmp_path / "seen"
+    look = f"sh (env; ps -ww -e -o args; cat; grep -r . .) > {seen} 2>&1"
+    held_out = ("--hidden", f"grep -q 42 f && echo {HELD_OUT}", "--max-attempts", "1")
+    workshop.add("Wrong", "grep -q . f", *held_out, do=f"{look}\nwrite f 41")
+    workshop.add("Right", "grep -q . g", "--hidden", "grep -q 42 g", do="write g 42")
+
+    run = workshop.run("--json", "--final-check", "all")
+
+    assert workshop.statuses() == {"task-001": "failed", "task-002": "completed"}, run.stdout
+    assert workshop.task("task-001")["error_log"] == ["[TEST_FAIL] A held-out check failed."]
+    assert workshop.task("task-002")["recheck"]["passed"]
+    texts = [seen.read_text(errors="replace"), run.stdout, run.stderr]
+    texts += [path.read_text(errors="replace") for path in workshop.top.rglob("*") if path.is_file()]
+    assert not [text for text in texts if HELD_OUT in text or "grep -q 42" in text]
+
+
+# -- `harness run --review`: finished work waits until the user has looked at it
+
+
+def test_nothing_is_merged_before_the_user_has_accepted_it(workshop: Workshop) -> None:
+    """The second of three tasks comes after the first. One is accepted, one goes back; no attempt is lost.
+
+    What changes nothing needs no review.
+    """
+    first = workshop.file_task("a")
+    second = workshop.file_task("b", "--depends-on", first)
+    third = workshop.file_task("c")
+    nothing = workshop.add("Nothing", "true")
+    before = sh(workshop.top, "rev-parse", "main")
+
+    said = workshop.ends(9, "--review")
+
+    assert sh(workshop.top, "rev-parse", "main") == before
+    assert f"harness accept {first}   or: harness return {first} " in said.stdout
+    assert f"harness rescue show {first}" in said.stdout
+    assert [workshop.task(task).get("halt_kind") for task in (first, second, third)] == [
+        "REVIEW",
+        None,
+        "REVIEW",
+    ]
+    assert workshop.task(nothing)["status"] == "completed"
+    workshop.nothing_is_left_over()
+
+    assert "is completed (commit" in workshop.ok("accept", first)["message"]
+    workshop.ok("return", third, "write it twice")
+    assert (workshop.top / "a").read_text() == "done\n"
+
+    workshop.ends(9, "--review", agent='grep -q "write it twice" && echo done >> c || echo done > b')
+
+    assert sh(workshop.top, "show", workshop.task(third)["handback"]["rescue"] + ":c") == "done\ndone"
+    for task in (second, third):
+        workshop.ok("accept", task)
+    assert set(workshop.statuses().values()) == {"completed"}
+    assert [task["attempts"] for task in workshop.state["tasks"]] == [0, 0, 0, 0]
+    workshop.all_is_well()
+
+
+@pytest.mark.release
+def test_work_that_no_longer_fits_goes_to_an_agent_and_is_reviewed_again(workshop: Workshop) -> None:
+    task = workshop.file_task("a")
+    workshop.ends(9, "--review")
+    put(workshop.top / "a", "the user was faster\n")
+    sh(workshop.top, "add", "a")
+    sh(workshop.top, "commit", "-q", "-m", "By hand")
+    assert workshop("accept", task).code == 1
+    workshop.ends(9, "--review", agent="echo done > a")
+    assert workshop.task(task)["halt_kind"] == "REVIEW"
+
+
+# -- a run believes what was proven; what somebody has written into the list is checked where work is merged
+
+
+FORGE = (
+    "python3 -c \"import json; p='harness-tasks.json'; d=json.load(open(p)); "
+    "[t.update(status='completed') for t in d['tasks']]; json.dump(d, open(p, 'w'))\""
+)
+
+
+def forge(workshop: Workshop, *task_ids: str, **fields: object) -> None:
+    state = workshop.state
+    for task in state["tasks"]:
+        if task["id"] in task_ids:
+            task.update(status="completed", **fields)
+    (workshop.top / "harness-tasks.json").write_text(json.dumps(state))
+
+
+def test_a_run_does_the_work_of_a_list_in_which_all_was_said_to_be_done(workshop: Workshop) -> None:
+    """Where status and check were written together, it says so."""
+    forge(workshop, workshop.file_task("one"), workshop.file_task("two"))
+    forge(workshop, workshop.file_task("three"), validation={"command": "true"})
+
+    workshop.ends(0)
+
+    workshop.done_is_done()
+    assert (workshop.top / "one").read_text().startswith("done")
+    log = (workshop.top / "harness-progress.txt").read_text()
+    assert "WARN [task-003] an external edit says" in log
+    assert "its check passes: true" in log
+    workshop.nothing_is_left_over()
+
+
+def test_an_agent_of_a_run_that_writes_completed_into_the_list_has_done_nothing(workshop: Workshop) -> None:
+    """It forges its own task, which is in progress, and the one after it, which is not."""
+    forging = FORGE.replace("'harness-tasks.json'", repr(str(workshop.top / "harness-tasks.json")))
+    workshop.add("One", "test -f one", do=f"sh {forging}\nwrite one x")
+    workshop.file_task("two")
+
+    workshop.ends(0, "-j", "1")
+
+    workshop.done_is_done()
+    assert workshop.task("task-002")["proof"]
+    assert (workshop.top / "two").exists()
+    workshop.nothing_is_left_over()
+
+
+# -- a run believes no check that only passes because the attempt has changed what judges
+
+
+def _with_scripts(workshop: Workshop) -> None:
+    put(workshop.top / "check.sh", "grep -q done f\n")
+    put(workshop.top / "later.sh", "grep -q done later\n")
+    sh(workshop.top, "add", "-A")
+    sh(workshop.top, "commit", "-q", "-m", "Checks")
+
+
+def test_whoever_changes_the_judge_is_sent_back_once_then_waits(workshop: Workshop, tmp_path: Path) -> None:
+    _with_scripts(workshop)
+    workshop.add("Cheat", "sh check.sh", do="sh echo true > check.sh")
+    workshop.add("Another's judge", "grep -q done g", do="write g done\nsh echo true > later.sh")
+    put_back = f"test -e {tmp_path}/again && git checkout -q HEAD -- check.sh"
+    cheat = f"sh {put_back} || echo true > check.sh; touch {tmp_path}/again"
+    workshop.add("Puts it back", "sh check.sh && grep -q done h", do=f"{cheat}\nwrite f done\nwrite h done")
+    workshop.add("Later", "sh later.sh", do="write later done")
+
+    run = workshop.run()
+
+    assert run.returncode == 9, run.stdout
+    held = [line for line in run.stdout.splitlines() if line.startswith("      harness accept ")]
+    assert "harness accept task-001 --path check.sh   or: harness return task-001 " in held[0]
+    assert "harness accept task-002 --path later.sh   or: harness return task-002 " in held[1]
+    assert workshop.statuses()["task-004"] == "completed"
+    assert [workshop.task(f"task-00{n}")["attempts"] for n in (1, 2, 3)] == [0, 0, 0]
+    assert sh(workshop.top, "show", "main:later.sh") == "grep -q done later"
+    workshop.nothing_is_left_over()
+
+    workshop.ok("accept", "task-001", "--path", "check.sh")
+
+    assert workshop.statuses()["task-001"] == "completed"
+    assert sh(workshop.top, "show", "main:check.sh") == "true"
+
+
+def test_what_passed_before_any_work_is_told_from_what_was_done(workshop: Workshop, tmp_path: Path) -> None:
+    seen = tmp_path / "seen"
+    workshop.add("Nothing to do", "grep -q hello README.md", do="say nothing")
+    workshop.add("Refactor", "grep -q hello README.md", do="write more x")
+    workshop.add("Flaky", f"test ! -e {seen} || {{ rm {seen}; exit 1; }}", do=f"write f x\ntouch {seen}")
+    workshop.add("Breaks it", "grep -q hello README.md", "--max-attempts", "1", do="sh rm README.md")
+
+    run = workshop.run("--json")
+
+    tasks = {each["id"]: each for each in json.loads(run.stdout.splitlines()[-1])["tasks"]}
+    warned = {name: " ".join(each["warnings"]) for name, each in tasks.items()}
+    assert "was done already" in warned["task-001"]
+    assert "had passed its check before any work" in warned["task-002"]
+    assert "is flaky" in warned["task-003"]
+    outcomes = [workshop.task(name).get("outcome") for name in tasks]
+    assert outcomes == ["already_done", None, "flaky", None]
+    assert tasks["task-004"]["outcome"] == "failed"
+    assert {"1.log", "1-again.log"} <= {
+        log.name for log in (workshop.top / ".harness/logs/task-003").iterdir()
+    }
+
+
+def test_only_a_check_of_less_than_two_minutes_runs_again() -> None:
+    failed = Checked("TEST_FAIL", "", "", Path(), seconds=119.9)
+
+    assert precheck.is_worth_repeating(failed)
+    assert not precheck.is_worth_repeating(failed._replace(seconds=120.0))
+
+
+def test_a_task_whose_check_passes_already_needs_no_agent(workshop: Workshop) -> None:
+    workshop.add("Nothing to do", "grep -q hello README.md")
+
+    run = workshop.run("--skip-green", agent="false")
+
+    assert run.returncode == 0, run.stdout
+    assert workshop.task("task-001")["outcome"] == "already_done"
+
+
+def test_no_precheck_asks_nothing_before_the_work(workshop: Workshop, tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    workshop.add("One", f"echo x >> {runs}; grep -q done f", do="write f done")
+
+    workshop.ends(0, "--no-precheck")
+    assert runs.read_text() == "x\n"
+
+
+@pytest.mark.release
+def test_a_task_costs_a_bounded_number_of_checks(workshop: Workshop, tmp_path: Path) -> None:
+    """One more where no judge changes; before and after its rework at most three more where one does."""
+    _with_scripts(workshop)
+    runs = {name: tmp_path / name for name in ("plain", "old", "new", "fresh")}
+    check = {name: f"echo x >> {path}; " for name, path in runs.items()}
+    workshop.add("Plain", f"{check['plain']}grep -q done f", do="write f done")
+    edits = "sh echo '# more' >> check.sh\nwrite f done\nwrite old done"
+    workshop.add("An old judge", f"{check['old']}sh check.sh && grep -q done old", do=edits)
+    vacuous = "write new done\nsh mkdir -p tests; echo true > tests/new.sh"
+    workshop.add("A new judge", f"{check['new']}sh tests/new.sh", do=vacuous)
+    bites = "write fresh done\nsh mkdir -p tests; echo grep done fresh > tests/fresh.sh"
+    workshop.add("A new judge that bites", f"{check['fresh']}sh tests/fresh.sh", do=bites)
+
+    run = workshop.run("--json")
+
+    assert run.returncode == 0, run.stdout
+    counted = {name: len(path.read_text().splitlines()) for name, path in runs.items()}
+    # The vacuous one is handed in twice: its tests are tried without it once.
+    assert counted == {"plain": 2, "old": 3, "new": 4, "fresh": 3}
+    look_at = workshop.task("task-003")["look_at"]
+    assert len(look_at) == 1, look_at
+    assert "adds tests that pass without its work: tests/new.sh" in look_at[0]
+    assert [workshop.task(name)["attempts"] for name in workshop.statuses()] == [0, 0, 0, 0]

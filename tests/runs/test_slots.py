@@ -1,18 +1,22 @@
-"""What a worker's place has in it, wherever the project is, and how many sessions a run takes."""
+"""What a worker's place has in it, wherever the project is, and what lies in its way."""
 
 from __future__ import annotations
 
 import os
 import shlex
+import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from harness_lib.attempts import worker_worktrees
+from harness_lib.attempts import target_branch, worker_worktrees
 from harness_lib.core.context import Context
-from tests.runs.workshop import Workshop
+from harness_lib.system.git import clones, locks
+from tests.conftest import for_release
+from tests.runs.workshop import HURRIED, Workshop
 from tests.system.git.gitrepo import put, sh
 
 HARNESS = f"{shlex.quote(sys.executable)} -m harness_lib"
@@ -132,3 +136,140 @@ def test_what_a_full_session_began_counts_in_the_next_one(workshop: Workshop, tm
     assert run.wait(90) == 9, workshop.printed
     assert sessions == [1]
     assert list(workshop.statuses().values()).count("completed") == 4
+
+
+# -- what is brought into a worker's place: ignored files that checks need, by default or by a list of them
+
+
+def brought(project: Workshop) -> set[str]:
+    """Return the files that are in the place of a worker besides those of the commit."""
+    ctx = project.context()
+    place = worker_worktrees.directory_of(ctx, "run-1").worktree(1)
+    git, _ = worker_worktrees.checkout_clean(ctx, place, str(ctx.git.head()))
+    files = {str(each.relative_to(place)) for each in place.rglob("*") if each.is_file()}
+    return {name for name in files if not name.startswith(".git/")} - set(git.lines("ls-files"))
+
+
+def inside(above: Workshop, home: Path, *, ignored: str) -> Workshop:
+    """Return a project with a list in the directory `pa` of the repository `above`."""
+    made = Workshop(above.top / "pa", home)
+    put(above.top / ".gitignore", ignored)
+    put(made.top / "README.md", "inside\n")
+    sh(above.top, "add", "-A")
+    sh(above.top, "commit", "-q", "-m", "A project inside")
+    made.ok("init", ".")
+    return made
+
+
+def test_ignored_files_that_checks_need_are_there_and_nothing_else_of_a_persons(workshop: Workshop) -> None:
+    put(workshop.top / ".gitignore", ".env\nnode_modules/\n/.venv\n")
+    put(workshop.top / ".env.local", "tracked\n")
+    sh(workshop.top, "add", "-A")
+    sh(workshop.top, "commit", "-q", "-m", "What is ignored")
+    put(workshop.top / ".env", "secret\n")
+    put(workshop.top / "node_modules" / "left" / "pad.js", "pad\n")
+    put(workshop.top / "notes.txt", "untracked\n")
+    put(workshop.top / ".venv" / "bin" / "tool", "#!/bin/sh\nexit 0\n", executable=True)
+    here = "grep -q secret .env && test -f node_modules/left/pad.js && .venv/bin/tool && test ! -e notes.txt"
+    workshop.add("Look", f"{here} && grep -q tracked .env.local && test -f f", do="write f x")
+
+    workshop.ends(0)
+
+    assert sh(workshop.top, "ls-files").split() == [".env.local", ".gitignore", "README.md", "f"]
+    assert (workshop.top / "notes.txt").read_text() == "untracked\n"
+
+
+def test_a_list_of_ones_own_says_what_is_brought(workshop: Workshop) -> None:
+    put(workshop.top / ".gitignore", "*.key\ncache/\n.env\n")
+    put(workshop.top / ".worktreeinclude", "# for tests\nsecrets/*.key\n\ncache/\nplain.txt\n../outside\n")
+    sh(workshop.top, "add", "-A")
+    sh(workshop.top, "commit", "-q", "-m", "What is brought")
+    for name in ("secrets/one.key", "secrets/two.key", "cache/deep/file", ".env", "plain.txt", "../outside"):
+        put(workshop.top / name, "here\n")
+
+    assert brought(workshop) == {"secrets/one.key", "secrets/two.key", "cache/deep/file"}
+
+
+def test_what_a_project_inside_of_the_repository_needs_is_brought_to_its_place(workshop: Workshop) -> None:
+    project = inside(workshop, workshop.home, ignored=".env\nnode_modules/\n")
+    for place in (workshop.top, project.top, workshop.top / "pb"):
+        put(place / ".env", f"of {place.name}\n")
+    put(project.top / "node_modules" / "pad.js", "pad\n")
+
+    assert brought(project) == {".env", "pa/.env", "pa/node_modules/pad.js"}
+
+
+def test_a_list_of_what_is_brought_names_nothing_above_itself(workshop: Workshop) -> None:
+    put(workshop.top / "pa/.worktreeinclude", "../above.key\nsub/../../above.key\ninside.key\n")
+    project = inside(workshop, workshop.home, ignored="*.key\n")
+    put(workshop.top / "above.key", "precious\n")
+    put(project.top / "inside.key", "here\n")
+
+    assert brought(project) == {"pa/inside.key"}
+
+
+@pytest.mark.parametrize("place", ["", "pa/"], ids=["above", "inside"])
+def test_the_list_of_what_is_brought_may_lie_in_either_place(workshop: Workshop, place: str) -> None:
+    """Its lines are seen from where it lies, and it is instead of what is brought without one."""
+    put(workshop.top / place / ".worktreeinclude", "keys/*.key\n")
+    project = inside(workshop, workshop.home, ignored=".env\n*.key\n")
+    for name in ("keys/one.key", "pa/keys/one.key", ".env", "pa/.env"):
+        put(workshop.top / name, "here\n")
+
+    assert brought(project) == {f"{place}keys/one.key"}
+
+
+# -- lock files of git that stand in a work tree of a run: no night ends because of one
+
+
+@pytest.mark.release
+@pytest.mark.parametrize("workers", [*for_release("1"), "2"])
+def test_one_that_cannot_be_handed_back_is_halted(workshop: Workshop, tmp_path: Path, workers: str) -> None:
+    """A living git that is not ours holds our index of the work tree, for as long as the night is."""
+    started, go, news = tmp_path / "started", tmp_path / "go", tmp_path / "told"
+    workshop.add("Stuck", "grep -q done a", do=f"write a half\ntouch {started}\nwait {go}")
+    workshop.file_task("b")
+    workshop.file_task("c")
+    run = workshop.start("-j", workers, "--notify", f"echo $HARNESS_EVENT >> {news}", **HURRIED)
+    workshop.wait_for("the agent starts", started.exists)
+    place = workshop.task("task-001")["worktree"]
+    own = clones.at(workshop.git, Path(place))
+    assert own is not None
+    (own.git_dir / "index.lock").touch()
+    holder = subprocess.Popen(["git", "hash-object", "--stdin"], cwd=place, stdin=subprocess.PIPE)
+    try:
+        go.touch()
+        assert run.wait(90) == 9, workshop.printed
+    finally:
+        holder.communicate()
+
+    assert workshop.statuses() == {"task-001": "pending", "task-002": "completed", "task-003": "completed"}
+    stuck = workshop.task("task-001")
+    assert (stuck["attempts"], "index.lock" in stuck["halt"]) == (0, True)
+    assert "harness retry task-001" in stuck["halt"]
+    kept = sh(workshop.top, "for-each-ref", "--format=%(refname)", "refs/harness/rescue/task-001").split()
+    assert sh(workshop.top, "show", f"{kept[0]}:a").strip() == "half"
+    assert "harness rescue show task-001/1" in stuck["halt"]
+    # Nobody waits for the command that brings it.
+    workshop.wait_for("the news", lambda: news.exists() and news.read_text())
+    assert news.read_text().split() == ["stopped"]
+    workshop.ends(9, **HURRIED)
+
+
+@pytest.mark.parametrize("name", [*for_release("packed-refs"), "refs/heads/harness/main"])
+def test_what_has_gone_over_is_forgotten_past_a_lock_of_a_dead_git(workshop: Workshop, name: str) -> None:
+    """The one that was killed had just brought it over, and was at deleting the branch where it waited."""
+    workshop.file_task("one")
+    put(workshop.top / "README.md", "the user is writing\n")
+    workshop.ends(9)
+    sh(workshop.top, "restore", "README.md")
+    sh(workshop.top, "merge", "-q", "--ff-only", "harness/main")
+    sh(workshop.top, "pack-refs", "--all")
+    # What a holder that was killed leaves: since when it was at work, and what its git had locked.
+    put(workshop.top / ".git" / locks.LOCK_NAME, f"{time.time() - 1:.3f}\n")
+    put(workshop.top / ".git" / f"{name}.lock", "")
+    env = {**os.environ, "HARNESS_HOME": str(workshop.home)}
+
+    assert target_branch.deliver(Context(env=env, cwd=workshop.top), "refs/heads/main") is None
+
+    workshop.all_is_well()

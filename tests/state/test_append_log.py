@@ -1,10 +1,11 @@
-"""One line per call, whoever else writes, whatever state the file is in."""
+"""What the log and the records of runs promise: each line whole, also beside others."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness_lib.errors import EnvSetupError
+from harness_lib.runs import run_snapshot
 from harness_lib.state import journal
 from harness_lib.system.clock import Clock
+from harness_lib.system.place.roots import Root
+from harness_lib.task import Category, LogType
 
 WRITER = """
 import sys
@@ -156,3 +160,89 @@ def test_follow_yields_what_is_added_and_survives_a_new_file(path: Path) -> None
     lines = journal.follow(path, clock)
 
     assert [next(lines) for _ in range(4)] == ["one", "two halves", "three", "four"]
+
+
+# -- every line of the log keeps the grammar that people grep for
+
+
+NOW = datetime(2025, 7, 1, 12, 0, 2, 999999, tzinfo=timezone(timedelta(hours=2)))
+
+
+@pytest.mark.parametrize(
+    ("kind", "message", "task", "category", "expected"),
+    [
+        ("LOCK", "released", None, None, "LOCK released"),
+        ("Starting", "Title (base=abc)", "task-001", None, "Starting [task-001] Title (base=abc)"),
+        ("ERROR", "Redis refused", "task-002", "TASK_EXEC", "ERROR [task-002] [TASK_EXEC] Redis refused"),
+        ("ERROR", "no make", None, "ENV_SETUP", "ERROR [ENV_SETUP] no make"),
+        ("WARN", "", "task-003", None, "WARN [task-003]"),
+    ],
+)
+def test_stamp_session_type_task_category_message(
+    kind: LogType, message: str, task: str | None, category: Category | None, expected: str
+) -> None:
+    line = journal.line(kind, message, now=NOW, session=7, task=task, category=category)
+
+    assert line == f"[2025-07-01T10:00:02Z] [SESSION-7] {expected}"
+
+
+# -- what a run and other terminals leave each other lies below `.harness/`, by the process of the run
+
+
+def test_what_was_left_last_is_read_back_by_kind_and_process_until_it_is_taken_away(root: Root) -> None:
+    run_snapshot.write_file(root, "board", 7, {"a": 0})
+    run_snapshot.write_file(root, "board", 7, {"a": 1})
+    run_snapshot.write_file(root, "budget", 7, {"b": [2]})
+    run_snapshot.write_file(root, "board", 8, {})
+
+    assert run_snapshot.read_file(root, "board", 7) == b'{"a": 1}'
+    assert {path.name for path in root.private.iterdir()} >= {"board-7.json", "budget-7.json", "board-8.json"}
+    assert run_snapshot.name_of("budget", 7) == "budget-7.json"
+    run_snapshot.remove_file(root, "board", 7)
+    run_snapshot.remove_file(root, "board", 7)
+    assert run_snapshot.read_file(root, "board", 7) is None
+    assert run_snapshot.read_file(root, "budget", 7) == b'{"b": [2]}'
+    assert run_snapshot.read_file(root, "board", 8) == b"{}"
+
+
+def test_the_processes_are_told_by_the_names_of_their_files(root: Root) -> None:
+    assert list(run_snapshot.pids(root, "board")) == []
+    for pid in (70, 8):
+        run_snapshot.write_file(root, "board", pid, {})
+    run_snapshot.write_file(root, "budget", 9, {})
+    for name in ("board-of-nobody.json", "board-5-4.json", "board-6.txt"):
+        (root.private / name).touch()
+
+    assert list(run_snapshot.pids(root, "board")) == [70, 8]
+    assert list(run_snapshot.pids(root, "budget")) == [9]
+
+
+def test_the_stamps_are_others_after_each_change_of_their_kind_and_only_then(root: Root) -> None:
+    seen = [run_snapshot.stamps_of(root, "board")]
+    assert seen == [[]]
+    for pid, act in (
+        (7, run_snapshot.write_file),
+        (7, run_snapshot.write_file),
+        (8, run_snapshot.write_file),
+        (7, None),
+    ):
+        if act is None:
+            run_snapshot.remove_file(root, "board", pid)
+        else:
+            act(root, "board", pid, {})
+        seen.append(run_snapshot.stamps_of(root, "board"))
+        run_snapshot.write_file(root, "budget", 7, {})
+        assert run_snapshot.stamps_of(root, "board") == seen[-1]
+    # The same file with another length.
+    (root.private / "board-8.json").write_bytes(b"{ }")
+    seen.append(run_snapshot.stamps_of(root, "board"))
+    assert all(one != other for place, one in enumerate(seen) for other in seen[:place])
+    assert [len(each) for each in seen] == [0, 1, 1, 2, 1, 1]
+
+
+def test_a_file_that_goes_while_we_look_has_no_stamp(root: Root) -> None:
+    run_snapshot.write_file(root, "board", 7, {})
+    (root.private / "board-8.json").symlink_to("nowhere")
+    run_snapshot.write_file(root, "board", 9, {})
+
+    assert len(run_snapshot.stamps_of(root, "board")) == 2

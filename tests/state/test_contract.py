@@ -1,23 +1,34 @@
-"""Codec and published schema say the same of every document.
-
-Except: only the codec knows that ids are unique and that dependencies exist.
-"""
+"""Codec and published schema say the same of every document, and no field is lost on its way through us."""
 
 from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
 
-from harness_lib.state import codec, schema
+from harness_lib.errors import EnvSetupError
+from harness_lib.state import codec, reading, schema
 from harness_lib.state.codec import ContractError
-from harness_lib.task import State
+from harness_lib.state.reading import Problem
+from harness_lib.task import (
+    Attempt,
+    Checkpoint,
+    Gate,
+    Handback,
+    Intent,
+    Interruption,
+    OnFailure,
+    State,
+    Task,
+    Validation,
+)
 from tests.state.documents import Place, every_field, places
 
 EXAMPLES = Path(__file__).parents[1] / "schemas" / "valid"
@@ -131,3 +142,282 @@ def test_both_judge_an_id_alike(name: str) -> None:
 @given(st.from_regex(r"\A[0-9]{4}-[01][0-9]-[0-3][0-9]([T ][0-9:.]{5,12}([Zz+-][0-9:]{0,5})?)?\n?\Z"))
 def test_both_judge_a_moment_alike(text: str) -> None:
     assert_same({"created": text, "tasks": []})
+
+
+# -- the published schemas, and the parts of the list that are checked on their own
+
+
+GOOD_REPLY: dict[str, Any] = {
+    "ok": True,
+    "verb": "claim",
+    "exit": 0,
+    "session": 1,
+    "task": {"id": "task-001", "status": "in_progress", "title": "x"},
+    "stop": None,
+    "next": "harness finish task-001",
+    "message": "claimed",
+    "error": None,
+    "brief": "a key of this verb's own",
+}
+
+
+@pytest.mark.parametrize("name", [schema.TASKS, schema.REPLY])
+def test_what_we_publish_is_a_schema(name: str) -> None:
+    Draft202012Validator.check_schema(schema.load(name))
+
+
+@pytest.mark.parametrize(
+    ("problems", "sentence"),
+    [
+        (lambda: schema.problems([]), ": [] is not of type 'object'"),
+        (lambda: schema.problems({"tasks": [7]}), "tasks[0]: 7 is not of type 'object'"),
+        (lambda: schema.problems({}), "tasks: 'tasks' is a required property"),
+        (lambda: schema.task_problems(7, 3), "tasks[3]: 7 is not of type 'object'"),
+        (
+            lambda: schema.task_problems({"id": "t", "status": "pending", "notes": [7]}, 3),
+            "tasks[3].notes[0]: 7 is not of type 'string'",
+        ),
+        (
+            lambda: schema.session_problems({"number": -1, "worker": "w", "host": "h"}, 2),
+            "sessions[2].number: -1 is less than the minimum of 0",
+        ),
+        (
+            lambda: schema.session_problems({"number": 1, "worker": "w"}, 2),
+            "sessions[2].host: 'host' is a required property",
+        ),
+        (lambda: schema.shell_problems({"proofs": 1}), "proofs: 1 is not of type 'boolean'"),
+        (
+            lambda: schema.problems({"tasks": [], "created": "2025-02-30"}),
+            "created: '2025-02-30' is not a 'harness-moment'",
+        ),
+        (lambda: schema.reply_problems([]), ": [] is not of type 'object'"),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_place(problems: Callable[[], list[Problem]], sentence: str) -> None:
+    (problem,) = problems()
+
+    assert f"{problem.path}: {problem.message}" == sentence
+
+
+def test_the_most_telling_problem_comes_first_and_a_missing_field_under_its_own_name() -> None:
+    document = {"version": 9, "tasks": [{"id": "t", "validation": {"cwd": 1}}]}
+
+    paths = ["version", "tasks[0].status", "tasks[0].validation.cwd"]
+    assert [problem.path for problem in schema.problems(document)] == paths
+
+
+@pytest.mark.parametrize("sessions", [None, 7, [], [{"number": -1}]])
+def test_the_tasks_and_sessions_of_a_list_beside_them_are_not_looked_at(sessions: object) -> None:
+    assert schema.shell_problems({"tasks": 7, "sessions": sessions}) == []
+
+
+def test_a_message_of_three_hundred_characters_is_whole() -> None:
+    def message(length: int) -> str:
+        (problem,) = schema.problems({"tasks": [{"id": "t", "status": "pending", "attempts": "x" * length}]})
+        return problem.message
+
+    whole = "'x' is not of type 'integer'"
+    just = 300 - len(whole) + 1
+    assert len(message(just)) == 300
+    assert message(just).endswith("'integer'")
+    assert message(just + 1) == f"'{'x' * (just + 1)}' is not of type 'integer'"[:300] + "…"
+
+
+def test_what_is_not_shown_of_a_value_does_not_change_what_is() -> None:
+    assert reading.show("x" * 61 + "'") == "'" + "x" * 59 + "…"
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("ok", "yes"),
+        ("ok", False),
+        ("exit", 1),
+        ("exit", 42),
+        ("session", "1"),
+        ("task", {"id": "t"}),
+        ("task", []),
+        ("stop", {"reason": "tired"}),
+        ("next", 1),
+        ("message", None),
+        ("error", {"kind": "CONFIG"}),
+    ],
+)
+def test_a_reply_that_its_reader_could_not_rely_on_is_refused(key: str, value: object) -> None:
+    # It may carry keys of its verb.
+    assert schema.reply_problems(GOOD_REPLY) == []
+    assert schema.reply_problems({**GOOD_REPLY, key: value}) != []
+
+
+@pytest.mark.parametrize("key", [key for key in GOOD_REPLY if key != "brief"])
+def test_a_reply_lacks_nothing(key: str) -> None:
+    reply = {name: value for name, value in GOOD_REPLY.items() if name != key}
+
+    assert key in [problem.path for problem in schema.reply_problems(reply)]
+
+
+def test_an_installation_without_its_schemas_says_so() -> None:
+    with pytest.raises(EnvSetupError) as caught:
+        schema.load("none.json")
+
+    assert caught.value.message == "This installation lacks schemas/none.json."
+    assert caught.value.hint == "Install harness again."
+
+
+def test_schemas_name_no_host() -> None:
+    for name in (schema.TASKS, schema.REPLY):
+        published = schema.load(name)
+        assert published["$id"].startswith("urn:harness:")
+        assert "http" not in json.dumps({key: value for key, value in published.items() if key != "$schema"})
+
+
+# -- no field is lost on its way through us
+
+
+def missing(before: Any, after: Any, path: str = "") -> Iterator[str]:
+    """Yield where `after` lacks something that `before` says; null says nothing."""
+    if isinstance(before, dict):
+        for key, value in before.items():
+            if value is not None:
+                yield from missing(value, after.get(key), f"{path}.{key}")
+    elif isinstance(before, list) and len(before) == len(after):
+        for index, value in enumerate(before):
+            yield from missing(value, after[index], f"{path}[{index}]")
+    elif before != after:
+        yield path
+
+
+def test_what_is_read_is_written_under_the_same_names(valid: Any) -> None:
+    written = codec.encode(codec.decode(valid))
+
+    # A whole number may be written with a point, and stays the same number.
+    assert list(missing(valid, written)) == []
+
+
+def test_nothing_of_a_bare_list_is_written_but_the_fields_of_the_protocol() -> None:
+    """What says nothing is left out, so that legacy agents see their own list."""
+    (task,) = codec.encode(State(tasks=(Task("a", checkpoints=(Checkpoint(1, 2),)),)))["tasks"]
+    config = {"concurrency_mode": "exclusive", "max_tasks_per_session": 20, "max_sessions": 50}
+
+    assert codec.encode(State()) == {
+        "version": 2,
+        "created": None,
+        "session_config": config,
+        "tasks": [],
+        "session_count": 0,
+        "last_session": None,
+    }
+    assert task == {
+        "id": "a",
+        "title": "",
+        "status": "pending",
+        "priority": "P1",
+        "depends_on": [],
+        "attempts": 0,
+        "max_attempts": 3,
+        "started_at_commit": None,
+        "validation": {"command": None, "timeout_seconds": 300},
+        "on_failure": {"cleanup": None},
+        "error_log": [],
+        "checkpoints": [{"step": 1, "total": 2, "description": "", "timestamp": None}],
+        "completed_at": None,
+    }
+
+
+def test_a_record_that_is_not_read_is_the_one_that_its_kind_begins_with() -> None:
+    """What a file leaves out is what the record has by itself, in every kind of record."""
+    bare: dict[str, Any] = {
+        "validation": {},
+        "on_failure": {},
+        "checkpoints": [{"step": 1, "total": 2}],
+        "gate": {},
+        "intent": {"action": "commit", "at": "2025-01-01"},
+        "handback": {"reason": "x"},
+        "interrupted": {},
+        "attempt_log": [{"number": 1}],
+    }
+
+    (task,) = codec.decode({"tasks": [{"id": "a", "status": "pending", **bare}]}).tasks
+
+    assert (task.validation, task.on_failure, task.gate) == (Validation(), OnFailure(), Gate())
+    assert (task.checkpoints, task.attempt_log) == ((Checkpoint(1, 2),), (Attempt(1),))
+    assert (task.intent, task.handback) == (Intent("commit", "2025-01-01"), Handback("x"))
+    assert task.interrupted == Interruption()
+    needs: list[tuple[Any, set[str]]] = [
+        (Checkpoint, {"step", "total"}),
+        (Handback, {"reason"}),
+        (Attempt, {"number"}),
+    ]
+    for kind, needed in needs:
+        assert set(kind._fields) - kind._field_defaults.keys() == needed
+
+
+RENDERED = """\
+{
+  "version": 2,
+  "created": null,
+  "session_config": {"concurrency_mode": "exclusive", "max_tasks_per_session": 20, "max_sessions": 50},
+  "tasks": [
+    {
+      "id": "a",
+      "title": "ü \\"quoted\\"",
+      "status": "pending",
+      "priority": "P1",
+      "depends_on": [],
+      "attempts": 0,
+      "max_attempts": 3,
+      "started_at_commit": null,
+      "validation": {"command": "true", "timeout_seconds": 300},
+      "on_failure": {"cleanup": null},
+      "error_log": ["ä", "\\ud800"],
+      "checkpoints": [],
+      "completed_at": null,
+      "x-1": 1.5,
+      "x-2": {},
+      "x-3": false,
+      "x-4": true,
+      "x-5": 0.0
+    },
+    {
+      "id": "b",
+      "title": "",
+      "status": "pending",
+      "priority": "P1",
+      "depends_on": ["a"],
+      "attempts": 0,
+      "max_attempts": 3,
+      "started_at_commit": null,
+      "validation": {"command": null, "timeout_seconds": 300},
+      "on_failure": {"cleanup": null},
+      "error_log": [],
+      "checkpoints": [],
+      "completed_at": null
+    }
+  ],
+  "session_count": 0,
+  "last_session": null,
+  "sessions": [],
+  "x-key": "last"
+}
+"""
+EXTRA = {"x-1": 1.5, "x-2": {}, "x-3": False, "x-4": True, "x-5": 0.0}
+
+
+def test_a_list_is_written_for_people_each_field_of_a_task_on_a_line() -> None:
+    first = Task("a", 'ü "quoted"', validation=Validation("true"), error_log=("ä", "\ud800"), extra=EXTRA)
+    state = State(tasks=(first, Task("b", depends_on=("a",))), sessions=(), extra={"x-key": "last"})
+
+    assert codec.render(state) == RENDERED
+    assert codec.decode_rendered(RENDERED, {})[0] == state
+
+
+def test_a_list_without_tasks_is_written_on_six_lines() -> None:
+    text = codec.render(State())
+
+    assert '\n  "tasks": [],\n' in text
+    assert codec.decode_rendered(text, {}) == (State(), [])
+
+
+def test_what_cannot_be_json_is_never_written() -> None:
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        codec.render(State(extra={"x": [float("nan")]}))

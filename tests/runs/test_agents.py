@@ -1,0 +1,267 @@
+"""Agents that never end, cost too much, cannot start or end as they like: nothing is lost, all is said."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import signal
+import sys
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+
+from harness_lib.state import schema
+from tests.conftest import for_release
+from tests.runs.workshop import HURRIED, Workshop
+from tests.system.git.gitrepo import sh
+
+DEAR = json.dumps({"cost_usd": 1.5})
+LIMIT = "[TASK_EXEC] the limit of one task is reached (cost: $1.50 of $1.00)"
+
+
+def _case(*words: str) -> str:
+    """Return an agent that does the first of `words` for the first task, and so on."""
+    cases = "".join(f"task-{number:03d}) {line} ;; " for number, line in enumerate(words, 1))
+    return f'case "$HARNESS_TASK_ID" in {cases} esac'
+
+
+def test_an_agent_that_would_never_end_is_stopped_and_its_work_kept(workshop: Workshop) -> None:
+    """They print for ever, are silent, repeat themselves, cost too much, or stop themselves at that.
+
+    Work that passes its check counts, although its agent does not come to an end.
+    """
+    stopped = {
+        "Loud": ("yes", "[TIMEOUT] the agent printed without end"),
+        "Quiet": ("echo x > g; sleep 600", "[TIMEOUT] the agent printed nothing"),
+        "Round": (
+            'while :; do echo \'{"action": "ls"}\'; sleep 0.02; done',
+            "[TIMEOUT] the agent repeats itself",
+        ),
+        "Dear": (f"echo '{DEAR}'; sleep 600", LIMIT),
+        "Itself": (f"echo '{DEAR}'; exit 1", LIMIT),
+    }
+    for title in stopped:
+        workshop.add(title, "test -f f", "--max-attempts", "1")
+    workshop.add("Done", "grep -q done h", "--max-attempts", "1")
+    agent = _case(*(line for line, _ in stopped.values()), "echo done > h; sleep 600")
+
+    said = workshop.ends(
+        9,
+        *("-j", "2", "--silence", "0.5", "--task-cost", "1"),
+        agent=agent,
+        HARNESS_LOG_LIMIT_BYTES="1000000",
+        **HURRIED,
+    )
+
+    *failed, done = workshop.state["tasks"]
+    assert (done["status"], done["attempts"]) == ("completed", 0)
+    for task, (_, blame) in zip(failed, stopped.values(), strict=True):
+        assert blame in task["error_log"][0], task["title"]
+    assert "pauses" not in said.stdout
+    assert sh(workshop.top, "show", "refs/harness/rescue/task-002/1:g") == "x"
+    workshop.nothing_is_left_over()
+
+
+def test_a_budget_of_the_run_ends_it_after_what_runs(workshop: Workshop) -> None:
+    for name in ("one", "two", "three"):
+        workshop.file_task(name)
+
+    said = workshop.run("--max-cost", "1", "--json", agent=f"echo '{DEAR}'; echo done > one")
+
+    answer = json.loads(said.stdout.splitlines()[-1])
+    assert (said.returncode, answer["stop"]) == (9, {"reason": "limit"})
+    assert schema.reply_problems(answer) == []
+    assert answer["spent"]["cost_usd"] == pytest.approx(1.5)
+    sentence = "A limit of this run is reached (cost: $1.50 of $1.00). To go on, raise it:"
+    assert answer["message"].splitlines()[0] == f"{sentence} harness run --help"
+    assert workshop.statuses() == {"task-001": "completed", "task-002": "pending", "task-003": "pending"}
+
+
+def test_what_is_the_providers_is_waited_out_and_costs_no_attempt(workshop: Workshop, tmp_path: Path) -> None:
+    """A limit that is over soon, then trouble; a limit of the run that its last task reaches ends nothing."""
+    workshop.add("Limited", "grep -q done f")
+    moment = datetime.now(timezone.utc) + timedelta(seconds=5)
+    said_first = [{"limit_resets_at": moment.isoformat()}, {"transient": "529 overloaded"}]
+    seen = tmp_path / "seen"
+    seen.write_text("".join(f"{json.dumps(each)}\n" for each in said_first))
+    agent = (
+        f"if [ -s {seen} ]; then echo half >> f; head -1 {seen}; sed -i 1d {seen}; exit 1; fi; "
+        f"echo done >> f; echo '{DEAR}'"
+    )
+
+    said = workshop.ends(0, "--max-cost", "1", "--final-check", "all", agent=agent, **HURRIED)
+
+    assert said.stdout.count("pauses, goes on at") == len(said_first)
+    assert "529 overloaded" in said.stdout
+    assert workshop.task("task-001")["attempts"] == 0
+    assert (workshop.top / "f").read_text().split() == ["half", "half", "done"]
+    assert "every check runs once more" in said.stdout
+    assert "run=done cost_usd=1.50" in workshop.harness("log").stdout
+
+
+@pytest.mark.release
+@pytest.mark.parametrize("how", ["cost", *for_release("time", "ctrl-c")])
+def test_nobody_waits_for_a_limit_in_a_run_that_ends(workshop: Workshop, tmp_path: Path, how: str) -> None:
+    workshop.add("Limited", "grep -q done f")
+    seen = tmp_path / "seen"
+    resets = (datetime.now(timezone.utc) + timedelta(hours=3)).isoformat()
+    spent = json.dumps({"cost_usd": 0.3, "limit_resets_at": resets})
+    run = workshop.start(agent=f"echo x >> {seen}; echo half > f; echo '{spent}'; exit 1")
+    workshop.wait_for("the waiting", lambda: "limit, goes on at" in workshop.printed)
+
+    if how == "ctrl-c":
+        run.send_signal(signal.SIGINT)
+    else:
+        workshop.ok("budget", *{"cost": ("--max-cost", "0.05"), "time": ("--max-hours", "0.00001")}[how])
+
+    assert run.wait(90) == 9, workshop.printed
+    assert seen.read_text() == "x\n"
+    why = "the run was stopped" if how == "ctrl-c" else "a limit of the run was reached"
+    assert f"task-001 goes back: {why} while its agent waited" in workshop.printed
+    task = workshop.task("task-001")
+    assert (task["status"], task["attempts"]) == ("pending", 0)
+    assert sh(workshop.top, "show", f"{task['handback']['rescue']}:f") == "half"
+    workshop.nothing_is_left_over()
+
+
+# -- agents that are not installed, not logged in, or cannot start: named, and it costs no attempt
+
+
+def test_an_agent_that_is_not_installed_is_named_before_anything_begins(workshop: Workshop) -> None:
+    workshop.file_task("f")
+
+    said = workshop.harness("run", "--agent", "claude", PATH="/usr/bin:/bin")
+
+    assert said.returncode == 7
+    assert "there is no 'claude' on the PATH" in said.stderr
+    assert workshop.state["session_count"] == 0
+
+
+def test_an_agent_that_cannot_start_ends_the_run_at_no_cost(workshop: Workshop, tmp_path: Path) -> None:
+    """With a report as any other run, on which a command is told once."""
+    workshop.file_task("f")
+    workshop.file_task("g")
+    news = tmp_path / "news"
+
+    told = ("--notify", f'echo "$HARNESS_EVENT" >> {news}')
+    said = workshop.ends(7, *told, agent="no-such-agent --yes", **HURRIED)
+
+    assert "The user must act first. the agent cannot start" in said.stderr
+    assert "no-such-agent" in said.stderr
+    assert "2 tasks: 0 completed, 2 pending" in said.stderr
+    assert [(task["attempts"], task.get("halt")) for task in workshop.state["tasks"]] == [(0, None)] * 2
+    assert "ERROR [ENV_SETUP] the run ended: the agent cannot start" in workshop("status").out
+    workshop.nothing_is_left_over()
+    workshop.wait_for("the news", news.exists)
+    workshop.ok("retry", "task-001")
+
+    said = workshop.run("-j", "2", "--json", agent="no-such-agent --yes", **HURRIED)
+
+    assert (said.returncode, json.loads(said.stdout.splitlines()[-1])["tasks"]) == (7, [])
+    assert [task.get("halt") for task in workshop.state["tasks"]] == [None, None]
+    assert news.read_text() == "stuck\n"
+
+
+@pytest.mark.release
+def test_an_agent_that_cannot_start_for_one_task_does_not_keep_the_others(workshop: Workshop) -> None:
+    workshop.add("Too long", "test -f f")
+    workshop.file_task("g")
+    agent = '[ "$HARNESS_TASK_ID" = task-002 ] || { echo too long; exit 1; }; echo done > g'
+
+    said = workshop.run(agent=agent, **HURRIED)
+
+    assert said.returncode == 9
+    assert workshop.statuses() == {"task-001": "pending", "task-002": "completed"}
+    assert workshop.task("task-001")["attempts"] == 0
+    status = workshop("status").out
+    assert "the agent cannot start: the agent ended with 1: too long" in status
+    assert "harness retry task-001" in status
+    workshop.nothing_is_left_over()
+
+
+def test_an_agent_that_is_not_logged_in_ends_the_run_and_is_named(workshop: Workshop) -> None:
+    workshop.file_task("f")
+
+    said = workshop.run(agent=f"echo '{json.dumps({'login': 'no key'})}'; exit 1")
+
+    assert said.returncode == 7
+    assert "no key" in said.stderr
+    assert workshop.task("task-001")["attempts"] == 0
+    workshop.nothing_is_left_over()
+    later = workshop.ok("status")
+    assert later["next"] == "harness run"
+    (act,) = later["halts"]
+    assert act.startswith("the last run ended: ")
+    assert "no key" in act
+    assert act.endswith("; then: harness run")
+    workshop.ok("start")
+    workshop.ok("stop", "--session", str(workshop.state["sessions"][0]["number"]))
+    later = workshop.ok("status")
+    assert (later["next"], later["halts"]) == ("harness start", [])
+
+
+# -- agents that do nothing or end as they like, and tasks that nothing judges: said plainly, nothing lost
+
+
+@pytest.mark.release
+def test_agents_end_as_they_like_and_the_check_decides(workshop: Workshop, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    any_code = workshop.add("Any code", "grep -q done f", do=f"sh echo x >> {log}\nwrite f done\nexit 3")
+    daemon = workshop.add("Daemon", "grep -q done g", do="sh setsid sleep 600 & \nwrite g done")
+    idle = workshop.add("Something", "test -f h", "--max-attempts", "2")
+    unjudged = str(workshop.ok("add", "No check")["task"]["id"])
+    # What a check leaves is taken back before the next agent.
+    again = workshop.add(
+        "Two lives",
+        "touch trace; echo spoilt > README.md; grep -q done i",
+        do="write i half\nonce exit 3\nsh test ! -f trace\nwrite i done",
+    )
+
+    workshop.ends(9, **HURRIED)
+
+    assert log.read_text() == "x\n"
+    assert workshop.statuses() == {
+        any_code: "completed",
+        daemon: "completed",
+        idle: "failed",
+        unjudged: "pending",
+        again: "completed",
+    }
+    assert (workshop.task(idle)["attempts"], workshop.task(again)["attempts"]) == (2, 0)
+    assert "Missing validation.command" in workshop.task(unjudged)["halt"]
+    assert (workshop.top / "README.md").read_text() == "hello\n"
+    workshop.nothing_is_left_over()
+
+
+# -- what an agent under a run may type: a note for later tasks, a checkpoint; to end its task is not for it
+
+
+HARNESS = f"{shlex.quote(sys.executable)} -m harness_lib"
+REFUSED = ("finish", "start", "stop", "run")
+
+
+def test_an_agent_may_tell_the_next_one_something_and_cannot_end_its_task(workshop: Workshop) -> None:
+    """The run is none the worse for its trying; and its brief says what ends it."""
+    words = ('note task-001 "port 80 is taken"', "checkpoint task-001 1/2 half", *REFUSED)
+    typed = " ".join(f"{HARNESS} {each} >> said 2>&1; echo $? >> codes;" for each in words)
+    one = workshop.add("One", "grep -q done f", "--cwd", ".", do=f"sh {typed}\nwrite f done")
+    heard = 'grep -q "task-001: port 80 is taken" "$HARNESS_BRIEF_FILE" && touch heard'
+    workshop.add("Two", "test -f heard", "--depends-on", one, do=f"sh {heard}")
+
+    said = workshop.ends(0, "--longest", "90", "--silence", "1", "--task-cost", "2", "--max-cost", "5")
+
+    assert (workshop.top / "codes").read_text().split() == ["0", "0", *["2"] * len(REFUSED)]
+    answers = (workshop.top / "said").read_text()
+    assert answers.count("End your turn") == len(REFUSED)
+    assert all(f"harness {verb} is not available inside" in answers for verb in REFUSED)
+    task = workshop.task(one)
+    assert (task["notes"], len(task["checkpoints"])) == (["port 80 is taken"], 1)
+    assert [task["attempts"] for task in workshop.state["tasks"]] == [0, 0]
+    assert workshop.state["session_count"] == 1
+    assert "has died" not in said.stdout
+    brief = (workshop.top / ".harness/logs/task-001/1-agent-1.brief.md").read_text()
+    assert "You are stopped after 90 minutes, and after 60 seconds without a word" in brief
+    assert "This task may use: cost $2.00." in brief
+    assert "  check (max 300 s): " in brief
+    workshop.nothing_is_left_over()

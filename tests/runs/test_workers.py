@@ -1,0 +1,168 @@
+"""Workers that cannot start, are killed or have another clock: the run goes on, or says why it does not."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from harness_lib.system.git import clones
+from harness_lib.system.processes import process
+from tests.conftest import CHECKOUT
+from tests.runs import forking
+from tests.runs.conftest import Make
+from tests.runs.workshop import COMMAND, KILL_WORKER, Workshop
+from tests.system.git.gitrepo import put, sh
+from tests.verbs.project import Agent, Time
+
+
+def _worker(run: int) -> int:
+    """Return the process of the one worker of a run."""
+    names = {pid: Path(f"/proc/{pid}/comm").read_text().strip() for pid in process.children(run)}
+    (worker,) = [pid for pid, name in names.items() if name == forking.WORKER]
+    return worker
+
+
+def test_what_cannot_be_handed_back_is_handed_back_when_it_can(workshop: Workshop, tmp_path: Path) -> None:
+    stands = tmp_path / "stands"
+    stuck = f"touch {stands} && sleep 600"
+    workshop.add("Two lives", "grep -q done f", do=f"write f half\nonce sh {stuck}\nwrite f done")
+    run = workshop.start()
+    workshop.wait_for("the agent stands there", stands.exists)
+
+    place = workshop.task("task-001")["worktree"]
+    worktree = clones.at(workshop.git, Path(place))
+    assert worktree is not None
+    lock = put(worktree.git_dir / "index.lock", "")
+    # A git of the user's in that work tree: its lock is not ours to remove.
+    with subprocess.Popen(["git", "hash-object", "--stdin"], cwd=place, stdin=subprocess.PIPE):
+        os.kill(_worker(run.pid), signal.SIGKILL)
+        workshop.wait_for("it is held up", lambda: "could not be handed back yet" in workshop.printed)
+        lock.unlink()
+
+    assert run.wait(60) == 0, workshop.printed
+    assert workshop.task("task-001")["attempts"] == 0
+    assert (workshop.top / "f").read_text().split() == ["half", "done"]
+    workshop.nothing_is_left_over()
+
+
+@pytest.mark.release
+def test_deaths_are_forgiven_once_a_task_is_finished(workshop: Workshop) -> None:
+    for number in range(5):
+        workshop.add(
+            f"Deadly {number}", f"grep -q done f{number}", do=f"once sh {KILL_WORKER}\nwrite f{number} done"
+        )
+
+    said = workshop.ends(0)
+
+    assert said.stdout.count("the worker has died: killed by signal 9: out of memory?") == 5
+
+
+def test_workers_that_keep_dying_end_the_run_with_what_has_killed_them(workshop: Workshop) -> None:
+    for number in range(2):
+        workshop.add(f"Deadly {number}", "false", "--max-attempts", "9", do=f"sh {KILL_WORKER}")
+
+    said = workshop.ends(7)
+
+    assert "Workers keep dying, and no task gets finished; the last one: killed by signal 9" in " ".join(
+        said.stderr.split()
+    )
+    assert "[ENV_SETUP] the run ended: Workers keep dying" in workshop.harness("log").stdout
+
+
+# -- two machines share a list and their clocks are hours apart: a task is done once, and nothing is lost
+
+
+@pytest.fixture
+def shared(make_workshop: Make, tmp_path: Path) -> Workshop:
+    """Start a run whose agent waits for the file `go`."""
+    made = make_workshop(mode="concurrent")
+    started = tmp_path / "started"
+    made.add("Slow", "grep -q done f", do=f"touch {started}\nwait {tmp_path / 'go'}\nwrite f done")
+    made.start("--final-check", "all")
+    made.wait_for("the agent starts", started.exists)
+    return made
+
+
+@pytest.fixture
+def other(shared: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Agent]:
+    """Yield a worker on another machine, with a work tree and a branch of its own."""
+    tree = tmp_path / "elsewhere"
+    sh(shared.top, "worktree", "add", "-q", "-b", "elsewhere", str(tree))
+    monkeypatch.setattr(os, "uname", lambda: SimpleNamespace(nodename="elsewhere"))
+    made = Agent("other", tree, Time(), {"HARNESS_HOME": str(shared.home)})
+    yield made
+    made.die()
+
+
+def test_one_behind_waits_and_one_ahead_takes_over(shared: Workshop, other: Agent, tmp_path: Path) -> None:
+    before = sh(shared.top, "rev-parse", "main")
+    other.clock.pass_(hours=-2)
+    assert other.ok("start")["recovered"] == []
+    assert other("claim").code != 0
+    other.ok("stop")
+    other.clock.pass_(hours=4)
+
+    (line,) = other.ok("start")["recovered"]
+    assert "the lease of run-" in line
+    other.clock.pass_(hours=1)
+    other.ok("claim", "task-001")
+    (tmp_path / "go").touch()
+    shared.wait_for("the run has lost it", lambda: "lease of task task-001 was lost" in shared.printed)
+    put(other.cwd / "f", "done\n")
+    other.ok("finish")
+
+    assert shared.runs[0].wait(90) == 0, shared.printed
+    assert shared.statuses() == {"task-001": "completed"}
+    assert "task-001 was finished elsewhere" in shared.printed
+    assert sh(shared.top, "rev-parse", "main") == before, "the one that had lost its lease has merged"
+    assert sh(other.cwd, "rev-parse", "elsewhere") == shared.task("task-001")["completed_commit"]
+
+
+# -- workers that cannot start: the run says so once, with the cause, and `doctor` finds it too
+
+
+CAUSE = "ModuleNotFoundError: No module named 'a_module_that_is_not_there'"
+
+
+@pytest.fixture
+def crippled(tmp_path: Path) -> dict[str, str]:
+    """Return the environment of a harness whose commands work, and whose workers lack a module."""
+    copy = tmp_path / "crippled"
+    ignored = shutil.ignore_patterns("__pycache__")
+    for name in ("harness_lib", "schemas"):
+        shutil.copytree(CHECKOUT / name, copy / name, ignore=ignored)
+    worker = copy / "harness_lib" / "runs" / "worker.py"
+    worker.write_text("import a_module_that_is_not_there\n", encoding="utf-8")
+    return {"PYTHONPATH": str(copy)}
+
+
+def test_a_first_worker_that_cannot_start_ends_the_run(workshop: Workshop, crippled: dict[str, str]) -> None:
+    for name in ("a", "b"):
+        workshop.file_task(name)
+
+    said = workshop.interpreted("run", "--agent-command", COMMAND, "-j", "2", **crippled)
+
+    assert said.returncode == 7
+    assert "Traceback" not in said.stdout + said.stderr
+    assert " ".join((said.stdout + said.stderr).split()).count(CAUSE) == 1
+    assert "A worker cannot start" in said.stderr
+    assert set(workshop.statuses().values()) == {"pending"}
+    workshop.nothing_is_left_over()
+
+    said = workshop.interpreted("doctor", "--json", **crippled)
+    assert said.returncode == 1
+    bad = [each["what"] for each in json.loads(said.stdout)["found"] if each["level"] == "bad"]
+    assert [CAUSE in each for each in bad] == [True], bad
+
+
+def test_doctor_is_content_with_a_worker_that_starts(workshop: Workshop) -> None:
+    findings = workshop("doctor", "--json").json["found"]
+    assert [each["level"] for each in findings if "worker" in each["what"]] == ["ok"]

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from harness_lib.system.git import trees
@@ -124,52 +123,46 @@ def _rewritten(git: Git, oid: str, rewritten: Mapping[str, str], names: Sequence
 
 
 class Step(NamedTuple):
-    """A move of a ref from one commit to another; "" if the ref did not exist."""
+    """A move of HEAD from one commit to another ("" if it had none), and its message."""
 
     old: str
     new: str
+    why: str
 
 
 def last_of_checkout(git: Git, branch: str) -> str | None:
     """Return the last commit of `branch` by the record of this work tree, if it is checked out here."""
     if git.branch() != branch:
         return None
-    steps = map(_step, _lines(git.git_dir / "logs" / "HEAD"))
-    return next((place for step in steps for place in (step.new, step.old) if place), None)
+    return next((place for step in _steps(git) for place in (step.new, step.old) if place), None)
 
 
 def stood_last(git: Git) -> str | None:
     """Return the commit of the files of this work tree, by the record of its HEAD."""
-    for line in _lines(git.git_dir / "logs" / "HEAD"):
-        step = _step(line)
-        if step.new and not line.endswith(b"\t" + PUT_BACK.encode()):
-            return step.new
-    return None
+    return next((step.new for step in _steps(git) if step.new and step.why != PUT_BACK), None)
 
 
 def merged(git: Git) -> list[Step]:
     """Return the moves of this work tree's HEAD that merged finished work, newest first."""
-    lines = _lines(git.git_dir / "logs" / "HEAD")
-    return [_step(line) for line in lines if line.endswith(b"\t" + MERGED.encode())]
+    return [step for step in _steps(git) if step.why == MERGED]
 
 
-def _lines(path: Path) -> list[bytes]:
-    """Return the last lines of a record, the newest first."""
+def _steps(git: Git) -> Iterator[Step]:
+    """Yield the last moves of this work tree's HEAD, the newest first."""
     try:
-        with path.open("rb") as stream:
+        with (git.git_dir / "logs" / "HEAD").open("rb") as stream:
             stream.seek(0, 2)
             size = stream.tell()
             stream.seek(max(0, size - READ_BYTES))
             lines = stream.read().splitlines()
     except (FileNotFoundError, NotADirectoryError):
-        return []
+        return
     whole = lines if size <= READ_BYTES else lines[1:]
-    return whole[::-1]
-
-
-def _step(line: bytes) -> Step:
-    old, new, *_ = line.decode("utf-8", "replace").split(" ", 2)
-    return Step(*("" if not place.strip(NULL) else place for place in (old, new)))
+    for line in reversed(whole):
+        facts, _, why = line.decode("utf-8", "replace").partition("\t")
+        old, _, rest = facts.partition(" ")
+        new = rest.partition(" ")[0]
+        yield Step(old.strip(NULL) and old, new.strip(NULL) and new, why)
 
 
 class Size(NamedTuple):

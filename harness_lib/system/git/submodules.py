@@ -14,6 +14,7 @@ from pathlib import Path
 from harness_lib.system.files import atomic
 from harness_lib.system.git import clones, status, worktrees
 from harness_lib.system.git.calls import decode
+from harness_lib.system.git.history import Step
 from harness_lib.system.git.repository import Git
 from harness_lib.system.git.trees import GITLINK
 from harness_lib.system.place import find_root
@@ -67,8 +68,8 @@ def _links(listing: bytes, column: int) -> dict[str, str]:
     return {path: facts.split(" ")[column] for facts, _, path in pairs}
 
 
-def left_behind(git: Git, merged: Collection[tuple[str, str]]) -> set[str]:
-    """Return the submodules that are still at the commit of before one of the moves `merged` (from, to).
+def left_behind(git: Git, merged: Collection[Step]) -> set[str]:
+    """Return the submodules that are still at the commit of before one of the moves `merged`.
 
     Nothing is staged or changed in them, and they are at the commit that the branch named before: a move of
     the branch does not change the checkout of a submodule.
@@ -81,7 +82,7 @@ def left_behind(git: Git, merged: Collection[tuple[str, str]]) -> set[str]:
         stands = repository.head() if repository is not None else None
         if repository is None or stands in (None, in_index[path]) or status.changes(repository).tracked:
             continue
-        if any(_at(git, old, path) == stands != _at(git, new, path) for old, new in merged):
+        if any(_at(git, move.old, path) == stands != _at(git, move.new, path) for move in merged):
             behind.add(path)
     return behind
 

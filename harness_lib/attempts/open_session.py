@@ -131,13 +131,13 @@ def _open(ctx: Context) -> Opened:
     report = reconcile.reclaim_interrupted(ctx, session, fresh=not again)
     if report.stop:
         with ctx.store.transaction() as tx:
-            _count(tx, session)
+            tx.count_session(session.number)
         return Opened(None, report.stop, report.recovered, (*warnings, *report.warnings))
     warnings += _sweep(ctx)
     _check_environment(ctx, session)
     opened = Opened(session, None, report.recovered, (*warnings, *report.warnings))
     with ctx.store.transaction() as tx:
-        _count(tx, session)
+        tx.count_session(session.number)
         stop = _end_when_done(tx, ctx)
     return opened._replace(session=None, stop=stop) if stop else prove(ctx, opened)
 
@@ -190,10 +190,6 @@ def _sweep(ctx: Context) -> tuple[str, ...]:
     return tuple(worker_worktrees.sweep(ctx, head, sessions.living(ctx.store.ask(), ctx))) if head else ()
 
 
-def _count(tx: Tx, session: Session) -> None:
-    tx.count_session(session.number)
-
-
 def _take(ctx: Context) -> tuple[Session | None, StopReason | None, tuple[str, ...]]:
     """Add the session's record, unless there is nothing to do or no session is left."""
     with ctx.store.transaction() as tx:
@@ -227,7 +223,8 @@ def _check_environment(ctx: Context, session: Session) -> None:
         return
     questions = ctx.store.ask()
     if not trust.is_trusted(ctx, questions):
-        _end(ctx, session)
+        with ctx.store.transaction() as tx:
+            sessions.close(tx, session)
         trust.require(ctx, questions)
     finished = project.prepare(ctx)
     if finished is None or finished.ok:
@@ -238,16 +235,11 @@ def _check_environment(ctx: Context, session: Session) -> None:
         tx.log(
             "ERROR", f"{ctx.root.init_script.name} failed twice", session=session.number, category="ENV_SETUP"
         )
-    _end(ctx, session)
+        sessions.close(tx, session)
     raise EnvSetupError(
         f"{ctx.root.init_script.name} failed twice: {project.why_failed(ctx, finished)}",
         f"Its output is in {ctx.root.logs / 'harness-init.log'}. Fix the problem, then: harness start",
     )
-
-
-def _end(ctx: Context, session: Session) -> None:
-    with ctx.store.transaction() as tx:
-        sessions.close(tx, session)
 
 
 def _reply(ctx: Context, opened: Opened, history: list[str], facts: dict[str, object]) -> Reply:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from harness_lib import typed
-from harness_lib.attempts import check, outcome, rescue_refs
+from harness_lib.attempts import check, outcome, rescue_refs, target_branch
 from harness_lib.core import quoting
 from harness_lib.core.context import Context
 from harness_lib.errors import RefusedError
@@ -145,9 +145,7 @@ def _moved_branch(git: Git, task: Task) -> list[str]:
     branch = git.branch()
     if task.gate is None or branch == task.gate.branch:
         return []
-    claimed_on, current = (
-        ref.removeprefix("refs/heads/") if ref else "no branch" for ref in (task.gate.branch, branch)
-    )
+    claimed_on, current = target_branch.short(task.gate.branch), target_branch.short(branch)
     steps = [typed.git("merge", current if branch else (git.head() or "")[: outcome.SHORT])]
     if task.gate.branch:
         steps.insert(0, typed.git("checkout", claimed_on))

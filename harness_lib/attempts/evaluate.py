@@ -19,6 +19,7 @@ from harness_lib.attempts import (
     pending_merges,
     precheck,
     rescue_refs,
+    target_branch,
 )
 from harness_lib.checks.protocol import Checked
 from harness_lib.core import ownership, trust
@@ -133,9 +134,9 @@ def _note(ctx: Context, task: Task, files: tuple[str, ...]) -> None:
 
 
 def _off_its_base(ctx: Context, task: Task, base: str) -> Evaluation:
-    where = (task.gate and task.gate.branch) or "HEAD"
+    where = target_branch.short((task.gate and task.gate.branch) or "HEAD")
     message = (
-        f"{where.removeprefix('refs/heads/')} no longer has the commit {base[:12]} that the attempt began at "
+        f"{where} no longer has the commit {base[:12]} that the attempt began at "
         "(reset, amended or begun anew). Add commits, and remove none that were there before."
     )
     return Evaluation(Checked("TEST_FAIL", message, "", ctx.store.log_file))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness_lib import typed
-from harness_lib.attempts import check, commit, outcome, rescue_refs, snapshots
+from harness_lib.attempts import check, commit, outcome, rescue_refs, snapshots, target_branch
 from harness_lib.core import quoting, trust
 from harness_lib.core.context import Context
 from harness_lib.rules import attempts, transitions
@@ -121,7 +121,7 @@ def _taken_off(git: Git, task: Task, intent: Intent, tip: str | None) -> list[st
     is_merged = bool(tip and target and git.ref(target) and git.is_ancestor(tip, target))
     gone = history.since(git, intent.base, tip) if tip and not is_merged else []
     if gone:
-        branch = (rescue_refs.branch(git, task) or "HEAD").removeprefix("refs/heads/")
+        branch = target_branch.short(rescue_refs.branch(git, task) or "HEAD")
         count = f"{len(gone)} commit{'s' if len(gone) > 1 else ''} left {branch}"
         shown = quoting.named(gone, NAMED, SUBJECT_LENGTH)
         kept = rescue_refs.show_command(intent.rescue or task.id)
@@ -138,7 +138,7 @@ def _switched(ctx: Context, task: Task, was_on: str | None) -> list[str]:
     now = ctx.git.branch()
     if now == was_on or ctx.target is not None:
         return []
-    before, after = (ref.removeprefix("refs/heads/") if ref else "no branch" for ref in (was_on, now))
+    before, after = target_branch.short(was_on), target_branch.short(now)
     back = f"; to go back: {typed.git('checkout', before)}" if was_on else ""
     return [f"HEAD was on {before} and is on {after} again, where {task.id} was claimed{back}."]
 

@@ -49,9 +49,9 @@ def current(git: Git) -> str:
     return branch
 
 
-def short(ref: str) -> str:
-    """Return the short name of a branch."""
-    return ref.removeprefix(HEADS)
+def short(ref: str | None) -> str:
+    """Return the short name of a branch; "no branch" if there is none."""
+    return "no branch" if ref is None else ref.removeprefix(HEADS)
 
 
 def waiting(target: str) -> str:
@@ -256,7 +256,7 @@ def _is_worked_in(checkout: Context) -> bool:
 def error(git: Git, branch: str | None) -> EnvSetupError:
     """Return the error for an attempt without a base: `branch` (full name) has no commit."""
     branches = [name for name, _ in git.refs(HEADS)]
-    name = (branch or "HEAD").removeprefix(HEADS)
+    name = short(branch or "HEAD")
     stood = last_place(git, branch) if branch else None
     if branch and stood:
         return EnvSetupError(
@@ -264,7 +264,7 @@ def error(git: Git, branch: str | None) -> EnvSetupError:
             f"Make it again: {typed.git('branch', name, stood)}",
         )
     if branches:
-        other = branches[0].removeprefix(HEADS)
+        other = short(branches[0])
         return EnvSetupError(
             f"The branch {name} of {git.top} has no commit; there are others, {other} for one.",
             f"Go to one of them: {typed.git('switch', other)}",

@@ -192,6 +192,5 @@ def _enter(runtime: Runtime) -> None:
     if directory and Path(directory).is_dir():
         runtime.session = Session(Path(directory))
     if os.environ.get("HARNESS_SOURCES"):
-        runtime.forget()
         discovery.use(runtime, os.environ["HARNESS_SOURCES"].split(":"))
     keys.hide(runtime)

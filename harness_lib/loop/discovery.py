@@ -61,7 +61,7 @@ _TOOLS = (
 
 def refresh(runtime: Runtime) -> None:
     """Find the sources and their plugins anew. Raises ConfigError when a `sources` hook fails."""
-    runtime.forget()
+    runtime.found = {}
     # Only bundled packs and home say where sources are: a project could name any directory.
     runtime.sources = disk.directories(str(runtime.root / "plugins"))
     if runtime.home.is_dir():

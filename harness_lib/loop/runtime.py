@@ -10,8 +10,9 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import wraps
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Concatenate, Literal, NamedTuple, ParamSpec, TypeVar
 
 import harness_lib
 from harness_lib.loop import disk
@@ -19,6 +20,7 @@ from harness_lib.loop.sessions.message import Message
 from harness_lib.loop.sessions.session import Session, Stream
 from harness_lib.text import harmless
 
+P = ParamSpec("P")
 T = TypeVar("T")
 Kind = Literal["commands", "tools", "hooks.d", "providers"]
 Key = tuple[Kind, str, str]
@@ -118,8 +120,8 @@ class Runtime:
     home_assumed: bool = False
     # Caches of plugins between two states: schemas, connections, files that were read.
     kept: dict[str, Any] = field(default_factory=dict)
-    # What was looked up since plugins were found.
-    _found: dict[object, Any] = field(default_factory=dict, repr=False)
+    # What was looked up once since plugins were found.
+    found: dict[object, Any] = field(default_factory=dict, repr=False)
 
     @property
     def provider(self) -> str:
@@ -144,17 +146,6 @@ class Runtime:
     def work_directory(self) -> Path:
         """Where tools run: the session's directory, wherever it was resumed from."""
         return self.session.cwd if self.session else self.cwd
-
-    def once(self, key: object, look_up: Callable[[], T]) -> T:
-        """Return what `look_up` returns; it is called once until plugins are found anew."""
-        if key not in self._found:
-            self._found[key] = look_up()
-        found: T = self._found[key]
-        return found
-
-    def forget(self) -> None:
-        """Look everything up again: a program may have changed it."""
-        self._found = {}
 
     def turn_messages(self) -> list[Message]:
         """Return the messages of this turn."""
@@ -226,6 +217,20 @@ class Runtime:
                 stream.write(f"{line}\n".encode("utf-8", "replace"))
         except OSError:
             return
+
+
+def once(look_up: Callable[Concatenate[Runtime, P], T]) -> Callable[Concatenate[Runtime, P], T]:
+    """Call `look_up` once for the same sources, provider and model, until plugins are found anew."""
+
+    @wraps(look_up)
+    def known(runtime: Runtime, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        key = (look_up, *runtime.sources, runtime.provider, runtime.model, args, *kwargs.items())
+        if key not in runtime.found:
+            runtime.found[key] = look_up(runtime, *args, **kwargs)
+        found: T = runtime.found[key]
+        return found
+
+    return known
 
 
 def start(environ: dict[str, str] | os._Environ[str], cwd: Path) -> Runtime:

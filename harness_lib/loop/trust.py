@@ -13,14 +13,12 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TypeVar, cast
 
 from harness_lib.errors import ConfigError
 from harness_lib.loop import disk
+from harness_lib.loop.runtime import Runtime, once
 from harness_lib.loop.shell_words import words_of
-
-if TYPE_CHECKING:
-    from harness_lib.loop.runtime import Runtime
 
 _Word = TypeVar("_Word", bound=str)
 FILE = "trusted.json"
@@ -46,10 +44,10 @@ _OF_A_PROCESS = re.compile(r"/proc/\d+/")
 _MOST_LINKS = 40
 
 
+@once
 def usable(runtime: Runtime) -> list[str]:
     """Return the sources whose programs, settings and credentials may be used, in their order."""
-    sources = tuple(runtime.sources)
-    return runtime.once(sources, lambda: [source for source in sources if is_usable(runtime, source)])
+    return [source for source in runtime.sources if is_usable(runtime, source)]
 
 
 def setting(runtime: Runtime, variable: str, name: str, words: Sequence[_Word], usual: _Word) -> _Word:

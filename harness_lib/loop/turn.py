@@ -39,7 +39,7 @@ def take(runtime: Runtime, message: str, *, at_once: bool = False) -> Turn:
     assert runtime.session is not None
     if not at_once:
         runtime.is_fresh = False
-        runtime.forget()
+        runtime.found = {}
     messages = runtime.session.messages()
     runtime.first = messages[-1].seq + 1 if messages else 1
     runtime.requests, runtime.stop = 0, ""

@@ -155,7 +155,7 @@ class Worker:
         """Take a turn, or change a setting."""
         if "prompt" in request:
             prompt = str(request["prompt"])
-            self._runtime.forget()
+            self._runtime.found = {}
             if problem := unknown(self._runtime.provider, prompt, skill_names(self._runtime)):
                 done = Turn(error=f"{problem} It was not sent.")
             else:

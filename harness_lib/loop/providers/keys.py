@@ -13,20 +13,17 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from harness_lib.errors import ConfigError, EnvSetupError
 from harness_lib.loop import disk, trust
 from harness_lib.loop.piped import Json, as_object
 from harness_lib.loop.processes import answer_to_flag
 from harness_lib.loop.providers import models
+from harness_lib.loop.runtime import Runtime, once
 from harness_lib.loop.shell_words import words_of
 from harness_lib.system import flock
 from harness_lib.system.files import atomic
 from harness_lib.system.processes import environment
-
-if TYPE_CHECKING:
-    from harness_lib.loop.runtime import Runtime
 
 FILE = ".auth.json"
 _LOCK = ".auth.lock"
@@ -153,12 +150,9 @@ _NAMED = re.compile(
 )
 
 
+@once
 def names(runtime: Runtime) -> set[str]:
     """Return the variables that hold keys, of all known providers, in use or not."""
-    return runtime.once("variables with keys", lambda: _names(runtime))
-
-
-def _names(runtime: Runtime) -> set[str]:
     found = set(_WELL_KNOWN)
     for source in dict.fromkeys([*runtime.unscoped, *runtime.sources]):
         if trust.is_usable(runtime, source):

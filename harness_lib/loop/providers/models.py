@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from harness_lib.loop import disk, trust
 from harness_lib.loop.disk import is_name
+from harness_lib.loop.runtime import Runtime, once
 from harness_lib.loop.sessions import context
 
 if TYPE_CHECKING:
-    from harness_lib.loop.runtime import Runtime
     from harness_lib.loop.wires.answer import Answer
 
 
@@ -95,6 +95,7 @@ class Model(NamedTuple):
         return {"cost": f"{(spent + answer.tokens_out * self.price_out) / _MILLION:.6f}"}
 
 
+@once
 def of(runtime: Runtime, name: str = "") -> Model:
     """Return the run's model, or the model `name` of its provider.
 
@@ -102,10 +103,6 @@ def of(runtime: Runtime, name: str = "") -> Model:
     provider's own `.conf` says of its model.
     """
     model = name or runtime.model
-    return runtime.once(("model", runtime.provider, model), lambda: _described(runtime, model))
-
-
-def _described(runtime: Runtime, model: str) -> Model:
     lines: dict[str, dict[str, str]] = {}
     for source in trust.usable(runtime):
         for prefix, said in by_prefix(source).items():

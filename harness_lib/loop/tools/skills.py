@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harness_lib.loop import disk, trust
 from harness_lib.loop.plugins import Result
+from harness_lib.loop.runtime import Runtime, once
 from harness_lib.loop.tools.builtin import Builtin, ToolError, text_of
 from harness_lib.system.place import data_home
 
 if TYPE_CHECKING:
     from harness_lib.loop.piped import Json
-    from harness_lib.loop.runtime import Runtime
 
 # The skill about the task list, if hs runs from a checkout.
 _OURS = Path(data_home.HOME, "SKILL.md")
@@ -38,15 +38,12 @@ class Skill(NamedTuple):
     body: str
 
 
+@once
 def every(runtime: Runtime) -> dict[str, Skill]:
     """Return the skills by name, sorted; the most local of a name counts.
 
     A project's takes the place of one of the user's own only when the project is trusted.
     """
-    return runtime.once("skills", lambda: _every(runtime))
-
-
-def _every(runtime: Runtime) -> dict[str, Skill]:
     by_name: dict[str, Skill] = {}
     ours = disk.remembered(runtime.kept, _OURS, _read)
     if ours is not None and not runtime.without_core:

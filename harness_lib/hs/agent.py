@@ -113,7 +113,7 @@ def _ended(runtime: Runtime, error: BaseException) -> Turn:
         stop = words = "interrupted"
     elif isinstance(error, HarnessError | OSError):
         words = str(error)
-    return Turn(stop=stop, error=words, session=session, account=turn.spent(runtime))
+    return Turn(stop=stop, error=words, session=session, account=runtime.spent())
 
 
 def _announce(runtime: Runtime) -> None:

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from harness_lib.loop import disk, turn
+from harness_lib.loop import disk
 from harness_lib.loop.piped import Json, dumps
 from harness_lib.loop.runtime import Runtime
 from harness_lib.loop.sessions.context import Account
@@ -109,7 +109,7 @@ class Events(Answer):
     def _hear(self, event: Json) -> None:
         _line(event)
         if event["type"] == "stop" and self._runtime is not None:
-            _line({"type": "usage", **_sums(turn.spent(self._runtime))})
+            _line({"type": "usage", **_sums(self._runtime.spent())})
 
 
 def _sums(account: Account) -> Json:

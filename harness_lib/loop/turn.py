@@ -51,21 +51,16 @@ def take(runtime: Runtime, message: str, *, at_once: bool = False) -> Turn:
         if runtime.account_file:
             # For the hs whose subagent this is, however it ends.
             with suppress(OSError):
-                fields = dumps(context.account_fields(spent(runtime)))
+                fields = dumps(context.account_fields(runtime.spent()))
                 Path(runtime.account_file).write_text(fields, encoding="utf-8")
         # The prompt and editors have to know that no more events will come, whatever the reason.
         runtime.stream.emit("done")
-    account = spent(runtime)
+    account = runtime.spent()
     if ending.failed:
         error = ending.output.removeprefix("error: ") or "a hook failed"
         limited = runtime.stop if runtime.stop.startswith("max_") else "error"
         return Turn(stop=limited, error=error, session=runtime.session.id, account=account)
     return Turn(ending.output, runtime.stop or "end", session=runtime.session.id, account=account)
-
-
-def spent(runtime: Runtime) -> Account:
-    """Return what the turn has cost so far."""
-    return context.total(runtime.turn_messages())
 
 
 class Ending(NamedTuple):

@@ -17,7 +17,6 @@ from harness_lib.loop.failures import ProviderError
 from harness_lib.loop.piped import Json, as_object, dumps
 from harness_lib.loop.providers import keys
 from harness_lib.loop.providers.hosted import effort
-from harness_lib.loop.sessions import context
 from harness_lib.loop.stages import send, tool_calls
 from harness_lib.text import harmless
 
@@ -148,7 +147,7 @@ def _command(runtime: Runtime, payload: Json, conversation: Conversation) -> lis
         command.append(f"--effort={effort(runtime.env)}")
     most = runtime.env.get("HARNESS_MAX_COST", "")
     if most:
-        left = float(most) - (context.total(runtime.turn_messages()).cost or 0.0)
+        left = float(most) - (runtime.spent().cost or 0.0)
         command.append(f"--max-budget-usd={left:.6f}")
     return [*command, *(_READ_ONLY if asking.mode(runtime) == "read-only" else ())]
 

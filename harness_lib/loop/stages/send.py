@@ -85,7 +85,7 @@ def _check_limits(runtime: Runtime) -> None:
     most = runtime.env.get("HARNESS_MAX_COST", "")
     if not most or not runtime.requests:
         return
-    account = context.total(runtime.turn_messages())
+    account = runtime.spent()
     if account.cost is None:
         # Going on could cost anything.
         _end(runtime, "max_cost", f"--max-cost cannot be kept: no price is known for {runtime.model}")

@@ -58,7 +58,7 @@ def _spent(path: Path, *, killed: bool) -> dict[str, str]:
 def _left(runtime: Runtime) -> dict[str, str]:
     """Return what is left of the cost limit for a subagent."""
     most = runtime.env.get("HARNESS_MAX_COST", "")
-    spent = context.total(runtime.turn_messages()).cost
+    spent = runtime.spent().cost
     if not most or spent is None:
         return {}
     left = float(most) - spent

@@ -18,6 +18,7 @@ import harness_lib
 from harness_lib.loop import disk
 from harness_lib.loop.sessions import context
 from harness_lib.loop.sessions.context import Account
+from harness_lib.loop.sessions.message import Message
 from harness_lib.loop.sessions.session import Session, Stream
 from harness_lib.text import harmless
 
@@ -148,10 +149,13 @@ class Runtime:
         """Where tools run: the session's directory, wherever it was resumed from."""
         return self.session.cwd if self.session else self.cwd
 
+    def messages(self) -> list[Message]:
+        """Return the messages of the session; without one there are none."""
+        return self.session.messages() if self.session else []
+
     def spent(self) -> Account:
         """Return what the turn has cost so far."""
-        messages = self.session.messages() if self.session else []
-        return context.total(message for message in messages if message.seq >= self.first)
+        return context.total(message for message in self.messages() if message.seq >= self.first)
 
     def close(self) -> None:
         """Close the connection to the provider and the file of events."""

@@ -223,8 +223,7 @@ class Worker:
     def _done(self, event: Json) -> Json:
         """Return the result of a call that has ended, and the difference that it made."""
         diff = self._edits.pop(str(event["id"]), {})
-        messages = self._runtime.session.messages() if self._runtime.session else []
-        bodies = {f"{message.seq:04d}": message.body for message in messages}
+        bodies = {f"{message.seq:04d}": message.body for message in self._runtime.messages()}
         result = {"result": bodies.get(str(event.get("seq")), "")}
         return {**result, **diff} if event.get("error") != "true" else result
 
@@ -274,8 +273,7 @@ def expand(runtime: Runtime, text: str) -> str:
 
 def usage(runtime: Runtime) -> Json:
     """Return the tokens in the context, its size, and the cost of the session."""
-    session = runtime.session
-    messages = session.messages() if session else []
+    messages = runtime.messages()
     answers = [message for message in messages if message.role == "assistant"]
     last = context.total(answers[-1:])
     return {

@@ -71,7 +71,7 @@ def _clear(runtime: Runtime, rest: str, drawing: Drawing) -> Session:
 
 
 def _cost(runtime: Runtime, _: str, drawing: Drawing) -> None:
-    messages = runtime.session.messages() if runtime.session else []
+    messages = runtime.messages()
     by_model: dict[str, list[Message]] = {}
     for message in messages:
         if "tokens_in" in message.fields:

@@ -194,7 +194,7 @@ def _about(tool_input: object) -> str:
 
 def status(runtime: Runtime) -> str:
     """Return the status line."""
-    messages = runtime.session.messages() if runtime.session else []
+    messages = runtime.messages()
     account = context.total(messages)
     limit = models.of(runtime).context
     used = f"{short(context.tokens(messages))}{f' of {short(limit)}' if limit else ''}"

@@ -43,8 +43,9 @@ def send(runtime: Runtime, payload: Json) -> Json:
     _check_limits(runtime)
     plugin = hosted.with_own_api(runtime)
     limit = models.of(runtime).context
+    is_full = limit and context.tokens(runtime.messages()) > limit * _FULL
     # A provider that keeps the conversation also makes room in it.
-    if plugin is None and limit and _tokens(runtime) > limit * _FULL and compact(runtime, payload):
+    if is_full and plugin is None and compact(runtime, payload):
         return {"next_state": "assemble"}
     runtime.requests += 1
     runtime.stream.empty()
@@ -124,12 +125,8 @@ def fitted(runtime: Runtime, endpoint: Endpoint) -> Endpoint:
     limit = models.of(runtime, endpoint.model).context
     if not limit or runtime.session is None:
         return endpoint
-    room = limit - limit // _MARGIN - _tokens(runtime)
+    room = limit - limit // _MARGIN - context.tokens(runtime.messages())
     return endpoint._replace(max_tokens=min(endpoint.max_tokens, max(room, _LEAST_OUTPUT)))
-
-
-def _tokens(runtime: Runtime) -> int:
-    return context.tokens(runtime.session.messages()) if runtime.session else 0
 
 
 def _summarise(runtime: Runtime, messages: list[Message], payload: Json) -> str:

@@ -5,7 +5,7 @@ Hosts spell the same field differently: `session_id` (Claude Code, Codex, Gemini
 To let an agent go, say nothing and exit 0: every host accepts that. To hold it, print exactly
 `{"decision":"block","reason":…}`: Codex drops an answer with any other key. A host with words of its own has
 them in its file of `agents/`.
-Source: the recordings in tests/hosts/payloads/; tests/hookio/test_dialect.py has each spelling.
+Source: the recordings in tests/hosts/payloads/; tests/hookio/test_payload.py has each spelling.
 """
 
 from __future__ import annotations

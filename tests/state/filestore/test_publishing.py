@@ -86,6 +86,7 @@ def test_a_disk_that_fills_anywhere_is_an_error_before_and_a_warning_after(store
     # First what is refused, then what is only warned about: publishing is one step.
     assert results[:-1] == sorted(results[:-1], reverse=True)
     assert store.ask().warnings == ()
+    assert [path.name for path in root.path.rglob("*.tmp")] == []
 
 
 def test_a_process_that_dies_anywhere_leaves_the_old_list_or_the_new_one(store: Store, root: Root) -> None:
@@ -96,13 +97,6 @@ def test_a_process_that_dies_anywhere_leaves_the_old_list_or_the_new_one(store: 
     assert {code for code, _ in results[:-1]} == {9}
     with store.transaction() as tx:
         assert tx.warnings == []
-
-
-@pytest.mark.usefixtures("store")
-def test_no_temporary_files_stay_after_a_full_disk(root: Root) -> None:
-    outcomes("full", root)
-
-    assert [path.name for path in root.path.rglob("*.tmp")] == []
 
 
 @pytest.mark.parametrize("bits", [0o600, 0o640])

@@ -37,7 +37,7 @@ DIRECTORY = "gates"
 class Baseline(NamedTuple):
     """The work tree an attempt starts from; `unprotected` are untracked files too large to keep a copy of.
 
-    `target` is the branch that the work is merged into, if it is; `conversion` what `conversions.recorded`
+    `target` is the branch that the work is merged into, if it is; `conversion` what `contents.recorded`
     tells.
     """
 

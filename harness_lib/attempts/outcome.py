@@ -2,8 +2,8 @@
 
 Crash model: an `intent` in the state says what is about to happen in git before it happens, and is removed
 together with the outcome in one write.
-Killed anywhere between, `intents.resume` does the rest: every git step ends in the same place when it is run
-again.
+Killed anywhere between, `interrupted.resume` does the rest: every git step ends in the same place when it is
+run again.
 """
 
 from __future__ import annotations

@@ -265,7 +265,7 @@ def stack(ctx: Context, tasks: list[Task], tip: str) -> Batch:
 def begin(ctx: Context, batch: Batch, ref: str) -> Task:
     """Record that the members are being moved onto `ref`; return the first of them.
 
-    Raises LeaseLostError (the first has another claim), target.MovedError (another member is elsewhere).
+    Raises LeaseLostError (the first has another claim), MovedError (another member is elsewhere).
     """
     first, *others = batch.members
     with ctx.store.transaction() as tx:

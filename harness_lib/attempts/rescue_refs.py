@@ -167,7 +167,7 @@ def drop_before(git: Git, task: Task) -> None:
     """Delete the copies of files that were untracked before: the attempt has ended, the files exist."""
     if task.gate and task.gate.before:
         with locks.hold(git):
-            # The outcome is recorded; a copy that cannot be deleted now is deleted by `garbage_collect`.
+            # The outcome is recorded; a copy that cannot be deleted now is deleted by `sweep`.
             git.run("update-ref", "-d", BEFORE_REFS + task.gate.before, check=False)
 
 

@@ -3,7 +3,7 @@
 They are outside the project, so that no test runner or search of the project walks into them:
 `<data home>/worktrees/<project>-<hash of its root>/<run>/<number>`.
 A work tree is removed only when everything in it is in a commit that a ref keeps (except files that
-git ignores); what no commit can hold is moved aside with its directory (`quarantine.py`).
+git ignores); what no commit can hold is moved aside with its directory (`rescue_refs.whole`).
 Each worker has a repository of its own (`system/git/clones.py`), which shares only objects with the user's.
 """
 

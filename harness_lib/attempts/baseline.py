@@ -218,22 +218,24 @@ def differs(ctx: Context, task: Task) -> bool:
     except (OSError, ValueError):
         return False
     present = _essence(task)
-    if not isinstance(kept, dict) or kept.get("attempt") != present["attempt"]:
-        return False
-    # Claims of an older harness have no copy of what the run protects.
-    return {"protect": None, **kept} not in (present, {**present, "protect": None})
+    # The copy may be of an earlier attempt, or of an older harness, which had other names in it.
+    return isinstance(kept, dict) and kept.get("began") == present["began"] and kept != present
 
 
 def _essence(task: Task) -> dict[str, object]:
+    """Return what no attempt may change of its gate, as JSON has it."""
     gate = task.gate
-    fields = [gate.command, gate.cwd, gate.protected, gate.judges] if gate else None
-    if fields and gate and gate.conversion:
-        # Claims of an older harness have no copy.
-        fields.append(gate.conversion)
-    if fields and gate and gate.programs:
-        fields.append("\n".join(gate.programs))
-    protect = [gate.kept, *gate.protect] if gate and gate.protect else None
-    return {"attempt": [task.started_at_commit, task.attempts], "gate": fields, "protect": protect}
+    parts = gate and [
+        gate.command,
+        gate.cwd,
+        gate.protected,
+        gate.judges,
+        gate.conversion,
+        gate.kept,
+        [*gate.protect],
+        [*gate.programs],
+    ]
+    return {"began": [task.started_at_commit, task.attempts], "parts": parts}
 
 
 # Settings that make git run a program at the user's next command.

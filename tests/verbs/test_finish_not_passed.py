@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from typing import Any
@@ -114,10 +115,18 @@ def test_a_protection_of_the_run_that_was_struck_from_the_list_is_noticed(
     assert task.gate is not None
     protected = task._replace(gate=task.gate._replace(kept="1" * 40, protect=("LICENSE",)))
 
-    assert not baseline.differs(ctx, protected), "a claim of an older harness has no copy of it"
+    assert baseline.differs(ctx, protected)
     baseline.keep(ctx, protected)
     assert not baseline.differs(ctx, protected)
     assert baseline.differs(ctx, task)
+
+
+def test_a_copy_that_an_older_harness_kept_is_no_reproach(project: Project, agent: Agent) -> None:
+    begin(agent, "true")
+    (copy,) = project.top.glob(".harness/gates/task-001*")
+    base = project.task()["started_at_commit"]
+    copy.write_text(json.dumps({"attempt": [base, 0], "gate": ["other"], "protect": None}))
+    agent.ok("finish")
 
 
 def test_check_and_fingerprint_edited_together_are_noticed(project: Project, agent: Agent) -> None:

@@ -91,6 +91,8 @@ def reset_index(git: Git, commit: str) -> bool:
     # With a path no ref moves. Conflicts are removed and the stat data is refreshed (by older versions of git
     # only without --quiet).
     differing = _patiently(lambda: git.run("reset", "--no-quiet", commit, "--", ":/")).stdout
+    if differing:
+        _refresh(git)
     status.put_marks(git, marks)
     return not marks and not differing
 
@@ -104,6 +106,18 @@ def restage(git: Git, edits: Mapping[str, Entry | None]) -> None:
     _patiently(lambda: trees.update(git, {}, edits))
     git.run("update-index", "-q", "--refresh", check=False)
     status.put_marks(git, marks)
+
+
+def _refresh(git: Git) -> None:
+    """Refresh the index, and let git read the files whose size is not the recorded one.
+
+    With converted line ends a file may be restored in another size than it was committed in; git calls such
+    a file changed without reading it, unless its entry in the index is a new one.
+    """
+    git.run("update-index", "-q", "--refresh", check=False)
+    if recorded := trees.unread(git):
+        _patiently(lambda: trees.update(git, {}, recorded))
+        git.run("update-index", "-q", "--refresh", check=False)
 
 
 def unstage(git: Git, paths: Collection[str]) -> None:
@@ -172,7 +186,7 @@ def undo_tracked(git: Git, commit: str, excluded_paths: Sequence[str] = ()) -> t
         if path in known and known[path][0] != GITLINK and not covers(excluded_paths, path)
     }
     blocked = set(checkout.checkout(git, differing))
-    git.run("update-index", "-q", "--refresh", check=False)
+    _refresh(git)
     return tuple(path for path in differing if path not in blocked)
 
 

@@ -89,6 +89,14 @@ def staged(git: Git) -> tuple[str, ...]:
     )
 
 
+def unread(git: Git) -> dict[str, Entry]:
+    """Return path → entry in the index of the files that git calls changed by their size, time or mode."""
+    asked = ("diff-files", "-z", "--raw", "--no-abbrev", "--diff-filter=M", "--ignore-submodules=all")
+    parts = decode(git.run(*asked).stdout)
+    fields = [facts.removeprefix(":").split(" ") for facts in parts[::2]]
+    return {path: (mode, oid) for (mode, _, oid, *_), path in zip(fields, parts[1::2], strict=True)}
+
+
 @lru_cache(maxsize=8)
 def changed(git: Git, old: str, new: str) -> Mapping[str, tuple[Entry | None, Entry | None]]:
     """Return path → (old, new) entry of what differs between two trees or commits, by id; None is absent."""

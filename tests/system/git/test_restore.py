@@ -124,6 +124,23 @@ def test_line_endings_and_attributes_of_the_base_hold_again(world: World) -> Non
     stands_at_base(world)
 
 
+@pytest.mark.parametrize("how", ["go back", "undo"])
+def test_a_file_that_comes_back_with_other_line_ends_than_it_was_committed_with_is_unchanged(
+    world: World, how: str
+) -> None:
+    sh(world.top, "config", "core.autocrlf", "true")
+    put(world.top / "made.txt", "a\n")
+    world.commit()
+    world.begin()
+    put(world.top / "made.txt", "a\nb\n")
+    if how == "undo":
+        restore.undo_tracked(world.git, world.base)
+    else:
+        assert world.go_back() == []
+    assert (world.top / "made.txt").read_bytes() == b"a\r\n"
+    assert world.status() == ""
+
+
 def test_git_without_files_at_the_base_goes_back_to_nothing(tmp_path: Path) -> None:
     git = Git.init(tmp_path)
     world = World(tmp_path, git, git.head() or "")

@@ -41,14 +41,19 @@ class Recorder:
         self._is_torn = self._is_lost = False
         self._said: dict[int, Event] = {}
         self._kept_at: dict[int, float] = {}
+        # A run that finds nothing to do never begins a record; it would hide that of the night before.
+        self._early: list[Event] | None = []
 
     def begin(self) -> None:
-        """Begin the record, and remove records that are too old or too many."""
+        """Begin the record with what was taken so far, and remove records that are too old or too many."""
         try:
             _remove_old(self._path.parents[1], self._opened.at)
         except OSError as error:
             self._complain(error)
         self._write(self._opened)
+        early, self._early = self._early or [], None
+        for event in early:
+            self._write(event)
 
     def take(self, event: Event) -> None:
         """Record `event`, unless nobody will ask for it."""
@@ -66,8 +71,12 @@ class Recorder:
         if isinstance(news, Claimed):
             # The first words of each attempt are kept at once.
             self._kept_at.pop(event.worker or 0, None)
-        if not isinstance(news, Said) and not (isinstance(news, Notice) and news.kind == "tick"):
+        if isinstance(news, Said) or (isinstance(news, Notice) and news.kind == "tick"):
+            return
+        if self._early is None:
             self._write(event)
+        else:
+            self._early.append(event)
 
     def _keep_said(self, worker: int, at: float) -> None:
         """Record what the agent of `worker` said last."""

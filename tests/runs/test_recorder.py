@@ -55,6 +55,18 @@ def test_a_run_and_one_that_is_killed_leave_their_records(workshop: Workshop) ->
     assert sh(workshop.top, "status", "--porcelain", "--ignored", "--", ".harness/runs").split()[:1] != ["??"]
 
 
+def test_a_run_that_finds_nothing_to_do_leaves_the_report_of_the_night_as_it_is(workshop: Workshop) -> None:
+    workshop.file_task("a")
+    workshop.ends(0)
+    before = workshop.harness("report").stdout
+
+    workshop.ends(0, HARNESS_SANDBOX="auto")
+
+    (ran,) = recorder.runs(workshop.context())
+    assert ran.closed is not None
+    assert workshop.harness("report").stdout == before
+
+
 def test_a_record_that_cannot_be_written_is_said_once_and_stops_nothing(workshop: Workshop) -> None:
     for name in "abc":
         workshop.file_task(name)

@@ -55,7 +55,7 @@ def enter(*requirements):
         # `harness doctor` examines the machine, and needs no package.
         if PROGRAM != "harness" or "doctor" not in sys.argv[1:]:
             fail(error.message, error.hint)
-        sys.stderr.write("harness: %s\n" % error.message)
+        sys.stderr.write("harness: %s %s\n" % (error.message, error.hint))
 
 
 def harness():

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import for_release
-from tests.launcher.launching import CHECKOUT, run
+from tests.launcher.launching import CHECKOUT, REAL_ENVIRON, run
 
 
 class TestOffline:
@@ -26,6 +26,21 @@ class TestOffline:
         assert "no package registry could be reached" in error
         assert error.endswith(f"run: {shlex.quote(str(launcher))} --help")
         assert [entry.name for entry in (tmp_path / "data").iterdir()] == ["lock"]
+
+    @pytest.mark.parametrize("error", ["[Errno 28] Voll", *for_release("Quota (os error 122)")])
+    def test_a_disk_that_fills_up_is_no_missing_registry(
+        self, launcher: Path, offline: dict[str, str], tmp_path: Path, error: str
+    ) -> None:
+        uv = tmp_path / "programs" / "uv"
+        uv.parent.mkdir()
+        uv.write_text(f"#!/bin/sh\necho 'ERROR: Exception:' '{error}' >&2\nexit 1\n", encoding="utf-8")
+        uv.chmod(0o755)
+
+        done = run(launcher, "status", env={**offline, "PATH": f"{uv.parent}:{REAL_ENVIRON['PATH']}"})
+
+        assert done.code == 7
+        assert "No space left on device. Make room or permission there, or set HARNESS_HOME." in done.err
+        assert "registry" not in done.err
 
     def test_doctor_works_and_says_what_is_missing(self, offline: dict[str, str], tmp_path: Path) -> None:
         done = run(CHECKOUT / "bin" / "harness", "doctor", "--json", env=offline, cwd=tmp_path)

@@ -7,8 +7,10 @@ library only. Source: docs/design.md, "On the user's machine".
 
 from __future__ import annotations
 
+import errno
 import math
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -41,6 +43,8 @@ _UNREACHED = (
     "timed out",
     "unreachable",
 )
+# How pip and uv name an error of the system, in any language.
+_FULL = re.compile(rf"\b(?:Errno|os error) (?:{errno.ENOSPC}|{errno.EDQUOT})\b")
 
 
 def try_once(data: Path, env: Path, launcher: str, requirements: Path) -> None:
@@ -180,7 +184,7 @@ def _installers(part: Path) -> Iterator[list[str]]:
 def _complaint(command: list[str], part: Path, more: Mapping[str, str] = NO_SETTINGS) -> str | None:
     """Run `command` in `part`, with `more` in its environment.
 
-    Return None if it succeeded, else one line with the reason.
+    Return None if it succeeded, else one line with the reason. Raises OSError if the disk is full.
     """
     try:
         done = subprocess.run(
@@ -199,6 +203,8 @@ def _complaint(command: list[str], part: Path, more: Mapping[str, str] = NO_SETT
         return f"{Path(command[0]).name}: no end after {_TIMEOUT_SECONDS} seconds"
     if done.returncode == 0:
         return None
+    if _FULL.search(done.stderr):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
     errors = [line for line in lines if line.lower().startswith("error")]
     last = (errors or lines or [f"{Path(command[0]).name}: exit {done.returncode}"])[-1]

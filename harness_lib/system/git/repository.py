@@ -13,6 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
+from harness_lib import typed
 from harness_lib.errors import EnvSetupError
 from harness_lib.system.files import atomic
 from harness_lib.system.git import calls
@@ -398,11 +399,16 @@ def _denied(path: Path) -> Git | None:
 def _not_usable(path: Path, stderr: bytes) -> EnvSetupError:
     complaint = os.fsdecode(stderr).strip()
     if "dubious ownership" in complaint or "unsafe repository" in complaint:
-        return EnvSetupError(
-            f"git does not trust the repository at {path}: {complaint.splitlines()[0]}", complaint
-        )
+        what, _, advice = complaint.partition("\n")
+        return EnvSetupError(f"git does not trust the repository at {path}: {what}", advice.strip())
     if NO_WORK_TREE in stderr:
         return EnvSetupError(f"{path} is in a git directory or a bare repository", "use a work tree of it")
+    _, is_pointed_to, gone = complaint.partition("not a git repository: ")
+    if is_pointed_to:
+        return EnvSetupError(
+            f"The file .git at {path} or above it points to {gone}, which is not there",
+            "If the repository was moved, type in its new place: " + typed.git("worktree", "repair", path),
+        )
     if "not a git repository" in complaint:
         return EnvSetupError(f"{path} is not in a git repository", "`harness init --git` makes one")
     return EnvSetupError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import pytest
@@ -212,6 +213,20 @@ def test_a_repository_that_git_does_not_trust_is_reported_with_gits_own_advice(
     with pytest.raises(EnvSetupError, match="does not trust") as caught:
         Git.open(world.top)
     assert "safe.directory" in (caught.value.hint or "")
+    assert "fatal" not in (caught.value.hint or "")
+
+
+def test_a_work_tree_whose_repository_was_moved_is_told_how_to_find_it_again(
+    world: World, tmp_path: Path
+) -> None:
+    other, moved = tmp_path / "work tree", tmp_path / "moved"
+    sh(world.top, "worktree", "add", "-q", "--detach", str(other))
+    world.top.rename(moved)
+    with pytest.raises(EnvSetupError, match="which is not there") as caught:
+        Git.open(other)
+    _, _, hint = (caught.value.hint or "").partition(": ")
+    sh(moved, *shlex.split(hint.removeprefix("git ")))
+    assert Git.open(other).top == other
 
 
 # -- commits, refs and excludes

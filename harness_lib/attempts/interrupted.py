@@ -32,7 +32,7 @@ from harness_lib.task import Interruption, Session, Task
 
 def log(ctx: Context, session: Session, task: Task, action: str, reason: str) -> str:
     """Log what recovery does about `task`, and return it as a line for the caller."""
-    with ctx.store.transaction() as tx:
+    with ctx.store.transaction("tasks") as tx:
         tx.log("RECOVERY", f'action="{action}" reason="{reason}"', session=session.number, task=task.id)
     return f"recovered {task.id}: {action} ({reason})"
 
@@ -134,7 +134,7 @@ def _undo_check(ctx: Context, task: Task, left: str) -> None:
 
 
 def _record(ctx: Context, task: Task, interruption: Interruption) -> None:
-    with ctx.store.transaction() as tx:
+    with ctx.store.transaction("tasks") as tx:
         cut_off = transitions.interrupt(outcome.require_claim(tx, task), interruption)
         # The directory of the project may have been renamed.
         tx.replace(cut_off._replace(worktree=str(ctx.git.top)))
@@ -163,7 +163,7 @@ def give_up(ctx: Context, session: Session, task: Task, error: HarnessError | OS
     # First, because the work tree of a lost claim may belong to another worker by now.
     kept = _keep(ctx, outcome.require_claim(ctx.store.ask(), task))
     reason = f"{error.message if isinstance(error, HarnessError) else error}"
-    with ctx.store.transaction() as tx:
+    with ctx.store.transaction("tasks") as tx:
         mine = transitions.uncommitted(outcome.require_claim(tx, task))
         if transitions.may("begin_rollback", mine):
             mine = transitions.release(mine, now=tx.now, message=reason, rescue=None, head=None)
@@ -286,7 +286,7 @@ def _abandon_commit(ctx: Context, session: Session, task: Task) -> outcome.Ended
         return outcome.completed(ctx, session, task)
     if intent.commit and git.exists(intent.commit):
         git.set_ref(rescue_refs.free_ref(git, task, suffix="-commit"), intent.commit)
-    with ctx.store.transaction() as tx:
+    with ctx.store.transaction("tasks") as tx:
         task = transitions.drop_intent(outcome.require_claim(tx, task))
         tx.replace(task)
     verdict = outcome.Verdict("SESSION_TIMEOUT", "HEAD moved while the commit was interrupted.")

@@ -274,7 +274,7 @@ def _begin_again(ctx: Context, task: Task) -> Task:
                 f"The checked work of {task.id} is not in the remote now.", "Try: harness recover"
             )
         commit, base = left.commit, None
-    with ctx.store.transaction() as tx:
+    with ctx.store.transaction("tasks") as tx:
         current = transitions.uncommitted(outcome.require_claim(tx, task))
         again = transitions.begin_merge(current, now=tx.now, commit=commit, base=base)
         tx.replace(again)
@@ -363,7 +363,7 @@ def _passes_again(ctx: Context, batch: pending_merges.Batch, failed: Checked) ->
     _stand_at(ctx, member.task, _required(outcome.intent_of(member.task).commit), batch.tip)
     if not _check_merged(ctx, member.task, member.task, suffix="-merged-again").passed:
         return False
-    with ctx.store.transaction() as tx:
+    with ctx.store.transaction("tasks") as tx:
         mine = outcome.require_claim(tx, member.task)
         look_at = (*mine.look_at, f"{mine.id} {precheck.FLAKY}")
         tx.replace(mine._replace(outcome="flaky", look_at=look_at))

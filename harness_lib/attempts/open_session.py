@@ -48,7 +48,7 @@ def go_on(ctx: Context) -> Opened:
 
     That is what a killed command had begun, and what an agent of the legacy protocol left in progress.
     """
-    with ctx.store.transaction() as tx:
+    with ctx.store.transaction("tasks") as tx:
         # Also for the lock directory of the legacy protocol: a killed command may have left its own pid
         # there.
         session = sessions.mine(tx, ctx)
@@ -130,13 +130,13 @@ def _open(ctx: Context) -> Opened:
     warnings += rescue_refs.sweep(ctx)
     report = reconcile.reclaim_interrupted(ctx, session, fresh=not again)
     if report.stop:
-        with ctx.store.transaction() as tx:
+        with ctx.store.transaction("tasks") as tx:
             tx.count_session(session.number)
         return Opened(None, report.stop, report.recovered, (*warnings, *report.warnings))
     warnings += _sweep(ctx)
     _check_environment(ctx, session)
     opened = Opened(session, None, report.recovered, (*warnings, *report.warnings))
-    with ctx.store.transaction() as tx:
+    with ctx.store.transaction("tasks") as tx:
         tx.count_session(session.number)
         stop = _end_when_done(tx, ctx)
     return opened._replace(session=None, stop=stop) if stop else prove(ctx, opened)
@@ -154,7 +154,7 @@ def prove(ctx: Context, opened: Opened, *, waits: bool = False) -> Opened:
     if not recovered:
         return opened
     opened = opened._replace(recovered=(*opened.recovered, *recovered))
-    with ctx.store.transaction() as tx:
+    with ctx.store.transaction("tasks") as tx:
         stop = _end_when_done(tx, ctx)
     return opened._replace(session=None, stop=stop) if stop else opened
 
@@ -192,7 +192,7 @@ def _sweep(ctx: Context) -> tuple[str, ...]:
 
 def _take(ctx: Context) -> tuple[Session | None, StopReason | None, tuple[str, ...]]:
     """Add the session's record, unless there is nothing to do or no session is left."""
-    with ctx.store.transaction() as tx:
+    with ctx.store.transaction("tasks") as tx:
         halted = sessions.mine(tx, ctx)
         if halted is not None and (halted.halt or not is_open(halted, tx, ctx)):
             sessions.close(tx, halted)
@@ -223,15 +223,15 @@ def _check_environment(ctx: Context, session: Session) -> None:
         return
     questions = ctx.store.ask()
     if not trust.is_trusted(ctx, questions):
-        with ctx.store.transaction() as tx:
+        with ctx.store.transaction("tasks") as tx:
             sessions.close(tx, session)
         trust.require(ctx, questions)
     finished = project.prepare(ctx)
     if finished is None or finished.ok:
-        with ctx.store.transaction() as tx:
+        with ctx.store.transaction("tasks") as tx:
             tx.log("INIT", "Environment health check: PASS", session=session.number)
         return
-    with ctx.store.transaction() as tx:
+    with ctx.store.transaction("tasks") as tx:
         tx.log(
             "ERROR", f"{ctx.root.init_script.name} failed twice", session=session.number, category="ENV_SETUP"
         )

@@ -268,7 +268,7 @@ def begin(ctx: Context, batch: Batch, ref: str) -> Task:
     Raises LeaseLostError (the first has another claim), MovedError (another member is elsewhere).
     """
     first, *others = batch.members
-    with ctx.store.transaction() as tx:
+    with ctx.store.transaction("tasks") as tx:
         if _current(tx, first.task) != outcome.require_claim(tx, first.task):
             raise target_branch.MovedError
         if any(_current(tx, member.task) is None for member in others):
@@ -286,7 +286,7 @@ def begin(ctx: Context, batch: Batch, ref: str) -> Task:
 
 def take_back(ctx: Context, batch: Batch) -> None:
     """Let the members wait again, because the branch could not be moved."""
-    with ctx.store.transaction() as tx:
+    with ctx.store.transaction("tasks") as tx:
         for member in batch.members[1:]:
             task = tx.task(member.task.id)
             if task is not None and recovery.is_same(task, member.task) and _is_moving(task, member):

@@ -110,7 +110,7 @@ def take_from_dead_worker(ctx: Context, task: Task) -> Task:
 
     Raises LeaseLostError, and ends nothing, if the claim is no longer the one that `task` shows.
     """
-    with ctx.store.transaction() as tx:
+    with ctx.store.transaction("tasks") as tx:
         taken = transitions.resume(
             outcome.require_claim(tx, task),
             worker=ctx.owner.worker,
@@ -150,11 +150,15 @@ def _take_over_next(
     live, here or elsewhere. What it has pushed says enough.
     """
     branch = ctx.git.branch()
-    with ctx.store.transaction() as tx:
-        for task in tx.in_progress():
-            if task.id in seen or not _may_recover(tx, task, session, ctx, fresh=fresh):
+    with ctx.store.transaction("tasks") as tx:
+        for found in tx.in_progress():
+            if found.id in seen or not _may_recover(tx, found, session, ctx, fresh=fresh):
                 continue
-            if of_others and recovery.works_for(task.claimed_by, session.worker):
+            if of_others and recovery.works_for(found.claimed_by, session.worker):
+                continue
+            # Another machine may be about to recover it.
+            task = tx.task_if_free(found.id)
+            if task is None or not _may_recover(tx, task, session, ctx, fresh=fresh):
                 continue
             seen.add(task.id)
             is_elsewhere = _is_worked_on_elsewhere(tx, task, session, ctx)

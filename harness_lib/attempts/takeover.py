@@ -32,7 +32,7 @@ def recover(ctx: Context, session: Session, task: Task) -> tuple[str, outcome.En
     try:
         return _recover(ctx, session, task, there)
     except (HeldError, EnvSetupError) as error:
-        with ctx.store.transaction() as tx:
+        with ctx.store.transaction("tasks") as tx:
             mine = outcome.require_claim(tx, task)
             tx.replace(transitions.renew(mine, now=tx.now, lease_seconds=0))
         return f"{task.id} cannot be recovered yet: {error.message}", None
@@ -66,7 +66,7 @@ def _recover(ctx: Context, session: Session, task: Task, there: There) -> tuple[
 
 def _logged(ctx: Context, session: Session, task: Task, action: str, reason: str) -> str:
     where, why = _whose(ctx, task)
-    with ctx.store.transaction() as tx:
+    with ctx.store.transaction("tasks") as tx:
         words = f'action="{action}" reason="{why}; {reason}"'
         tx.log("RECOVERY", words, session=session.number, task=task.id)
     return f"recovered {task.id} of {where}: {action} ({reason})"
@@ -83,7 +83,7 @@ def _whose(ctx: Context, task: Task) -> tuple[str, str]:
 def _complete(ctx: Context, session: Session, task: Task, there: There, commit: str) -> outcome.Ended:
     git = there.git
     base = git.ref(f"{commit}^") or task.started_at_commit
-    with ctx.store.transaction() as tx:
+    with ctx.store.transaction("tasks") as tx:
         current = transitions.uncommitted(outcome.require_claim(tx, task))
         current = transitions.begin_commit(
             current, now=tx.now, head=None, commit=commit, ref=task.target, base=base
@@ -113,7 +113,7 @@ def _hand_back(
     if left is not None:
         rescue = rescue_refs.free_ref(git, task)
         git.set_ref(rescue, left.commit)
-    with ctx.store.transaction() as tx:
+    with ctx.store.transaction("tasks") as tx:
         mine = transitions.uncommitted(outcome.require_claim(tx, task))
         if transitions.may("interrupt", mine):
             mine = transitions.interrupt(mine, interruption)

@@ -247,9 +247,10 @@ def _is_of_run(session: Session) -> bool:
 def open_one(tx: Tx, ctx: Context) -> Session:
     """Add a session of this worker, not yet counted; in exclusive mode hold the protocol's lock for it."""
     me = ctx.owner
-    taken = [s.number for s in tx.sessions()]
+    # In this order: whoever has counted keeps others from opening one meanwhile.
+    number = max([tx.session_count, *(s.number for s in tx.sessions())]) + 1
     session = Session(
-        number=max([tx.session_count, *taken]) + 1,
+        number=number,
         worker=me.worker,
         host=me.host,
         boot_id=me.boot_id,
@@ -295,8 +296,12 @@ def begin_next(tx: Tx, session: Session) -> Session:
 
 def _remove(tx: Tx, session: Session) -> None:
     tx.remove_session(session.number)
-    for task in tx.in_progress():
-        if recovery.works_for(task.claimed_by, session.worker) and task.lease_expires_at is not None:
+    for found in tx.in_progress():
+        if not recovery.works_for(found.claimed_by, session.worker):
+            continue
+        # Another machine may take it over at this moment.
+        task = tx.task(found.id)
+        if recovery.is_same(task, found) and task is not None and task.lease_expires_at is not None:
             tx.replace(task._replace(lease_expires_at=timestamps.render(tx.now)))
     if session.pid is not None:
         tx.drop_session(session.pid)

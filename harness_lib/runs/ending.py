@@ -82,7 +82,7 @@ def leave(
 
 
 def _close(ctx: Context, *, recorded: bool) -> None:
-    with ctx.store.transaction() as tx:
+    with ctx.store.transaction("tasks") as tx:
         mine = sessions.mine(tx, ctx)
         if mine is not None:
             sessions.close(tx, mine, stats_logged=recorded)
@@ -110,7 +110,7 @@ def record(ctx: Context, why: Why, kind: str, message: str, spent: Spent) -> Non
     why = _outcome(ctx, why)
     if why == "recheck_failed":
         message = rechecked.answer(why).words
-    with ctx.store.transaction() as tx:
+    with ctx.store.transaction("tasks") as tx:
         session = sessions.mine(tx, ctx)
         number = session.number if session else tx.session_count
         if kind or why == "recheck_failed":

@@ -329,7 +329,7 @@ class Worker:
 
     def _next_session(self) -> bool:
         """Begin the next session after one that has reached its limit of tasks."""
-        with self.ctx.store.transaction() as tx:
+        with self.ctx.store.transaction("tasks") as tx:
             current = sessions.mine(tx, self.ctx)
             if current is None or not tx.session_spent(current):
                 return True

@@ -265,6 +265,10 @@ class Tx(Questions, Protocol):
     def changed(self) -> bool:
         """Whether the list differs from what was read."""
 
+    def task_if_free(self, task_id: str) -> Task | None:
+        """Return the task called `task_id`; None also if somebody else is changing it at this moment."""
+        return self.task(task_id)
+
     def replace(self, task: Task) -> None:
         """Replace the task that has the id of `task`."""
 

@@ -146,6 +146,12 @@ class RowsTx(RowsAnswers, api.Tx):
         name = columns.text_key(task_id)
         return self._locked("list = %s and id = %s", " for no key update", name)
 
+    def task_if_free(self, task_id: str) -> Task | None:
+        if task_id in self._added or task_id in self._held:
+            return self._tasks[task_id]
+        name = columns.text_key(task_id)
+        return self._locked("list = %s and id = %s", " for no key update skip locked", name)
+
     def next_ready(self, without: Sequence[str] = ()) -> Task | None:
         names = [*map(columns.text_key, without)]
         return self._locked(questions.NEXT, " for no key update skip locked", names)
@@ -157,6 +163,8 @@ class RowsTx(RowsAnswers, api.Tx):
             query = "select session_count from harness.list where key = %s for no key update"
             row = self._conn.execute(query, (self._key,)).fetchone()
             count = max(self._shell.session_count, row[0] if row else 0)
+            # Somebody may have opened one before that.
+            self._open_sessions = None
             self._shell = self._shell._replace(session_count=count)
         return self._shell.session_count
 

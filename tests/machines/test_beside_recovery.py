@@ -1,0 +1,105 @@
+"""Opening a session and recovery lock what they change: other machines claim and recover meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from harness_lib.attempts import open_session, reconcile
+from harness_lib.core import sessions
+from harness_lib.rules import transitions
+from tests.machines.world import Machine, World, until
+
+if TYPE_CHECKING:
+    import pytest
+
+LEASE = 2.0
+
+
+def in_the_middle(monkeypatch: pytest.MonkeyPatch, module: Any, name: str, act: Callable[[], None]) -> None:
+    """Let the next call of the function `name` of `module`, inside a transaction, wait for `act`."""
+    real = getattr(module, name)
+
+    def after(*args: Any, **more: Any) -> Any:
+        monkeypatch.setattr(module, name, real)
+        act()
+        return real(*args, **more)
+
+    monkeypatch.setattr(module, name, after)
+
+
+def claims(machine: Machine, worker: str) -> str:
+    """Claim the next task in the name of `worker`, as another machine does; return its id."""
+    store = machine.context(worker).store
+    with store.transaction("tasks") as tx:
+        task = tx.next_ready()
+        assert task is not None
+        claimed = transitions.claim(
+            task, worker=worker, now=tx.now, base=None, gate=None, worktree=None, lease_seconds=60
+        )
+        tx.replace(claimed._replace(machine=machine.name))
+    return task.id
+
+
+def lost(machine: Machine, number: int) -> list[str]:
+    """Let so many claims expire; return the ids of their tasks."""
+    ids = [claims(machine, f"dead-{n}") for n in range(number)]
+    with machine.context("looks").store.transaction() as tx:
+        for task in tx.tasks(ids):
+            tx.replace(transitions.renew(task, tx.now, 0))
+    until("their end", lambda: len(machine.context("looks").store.ask().expired()) == number)
+    return ids
+
+
+def held(machine: Machine) -> dict[str, str | None]:
+    return {task.id: task.claimed_by for task in machine.context("looks").store.ask().in_progress()}
+
+
+def test_others_claim_and_recover_while_one_task_is_recovered(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The task that one recovers is passed over by the other, not waited for."""
+    one, two = world.machine("one"), world.machine("two")
+    tasks = [one.file_task(name) for name in ("a", "b", "c")]
+    world.trust()
+    first, second = lost(one, 2)
+    ctx, other = one.context("run-1"), two.context("run-2")
+    with ctx.store.transaction() as tx:
+        session = sessions.open_one(tx, ctx)
+    with other.store.transaction() as tx:
+        theirs = sessions.open_one(tx, other)
+    found: list[object] = []
+
+    def meanwhile() -> None:
+        found.append(claims(two, "other"))
+        taken = reconcile._take_over_next(other, theirs, set(), fresh=False, of_others=True)
+        found.append(taken and taken[0].id)
+
+    in_the_middle(monkeypatch, transitions, "resume", meanwhile)
+    mine = reconcile._take_over_next(ctx, session, set(), fresh=False, of_others=True)
+
+    assert mine is not None
+    assert (mine[0].id, *found) == (first, tasks[2], second)
+    assert held(one) == {first: "run-1", second: "run-2", tasks[2]: "other"}
+
+
+def test_others_claim_and_open_sessions_while_one_is_opened(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each session has a number of its own; whoever counts last has waited for the other."""
+    one, two = world.machine("one"), world.machine("two")
+    tasks = [one.file_task(name) for name in ("a", "b")]
+    world.trust()
+    found: list[str] = []
+
+    def meanwhile() -> None:
+        open_session._take(two.context("run-2"))
+        in_the_middle(monkeypatch, sessions, "open_one", lambda: found.append(claims(two, "other")))
+
+    in_the_middle(monkeypatch, sessions, "fold_dead", meanwhile)
+    session, stop, _ = open_session._take(one.context("run-1"))
+
+    assert (found, stop) == ([tasks[0]], None)
+    opened = one.context("looks").store.ask().sessions()
+    assert sorted((each.number, each.worker) for each in opened) == [(1, "run-2"), (2, "run-1")]
+    assert session in opened

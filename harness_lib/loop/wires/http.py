@@ -63,7 +63,12 @@ def events(kept: dict[str, Any], url: str, headers: Mapping[str, str], body: Jso
             if response.headers.get("content-type", "").partition(";")[0].strip() == "application/json":
                 yield _whole(response)
                 return
-            yield from (event.data for event in source)
+            size = 0
+            for event in source:
+                # Count the size after decompression.
+                size += len(event.data)
+                _check_size(size)
+                yield event.data
     except (httpx2.UnsupportedProtocol, httpx2.InvalidURL) as error:
         raise ProviderError(f"Invalid provider URL: {url} ({error}).") from error
     except httpx2.SSEError as error:
@@ -125,9 +130,7 @@ class _Bounded(httpx2.SyncByteStream):
         size = 0
         for chunk in self._stream:
             size += len(chunk)
-            if size > ANSWER_LIMIT:
-                message = f"The provider sent more than {ANSWER_LIMIT} bytes without an end; hs hung up."
-                raise ProviderError(message)
+            _check_size(size)
             yield chunk
 
     def close(self) -> None:
@@ -139,8 +142,22 @@ def _bound(response: httpx2.Response) -> None:
     response.stream = _Bounded(response.stream)
 
 
+def _check_size(size: int) -> None:
+    if size > ANSWER_LIMIT:
+        raise ProviderError(f"The provider sent more than {ANSWER_LIMIT} bytes without an end; hs hung up.")
+
+
+def _read(response: httpx2.Response) -> str:
+    """Return the text of a whole answer."""
+    data = bytearray()
+    for chunk in response.iter_bytes():
+        data += chunk
+        _check_size(len(data))
+    return data.decode("utf-8", "replace")
+
+
 def _whole(response: httpx2.Response) -> Json:
-    answer = as_object(response.read().decode("utf-8", "replace"))
+    answer = as_object(_read(response))
     if answer is None:
         raise ProviderError("The provider's answer is no JSON object.")
     if answer.get("error"):
@@ -150,7 +167,7 @@ def _whole(response: httpx2.Response) -> Json:
 
 def _refused(response: httpx2.Response, headers: Mapping[str, str]) -> ProviderError:
     status = response.status_code
-    text = response.read().decode("utf-8", "replace")
+    text = _read(response)
     body = as_object(text)
     reason = _message(body) if body else " ".join(text.split())[:_SHOWN]
     advice = _ADVICE.get(status, "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import socket
@@ -103,7 +104,7 @@ def test_a_host_that_takes_no_connection_is_waited_for_shorter_than_one_that_thi
 
 
 class _Endless(BaseHTTPRequestHandler):
-    """Sends the class's `chunk` until the client hangs up."""
+    """Sends the class's `chunk` until the client hangs up; one that is packed only once."""
 
     status, kind, chunk = 200, "text/event-stream", b""
 
@@ -111,9 +112,12 @@ class _Endless(BaseHTTPRequestHandler):
         self.rfile.read(int(self.headers["content-length"]))
         self.send_response(self.status)
         self.send_header("content-type", self.kind)
+        if is_packed := self.chunk.startswith(gzip.compress(b"")[:3]):
+            self.send_header("content-encoding", "gzip")
         self.end_headers()
         with suppress(OSError):
-            while True:
+            self.wfile.write(self.chunk)
+            while not is_packed:
                 self.wfile.write(self.chunk)
 
     def log_message(self, *args: object) -> None:
@@ -125,7 +129,9 @@ class _Endless(BaseHTTPRequestHandler):
     [
         (200, "text/event-stream", b'data: {"choices":[{"delta":{"content":"x"}}]}\n\n'),
         (400, "text/html", b"<br>" * 1000),
+        (200, "application/json", gzip.compress(b" " * 1_000_001)),
         *for_release(
+            (200, "text/event-stream", gzip.compress(b"data: {}\n\n" * 500_001)),
             (200, "text/event-stream", b": says nothing that is read\n\n"),
             (200, "application/json", b" " * 1000),
         ),

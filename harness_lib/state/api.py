@@ -266,7 +266,7 @@ class Tx(Questions, Protocol):
         """Whether the list differs from what was read."""
 
     def task_if_free(self, task_id: str) -> Task | None:
-        """Return the task called `task_id`; None also if somebody else is changing it at this moment."""
+        """Return the task called `task_id`; None also while another machine changes it."""
         return self.task(task_id)
 
     def replace(self, task: Task) -> None:

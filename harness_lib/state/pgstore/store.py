@@ -9,6 +9,7 @@ Source: docs/many-machines.md.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TypeVar
@@ -82,7 +83,7 @@ class PgStore(Upkeep):
         self._timeout = timeout
         self._warnings: list[list[str]] = []
         self._mirror = Mirror(root, clock)
-        self._looked = float("-inf")
+        self._look_at = float("-inf")
 
     @property
     def link(self) -> Link:
@@ -166,10 +167,11 @@ class PgStore(Upkeep):
             return api.Changes(now, rows.changed(looking.connection, now.key, since.xmin), is_whole=False)
 
     def stamp(self) -> object:
-        """Return a value that differs after each change that this machine knows of; looks every 2 s."""
+        """Return a value that differs after each change that this machine knows of; looks about every 2 s."""
         now = self._clock.monotonic()
-        if now - self._looked >= LOOK_AGAIN_SECONDS:
-            self._looked = now
+        if now >= self._look_at:
+            # Machines that have seen the same change do not look together.
+            self._look_at = now + LOOK_AGAIN_SECONDS * (0.5 + random.random())  # noqa: S311
             with suppress(EnvSetupError):
                 self.ask()
         return self._moments.news, super().stamp()

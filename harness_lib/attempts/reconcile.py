@@ -270,28 +270,18 @@ def _recover_one(
             ended = resume(ctx, session, task)
         return interrupted.log(ctx, session, task, action, "a command was killed in the middle"), ended
     plan = recovery.plan(interrupted.facts(ctx, task))
-    if plan.action == "resume" or interrupted.awaits_its_work(ctx, task):
-        with sessions.halting_on_error(ctx, session, task.id):
-            rollback.require_trust(ctx, task)
-    if plan.action == "resume":
-        return interrupted.go_on(ctx, session, task, plan.words, plan.reason, stays=stays)
+    if plan.action == "validate":
+        return _validate(ctx, session, task, plan, stays=stays)
+    if plan.action == "fail" and not interrupted.awaits_its_work(ctx, task):
+        # There is nothing in git that would have to go back.
+        line = interrupted.log(ctx, session, task, plan.words, plan.reason)
+        verdict = outcome.Verdict(plan.category or "SESSION_TIMEOUT", plan.reason, plan.ending)
+        return line, rollback.fail_without_git(ctx, session, task, verdict)
+    with sessions.halting_on_error(ctx, session, task.id):
+        rollback.require_trust(ctx, task)
     if plan.action == "fail":
-        if interrupted.awaits_its_work(ctx, task):
-            return interrupted.put_back(ctx, session, task, stays=stays)
-        return interrupted.log(ctx, session, task, plan.words, plan.reason), _fail_in_place(
-            ctx, session, task, plan
-        )
-    return _validate(ctx, session, task, plan, stays=stays)
-
-
-def _fail_in_place(ctx: Context, session: Session, task: Task, plan: recovery.Plan) -> outcome.Ended:
-    """Record the failure; there is nothing in git that would have to go back."""
-    return rollback.fail_without_git(
-        ctx,
-        session,
-        task,
-        outcome.Verdict(plan.category or "SESSION_TIMEOUT", plan.reason, plan.ending),
-    )
+        return interrupted.put_back(ctx, session, task, stays=stays)
+    return interrupted.go_on(ctx, session, task, plan.words, plan.reason, stays=stays)
 
 
 def _leave_files_to_the_living(

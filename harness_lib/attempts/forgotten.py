@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from harness_lib.attempts import check, publish, remote, target_branch
-from harness_lib.attempts.remote import Landed, There
+from harness_lib.attempts.remote import Landed
 from harness_lib.core.context import Context
 from harness_lib.errors import HeldError
 from harness_lib.rules import transitions
@@ -47,11 +47,7 @@ def find(ctx: Context, questions: Questions) -> list[Forgotten]:
         newest.setdefault(each.task, each)
     tasks = questions.search("pending", "failed", "in_progress")
     found = ((task, newest.get(check.safe_name(task.id))) for task in tasks)
-    return [_named(there, task.id, each) for task, each in found if each and each.fence > task.fence]
-
-
-def _named(there: There, task: str, landed: Landed) -> Forgotten:
-    return Forgotten(task, landed, there.shown)
+    return [Forgotten(task.id, each, there.shown) for task, each in found if each and each.fence > task.fence]
 
 
 def lost(ctx: Context, questions: Questions) -> list[str]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from harness_lib import timestamps, typed
 from harness_lib.attempts import outcome
 from harness_lib.checks import check_of
-from harness_lib.checks.protocol import Checked, Worktree
+from harness_lib.checks.protocol import UNWATCHED, Checked, Watch, Worktree
 from harness_lib.checks.shell import ShellCheck
 from harness_lib.checks.shell_run import DID_NOT, FAILED, PRINTED
 from harness_lib.core import held_out, ownership, project, quoting, trust
@@ -59,40 +59,27 @@ def log_directory(ctx: Context, task: Task) -> Path:
     return ctx.root.logs / safe_name(task.id)
 
 
-def run_check(
-    ctx: Context,
-    task: Task,
-    *,
-    log_name: str,
-    on_tick: Callable[[], bool] | None = None,
-    tick: float = 60.0,
-) -> Checked:
+def run_check(ctx: Context, task: Task, *, log_name: str, watch: Watch = UNWATCHED) -> Checked:
     """Run the check once; if its command is missing, run `harness-init.sh` and the check again.
 
     The full output goes to `.harness/logs/<task>/<log_name>.log`.
     Raises RefusedError if others have given the task a check that is not trusted here.
     """
     trust.require_own(ctx, task)
-    checked = run_once(ctx, task, log_name, on_tick, tick)
+    checked = run_once(ctx, task, log_name, watch)
     if checked.verdict == "ENV_SETUP" and project.has_init_script(ctx):
         project.run_init_script(ctx)
-        checked = run_once(ctx, task, log_name, on_tick, tick)
+        checked = run_once(ctx, task, log_name, watch)
     return checked
 
 
-def run_once(
-    ctx: Context,
-    task: Task,
-    log_name: str,
-    on_tick: Callable[[], bool] | None = None,
-    tick: float = 60.0,
-) -> Checked:
+def run_once(ctx: Context, task: Task, log_name: str, watch: Watch = UNWATCHED) -> Checked:
     """Run the check exactly once, as `run_check` does, whether it is trusted or not."""
     # The .gitignore in there hides the logs, also in a clone in which no lock was ever taken.
     atomic.make_own(ctx.root.private)
     log = log_directory(ctx, task) / f"{log_name}.log"
     marks = {ownership.CHECKED: task.id}
-    return check_of(task).run(Worktree(ctx.git.top, ctx.env, log, ctx.clock, marks, on_tick, tick))
+    return check_of(task).run(Worktree(ctx.git.top, ctx.env, log, ctx.clock, marks, watch))
 
 
 def failed_logs(ctx: Context, task: Task) -> list[Path]:
@@ -138,14 +125,12 @@ def run(ctx: Context, task: Task, *, suffix: str = "", holder: Task | None = Non
     return while_held(
         ctx,
         holder or task,
-        lambda on_tick, tick: run_check(ctx, task, log_name=name, on_tick=on_tick, tick=tick),
+        lambda watch: run_check(ctx, task, log_name=name, watch=watch),
     )
 
 
-def while_held(
-    ctx: Context, holder: Task, run_one: Callable[[Callable[[], bool], float], Checked]
-) -> Checked:
-    """Return the result of `run_one`, which gets a function to renew the claim of `holder` and its interval.
+def while_held(ctx: Context, holder: Task, run_one: Callable[[Watch], Checked]) -> Checked:
+    """Return the result of `run_one`, which gets a watch that renews the claim of `holder`.
 
     Raises LeaseLostError if it is lost meanwhile.
     """
@@ -158,7 +143,7 @@ def while_held(
             lost.append(error)
         return not lost
 
-    checked = run_one(go_on, max(1.0, ctx.lease_seconds / RENEWALS_PER_LEASE))
+    checked = run_one(Watch(go_on, max(1.0, ctx.lease_seconds / RENEWALS_PER_LEASE)))
     if lost:
         raise lost[0]
     return checked
@@ -191,13 +176,7 @@ HELD_OUT_NOT_RUN = "A held-out check did not"
 NAMED = 10
 
 
-def run_in(
-    clean: Context,
-    task: Task,
-    suffix: str,
-    on_tick: Callable[[], bool] | None = None,
-    tick: float = 60.0,
-) -> Checked:
+def run_in(clean: Context, task: Task, suffix: str, watch: Watch = UNWATCHED) -> Checked:
     """Run the held-out check of `task` in the clean checkout `clean`; `suffix` ends the name of its log.
 
     Raises ConfigError (not on this machine), EnvSetupError (it cannot run here).
@@ -219,7 +198,7 @@ def run_in(
         else:
             shell = ShellCheck(task.id, _command(material, scratch), asked.cwd, asked.timeout_seconds)
             marks = {ownership.CHECKED: task.id}
-            checked = shell.run(Worktree(clean.git.top, clean.env, log, clean.clock, marks, on_tick, tick))
+            checked = shell.run(Worktree(clean.git.top, clean.env, log, clean.clock, marks, watch))
     at = timestamps.render(clean.clock.now())
     held_out.tell(clean, task, f"{at}, {log.stem}: {checked.message}", checked.excerpt(), log)
     return _told(clean, task, checked)

@@ -123,9 +123,7 @@ def run_held_out(
     held_out.load(ctx, task)
     name = f"-{task.attempts + 1}{suffix}"
     with beside(ctx, commit) as clean:
-        return check.while_held(
-            ctx, holder or task, lambda on_tick, tick: check.run_in(clean, task, name, on_tick, tick)
-        )
+        return check.while_held(ctx, holder or task, lambda watch: check.run_in(clean, task, name, watch))
 
 
 def settle(ctx: Context) -> StopReason | None:

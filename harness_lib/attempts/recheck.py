@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from harness_lib import timestamps
 from harness_lib.attempts import check, worker_worktrees
-from harness_lib.checks.protocol import Checked
+from harness_lib.checks.protocol import Checked, Watch
 from harness_lib.core import quoting, sessions, trust
 from harness_lib.core.context import Context
 from harness_lib.errors import ConfigError, EnvSetupError
@@ -138,7 +138,7 @@ def _check(
     at = timestamps.render(clean.clock.now())
     if checked.passed and task.validation.hidden is not None:
         try:
-            checked = check.run_in(clean, task, "-final", during, TICK)
+            checked = check.run_in(clean, task, "-final", Watch(during, TICK))
         except (ConfigError, EnvSetupError) as error:
             # A held-out file may be on another machine: that proves nothing about the work.
             return Recheck(commit, passed=False, tail=error.message, at=at, excuse="held_out")
@@ -196,7 +196,7 @@ def _passed_when_done(clean: Context, commit: str, task: Task, during: GoesOn) -
 def _checked(ctx: Context, task: Task, during: GoesOn) -> Checked:
     ctx.busy(f"checking {task.id} …")
     try:
-        return check.run_check(ctx, task, log_name="final", on_tick=during, tick=TICK)
+        return check.run_check(ctx, task, log_name="final", watch=Watch(during, TICK))
     except ConfigError as error:
         # The directory of the check is not in this work tree.
         return Checked("TEST_FAIL", error.message, "", check.log_directory(ctx, task))

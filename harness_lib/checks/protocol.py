@@ -11,11 +11,20 @@ from harness_lib.system.clock import Clock
 from harness_lib.system.files import printed
 
 
+class Watch(NamedTuple):
+    """What is asked about every `seconds` while a check runs: it is ended if `goes_on` returns False."""
+
+    goes_on: Callable[[], bool]
+    seconds: float
+
+
+UNWATCHED = Watch(lambda: True, 60.0)
+
+
 class Worktree(NamedTuple):
     """Where a check runs: the top of the work tree, its environment, and the file for its output.
 
     `marks` are variables that every process of a check keeps, even where other variables are removed.
-    `on_tick` is called every `tick` seconds, and ends the check by returning False.
     """
 
     top: Path
@@ -23,8 +32,7 @@ class Worktree(NamedTuple):
     log: Path
     clock: Clock
     marks: Mapping[str, str]
-    on_tick: Callable[[], bool] | None = None
-    tick: float = 60.0
+    watch: Watch = UNWATCHED
 
 
 class Check(Protocol):

@@ -47,8 +47,8 @@ def run(check: Command, worktree: Worktree) -> Checked:
         log=worktree.log,
         timeout=float(check.timeout_seconds),
         env={**env, **worktree.marks, **sandbox.for_check(env)},
-        on_tick=worktree.on_tick,
-        tick=worktree.tick,
+        on_tick=worktree.watch.goes_on,
+        tick=worktree.watch.seconds,
         clock=worktree.clock,
     )
     checked = _read(finished, check, worktree.log)

@@ -209,8 +209,8 @@ def test_a_chat_that_was_killed_while_it_proposed_goes_on(world: World, hook: st
         one.ok("finish", *proposing(world))
 
     assert halts(one) == ["MERGE", "MERGE"]
-    log = sh(world.remote, "log", "--format=%s", "main..harness/main")
-    assert log.splitlines() == ["[task-002] Make b", "[task-001] Make a"]
+    merged = sh(world.remote, "log", "--format=%s", "main..harness/main")
+    assert merged.splitlines() == ["[task-002] Make b", "[task-001] Make a"]
     assert (world.place / "asked").read_text() == "harness/main: Make a\n"
 
 

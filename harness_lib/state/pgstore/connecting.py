@@ -32,8 +32,7 @@ logging.getLogger("psycopg").addHandler(logging.NullHandler())
 CONNECT_SECONDS = 5
 ANSWER_SECONDS = 10.0
 # The shape of the tables that this version reads and writes: that of the last numbered file.
-SCHEMA = 4
-OLD_BITS = 20
+SCHEMA = 1
 # Where names are looked up that have no schema: not where others may have put functions.
 OWN_NAMES = "pg_catalog, pg_temp"
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -68,12 +67,7 @@ class Link(NamedTuple):
             is_own = document["place"] == _place(root)
             url, name, uuid = (str(document[key]) for key in ("url", "list", "uuid"))
             mirrored = int(document["mirrored"])
-            if "since" in document:
-                floor, since, *seen = map(int, (document["floor"], document["since"], *document["seen"]))
-            else:
-                # Version 1 of the tables counted changes; see 0002.sql.
-                floor, since, seen = (mirrored + 1 << OLD_BITS) - 1, 0, []
-                mirrored <<= OLD_BITS
+            floor, since, *seen = map(int, (document["floor"], document["since"], *document["seen"]))
             link = cls(url, name, uuid, mirrored, floor, since, tuple(seen), bool(document.get("moving")))
             link = link._replace(op=str(document.get("op", "")))
         except FileNotFoundError:
@@ -210,10 +204,7 @@ def explained(url: str, *, changes: bool = True) -> Iterator[None]:
             f"{shown(url)} keeps no lists yet{so}.", "Prepare it: harness store init URL"
         ) from error
     except psycopg.errors.UndefinedColumn as error:
-        raise EnvSetupError(
-            f"{shown(url)} keeps its lists in an older format{so}; this harness needs the format {SCHEMA}.",
-            "Bring it up to date, once for all machines: harness store upgrade URL",
-        ) from error
+        raise older(url, so=so) from error
     except psycopg.errors.DeadlockDetected as error:
         raise HeldError(
             "Two changes of the list have waited for each other, so nothing was changed by this one.",
@@ -242,16 +233,32 @@ def explained(url: str, *, changes: bool = True) -> Iterator[None]:
 
 
 def require_schema(url: str, schema: int, reads: int = 0) -> None:
-    """Raise EnvSetupError if the tables are too new for this harness; `reads`: the oldest that may read them.
+    """Raise EnvSetupError if the tables are older than this harness, or too new for it.
 
-    Without `reads` they are to be written.
+    `reads`: the oldest harness that may read them; without it they are to be written.
     """
-    if max(reads, 0 if reads else schema) > SCHEMA:
+    refuse_newer(url, reads or schema, schema)
+    if schema < SCHEMA:
+        raise older(url, schema)
+
+
+def refuse_newer(url: str, needed: int, schema: int) -> None:
+    """Raise EnvSetupError if tables of the format `schema` need a harness that knows the format `needed`."""
+    if needed > SCHEMA:
         raise EnvSetupError(
             f"{shown(url)} keeps its lists in the format {schema}, and this harness knows {SCHEMA}, so "
             "nothing was changed.",
             "Update harness on this machine.",
         )
+
+
+def older(url: str, schema: int = 0, so: str = "") -> EnvSetupError:
+    """Return the error for tables of an older format, `schema` if it is known; `so`: what follows."""
+    kept = f"the format {schema}" if schema else "an older format"
+    return EnvSetupError(
+        f"{shown(url)} keeps its lists in {kept}{so}; this harness needs the format {SCHEMA}.",
+        "Bring it up to date, once for all machines: harness store upgrade URL",
+    )
 
 
 def _words(error: Exception) -> str:

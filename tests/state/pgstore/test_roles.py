@@ -15,7 +15,7 @@ from harness_lib.errors import EnvSetupError
 from harness_lib.rules import transitions
 from harness_lib.state import api, codec
 from harness_lib.state.pgstore import columns, migrations, moving, status
-from harness_lib.state.pgstore.connecting import Link
+from harness_lib.state.pgstore.connecting import SCHEMA, Link
 from harness_lib.state.pgstore.store import PgStore
 from harness_lib.system.clock import SYSTEM
 from harness_lib.system.place.roots import Root
@@ -310,4 +310,4 @@ def test_without_roles_nobody_is_asked(shared: Shared) -> None:
     store = shared.with_tasks()
     assert dict(status.facts(store))["role here"].startswith("none: ")
     assert "row level security" not in migrations.texts()
-    assert "row level security" in migrations.texts(2, roles=True)
+    assert "row level security" in migrations.texts(SCHEMA, roles=True)

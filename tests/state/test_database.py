@@ -83,7 +83,8 @@ def test_a_task_that_somebody_else_has_changed_meanwhile_stays_as_it_is(store: P
     with store.transaction() as tx:
         tx.add([task])
     with connecting.connect(store.link.url) as conn:
-        row = conn.execute("select list, ver from harness.task").fetchone()
+        query = "select list, ver from harness.task join harness.list on key = list where name = %s"
+        row = conn.execute(query, (store.link.name,)).fetchone()
         assert row is not None
         key, ver = row
 

@@ -6,15 +6,16 @@ import difflib
 from dataclasses import dataclass, field, replace
 
 from harness_lib import typed
-from harness_lib.agents import registry
+from harness_lib.agents import command, registry
 from harness_lib.attempts import complete, merge_queue, publish, target_branch
-from harness_lib.core import trust
+from harness_lib.core import sessions, trust
 from harness_lib.core.context import Context, MergeMode
-from harness_lib.errors import EnvSetupError, UsageError
+from harness_lib.errors import EnvSetupError, HeldError, UsageError
 from harness_lib.rules import rechecks, recovery, run_state
 from harness_lib.rules.run_state import Budget
 from harness_lib.runs import agent_process, confinement
 from harness_lib.runs.worker_port import WorkerConfig
+from harness_lib.state.api import Questions
 from harness_lib.system.git import calls, submodules
 from harness_lib.system.git.repository import Git
 from harness_lib.system.processes import owner
@@ -95,7 +96,10 @@ def prepare(ctx: Context, options: Options) -> tuple[Context, Options]:
         raise UsageError(
             "--agent and --agent-command cannot be combined.", "Use one of them: harness run --help"
         )
+    if options.agent_command is not None:
+        command.adapter(options.agent_command)
     questions = ctx.store.ask_to_change()
+    _require_no_own_session(ctx, questions)
     existing = Context(env=owner.without_agent(ctx.env), cwd=ctx.root.path, clock=ctx.clock, say=ctx.say)
     trust.require(existing, questions)
     calls.require_for_runs(existing.cwd)
@@ -116,6 +120,16 @@ def prepare(ctx: Context, options: Options) -> tuple[Context, Options]:
     review = {complete.REVIEW: "1"} if options.review else {}
     existing.env = {**existing.env, **confinement.of_run(existing, options.sandbox), **review}
     return existing, replace(options, agent=_agent(existing, options))
+
+
+def _require_no_own_session(ctx: Context, questions: Questions) -> None:
+    """Raise HeldError if the caller's own session holds the list: waiting for it would never end."""
+    own = None if questions.concurrent else sessions.mine(questions, ctx)
+    if own is not None and sessions.is_live(own, ctx):
+        raise HeldError(
+            f"Session {own.number} holds this list since {own.started_at}; it is your own.",
+            "End it, then type this again: harness stop",
+        )
 
 
 def _require_submodules(ctx: Context) -> None:

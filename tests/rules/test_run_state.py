@@ -257,7 +257,8 @@ def test_what_is_no_budget_is_refused_with_its_name_and_where_to_look(name: str,
     with pytest.raises(UsageError) as refused:
         run_state.read_budget({name: value})
 
-    assert refused.value.message == f"{name} is no limit, or {value!r} no amount of it."
+    what = "is no limit; its value was" if name == "max_cots" else "must be 0 or a larger number, not"
+    assert refused.value.message == f"{name} {what} {value!r}."
     assert refused.value.hint == "See: harness budget --help"
     with pytest.raises(UsageError, match="inf"):
         run_state.read_budget({"max_tokens": float("inf")})

@@ -189,6 +189,23 @@ def _signal(pids: list[int], number: int) -> None:
             os.kill(pid, number)
 
 
+def test_what_stops_a_run_before_it_begins_says_what_to_type(workshop: Workshop) -> None:
+    """The caller's own session, whose end a run would wait for in vain, and a command without a word."""
+    workshop.file_task("one")
+    empty = workshop.ends(2, agent=" ")
+    assert "The agent's command is empty." in empty.stderr
+    # The owner of the session lives as long as this process.
+    mine = {"HARNESS_WORKER_ID": "me", "CLAUDE_PID": str(os.getpid())}
+    workshop.harness("start", **mine).check_returncode()
+
+    held = workshop.ends(5, **mine)
+
+    assert "it is your own." in held.stderr
+    assert held.stderr.splitlines()[-1].endswith(": harness stop")
+    workshop.harness("stop", **mine).check_returncode()
+    workshop.ends(0, **mine)
+
+
 def test_a_worker_that_slept_past_its_lease_merges_nothing(make_workshop: Make, tmp_path: Path) -> None:
     workshop = make_workshop(mode="concurrent")
     started, go = tmp_path / "started", tmp_path / "go"

@@ -53,8 +53,9 @@ def write(ctx: Context, path: Path, since: float | None = None, *, live: bool = 
         _require_page(path)
         atomic.write(path, render(ctx, facts, live=live).encode("utf-8", "replace"), durable=False)
     except OSError as error:
+        cure = os_errors.cure(error) if path.parent.is_dir() else f"Make the directory {path.parent} first"
         raise EnvSetupError(
-            f"The page {path} cannot be written. {os_errors.describe(error)}", os_errors.cure(error) + "."
+            f"The page {path} cannot be written. {os_errors.describe(error)}", f"{cure}."
         ) from error
     return facts
 

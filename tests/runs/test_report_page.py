@@ -199,6 +199,7 @@ def test_a_page_that_cannot_be_written_is_said_before_the_run(workshop: Workshop
     said = workshop.run("--html", str(workshop.top / "nowhere/page.html"))
     assert said.returncode == 7
     assert "nowhere/page.html cannot be written" in said.stderr
+    assert f"hint: Make the directory {workshop.top / 'nowhere'} first." in said.stderr
     assert workshop.statuses() == {"task-001": "pending"}
 
 

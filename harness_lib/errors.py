@@ -85,7 +85,14 @@ class EnvSetupError(HarnessError):
 
 
 class AwayError(EnvSetupError):
-    """The database of the list cannot be reached, or takes no changes, now; that may end by itself."""
+    """Something that harness works with is away now, or full; that may end by itself, so a run waits for it.
+
+    Such are the database of the list, the remote, and the disk. No task is to blame.
+    """
+
+
+class RemoteAwayError(HeldError, AwayError):
+    """The remote does not answer, or has no room, now."""
 
 
 class NotAllowedError(EnvSetupError):

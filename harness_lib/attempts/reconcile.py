@@ -35,6 +35,7 @@ from harness_lib.core.context import Context
 from harness_lib.errors import AwayError, HarnessError, HeldError, LeaseLostError
 from harness_lib.rules import recovery, transitions
 from harness_lib.state.api import Questions, Tx
+from harness_lib.system import os_errors
 from harness_lib.system.git.repository import Git
 from harness_lib.system.processes import owner, reaper
 from harness_lib.task import Gate, Session, StopReason, Task
@@ -98,6 +99,8 @@ def _recover_next(
     try:
         stays = worktree.top == ctx.git.top
         return *_recover_one(ctx.at(worktree), session, task, stays=stays), warned
+    except AwayError:
+        raise
     except HeldError as error:
         if not is_ours or not worker_worktrees.is_ours(ctx, worktree):
             raise
@@ -351,6 +354,8 @@ class Reclaims:
         except (LeaseLostError, AwayError):
             raise
         except (HarnessError, OSError) as error:
+            if isinstance(error, OSError) and os_errors.passes(error):
+                raise
             if not self._tries.spent(claim):
                 return Reclaimed("later", f"{held.id} could not be handed back yet: {error}")
             return Reclaimed("given up", interrupted.give_up(self._ctx, session, claim, error).halt or "")

@@ -17,7 +17,7 @@ from harness_lib import typed
 from harness_lib.attempts import check, commit, leaving, target_branch
 from harness_lib.attempts.leaving import Leaving
 from harness_lib.core.context import Context
-from harness_lib.errors import EnvSetupError, HeldError
+from harness_lib.errors import EnvSetupError, HeldError, RemoteAwayError
 from harness_lib.system import os_errors
 from harness_lib.system.git import calls, merge
 from harness_lib.system.git.repository import Git, GitError
@@ -174,25 +174,29 @@ def _fetch(ctx: Context, there: There, branch: str, *specs: str) -> Answer:
 
 
 def listed(ctx: Context, there: There, name: str, *patterns: str) -> dict[str, str]:
-    """Return the objects of the refs of the remote called `name`, by ref. Raises HeldError."""
+    """Return the objects of the refs of the remote called `name`, by ref. Raises RemoteAwayError."""
     answer = ask(ctx, there, "ls-remote", "--quiet", name, *patterns)
     if not answer.done:
-        raise HeldError(f"{name} cannot be asked for its refs: {answer.why}.", "See that git reaches it.")
+        raise RemoteAwayError(
+            f"{name} cannot be asked for its refs: {answer.why}.", "See that git reaches it."
+        )
     pairs = (line.partition("\t") for line in answer.out.splitlines())
     return {ref: oid for oid, _, ref in pairs}
 
 
 def require(ctx: Context, there: There) -> str:
-    """Fetch the branch and return its commit. Raises HeldError: the remote does not answer."""
+    """Fetch the branch and return its commit. Raises RemoteAwayError: the remote does not answer."""
     answer = fetch(ctx, there)
     tip = there.tip
     if not answer.done or tip is None:
-        raise HeldError(f"{there.shown} cannot be fetched: {answer.why}.", "See that git reaches the remote.")
+        raise RemoteAwayError(
+            f"{there.shown} cannot be fetched: {answer.why}.", "See that git reaches the remote."
+        )
     return tip
 
 
 def refresh(ctx: Context) -> str:
-    """Let the local branch of the run be where the remote's is; return the commit. Raises HeldError."""
+    """Let the local branch of the run be where the remote's is; return the commit. Raises RemoteAwayError."""
     there = of(ctx)
     tip = require(ctx, there)
     follow(ctx, there, tip)
@@ -229,9 +233,9 @@ def push(ctx: Context, there: There, *args: str, hooks: bool = False) -> Answer:
 
 
 def require_refusal(there: There, answer: Answer) -> None:
-    """Raise HeldError if a push has failed for a reason that passes by itself, and not by refusal."""
+    """Raise RemoteAwayError if a push has failed for a reason that passes by itself, and not by refusal."""
     if _PASSES.search(answer.why):
-        raise HeldError(f"{there.remote} did not take the push: {answer.why}.", "Try again.")
+        raise RemoteAwayError(f"{there.remote} did not take the push: {answer.why}.", "Try again.")
 
 
 class Landed(NamedTuple):

@@ -7,7 +7,7 @@ what concerns all of them: who may claim a task, limits, Ctrl-C, the final check
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -15,13 +15,15 @@ from harness_lib.attempts import merge_queue, open_session, publish, worker_work
 from harness_lib.core import held_out, project, sessions
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
-from harness_lib.errors import AwayError, EnvSetupError, HarnessError, UsageError
+from harness_lib.errors import EnvSetupError, HarnessError, UsageError
 from harness_lib.rules import recovery, run_state
 from harness_lib.rules.events import (
     MERGER,
     Ended,
     Event,
     Gone,
+    Idle,
+    News,
     Notice,
     NoticeKind,
     Ready,
@@ -30,7 +32,7 @@ from harness_lib.rules.events import (
     Unstarted,
 )
 from harness_lib.rules.run_state import Deaths, RunState
-from harness_lib.runs import confinement, ending, final_check, recorder, report, run_snapshot
+from harness_lib.runs import confinement, ending, final_check, recorder, report, run_snapshot, waiting
 from harness_lib.runs.ending import Why
 from harness_lib.runs.options import Options, prepare
 from harness_lib.runs.worker_pool import Orphans, WorkerPool
@@ -61,11 +63,14 @@ def run(ctx: Context, options: Options, watch: Watch) -> Reply:
     Raises HeldError (another session is open), RefusedError (untrusted commands), UsageError, and ConfigError
     and EnvSetupError for what the user must see to first.
     """
-    ctx, options = prepare(ctx, options)
+    began, state = ctx, RunState(began=ctx.clock.now().timestamp(), limits=options.budget)
+
+    def tell(line: str) -> None:
+        watch(Event(None, began.clock.now().timestamp(), Notice("warning", line)), state)
+
+    ctx, options = waiting.until_it_works(began, tell, lambda: prepare(began, options))
     ctx.__dict__["owner"] = owner.ourselves("run")
-    merged = publish.begin(ctx)
-    worker_worktrees.end_survivors(ctx, sessions.living(ctx.store.ask(), ctx))
-    opened = open_session.open_session(ctx)
+    merged, opened = waiting.until_it_works(ctx, tell, lambda: _open(ctx))
     scheduler = Scheduler(ctx, options, watch)
     if options.sandbox.mode != "off":
         for line in confinement.said(ctx.env):
@@ -101,6 +106,13 @@ def run(ctx: Context, options: Options, watch: Watch) -> Reply:
     return scheduler.reply()
 
 
+def _open(ctx: Context) -> tuple[Sequence[str], open_session.Opened]:
+    """Open the session of the run; return also what was merged by others. May be repeated after an error."""
+    merged = publish.begin(ctx)
+    worker_worktrees.end_survivors(ctx, sessions.living(ctx.store.ask(), ctx))
+    return merged, open_session.open_session(ctx)
+
+
 class Scheduler:
     """One run: its state, and the loop in which everything is decided.
 
@@ -127,6 +139,8 @@ class Scheduler:
         self._deaths = Deaths()
         self._draining = self._limited = self._is_unseen = False
         self._ready: list[int] = []
+        # Workers that wait for something that is away.
+        self._waits: set[int | None] = set()
         # Who merges what the others have finished, if machines share the list.
         self._merger = recovery.worker_name(ctx.owner.worker, MERGER) if ctx.store.shared else ""
 
@@ -161,8 +175,8 @@ class Scheduler:
                         self._handle(pool, place, event)
                     self._handle_signals(pool)
                     changed = self._take_limits(pool)
-                    # While the database is away its workers wait, and end the run if that takes too long.
-                    with suppress(AwayError):
+                    # While something is away the workers wait, and end the run if that takes too long.
+                    with waiting.put_off():
                         self._decide(pool, place)
                         self._end_merger(pool)
                     if changed or self._ctx.clock.monotonic() - shown > SHOW_SECONDS:
@@ -224,7 +238,8 @@ class Scheduler:
             # It has no task; perhaps it was admitted, and another worker was faster.
             self._ready.append(number)
             return
-        self._watch(event, self.state)
+        if not self._is_told(number, news):
+            self._watch(event, self.state)
         if isinstance(news, Stuck):
             self._kind = news.kind
             self._drain(pool, "stuck", news.message, news.hint)
@@ -233,11 +248,23 @@ class Scheduler:
         elif isinstance(news, Gone) and number is not None:
             self._replace_dead(pool, place, number, news, event.at)
 
+    def _is_told(self, number: int | None, news: News) -> bool:
+        """Return whether another worker has told already that it waits, for as long as one waits."""
+        if isinstance(news, Notice) and news.message.endswith(waiting.SAID):
+            is_told = bool(self._waits)
+            self._waits.add(number)
+            return is_told
+        if not isinstance(news, Idle):
+            self._waits.discard(number)
+        return False
+
     def _replace_dead(
         self, pool: WorkerPool, place: worker_worktrees.Place, number: int, news: Gone, at: float
     ) -> None:
         """Requeue the task of a worker that has ended, and start another worker if it was killed."""
-        self.orphans.of(recovery.worker_name(self._ctx.owner.worker, number))
+        # What cannot be requeued now its successor requeues.
+        with waiting.put_off():
+            self.orphans.of(recovery.worker_name(self._ctx.owner.worker, number))
         if self._draining or news.code == 0:
             return
         if isinstance(news, Unstarted):

@@ -38,8 +38,9 @@ from harness_lib.errors import (
 from harness_lib.rules import attempts, run_state, transitions
 from harness_lib.rules.attempts import Halt
 from harness_lib.rules.events import Claimed, Ended, Event, Idle, News, Notice, Queued, Ready, Stepped, Stuck
-from harness_lib.runs import agent_attempt
+from harness_lib.runs import agent_attempt, waiting
 from harness_lib.runs.agent_process import Rules
+from harness_lib.runs.waiting import Waiting
 from harness_lib.runs.worker_port import HeldBackError, StuckError, WorkerConfig
 from harness_lib.state.api import Questions, Tx
 from harness_lib.system import os_errors
@@ -48,8 +49,6 @@ from harness_lib.task import HaltKind, Session, Task
 
 POLL_SECONDS = 0.25
 LOOK_ANYWAY_SECONDS = 5.0
-# How long a database that cannot be reached is waited for.
-AWAY_SECONDS = 30 * 60.0
 
 
 class Worker:
@@ -90,32 +89,26 @@ class Worker:
 
     def work(self) -> None:
         """Take tasks until the run ends the worker."""
-        away = 0.0
+        wait = Waiting(self.ctx, lambda line: self.tell(Notice("warning", line)))
         while not self.draining.is_set():
             seen = self.ctx.store.stamp()
             try:
                 goes_on = self._one()
-            except HeldError as error:
-                # Another process locks the list or git for longer than usual; our task stays ours.
-                self.tell(Idle(f"{error.kind}: {error.message}"))
-                goes_on = False
-            except AwayError as error:
-                if not away:
-                    away = self.ctx.clock.monotonic()
-                    self.tell(Notice("warning", f"{error.message} The run waits up to half an hour."))
-                if self.ctx.clock.monotonic() - away > AWAY_SECONDS:
-                    raise
-                # A task that we hold stays ours; it is recovered, with what stands in its work tree.
-                self.tell(Idle(f"{error.kind}: {error.message}"))
-                goes_on = False
-            except OSError as error:
-                self._mishaps += 1
-                if os_errors.is_of_the_machine(error) or self._mishaps == interrupted.TRIES:
-                    raise
-                self.tell(Notice("warning", f"{os_errors.describe(error)} It is tried again."))
+            except (AwayError, HeldError, OSError) as error:
+                if waiting.passes(error):
+                    wait.after(error)
+                elif isinstance(error, OSError):
+                    self._mishaps += 1
+                    if os_errors.is_of_the_machine(error) or self._mishaps == interrupted.TRIES:
+                        raise
+                    self.tell(Notice("warning", f"{os_errors.describe(error)} It is tried again."))
+                if not isinstance(error, OSError):
+                    # A lock is held for longer than usual, or something is away: our task stays ours.
+                    self.tell(Idle(f"{error.kind}: {error.message}"))
                 goes_on = False
             else:
-                self._mishaps, away = 0, 0.0
+                self._mishaps = 0
+                wait.over()
             self._tell_of_list()
             if not goes_on:
                 self._wait(seen)
@@ -265,6 +258,9 @@ class Worker:
 
         It is tried again, and halted after some tries. Raises `error` if the machine is the cause.
         """
+        if waiting.passes(error):
+            # The claim stays ours until it is over.
+            raise error
         cause = os_errors.describe(error) if isinstance(error, OSError) else error.message
         if isinstance(error, OSError) and os_errors.is_of_the_machine(error):
             self._give_back(context, session, task, cause)

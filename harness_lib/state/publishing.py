@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 
-from harness_lib.errors import EnvSetupError
+from harness_lib.errors import AwayError, EnvSetupError
 from harness_lib.state import codec, journal, load, summary
 from harness_lib.state.codec import ContractError
 from harness_lib.state.load import Loaded
@@ -162,7 +162,8 @@ def explained(root: Root) -> Iterator[None]:
             os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else os.fspath(root.path)
         )
         message = f"{place} cannot be written, so nothing was changed: {error.strerror or error}"
-        raise EnvSetupError(message, f"{os_errors.cure(error)}; then type it again.") from error
+        kind = AwayError if os_errors.passes(error) else EnvSetupError
+        raise kind(message, f"{os_errors.cure(error)}; then type it again.") from error
 
 
 def restore(root: Root, loaded: Loaded, now: datetime) -> list[str]:

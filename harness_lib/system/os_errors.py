@@ -37,6 +37,11 @@ def cure(error: OSError) -> str:
     return _CURES.get(error.errno or 0, "Look at that place")
 
 
+def passes(error: OSError) -> bool:
+    """Return whether it may end by itself: there is no room on the disk or in memory now."""
+    return error.errno in (errno.ENOSPC, errno.EDQUOT, errno.ENOMEM, errno.EAGAIN)
+
+
 def is_of_the_machine(error: OSError) -> bool:
     """Return whether any other operation would meet it, too."""
     return error.errno in _OF_THE_MACHINE

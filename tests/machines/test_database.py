@@ -24,6 +24,7 @@ from tests.verbs.project import Time
 
 SECRET = "correct-horse-battery"
 WAITS = "is read-only now, so nothing was changed. The run waits up to half an hour."
+WAITS_ONCE = "The run waits up to half an hour."
 AGENT = "touch {0}/works ;; write done done ;; wait {0}/go ;; touch {0}/gone"
 LOADED = """\
 import sys
@@ -120,6 +121,31 @@ def test_a_run_outlives_a_database_that_is_away_for_a_while(world: World) -> Non
     line.mend()
     assert run.wait(60) == 0, one.printed
     world.each_once(task)
+    line.close()
+
+
+def test_a_run_that_begins_while_something_is_away_waits_and_says_so_once(world: World) -> None:
+    """First the remote is away, then the database."""
+    one = world.machine("one")
+    task = one.file_task("file")
+    world.trust()
+    away = world.remote.rename(world.remote.with_name("away"))
+    run = one.start(**HURRIED)
+    until("the run waits", lambda: WAITS_ONCE in one.printed or run.poll() is not None)
+    away.rename(world.remote)
+    assert run.wait(60) == 0, one.printed
+    assert one.printed.count(WAITS_ONCE) == 1
+    world.each_once(task)
+
+    line = moved_to_a_line(one)
+    second = one.file_task("second")
+    line.cut()
+    run = one.start(**HURRIED)
+    until("the run waits", lambda: one.printed.count(WAITS_ONCE) == 2 or run.poll() is not None)
+    line.mend()
+    assert run.wait(60) == 0, one.printed
+    assert one.printed.count(WAITS_ONCE) == 2
+    world.each_once(task, second)
     line.close()
 
 

@@ -12,7 +12,7 @@ from harness_lib.attempts import turn
 from harness_lib.runs import recorder
 from harness_lib.task import Task
 from tests.machines.world import Machine, World, held, pushes, until
-from tests.system.git.gitrepo import sh
+from tests.system.git.gitrepo import put, sh
 
 LEASE = 4.0
 
@@ -127,3 +127,27 @@ def test_work_of_one_worker_that_breaks_a_batch_goes_back_alone(world: World) ->
     assert "Alone the work passed its check" in one.printed
     assert {task.attempts for task in tasks_of(one)} == {0}
     assert pushes(world) == 2
+
+
+FULL = """\
+#!/bin/sh
+while read old new ref; do
+    [ "$ref" = refs/heads/main ] || continue
+    echo try >> '{tries}'
+    [ "$(wc -l < '{tries}')" -gt 4 ] || { echo 'fatal: No space left on device' >&2; exit 1; }
+done
+"""
+
+
+def test_a_remote_that_has_no_room_for_the_branch_halts_no_task(world: World) -> None:
+    """It takes the turn, which is small, and not the work, more often than a worker tries."""
+    one = world.machine("one")
+    task = one.file_task("file")
+    world.trust()
+    hook = world.remote / "hooks" / "pre-receive"
+    put(hook, FULL.replace("{tries}", str(world.place / "tries")), executable=True)
+
+    assert one.start().wait(90) == 0, one.printed
+
+    world.each_once(task)
+    assert one.printed.count("No space left on device") == 1

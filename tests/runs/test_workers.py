@@ -77,6 +77,35 @@ def test_workers_that_keep_dying_end_the_run_with_what_has_killed_them(workshop:
     assert "[ENV_SETUP] the run ended: Workers keep dying" in workshop.harness("log").stdout
 
 
+# What git says when the machine fails it, and how it ends.
+TROUBLE = {"full": "echo 'fatal: No space left on device' >&2; exit 128", "killed": "kill -9 $$"}
+GIT = """\
+#!/bin/sh
+if [ -e '{place}/trouble' ] && [ "$(wc -l < '{place}/trouble')" -lt 25 ]; then
+    echo try >> '{place}/trouble'
+    {fails}
+fi
+exec '{git}' "$@"
+"""
+
+
+@pytest.mark.parametrize("how", TROUBLE)
+def test_trouble_of_the_machine_is_waited_for_and_halts_no_task(
+    workshop: Workshop, tmp_path: Path, how: str
+) -> None:
+    """A disk is full, or the system kills git, more often than a worker tries."""
+    git = shutil.which("git")
+    script = GIT.replace("{fails}", TROUBLE[how]).replace("{place}", str(tmp_path)).replace("{git}", str(git))
+    put(tmp_path / "bin" / "git", script, executable=True)
+    workshop.add("Make f", "grep -q done f", do=f"write f done\nsh touch {tmp_path}/trouble")
+
+    said = workshop.ends(0, PATH=f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
+
+    assert (workshop.task("task-001")["status"], workshop.task("task-001")["attempts"]) == ("completed", 0)
+    assert said.stdout.count("The run waits up to half an hour.") == 1
+    workshop.nothing_is_left_over()
+
+
 # -- two machines share a list and their clocks are hours apart: a task is done once, and nothing is lost
 
 

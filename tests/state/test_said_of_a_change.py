@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.errors import EnvSetupError, HarnessError
+from harness_lib.errors import AwayError, EnvSetupError, HarnessError
 from harness_lib.rules.selection import UNPROVEN
 from harness_lib.state import journal, load
 from harness_lib.state.codec import ContractError
@@ -121,7 +121,7 @@ def test_a_failure_without_a_file_is_told(store: Store, root: Root, monkeypatch:
 
     kind, message, hint = error(lambda: change(store))
 
-    assert kind is EnvSetupError
+    assert kind is AwayError
     assert message == f"{root.path} cannot be written, so nothing was changed: No space left on device"
     assert hint is not None
     assert hint.endswith("; then type it again.")
@@ -148,7 +148,7 @@ def test_so_is_a_failure_to_keep_what_was_there_before(
     monkeypatch.setattr(os, "write", lambda to, data: full() if data == before else write(to, data))
 
     message = f"{root.path} cannot be written, so nothing was changed: No space left on device"
-    assert error(lambda: act(store))[:2] == (EnvSetupError, message)
+    assert error(lambda: act(store))[:2] == (AwayError, message)
     assert root.state.read_bytes() == before
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -19,7 +20,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from harness_lib import sha256
-from harness_lib.errors import EnvSetupError, HeldError
+from harness_lib.errors import AwayError, EnvSetupError, HeldError
 from harness_lib.system.files import atomic
 
 SETTINGS = (
@@ -58,6 +59,9 @@ KEPT = (
 )
 FORCED = {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
 STDERR_TAIL = 2000
+# By whom memory is short, by whom the machine is shut down, and what a full disk does to a mapped file.
+_KILLED = (signal.SIGKILL, signal.SIGTERM, signal.SIGBUS)
+_NO_ROOM = re.compile(rb"no space left on device|disk quota exceeded|cannot allocate memory", re.IGNORECASE)
 
 _Key = tuple[str, int, int]
 # The lock on a repository that this thread holds: each git process that it starts inherits it.
@@ -83,6 +87,10 @@ class GitError(EnvSetupError):
         )
 
 
+class GitFailedByMachineError(GitError, AwayError):
+    """A git command was killed, or found no room on the disk or in memory; the repository may be sound."""
+
+
 class GitLockedError(GitError, HeldError):
     """A git command found the lock file of another one."""
 
@@ -92,6 +100,8 @@ class GitLockedError(GitError, HeldError):
 
 def failure(argv: Sequence[str], returncode: int, stderr: bytes) -> GitError:
     """Return the error for a failed command."""
+    if -returncode in _KILLED or _NO_ROOM.search(stderr):
+        return GitFailedByMachineError(argv, returncode, stderr)
     locked = b".lock" in stderr and b"File exists" in stderr
     return (GitLockedError if locked else GitError)(argv, returncode, stderr)
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from harness_lib.system.git import status, trees
-from harness_lib.system.git.calls import GitError, decode, encode
+from harness_lib.system.git.calls import decode, encode, failure
 from harness_lib.system.git.repository import Git
 
 _CONFLICTS = 1
@@ -139,7 +139,7 @@ def _three_way(git: Git, ours: str, theirs: str, tip: str) -> Picked:
     args = ("merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", ours, theirs)
     result = git.run(*args, check=False)
     if result.returncode not in (0, _CONFLICTS):
-        raise GitError(args, result.returncode, result.stderr)
+        raise failure(args, result.returncode, result.stderr)
     tree, *paths = decode(result.stdout)
     return Picked(tip, tuple(dict.fromkeys(paths)), tree)
 

@@ -78,7 +78,7 @@ class Git(NamedTuple):
         """Make `path` a repository with a first, empty commit, unless it has one already."""
         result = call(("init", "--quiet"), path)
         if result.returncode:
-            raise GitError(("init", "--quiet"), result.returncode, result.stderr)
+            raise failure(("init", "--quiet"), result.returncode, result.stderr)
         git = cls.open(path)
         if git.head() is None:
             first = git.commit(git.empty_tree(), (), "Begin")
@@ -330,7 +330,7 @@ class Git(NamedTuple):
             if identity["GIT_AUTHOR_EMAIL"] == NOBODY:
                 by_nobody.add(os.fsdecode(result.stdout).strip())
         if result.returncode:
-            raise GitError(args, result.returncode, result.stderr)
+            raise failure(args, result.returncode, result.stderr)
         oid = os.fsdecode(result.stdout).strip()
         _trees[self.common_dir, oid] = tree
         return oid

@@ -18,7 +18,7 @@ from typing import TypeVar
 from harness_lib.errors import HeldError, RefusedError
 from harness_lib.system.files import atomic
 from harness_lib.system.git import checkout, snapshot, status, trees
-from harness_lib.system.git.calls import GitError, covers, decode, encode
+from harness_lib.system.git.calls import GitError, covers, decode, encode, failure
 from harness_lib.system.git.checkout import hashed
 from harness_lib.system.git.locks import leftover_locks
 from harness_lib.system.git.repository import Git
@@ -301,7 +301,7 @@ def _unless_ignored(git: Git, paths: Sequence[str]) -> Iterable[str]:
         return ()
     answer = git.run("check-ignore", "--no-index", "-z", "--stdin", stdin=encode(paths), check=False)
     if answer.returncode not in (0, 1):
-        raise GitError(("check-ignore",), answer.returncode, answer.stderr)
+        raise failure(("check-ignore",), answer.returncode, answer.stderr)
     ignored = set(decode(answer.stdout))
     return [path for path in paths if path not in ignored]
 

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from harness_lib.system.git import clones, status, submodules
-from harness_lib.system.git.calls import GitError, covers, decode, encode
+from harness_lib.system.git.calls import covers, decode, encode, failure
 from harness_lib.system.git.checkout import hashed, obstructed
 from harness_lib.system.git.repository import Git
 from harness_lib.system.git.trees import (
@@ -99,11 +99,11 @@ def _excuse(git: Git, env: Mapping[str, str], args: Sequence[str], code: int, st
     """Raise GitError unless all that could not be added is untracked, or not a file."""
     errors = [line for line in stderr.splitlines() if line.startswith((b"error:", b"fatal:"))]
     if not all(any(words in line for words in _PASSED_OVER) for line in errors):
-        raise GitError(args, code, stderr)
+        raise failure(args, code, stderr)
     names = [os.fsdecode(name) for name in _UNREADABLE.findall(stderr)]
     known = git.run("--literal-pathspecs", "ls-files", "-z", "--", *names, env=env).stdout if names else b""
     if any(_is_content(git.top / name) for name in decode(known)):
-        raise GitError(args, code, stderr)
+        raise failure(args, code, stderr)
 
 
 def _is_content(path: Path) -> bool:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from harness_lib.system.git import calls, clones, trees
-from harness_lib.system.git.calls import GitError, call, covers, decode, encode
+from harness_lib.system.git.calls import call, covers, decode, encode, failure
 from harness_lib.system.git.repository import Git
 
 _SKIPPED = "S"
@@ -319,5 +319,5 @@ def _check_ignored(git: Git, place: Path, files: list[str]) -> set[str]:
     args = (f"--work-tree={place}", "check-ignore", "--no-index", "-z", "--stdin")
     answer = git.run(*args, stdin=encode(files), check=False)
     if answer.returncode not in (0, 1):
-        raise GitError(args, answer.returncode, answer.stderr)
+        raise failure(args, answer.returncode, answer.stderr)
     return set(decode(answer.stdout))

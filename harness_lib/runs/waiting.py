@@ -1,0 +1,73 @@
+"""Wait for what a run works with: the database of the list, the remote, and room on a disk.
+
+No task is to blame when one of them fails, so none is halted for it, and no attempt is counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+from harness_lib.core.context import Context
+from harness_lib.errors import AwayError
+from harness_lib.system import os_errors
+
+SECONDS = 30 * 60.0
+AGAIN_SECONDS = 2.0
+SAID = "The run waits up to half an hour."
+_T = TypeVar("_T")
+
+
+def passes(error: Exception) -> bool:
+    """Return whether `error` may end by itself, for every task alike."""
+    return isinstance(error, AwayError) or (isinstance(error, OSError) and os_errors.passes(error))
+
+
+def why(error: Exception) -> str:
+    """Return what is wrong as a sentence."""
+    return os_errors.describe(error) if isinstance(error, OSError) else str(error)
+
+
+class Waiting:
+    """One wait; `tell` is called with what is waited for, when it begins."""
+
+    def __init__(self, ctx: Context, tell: Callable[[str], None]) -> None:
+        self._clock, self._tell = ctx.clock, tell
+        self._since: float | None = None
+
+    def after(self, error: Exception) -> None:
+        """Begin to wait, or go on with it. Raises `error` if that has taken too long."""
+        now = self._clock.monotonic()
+        if self._since is None:
+            self._since = now
+            self._tell(f"{why(error)} {SAID}")
+        if now - self._since > SECONDS:
+            raise error
+
+    def over(self) -> None:
+        """End the wait: what was away is back."""
+        self._since = None
+
+
+def until_it_works(ctx: Context, tell: Callable[[str], None], act: Callable[[], _T]) -> _T:
+    """Return what `act` returns, as soon as nothing that it needs is away."""
+    wait = Waiting(ctx, tell)
+    while True:
+        try:
+            return act()
+        except Exception as error:
+            if not passes(error):
+                raise
+            wait.after(error)
+        ctx.clock.sleep(AGAIN_SECONDS)
+
+
+@contextmanager
+def put_off() -> Iterator[None]:
+    """End the block without an error if something is away; the caller tries again later."""
+    try:
+        yield
+    except Exception as error:
+        if not passes(error):
+            raise

@@ -14,57 +14,27 @@ Source: docs/unattended.md, "Where finished work goes".
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import NamedTuple
 
 from harness_lib import typed
-from harness_lib.attempts import outcome, requeue, target_branch
-from harness_lib.core import quoting
+from harness_lib.attempts import outcome, pull_request, requeue, target_branch
 from harness_lib.core.context import Context, MergeMode, Merging
-from harness_lib.errors import EnvSetupError, HarnessError, UsageError
+from harness_lib.errors import EnvSetupError, UsageError
 from harness_lib.rules import transitions
 from harness_lib.rules.attempts import Halt
-from harness_lib.system import flock, os_errors
-from harness_lib.system.git import calls, merge, worktrees
-from harness_lib.system.git.repository import Git, GitError
-from harness_lib.system.processes import environment, runner, sandbox
+from harness_lib.system import flock
+from harness_lib.system.git import merge, worktrees
+from harness_lib.system.git.repository import Git
 from harness_lib.task import Session, Task
 
 # The queue of merges, in git's directory: an agent may delete files of harness.
 LINE = "harness-merge.line"
-PROPOSALS = "refs/harness/pull/"
-OWN = "harness/"
 CHANGE = '"what is to be changed"'
-SECONDS = 120.0
-AGAIN = "Nothing was forced; harness tries again at the next merge, at the end, and in the next run."
 # How many commits of the remote branch are looked at for work that later ones have changed.
 LOOKED_AT = 200
-TOOLS = {
-    "gh": ("gh pr create --head={branch} --base={base} --title={title} --body={body}", "gh pr view {branch}"),
-    "glab": (
-        (
-            "glab mr create --yes --source-branch={branch} --target-branch={base} --title={title} "
-            "--description={body}"
-        ),
-        "glab mr view {branch}",
-    ),
-}
-_ADDRESS = re.compile(r"https?://\S+")
 _NAMED = re.compile(r" has it \((\S+|the branch \S+)\)\. ")
-
-
-class Proposal(NamedTuple):
-    """The branch of a pull request, the commit that was pushed to it, and its address.
-
-    `address` None: not opened yet; "": the command has not said where.
-    """
-
-    branch: str
-    pushed: str = ""
-    address: str | None = None
 
 
 def of(ctx: Context, target: str, mode: MergeMode, command: str) -> Merging:
@@ -88,25 +58,12 @@ def of(ctx: Context, target: str, mode: MergeMode, command: str) -> Merging:
         from harness_lib.attempts import leaving  # noqa: PLC0415
 
         remote = leaving.read(ctx.git).target or remote
-        asked = (command or _tool(ctx, remote)) if mode == "pull-request" else ""
+        asked = (command or pull_request.tool(ctx, remote)) if mode == "pull-request" else ""
         is_direct = mode in ("local", "push")
         return Merging("turns", remote, branch, asked, "" if is_direct else target_branch.waiting(branch))
     if mode == "push":
         return Merging("push", remote, branch)
-    return Merging("pull-request", remote, branch, command or _tool(ctx, remote))
-
-
-def _tool(ctx: Context, remote: str) -> str:
-    url = ctx.git.text("remote", "get-url", remote)
-    names = sorted(TOOLS, key=lambda name: ("gitlab" in url) is not (name == "glab"))
-    path = ctx.env.get("PATH")
-    name = next((each for each in names if environment.find(each, path)), None)
-    if name is None:
-        raise EnvSetupError(
-            f"Nothing here can open a pull request: neither {' nor '.join(TOOLS)} is on the PATH.",
-            "Install one of them, or name a command of your own: harness run --help (--merge-command)",
-        )
-    return name
+    return Merging("pull-request", remote, branch, command or pull_request.tool(ctx, remote))
 
 
 def begin(ctx: Context) -> list[str]:
@@ -124,7 +81,7 @@ def begin(ctx: Context) -> list[str]:
         if trouble:
             raise EnvSetupError(trouble, "See that git reaches it, or run without --merge.")
     if merging.mode == "pull-request":
-        own = target_branch.HEADS + target_branch.short(ctx.target or "").removeprefix(OWN)
+        own = target_branch.HEADS + target_branch.short(ctx.target or "").removeprefix(pull_request.OWN)
         lacking = ctx.main.text("rev-list", "--count", own, f"^{_tracking(merging)}", "--")
         if lacking != "0":
             name = target_branch.short(own)
@@ -261,7 +218,7 @@ def propose(ctx: Context, session: Session, task: Task, said: Sequence[str]) -> 
     return ended
 
 
-def _halt(ctx: Context, task: Task, known: Proposal | None) -> Halt:
+def _halt(ctx: Context, task: Task, known: pull_request.Proposal | None) -> Halt:
     where = known and (known.address or f"the branch {known.branch}")
     words = f"the check passed, and the work waits until {_there(ctx.merging)} has it"
     return Halt(
@@ -284,22 +241,22 @@ def _proposed(ctx: Context) -> str:
         return ""
     if merging.onto:
         # It was pushed in the turn of the merge.
-        known = Proposal(target_branch.short(merging.onto), tip, _told(waiting))
+        known = pull_request.Proposal(target_branch.short(merging.onto), tip, _told(waiting))
     else:
         name = target_branch.short(merging.branch)
-        known = _read(git, target) or Proposal(f"{OWN}{name}-{tip[:8]}")
-    _write(git, target, known)
+        known = pull_request.read(git, target) or pull_request.Proposal(f"{pull_request.OWN}{name}-{tip[:8]}")
+    pull_request.write(git, target, known)
     if known.pushed != tip:
         if trouble := _send(ctx, merging, tip, target_branch.HEADS + known.branch):
             return trouble
         known = known._replace(pushed=tip)
-        _write(git, target, known)
+        pull_request.write(git, target, known)
     if known.address is None:
-        found = _opened(ctx, merging, known.branch, waiting)
+        found = pull_request.opened(ctx, merging, known.branch, waiting)
         if found.trouble:
             return found.trouble
         known = known._replace(address=found.address)
-        _write(git, target, known)
+        pull_request.write(git, target, known)
     with ctx.store.transaction() as tx:
         for task in waiting:
             current = tx.task(task.id)
@@ -316,48 +273,7 @@ def _told(waiting: Sequence[Task]) -> str | None:
     named = next(filter(None, (_NAMED.search(task.halt or "") for task in waiting)), None)
     if named is None:
         return None
-    return named[1] if _ADDRESS.match(named[1]) else ""
-
-
-class _Opened(NamedTuple):
-    address: str = ""
-    trouble: str = ""
-
-
-def _opened(ctx: Context, merging: Merging, branch: str, tasks: Sequence[Task]) -> _Opened:
-    """Open a pull request for `branch`, or find the one that a killed run has opened."""
-    title = tasks[0].title if len(tasks) == 1 else f"{tasks[0].title}, and {len(tasks) - 1} more"
-    lines = [f"- {task.id} {task.title}: `{task.validation.command}` passes" for task in tasks]
-    lines += [f"- Look at: {sentence}" for task in tasks for sentence in task.look_at]
-    named = {
-        "branch": branch,
-        "base": target_branch.short(merging.branch),
-        "title": quoting.one_line(title, quoting.REASON_LENGTH),
-        "body": _fitting(lines),
-    }
-    variables = {f"HARNESS_{name.upper()}": value for name, value in named.items()}
-    words = {name: typed.word(value) for name, value in named.items()}
-    commands = [each.format(**words) for each in TOOLS.get(merging.command, ())] or [merging.command]
-    refusals = []
-    for command in commands:
-        done, output = _call(ctx, command, variables)
-        if done:
-            addresses = _ADDRESS.findall(output)
-            return _Opened(addresses[-1] if addresses else "")
-        refusals.append(target_branch.gist(output))
-    return _Opened(trouble=f"No pull request could be opened for {branch}: {refusals[0]}. {AGAIN}")
-
-
-def _fitting(lines: Sequence[str]) -> str:
-    """Return as many of `lines` as a command and a host take, without characters that no argument has."""
-    fitting, left = list[str](), quoting.QUOTED_LENGTH
-    for line in lines:
-        fitting.append(quoting.one_line(line, quoting.LOOK_LENGTH))
-        left -= len(fitting[-1])
-        if left < 0:
-            fitting[-1] = f"- and {len(lines) - len(fitting) + 1} more"
-            break
-    return "\n".join(fitting)
+    return named[1] if pull_request.ADDRESS.match(named[1]) else ""
 
 
 def look(ctx: Context) -> Iterator[str]:
@@ -395,7 +311,7 @@ def look(ctx: Context) -> Iterator[str]:
             _propose_anew(ctx)
         elif merged and merging.remote and ctx.main.ref(ours):
             # What is still to come needs a pull request of its own.
-            ctx.main.delete_ref(_ref(ours))
+            ctx.main.delete_ref(pull_request.ref_of(ours))
             there.target, there.merging = ours, merging._replace(mode="pull-request")
             yield from _catch_up(there)
     for task, _ in merged:
@@ -472,29 +388,17 @@ def _found_in(git: Git, tip: str, commit: str, base: str) -> Iterator[tuple[str,
 
 
 def _send(ctx: Context, merging: Merging, commit: str, branch: str) -> str:
-    done, output = _call(ctx, typed.git("push", merging.remote, f"{commit}:{branch}"))
-    name = target_branch.short(branch)
-    return "" if done else f"{merging.remote} has not taken {name}: {target_branch.gist(output)}. {AGAIN}"
+    done, output = pull_request.call(ctx, typed.git("push", merging.remote, f"{commit}:{branch}"))
+    if done:
+        return ""
+    name, why = target_branch.short(branch), target_branch.gist(output)
+    return f"{merging.remote} has not taken {name}: {why}. {pull_request.AGAIN}"
 
 
 def _fetch(ctx: Context, merging: Merging) -> str:
     spec = f"+{merging.branch}:{_tracking(merging)}"
-    done, output = _call(ctx, typed.git("fetch", "--quiet", "--no-tags", merging.remote, spec))
+    done, output = pull_request.call(ctx, typed.git("fetch", "--quiet", "--no-tags", merging.remote, spec))
     return "" if done else f"{_there(merging)} cannot be fetched: {target_branch.gist(output)}."
-
-
-def _call(ctx: Context, command: str, variables: dict[str, str] | None = None) -> tuple[bool, str]:
-    """Run a shell command of at most SECONDS in the project; return whether it succeeded, and its output.
-
-    The user's hooks of git run: one of them may be there to refuse a push.
-    """
-    env = {**calls.clean_env(ctx.env), **(variables or {}), sandbox.VARIABLE: ""}
-    log = ctx.root.logs / "merge.log"
-    try:
-        ended = runner.run(command, cwd=ctx.main.top, log=log, timeout=SECONDS, env=env)
-    except (HarnessError, OSError) as error:
-        return False, os_errors.describe(error) if isinstance(error, OSError) else error.message
-    return ended.ok, f"no answer for {SECONDS:.0f} seconds" if ended.timed_out else ended.tail
 
 
 def _tracking(merging: Merging) -> str:
@@ -506,27 +410,8 @@ def _there(merging: Merging) -> str:
     return f"{merging.remote}/{name}" if merging.remote else "the branch"
 
 
-def _ref(target: str) -> str:
-    return PROPOSALS + target_branch.short(target)
-
-
-def _read(git: Git, target: str) -> Proposal | None:
-    name = git.ref(_ref(target))
-    try:
-        known = Proposal(**json.loads(git.text("cat-file", "blob", name))) if name else None
-    except (GitError, ValueError, TypeError):
-        return None
-    # Nothing but a branch of harness is ever pushed for a pull request.
-    return known if known and known.branch.startswith(OWN) else None
-
-
-def _write(git: Git, target: str, known: Proposal) -> None:
-    blob = git.run("hash-object", "-w", "--stdin", stdin=json.dumps(known._asdict()).encode()).stdout
-    git.set_ref(_ref(target), blob.decode().strip())
-
-
 @contextmanager
 def _turn(ctx: Context) -> Iterator[None]:
     """Wait until no worker merges, as what follows moves the same branches."""
-    with flock.turn(ctx.main.common_dir / LINE, SECONDS, lambda: None):
+    with flock.turn(ctx.main.common_dir / LINE, pull_request.SECONDS, lambda: None):
         yield

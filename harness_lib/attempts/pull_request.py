@@ -1,0 +1,142 @@
+"""Open a pull request by the command of its host, and keep what was pushed for it.
+
+Source: docs/unattended.md, "Where finished work goes".
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from harness_lib import typed
+from harness_lib.attempts import target_branch
+from harness_lib.core import quoting
+from harness_lib.core.context import Context, Merging
+from harness_lib.errors import EnvSetupError, HarnessError
+from harness_lib.system import os_errors
+from harness_lib.system.git import calls
+from harness_lib.system.git.repository import Git, GitError
+from harness_lib.system.processes import environment, runner, sandbox
+from harness_lib.task import Task
+
+PROPOSALS = "refs/harness/pull/"
+OWN = "harness/"
+SECONDS = 120.0
+AGAIN = "Nothing was forced; harness tries again at the next merge, at the end, and in the next run."
+TOOLS = {
+    "gh": ("gh pr create --head={branch} --base={base} --title={title} --body={body}", "gh pr view {branch}"),
+    "glab": (
+        (
+            "glab mr create --yes --source-branch={branch} --target-branch={base} --title={title} "
+            "--description={body}"
+        ),
+        "glab mr view {branch}",
+    ),
+}
+ADDRESS = re.compile(r"https?://\S+")
+
+
+class Proposal(NamedTuple):
+    """The branch of a pull request, the commit that was pushed to it, and its address.
+
+    `address` None: not opened yet; "": the command has not said where.
+    """
+
+    branch: str
+    pushed: str = ""
+    address: str | None = None
+
+
+def tool(ctx: Context, remote: str) -> str:
+    """Return the program that opens pull requests at `remote`. Raises EnvSetupError."""
+    url = ctx.git.text("remote", "get-url", remote)
+    names = sorted(TOOLS, key=lambda name: ("gitlab" in url) is not (name == "glab"))
+    path = ctx.env.get("PATH")
+    name = next((each for each in names if environment.find(each, path)), None)
+    if name is None:
+        raise EnvSetupError(
+            f"Nothing here can open a pull request: neither {' nor '.join(TOOLS)} is on the PATH.",
+            "Install one of them, or name a command of your own: harness run --help (--merge-command)",
+        )
+    return name
+
+
+class Opened(NamedTuple):
+    """Where a pull request is, or why there is none."""
+
+    address: str = ""
+    trouble: str = ""
+
+
+def opened(ctx: Context, merging: Merging, branch: str, tasks: Sequence[Task]) -> Opened:
+    """Open a pull request for `branch`, or find the one that a killed run has opened."""
+    title = tasks[0].title if len(tasks) == 1 else f"{tasks[0].title}, and {len(tasks) - 1} more"
+    lines = [f"- {task.id} {task.title}: `{task.validation.command}` passes" for task in tasks]
+    lines += [f"- Look at: {sentence}" for task in tasks for sentence in task.look_at]
+    named = {
+        "branch": branch,
+        "base": target_branch.short(merging.branch),
+        "title": quoting.one_line(title, quoting.REASON_LENGTH),
+        "body": _fitting(lines),
+    }
+    variables = {f"HARNESS_{name.upper()}": value for name, value in named.items()}
+    words = {name: typed.word(value) for name, value in named.items()}
+    commands = [each.format(**words) for each in TOOLS.get(merging.command, ())] or [merging.command]
+    refusals = []
+    for command in commands:
+        done, output = call(ctx, command, variables)
+        if done:
+            addresses = ADDRESS.findall(output)
+            return Opened(addresses[-1] if addresses else "")
+        refusals.append(target_branch.gist(output))
+    return Opened(trouble=f"No pull request could be opened for {branch}: {refusals[0]}. {AGAIN}")
+
+
+def _fitting(lines: Sequence[str]) -> str:
+    """Return as many of `lines` as a command and a host take, without characters that no argument has."""
+    fitting, left = list[str](), quoting.QUOTED_LENGTH
+    for line in lines:
+        fitting.append(quoting.one_line(line, quoting.LOOK_LENGTH))
+        left -= len(fitting[-1])
+        if left < 0:
+            fitting[-1] = f"- and {len(lines) - len(fitting) + 1} more"
+            break
+    return "\n".join(fitting)
+
+
+def call(ctx: Context, command: str, variables: dict[str, str] | None = None) -> tuple[bool, str]:
+    """Run a shell command of at most SECONDS in the project; return whether it succeeded, and its output.
+
+    The user's hooks of git run: one of them may be there to refuse a push.
+    """
+    env = {**calls.clean_env(ctx.env), **(variables or {}), sandbox.VARIABLE: ""}
+    log = ctx.root.logs / "merge.log"
+    try:
+        ended = runner.run(command, cwd=ctx.main.top, log=log, timeout=SECONDS, env=env)
+    except (HarnessError, OSError) as error:
+        return False, os_errors.describe(error) if isinstance(error, OSError) else error.message
+    return ended.ok, f"no answer for {SECONDS:.0f} seconds" if ended.timed_out else ended.tail
+
+
+def ref_of(target: str) -> str:
+    """Return the ref that keeps what is known of the pull request of `target`."""
+    return PROPOSALS + target_branch.short(target)
+
+
+def read(git: Git, target: str) -> Proposal | None:
+    """Return what is known of the pull request of `target`; None if there is none."""
+    name = git.ref(ref_of(target))
+    try:
+        known = Proposal(**json.loads(git.text("cat-file", "blob", name))) if name else None
+    except (GitError, ValueError, TypeError):
+        return None
+    # Nothing but a branch of harness is ever pushed for a pull request.
+    return known if known and known.branch.startswith(OWN) else None
+
+
+def write(git: Git, target: str, known: Proposal) -> None:
+    """Keep what is known of the pull request of `target`."""
+    blob = git.run("hash-object", "-w", "--stdin", stdin=json.dumps(known._asdict()).encode()).stdout
+    git.set_ref(ref_of(target), blob.decode().strip())

@@ -30,10 +30,12 @@ NO_BRANCH = "couldn't find remote ref"
 SECONDS = 120.0
 # What git and the remote's system say of a full disk or a lost connection. A remote that says it in another
 # language counts as one that refuses.
-_PASSES = re.compile(
-    r"no space left|disk quota|hung up|timed out|early eof|unable to connect|could not resolve|connection re",
-    re.IGNORECASE,
+_FULL = re.compile(r"no space left|disk quota", re.IGNORECASE)
+_LOST = re.compile(
+    r"hung up|timed out|early eof|unable to connect|could not resolve|connection re", re.IGNORECASE
 )
+# A remote that says this has answered: its hook may say of itself that it has timed out.
+_ANSWERED = "[remote rejected]"
 # Records end with it in what `git log` prints.
 _END = "\x1e"
 
@@ -234,7 +236,8 @@ def push(ctx: Context, there: There, *args: str, hooks: bool = False) -> Answer:
 
 def require_refusal(there: There, answer: Answer) -> None:
     """Raise RemoteAwayError if a push has failed for a reason that passes by itself, and not by refusal."""
-    if _PASSES.search(answer.why):
+    is_lost = _LOST.search(answer.why) and _ANSWERED not in answer.out
+    if is_lost or _FULL.search(answer.why):
         raise RemoteAwayError(f"{there.remote} did not take the push: {answer.why}.", "Try again.")
 
 

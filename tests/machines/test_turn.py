@@ -146,3 +146,17 @@ def test_a_remote_whose_disk_is_full_is_waited_for(world: World) -> None:
 
     assert run.wait(60) == 0, one.printed
     world.each_once(task)
+
+
+def test_a_hook_that_says_timed_out_refuses_and_is_not_waited_for(world: World) -> None:
+    ctx = at(world.machine("one"))
+    mine = taken(ctx)
+    before = mine.begin()
+    put(
+        world.remote / "hooks" / "pre-receive",
+        "#!/bin/sh\necho lint timed out >&2\nexit 1\n",
+        executable=True,
+    )
+
+    with pytest.raises(EnvSetupError, match=r"has not taken main: .*lint timed out"):
+        mine.move(MAIN, *work(ctx, before))

@@ -107,11 +107,13 @@ def prepare(ctx: Context) -> runner.Finished | None:
 
 
 def why_failed(ctx: Context, finished: runner.Finished) -> str:
-    """Return the end of what the script has printed, and what its sandbox denied."""
+    """Return the end of what the script has printed, or how it ended, and what its sandbox denied."""
     from harness_lib.system.processes import denied  # noqa: PLC0415 (as above)
 
     refused = denied.said(finished.tail, ctx.env, ctx.git.top)
-    return " ".join(filter(None, (quoting.one_line(finished.tail, quoting.FAILURE_LENGTH), refused)))
+    how = "it took too long" if finished.timed_out else f"it ended with {finished.returncode}"
+    printed = quoting.one_line(finished.tail, quoting.FAILURE_LENGTH)
+    return " ".join(filter(None, (printed or f"{how} and printed nothing.", refused)))
 
 
 SHORT = 80

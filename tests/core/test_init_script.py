@@ -30,14 +30,20 @@ def test_a_script_that_fails_once_is_run_again(project: Project, agent: Agent) -
     assert project.read("runs.txt") == "run\nrun\n"
 
 
-def test_a_script_that_fails_twice_is_env_setup_and_no_session(project: Project, agent: Agent) -> None:
-    project.put("harness-init.sh", SCRIPT + "echo no database; exit 1\n")
+@pytest.mark.parametrize(
+    ("does", "said"),
+    [("echo no database; exit 1", "no database"), ("exit 3", "twice: it ended with 3 and printed nothing.")],
+)
+def test_a_script_that_fails_twice_is_env_setup_and_no_session(
+    project: Project, agent: Agent, does: str, said: str
+) -> None:
+    project.put("harness-init.sh", f"{SCRIPT}{does}\n")
     agent.ok("add", "One", "--validate", "true")
 
     for verb in ("start", "claim"):
         error = agent.fails(7, verb)["error"]
 
-        assert "no database" in error["message"]
+        assert said in error["message"]
         assert "harness-init.log" in error["hint"]
     assert project.read("runs.txt") == "run\n" * 4
     assert project.state["sessions"] == []

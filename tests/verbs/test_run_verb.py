@@ -40,6 +40,7 @@ def test_a_git_too_old_begins_nothing(project: Project, agent: Agent, with_git: 
     error = agent.fails(7, "run", "--agent-command", "true", PATH=with_git("2.34.1"))["error"]
     assert "git version 2.34.1 is too old" in error["message"]
     assert "git 2.38" in error["message"]
+    assert "every other verb works with 2.25 or newer" in error["hint"]
     assert not project.state["sessions"]
 
 

@@ -70,7 +70,7 @@ OLDEST = (2, 25)
 # `git merge-tree --write-tree`, with which the work of several is merged.
 OLDEST_FOR_RUNS = (2, 38)
 FOR_RUNS = "`harness run` and `harness demo` need git {}.{}".format(*OLDEST_FOR_RUNS)
-CURE_FOR_RUNS = "Install a newer git; every other verb works with this one."
+CURE_FOR_RUNS = "Install a newer git; every other verb works with {}.{} or newer.".format(*OLDEST)
 
 
 class GitError(EnvSetupError):

@@ -85,7 +85,7 @@ class Forked(subprocess.Popen[str]):
             **self._asked,
             "args": list(args),
             "cwd": str(cwd or Path.cwd()),
-            "env": dict(os.environ if env is None else env),
+            "env": {**(os.environ if env is None else env), **_mutant()},
             "session": start_new_session,
         }
         streams = [pipe if pipe >= 0 else own for own, pipe in enumerate((pipes[0], pipes[3], pipes[5]))]
@@ -138,6 +138,11 @@ def start(
         )
     command = [sys.executable, "-m", module, *args]
     return subprocess.Popen(command, cwd=cwd, env=env, stdin=nothing, stdout=out, stderr=errors, text=True)
+
+
+def _mutant() -> dict[str, str]:
+    """Return what tells a fork which mutant is tried, or where to write which functions it runs."""
+    return {name: value for name, value in os.environ.items() if name.startswith("MUTANT")}
 
 
 def _is_usual(env: Mapping[str, str]) -> bool:
@@ -321,6 +326,8 @@ def _become(asked: dict[str, Any], descriptors: list[int]) -> NoReturn:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.stdin, sys.stdout = _stream(0, "r", "strict"), _stream(1, "w", "strict")
     sys.stderr = _stream(2, "w", "backslashreplace")
+    if "MUTANT_SEEN" in os.environ:
+        importlib.import_module("tests.mutation.seen").begin()
     code = 1
     try:
         exec(asked["program"], {"__name__": "__main__"})

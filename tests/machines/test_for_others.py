@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -182,6 +183,25 @@ def test_a_chat_opens_a_pull_request_for_what_comes_after_the_merged_one(world: 
 
     asked = (world.place / "asked").read_text().splitlines()
     assert asked == [f"harness/main: Make {title}" for title in ("a", "b", "c, and 1 more")]
+
+
+def test_a_chat_takes_the_program_that_is_there_for_pull_requests(world: World) -> None:
+    one = world.machine("one")
+    one.add("Make a", "grep -q done a")
+    world.trust()
+    one.ok("start")
+    one.ok("claim")
+    put(one.top / "a", "done\n")
+    program = (
+        '#!/bin/sh\n[ "$2" = create ] && echo "$*" >> "${0%/*}/asked" && echo https://host.example/pull/7\n'
+    )
+    put(world.place / "bin/gh", program, executable=True)
+
+    said = one("finish", "--merge", "pull-request", PATH=f"{world.place}/bin:{os.environ['PATH']}")
+
+    assert said.code == 0, said.text
+    assert "--head=harness/main" in (world.place / "bin/asked").read_text()
+    assert halts(one) == ["MERGE"]
 
 
 @pytest.mark.parametrize("hook", ["post-receive", *for_release(("pre-receive",))])

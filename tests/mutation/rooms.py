@@ -16,9 +16,12 @@ _ELSEWHERE = [
 _MERGING = [
     f"tests/runs/test_{name}.py"
     for name in (
+        "held_work",
         "merge_queue_of_a_run",
+        "merged_elsewhere",
         "slots",
         "submodules",
+        "surroundings",
         "too_late",
         "two_hand_back",
         "waiting",
@@ -31,8 +34,8 @@ TESTS: dict[str, list[str]] = {
     "hookio": [f"tests/hookio/test_{name}.py" for name in _HERE],
     # What an attempt does is seen through the verbs, where runs merge, and between machines.
     "attempts": [
-        *("tests/attempts", "tests/verbs", *_MERGING, *ANYWAY),
-        *("tests/machines/test_leaving.py", "tests/machines/test_turn.py"),
+        *("tests/attempts", "tests/hostile", "tests/verbs", *_MERGING, *ANYWAY),
+        *(f"tests/machines/test_{name}.py" for name in ("chat", "leaving", "survival", "turn", "unusual")),
     ],
     # What it publishes of its records stands in the schemas and on the page of fields; what several machines
     # ask of a database, in two files of theirs.

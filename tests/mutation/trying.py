@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from unittest import mock
 
 import coverage
 import pytest  # noqa: TC002 (as in every other file of tests)
@@ -25,7 +26,7 @@ from mutmut.configuration import config
 from mutmut.mutation.trampoline import set_mutant_under_test
 from mutmut.state import state
 
-from tests.mutation import mutants
+from tests.mutation import mutants, seen
 from tests.mutation.mutants import Mutant
 from tests.mutation.ordering import ORDER
 from tests.mutation.rooms import ANYWAY
@@ -54,6 +55,8 @@ class Tests:
         self.failed: str | None = None
         self.seconds: dict[str, float] = {}
         self.running: dict[str, list[pytest.Item]] = {}
+        # Of functions that forks run it is not known which lines.
+        self.forks: dict[str, list[pytest.Item]] = {}
         self.lines = coverage.Coverage(data_file=None, include=["harness_lib/*"], messages=False)
         # Of each function, how many of its mutants which test has killed.
         self.killed: dict[str, Counter[str]] = defaultdict(Counter)
@@ -67,7 +70,14 @@ class Tests:
     def learn(self, items: Sequence[pytest.Item]) -> None:
         """Run each of these tests once, unharmed."""
         set_mutant_under_test("stats")
-        os.environ.pop("MUTANT_UNDER_TEST", None)  # what tests start cannot tell us what it runs
+        # What tests start cannot tell us what it runs, but for forks.
+        os.environ.pop("MUTANT_UNDER_TEST", None)
+        with tempfile.TemporaryDirectory() as place:
+            file = Path(place, "functions")
+            with mock.patch.dict(os.environ, {seen.FILE: str(file)}):
+                self._learn(items, file)
+
+    def _learn(self, items: Sequence[pytest.Item], file: Path) -> None:
         self.lines.start()
         for item in items:
             # What an earlier test has left in a cache this one would not run.
@@ -80,10 +90,13 @@ class Tests:
                 # It starts a bare interpreter, say, which knows nothing of mutmut.
                 print(f"left out, as it fails without any mutant: {item.nodeid}", file=sys.__stderr__)
                 self.failed = None
+                seen.take(file)
                 continue
             self.seconds[item.nodeid] = _used() - before
             for function in state()._stats:
                 self.running.setdefault(function, []).append(item)
+            for function in seen.take(file):
+                self.forks.setdefault(function, []).append(item)
         self.lines.stop()
 
     def run(self, item: pytest.Item) -> None:
@@ -98,6 +111,7 @@ class Tests:
             running = {name for line in mutant.lines for name in by_line.get(line, ())}
             items = [item for item in items if item.nodeid in running]
         anyway = [item for item in self.session.items if item.nodeid.startswith(tuple(ANYWAY))]
+        items = list(dict.fromkeys([*items, *self.forks.get(_whole(mutant), [])]))
         items = self.in_order(mutant, [item for item in items if item not in anyway])
         return items + self.in_order(mutant, anyway)
 

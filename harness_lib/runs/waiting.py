@@ -5,8 +5,11 @@ No task is to blame when one of them fails, so none is halted for it, and no att
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import errno
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TypeVar
 
 from harness_lib.core.context import Context
@@ -15,6 +18,8 @@ from harness_lib.system import os_errors
 
 SECONDS = 30 * 60.0
 AGAIN_SECONDS = 2.0
+# A disk with less room than this is full.
+LEAST_BYTES = 64 * 1024
 SAID = "The run waits up to half an hour."
 _T = TypeVar("_T")
 
@@ -30,10 +35,10 @@ def why(error: Exception) -> str:
 
 
 class Waiting:
-    """One wait; `tell` is called with what is waited for, when it begins."""
+    """One wait; `tell` is called with what is waited for, when it begins, and `places` need room."""
 
-    def __init__(self, ctx: Context, tell: Callable[[str], None]) -> None:
-        self._clock, self._tell = ctx.clock, tell
+    def __init__(self, ctx: Context, tell: Callable[[str], None], places: Sequence[Path] = ()) -> None:
+        self._clock, self._tell, self._places = ctx.clock, tell, places
         self._since: float | None = None
 
     def after(self, error: Exception) -> None:
@@ -45,9 +50,26 @@ class Waiting:
         if now - self._since > SECONDS:
             raise error
 
+    def is_for_room(self) -> bool:
+        """Return whether a disk is still full. Raises OSError if that has taken too long."""
+        if self._since is None or not any(map(_is_full, self._places)):
+            return False
+        if self._clock.monotonic() - self._since > SECONDS:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return True
+
     def over(self) -> None:
         """End the wait: what was away is back."""
         self._since = None
+
+
+def _is_full(place: Path) -> bool:
+    with suppress(OSError):
+        disk = os.statvfs(place)
+        # Some file systems do not count their files.
+        has_names = disk.f_favail > 0 or disk.f_files == 0
+        return disk.f_bavail * disk.f_frsize < LEAST_BYTES or not has_names
+    return False
 
 
 def until_it_works(ctx: Context, tell: Callable[[str], None], act: Callable[[], _T]) -> _T:

@@ -5,6 +5,7 @@ It claims, lets an agent work, runs the check, merges or rolls back; the agent o
 
 from __future__ import annotations
 
+import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -65,6 +66,8 @@ class Worker:
         self._idle = ""
         self._has_worked = False
         self._tries = interrupted.Tries()
+        # Tasks that had no further try and could not be halted at once, as their work was not kept yet.
+        self._spent: dict[str, StuckError] = {}
         self._reclaims = reconcile.Reclaims(ctx)
         self._mishaps = 0
         self._told = 0
@@ -89,11 +92,14 @@ class Worker:
 
     def work(self) -> None:
         """Take tasks until the run ends the worker."""
-        wait = Waiting(self.ctx, lambda line: self.tell(Notice("warning", line)))
+        places = (self.ctx.root.private, Path(self.config.place), Path(tempfile.gettempdir()))
+        wait = Waiting(self.ctx, lambda line: self.tell(Notice("warning", line)), places)
         while not self.draining.is_set():
             seen = self.ctx.store.stamp()
             try:
-                goes_on = self._one()
+                # While a disk is full, no agent is started for nothing.
+                is_held = wait.is_for_room()
+                goes_on = not is_held and self._one()
             except (AwayError, HeldError, OSError) as error:
                 if waiting.passes(error):
                     wait.after(error)
@@ -108,7 +114,8 @@ class Worker:
                 goes_on = False
             else:
                 self._mishaps = 0
-                wait.over()
+                if not is_held:
+                    wait.over()
             self._tell_of_list()
             if not goes_on:
                 self._wait(seen)
@@ -166,6 +173,9 @@ class Worker:
 
         A problem with `task`, the first in order, must not keep the others waiting.
         """
+        if stuck := self._spent.pop(task.id, None):
+            self._halt(task, stuck)
+            return True
         context = self._clean_context()
         try:
             # Without a check it can never be completed: no agent is started for it.
@@ -228,10 +238,10 @@ class Worker:
         except StuckError as stuck:
             if self._is_given_back(context, session, task, stuck.reason) or stuck.everywhere:
                 self._halt(task, stuck)
-        except (HeldError, AwayError):
-            raise
         except (GitError, OSError) as error:
             self._leave(context, session, task, error)
+        except (HeldError, AwayError):
+            raise
         except HarnessError as error:
             self._give_back(context, session, task, str(error))
             raise
@@ -256,18 +266,26 @@ class Worker:
     def _leave(self, context: Context, session: Session, task: Task, error: GitError | OSError) -> None:
         """Requeue a task that cannot go on for a reason of its own, perhaps its agent's doing; others go on.
 
-        It is tried again, and halted after some tries. Raises `error` if the machine is the cause.
+        It is tried again, and halted after some tries. Raises `error` if the machine is the cause, and then
+        EnvSetupError after some tries: the task itself may fill the disk, or need more memory than there is.
         """
-        if waiting.passes(error):
+        if waiting.passes(error) and not self._tries.spent(task):
             # The claim stays ours until it is over.
             raise error
         cause = os_errors.describe(error) if isinstance(error, OSError) else error.message
+        if isinstance(error, OSError) and waiting.passes(error):
+            self._is_given_back(context, session, task, cause)
+            raise EnvSetupError(cause, f"{os_errors.cure(error)}; then: harness run") from error
         if isinstance(error, OSError) and os_errors.is_of_the_machine(error):
             self._give_back(context, session, task, cause)
             raise error
-        if self._is_given_back(context, session, task, cause) and self._tries.spent(task):
-            again = typed.harness("retry", task.id)
-            self._halt(task, StuckError(EnvSetupError.kind, f"{cause} Then type: {again}"))
+        again = typed.harness("retry", task.id)
+        stuck = StuckError(EnvSetupError.kind, f"{cause.rstrip('.')}. Then type: {again}")
+        is_back = self._is_given_back(context, session, task, cause)
+        if is_back and (waiting.passes(error) or self._tries.spent(task)):
+            self._halt(task, stuck)
+        elif waiting.passes(error):
+            self._spent[task.id] = stuck
 
     def _is_given_back(self, context: Context, session: Session, task: Task, why: str) -> bool:
         """Return whether the task could be requeued; otherwise keep the claim and retry on the next poll."""

@@ -81,7 +81,7 @@ def test_workers_that_keep_dying_end_the_run_with_what_has_killed_them(workshop:
 TROUBLE = {"full": "echo 'fatal: No space left on device' >&2; exit 128", "killed": "kill -9 $$"}
 GIT = """\
 #!/bin/sh
-if [ -e '{place}/trouble' ] && [ "$(wc -l < '{place}/trouble')" -lt 25 ]; then
+if [ -e '{place}/trouble' ] && [ "$(wc -l < '{place}/trouble')" -lt {times} ]; then
     echo try >> '{place}/trouble'
     {fails}
 fi
@@ -89,17 +89,41 @@ exec '{git}' "$@"
 """
 
 
+def failing_git(place: Path, how: str, times: int) -> str:
+    """Return a PATH whose git fails so many times after the file `trouble` was made in `place`."""
+    words = {"{fails}": TROUBLE[how], "{place}": str(place), "{git}": str(shutil.which("git"))}
+    script = GIT.replace("{times}", str(times))
+    for word, value in words.items():
+        script = script.replace(word, value)
+    put(place / "bin" / "git", script, executable=True)
+    return f"{place / 'bin'}{os.pathsep}{os.environ['PATH']}"
+
+
+def test_a_task_whose_every_attempt_gets_git_killed_is_tried_three_times(
+    workshop: Workshop, tmp_path: Path
+) -> None:
+    """It may need the memory itself, and each try costs an agent."""
+    path = failing_git(tmp_path, "killed", times=4)
+    workshop.add("Too large", "grep -q done f", do=f"write f more\nsh : > {tmp_path}/trouble")
+    workshop.add("Next", "grep -q done g", do="write g done")
+
+    said = workshop.ends(9, PATH=path)
+
+    assert said.stdout.count("task-001 attempt 1: Too large") == 3
+    first, second = (workshop.task(f"task-00{number}") for number in (1, 2))
+    assert (first["status"], first["attempts"], second["status"]) == ("pending", 0, "completed")
+    assert "failed with -9" in first["halt"]
+
+
 @pytest.mark.parametrize("how", TROUBLE)
 def test_trouble_of_the_machine_is_waited_for_and_halts_no_task(
     workshop: Workshop, tmp_path: Path, how: str
 ) -> None:
     """A disk is full, or the system kills git, more often than a worker tries."""
-    git = shutil.which("git")
-    script = GIT.replace("{fails}", TROUBLE[how]).replace("{place}", str(tmp_path)).replace("{git}", str(git))
-    put(tmp_path / "bin" / "git", script, executable=True)
+    path = failing_git(tmp_path, how, times=25)
     workshop.add("Make f", "grep -q done f", do=f"write f done\nsh touch {tmp_path}/trouble")
 
-    said = workshop.ends(0, PATH=f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
+    said = workshop.ends(0, PATH=path)
 
     assert (workshop.task("task-001")["status"], workshop.task("task-001")["attempts"]) == ("completed", 0)
     assert said.stdout.count("The run waits up to half an hour.") == 1

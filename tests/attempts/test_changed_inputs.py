@@ -199,6 +199,7 @@ def test_what_a_run_protects_is_named_where_it_was_changed(project: Project, age
     globs = ("tracked.txt",)
     kept = snapshot.glob_tree(ctx.git, globs, None, ctx.excluded_paths)
     task = task._replace(gate=task.gate._replace(protect=globs, kept=kept))
+    baseline.keep(ctx, task)
     assert baseline.touched(ctx, task) == ()
 
     project.put("tracked.txt", "two\n")

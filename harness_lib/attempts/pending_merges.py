@@ -269,6 +269,7 @@ def begin(ctx: Context, batch: Batch, ref: str) -> Task:
     """
     first, *others = batch.members
     with ctx.store.transaction("tasks") as tx:
+        _lock(tx, batch.members)
         if _current(tx, first.task) != outcome.require_claim(tx, first.task):
             raise target_branch.MovedError
         if any(_current(tx, member.task) is None for member in others):
@@ -287,6 +288,7 @@ def begin(ctx: Context, batch: Batch, ref: str) -> Task:
 def take_back(ctx: Context, batch: Batch) -> None:
     """Let the members wait again, because the branch could not be moved."""
     with ctx.store.transaction("tasks") as tx:
+        _lock(tx, batch.members[1:])
         for member in batch.members[1:]:
             task = tx.task(member.task.id)
             if task is not None and recovery.is_same(task, member.task) and _is_moving(task, member):
@@ -296,6 +298,16 @@ def take_back(ctx: Context, batch: Batch) -> None:
                     transitions.drop_intent(task), now=tx.now, commit=intent.commit, base=intent.base
                 )
                 tx.replace(again)
+
+
+def _lock(tx: Tx, members: Sequence[Member]) -> None:
+    """Let nobody else change the tasks of `members` from now on.
+
+    They may be another machine's. In the order of their ids everybody locks several tasks, so that two
+    never wait for each other.
+    """
+    for task_id in sorted(member.task.id for member in members):
+        tx.task(task_id)
 
 
 def _current(tx: Tx, task: Task) -> Task | None:

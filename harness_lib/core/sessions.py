@@ -296,7 +296,8 @@ def begin_next(tx: Tx, session: Session) -> Session:
 
 def _remove(tx: Tx, session: Session) -> None:
     tx.remove_session(session.number)
-    for found in tx.in_progress():
+    # In this order whoever locks several tasks locks them: two never wait for each other.
+    for found in sorted(tx.in_progress(), key=lambda task: task.id):
         if not recovery.works_for(found.claimed_by, session.worker):
             continue
         # Another machine may take it over at this moment.

@@ -84,7 +84,8 @@ class Merger(Worker):
         self._kept = now
         waiting = merge_queue.queued(self.ctx.store.ask(), self.ctx.owner.worker)
         with self.ctx.store.transaction("tasks") as tx:
-            for task in waiting:
+            # In this order whoever moves several tasks locks them: two never wait for each other.
+            for task in sorted(waiting, key=lambda task: task.id):
                 current = tx.task(task.id)
                 if current is not None and recovery.is_same(current, task):
                     tx.replace(transitions.renew(current, now=tx.now, lease_seconds=self.ctx.lease_seconds))

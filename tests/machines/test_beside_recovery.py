@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from harness_lib.attempts import open_session, reconcile
+from harness_lib.attempts import open_session, pending_merges, reconcile
 from harness_lib.core import sessions
 from harness_lib.rules import transitions
+from harness_lib.state.pgstore.changing import RowsTx
+from harness_lib.task import Task
 from tests.machines.world import Machine, World, until
 
 if TYPE_CHECKING:
@@ -103,3 +108,43 @@ def test_others_claim_and_open_sessions_while_one_is_opened(
     opened = one.context("looks").store.ask().sessions()
     assert sorted((each.number, each.worker) for each in opened) == [(1, "run-2"), (2, "run-1")]
     assert session in opened
+
+
+def test_a_batch_and_the_end_of_a_session_do_not_wait_for_each_other(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another machine moves what a session has left, in the order in which that has waited."""
+    one, two = world.machine("one"), world.machine("two")
+    for name in ("a", "b"):
+        one.file_task(name)
+    world.trust()
+    ctx, other = one.context("run-1"), two.context("run-2")
+    claimed = [claims(one, "run-1#0") for _ in range(2)]
+    with ctx.store.transaction("tasks") as tx:
+        mine = sessions.open_one(tx, ctx)
+        for task in filter(None, map(tx.task, claimed)):
+            tx.replace(transitions.begin_merge(task, now=tx.now, commit="1" * 40))
+    left = reversed(ctx.store.ask().in_progress())
+    members = tuple(pending_merges.Member(task, "2" * 40, "3" * 40) for task in left)
+    both, real, lockers = threading.Barrier(2), RowsTx.task, set[int]()
+
+    def lock(tx: RowsTx, task_id: str) -> Task | None:
+        found = real(tx, task_id)
+        if id(tx) not in lockers:
+            lockers.add(id(tx))
+            # If both lock the same task first, one of them never comes here.
+            with suppress(threading.BrokenBarrierError):
+                both.wait(2)
+        return found
+
+    def close() -> None:
+        with ctx.store.transaction("tasks") as tx:
+            sessions.close(tx, mine)
+
+    monkeypatch.setattr(RowsTx, "task", lock)
+    with ThreadPoolExecutor() as threads:
+        closed = threads.submit(close)
+        batch = pending_merges.Batch("2" * 40, members)
+        moved = threads.submit(pending_merges.begin, other, batch, "refs/heads/main")
+
+    assert (closed.exception(), moved.exception()) == (None, None)

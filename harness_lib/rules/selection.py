@@ -275,7 +275,9 @@ def _held(task: Task, now: datetime) -> Iterator[str]:
         yield f"{who}, whose lease ended at {task.lease_expires_at}: harness recover takes it back"
     else:
         yield f"{who}, leased until {task.lease_expires_at}"
-    if task.intent is not None:
+    if task.intent is not None and task.intent.action == "merge":
+        yield f"checked, waits to be merged since {task.intent.at}"
+    elif task.intent is not None:
         yield f"a {task.intent.action} is under way since {task.intent.at}"
     if task.halt is not None:
         yield f"halted until the user has acted: {task.halt}"

@@ -152,6 +152,11 @@ LEASED = Task("a", status="in_progress", claimed_by="w1", claimed_at=STAMP)
             id="rollback under way",
         ),
         pytest.param(
+            (LEASED._replace(intent=Intent("merge", STAMP)),),
+            (f"in progress by w1 since {STAMP}", f"checked, waits to be merged since {STAMP}"),
+            id="waits to be merged",
+        ),
+        pytest.param(
             (Task("a", status="failed", attempts=3, error_log=(BLOCKED,), halt="CONFIG"),),
             (
                 "halted until the user has acted: CONFIG",

@@ -6,7 +6,7 @@ hour it goes on all the same.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -215,6 +215,9 @@ def fold(state: RunState, event: events.Event) -> RunState:
     if isinstance(news, (events.Claimed, events.Idle, events.Gone)):
         # An attempt that was killed, or could not be ended, has cost money all the same.
         state = _paid(state, row)
+    if isinstance(news, events.Claimed):
+        # How an earlier attempt ended says nothing about this one.
+        state = state._replace(early=_without(state.early, news.task))
     if isinstance(news, events.Gone):
         return state._replace(rows={each: kept for each, kept in state.rows.items() if each != number})
     changed = _row(row, event.at, news)
@@ -263,6 +266,12 @@ def _merged(state: RunState, news: events.News) -> RunState:
     if news.task in state.queued:
         return state._replace(before=before, queued=_without(state.queued, news.task))
     return state._replace(before=before, early=(*state.early, news.task))
+
+
+def taken_over(state: RunState, tasks: Iterable[str]) -> RunState:
+    """Return the state without `tasks` among those that wait for their merge: the run has them no more."""
+    gone = set(tasks)
+    return state._replace(queued=tuple(each for each in state.queued if each not in gone))
 
 
 def _without(tasks: tuple[str, ...], task: str) -> tuple[str, ...]:

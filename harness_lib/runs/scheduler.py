@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from harness_lib.attempts import merge_queue, open_session, publish, worker_worktrees
+from harness_lib.attempts import open_session, publish, worker_worktrees
 from harness_lib.core import held_out, project, sessions
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
@@ -141,8 +141,6 @@ class Scheduler:
         self._ready: list[int] = []
         # Workers that wait for something that is away.
         self._waits: set[int | None] = set()
-        # Who merges what the others have finished, if machines share the list.
-        self._merger = recovery.worker_name(ctx.owner.worker, MERGER) if ctx.store.shared else ""
 
     def tell(self, kind: NoticeKind, message: str = "") -> None:
         """Show the watcher an event that concerns no single worker."""
@@ -167,7 +165,7 @@ class Scheduler:
         count = min(self._options.workers, max(1, self._ctx.store.ask().counts().total))
         with signals.noted(self._signals.append):
             try:
-                for number in range(0 if self._merger else 1, count + 1):
+                for number in range(0 if self.orphans.merger else 1, count + 1):
                     self._start(pool, place, number)
                 shown = 0.0
                 while pool.numbers:
@@ -229,7 +227,7 @@ class Scheduler:
     def _start(self, pool: WorkerPool, place: worker_worktrees.Place, number: int) -> None:
         me, target = self._ctx.owner.worker, ending.target_of(self._ctx)
         config = self._options.worker_config(me, number, str(place.path), target, self.state.limits)
-        pool.start(replace(config, merging=self._ctx.merging._replace(by=self._merger)))
+        pool.start(replace(config, merging=self._ctx.merging._replace(by=self.orphans.merger)))
 
     def _handle(self, pool: WorkerPool, place: worker_worktrees.Place, event: Event) -> None:
         self.state = run_state.fold(self.state, event)
@@ -314,6 +312,7 @@ class Scheduler:
         if self._draining:
             return
         self.orphans.of_machines()
+        self.state = run_state.taken_over(self.state, self.orphans.taken_over(self.state.queued))
         reached = run_state.over(self.state.limits, self._spent())
         if reached:
             self._hold_back(pool, reached)
@@ -328,7 +327,7 @@ class Scheduler:
         if set(rows) != {*pool.numbers} - {MERGER} or not all(row.idle for row in rows.values()):
             return
         questions = self._ctx.store.ask()
-        if self._is_merging(questions):
+        if self.orphans.is_merging(questions):
             return
         why = self._why_idle(questions, {row.idle or "" for row in rows.values()})
         if why == "waiting" and self._was_merged():
@@ -440,11 +439,7 @@ class Scheduler:
         self._draining = True
         pool.drain(*(number for number in pool.numbers if number != MERGER))
 
-    def _is_merging(self, questions: Questions) -> bool:
-        """Return whether work of this run waits for its merge."""
-        return bool(self._merger and merge_queue.queued(questions, self._merger))
-
     def _end_merger(self, pool: WorkerPool) -> None:
         """Let the worker that merges go, once the others are gone and nothing waits for it."""
-        if self._draining and pool.numbers == [MERGER] and not self._is_merging(self._ctx.store.ask()):
+        if self._draining and pool.numbers == [MERGER] and not self.orphans.is_merging(self._ctx.store.ask()):
             pool.drain(MERGER)

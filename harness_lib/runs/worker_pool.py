@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 import os
 import selectors
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness_lib.attempts import reconcile, requeue, worker_worktrees
+from harness_lib.attempts import merge_queue, reconcile, requeue, worker_worktrees
 from harness_lib.core import sessions
 from harness_lib.core.context import Context
 from harness_lib.rules import events, recovery, run_state
-from harness_lib.rules.events import Event, Gone, NoticeKind, Unstarted
+from harness_lib.rules.events import MERGER, Event, Gone, NoticeKind, Unstarted
 from harness_lib.rules.run_state import Budget
 from harness_lib.runs import worker_port
 from harness_lib.runs.worker_port import WorkerConfig
@@ -29,6 +29,7 @@ REHEARSAL_SECONDS = 60.0
 READ_BYTES = 65536
 RETRY_SECONDS = 5.0
 LOOK_SECONDS = 30.0
+COUNT_SECONDS = 5.0
 
 
 @dataclass
@@ -180,7 +181,10 @@ class Orphans:
 
     def __init__(self, ctx: Context, tell: Callable[[NoticeKind, str], None]) -> None:
         self._ctx, self._tell = ctx, tell
-        self._next_try = self._next_look = 0.0
+        self._next_try = self._next_look = self._next_count = 0.0
+        self._missing: set[str] = set()
+        # Who merges what the others have finished, if machines share the list.
+        self.merger = recovery.worker_name(ctx.owner.worker, MERGER) if ctx.store.shared else ""
         self._reclaims = reconcile.Reclaims(ctx)
 
     def of_earlier_sessions(self) -> None:
@@ -229,6 +233,24 @@ class Orphans:
         session = sessions.mine(questions, self._ctx)
         if session and any(not recovery.works_for(t.claimed_by, session.worker) for t in questions.expired()):
             reconcile.reclaim_interrupted(self._ctx, session, fresh=False, of_others=True)
+
+    def is_merging(self, questions: Questions) -> bool:
+        """Return whether work of this run waits for its merge."""
+        return bool(self.merger and merge_queue.queued(questions, self.merger))
+
+    def taken_over(self, queued: Collection[str]) -> set[str]:
+        """Return which of `queued`, tasks that were to be merged, this run has no more.
+
+        Another machine has them, for instance because the leases were over, so nobody here tells how they
+        end. The worker that merges may be about to tell: only what was missing a while ago, too, is returned.
+        """
+        now = self._ctx.clock.monotonic()
+        if not queued or now < self._next_count:
+            return set()
+        self._next_count = now + COUNT_SECONDS
+        waiting = {task.id for task in merge_queue.queued(self._ctx.store.ask(), self.merger)}
+        before, self._missing = self._missing, {*queued} - waiting
+        return before & self._missing
 
     def of_machines(self) -> None:
         """Recover what other machines have left, every half a minute, while workers go on."""

@@ -46,7 +46,9 @@ def test_a_worker_goes_on_while_its_work_waits_for_the_turn_of_another_machine(w
     mine.keep()
     until("a look at the run", lambda: "3 tasks waiting to be merged" in one("status").text)
     assert one("status").text.count("checked, waits to be merged") == 3
-    assert "on one, leased until" in one("show", tasks[0]).text
+    shown = one("show", tasks[0]).text
+    assert "on one, leased until" in shown
+    assert "checked, waits to be merged since" in shown
     mine.leave()
     assert run.wait(60) == 0, one.printed
     world.each_once(*tasks)
@@ -76,6 +78,37 @@ def test_a_run_that_is_killed_while_its_work_waits(world: World, survivor: str) 
     assert sh(world.remote, "show", "main:a", "main:b") == "done\ndone"
 
 
+def merger(machine: Machine) -> int:
+    """Return the process id of the worker that merges."""
+    (note,) = machine.home.glob("worktrees/*/*/worker-0.running")
+    return int(note.read_text().split()[0])
+
+
+def test_a_limit_counts_no_work_that_another_machine_has_taken_over(world: World) -> None:
+    """The worker that merges was stopped for longer than its leases, and its run may begin other tasks."""
+    one, two = world.machine("one", lease=LEASE), world.machine("two")
+    tasks = [one.file_task(name) for name in ("a", "b", "c", "d")]
+    world.trust()
+    mine = held(world, two)
+    run = one.start("-j", "1", "--max-tasks", "3")
+    wait_until_free(one, mine, *tasks[:3])
+    pid = merger(one)
+    os.kill(pid, signal.SIGSTOP)
+
+    def are_expired() -> bool:
+        mine.keep()
+        return len(two.context("looks").store.ask().expired()) == 3
+
+    until("the end of the leases", are_expired)
+    assert two("recover").text.count("recovered") == 3
+    mine.leave()
+    os.kill(pid, signal.SIGCONT)
+
+    assert run.wait(60) == 9, one.printed
+    assert sorted(one.statuses_now.values()) == ["completed"] * 3 + ["pending"]
+    assert {task.attempts for task in tasks_of(one)} == {0}
+
+
 @pytest.mark.parametrize("how", ["killed", "stopped"])
 def test_the_worker_that_merges_is_gone(world: World, how: str) -> None:
     """Another one takes its place; a run that is stopped gives its work back, which needs no agent then."""
@@ -88,8 +121,7 @@ def test_the_worker_that_merges_is_gone(world: World, how: str) -> None:
     run = one.start("-j", "1")
     wait_until_free(one, mine, *tasks)
     if how == "killed":
-        (note,) = one.home.glob("worktrees/*/*/worker-0.running")
-        os.kill(int(note.read_text().split()[0]), signal.SIGKILL)
+        os.kill(merger(one), signal.SIGKILL)
         mine.leave()
     else:
         mine.keep()

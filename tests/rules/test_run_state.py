@@ -145,6 +145,15 @@ def test_work_that_waits_for_its_merge_is_paid_and_leaves_its_worker_free(
     assert gone.queued == ()
 
 
+def test_work_that_another_machine_has_taken_over_waits_no_more() -> None:
+    board = RunState(queued=("s", "t"), early=("u",))
+
+    assert run_state.taken_over(board, {"t", "x"}).queued == ("s",)
+    # Who merges has told of work whose worker died before it told that: another attempt is its own.
+    again = run_state.fold(board, event("claimed", 1, 10.0, task="u", title="U", attempt=1))
+    assert run_state.fold(again, event("queued", 1, 20.0, task="u")).queued == ("s", "t", "u")
+
+
 WORKER = st.integers(1, 3)
 EVENTS = st.lists(
     st.one_of(

@@ -63,6 +63,10 @@ def merge(ctx: Context, session: Session, task: Task, oid: str, look_at: Sequenc
             task = transitions.begin_merge(mine, now=tx.now, commit=oid)
             tx.replace(task)
         clones.hold_on(git, oid)
+    return _hand_over_or_merge(ctx, session, task, oid)
+
+
+def _hand_over_or_merge(ctx: Context, session: Session, task: Task, oid: str) -> outcome.Ended:
     is_kept = _keep_checked(ctx, task, oid)
     said = _stand_on(ctx, task, oid)
     if is_kept and ctx.merging.by not in ("", ctx.owner.worker):
@@ -303,7 +307,7 @@ def resume(ctx: Context, session: Session, task: Task) -> outcome.Ended:
         outcome.clear_dead_locks(git, intent, (target, target_branch.waiting(target)))
     commit = _required(intent.commit)
     if intent.action == "merge":
-        return merge_in_turn(ctx, session, task, _stand_on(ctx, task, commit))
+        return _hand_over_or_merge(ctx, session, task, commit)
     if ctx.store.shared is None and _has_arrived(ctx, task):
         return _completed(ctx, session, task, ())
     if intent.head is None or ctx.store.shared is not None:

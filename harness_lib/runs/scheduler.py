@@ -185,6 +185,8 @@ class Scheduler:
                 self._draining = True
                 for event in pool.end():
                     self._handle(pool, place, event)
+                with waiting.put_off():
+                    self.orphans.of_merger()
 
     def _show(self) -> None:
         """Write the state of the run for other terminals; a failure is reported once."""
@@ -227,7 +229,7 @@ class Scheduler:
     def _start(self, pool: WorkerPool, place: worker_worktrees.Place, number: int) -> None:
         me, target = self._ctx.owner.worker, ending.target_of(self._ctx)
         config = self._options.worker_config(me, number, str(place.path), target, self.state.limits)
-        pool.start(replace(config, merging=self._ctx.merging._replace(by=self.orphans.merger)))
+        pool.start(replace(config, merging=self._ctx.merging))
 
     def _handle(self, pool: WorkerPool, place: worker_worktrees.Place, event: Event) -> None:
         self.state = run_state.fold(self.state, event)

@@ -185,6 +185,8 @@ class Orphans:
         self._missing: set[str] = set()
         # Who merges what the others have finished, if machines share the list.
         self.merger = recovery.worker_name(ctx.owner.worker, MERGER) if ctx.store.shared else ""
+        # The run must not wait for the turn itself: nothing else would go on meanwhile.
+        ctx.merging = ctx.merging._replace(by=self.merger)
         self._reclaims = reconcile.Reclaims(ctx)
 
     def of_earlier_sessions(self) -> None:
@@ -210,6 +212,11 @@ class Orphans:
             if held.claimed_by == worker and (held.worktree or self._ctx.store.shared):
                 assert session is not None
                 self._reclaim(session, held)
+
+    def of_merger(self) -> None:
+        """Requeue what was handed to the worker that merges when it had ended already."""
+        if self.merger:
+            self.of(self.merger)
 
     def _reclaim(self, session: Session, held: Task) -> None:
         tried = self._reclaims.reclaim(session, held)

@@ -109,6 +109,29 @@ def test_a_limit_counts_no_work_that_another_machine_has_taken_over(world: World
     assert {task.attempts for task in tasks_of(one)} == {0}
 
 
+def test_a_run_does_not_wait_for_the_turn_when_a_worker_died_before_it_handed_its_work_over(
+    world: World,
+) -> None:
+    """The next worker takes the next task meanwhile, and the one that merges has the work of both."""
+    one, two = world.machine("one"), world.machine("two")
+    tasks = [one.file_task(name) for name in ("a", "b")]
+    world.trust()
+    mine = held(world, two)
+    reached = world.stop_at("pre-receive", "/ready/")
+    run = one.start("-j", "1")
+    until("the push of checked work", reached.exists)
+    (note,) = one.home.glob("worktrees/*/*/worker-1.running")
+    os.kill(int(note.read_text().split()[0]), signal.SIGKILL)
+    put(reached / "go", "")
+
+    wait_until_free(one, mine, *tasks)
+    mine.leave()
+
+    assert run.wait(60) == 0, one.printed
+    world.each_once(*tasks)
+    assert {task.attempts for task in tasks_of(one)} == {0}
+
+
 @pytest.mark.parametrize("how", ["killed", "stopped"])
 def test_the_worker_that_merges_is_gone(world: World, how: str) -> None:
     """Another one takes its place; a run that is stopped gives its work back, which needs no agent then."""

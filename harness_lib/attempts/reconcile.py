@@ -9,6 +9,7 @@ and its check may be another worker's by then.
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -30,7 +31,7 @@ from harness_lib.attempts import (
 )
 from harness_lib.attempts.interrupted import resume
 from harness_lib.checks import fingerprint
-from harness_lib.core import ownership, sessions
+from harness_lib.core import late, ownership, sessions
 from harness_lib.core.context import Context
 from harness_lib.errors import AwayError, HarnessError, HeldError, LeaseLostError
 from harness_lib.rules import recovery, transitions
@@ -177,6 +178,8 @@ def _take_over_next(
                 lease_seconds=ctx.lease_seconds if tx.concurrent else None,
             )
             tx.replace(taken)
+            if recovery.is_mine(task, ctx.owner.worker):
+                tx.on_commit(partial(late.renew, ctx, task, taken))
             return taken, not (is_elsewhere and is_shared)
     return None
 

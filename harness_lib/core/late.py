@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import NamedTuple
 
 from harness_lib import sha256, typed
 from harness_lib.core.context import Context
@@ -27,6 +28,13 @@ def note(ctx: Context, task: Task, rescue: str) -> None:
     atomic.write(_file(ctx), json.dumps(document).encode(), durable=False, make=True)
 
 
+def renew(ctx: Context, before: Task, taken: Task) -> None:
+    """Note that the claim `before` of this worker goes on as `taken`, which recovery has made of it."""
+    noted = _noted(ctx)
+    if noted is not None and (noted.task, noted.fence) == (before.id, before.fence):
+        note(ctx, taken, noted.rescue)
+
+
 def refuse_namesake(ctx: Context, questions: Questions) -> None:
     """Raise RefusedError if a worker of this name holds a task on another machine, whose lease goes on."""
     held, here = questions.held_by(ctx.owner.worker), owner.machine(ctx.env)
@@ -45,17 +53,14 @@ def refuse(ctx: Context, questions: Questions) -> None:
     Raises RefusedError as `refuse_namesake` does.
     """
     refuse_namesake(ctx, questions)
-    file = _file(ctx)
-    try:
-        noted = json.loads(file.read_bytes())
-        task, fence, rescue = questions.task(noted["task"]), int(noted["fence"]), str(noted["rescue"])
-    except (OSError, ValueError, LookupError, TypeError):
+    noted = _noted(ctx)
+    if noted is None:
         return
-    if task is not None and (recovery.is_mine(task, ctx.owner.worker) or task.fence == fence):
+    name, task = noted.task, questions.task(noted.task)
+    if task is not None and (recovery.is_mine(task, ctx.owner.worker) or task.fence == noted.fence):
         return
-    kept = _keep(ctx, rescue)
-    atomic.remove(file)
-    name = str(noted["task"])
+    kept = _keep(ctx, noted.rescue)
+    atomic.remove(_file(ctx))
     is_elsewhere = task is not None and task.machine != owner.machine(ctx.env)
     how = f"{task.machine} took it over" if task and is_elsewhere else "it was recovered, or removed"
     raise LeaseLostError(
@@ -75,6 +80,22 @@ def _keep(ctx: Context, rescue: str) -> str:
         )
     shown = rescue.removeprefix(recovery.RESCUES)
     return f"What stands in {git.top} is kept: {typed.harness('rescue', 'show', shown)}"
+
+
+class _Noted(NamedTuple):
+    """What `note` has written."""
+
+    task: str
+    fence: int
+    rescue: str
+
+
+def _noted(ctx: Context) -> _Noted | None:
+    try:
+        read = json.loads(_file(ctx).read_bytes())
+        return _Noted(str(read["task"]), int(read["fence"]), str(read["rescue"]))
+    except (OSError, ValueError, LookupError, TypeError):
+        return None
 
 
 def _file(ctx: Context) -> Path:

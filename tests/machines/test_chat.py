@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import signal
+
 import pytest
 
 from tests import forked
@@ -175,3 +179,20 @@ def test_a_commit_while_the_check_runs_is_noticed_and_finish_goes_on_when_it_is_
 
     one.ok("finish")
     assert world.log() == ["Begin", "Moved", "[task-001] Make a"]
+
+
+def test_a_chat_that_was_killed_in_its_rollback_is_not_called_late(world: World) -> None:
+    """Its own next command has taken the task over and put it back."""
+    one = world.machine("one")
+    one.add("Make a", "grep -q done a")
+    world.trust()
+    claimed(one)
+    put(one.top / "a", "not yet\n")
+    put(one.top / "README.md", "changed\n")
+    kills = f'#!/bin/sh\ncase " $* " in *" reset "*) kill -9 $PPID ;; esac\nexec {shutil.which("git")} "$@"\n'
+    put(world.place / "bin/git", kills, executable=True)
+    path = f"{world.place}/bin:{os.environ['PATH']}"
+    assert one("fail", "--message", "no", PATH=path).code == -signal.SIGKILL
+
+    assert "finish the interrupted rollback" in one("start").text
+    assert one.ok("start")["task"]["id"] == "task-001"

@@ -30,7 +30,7 @@ NO_BRANCH = "couldn't find remote ref"
 SECONDS = 120.0
 # What git and the remote's system say of a full disk or a lost connection. A remote that says it in another
 # language counts as one that refuses.
-_FULL = re.compile(r"no space left|disk quota", re.IGNORECASE)
+_FULL = re.compile(r"no space left|disk quota|couldn't write", re.IGNORECASE)
 _LOST = re.compile(
     r"hung up|timed out|early eof|unable to connect|could not resolve|connection re", re.IGNORECASE
 )

@@ -71,6 +71,9 @@ def run(ctx: Context, options: Options, watch: Watch) -> Reply:
     ctx, options = waiting.until_it_works(began, tell, lambda: prepare(began, options))
     ctx.__dict__["owner"] = owner.ourselves("run")
     merged, opened = waiting.until_it_works(ctx, tell, lambda: _open(ctx))
+    if ctx.store.shared is not None:
+        # The run must not wait for the turn itself: nothing else would go on meanwhile.
+        ctx.merging = ctx.merging._replace(by=recovery.worker_name(ctx.owner.worker, MERGER))
     scheduler = Scheduler(ctx, options, watch)
     if options.sandbox.mode != "off":
         for line in confinement.said(ctx.env):

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from harness_lib.core.context import Context
-from harness_lib.errors import AwayError
+from harness_lib.errors import AwayError, HarnessError
 from harness_lib.system import os_errors
 
 SECONDS = 30 * 60.0
@@ -24,12 +24,12 @@ SAID = "The run waits up to half an hour."
 _T = TypeVar("_T")
 
 
-def passes(error: Exception) -> bool:
+def passes(error: HarnessError | OSError) -> bool:
     """Return whether `error` may end by itself, for every task alike."""
-    return isinstance(error, AwayError) or (isinstance(error, OSError) and os_errors.passes(error))
+    return os_errors.passes(error) if isinstance(error, OSError) else isinstance(error, AwayError)
 
 
-def why(error: Exception) -> str:
+def why(error: HarnessError | OSError) -> str:
     """Return what is wrong as a sentence."""
     return os_errors.describe(error) if isinstance(error, OSError) else str(error)
 
@@ -41,7 +41,7 @@ class Waiting:
         self._clock, self._tell, self._places = ctx.clock, tell, places
         self._since: float | None = None
 
-    def after(self, error: Exception) -> None:
+    def after(self, error: HarnessError | OSError) -> None:
         """Begin to wait, or go on with it. Raises `error` if that has taken too long."""
         now = self._clock.monotonic()
         if self._since is None:
@@ -78,7 +78,7 @@ def until_it_works(ctx: Context, tell: Callable[[str], None], act: Callable[[], 
     while True:
         try:
             return act()
-        except Exception as error:
+        except (AwayError, OSError) as error:
             if not passes(error):
                 raise
             wait.after(error)
@@ -90,6 +90,6 @@ def put_off() -> Iterator[None]:
     """End the block without an error if something is away; the caller tries again later."""
     try:
         yield
-    except Exception as error:
+    except (AwayError, OSError) as error:
         if not passes(error):
             raise

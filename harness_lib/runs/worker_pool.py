@@ -14,7 +14,7 @@ from harness_lib.attempts import merge_queue, reconcile, requeue, worker_worktre
 from harness_lib.core import sessions
 from harness_lib.core.context import Context
 from harness_lib.rules import events, recovery, run_state
-from harness_lib.rules.events import MERGER, Event, Gone, NoticeKind, Unstarted
+from harness_lib.rules.events import Event, Gone, NoticeKind, Unstarted
 from harness_lib.rules.run_state import Budget
 from harness_lib.runs import worker_port
 from harness_lib.runs.worker_port import WorkerConfig
@@ -184,9 +184,7 @@ class Orphans:
         self._next_try = self._next_look = self._next_count = 0.0
         self._missing: set[str] = set()
         # Who merges what the others have finished, if machines share the list.
-        self.merger = recovery.worker_name(ctx.owner.worker, MERGER) if ctx.store.shared else ""
-        # The run must not wait for the turn itself: nothing else would go on meanwhile.
-        ctx.merging = ctx.merging._replace(by=self.merger)
+        self.merger = ctx.merging.by
         self._reclaims = reconcile.Reclaims(ctx)
 
     def of_earlier_sessions(self) -> None:

@@ -123,19 +123,24 @@ def test_a_push_that_was_taken_and_not_answered_is_found(world: World) -> None:
 FULL = """\
 #!/bin/sh
 [ -e '{here}' ] || exit 0
-echo 'fatal: unable to write loose object file: No space left on device' >&2
+echo "{words}" >&2
 exit 1
 """
+NO_ROOM = [
+    "fatal: unable to write loose object file: No space left on device",
+    "error: cannot update ref 'refs/heads/main': couldn't write './refs/heads/main.lock'",
+]
 
 
-def test_a_remote_whose_disk_is_full_is_waited_for(world: World) -> None:
+@pytest.mark.parametrize("words", NO_ROOM, ids=["objects", "a ref"])
+def test_a_remote_whose_disk_is_full_is_waited_for(world: World, words: str) -> None:
     """It can be read, and takes nothing for a while: that is no refusal that somebody has to look at."""
     one = world.machine("one")
     task = one.file_task("file")
     world.trust()
     here = world.place / "full"
     here.touch()
-    put(world.remote / "hooks" / "pre-receive", FULL.format(here=here))
+    put(world.remote / "hooks" / "pre-receive", FULL.format(here=here, words=words))
     (world.remote / "hooks" / "pre-receive").chmod(0o755)
     run = one.start()
     until(

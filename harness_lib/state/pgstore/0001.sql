@@ -227,10 +227,10 @@ begin
     more_lost := more_lost - old.dead::int;
   end if;
   if fewer <> 0 or more_lost <> 0 then
-    -- Always in the same order: two that finish at once may have dependents in common.
+    -- Always in the same order, that of harness: two that finish at once may have dependents in common.
     perform from harness.task where list = mine.list and id in (
       select task from harness.dep where list = mine.list and needs = mine.id and task <> mine.id
-    ) order by id for no key update;
+    ) order by id collate "C" for no key update;
     update harness.task set waits = waits - fewer, lost = lost + more_lost
     where list = mine.list and id in (
       select task from harness.dep where list = mine.list and needs = mine.id and task <> mine.id

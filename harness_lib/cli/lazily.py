@@ -26,7 +26,23 @@ SHARED = frozenset(
         "harness_lib.runs.settings",
     }
 )
-PUT_OFF = SELDOM | SHARED
+# What only a run needs, which reads what agents say and merges their work into a branch.
+RUN = frozenset(
+    {
+        "harness_lib.agents.stream",
+        "harness_lib.agents.troubles",
+        "harness_lib.attempts.merge_queue",
+        "harness_lib.attempts.publish",
+        "harness_lib.attempts.pull_request",
+        "harness_lib.attempts.requeue",
+        "harness_lib.attempts.target_branch",
+        "harness_lib.attempts.worker_worktrees",
+        "harness_lib.system.git.fast_forward",
+        "harness_lib.system.git.merge",
+        "harness_lib.system.git.worktrees",
+    }
+)
+PUT_OFF = SELDOM | SHARED | RUN
 # `run` and its like have threads, of which two could meet in a module that is half loaded (before Python
 # 3.12.2). The others wait for checks or for workers, and meanwhile our folder may become another version's.
 AT_ONCE = FOR_HOURS | {"finish", "validate", "recover"}

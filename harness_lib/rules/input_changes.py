@@ -26,32 +26,29 @@ _MAKEFILES = _words("Makefile makefile GNUmakefile justfile Justfile")
 _CODE = _words("py js mjs cjs ts tsx jsx rb pl php lua go rs java kt c h cc cpp cs swift")
 # Files that may change beside new tests without being their subject.
 _DOCUMENTS = _words("md rst txt adoc lock")
-_CHECKING = re.compile(
-    r"(?:^|[^a-z])(?:check|test|spec|verif|validat|lint|smoke|assert|ci|e2e|golden|expect|accept|judge)",
-    re.IGNORECASE,
+_CHECKING = (
+    r"(?i)(?:^|[^a-z])(?:check|test|spec|verif|validat|lint|smoke|assert|ci|e2e|golden|expect|accept|judge)"
 )
-_SKIPS = re.compile(
-    r"\bskip|\bxfail|\btodo\b|\.only\b|\bx(?:it|describe|test)\b|@(?:Disabled|Ignore)\b|#\[ignore|pytest\.exit",
-    re.IGNORECASE,
+_SKIPS = (
+    r"(?i)\bskip|\bxfail|\btodo\b|\.only\b|\bx(?:it|describe|test)\b|@(?:Disabled|Ignore)\b|#\[ignore"
+    r"|pytest\.exit"
 )
-_CHANGE = re.compile(
-    r"\b(?:add|append|extend|chang|edit|updat|rewrit|renam|mov|delet|remov|creat|split|refactor|convert|migrat"
+_CHANGE = (
+    r"(?i)\b(?:add|append|extend|chang|edit|updat|rewrit|renam|mov|delet|remov|creat|split|refactor|convert|migrat"
     r"|replac|modif|adapt|port|regenerat|bump|clean|simplif|fix|correct|writ|put|insert|adjust|speed|document)"
-    r"\w*\b",
-    re.IGNORECASE,
+    r"\w*\b"
 )
-_TEST_NAME = re.compile(r"(?:^|[^a-z])(?:test|spec)", re.IGNORECASE)
+_TEST_NAME = r"(?i)(?:^|[^a-z])(?:test|spec)"
 # "Update the tests", "adapt the fixtures and snapshots"; not "rename the flag and add tests".
-_CHANGE_OF_TESTS = re.compile(
-    r"\b(?:updat|adapt|adjust|chang|rewrit|renam|mov|refactor|convert|migrat|port|regenerat|renew|refresh|split"
+_CHANGE_OF_TESTS = (
+    r"(?i)\b(?:updat|adapt|adjust|chang|rewrit|renam|mov|refactor|convert|migrat|port|regenerat|renew|refresh|split"
     r"|simplif|format)\w*\s+(?:(?:all|and|the|its|their|our|docs?|existing|affected|stored|unit|integration)\s+)*"
     r"(?:tests|specs|test suite|fixtures|snapshots|golden files|expected (?:output|result|value|file)s?)"
-    r"(?![\w/.-]*\w)",
-    re.IGNORECASE,
+    r"(?![\w/.-]*\w)"
 )
-_TESTING = re.compile(r"\b(?:tests?|testing|tested|specs?|cover(?:s|age)?)\b", re.IGNORECASE)
-_PASS = re.compile(r"\b(?:pass(?:es|ing)?|green|succeeds?)\b", re.IGNORECASE)
-_SENTENCES = re.compile(r"(?<=[.!?;])\s+|\n")
+_TESTING = r"(?i)\b(?:tests?|testing|tested|specs?|cover(?:s|age)?)\b"
+_GREEN = r"(?i)\b(?:pass(?:es|ing)?|green|succeeds?)\b"
+_SENTENCES = r"(?<=[.!?;])\s+|\n"
 CONFTEST = "conftest.py"
 
 # Mode and object before and after; None if there is no file.
@@ -174,7 +171,7 @@ def fresh(
             has_product = has_product or not _is_document(path)
     if has_product and made:
         return Fresh(tuple(made), tuple(beside))
-    return Fresh() if _TESTING.search(words) else Fresh(alone=tuple(made))
+    return Fresh() if re.search(_TESTING, words) else Fresh(alone=tuple(made))
 
 
 def may_be_input(changed: Mapping[str, Change]) -> bool:
@@ -212,11 +209,11 @@ def is_named_for_change(path: str, words: str) -> bool:
     "Make tests/test_a.py pass" does not.
     """
     name = path.rpartition("/")[2]
-    for sentence in _SENTENCES.split(words):
+    for sentence in re.split(_SENTENCES, words):
         for match in re.finditer(
             rf"(?<![\w./-]){re.escape(path)}(?![\w/-])|(?<![\w./-]){re.escape(name)}(?![\w/-])", sentence
         ):
-            if _CHANGE.search(sentence[: match.start()]) and not _PASS.search(sentence):
+            if re.search(_CHANGE, sentence[: match.start()]) and not re.search(_GREEN, sentence):
                 return True
     return False
 
@@ -232,7 +229,7 @@ def lost_lines(old: Iterable[str], new: Iterable[str]) -> int:
             left[line] -= 1
         elif line.strip():
             lost += 1
-    return lost + sum(count for line, count in left.items() if _SKIPS.search(line))
+    return lost + sum(count for line, count in left.items() if re.search(_SKIPS, line))
 
 
 def _has_written_all(changed: Mapping[str, Change], named: Iterable[str]) -> bool:
@@ -247,10 +244,10 @@ def _helps_tests(path: str) -> bool:
 
 def _asks_for_change_of_tests(path: str, words: str) -> bool:
     """Return whether the file at `path` belongs to the tests, and `words` ask to change tests in general."""
-    if not _helps_tests(path) and not _TEST_NAME.search(posixpath.basename(path)):
+    if not _helps_tests(path) and not re.search(_TEST_NAME, posixpath.basename(path)):
         return False
-    sentences = _SENTENCES.split(words)
-    return any(_CHANGE_OF_TESTS.search(each) and not _PASS.search(each) for each in sentences)
+    sentences = re.split(_SENTENCES, words)
+    return any(re.search(_CHANGE_OF_TESTS, each) and not re.search(_GREEN, each) for each in sentences)
 
 
 def _is_within(path: str, place: str) -> bool:
@@ -266,7 +263,7 @@ def _is_input_by_name(path: str) -> bool:
     """Return whether a file that a check names is a check input, not only the product that it runs."""
     name = path.rpartition("/")[2]
     stem, dot, ending = name.rpartition(".")
-    if input_files.is_among_tests(path) or _CHECKING.search(name):
+    if input_files.is_among_tests(path) or re.search(_CHECKING, name):
         return True
     if not dot:
         return name in _MAKEFILES

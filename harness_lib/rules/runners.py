@@ -28,23 +28,21 @@ LAST = 30
 
 Lines = Sequence[str]
 
+# Patterns here are compiled when they are first used: most checks pass, and most verbs run none.
 # A line that names a failure; some have its message, too.
-_NAMES = tuple(
-    re.compile(pattern)
-    for pattern in (
-        r"(?:FAILED|ERROR) (?P<name>\S*\.py\b.*?)(?: - (?P<message>.*))?",  # pytest
-        r"(?:FAIL|ERROR): (?P<name>\w+ \(.+\).*)",  # unittest
-        r"  ● (?P<name>(?!Console\b).*)",  # jest
-        r" FAIL  (?P<name>.*\S) *",  # vitest
-        r" *--- FAIL: (?P<name>\S+) \([\d.]+s\)",  # go test
-        r"(?:vet: )?(?P<name>\S+\.go:\d+:\d+): (?P<message>.*)",
-        r"---- (?P<name>.*) stdout ----",  # cargo test
-        r"(?P<message>error(?:\[E\d+\])?: .*)\n +--> (?P<name>\S+).*",
-        r"(?P<name>\S.*?(?:\(\d+,\d+\)|:\d+:\d+))(?:: | - )error (?P<message>TS\d+: .*)",  # tsc
-    )
+_NAMES = (
+    r"(?:FAILED|ERROR) (?P<name>\S*\.py\b.*?)(?: - (?P<message>.*))?",  # pytest
+    r"(?:FAIL|ERROR): (?P<name>\w+ \(.+\).*)",  # unittest
+    r"  ● (?P<name>(?!Console\b).*)",  # jest
+    r" FAIL  (?P<name>.*\S) *",  # vitest
+    r" *--- FAIL: (?P<name>\S+) \([\d.]+s\)",  # go test
+    r"(?:vet: )?(?P<name>\S+\.go:\d+:\d+): (?P<message>.*)",
+    r"---- (?P<name>.*) stdout ----",  # cargo test
+    r"(?P<message>error(?:\[E\d+\])?: .*)\n +--> (?P<name>\S+).*",
+    r"(?P<name>\S.*?(?:\(\d+,\d+\)|:\d+:\d+))(?:: | - )error (?P<message>TS\d+: .*)",  # tsc
 )
 # A line that says why.
-_TELLING = re.compile(
+_TELLING = (
     r"E  +\S|panic: |assert|called `|\s*(?:left|right|Expected|Received): |    expect\(|    E[A-Z]+: |[-+] \S"
     r"|    Cannot |    +\S+_test\.go:\d+: |(?:\w+\.)*\w*(?:Error|Exception|Exit|Interrupt)\b|.*\berror\b"
 )
@@ -70,10 +68,10 @@ def _named(lines: Lines) -> Iterator[Failed]:
     for at, line in enumerate(lines):
         two = "\n".join(lines[at : at + 2])
         match = next(
-            (found for each in _NAMES if (found := each.fullmatch(line) or each.fullmatch(two))), None
+            (found for each in _NAMES if (found := re.fullmatch(each, line) or re.fullmatch(each, two))), None
         )
         if match:
-            near = (row.strip() for row in lines[at + 1 : at + NEAR] if _TELLING.match(row))
+            near = (row.strip() for row in lines[at + 1 : at + NEAR] if re.match(_TELLING, row))
             yield Failed(match["name"], match.groupdict().get("message") or next(near, ""))
 
 
@@ -85,7 +83,7 @@ def of(lines: Lines, limit: int = LIMIT) -> str:
     rows = [cut(line, ROW_LENGTH) for line in lines if line.strip()]
     failed = [cut(each.name, ROW_LENGTH) for each in failures(lines)]
     names = _counted(failed, limit // 3, "\n") if failed else ""
-    why = [row for row in rows[:-LAST] if _TELLING.match(row)] if failed else []
+    why = [row for row in rows[:-LAST] if re.match(_TELLING, row)] if failed else []
     why = _fitting(dict.fromkeys(why), limit // 3)
     room = limit - len("\n".join((names, *why))) - len(CUT) - 2
     last = _fitting(reversed(rows[-LAST:] if failed else rows), room)[::-1]
@@ -128,51 +126,47 @@ WHOLE = 400_000
 
 
 class Runner(NamedTuple):
-    """What a runner prints at its end; known `options`, and `settings` that may silence it."""
+    """What a runner prints at its end; known `options`, and `settings` that may silence it: patterns."""
 
     name: str
-    report: re.Pattern[str]
-    options: re.Pattern[str]
-    settings: re.Pattern[str]
+    report: str
+    options: str
+    settings: str = r"(?!)"
 
 
-def _runner(name: str, report: str, options: str, settings: str = r"(?!)") -> Runner:
-    return Runner(name, re.compile(report), re.compile(options), re.compile(settings, re.DOTALL))
-
-
-_PYTEST = _runner(
+_PYTEST = Runner(
     "pytest",
     r"(?:^|\W)\d+ (?:passed|skipped|deselected|xfailed|xpassed|warnings?)\b|^=* ?no tests ran in ",
     r"-[vsxl]*q?[vsxl]*|-[kmrnWc].*|-p|--(?:maxfail|tb|cov|durations|timeout|lf|ff|"
     r"last-failed|failed-first|sw|strict|disable-warnings|import-mode|rootdir|junit|ignore|deselect|color|"
     r"no-header|no-cov|capture|dist|log-|basetemp|exitfirst|verbose|reruns|doctest-modules).*",
-    r"addopts.{0,500}?(?:-\w*q|--quiet|-p\b|--tap|--json|--report)|console_output_style",
+    r"(?s)addopts.{0,500}?(?:-\w*q|--quiet|-p\b|--tap|--json|--report)|console_output_style",
 )
-_UNITTEST = _runner(
+_UNITTEST = Runner(
     "unittest", r"^Ran \d+ tests? in ", r"-[vqfbcs]+|-[kspt].*|--(?:verbose|quiet|locals|failfast|buffer)"
 )
-_NODE = _runner(
+_NODE = Runner(
     "node --test", r"^(?:#|\u2139) tests \d+", r"--test|--test-(?:name-pattern|timeout|concurrency).*"
 )
-_JEST = _runner(
+_JEST = Runner(
     "jest",
     r"^Tests: .*\d+ total|^Test Suites: .*\d+ total|^No tests found",
     r"--(?:ci|coverage|runInBand|silent|verbose|bail|passWithNoTests|maxWorkers|testPathPattern|testNamePattern"
     r"|no-cache|colors|forceExit).*|-[it]",
     "reporters",
 )
-_VITEST = _runner(
+_VITEST = Runner(
     "vitest",
     r"^ *(?:Tests|Test Files) +\d+ |^No test files found",
     r"--(?:run|coverage|silent|bail|passWithNoTests|no-color|testNamePattern).*|-t",
     "reporter",
 )
-_GO = _runner(
+_GO = Runner(
     "go test",
     r"^(?:ok|\?|PASS)(?:\s|$)|no packages to test",
     r"-(?:v|race|count|run|short|cover|timeout|parallel|tags|p|failfast).*",
 )
-_CARGO = _runner(
+_CARGO = Runner(
     "cargo test",
     r"^test result: ",
     r"--(?:quiet|workspace|all|all-features|locked|offline|release|package|lib|verbose|features).*|-[qpvj].*|--",
@@ -201,8 +195,8 @@ def missing_report(command: str, lines: Sequence[str], settings: str) -> str | N
     runners = _runners(command)
     for runner in set(runners):
         wanted = runners.count(runner) if sum(map(len, lines)) < WHOLE else 1
-        found = sum(1 for line in lines if runner.report.search(line))
-        if (found < wanted or _has_gap(runner, lines)) and not runner.settings.search(settings):
+        found = sum(1 for line in lines if re.search(runner.report, line))
+        if (found < wanted or _has_gap(runner, lines)) and not re.search(runner.settings, settings):
             return runner.name
     return None
 
@@ -245,7 +239,7 @@ def _of(words: list[str]) -> Runner | None:
     )
     if runner is None or is_odd:
         return None
-    return runner if all(runner.options.fullmatch(word) for word in options) else None
+    return runner if all(re.fullmatch(runner.options, word) for word in options) else None
 
 
 def _unwrapped(words: list[str]) -> list[str]:
@@ -279,6 +273,6 @@ def _has_gap(runner: Runner, lines: Sequence[str]) -> bool:
             if open_one:
                 return True
             open_one = "Running unittests " in line
-        elif runner.report.search(line):
+        elif re.search(runner.report, line):
             open_one = False
     return open_one

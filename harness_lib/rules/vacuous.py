@@ -73,19 +73,16 @@ def _searched(words: list[str]) -> tuple[str, str] | None:
 _EXAMPLES = frozenset(
     ("example", "examples", "sample", "template", "tmpl", "tpl", "dist", "default", "defaults", "schema")
 )
-_NAMES = re.compile(
-    r"""
+_NAMES = r"""(?xi)
     \.env (\..*)?
     | .* \.pem
     | id_ [^.]*                                             # an SSH key; a source file has an ending
     | id_ (rsa|dsa|ecdsa|ed25519) [^.]* \. (?!pub$) .*
     | credentials .* \.json
     | \.netrc
-    """,
-    re.VERBOSE | re.IGNORECASE,
-)
+    """
 # A variable of the environment (`${NPM_TOKEN}`) is not a token, and neither is an empty value.
-_NPM_TOKEN = re.compile(rb"(?:_authToken|_auth|_password)\s*=[ \t]*(?!\$\{)\S", re.IGNORECASE)
+_NPM_TOKEN = rb"(?i)(?:_authToken|_auth|_password)\s*=[ \t]*(?!\$\{)\S"
 NPM = ".npmrc"
 
 _KEYS = {
@@ -105,7 +102,7 @@ def secret(path: str, *, executable: bool = False) -> str | None:
     *above, name = path.split("/")
     if ".env" in above:
         return "/".join((*above[: above.index(".env")], ".env"))
-    if not _NAMES.fullmatch(name) or not _EXAMPLES.isdisjoint(name.lower().split(".")):
+    if not re.fullmatch(_NAMES, name) or not _EXAMPLES.isdisjoint(name.lower().split(".")):
         return None
     # A program may be called id_list; nobody executes a key.
     return None if executable and name.lower().startswith("id_") else path
@@ -113,7 +110,7 @@ def secret(path: str, *, executable: bool = False) -> str | None:
 
 def has_npm_token(content: bytes) -> bool:
     """Return whether the `content` of an `.npmrc` has a token or a password in it."""
-    return _NPM_TOKEN.search(content) is not None
+    return re.search(_NPM_TOKEN, content) is not None
 
 
 def key_in(content: bytes) -> str | None:

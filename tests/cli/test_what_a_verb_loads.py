@@ -95,11 +95,12 @@ def test_what_a_verb_could_need_is_loaded_only_once_it_does(filled: Project) -> 
         assert f"harness_lib.attempts.{name}" not in modules
 
 
-def test_finish_loads_ours_at_once_and_nothing_that_packs(filled: Project) -> None:
+def test_finish_loads_at_once_what_may_follow_its_check_and_nothing_that_packs(filled: Project) -> None:
     """Its check may replace our folder, and not the standard library."""
     assert executed(filled, "claim")
     modules = executed(filled, "finish")
-    assert {"harness_lib.attempts.merge_queue", "harness_lib.attempts.rollback"} <= modules
+    assert {"harness_lib.attempts.rollback", "harness_lib.system.git.restore"} <= modules
+    assert modules & (lazily.RUN | lazily.SHARED) == set()
     assert modules & {"bz2", "lzma", "random", "shutil", "tempfile"} == set()
 
 

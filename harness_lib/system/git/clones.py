@@ -43,25 +43,24 @@ READABLE = ("refs/harness/rescue", "refs/heads", "refs/notes", "refs/remotes", "
 ALSO = ("info/attributes", "info/exclude", "info/grafts", "shallow")
 # The user's settings that the clone gets: identity, conversion and comparison of files, remotes. None runs a
 # program at other times than git's own conversion of a file.
-_GIVEN = re.compile(
-    r"(user|author|committer)\.(name|email)"
+_GIVEN = (
+    r"(?s)(user|author|committer)\.(name|email)"
     r"|core\.(autocrlf|eol|filemode|symlinks|ignorecase|precomposeunicode|sparsecheckout(cone)?"
     r"|attributesfile|whitespace|checkstat|trustctime|longpaths|protecthfs|protectntfs)"
     r"|extensions\.(objectformat|partialclone)|index\.(sparse|version)|init\.defaultbranch"
     r"|filter\..*\.(clean|smudge|process|required)|(diff|merge)\..*|lfs\.(fetchexclude|fetchinclude)"
     r"|branch\..*\.(remote|merge|rebase)|(pull|rebase|push)\.[^.]*"
-    r"|remote\..*\.(url|pushurl|fetch|tagopt|promisor|partialclonefilter)",
-    re.DOTALL,
+    r"|remote\..*\.(url|pushurl|fetch|tagopt|promisor|partialclonefilter)"
 )
 # Settings that decide whether a file differs from its blob.
-_CONVERTS = re.compile(r"core\..*|extensions\.objectformat|filter\..*", re.DOTALL)
-_REF = re.compile(r"refs/[^\s~^:?*\[\\]+")
+_CONVERTS = r"(?s)core\..*|extensions\.objectformat|filter\..*"
+_REF = r"refs/[^\s~^:?*\[\\]+"
 UNBORN = "ref: refs/heads/unborn"
-_ADDRESS = re.compile(r"remote\..*\.(push)?url", re.DOTALL)
-_SECRET = re.compile(r"^(?P<scheme>[a-z0-9+.-]+://)(?P<user>[^/@:]*)(?P<password>:[^/@]*)?@", re.IGNORECASE)
+_ADDRESS = r"(?s)remote\..*\.(push)?url"
+_LOGIN = r"(?i)^(?P<scheme>[a-z0-9+.-]+://)(?P<user>[^/@:]*)(?P<password>:[^/@]*)?@"
 _LIMIT = 4096
 _PART = 1024 * 1024
-_OID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_OID = r"[0-9a-f]{40}(?:[0-9a-f]{24})?"
 
 
 def link(path: Path) -> Path:
@@ -168,7 +167,7 @@ def as_data(git: Git, place: Path) -> Git | None:
 
 
 def _is_sound(name: str, oid: str) -> bool:
-    return bool(_OID.fullmatch(oid) and _REF.fullmatch(name)) and ".." not in name
+    return bool(re.fullmatch(_OID, oid) and re.fullmatch(_REF, name)) and ".." not in name
 
 
 def remove(main: Git, path: Path) -> None:
@@ -242,11 +241,11 @@ def _copy(source: Path, to: Path) -> None:
         shutil.copy2(source, to)
 
 
-def _settings(git: Git, which: re.Pattern[str] = _GIVEN) -> bytes:
+def _settings(git: Git, which: str = _GIVEN) -> bytes:
     """Return the configuration of a clone: its own settings, and those of the user that it gets."""
     records = decode(git.run("config", "--list", "-z").stdout)
     given = [(key, value) for key, _, value in (record.partition("\n") for record in records)]
-    given = [(key, _address(git, key, value)) for key, value in given if which.fullmatch(key)]
+    given = [(key, _address(git, key, value)) for key, value in given if re.fullmatch(which, key)]
     version = "1" if any(key.startswith("extensions.") for key, _ in given) else "0"
     own = {"repositoryformatversion": version, "bare": "false", "logallrefupdates": "true"}
     core = [(f"core.{key}", value) for key, value in own.items()]
@@ -255,12 +254,12 @@ def _settings(git: Git, which: re.Pattern[str] = _GIVEN) -> bytes:
 
 def _address(git: Git, key: str, value: str) -> str:
     """Return `value` without user name and password, if it is the address of a remote."""
-    if not _ADDRESS.fullmatch(key):
+    if not re.fullmatch(_ADDRESS, key):
         return value
     if (git.common_dir.parent / value).exists():
         # Relative to the project.
         return os.path.normpath(git.common_dir.parent / value)
-    return _SECRET.sub(lambda found: _without_secret(found.groupdict("")), value)
+    return re.sub(_LOGIN, lambda found: _without_secret(found.groupdict("")), value)
 
 
 def _without_secret(parts: Mapping[str, str]) -> str:
@@ -320,7 +319,7 @@ class _State(NamedTuple):
 
 
 def _present(clone: Path) -> _State:
-    merging = tuple(oid for oid in _text(clone / "MERGE_HEAD", _LIMIT).split() if _OID.fullmatch(oid))
+    merging = tuple(oid for oid in _text(clone / "MERGE_HEAD", _LIMIT).split() if re.fullmatch(_OID, oid))
     return _State(head_of(clone), merging, _written(clone / "index"), _written(clone / "packed-refs"))
 
 
@@ -334,7 +333,7 @@ def head_of(clone: Path) -> str | None:
     if name != text:
         is_branch = name.startswith("refs/heads/") and ".." not in name.split("/")
         text = (_text(clone / name, _LIMIT) or _packed(clone).get(name, "")).rstrip() if is_branch else ""
-    return text if _OID.fullmatch(text) else None
+    return text if re.fullmatch(_OID, text) else None
 
 
 def _packed(clone: Path) -> dict[str, str]:
@@ -365,7 +364,7 @@ def _refs(clone: Path, *, packed: bool) -> dict[str, str]:
     found |= _loose(clone)
     for number, line in enumerate(reversed(_text(clone / "logs" / "refs" / "stash", -1).splitlines())):
         found[f"refs/stash-{number}"] = line.split(" ")[1] if " " in line else ""
-    names = {oid: name for name, oid in reversed(found.items()) if _OID.fullmatch(oid)}
+    names = {oid: name for name, oid in reversed(found.items()) if re.fullmatch(_OID, oid)}
     return {name: oid for oid, name in names.items()}
 
 

@@ -14,19 +14,14 @@ from harness_lib.system.processes.sandbox import Sandbox
 
 # The most accesses that are named at once.
 MOST = 5
-_REFUSED = re.compile(
-    r"permission denied|read-only file ?system|\bEACCES\b|\bEROFS\b|operation not permitted|resource busy",
-    re.IGNORECASE,
+_REFUSED = (
+    r"(?i)permission denied|read-only file ?system|\bEACCES\b|\bEROFS\b|operation not permitted|resource busy"
 )
-_MISSING = re.compile(
-    r"no such file or directory|\bENOENT\b|cannot connect to|connection refused", re.IGNORECASE
-)
+_MISSING = r"(?i)no such file or directory|\bENOENT\b|cannot connect to|connection refused"
 # In quotation marks a path may have spaces.
-_PATH = re.compile(
-    r"""["'`\u2018]((?:/|~/)[^"'`\u2019\n]+)["'`\u2019]|(?<![\w./-])(/[\w.@+~%/-]+|~/[\w.@+~%/-]+)"""
-)
+_PATH = r"""["'`\u2018]((?:/|~/)[^"'`\u2019\n]+)["'`\u2019]|(?<![\w./-])(/[\w.@+~%/-]+|~/[\w.@+~%/-]+)"""
 # Such a line follows one with the path.
-_BARE = re.compile(r"^\s*(?:read-only|permission denied)|errno", re.IGNORECASE)
+_BARE = r"(?i)^\s*(?:read-only|permission denied)|errno"
 _LINES_BEFORE = 3
 
 
@@ -75,12 +70,12 @@ def _named(text: str, env: Mapping[str, str]) -> Iterator[tuple[str, bool]]:
     # Agents print JSON.
     lines = text.replace("\\n", "\n").replace('\\"', '"').splitlines()
     for number, line in enumerate(lines):
-        refused = _REFUSED.search(line) is not None
-        if not refused and not _MISSING.search(line):
+        refused = re.search(_REFUSED, line) is not None
+        if not refused and not re.search(_MISSING, line):
             continue
-        before = _LINES_BEFORE if _BARE.search(line) else 0
+        before = _LINES_BEFORE if re.search(_BARE, line) else 0
         near = lines[max(0, number - before) : number + 1]
-        for quoted, bare in _PATH.findall(next(filter(_PATH.search, reversed(near)), "")):
+        for quoted, bare in next(filter(None, (re.findall(_PATH, each) for each in reversed(near))), []):
             path = (quoted or bare).rstrip(".:,")
             yield os.path.normpath(home + path[1:] if path.startswith("~") else path), refused
 

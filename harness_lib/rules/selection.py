@@ -8,7 +8,7 @@ Source: docs/protocol.md, "Task Selection Algorithm" and "Error Handling"; docs/
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -219,11 +219,24 @@ def pick(state: State, without: Collection[str] = ()) -> Task | None:
 
     None if no task may be claimed.
     """
-    open_ones = [task for task in eligible(state) if task.id not in without]
-    pending = [task for task in open_ones if task.status == "pending"]
-    highest = min([task.priority for task in pending], default=None)
+    if without:
+        return _first([task for task in eligible(state) if task.id not in without])
+    # Each change asks for its status cache, and the next claim asks about the same list.
+    if not _picked or _picked[0][0] is not state:
+        _picked[:] = [(state, _first(list(eligible(state))))]
+    return _picked[0][1]
+
+
+_picked: list[tuple[State, Task | None]] = []
+
+
+def _first(tasks: Sequence[Task]) -> Task | None:
+    pending = [task for task in tasks if task.status == "pending"]
+    if not pending:
+        return min(tasks, key=_rank, default=None)
+    highest = min([task.priority for task in pending])
     first = {task.id: task for task in pending if task.priority == highest}
-    return first[min(first, key=graph.id_key)] if first else min(open_ones, key=_rank, default=None)
+    return first[min(first, key=graph.id_key)]
 
 
 def interesting(state: State) -> list[Task]:

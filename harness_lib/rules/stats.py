@@ -5,7 +5,6 @@ Source: docs/protocol.md, "Stopping Conditions" and "Activation Marker"; docs/de
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -42,29 +41,27 @@ class Counts(NamedTuple):
 
 def count(state: State) -> Counts:
     """Return the numbers of `state`."""
-    # Every change counts the whole list, so most tasks are asked for one field only.
+    # Every change counts the whole list, so only those tasks are looked at that a number can be about.
     tasks = state.tasks
-    by_status = Counter([task.status for task in tasks])
-    doubted = sum([task.unproven and task.status == "completed" for task in tasks])
-    permanent = {task.id for task in tasks if task.status == "failed" and is_permanent(task)}
-    waiting = [task for task in tasks if permanent and _status(task) == "pending"]
+    groups: dict[Status, list[Task]] = {"completed": [], "failed": [], "pending": [], "in_progress": []}
+    for task in tasks:
+        groups[task.status].append(task)
+    doubted = [task for task in groups["completed"] if task.unproven]
+    permanent = {task.id for task in groups["failed"] if is_permanent(task)}
+    waiting = (*groups["pending"], *doubted) if permanent else ()
     return Counts(
         total=len(tasks),
-        completed=by_status["completed"] - doubted,
-        failed=by_status["failed"],
-        pending=by_status["pending"] + doubted,
-        in_progress=by_status["in_progress"],
+        completed=len(groups["completed"]) - len(doubted),
+        failed=len(groups["failed"]),
+        pending=len(groups["pending"]) + len(doubted),
+        in_progress=len(groups["in_progress"]),
         blocked=sum(not permanent.isdisjoint(task.depends_on) for task in waiting),
-        attempts=state.attempts_reset + sum([task.attempts for task in tasks]),
-        checkpoints=sum([len(task.checkpoints) for task in tasks]),
-        retryable=by_status["failed"] - len(permanent),
+        attempts=state.attempts_reset + sum([task.attempts for task in tasks if task.attempts]),
+        checkpoints=sum([len(task.checkpoints) for task in tasks if task.checkpoints]),
+        retryable=len(groups["failed"]) - len(permanent),
         permanent=len(permanent),
-        red=len(red(tasks)),
+        red=len(red(groups["completed"])),
     )
-
-
-def _status(task: Task) -> Status:
-    return "pending" if task.status == "completed" and task.unproven else task.status
 
 
 def render(counts: Counts) -> str:

@@ -10,7 +10,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
-from itertools import islice
+from itertools import count, islice
+from operator import attrgetter
 from typing import ClassVar
 
 from harness_lib import timestamps
@@ -226,7 +227,7 @@ class _Indexes:
 
     @cached_property
     def places(self) -> dict[str, int]:
-        return {task.id: place for place, task in enumerate(self.state.tasks)}
+        return dict(zip(map(attrgetter("id"), self.state.tasks), count(), strict=False))
 
     @cached_property
     def titles(self) -> dict[str, list[str]]:

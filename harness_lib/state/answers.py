@@ -43,46 +43,38 @@ class Answers(Questions):
 
     def __init__(self, state: State, now: datetime, warnings: Sequence[str] = ()) -> None:
         self.warnings = warnings
-        self._now = now
-        self._state = state
-
-    @property
-    def state(self) -> State:
-        """The list that is asked about; only `harness_lib.state` uses it."""
-        return self._state
-
-    @property
-    def now(self) -> datetime:
-        return self._now
+        self.now = now
+        # Only `harness_lib.state` uses it.
+        self.state = state
 
     @property
     def concurrent(self) -> bool:
-        return self._state.concurrent
+        return self.state.concurrent
 
     def settings(self) -> SessionConfig:
-        return self._state.session_config
+        return self.state.session_config
 
     def counts(self) -> Counts:
-        return stats.count(self._state)
+        return stats.count(self.state)
 
     def ahead(self) -> Ahead:
-        return stats.of(self._state)
+        return stats.of(self.state)
 
     def work_remains(self) -> bool:
-        return stats.work_remains(self._state)
+        return stats.work_remains(self.state)
 
     def holds_agents(self) -> bool:
-        return stats.holds_agents(self._state)
+        return stats.holds_agents(self.state)
 
     def no_work(self) -> StopReason | None:
-        return stats.no_work(self._state)
+        return stats.no_work(self.state)
 
     def awaits_user(self) -> bool:
-        return stats.awaits_user(self._state)
+        return stats.awaits_user(self.state)
 
     def task(self, task_id: str) -> Task | None:
         place = self._index().places.get(task_id)
-        return None if place is None else self._state.tasks[place]
+        return None if place is None else self.state.tasks[place]
 
     def tasks(self, task_ids: Iterable[str]) -> tuple[Task, ...]:
         tasks = (self.task(task_id) for task_id in task_ids)
@@ -92,33 +84,33 @@ class Answers(Questions):
         return self._index().places[task_id]
 
     def why(self, task_id: str) -> Why:
-        return selection.why(self._state, task_id, self.now)
+        return selection.why(self.state, task_id, self.now)
 
     def dependents(self, task_id: str) -> tuple[str, ...]:
-        needing = (task.id for task in self._state.tasks if task_id in task.depends_on)
+        needing = (task.id for task in self.state.tasks if task_id in task.depends_on)
         return tuple(name for name in needing if name != task_id)
 
     def blocked_through(self, task_id: str) -> tuple[str, ...]:
-        return selection.blocked_through(self._state, task_id)
+        return selection.blocked_through(self.state, task_id)
 
     def search(
         self, *statuses: Status, after: str | None = None, limit: int | None = None
     ) -> tuple[Task, ...]:
-        first = 0 if after is None else self._index().places.get(after, len(self._state.tasks)) + 1
-        rest = islice(self._state.tasks, first, None)
+        first = 0 if after is None else self._index().places.get(after, len(self.state.tasks)) + 1
+        rest = islice(self.state.tasks, first, None)
         return tuple(islice((task for task in rest if not statuses or task.status in statuses), limit))
 
     def interesting(self, limit: int | None = None) -> tuple[Task, ...]:
-        return tuple(selection.interesting(self._state)[:limit])
+        return tuple(selection.interesting(self.state)[:limit])
 
     def claimable(self) -> tuple[Task, ...]:
-        return tuple(selection.eligible(self._state))
+        return tuple(selection.eligible(self.state))
 
     def next_ready(self, without: Sequence[str] = ()) -> Task | None:
-        return selection.pick(self._state, without)
+        return selection.pick(self.state, without)
 
     def held_by(self, worker: str) -> Task | None:
-        return next((task for task in self._state.tasks if recovery.is_mine(task, worker)), None)
+        return next((task for task in self.state.tasks if recovery.is_mine(task, worker)), None)
 
     def in_progress(self) -> tuple[Task, ...]:
         return self.search("in_progress")
@@ -128,89 +120,89 @@ class Answers(Questions):
 
     def halted(self) -> tuple[Task, ...]:
         return tuple(
-            task for task in self._state.tasks if task.halt is not None and task.status != "completed"
+            task for task in self.state.tasks if task.halt is not None and task.status != "completed"
         )
 
     def unproven(self) -> tuple[Task, ...]:
-        return tuple(task for task in self._state.tasks if task.unproven)
+        return tuple(task for task in self.state.tasks if task.unproven)
 
     def provable(self) -> tuple[Task, ...]:
-        return tuple(selection.unproven(self._state))
+        return tuple(selection.unproven(self.state))
 
     def noted(self, task_id: str, limit: int) -> tuple[Task, ...]:
-        return tuple(attempts.concerning(self._state.tasks, task_id)[:limit])
+        return tuple(attempts.concerning(self.state.tasks, task_id)[:limit])
 
     def made(self, commit: str) -> tuple[str, ...]:
         return tuple(self._index().commits.get(commit, ()))
 
     def worked_on_since(self, moment: datetime) -> tuple[Task, ...]:
-        return tuple(task for task in self._state.tasks if attempts.since(task, moment))
+        return tuple(task for task in self.state.tasks if attempts.since(task, moment))
 
     def titled(self, title: str) -> tuple[str, ...]:
         return tuple(self._index().titles.get(folded(title), ()))
 
     def highest_number(self) -> int:
-        matches = (re.fullmatch(r"task-(\d+)", task.id) for task in self._state.tasks)
+        matches = (re.fullmatch(r"task-(\d+)", task.id) for task in self.state.tasks)
         return max((int(match[1]) for match in matches if match), default=0)
 
     def rings(self) -> Mapping[str, str]:
-        return graph.cycle_members(self._state.tasks)
+        return graph.cycle_members(self.state.tasks)
 
     def cycles(self) -> tuple[tuple[str, ...], ...]:
-        return graph.cycles(self._state.tasks)
+        return graph.cycles(self.state.tasks)
 
     def unreachable(self) -> tuple[Finding, ...]:
-        return selection.validate_dependencies(self._state, self.now)[1]
+        return selection.validate_dependencies(self.state, self.now)[1]
 
     def commands(self) -> tuple[TaskCommands, ...]:
         # A worker asks before each attempt, and only a few tasks have changed since.
         known = Answers._commands
-        fresh = {id(task): known.get(id(task)) or (task, TaskCommands.of(task)) for task in self._state.tasks}
+        fresh = {id(task): known.get(id(task)) or (task, TaskCommands.of(task)) for task in self.state.tasks}
         Answers._commands = fresh
         return tuple([row for _, rows in fresh.values() for row in rows])
 
     def commands_mark(self) -> str:
-        return str(sum(map(TaskCommands.number, self._state.tasks)))
+        return str(sum(map(TaskCommands.number, self.state.tasks)))
 
     def passed(self, task: Task) -> Task | None:
         proof = rechecks.proof(task, task.started_at_commit)
-        same = (each for each in self._state.tasks if rechecks.proof(each, rechecks.passed_on(each)) == proof)
+        same = (each for each in self.state.tasks if rechecks.proof(each, rechecks.passed_on(each)) == proof)
         return next(same, None) if proof is not None else None
 
     def plan_header(self, plan: str) -> str:
-        return next((kept.header for kept in self._state.plans if kept.plan == plan), "")
+        return next((kept.header for kept in self.state.plans if kept.plan == plan), "")
 
     def proposals(self) -> tuple[Task, ...]:
-        return self._state.proposals
+        return self.state.proposals
 
     @property
     def session_count(self) -> int:
-        return self._state.session_count
+        return self.state.session_count
 
     @property
     def last_session(self) -> str | None:
-        return self._state.last_session
+        return self.state.last_session
 
     @property
     def has_had_sessions(self) -> bool:
-        return not self._state.is_legacy
+        return not self.state.is_legacy
 
     def sessions(self) -> tuple[Session, ...]:
-        return self._state.sessions or ()
+        return self.state.sessions or ()
 
     def session(self, worker: str) -> Session | None:
         return next((each for each in self.sessions() if recovery.works_for(worker, each.worker)), None)
 
     def session_spent(self, session: Session) -> StopReason | None:
-        return stats.session_spent(self._state, session)
+        return stats.session_spent(self.state, session)
 
     def sessions_spent(self) -> StopReason | None:
-        return stats.sessions_spent(self._state)
+        return stats.sessions_spent(self.state)
 
     def _index(self) -> _Indexes:
         # One for the process: between two changes all questions are about the same list.
-        if Answers._indexes is None or Answers._indexes.state is not self._state:
-            Answers._indexes = _Indexes(self._state)
+        if Answers._indexes is None or Answers._indexes.state is not self.state:
+            Answers._indexes = _Indexes(self.state)
         return Answers._indexes
 
 
@@ -250,7 +242,7 @@ class _Indexes:
 class Tx(Answers, api.Tx):
     """One state change in the making; only alive inside `with store.transaction() as tx:`.
 
-    `state` is what was read or, once assigned, what will be published; only `harness_lib.state` assigns it.
+    `state` is what was read or, once changed, what will be published.
     `warnings` are sentences for the user, also about opening and publishing.
     """
 
@@ -274,79 +266,72 @@ class Tx(Answers, api.Tx):
         self._open = True
 
     @property
-    def state(self) -> State:
-        """The list as it is in this transaction."""
-        return self._state
-
-    @state.setter
-    def state(self, new: State) -> None:
-        self._assert_open()
-        self._state = new
-
-    @property
     def changed(self) -> bool:
-        return self._state is not self._read
+        return self.state is not self._read
+
+    def _put(self, new: State) -> None:
+        self._assert_open()
+        self.state = new
 
     def replace(self, task: Task) -> None:
-        tasks = list(self._state.tasks)
+        tasks = list(self.state.tasks)
         place = next((place for place, each in enumerate(tasks) if each.id == task.id), None)
         assert place is not None, f"BUG: there is no task {task.id} to replace"
         if task.depends_on != tasks[place].depends_on:
             self._assert_wide()
         tasks[place] = task
-        self.state = self._state._replace(tasks=tuple(tasks))
+        self._put(self.state._replace(tasks=tuple(tasks)))
 
     def add(self, tasks: Iterable[Task]) -> None:
         self._assert_wide()
-        self.state = self._state._replace(tasks=(*self._state.tasks, *tasks))
+        self._put(self.state._replace(tasks=(*self.state.tasks, *tasks)))
 
     def remove(self, task_id: str) -> None:
         self._assert_wide()
         task = self.task(task_id)
         assert task is not None, f"BUG: there is no task {task_id} to remove"
-        left = tuple(each for each in self._state.tasks if each is not task)
-        self.state = self._state._replace(tasks=left)
+        left = tuple(each for each in self.state.tasks if each is not task)
+        self._put(self.state._replace(tasks=left))
         self.forget_attempts(task.attempts)
 
     def forget_attempts(self, count: int) -> None:
-        self.state = self._state._replace(attempts_reset=self._state.attempts_reset + count)
+        self._put(self.state._replace(attempts_reset=self.state.attempts_reset + count))
 
     def validate_dependencies(self) -> tuple[Finding, ...]:
-        state, findings = selection.validate_dependencies(self._state, self.now)
+        state, findings = selection.validate_dependencies(self.state, self.now)
         if findings:
-            self.state = state
+            self._put(state)
         return findings
 
     def keep_plan(self, plan: str, header: str) -> None:
         self._assert_wide()
-        others = tuple(kept for kept in self._state.plans if kept.plan != plan)
+        others = tuple(kept for kept in self.state.plans if kept.plan != plan)
         if self.plan_header(plan) != header:
             kept = (KeptPlan(plan, header),) if header else ()
-            self.state = self._state._replace(plans=(*others, *kept))
+            self._put(self.state._replace(plans=(*others, *kept)))
 
     def propose(self, task: Task) -> None:
         self._assert_wide()
-        self.state = self._state._replace(proposals=(*self._state.proposals, task))
+        self._put(self.state._replace(proposals=(*self.state.proposals, task)))
 
     def drop_proposal(self, task_id: str) -> None:
         self._assert_wide()
-        left = tuple(each for each in self._state.proposals if each.id != task_id)
-        self.state = self._state._replace(proposals=left)
+        left = tuple(each for each in self.state.proposals if each.id != task_id)
+        self._put(self.state._replace(proposals=left))
 
     def configure(self, settings: SessionConfig) -> None:
         self._assert_wide()
-        self.state = self._state._replace(session_config=settings)
+        self._put(self.state._replace(session_config=settings))
 
     def start_over(self) -> str:
         self._assert_wide()
         self.keeps_old = f"{self._name}.old-{self.now:%Y%m%dT%H%M%SZ}"
-        self.state = State(
-            created=timestamps.render(self.now), session_config=self._state.session_config, sessions=()
-        )
+        created, settings = timestamps.render(self.now), self.state.session_config
+        self._put(State(created=created, session_config=settings, sessions=()))
         return self.keeps_old
 
     def rewrite(self) -> None:
-        self.state = self._state._replace()
+        self._put(self.state._replace())
 
     def add_session(self, session: Session) -> None:
         self._put_sessions((*self.sessions(), session))
@@ -360,13 +345,13 @@ class Tx(Answers, api.Tx):
         self.note_session()
 
     def count_session(self, number: int) -> None:
-        self.state = self._state._replace(session_count=max(self._state.session_count, number))
+        self._put(self.state._replace(session_count=max(self.state.session_count, number)))
 
     def note_session(self) -> None:
-        self.state = self._state._replace(last_session=timestamps.render(self.now))
+        self._put(self.state._replace(last_session=timestamps.render(self.now)))
 
     def _put_sessions(self, sessions: Iterable[Session]) -> None:
-        self.state = self._state._replace(sessions=tuple(sessions))
+        self._put(self.state._replace(sessions=tuple(sessions)))
 
     def hold_session(self, pid: int | None) -> None:
         self._assert_open()

@@ -85,18 +85,15 @@ class Changes(NamedTuple):
 
 
 class Questions(Protocol):
-    """The questions about the list as it is at one moment, `now`.
+    """The questions about the list as it is at one moment, `now`: leases that ended before it have expired.
 
     Tasks and sessions come in the order of the list unless another order is named. A missing one is None or
     left out; no question raises.
     `warnings` are sentences about problems of the list when it was read.
     """
 
+    now: datetime
     warnings: Sequence[str]
-
-    @property
-    def now(self) -> datetime:
-        """The moment that the answers are about; leases that ended before it have expired."""
 
     # The list as a whole.
 

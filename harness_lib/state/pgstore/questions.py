@@ -55,7 +55,7 @@ class RowsAnswers(Questions):
 
     def __init__(self, now: datetime, warnings: Sequence[str] = ()) -> None:
         self.warnings = warnings
-        self._now = now
+        self.now = now
         self._open_sessions: tuple[Session, ...] | None = None
 
     @property
@@ -92,10 +92,6 @@ class RowsAnswers(Questions):
         query = f"select exists(select from harness.task where list = %s and {condition})"
         row = self._connection().execute(query.encode(), (self._key,)).fetchone()
         return row is not None and bool(row[0])
-
-    @property
-    def now(self) -> datetime:
-        return self._now
 
     @property
     def concurrent(self) -> bool:

@@ -103,11 +103,7 @@ class RowsAnswers(Questions):
     def __init__(self, rows: Rows, now: datetime) -> None:
         self.rows = rows
         self.warnings: Sequence[str] = ()
-        self._now = now
-
-    @property
-    def now(self) -> datetime:
-        return self._now
+        self.now = now
 
     @property
     def concurrent(self) -> bool:

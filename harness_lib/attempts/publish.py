@@ -20,6 +20,7 @@ from contextlib import contextmanager, suppress
 
 from harness_lib import typed
 from harness_lib.attempts import outcome, pull_request, requeue, target_branch
+from harness_lib.core import project
 from harness_lib.core.context import Context, MergeMode, Merging
 from harness_lib.errors import EnvSetupError, UsageError
 from harness_lib.rules import transitions
@@ -388,7 +389,7 @@ def _found_in(git: Git, tip: str, commit: str, base: str) -> Iterator[tuple[str,
 
 
 def _send(ctx: Context, merging: Merging, commit: str, branch: str) -> str:
-    done, output = pull_request.call(ctx, typed.git("push", merging.remote, f"{commit}:{branch}"))
+    done, output = project.call(ctx, typed.git("push", merging.remote, f"{commit}:{branch}"))
     if done:
         return ""
     name, why = target_branch.short(branch), target_branch.gist(output)
@@ -397,7 +398,7 @@ def _send(ctx: Context, merging: Merging, commit: str, branch: str) -> str:
 
 def _fetch(ctx: Context, merging: Merging) -> str:
     spec = f"+{merging.branch}:{_tracking(merging)}"
-    done, output = pull_request.call(ctx, typed.git("fetch", "--quiet", "--no-tags", merging.remote, spec))
+    done, output = project.call(ctx, typed.git("fetch", "--quiet", "--no-tags", merging.remote, spec))
     return "" if done else f"{_there(merging)} cannot be fetched: {target_branch.gist(output)}."
 
 
@@ -413,5 +414,5 @@ def _there(merging: Merging) -> str:
 @contextmanager
 def _turn(ctx: Context) -> Iterator[None]:
     """Wait until no worker merges, as what follows moves the same branches."""
-    with flock.turn(ctx.main.common_dir / LINE, pull_request.SECONDS, lambda: None):
+    with flock.turn(ctx.main.common_dir / LINE, project.CALL_SECONDS, lambda: None):
         yield

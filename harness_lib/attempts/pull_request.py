@@ -12,18 +12,15 @@ from typing import NamedTuple
 
 from harness_lib import typed
 from harness_lib.attempts import target_branch
-from harness_lib.core import quoting
+from harness_lib.core import project, quoting
 from harness_lib.core.context import Context, Merging
-from harness_lib.errors import EnvSetupError, HarnessError
-from harness_lib.system import os_errors
-from harness_lib.system.git import calls
+from harness_lib.errors import EnvSetupError
 from harness_lib.system.git.repository import Git, GitError
-from harness_lib.system.processes import environment, runner, sandbox
+from harness_lib.system.processes import environment
 from harness_lib.task import Task
 
 PROPOSALS = "refs/harness/pull/"
 OWN = "harness/"
-SECONDS = 120.0
 AGAIN = "Nothing was forced; harness tries again at the next merge, at the end, and in the next run."
 TOOLS = {
     "gh": ("gh pr create --head={branch} --base={base} --title={title} --body={body}", "gh pr view {branch}"),
@@ -86,7 +83,7 @@ def opened(ctx: Context, merging: Merging, branch: str, tasks: Sequence[Task]) -
     commands = [each.format(**words) for each in TOOLS.get(merging.command, ())] or [merging.command]
     refusals = []
     for command in commands:
-        done, output = call(ctx, command, variables)
+        done, output = project.call(ctx, command, variables)
         if done:
             addresses = ADDRESS.findall(output)
             return Opened(addresses[-1] if addresses else "")
@@ -104,20 +101,6 @@ def _fitting(lines: Sequence[str]) -> str:
             fitting[-1] = f"- and {len(lines) - len(fitting) + 1} more"
             break
     return "\n".join(fitting)
-
-
-def call(ctx: Context, command: str, variables: dict[str, str] | None = None) -> tuple[bool, str]:
-    """Run a shell command of at most SECONDS in the project; return whether it succeeded, and its output.
-
-    The user's hooks of git run: one of them may be there to refuse a push.
-    """
-    env = {**calls.clean_env(ctx.env), **(variables or {}), sandbox.VARIABLE: ""}
-    log = ctx.root.logs / "merge.log"
-    try:
-        ended = runner.run(command, cwd=ctx.main.top, log=log, timeout=SECONDS, env=env)
-    except (HarnessError, OSError) as error:
-        return False, os_errors.describe(error) if isinstance(error, OSError) else error.message
-    return ended.ok, f"no answer for {SECONDS:.0f} seconds" if ended.timed_out else ended.tail
 
 
 def ref_of(target: str) -> str:

@@ -1,27 +1,29 @@
-"""Look at the project around the list: can work be committed, are its checks sound; run its init script."""
+"""Look at the project around the list: can work be committed, are its checks sound; run commands in it."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
+from types import MappingProxyType
 
 from harness_lib import typed
 from harness_lib.agents import registry
 from harness_lib.checks import check_of
 from harness_lib.core import ownership, quoting
 from harness_lib.core.context import Context
-from harness_lib.errors import EnvSetupError
+from harness_lib.errors import EnvSetupError, HarnessError
 from harness_lib.rules import attempts, input_files, rechecks, vacuous
 from harness_lib.state.api import Questions
+from harness_lib.system import os_errors
 from harness_lib.system.files import atomic, nofollow
-from harness_lib.system.git import status
+from harness_lib.system.git import calls, status
 from harness_lib.system.git.repository import Git
 from harness_lib.system.place import roots
-from harness_lib.system.processes import environment, owner, runner
+from harness_lib.system.processes import environment, owner, runner, sandbox
 from harness_lib.task import Status, Task
 from harness_lib.text import some
 
@@ -114,6 +116,25 @@ def why_failed(ctx: Context, finished: runner.Finished) -> str:
     how = "it took too long" if finished.timed_out else f"it ended with {finished.returncode}"
     printed = quoting.one_line(finished.tail, quoting.FAILURE_LENGTH)
     return " ".join(filter(None, (printed or f"{how} and printed nothing.", refused)))
+
+
+CALL_SECONDS = 120.0
+NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+def call(ctx: Context, command: str, variables: Mapping[str, str] = NOTHING) -> tuple[bool, str]:
+    """Run a shell command of at most CALL_SECONDS; return whether it succeeded, and its output.
+
+    It talks to a remote, outside of every sandbox. The user's hooks of git run: one of them may be there to
+    refuse a push.
+    """
+    env = {**calls.clean_env(ctx.env), **variables, sandbox.VARIABLE: ""}
+    log = ctx.root.logs / "merge.log"
+    try:
+        ended = runner.run(command, cwd=ctx.main.top, log=log, timeout=CALL_SECONDS, env=env)
+    except (HarnessError, OSError) as error:
+        return False, os_errors.describe(error) if isinstance(error, OSError) else error.message
+    return ended.ok, f"no answer for {CALL_SECONDS:.0f} seconds" if ended.timed_out else ended.tail
 
 
 SHORT = 80

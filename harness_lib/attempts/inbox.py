@@ -125,8 +125,9 @@ def record_checkpoint(ctx: Context, held: HeldTask, step: tuple[int, int], descr
 
     Raises RefusedError if the user's merge or the like is under way.
     """
-    commit.require_none_of_user(ctx.git, held.task)
     done, total = step
+    again = typed.harness("checkpoint", held.task.id, f"{done}/{total}", description)
+    commit.require_none_of_user(ctx.git, held.task, again)
     tree = ctx.capture()
     with ctx.store.transaction() as tx:
         task = transitions.checkpoint(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from harness_lib.attempts import outcome, rescue_refs, rollback
+from harness_lib import typed
+from harness_lib.attempts import commit, outcome, rescue_refs, rollback
 from harness_lib.core import ownership, sessions
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
@@ -26,6 +27,7 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     held = ownership.require_settled(ctx.store.ask_to_change(), args.id, ctx)
     verdict = outcome.Verdict("TASK_EXEC", "released", Ending.RELEASED)
     with sessions.halting_on_error(ctx, held.session, held.task.id):
+        commit.require_none_of_user(ctx.git, held.task, typed.harness("release", held.task.id))
         rollback.require_trust(ctx, held.task)
         ended = rollback.roll_back(ctx, held.session, held.task, verdict)
     lines = [f"{ended.task.id} is pending again; no attempt was counted."]

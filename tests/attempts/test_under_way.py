@@ -130,7 +130,7 @@ def test_no_verb_ends_what_the_user_has_under_way(project: Project, agent: Agent
     ):
         error = agent.fails(8, *verb)["error"]
         assert f"A {name} is under way" in error["message"] or name in error["message"], verb
-        assert "harness finish" in error["hint"], verb
+        assert f"then type: harness {verb[0]} task-001" in error["hint"], verb
         assert _standing(project.top) == before, verb
     task = project.task()
     assert (task["status"], task["attempts"], task["checkpoints"]) == ("in_progress", 0, [])

@@ -42,6 +42,11 @@ def some(texts: Sequence[str], most: int) -> str:
     return ", ".join(texts[:most]) + more
 
 
+def sentence(text: str) -> str:
+    """Return `text`, perhaps of another program, with a full stop unless it ends as a sentence does."""
+    return text if text.endswith((".", "!", "?", "…")) else f"{text}."
+
+
 def counted(number: int, noun: str) -> str:
     """Return `number` of what `noun` names: "1 file", "2 files"."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

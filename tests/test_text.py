@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness_lib.text import cut, escape, harmless, in_one_line, some
+from harness_lib.text import cut, escape, harmless, in_one_line, sentence, some
 
 FAMILY = "\U0001f468\u200d\U0001f469\u200d\U0001f467"
 PERSIAN = "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645"
@@ -33,3 +33,8 @@ def test_of_many_some_are_named_and_the_others_counted() -> None:
 
 def test_what_breaks_a_line_or_moves_a_cursor_is_written_out() -> None:
     assert escape("a\tb\nc\x1b[2J\x9b\u2028\u202e é") == r"a\tb\nc\x1b[2J\x9b\u2028\u202e é"
+
+
+def test_a_text_of_another_program_ends_like_a_sentence() -> None:
+    said = [sentence(text) for text in ("Overloaded", "Overloaded.", "Why?", "No!", "cut of…")]
+    assert said == ["Overloaded.", "Overloaded.", "Why?", "No!", "cut of…"]

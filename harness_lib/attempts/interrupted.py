@@ -28,6 +28,7 @@ from harness_lib.rules.attempts import Halt
 from harness_lib.system.git import checkout, locks, trees
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Interruption, Session, Task
+from harness_lib.text import sentence
 
 
 def log(ctx: Context, session: Session, task: Task, action: str, reason: str) -> str:
@@ -168,7 +169,7 @@ def give_up(ctx: Context, session: Session, task: Task, error: HarnessError | OS
         if transitions.may("begin_rollback", mine):
             mine = transitions.release(mine, now=tx.now, message=reason, rescue=None, head=None)
         retry = typed.harness("retry", task.id)
-        message = f"ENV_SETUP: the attempt could not be ended: {reason} {kept} Then type: {retry}"
+        message = f"ENV_SETUP: the attempt could not be ended: {sentence(reason)} {kept} Then type: {retry}"
         ended = transitions.fail(transitions.halt(mine, Halt("ENV_SETUP", message)), now=tx.now)
         tx.replace(ended)
         tx.log("WARN", f"given up after {TRIES} tries: {message}", session=session.number, task=task.id)

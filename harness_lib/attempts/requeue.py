@@ -15,7 +15,7 @@ from harness_lib.rules.attempts import Ending, Halt
 from harness_lib.system.git import checkout, locks, merge, trees
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Category, Handback, SentBack, Session, Task
-from harness_lib.text import some
+from harness_lib.text import sentence, some
 
 FREE_ROUNDS = 2
 NAMED = 10
@@ -91,7 +91,7 @@ def interrupted(ctx: Context, session: Session, task: Task, why: str) -> outcome
     made_any = has_changes(ctx, task) or ctx.git.head() != task.started_at_commit
     if handback is None or handback.rescue is None or made_any:
         reason = (
-            f"An agent was stopped in the middle of it: {why.rstrip('.')}. "
+            f"An agent was stopped in the middle of it: {sentence(why)} "
             "What it had done stands in the work tree."
         )
         accepted = handback is not None and handback.accepted

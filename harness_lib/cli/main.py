@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import stat
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -35,6 +36,8 @@ class Terminated(KeyboardInterrupt):
 def entry() -> NoReturn:
     """Run the command that the process was started with, and exit with its code."""
     standard_streams.open_closed()
+    # A umask may take the owner's own rights: then nobody could open the files of the list again.
+    os.umask(os.umask(0) & ~stat.S_IRWXU)
     _end_in_order()
     argv = sys.argv[1:]
     if lazily.FOR_HOURS.isdisjoint(argv):

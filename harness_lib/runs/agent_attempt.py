@@ -40,6 +40,7 @@ from harness_lib.state.api import Questions
 from harness_lib.system.place import data_home
 from harness_lib.system.processes import environment
 from harness_lib.task import Category, Session, Task
+from harness_lib.text import sentence
 
 SEE_TO_IT = "Log in, or add credit with the provider; then: harness run"
 BLAME: dict[str, Category] = {
@@ -78,7 +79,7 @@ def run(ctx: Context, session: Session, task: Task, worker: WorkerPort) -> outco
             # Only now is the agent's end a failure: the work of an agent that was stopped may be done.
             verdict = _blame(agent_exit) or evaluation.verdict()
             if agent_exit.denied not in verdict.message:
-                verdict = verdict._replace(message=f"{verdict.message.rstrip('.')}. {agent_exit.denied}")
+                verdict = verdict._replace(message=f"{sentence(verdict.message)} {agent_exit.denied}")
             return rollback.roll_back(ctx, session, task, verdict)
         contents.refuse(ctx, task, evaluation.tree, worker.config.max_file)
         worker.tell(Stepped("merges"))

@@ -27,6 +27,7 @@ from harness_lib.system.files import atomic, nofollow, printed
 from harness_lib.system.install import launcher
 from harness_lib.system.processes import child, denied, environment, runner, sandbox
 from harness_lib.task import Task
+from harness_lib.text import sentence
 
 How = Literal["ended", "crashed", "limit", "transient", "login", "silent", "circling", "over", "told", "long"]
 
@@ -299,7 +300,7 @@ def run(
     ended = listener.ending
     how, why = ended or _at_its_limit(finished, listener, rules) or _how(finished, listener.report)
     refused = denied.said("\n".join(printed.ends_of(log)), ctx.env, ctx.git.top)
-    why = f"{why.rstrip('.')}. {refused}" if why and refused else why
+    why = f"{sentence(why)} {refused}" if why and refused else why
     return AgentExit(how, why, listener.report, finished.seconds, log, finished.returncode, refused)
 
 

@@ -47,6 +47,7 @@ from harness_lib.state.api import Questions, Tx
 from harness_lib.system import os_errors
 from harness_lib.system.git.repository import GitError
 from harness_lib.task import HaltKind, Session, Task
+from harness_lib.text import sentence
 
 POLL_SECONDS = 0.25
 LOOK_ANYWAY_SECONDS = 5.0
@@ -280,7 +281,7 @@ class Worker:
             self._give_back(context, session, task, cause)
             raise error
         again = typed.harness("retry", task.id)
-        stuck = StuckError(EnvSetupError.kind, f"{cause.rstrip('.')}. Then type: {again}")
+        stuck = StuckError(EnvSetupError.kind, f"{sentence(cause)} Then type: {again}")
         is_back = self._is_given_back(context, session, task, cause)
         if is_back and (waiting.passes(error) or self._tries.spent(task)):
             self._halt(task, stuck)
@@ -325,7 +326,7 @@ class Worker:
                 current = tx.task(task.id)
                 if current is not None and transitions.may("halt", current):
                     kind: HaltKind = "UNSTARTED" if stuck.unstarted else stuck.halts_as
-                    why = Halt(kind, f"{stuck.kind}: {stuck.reason}{hint}")
+                    why = Halt(kind, f"{stuck.kind}: {sentence(stuck.reason)}{hint}")
                     tx.replace(transitions.halt(current, why))
         if everywhere:
             self.tell(Stuck(task.id, stuck.kind, stuck.reason, stuck.hint))

@@ -11,6 +11,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timezone
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -191,9 +192,12 @@ def _lanes(facts: Facts) -> Iterator[_Lane]:
     """Yield the attempts of each worker, the newest ones if there are very many."""
     tried = [each for ran in facts.runs for each in ran.tried][-MOST_BARS:]
     for number in sorted({each.worker for each in tried}):
+        own = sorted((each for each in tried if each.worker == number), key=lambda each: each.began)
         bars = []
-        for each in (one for one in tried if one.worker == number):
-            x, end = _x(facts, each.began), _x(facts, each.ended or facts.ended)
+        for each, following in zip_longest(own, own[1:]):
+            # A worker whose work waits to be merged has begun with another task.
+            ended = min(each.ended or facts.ended, following.began if following else facts.ended)
+            x, end = _x(facts, each.began), _x(facts, ended)
             bars.append(_Bar(each.task, _how(each), x, max(1.5, round(end - x, 1)), _words(each)))
         yield _Lane(f"worker {number}", bars)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from contextlib import suppress
 
+from harness_lib import typed
 from harness_lib.agents import registry
 from harness_lib.attempts import open_session, target_branch
 from harness_lib.core import project
@@ -182,17 +183,28 @@ def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
         return _dry_run(ctx, chosen)
     with run_screen.watching_run(ctx, screen) as watch:
         if not args.html:
-            return run(ctx, chosen, watch, notify=value["notify"])
+            return _with_agent(run(ctx, chosen, watch, notify=value["notify"]), args)
         from harness_lib.terminal import report_page  # noqa: PLC0415 (few ask for a page)
 
         page = ctx.cwd / args.html
         # What is wrong with the file is said before anything begins.
         report_page.write(ctx, page, live=True)
         try:
-            return run(ctx, chosen, report_page.renewing(ctx, page, watch), notify=value["notify"])
+            ended = run(ctx, chosen, report_page.renewing(ctx, page, watch), notify=value["notify"])
+            return _with_agent(ended, args)
         finally:
             with suppress(HarnessError):
                 report_page.write(ctx, page)
+
+
+def _with_agent(reply: Reply, args: Namespace) -> Reply:
+    """Return `reply`; if it names another run as the next command, with the agent that was typed."""
+    if reply.next != "harness run":
+        return reply
+    asked = {"--agent": args.agent, "--agent-command": args.agent_command, "--model": args.model}
+    words = [word for option, value in asked.items() if value for word in (option, value)]
+    words += [f"--agent-arg={each}" for each in args.agent_arg]
+    return reply._replace(next=typed.harness("run", *words))
 
 
 def run(ctx: Context, chosen: Options, watch: Watch, *, notify: str | None = None) -> Reply:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -85,3 +87,17 @@ def test_what_a_hook_makes_anew_is_private_too(tmp_path: Path) -> None:
     session_notes.write(session_notes.path(str(tmp_path), "stops", "a session"), b"{}")
 
     assert _open_to_others(tmp_path / ".harness") == []
+
+
+def test_a_umask_that_takes_the_owners_rights_leaves_the_list_usable(tmp_path: Path) -> None:
+    project = make(tmp_path / "repo")
+    typed = 'umask 777; exec "$0" -m harness_lib "$@"'
+    for words in (("add", "One", "--validate", "true"), ("claim",)):
+        subprocess.run(["sh", "-c", typed, sys.executable, *words], cwd=project.top, check=True)
+
+    private = [path for path in (project.top / ".harness").rglob("*") if path.is_dir()]
+    made = [project.top / name for name in OURS if (project.top / name).exists()]
+    made += [path for path in (project.top / ".harness").rglob("*") if path.is_file()]
+    project.close()
+    assert all(path.stat().st_mode & 0o600 == 0o600 for path in made)
+    assert all(path.stat().st_mode & 0o700 == 0o700 for path in private)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from harness_lib import typed
 from harness_lib.state import schema
 from tests.conftest import for_release
 from tests.runs.workshop import HURRIED, Workshop
@@ -107,7 +108,8 @@ def test_nobody_waits_for_a_limit_in_a_run_that_ends(workshop: Workshop, tmp_pat
     seen = tmp_path / "seen"
     resets = (datetime.now(timezone.utc) + timedelta(hours=3)).isoformat()
     spent = json.dumps({"cost_usd": 0.3, "limit_resets_at": resets})
-    run = workshop.start(agent=f"echo x >> {seen}; echo half > f; echo '{spent}'; exit 1")
+    command = f"echo x >> {seen}; echo half > f; echo '{spent}'; exit 1"
+    run = workshop.start(agent=command)
     workshop.wait_for("the waiting", lambda: "limit, goes on at" in workshop.printed)
 
     if how == "ctrl-c":
@@ -116,6 +118,7 @@ def test_nobody_waits_for_a_limit_in_a_run_that_ends(workshop: Workshop, tmp_pat
         workshop.ok("budget", *{"cost": ("--max-cost", "0.05"), "time": ("--max-hours", "0.00001")}[how])
 
     assert run.wait(90) == 9, workshop.printed
+    assert f"next: {typed.harness('run', '--agent-command', command)}\n" in workshop.printed
     assert seen.read_text() == "x\n"
     why = "the run was stopped" if how == "ctrl-c" else "a limit of the run was reached"
     assert f"task-001 goes back: {why} while its agent waited" in workshop.printed

@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 from html.parser import HTMLParser
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,24 @@ class Page(HTMLParser):
         self.tags.append((tag, dict(attrs)))
 
 
+OPENED: dict[str, object] = {
+    "event": "opened",
+    "run": "run-1",
+    "at": 1e9,
+    "pid": 1,
+    "started": "",
+    "boot": "",
+    "agent": "any",
+    "workers": 4,
+    "target": "refs/heads/main",
+    "tip": None,
+}
+
+
+def record(project: Project, lines: list[dict[str, object]]) -> None:
+    put(project.top / ".harness/runs/run-1/events.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
+
+
 def hostile_list(project: Project, agent: Agent, number: int) -> Path:
     """Write the page of a list of `number` tasks, whose texts would run if they could."""
     tasks = [
@@ -52,19 +71,7 @@ def hostile_list(project: Project, agent: Agent, number: int) -> Path:
         for n in range(1, number + 1)
     ]
     project.edit(tasks=tasks)
-    opened = {
-        "event": "opened",
-        "run": "run-1",
-        "at": 1e9,
-        "pid": 1,
-        "started": "",
-        "boot": "",
-        "agent": HOSTILE,
-        "workers": 4,
-        "target": "refs/heads/main",
-        "tip": None,
-    }
-    lines: list[dict[str, object]] = [opened]
+    lines: list[dict[str, object]] = [{**OPENED, "agent": HOSTILE}]
     for n in range(1, number + 1):
         who, at = n % 4, 1e9 + 10.0 * n
         lines += [
@@ -87,7 +94,7 @@ def hostile_list(project: Project, agent: Agent, number: int) -> Path:
                 "message": HOSTILE,
             },
         ]
-    put(project.top / ".harness/runs/run-1/events.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
+    record(project, lines)
     put(project.top / ".harness/logs/t5/1.log", HOSTILE)
     agent.ok("report", "--html", "page.html")
     return project.top / "page.html"
@@ -218,3 +225,23 @@ def test_a_file_of_the_users_is_not_replaced_and_a_link_is_followed(workshop: Wo
         workshop.ok("report", "--html", str(link))
     assert link.is_symlink()
     assert page.read_text().startswith("<!DOCTYPE html>")
+
+
+def test_the_bars_of_a_worker_whose_work_waits_lie_side_by_side(project: Project, agent: Agent) -> None:
+    page = project.top / "page.html"
+    agent.ok("add", "One", "--validate", "false")
+    lines = [OPENED]
+    for task, began in (("t1", 0), ("t2", 30), ("t3", 60)):
+        own = {"worker": 1, "at": 1e9 + began, "task": task}
+        lines += [{"event": "claimed", **own, "title": "A", "attempt": 1}, {"event": "queued", **own}]
+    lines += [
+        {"event": "ended", "worker": 0, "at": 1e9 + 90, "task": task, "status": "completed", "message": ""}
+        for task in ("t1", "t2", "t3")
+    ]
+    record(project, lines)
+    agent.ok("report", "--html", "page.html")
+
+    rows = [attributes for tag, attributes in Page(page).tags if tag == "rect" and attributes.get("y") == "3"]
+    bars = sorted((float(each["x"] or 0), float(each["width"] or 0)) for each in rows)
+    assert len(bars) == 3
+    assert all(x + width <= later + 0.2 for (x, width), (later, _) in pairwise(bars))

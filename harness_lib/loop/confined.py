@@ -12,13 +12,13 @@ import shlex
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from harness_lib.errors import EnvSetupError
-from harness_lib.loop import trust
+from harness_lib.loop import processes, trust
 from harness_lib.system.git.repository import Git
 from harness_lib.system.place import data_home, find_root
 from harness_lib.system.processes import engines, sandbox
@@ -67,6 +67,14 @@ def wall(runtime: Runtime) -> Wall | None:
     return found
 
 
+def begin(runtime: Runtime) -> None:
+    """Start to look for the sandbox, so that the first call need not wait for the trial; say nothing yet."""
+    if "engine" not in runtime.kept and not runtime.env.get(sandbox.INSIDE):
+        looking = sandbox.requiring(mode(runtime), runtime.env)
+        with processes.uninterrupted():
+            runtime.kept["engine"] = runtime.opened.enter_context(looking)
+
+
 def _around(runtime: Runtime) -> Wall | None:
     """Return the sandbox of the call that runs now; None for none."""
     return wall(runtime) if _IS_WITHIN.get() else None
@@ -76,15 +84,15 @@ def _find(runtime: Runtime) -> Wall | None:
     if outer := runtime.env.get(sandbox.INSIDE):
         runtime.notice(f"sandbox: that of the program which started hs ({outer})")
         return None
-    chosen = mode(runtime)
-    engine = sandbox.required(chosen, runtime.env)
+    begin(runtime)
+    engine: engines.Engine | None = runtime.kept["engine"]()
     if engine is None:
-        if chosen != "off":
+        if mode(runtime) != "off":
             runtime.notice("sandbox: none, as neither bubblewrap nor nono-py starts here")
         return None
     place, git = _project(runtime)
-    temporary = tempfile.TemporaryDirectory(prefix="hs-", ignore_cleanup_errors=True)
-    runtime.kept["temporary"] = temporary
+    own_directory = tempfile.TemporaryDirectory(prefix="hs-", ignore_cleanup_errors=True)
+    temporary = Path(runtime.opened.enter_context(own_directory))
     env = runtime.harness_environment()
     data = Path(os.path.realpath(data_home.directory(env)))
     writable = [place] if place else []
@@ -103,7 +111,7 @@ def _find(runtime: Runtime) -> Wall | None:
     )
     written = f"{place}, temporary files and caches" if place else "temporary files and caches"
     runtime.notice(f"sandbox: {engines.TITLES[engine]}; calls that you are not asked about write {written}")
-    return Wall(box, Path(temporary.name))
+    return Wall(box, temporary)
 
 
 def _project(runtime: Runtime) -> tuple[Path | None, Path | None]:
@@ -113,11 +121,11 @@ def _project(runtime: Runtime) -> tuple[Path | None, Path | None]:
     """
     work = Path(os.path.realpath(runtime.work_directory))
     home = Path(os.path.realpath(runtime.env.get("HOME") or Path.home()))
-    try:
-        git = Git.open(work)
-    except EnvSetupError:
-        git = None
-    around = git.top if git else trust.project_root(runtime, work)
+    around, git = trust.project_root(runtime, work), None
+    if (around / ".git").exists():
+        with suppress(EnvSetupError):
+            git = Git.open(work)
+            around = git.top
     place = next((each for each in (around, work) if not home.is_relative_to(each)), None)
     if git is None or place is None:
         return place, None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import wraps
 from pathlib import Path
@@ -122,6 +123,8 @@ class Runtime:
     home_assumed: bool = False
     # Caches of plugins between two states: schemas, connections, files that were read.
     kept: dict[str, Any] = field(default_factory=dict)
+    # What ends with the run: programs that are still asked, temporary directories.
+    opened: ExitStack = field(default_factory=ExitStack, repr=False)
     # What was looked up once since plugins were found.
     found: dict[object, Any] = field(default_factory=dict, repr=False)
 
@@ -158,11 +161,10 @@ class Runtime:
         return context.total(message for message in self.messages() if message.seq >= self.first)
 
     def close(self) -> None:
-        """Close the connection to the provider and the file of events."""
+        """Close the connection to the provider, the file of events, and what else was opened."""
         for client in self.kept.pop("clients", {}).values():
             client.close()
-        if temporary := self.kept.pop("temporary", None):
-            temporary.cleanup()
+        self.opened.close()
         self.stream.close()
 
     def variables(self) -> dict[str, str]:

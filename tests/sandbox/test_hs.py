@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import sys
 from pathlib import Path
@@ -24,7 +25,7 @@ from tests.loop.conftest import (
     serve,
     session_of,
 )
-from tests.loop.servers.script import say, use
+from tests.loop.servers.script import Json, ModelServer, Step, say, use
 from tests.runs.workshop import Workshop
 from tests.system.git.gitrepo import put, sh
 
@@ -133,3 +134,50 @@ def test_inside_the_sandbox_of_a_run_hs_starts_none_of_its_own(
     workshop.ends(0, "--sandbox", engine, agent=agent, **env)
     assert f"sandbox: that of the program which started hs ({engine})" in (home / ".cache/log").read_text()
     assert not (home / "evil").exists()
+
+
+class TriedFirst(ModelServer):
+    """Answers when the trial of the sandbox is under way, and lets it go on."""
+
+    fifo: Path
+
+    def next_step(self, body: Json, headers: dict[str, str]) -> Step:
+        """Wait at the first request."""
+        if not self.requests:
+            # It is opened when the trial opens it, too.
+            self.fifo.write_text("go on\n")
+        return super().next_step(body, headers)
+
+
+def false_bwrap(home: Path, ending: str) -> dict[str, str]:
+    """Return an environment whose `bwrap` notes that it was tried, and then does `ending`."""
+    program = put(home / "bin" / "bwrap", f"#!/bin/sh\necho $$ >> {home}/tried\n{ending}\n", executable=True)
+    return {"HARNESS_SANDBOX": "auto", "PATH": f"{program.parent}:{os.environ['PATH']}"}
+
+
+def test_the_trial_runs_beside_the_first_request(hs: Hs, home: Path) -> None:
+    os.mkfifo(home / "fifo")
+    env = false_bwrap(home, f"read -r _ < {home}/fifo; exit 1")
+    server = TriedFirst(CHAT.handler, [use("bash", command="echo hi"), say("Done.")])
+    server.fifo = home / "fifo"
+    try:
+        said = hs("go", env={**CHAT.environment(server), **env})
+    finally:
+        server.shutdown()
+        server.server_close()
+    assert (said.code, said.out) == (0, "Done.\n"), said.err
+    assert said.err.count("hs: sandbox: ") == 1
+
+
+def test_a_trial_that_no_command_waits_for_ends_with_hs(done: Done, home: Path) -> None:
+    _, answer = done(say("Done."), env=false_bwrap(home, "exec sleep 1000"))
+    assert "sandbox" not in answer.err
+    # It may have been killed before its first line.
+    tried = (home / "tried").read_text().split() if (home / "tried").exists() else []
+    assert not any(Path("/proc", pid).exists() for pid in tried)
+
+
+def test_nothing_is_tried_where_no_sandbox_is_wanted(done: Done, home: Path) -> None:
+    env = false_bwrap(home, "exit 1")
+    done(use("bash", command="echo hi"), say("Done."), env={**env, "HARNESS_SANDBOX": "off"})
+    assert not (home / "tried").exists()

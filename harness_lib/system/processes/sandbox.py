@@ -14,8 +14,8 @@ import shlex
 import stat
 import sys
 import tempfile
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -237,43 +237,98 @@ def default() -> Mode:
 
 def required(mode: Mode, env: Mapping[str, str]) -> Engine | None:
     """Return the engine of `mode`; None for none. Raises EnvSetupError if it has to start and does not."""
-    if mode == "off":
-        return None
-    engine, failures = find(env, [each for each in engines.ENGINES if mode in ("auto", "require", each)])
-    if engine is None and mode != "auto":
-        raise EnvSetupError(
-            f"No sandbox can be started on this machine. {failures}",
-            "Install bubblewrap (the program is bwrap), or go without one: --sandbox off",
-        )
-    return engine
+    with requiring(mode, env) as engine:
+        return engine()
+
+
+@contextmanager
+def requiring(mode: Mode, env: Mapping[str, str]) -> Iterator[Callable[[], Engine | None]]:
+    """Start to look for the engine of `mode`; yield a function that waits for it like `required`."""
+    wanted = [each for each in ENGINES if mode in ("auto", "require", each)]
+    with finding(env, wanted) as found:
+
+        def engine() -> Engine | None:
+            first, failures = found()
+            if first is None and mode not in ("off", "auto"):
+                raise EnvSetupError(
+                    f"No sandbox can be started on this machine. {failures}",
+                    "Install bubblewrap (the program is bwrap), or go without one: --sandbox off",
+                )
+            return first
+
+        yield engine
 
 
 def find(env: Mapping[str, str], wanted: Sequence[Engine] = ENGINES) -> tuple[Engine | None, str]:
     """Return the first of `wanted` that can start a command on this machine, and why the others cannot."""
-    failures: list[str] = []
-    for engine in wanted:
-        with tempfile.TemporaryDirectory() as place:
-            failure, _ = trial(Sandbox(engine, place), "true", env, Path(place))
-        if failure is None:
-            return engine, "; ".join(failures)
-        failures.append(f"{engine}: {failure}")
-    return None, "; ".join(failures)
+    with finding(env, wanted) as found:
+        return found()
 
 
-def trial(sandbox: Sandbox, command: str, env: Mapping[str, str], tree: Path) -> tuple[str | None, list[str]]:
-    """Run a short `command` in `tree` as its work tree; return why that failed, and what it printed."""
-    with tempfile.TemporaryDirectory(prefix="harness-") as temporary:
+@contextmanager
+def finding(
+    env: Mapping[str, str], wanted: Sequence[Engine]
+) -> Iterator[Callable[[], tuple[Engine | None, str]]]:
+    """Start to try the first of `wanted`; yield a function that waits for it, then does what `find` does."""
+    if not wanted:
+        yield lambda: (None, "")
+        return
+    engine, *others = wanted
+    with (
+        tempfile.TemporaryDirectory() as place,
+        _trying(Sandbox(engine, place), "true", env, Path(place)) as verdict,
+    ):
+
+        def found() -> tuple[Engine | None, str]:
+            failure, _ = verdict()
+            if failure is None:
+                return engine, ""
+            other, failures = find(env, others)
+            return other, "; ".join(filter(None, (f"{engine}: {failure}", failures)))
+
+        yield found
+
+
+# Why a command failed, None if it did not, and the lines that it printed.
+Verdict = tuple[str | None, list[str]]
+
+
+def trial(sandbox: Sandbox, command: str, env: Mapping[str, str], tree: Path) -> Verdict:
+    """Run a short `command` in `tree` as its work tree."""
+    with _trying(sandbox, command, env, tree) as verdict:
+        return verdict()
+
+
+@contextmanager
+def _trying(
+    sandbox: Sandbox, command: str, env: Mapping[str, str], tree: Path
+) -> Iterator[Callable[[], Verdict]]:
+    """Start `command` like `trial`, and yield a function that waits for its verdict."""
+    with tempfile.TemporaryDirectory(prefix="harness-") as temporary, ExitStack() as started:
         try:
             grants = sandbox.grants(tree, Path(temporary), env, command)
             argv = engines.command(sandbox.engine, command, grants, env, closed=False)
-            done = child.ask(argv, env=env, cwd=tree, seconds=TRIAL_SECONDS)
-        except FileNotFoundError as error:
-            return f"{error.filename} is not on the PATH", []
+            asking = child.asking(argv, env=env, cwd=tree, seconds=TRIAL_SECONDS)
+            answer = started.enter_context(asking)
         except (EnvSetupError, OSError) as error:
-            return str(error), []
-    printed = done.output.decode("utf-8", "replace").splitlines()
-    words = done.complaint.decode("utf-8", "replace").strip().splitlines()
-    return ((words[-1] if words else f"exit {done.code}") if done.code else None), printed
+            failed = _why(error), list[str]()
+            yield lambda: failed
+            return
+
+        def verdict() -> Verdict:
+            try:
+                done = answer()
+            except OSError as error:
+                return _why(error), []
+            printed = done.output.decode("utf-8", "replace").splitlines()
+            words = done.complaint.decode("utf-8", "replace").strip().splitlines()
+            return ((words[-1] if words else f"exit {done.code}") if done.code else None), printed
+
+        yield verdict
+
+
+def _why(error: EnvSetupError | OSError) -> str:
+    return f"{error.filename} is not on the PATH" if isinstance(error, FileNotFoundError) else str(error)
 
 
 class Project(NamedTuple):

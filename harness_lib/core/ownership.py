@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import NamedTuple
 
 from harness_lib import typed
@@ -119,7 +120,31 @@ def require(questions: Questions, task_id: str | None, ctx: Context) -> HeldTask
             f"Task {task.id} is in progress, but no session of yours is open.",
             "Open one; that recovers the task: harness start",
         )
+    _require_its_work_tree(ctx, task)
     return HeldTask(session, task)
+
+
+def _require_its_work_tree(ctx: Context, task: Task) -> None:
+    """Raise UsageError if the caller stands in another work tree than the one that `task` was claimed in.
+
+    What stands there is no work of the attempt, and a rollback would switch its branch.
+    """
+    place = task.worktree
+    if place is None or ctx.store.shared is not None or place == str(ctx.git.top):
+        return
+    if not os.path.isdir(place):  # noqa: PTH112 (Path.is_dir() raises where we may not look)
+        if task.gate is None or task.gate.branch == ctx.git.branch():
+            # It can only be this one, under another name: no two work trees have the same branch.
+            return
+        raise UsageError(
+            f"The work tree that {task.id} was claimed in is gone: {place}.",
+            "End the session; the next one recovers the task: harness stop",
+        )
+    if not os.path.samefile(place, ctx.git.top):
+        raise UsageError(
+            f"{task.id} was claimed in another work tree, and its work stands there. Nothing was changed.",
+            f"Type it there: {typed.change_to(place)}",
+        )
 
 
 def refuse_late(ctx: Context, questions: Questions) -> None:

@@ -65,6 +65,43 @@ def test_one_worktree_has_one_worker(shared: Project) -> None:
     assert shared.task("task-002")["status"] == "pending"
 
 
+@pytest.mark.parametrize("mode", ["concurrent", *for_release("exclusive")])
+def test_a_task_is_ended_in_the_work_tree_that_it_was_claimed_in(make_project: Make, mode: str) -> None:
+    """An agent that has changed its directory would have the user's checkout checked and rolled back."""
+    project = make_project(mode=mode)
+    project.agent("person").ok("add", "One", "--validate", "test -f done")
+    agent = worker(project, "a")
+    agent.ok("claim")
+    put(agent, "done")
+    project.put("tracked.txt", "the user's\n")
+    elsewhere = project.agent("a", project.top)
+    before = project.file.read_bytes()
+
+    for verb in (("finish",), ("checkpoint", "1/2", "x"), ("fail", "--message", "x"), ("release",)):
+        error = elsewhere.fails(2, *verb)["error"]
+        assert error["hint"] == f"Type it there: cd {agent.cwd}"
+
+    assert project.file.read_bytes() == before
+    assert (project.git("branch", "--show-current"), project.read("tracked.txt")) == ("main", "the user's\n")
+    assert agent.ok("finish")["task"]["status"] == "completed"
+
+
+def test_a_work_tree_that_was_moved_ends_its_task_and_one_that_is_gone_does_not(shared: Project) -> None:
+    a, b = worker(shared, "a"), worker(shared, "b")
+    for agent in (a, b):
+        agent.ok("claim")
+        put(agent, "done")
+    shared.git("worktree", "move", str(a.cwd), str(a.cwd) + "-moved")
+    shared.git("worktree", "remove", "--force", str(b.cwd))
+    elsewhere = shared.agent("b", shared.top)
+
+    assert shared.agent("a", a.cwd.with_name("a-moved")).ok("finish")["task"]["status"] == "completed"
+    assert "is gone" in elsewhere.fails(2, "release")["error"]["message"]
+    assert shared.git("branch", "--show-current") == "main"
+    elsewhere.ok("stop")
+    assert "mark failed" in elsewhere.ok("start")["recovered"][0]
+
+
 def test_a_late_worker_changes_nothing(shared: Project) -> None:
     """Its lease ran out, another one took the task over: every verb is exit 6, its files stay its own."""
     late = worker(shared, "late")

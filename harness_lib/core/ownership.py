@@ -140,7 +140,7 @@ def _require_its_work_tree(ctx: Context, task: Task) -> None:
             f"The work tree that {task.id} was claimed in is gone: {place}.",
             "End the session; the next one recovers the task: harness stop",
         )
-    if not os.path.samefile(place, ctx.git.top):
+    if not ctx.git.top.samefile(place):
         raise UsageError(
             f"{task.id} was claimed in another work tree, and its work stands there. Nothing was changed.",
             f"Type it there: {typed.change_to(place)}",

@@ -230,7 +230,7 @@ class Context:
         """
         if self._inside is None:
             return ()
-        names = dict.fromkeys((*self.root.standing_names(), roots.INIT_SCRIPT))
+        names = dict.fromkeys((*self.root.standing_names(), roots.INIT_SCRIPT, roots.SETTINGS))
         return tuple(str(self._inside / name) for name in names)
 
     def capture(self) -> str:

@@ -26,6 +26,7 @@ FILES = (
     "harness-progress.txt",
     ".harness-active",
     "harness-init.sh",
+    "harness.toml",
     ".harness/summary.json",
     ".harness/state.lock",
     ".harness/budget.json",

@@ -111,6 +111,24 @@ def test_the_harness_files_never_enter_a_commit_tracked_or_not(project: Project,
     assert len(project.log) > 3
 
 
+@pytest.mark.parametrize("check", ["true", "false"])
+def test_no_attempt_commits_or_rolls_back_the_settings_of_the_project(
+    project: Project, agent: Agent, check: str
+) -> None:
+    """An agent that could change them would undo what the user narrows for the next run."""
+    project.put("harness.toml", "[run]\njobs = 2\n")
+    project.git("add", "harness.toml")
+    project.commit("Narrow what a run does")
+    begin(agent, check)
+    project.put("harness.toml", "[run]\njobs = 9\n")
+    project.put("done")
+
+    agent("finish")
+
+    assert project.git("show", "HEAD:harness.toml") == "[run]\njobs = 2"
+    assert project.read("harness.toml") == "[run]\njobs = 9\n"
+
+
 def test_a_merge_in_the_attempt_keeps_both_parents(project: Project, agent: Agent) -> None:
     project.git("checkout", "-q", "-b", "side")
     project.put("side.txt")

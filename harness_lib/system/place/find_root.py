@@ -19,6 +19,7 @@ STATE_FILE = "harness-tasks.json"
 BACKUP_FILE = "harness-tasks.json.bak"
 LOG_FILE = "harness-progress.txt"
 INIT_SCRIPT = "harness-init.sh"
+SETTINGS = "harness.toml"
 ENABLE_FLAG = ".harness-active"
 PRIVATE_DIR = ".harness"
 GENERATIONS = "generations"
@@ -67,7 +68,7 @@ def linked(root: str, *, thorough: bool = False) -> str | None:
     `thorough`: two levels of the private directory instead of one.
     """
     private = os.path.join(root, PRIVATE_DIR)
-    for name in (STATE_FILE, BACKUP_FILE, LOG_FILE, ENABLE_FLAG, INIT_SCRIPT, PRIVATE_DIR):
+    for name in (STATE_FILE, BACKUP_FILE, LOG_FILE, ENABLE_FLAG, INIT_SCRIPT, SETTINGS, PRIVATE_DIR):
         path = os.path.join(root, name)
         if os.path.islink(path):
             return path

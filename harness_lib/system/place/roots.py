@@ -19,6 +19,7 @@ from harness_lib.system.place.find_root import (
     INIT_SCRIPT,
     LOG_FILE,
     PRIVATE_DIR,
+    SETTINGS,
     STATE_FILE,
 )
 
@@ -28,6 +29,7 @@ __all__ = [
     "INIT_SCRIPT",
     "LOG_FILE",
     "PRIVATE_DIR",
+    "SETTINGS",
     "STATE_FILE",
     "Root",
     "elsewhere",
@@ -78,7 +80,7 @@ class Root:
         """Return the names of harness's own files in the root, which never enter a commit.
 
         A `*` matches anything, as in a glob: temporary files have a random part.
-        The init script is not among them: a project may commit it.
+        The init script and the settings are not among them: a project may commit both.
         """
         return (
             STATE_FILE,

@@ -18,6 +18,7 @@ from harness_lib.state.pgstore import columns, questions, rows
 from harness_lib.state.pgstore.connecting import Connection, Link
 from harness_lib.state.pgstore.mirror import Followed
 from harness_lib.state.pgstore.questions import RowsAnswers
+from harness_lib.state.pgstore.repeating import LOCKS, Asking, changed_meanwhile
 from harness_lib.state.pgstore.rows import Mark, Version
 from harness_lib.state.reading import Problem
 from harness_lib.system.place.roots import Root
@@ -60,7 +61,7 @@ class RowsTx(RowsAnswers, api.Tx):
 
     def __init__(
         self,
-        conn: Connection,
+        conn: Asking,
         version: Version,
         now: datetime,
         warnings: list[str],
@@ -101,9 +102,14 @@ class RowsTx(RowsAnswers, api.Tx):
     # -- asking ---------------------------------------------------------------------------------------
 
     @property
-    def connection(self) -> Connection:
+    def connection(self) -> Asking:
         """The connection of the change; only `pgstore` uses it."""
         return self._conn
+
+    @property
+    def total(self) -> int:
+        """How many tasks the list had when the change began."""
+        return self._version.total
 
     def _connection(self) -> Connection:
         if not self._open:
@@ -144,24 +150,24 @@ class RowsTx(RowsAnswers, api.Tx):
         if task_id in self._added or task_id in self._held:
             return self._tasks[task_id]
         name = columns.text_key(task_id)
-        return self._locked("list = %s and id = %s", " for no key update", name)
+        return self._locked("list = %s and id = %s", LOCKS, name)
 
     def task_if_free(self, task_id: str) -> Task | None:
         if task_id in self._added or task_id in self._held:
             return self._tasks[task_id]
         name = columns.text_key(task_id)
-        return self._locked("list = %s and id = %s", " for no key update skip locked", name)
+        return self._locked("list = %s and id = %s", f"{LOCKS} skip locked", name)
 
     def next_ready(self, without: Sequence[str] = ()) -> Task | None:
         names = [*map(columns.text_key, without)]
-        return self._locked(questions.NEXT, " for no key update skip locked", names)
+        return self._locked(questions.NEXT, f"{LOCKS} skip locked", names)
 
     @property
     def session_count(self) -> int:
         if self._is_narrow and self._open:
             # Whoever begins a session gets a number of its own.
-            query = "select session_count from harness.list where key = %s for no key update"
-            row = self._conn.execute(query, (self._key,)).fetchone()
+            query = f"select session_count from harness.list where key = %s{LOCKS}"
+            row = self._conn.execute(query.encode(), (self._key,)).fetchone()
             count = max(self._shell.session_count, row[0] if row else 0)
             # Somebody may have opened one before that.
             self._open_sessions = None
@@ -170,7 +176,7 @@ class RowsTx(RowsAnswers, api.Tx):
 
     def held_by(self, worker: str) -> Task | None:
         key = columns.text_key(worker)
-        return self._locked(questions.HELD, " for no key update", key) if worker else None
+        return self._locked(questions.HELD, LOCKS, key) if worker else None
 
     def _all(self) -> Answers:
         conn = self._connection()
@@ -199,7 +205,7 @@ class RowsTx(RowsAnswers, api.Tx):
         before = self.task(task.id)
         assert before is not None, f"BUG: there is no task {task.id} to replace"
         if seen not in (None, self._vers.get(task.id)):
-            raise rows.changed_meanwhile(task)
+            raise changed_meanwhile(task.id)
         if before.depends_on != task.depends_on:
             self._assert_wide()
             self._rewired.add(task.id)
@@ -423,6 +429,11 @@ class RowsTx(RowsAnswers, api.Tx):
         dirty = self._valid(self._dirty)
         if self._changed:
             self._require_contract()
+        if self._cyclic and (self._rewired or self._removed):
+            # A ring may have been cut.
+            tasks = tuple(map(_reopened, self.state.tasks))
+            rings = Answers(self.state._replace(tasks=tasks), self.now).cycles()
+            self._conn.execute("update harness.list set cyclic = %s where key = %s", (bool(rings), self._key))
 
         def then() -> None:
             if self._changed:
@@ -470,16 +481,11 @@ class RowsTx(RowsAnswers, api.Tx):
         text = rows.shell_text(new)
         if text != rows.shell_text(old):
             self._conn.execute("update harness.list set shell = %s where key = %s", (text, self._key))
-        if self._cyclic and (self._rewired or self._removed):
-            # A ring may have been cut.
-            rings = Answers(
-                self.state._replace(tasks=tuple(map(_reopened, self.state.tasks))), self.now
-            ).cycles()
-            self._conn.execute("update harness.list set cyclic = %s where key = %s", (bool(rings), self._key))
 
     def close(self) -> None:
         """Refuse changes from now on: they would never be published."""
         self._open = False
+        self._conn.end_change()
 
 
 def _key(task: Task) -> str:

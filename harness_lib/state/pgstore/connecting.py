@@ -80,14 +80,14 @@ class Link(NamedTuple):
             )
         return link
 
-    def save(self, root: Root) -> None:
-        """Write the link. Raises OSError."""
+    def save(self, root: Root, *, durable: bool = True) -> None:
+        """Write the link; unless `durable`, a power cut may bring back the one before. Raises OSError."""
         atomic.make_own(root.private)
         document: dict[str, object] = {"url": self.url, "list": self.name, "uuid": self.uuid}
         document |= {"mirrored": self.mirrored, "floor": self.floor, "since": self.since, "seen": self.seen}
         document["op"] = self.op
         document |= {"place": _place(root), **({"moving": True} if self.moving else {})}
-        atomic.write(root.link, json.dumps(document).encode(), make=True)
+        atomic.write(root.link, json.dumps(document).encode(), durable=durable, whole=True, make=True)
 
 
 def _place(root: Root) -> int:
@@ -111,19 +111,6 @@ def checked(url: str, name: str = "list") -> None:
         )
     if not name.isprintable() or not 0 < len(name) <= _LONGEST_NAME:
         raise UsageError(f"A list has a name of 1 to {_LONGEST_NAME} printable characters.", "--list NAME")
-
-
-class Asking(Connection):
-    """A connection for questions, once `url` is set: each has `ANSWER_SECONDS`; its errors are explained."""
-
-    url = ""
-
-    def execute(self, *args: Any, **more: Any) -> Cursor:
-        """Do what that of a connection does, explaining its errors once `url` is set."""
-        if not self.url:
-            return super().execute(*args, **more)
-        with limited(self, ANSWER_SECONDS), explained(self.url, changes=False):
-            return super().execute(*args, **more)
 
 
 def connect(url: str, kind: type[Connection] = Connection) -> Connection:
@@ -205,9 +192,9 @@ def explained(url: str, *, changes: bool = True) -> Iterator[None]:
         ) from error
     except psycopg.errors.UndefinedColumn as error:
         raise older(url, so=so) from error
-    except psycopg.errors.DeadlockDetected as error:
+    except (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure) as error:
         raise HeldError(
-            "Two changes of the list have waited for each other, so nothing was changed by this one.",
+            f"{shown(url)} has ended this again and again in favour of others{so}.",
             "Type the command again.",
         ) from error
     except psycopg.errors.InsufficientPrivilege as error:

@@ -102,7 +102,7 @@ class Mirror:
                 warnings += self._publish(asked, f"{link.name} in {connecting.shown(link.url)}")
                 with publishing.explained(self._root):
                     followed = link._replace(mirrored=version.number, op=version.op, moving=False)
-                    followed._replace(**mark._asdict()).save(self._root)
+                    followed._replace(**mark._asdict()).save(self._root, durable=link.moving)
         except (EnvSetupError, psycopg.Error) as error:
             warnings.append(
                 f"{self._root.state.name} and the log are old, as they cannot be written: {error}"
@@ -112,7 +112,7 @@ class Mirror:
     def _publish(self, asked: Followed, where: str) -> list[str]:
         """Write the file of the list and the status cache; return warnings. Raises EnvSetupError."""
         # Without the link that file must not be taken for the list itself.
-        if asked.version.total <= MOST_TASKS:
+        if has_tasks(asked.version.total):
             state = asked.state
             marked = state._replace(extra={**state.extra, MIRROR: where})
             return publishing.publish(self._root, marked, asked.now, old=None, is_mirror=True)
@@ -147,6 +147,11 @@ class Mirror:
             kept = self._root.path / f"{self._root.state.name}.{why}-{self._clock.now():%Y%m%dT%H%M%SZ}"
             atomic.write(kept, data)
         return kept.name
+
+
+def has_tasks(total: int) -> bool:
+    """Return whether the file of a list with so many tasks has them."""
+    return total <= MOST_TASKS
 
 
 def _mark(link: Link) -> Mark:

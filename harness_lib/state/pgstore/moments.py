@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 from typing import NamedTuple, NoReturn
 
 import psycopg
+from psycopg.pq import TransactionStatus
 
 from harness_lib.errors import EnvSetupError
 from harness_lib.state.answers import Answers
 from harness_lib.state.pgstore import connecting, rows
-from harness_lib.state.pgstore.connecting import Asking, Connection, Link
+from harness_lib.state.pgstore.connecting import Connection, Link
 from harness_lib.state.pgstore.questions import RowsAnswers
+from harness_lib.state.pgstore.repeating import Asking
 from harness_lib.state.pgstore.rows import Mark, News, Seen, Version
 from harness_lib.system.clock import Clock
 from harness_lib.system.files import atomic
@@ -105,42 +107,52 @@ class Moments:
     def _give_back(self, conn: Asking) -> None:
         """End the moment that `conn` sees, and keep it for the next one."""
         try:
-            with connecting.limited(conn, 1.0):
-                conn.rollback()
+            if conn.info.transaction_status != TransactionStatus.IDLE:
+                with connecting.limited(conn, 1.0):
+                    conn.rollback()
             self._idle.append((conn, self.clock.monotonic()))
         except (psycopg.Error, OSError):
             conn.close()
 
-    def again(self, conn: Connection) -> Moment:
+    def again(self, conn: Connection, *, reads: bool = False) -> Moment:
         """Return the present moment on `conn`, which is free; count it if it has new events.
 
+        `reads`: all tasks are read, in the same round trip, and the moment has ended then.
         Raises as `open` does.
         """
-        since = self._mark
-        found, news = rows.look(conn, self.link.name, self.seen, since)
+        since, known = self._mark, self._known
+        reads_from = None if not reads else known.version.xmin if known else 0
+        found, news, changed = rows.look(conn, self.link.name, self.seen, since, reads_from)
         version = self.accepted(found, changes=False)
+        if reads:
+            if known is not None and not version.follows(known.version):
+                self._known = None
+                return self.again(conn, reads=True)
+            self._know(version, known, changed)
         self.seen = max(self.seen, Seen(version.number, version.op))
         if news[0]:
             self._mark = news[1]
             self.news += 1
         return Moment(conn, version, since, news)
 
+    def _know(self, version: Version, known: Known | None, changed: Iterable[Task]) -> Known:
+        tasks = {task.id: task for task in changed}
+        self._known = Known(version, known.tasks | tasks if known else tasks)
+        return self._known
+
     def read_tasks(self, conn: Connection, version: Version, *, keep: bool) -> tuple[Task, ...]:
         """Return all tasks; only those are read that have changed since this process has read them last.
 
         `keep`: they are as committed.
         """
-        known = self._known
-        if known is None or not version.follows(known.version):
-            found = rows.changed(conn, version.key, 0)
-            tasks = {task.id: task for task in found}
-        else:
-            tasks = known.tasks | {
-                task.id: task for task in rows.changed(conn, version.key, known.version.xmin)
-            }
-        if keep:
-            self._known = Known(version, tasks)
-        return tuple(tasks.values())
+        before = self._known
+        known = before if before is not None and version.follows(before.version) else None
+        if known is None or known.version is not version:
+            changed = rows.changed(conn, version.key, known.version.xmin if known else 0)
+            known = self._know(version, known, changed)
+        if not keep:
+            self._known = before
+        return tuple(known.tasks.values())
 
     def accepted(self, version: Version | None, *, changes: bool) -> Version:
         """Return `version` if it is the list that this machine works on. Raises EnvSetupError."""
@@ -183,7 +195,7 @@ class Moments:
         return self.clock.now() if self._tells_time else version.now.astimezone(timezone.utc)
 
     @contextmanager
-    def writer(self) -> Iterator[Connection]:
+    def writer(self) -> Iterator[Asking]:
         """Yield a connection for a change, and keep it for the next one if nothing has gone wrong."""
         conn = self._kept()
         try:

@@ -11,13 +11,13 @@ from collections.abc import Callable, Container, Iterable, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from psycopg.errors import DivisionByZero, ReadOnlySqlTransaction, SerializationFailure, UniqueViolation
+from psycopg.errors import DivisionByZero, ReadOnlySqlTransaction, UniqueViolation
 
 import harness_lib
-from harness_lib.errors import HeldError
 from harness_lib.state import codec
 from harness_lib.state.pgstore import columns
 from harness_lib.state.pgstore.connecting import OWN_NAMES, Connection, Cursor
+from harness_lib.state.pgstore.repeating import changed_meanwhile
 from harness_lib.system.processes import owner
 from harness_lib.task import Session, State, Task
 from harness_lib.text import escape
@@ -50,7 +50,14 @@ select coalesce(sum(total), 0), coalesce(sum(completed), 0), coalesce(sum(failed
   coalesce(sum(checkpoints), 0)
 from harness.tally where list = %s
 """
-_PUT_EVENT = "insert into harness.event (list, op, machine, line, harness) values (%s, %s, %s, %s, %s)"
+_PUT_EVENTS = """
+insert into harness.event (list, op, machine, harness, line) select %s, %s, %s, %s, line
+from unnest(%s::text[]) with ordinality as lines (line, place) order by place
+"""
+_KEEP_FENCES = """
+insert into harness.removed as old (list, id, fence) select %s, * from unnest(%s::text[], %s::bigint[])
+on conflict (list, id) do update set fence = greatest(old.fence, excluded.fence)
+"""
 _PROPOSE = """
 insert into harness.proposal (list, id, brief, validation, on_failure, document)
 values (%(list)s, %(id)s, %(brief)s, %(validation)s, %(on_failure)s, %(document)s)
@@ -62,7 +69,8 @@ select seq, touched::text::bigint, line from (
   order by seq desc limit %s
 ) as newest order by seq
 """
-_EVENTS_OF = _EVENTS.replace("list = %s", "list = (select key from harness.list where name = %s)")
+_OF_NAME = "list = (select key from harness.list where name = %s)"
+_EVENTS_OF = _EVENTS.replace("list = %s", _OF_NAME)
 # The new edges decide: a ring that was there before is known.
 _CLOSES_RING = """
 with recursive reached (first, id) as (
@@ -177,17 +185,24 @@ def begin_change(
     return _version(found.fetchone(), name)
 
 
-def look(conn: Connection, name: str, seen: Seen, mark: Mark) -> tuple[Version | None, News]:
+def look(
+    conn: Connection, name: str, seen: Seen, mark: Mark, since: int | None = None
+) -> tuple[Version | None, News, tuple[Task, ...]]:
     """Begin a transaction that sees one moment, in one round trip.
 
-    Return what `read` does, and what `Mark.news` does.
+    Return what `read` does, what `Mark.news` does, and with `since` what `changed` does: then it has ended.
     """
     with conn.pipeline():
         begin(conn, writes=False)
         found = _read(conn, name, seen)
         events = conn.execute(_EVENTS_OF, (name, str(mark.since), mark.floor, LINES))
+        read = None
+        if since is not None:
+            read = _select(conn, f"{_OF_NAME} and touched >= %s::text::xid8 order by place", name, str(since))
+            conn.execute("commit")
     version = _version(found.fetchone(), name)
-    return version, mark.after(events.fetchall(), version) if version else ([], mark)
+    changed = () if read is None else tuple(task for task, _ in _decoded(read))
+    return version, mark.after(events.fetchall(), version) if version else ([], mark), changed
 
 
 def _version(row: tuple[Any, ...] | None, name: str) -> Version | None:
@@ -225,11 +240,18 @@ def shell_text(state: State) -> str:
 
 def tasks(conn: Connection, query: str, *values: object) -> list[tuple[Task, int]]:
     """Return the tasks that `query`, what follows `where`, finds, each with the `ver` of its row."""
-    found = conn.execute(
+    return _decoded(_select(conn, query, *values))
+
+
+def _select(conn: Connection, query: str, *values: object) -> Cursor:
+    return conn.execute(
         f"select ver, id, document, brief, validation, on_failure from harness.task where {query}".encode(),
         values,
-    ).fetchall()
-    return [(columns.decoded(*texts, name=name), ver) for ver, name, *texts in found]
+    )
+
+
+def _decoded(found: Cursor) -> list[tuple[Task, int]]:
+    return [(columns.decoded(*texts, name=name), ver) for ver, name, *texts in found.fetchall()]
 
 
 def changed(conn: Connection, key: int, since: int) -> tuple[Task, ...]:
@@ -313,8 +335,8 @@ def change(
 
     `rewritten`: the ids of those that only authors may change so.
 
-    Raises SerializationFailure if the fence of a task would fall, HeldError if another process changed one:
-    then nothing of the transaction is left.
+    Raises HeldError if another process changed one, or the fence of one would fall: then nothing of the
+    transaction is left.
     """
     try:
         with conn.pipeline():
@@ -325,20 +347,11 @@ def change(
     except DivisionByZero:
         conn.rollback()
         for task, ver in changed:
-            query = "select fence, ver from harness.task where list = %s and id = %s"
-            row = conn.execute(query, (key, columns.text_key(task.id))).fetchone()
-            if row is not None and row[0] > task.fence:
-                raise SerializationFailure("the fence of a task would fall") from None
-            if row is None or row[1] != ver:
-                raise changed_meanwhile(task) from None
+            query = "select from harness.task where list = %s and id = %s and ver = %s and fence <= %s"
+            mine = (key, columns.text_key(task.id), ver, task.fence)
+            if conn.execute(query, mine).fetchone() is None:
+                raise changed_meanwhile(task.id) from None
         raise
-
-
-def changed_meanwhile(task: Task) -> HeldError:
-    """Return the error for a change of a task that has changed since it was read."""
-    return HeldError(
-        f"Another machine has changed {task.id} meanwhile, so nothing was changed.", "Type the command again."
-    )
 
 
 def put_edges(conn: Connection, key: int, changed: Sequence[Task], *, new: bool = False) -> None:
@@ -379,12 +392,10 @@ def remove(conn: Connection, key: int, gone: Sequence[Task]) -> None:
 
 def keep_fences(conn: Connection, key: int, gone: Iterable[Task]) -> None:
     """Let a later task that has the id of one of `gone` begin with its fence."""
-    with conn.cursor() as cursor:
-        cursor.executemany(
-            "insert into harness.removed as old (list, id, fence) values (%s, %s, %s) "
-            "on conflict (list, id) do update set fence = greatest(old.fence, excluded.fence)",
-            [(key, columns.text_key(task.id), task.fence) for task in gone],
-        )
+    gone = list(gone)
+    conn.execute(
+        _KEEP_FENCES, (key, [columns.text_key(task.id) for task in gone], [task.fence for task in gone])
+    )
 
 
 def reshape(conn: Connection, key: int) -> None:
@@ -458,9 +469,7 @@ def log(conn: Connection, key: int, op: str, lines: Sequence[str | None]) -> Non
     """Write the lines of the log, or without any that there was a change."""
     machine = _plain(owner.machine(os.environ))
     texts = [None if line is None else _plain(line) for line in lines or (None,)]
-    with conn.cursor() as cursor:
-        values = [(key, op, machine, text, harness_lib.__version__) for text in texts]
-        cursor.executemany(_PUT_EVENT, values)
+    conn.execute(_PUT_EVENTS, (key, op, machine, harness_lib.__version__, texts))
 
 
 def has_happened(conn: Connection, op: str) -> bool:

@@ -22,12 +22,13 @@ from harness_lib.errors import AwayError, EnvSetupError, HarnessError, RefusedEr
 from harness_lib.rules import graph
 from harness_lib.state import api, codec, journal, load, publishing, schema
 from harness_lib.state.answers import Answers
-from harness_lib.state.pgstore import connecting, rows, turns
+from harness_lib.state.pgstore import connecting, mirror, rows, turns
 from harness_lib.state.pgstore.changing import RowsTx
 from harness_lib.state.pgstore.connecting import Connection, Link
 from harness_lib.state.pgstore.doubts import Doubt
 from harness_lib.state.pgstore.mirror import Mirror
 from harness_lib.state.pgstore.moments import Looking, Moment, Moments
+from harness_lib.state.pgstore.repeating import changed_meanwhile
 from harness_lib.state.pgstore.rows import Version
 from harness_lib.state.reading import Problem
 from harness_lib.state.upkeep import Upkeep
@@ -261,7 +262,7 @@ class PgStore(Upkeep):
             finally:
                 tx.close()
             if not tx.has_left:
-                tx.warnings += self._follow(tx.connection)
+                tx.warnings += self._follow(tx)
             for act in tx.callbacks:
                 tx.warnings += publishing.attempt("what follows it", act)
 
@@ -271,11 +272,23 @@ class PgStore(Upkeep):
             conn = own.enter_context(self._moments.writer())
             left = deadline - self._clock.monotonic()
             own.enter_context(connecting.limited(conn, left + connecting.ANSWER_SECONDS))
-            uuid = self.link.uuid
-            name, seen = self.link.name, self._moments.seen
-            found = rows.begin_change(conn, name, uuid, seen, lock_seconds=left, shared=is_narrow)
-            version = self._moments.accepted(found, changes=True)
+
+            def begun() -> Version:
+                left = deadline - self._clock.monotonic()
+                name, uuid = self.link.name, self.link.uuid
+                seen = self._moments.seen
+                found = rows.begin_change(conn, name, uuid, seen, lock_seconds=left, shared=is_narrow)
+                return self._moments.accepted(found, changes=True)
+
+            def again(error: Exception) -> None:
+                conn.rollback()
+                self._pause(deadline, error)
+                if begun().number != version.number and not is_narrow:
+                    raise changed_meanwhile()
+
+            version = begun()
             warnings = Doubt(self.root).answered(conn)
+            conn.begin_change(again)
             stack.enter_context(own.pop_all())
         return RowsTx(conn, version, self._moments.time_of(version), warnings, self, is_narrow=is_narrow)
 
@@ -298,12 +311,14 @@ class PgStore(Upkeep):
                 raise
         doubt.forget()
 
-    def _follow(self, conn: Connection) -> list[str]:
-        """Bring the files of this machine up to the change that was made on `conn`; return warnings."""
+    def _follow(self, tx: RowsTx) -> list[str]:
+        """Bring the files of this machine up to the change that was made; return warnings."""
+        conn = tx.connection
         try:
             if conn.closed:
                 return self._mirror.write(self.look())
-            return self._mirror.write(self._looking(self._moments.again(conn)))
+            reads = mirror.has_tasks(tx.total)
+            return self._mirror.write(self._looking(self._moments.again(conn, reads=reads)))
         except (psycopg.Error, EnvSetupError) as error:
             return [f"The change is made, but {self.root.state.name} and the log are old: {error}"]
 
@@ -340,10 +355,14 @@ class PgStore(Upkeep):
                 return act()
             except psycopg.errors.LockNotAvailable:
                 raise
-            except (psycopg.OperationalError, psycopg.errors.ReadOnlySqlTransaction):
-                if self._clock.monotonic() + PAUSE_SECONDS >= deadline:
-                    raise
-            self._clock.sleep(PAUSE_SECONDS)
+            except (psycopg.OperationalError, psycopg.errors.ReadOnlySqlTransaction) as error:
+                self._pause(deadline, error)
+
+    def _pause(self, deadline: float, error: Exception) -> None:
+        """Wait before another try; raise `error` if there is no time for one."""
+        if self._clock.monotonic() + PAUSE_SECONDS >= deadline:
+            raise error
+        self._clock.sleep(PAUSE_SECONDS)
 
     # -- the list as a whole --------------------------------------------------------------------------
 

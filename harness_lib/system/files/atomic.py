@@ -34,6 +34,7 @@ def write(
     data: bytes,
     *,
     durable: bool = True,
+    whole: bool = False,
     mode: int | None = None,
     make: bool = False,
     last_look: Callable[[], None] = lambda: None,
@@ -42,12 +43,16 @@ def write(
 
     A symbolic link is replaced like a file, and its target is not changed.
     `mode`: permission bits; None keeps those of the existing file, and makes a new one for its owner alone.
-    `durable`: return only when content and name have reached the disk.
+    `durable`: return only when content and name have reached the disk. `whole`: otherwise a power cut leaves
+    the old content or the new one, and never a part.
     `last_look` is called right before the renaming; if it raises, the old content remains.
     Raises OSError; then the old content remains, and the temporary file is gone.
     """
     if make:
-        within(path.parent, lambda: write(path, data, durable=durable, mode=mode, last_look=last_look))
+        within(
+            path.parent,
+            lambda: write(path, data, durable=durable, whole=whole, mode=mode, last_look=last_look),
+        )
         return
     bits = permissions(path) if mode is None else mode
     temporary, descriptor = _create(path, bits)
@@ -56,7 +61,7 @@ def write(
             # Unlike those of open() these bits are not cut down by the umask.
             os.fchmod(descriptor, bits)
             _write_all(descriptor, data)
-            if durable:
+            if durable or whole:
                 _sync(descriptor)
         finally:
             os.close(descriptor)

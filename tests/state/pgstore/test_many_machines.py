@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.errors import EnvSetupError
+from harness_lib.errors import HeldError
 from harness_lib.state.pgstore.store import PgStore
 from harness_lib.task import Task
 from tests.state.pgstore.machines import Shared
@@ -72,7 +72,7 @@ def test_a_fence_does_not_fall_even_if_the_lock_of_the_list_fails(shared: Shared
             tx.replace(tx.tasks(["task-001"])[0]._replace(fence=fence))
 
     set_fence(2)
-    with pytest.raises(EnvSetupError, match="the fence of a task would fall"):
+    with pytest.raises(HeldError, match="has changed task-001 meanwhile"):
         set_fence(1)
     assert store.ask().tasks(["task-001"])[0].fence == 2
 

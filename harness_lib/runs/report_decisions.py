@@ -47,7 +47,8 @@ class Known(NamedTuple):
     """What is known of the tasks.
 
     `done` are all completed tasks, `red` some of them. `commits` are those of `branch`, newest first, each
-    with its files. `merge` says why finished work waits for the branch, "" if it does not; `missing` are
+    with its files. `merge` says why finished work waits for the branch, "" if it does not, and `unpushed`
+    that the remote lacks some which a run was to push; `missing` are
     completed tasks whose commits are not there. `lacking` says what the machine lacks, `unchecked` which
     checks have not run again. `kept` has the rescued work of failed tasks, `told` what the last run has told.
     """
@@ -58,6 +59,7 @@ class Known(NamedTuple):
     commits: Sequence[tuple[str, tuple[str, ...]]]
     branch: str
     merge: str
+    unpushed: str
     lacking: Sequence[str]
     missing: Sequence[Task]
     unchecked: Sequence[str]
@@ -74,6 +76,9 @@ def decisions(known: Known) -> Iterator[Decision]:
             yield Decision("halted", task.id, task.title, *_halted(task))
     if known.merge:
         what, _, command = known.merge.rpartition(". Take it over with: ")
+        yield Decision("merge", "", "", what, (command,))
+    if known.unpushed:
+        what, _, command = known.unpushed.rpartition(". Push it when you can: ")
         yield Decision("merge", "", "", what, (command,))
     for text in known.lacking:
         yield Decision("lacks", "", "", text.removesuffix(f"; then: {remedies.RUN}"), (remedies.RUN,))

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from harness_lib import timestamps, typed
-from harness_lib.attempts import pending_merges, rescue_refs, target_branch, task_brief
+from harness_lib.attempts import pending_merges, publish, rescue_refs, target_branch, task_brief
 from harness_lib.core import held_out, rechecked, sessions, trust
 from harness_lib.core.context import Context
 from harness_lib.errors import HarnessError
@@ -242,6 +242,7 @@ def _known(
         history.with_files(ctx.main, after) if red and after else (),
         merged.branch if merged else "",
         _waits(ctx, merged),
+        _unpushed(ctx, runs),
         remedies.lacked(questions, remedies.log_lines(ctx)),
         _missing(ctx, [task for task in done if task.id in worked], merged),
         rechecked.unchecked(ctx, questions, [task for task in done if task not in red]),
@@ -255,6 +256,20 @@ def _waits(ctx: Context, merged: Merged | None) -> str:
     try:
         return (merged and pending_merges.describe(ctx, target_branch.HEADS + merged.branch)) or ""
     except HarnessError:
+        return ""
+
+
+def _unpushed(ctx: Context, runs: Sequence[Ran]) -> str:
+    """Return that the remote lacks work which one of `runs` was to push; "" if it lacks none."""
+    target = next((ran.opened.target for ran in reversed(runs) if ran.opened.merge == "push"), None)
+    if target is None:
+        return ""
+    try:
+        view = ctx.at(ctx.main)
+        view.target, view.merging = target, publish.of(view, target, "push", "")
+        return publish.waits(view) or ""
+    except HarnessError:
+        # The branch or its remote is gone.
         return ""
 
 

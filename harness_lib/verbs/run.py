@@ -183,7 +183,7 @@ def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
         return _dry_run(ctx, chosen)
     with run_screen.watching_run(ctx, screen) as watch:
         if not args.html:
-            return _with_agent(run(ctx, chosen, watch, notify=value["notify"]), args)
+            return _with_options(run(ctx, chosen, watch, notify=value["notify"]), args)
         from harness_lib.terminal import report_page  # noqa: PLC0415 (few ask for a page)
 
         page = ctx.cwd / args.html
@@ -191,17 +191,23 @@ def answer(ctx: Context, args: Namespace, screen: Screen) -> Reply:
         report_page.write(ctx, page, live=True)
         try:
             ended = run(ctx, chosen, report_page.renewing(ctx, page, watch), notify=value["notify"])
-            return _with_agent(ended, args)
+            return _with_options(ended, args)
         finally:
             with suppress(HarnessError):
                 report_page.write(ctx, page)
 
 
-def _with_agent(reply: Reply, args: Namespace) -> Reply:
-    """Return `reply`; if it names another run as the next command, with the agent that was typed."""
+def _with_options(reply: Reply, args: Namespace) -> Reply:
+    """Return `reply`; another run that it names as next has the agent and the merge that were typed."""
     if reply.next != "harness run":
         return reply
-    asked = {"--agent": args.agent, "--agent-command": args.agent_command, "--model": args.model}
+    asked = {
+        "--agent": args.agent,
+        "--agent-command": args.agent_command,
+        "--model": args.model,
+        "--merge": args.merge,
+        "--merge-command": args.merge_command,
+    }
     words = [word for option, value in asked.items() if value for word in (option, value)]
     words += [f"--agent-arg={each}" for each in args.agent_arg]
     return reply._replace(next=typed.harness("run", *words))

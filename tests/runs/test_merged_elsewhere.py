@@ -129,13 +129,19 @@ def test_what_the_remote_refuses_is_said_and_pushed_by_the_next_run(
     """The work is merged here all the same, and the run is not done."""
     hook, before = remote.refuse(), remote.at()
     workshop.file_task("a")
-    said = workshop.ends(9, "--merge", "push")
+    workshop.file_task("b")
+    said = workshop.ends(9, "--merge", "push", "--max-tasks", "1")
     assert "origin has not taken main" in said.stdout + said.stderr
     assert "main is protected" in said.stdout + said.stderr
-    assert workshop.statuses() == {"task-001": "completed"}
+    assert said.stdout.endswith(" --merge push\n")
+    assert workshop.statuses() == {"task-001": "completed", "task-002": "pending"}
     assert remote.at() == before
+    report = workshop.ok("report")["message"]
+    assert "lacks finished work of main" in report
+    assert "      git push origin main\n" in report
     hook.unlink()
     workshop.ends(0, "--merge", "push")
+    assert "lacks" not in workshop.ok("report")["message"]
     assert remote.at() == sh(workshop.top, "rev-parse", "main")
 
 

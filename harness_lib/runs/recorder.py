@@ -144,6 +144,13 @@ def _remove_old(runs: Path, now: float) -> None:
         directories.remove_tree(Path(old.name))
 
 
+def set_aside(ctx: Context) -> None:
+    """Keep the records so far among the logs: a new list gives its tasks the ids of the old one's."""
+    if ctx.root.runs.is_dir():
+        atomic.make_directory(ctx.root.logs)
+        ctx.root.runs.rename(ctx.root.logs / f"runs-{ctx.clock.now().timestamp():.6f}")
+
+
 def opened(ctx: Context, agent: str, workers: int, tip: str | None) -> Opened:
     """Return the beginning of this process's run."""
     me = process.find(os.getpid())

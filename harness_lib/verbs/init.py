@@ -11,6 +11,7 @@ from harness_lib.core import project, rechecked, rights, sessions, trust
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import EnvSetupError, RefusedError, StateUnreadableError, UsageError
+from harness_lib.runs import recorder
 from harness_lib.system.files import atomic
 from harness_lib.system.git import status
 from harness_lib.system.git.repository import Git
@@ -256,4 +257,5 @@ def begin_anew(ctx: Context) -> str:
         rights.log(tx, ctx, f"emptied the old list is kept in {kept}")
         tx.on_commit(lambda: trust.note(ctx, tx))
         tx.on_commit(lambda: ctx.store.switch_hooks(on=True))
+        tx.on_commit(lambda: recorder.set_aside(ctx))
     return kept

@@ -39,6 +39,21 @@ def ending(printed: str) -> list[str]:
     return lines[timed[-1] + 1 :]
 
 
+def test_a_list_that_was_started_over_has_none_of_the_old_ones_runs(workshop: Workshop) -> None:
+    """Its tasks are called like those of the old one."""
+    workshop.add("Old", "test -f f", do=f"{SAY}\nwrite f done")
+    workshop.ends(0)
+    workshop.ok("init", "--start-over")
+    workshop.add("New", "test -f g", do="write g done")
+    assert "no run has a record" in workshop.ok("report")["message"]
+
+    workshop.ends(0)
+
+    facts = workshop.ok("report")["report"]
+    assert (len(facts["runs"]), facts["cost"], [each["tries"] for each in facts["done"]]) == (1, 0.0, [1])
+    assert len(list((workshop.top / ".harness" / "logs").glob("runs-*/*/events.jsonl"))) == 1
+
+
 @pytest.mark.release
 def test_it_ends_with_what_is_done_failed_halted_and_spent(workshop: Workshop, tmp_path: Path) -> None:
     """And with what agents have proposed, of which nothing has run."""

@@ -18,16 +18,21 @@ T = TypeVar("T")
 is_directory = os.path.isdir
 # The longest name of a tool that hosts accept.
 LONGEST = 64
+_MOST_DIGITS = 18
 _OTHER = re.compile(r"[^A-Za-z0-9_-]")
 
 
 def read_conf(path: Path) -> dict[str, str]:
     """Return the values in the file `path`; none if it cannot be read. The first of equal keys counts."""
+    return parse_conf(read_text(path))
+
+
+def read_text(path: Path) -> str:
+    """Return the text of the file `path`; "" if it cannot be read, or is a pipe or a device."""
     try:
-        text = path.read_text(encoding="utf-8", errors="replace")
+        return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
     except OSError:
-        return {}
-    return parse_conf(text)
+        return ""
 
 
 def parse_conf(text: str) -> dict[str, str]:
@@ -41,16 +46,13 @@ def parse_conf(text: str) -> dict[str, str]:
 
 
 def number(text: str, default: int = 0) -> int:
-    """Return the whole number in `text`, `default` for any other text."""
-    return int(text) if text.isascii() and text.isdigit() else default
+    """Return the whole number in `text`, `default` for any other text, and for one with too many digits."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS else default
 
 
 def read_object(path: Path) -> Json:
     """Return the JSON object in the file `path`; an empty one if there is none."""
-    try:
-        return as_object(path.read_text(encoding="utf-8")) or {}
-    except (OSError, UnicodeDecodeError):
-        return {}
+    return as_object(read_text(path)) or {}
 
 
 def render_conf(values: dict[str, str]) -> str:

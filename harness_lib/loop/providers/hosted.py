@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, cast, get_args
 from urllib.parse import urlsplit
 
+from harness_lib.loop import disk
 from harness_lib.loop.failures import ProviderError
 from harness_lib.loop.providers import keys, models
 from harness_lib.loop.providers.models import ProviderConfig
@@ -118,11 +119,10 @@ def effort(env: dict[str, str]) -> str:
 def number(env: dict[str, str], name: str) -> int:
     """Return the whole number in the variable `name`; 0 if it is unset. Raises ProviderError."""
     text = env.get(name, "")
-    if not text:
-        return 0
-    if not (text.isascii() and text.isdigit() and int(text)):
+    tokens = disk.number(text)
+    if text and not tokens:
         raise ProviderError(f"{name} must be a number of tokens, not {text}")
-    return int(text)
+    return tokens
 
 
 def _login(runtime: Runtime, config: ProviderConfig) -> Login:

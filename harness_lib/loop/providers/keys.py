@@ -47,8 +47,8 @@ def first(runtime: Runtime, provider: str) -> Json:
 
 def is_fresh(credential: Json) -> bool:
     """Return whether `credential` is not empty and has not expired."""
-    expires = str(credential.get("expires_at") or "0")
-    return bool(credential) and (expires == "0" or not expires.isdigit() or int(expires) > time.time())
+    expires = disk.number(str(credential.get("expires_at")))
+    return bool(credential) and (not expires or expires > time.time())
 
 
 def secret(credential: Json) -> str:

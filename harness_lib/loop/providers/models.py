@@ -118,12 +118,8 @@ def of(runtime: Runtime, name: str = "") -> Model:
 
 def by_prefix(source: str) -> dict[str, dict[str, str]]:
     """Return what the `models.conf` of `source` says of models, by the prefixes of their names."""
-    try:
-        lines = Path(source, FILE).read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return {}
     found: dict[str, dict[str, str]] = {}
-    for line in lines:
+    for line in disk.read_text(Path(source, FILE)).splitlines():
         prefix, *pairs = line.split() or [""]
         if prefix and not prefix.startswith("#"):
             found[prefix] = {key: value for key, _, value in (pair.partition("=") for pair in pairs)}

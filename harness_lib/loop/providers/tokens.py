@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlsplit
 
-from harness_lib.loop import processes
+from harness_lib.loop import disk, processes
 from harness_lib.loop.failures import ProviderError, TransientError
 from harness_lib.loop.piped import Json, as_object
 from harness_lib.loop.providers import keys
@@ -33,6 +33,7 @@ _SHOWN = 300
 _SECRET = ("code", "code_verifier", "refresh_token")
 _SERVER_ERROR = 500
 _TOO_MANY = 429
+_MOST_PORTS = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -72,21 +73,19 @@ def client_of(config: ProviderConfig) -> Client:
     if missing:
         raise ProviderError(f"The provider {config.name} has no {missing[0]}= in its .conf file.")
     for key in ("authorize_url", "token_url"):
-        address = urlsplit(values[key])
-        is_local = address.scheme == "http" and _is_here(address.hostname or "")
-        if address.scheme != "https" and not is_local:
+        if not _is_safe(values[key]):
             message = f"{key}={values[key]} of {config.name} would send a login unencrypted; it wants https."
             raise ProviderError(message)
-    port = values.get("redirect_port", "0")
-    if not (port.isascii() and port.isdigit() and int(port) < 1 << 16):
-        raise ProviderError(f"Invalid redirect_port={port} of {config.name}.")
+    port = disk.number(named := values.get("redirect_port", "0"), _MOST_PORTS)
+    if port >= _MOST_PORTS:
+        raise ProviderError(f"Invalid redirect_port={named} of {config.name}.")
     return Client(
         name=config.name,
         authorize_url=values["authorize_url"],
         token_url=values["token_url"],
         client_id=values["client_id"],
         scope=values.get("scope", ""),
-        redirect_port=int(port),
+        redirect_port=port,
         redirect_host=values.get("redirect_host", "127.0.0.1"),
         redirect_path=values.get("redirect_path", "/callback"),
         parameters=tuple(parse_qsl(values.get("authorize_params", ""))),
@@ -94,11 +93,13 @@ def client_of(config: ProviderConfig) -> Client:
     )
 
 
-def _is_here(host: str) -> bool:
-    if host == "localhost":
-        return True
+def _is_safe(url: str) -> bool:
+    """Return whether what is sent to `url` is encrypted, or stays on this machine."""
     try:
-        return ipaddress.ip_address(host).is_loopback
+        address = urlsplit(url)
+        if address.scheme != "http" or address.hostname == "localhost":
+            return address.scheme in {"http", "https"}
+        return ipaddress.ip_address(address.hostname or "").is_loopback
     except ValueError:
         return False
 
@@ -130,8 +131,7 @@ def refresh(client: Client, credential: Json) -> Json:
 
 def is_due(credential: Json) -> bool:
     """Return whether `credential` has to be renewed before its use; without `expires_at` never."""
-    expires = str(credential.get("expires_at") or "0")
-    return expires.isdigit() and 0 < int(expires) <= time.time()
+    return 0 < disk.number(str(credential.get("expires_at"))) <= time.time()
 
 
 def _ask(client: Client, fields: Mapping[str, str]) -> Json:
@@ -165,8 +165,7 @@ def _credential(client: Client, answer: Json, before: Json) -> Json:
 def _expires(answer: Json) -> int:
     """Return the second at which the tokens are to be renewed; 0 if it is unknown."""
     now = int(time.time())
-    lasts = answer.get("expires_in")
-    seconds = int(lasts) if isinstance(lasts, int | float | str) and str(lasts).isdigit() else 0
+    seconds = disk.number(str(answer.get("expires_in")))
     if not seconds:
         expiry = claims(str(answer["access_token"])).get("exp")
         seconds = int(expiry) - now if isinstance(expiry, int | float) else 0

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 MAX_BYTES = 50_000
 MAX_LINES = 2000
 _CONTEXT_PART = 10
+# As good as any larger number of lines or seconds, which may be too large to calculate with.
+_LARGEST = 10**9
 # The same estimate as for the context.
 _BYTES_PER_TOKEN = 4
 # In a clipped result, the name of its file, which is another one every time.
@@ -145,7 +147,7 @@ def number_of(tool_input: Json, key: str) -> int | None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not 1 <= value < math.inf:
         raise ToolError(f"{key} must be a number of at least 1")
-    return int(value)
+    return int(min(value, _LARGEST))
 
 
 def run_program(

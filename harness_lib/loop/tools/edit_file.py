@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _SHOWN_LINES = 80
 _CONTEXT = 2
-_ANCHOR = re.compile(r"^(\d+)#([A-Z]{2})$")
+_ANCHOR = re.compile(r"^(\d{1,9})#([A-Z]{2})$")
 _COPIED = re.compile(r"^\d+#[ZPMQVRWSNKTXJBYH]{2}:")
 _TYPES = ("replace_range", "append_at", "prepend_at", "append_file", "prepend_file")
 

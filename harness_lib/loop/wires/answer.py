@@ -84,8 +84,14 @@ class Endpoint(NamedTuple):
 
 
 def complete(url: str, path: str) -> str:
-    """Return `url` with `path` (as `/v1/messages`) where it names only a host or a version."""
-    own_path = urlsplit(url).path.rstrip("/")
+    """Return `url` with `path` (as `/v1/messages`) where it names only a host or a version.
+
+    Raises ProviderError for an invalid one.
+    """
+    try:
+        own_path = urlsplit(url).path.rstrip("/")
+    except ValueError as error:
+        raise ProviderError(f"Invalid provider URL: {url} ({error}).") from error
     if not own_path:
         return url.rstrip("/") + path
     return url.rstrip("/") + path.removeprefix("/v1") if own_path.endswith("/v1") else url

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 import time
 from collections.abc import Iterator, Mapping
 from email.utils import parsedate_to_datetime
@@ -60,9 +62,12 @@ def events(kept: dict[str, Any], url: str, headers: Mapping[str, str], body: Jso
             response = source.response
             if response.status_code != httpx2.codes.OK:
                 raise _refused(response, headers)
-            if response.headers.get("content-type", "").partition(";")[0].strip() == "application/json":
+            kind = response.headers.get("content-type", "").partition(";")[0]
+            if kind.strip().lower() == "application/json":
                 yield _whole(response)
                 return
+            # Events are always UTF-8, and a byte order mark before them is no part of the first.
+            response.encoding = "utf-8-sig"
             size = 0
             for event in source:
                 # Count the size after decompression.
@@ -70,14 +75,19 @@ def events(kept: dict[str, Any], url: str, headers: Mapping[str, str], body: Jso
                 _check_size(size)
                 yield event.data
     except (httpx2.UnsupportedProtocol, httpx2.InvalidURL) as error:
-        raise ProviderError(f"Invalid provider URL: {url} ({error}).") from error
+        raise ProviderError(f"Invalid provider URL: {_shown(url)} ({error}).") from error
     except httpx2.SSEError as error:
-        raise ProviderError(f"The provider at {url} sent no stream of events: {error}") from error
-    except httpx2.TransportError as error:
-        why = str(error) or type(error).__name__
+        raise ProviderError(f"The provider at {_shown(url)} sent no stream of events: {error}") from error
+    except (httpx2.TransportError, httpx2.DecodingError) as error:
+        why = (str(error) or type(error).__name__).rstrip(".")
         if isinstance(error, httpx2.ReadTimeout):
             why = f"it said nothing for {SILENCE_SECONDS:.0f} seconds"
-        raise TransientError(f"The provider at {url} cannot be reached: {why}.") from error
+        raise TransientError(f"The provider at {_shown(url)} cannot be reached: {why}.") from error
+
+
+def _shown(url: str) -> str:
+    """Return `url` for the user, without a password or a key in it."""
+    return re.sub(r"//[^/@]*@", "//", url.partition("?")[0])
 
 
 def forget(kept: dict[str, Any]) -> None:
@@ -171,8 +181,7 @@ def _refused(response: httpx2.Response, headers: Mapping[str, str]) -> ProviderE
     body = as_object(text)
     reason = _message(body) if body else " ".join(text.split())[:_SHOWN]
     advice = _ADVICE.get(status, "")
-    if response.is_redirect:
-        where = response.headers.get("location", "")
+    if response.is_redirect and (where := response.headers.get("location", "")):
         advice = f"It redirects to {where}; name that address if it is the right one."
     after = _retry_after(response.headers.get("retry-after", "")) if status in _PASSING else None
     # The caller has to know how long to wait.
@@ -208,7 +217,7 @@ def _message(body: Json) -> str:
 def _retry_after(text: str) -> float | None:
     """Return the seconds that a header `Retry-After` asks for; it may be a number or a date."""
     try:
-        return max(0.0, float(text))
+        return max(0.0, float(text)) if math.isfinite(float(text)) else None
     except ValueError:
         pass
     try:
@@ -228,7 +237,7 @@ def post_form(url: str, fields: Mapping[str, str]) -> tuple[int, Json]:
             response = client.post(url, data=dict(fields), headers={"accept": "application/json"})
     except (httpx2.UnsupportedProtocol, httpx2.InvalidURL) as error:
         raise ProviderError(f"Invalid URL of the authorization server: {url}") from error
-    except httpx2.TransportError as error:
+    except (httpx2.TransportError, httpx2.DecodingError) as error:
         why = str(error) or type(error).__name__
         raise TransientError(f"The authorization server at {url} cannot be reached: {why}") from error
     return response.status_code, as_object(response.text[:_LONGEST_FORM]) or {}

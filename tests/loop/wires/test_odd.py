@@ -9,7 +9,7 @@ import socket
 import sys
 import threading
 from contextlib import ExitStack, suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler, HTTPServer, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from harness_lib.loop.failures import TransientError
 from harness_lib.loop.turn import Ending
 from harness_lib.loop.wires import http
 from tests.conftest import for_release
-from tests.loop.conftest import ANTHROPIC, CHAT, RESPONSES, Follow, Serve, Wire
+from tests.loop.conftest import ANTHROPIC, CHAT, RESPONSES, Follow, Hs, Serve, Wire
 from tests.loop.environment import environment
 from tests.loop.in_process import calls_of, results_of, started
 from tests.loop.servers.script import Json, Step, Use, say
@@ -122,6 +122,60 @@ class _Endless(BaseHTTPRequestHandler):
 
     def log_message(self, *args: object) -> None:
         """Say nothing."""
+
+
+class _Once(BaseHTTPRequestHandler):
+    """Sends the class's `data`, once."""
+
+    kind, encoding, data = "text/event-stream", "identity", b""
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["content-length"]))
+        self.send_response(200)
+        self.send_header("content-type", self.kind)
+        self.send_header("content-encoding", self.encoding)
+        self.end_headers()
+        self.wfile.write(self.data)
+
+    def log_message(self, *args: object) -> None:
+        """Say nothing."""
+
+
+def heard(handler: type[BaseHTTPRequestHandler], **sent: str | bytes) -> list[object]:
+    """Return the events of an answer that a server sends so. Its address has a password."""
+    kept: dict[str, object] = {}
+    with HTTPServer(("127.0.0.1", 0), type("Sent", (handler,), sent)) as server:
+        threading.Thread(target=server.handle_request, daemon=True).start()
+        try:
+            return list(
+                http.events(kept, f"http://u:secret@127.0.0.1:{server.server_port}/v1?key=secret", {}, {})
+            )
+        finally:
+            http.forget(kept)
+
+
+def test_types_in_capitals_and_a_byte_order_mark_change_nothing() -> None:
+    assert heard(_Once, kind="Application/JSON", data=b'{"a": 1}') == [{"a": 1}]
+    assert heard(_Once, kind="Text/Event-Stream", data="\ufeffdata: ä\r\rdata: b\r\n\r\n".encode()) == [
+        "ä",
+        "b",
+    ]
+    assert heard(_Once, encoding="gzip", data=gzip.compress(b"data: a\n\n")) == ["a"]
+
+
+def test_an_answer_that_is_packed_wrongly_is_asked_again_and_no_password_is_shown() -> None:
+    with pytest.raises(TransientError, match=r"at http://127\.0\.0\.1:[0-9]+/v1 cannot be reached"):
+        heard(_Once, encoding="gzip", data=b"not gzip")
+
+
+def test_an_address_that_is_none_is_named(hs: Hs) -> None:
+    said = hs("go", env={"OPENAI_API_URL": "http://[::1"})
+    assert (said.code, "Invalid provider URL: http://[::1" in said.err) == (7, True), said.err
+
+
+@pytest.mark.parametrize("value", ["inf", "nan", "soon", "9" * 400])
+def test_a_pause_that_is_no_time_is_none_of_the_host(value: str) -> None:
+    assert http._retry_after(value) is None
 
 
 @pytest.mark.parametrize(
@@ -233,6 +287,12 @@ def test_a_command_that_no_system_takes_is_answered(
     run, _, ending = follow(wire, Step(uses=(Use("bash", {"command": command}),)), say("Done."))
     assert ending == Ending("Done.", failed=False)
     assert heard in results_of(run)[0]
+
+
+def test_a_time_that_is_too_large_to_calculate_with_is_a_long_one(follow: Follow) -> None:
+    long = Use("bash", raw=f'{{"command": "echo x", "timeout": {"9" * 400}}}')
+    run, _, ending = follow(CHAT, Step(uses=(long,)), say("Done."))
+    assert (ending, results_of(run)) == (Ending("Done.", failed=False), ["x"])
 
 
 def test_a_time_without_end_is_refused(follow: Follow, wire: Wire) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from harness_lib.errors import EnvSetupError, RefusedError, UsageError
 from harness_lib.hs.look import AUTH_USAGE
 from harness_lib.hs.output import show
-from harness_lib.loop import discovery, plugins
+from harness_lib.loop import discovery, disk, plugins
 from harness_lib.loop.disk import is_name
 from harness_lib.loop.failures import HookError
 from harness_lib.loop.piped import Json
@@ -34,8 +34,8 @@ def run(runtime: Runtime, args: list[str]) -> int:
             _set(runtime, provider, _file(runtime, local=local))
         case ["logout", provider]:
             _log_out(runtime, provider, _file(runtime, local=local))
-        case ["rm", provider, index] if index.isdigit():
-            _remove(runtime, provider, int(index), _file(runtime, local=local))
+        case ["rm", provider, index] if index == "0" or disk.number(index):
+            _remove(runtime, provider, disk.number(index), _file(runtime, local=local))
         case _:
             raise UsageError(f"hs auth does not understand: {' '.join(args)}.", f"Usage: {AUTH_USAGE}")
     # Provider programs read a cache of the credentials, which this updates.

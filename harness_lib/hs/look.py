@@ -79,8 +79,8 @@ def session(runtime: Runtime, args: list[str]) -> int:
                 show(f"{each.id}  {each.title}".rstrip() if sys.stdout.isatty() else each.id)
         case ["show", name]:
             _show(known(runtime, name))
-        case ["fork", name, *last] if not last or (len(last) == 1 and last[0].isdigit()):
-            number = int(last[0]) if last else None
+        case ["fork", name, *last] if not last or (len(last) == 1 and disk.number(last[0])):
+            number = disk.number(last[0]) if last else None
             show(session_store.fork(runtime, known(runtime, name), number).id)
         case ["export", "--json", name] | ["export", name, "--json"]:
             show(dumps(session_store.as_json(known(runtime, name))))

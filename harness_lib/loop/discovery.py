@@ -77,9 +77,11 @@ def refresh(runtime: Runtime) -> None:
         raise ConfigError(
             f"A hook of the stage `sources` failed: {failure}.", "See hs hooks sources."
         ) from failure
-    if not isinstance(sources, list):
+    if not isinstance(sources, list) or not all(
+        isinstance(each, str) and "\0" not in each for each in sources
+    ):
         raise ConfigError('The stage `sources` ended without {"sources": [...]}.', "See hs hooks sources.")
-    use(runtime, [str(source) for source in sources])
+    use(runtime, sources)
     runtime.stage, runtime.is_fresh = stage, True
 
 

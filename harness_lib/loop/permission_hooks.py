@@ -42,8 +42,10 @@ class Verdict(NamedTuple):
 def ask(runtime: Runtime, call: Json) -> Verdict:
     """Return what the permission hooks say to `call`, which has id, name and input."""
     stage = runtime.stage
-    passed: Json = {key: call.get(key) for key in ("id", "name", "input")}
-    verdict = Verdict("allow", "", passed["input"] or {})
+    passed: Json = {**{key: call.get(key) for key in ("id", "name")}, "input": call.get("input") or {}}
+    if not isinstance(passed["input"], dict):
+        return Verdict("deny", "the input of the call is no JSON object", {})
+    verdict = Verdict("allow", "", passed["input"])
     hooks = list(runtime.table.of("hooks.d", STAGE))
     ours = next((at for at, plugin in enumerate(hooks) if plugin.target is approve), len(hooks))
     if any(not plugin.is_ours for plugin in hooks[ours:]):
@@ -67,11 +69,13 @@ def ask(runtime: Runtime, call: Json) -> Verdict:
 
 
 def _stricter(before: Verdict, reply: Json) -> Verdict:
-    tool_input = reply.get("input", before.input)
-    decision = reply.get("decision") or before.decision
-    if decision not in _STRICTNESS or not isinstance(tool_input, dict):
+    decision, tool_input = reply.get("decision") or before.decision, reply.get("input")
+    tool_input = before.input if tool_input is None else tool_input
+    if decision not in _STRICTNESS:
         problem = f"a permission hook gave an unknown decision: {str(decision)[:100]}"
         return Verdict("deny", problem, before.input)
+    if not isinstance(tool_input, dict):
+        return Verdict("deny", "a permission hook gave an input that is no JSON object", before.input)
     if _STRICTNESS.index(decision) > _STRICTNESS.index(before.decision):
         return Verdict(decision, str(reply.get("reason") or ""), tool_input)
     return Verdict(before.decision, before.reason, tool_input)

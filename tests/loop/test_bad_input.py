@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 import subprocess
@@ -16,7 +17,7 @@ from tests.loop.conftest import ANTHROPIC, CHAT, Done, Follow, Go, Hs, Serve, Wi
 from tests.loop.environment import environment
 from tests.loop.in_process import started
 from tests.loop.servers.script import Step, Use, say, use
-from tests.loop.source_files import write_program
+from tests.loop.source_files import write, write_program
 
 # How much memory `hs` takes: what is put before it tells, in a last line, its kilobytes at most.
 _PROGRAM = (
@@ -210,6 +211,50 @@ def test_a_home_that_cannot_be_written_gives_its_credentials_and_is_named_once(
     assert (done.returncode, done.stdout) == (0, "Done.\n"), done.stderr
     assert done.stderr.count("cannot be written (Permission denied)") == 1
     assert server.headers[0]["x-api-key"] == "kept"
+
+
+@pytest.mark.parametrize("number", ["²", "0", "9" * 11, "9" * 5000])
+def test_numbers_that_no_engine_writes_end_nothing(number: str, go: Go, home: Path) -> None:
+    call = "```tool_call id=c1 name=bash\n{}\n```"
+    answer = f"---\nrole: assistant\nfence: {number}\ntokens_in: {number}\n---\n{call}\n"
+    summary = f"---\nrole: summary\nkeep: {number}\n---\n\n"
+    messages = home / ".harness" / "sessions" / "s" / "messages"
+    for name, text in (("0001-user", "Begin."), ("0002-assistant", answer), ("0003-summary", summary)):
+        write(messages / f"{name}.md", text)
+    write(messages.parent / "session.conf", "id=s\n")
+    os.mkfifo(messages / "0004-user.md")
+    server, said = go(say("Done."), words=("s", "go on"), env={"HARNESS_MAX_TURNS": "9" * 5000})
+    assert (said.code, said.out) == (0, "Done.\n"), said.err
+    assert "Begin." in str(server.requests)
+
+
+@pytest.mark.parametrize(
+    ("stage", "name", "printed", "said"),
+    [
+        ("receive", "50-x", {"tool_calls": [{"name": "bash", "input": "x"}], "next_state": "tool_exec"}, ""),
+        ("tool_gate", "10-x", {"input": "rm"}, "gave an input that is no JSON object"),
+        ("assemble", "34-x", {"system": 5, "messages": [], "next_state": "send"}, "`system` that is no text"),
+        ("sources", "50-x", {"sources": ["/a\0b"]}, "ended without"),
+        ("sources", "50-x", {"sources": [5]}, "ended without"),
+    ],
+)
+def test_a_hook_that_prints_values_of_another_kind_is_an_error_and_no_bug(
+    stage: str, name: str, printed: dict[str, object], said: str, go: Go, home: Path
+) -> None:
+    write_program(
+        home / f".harness/hooks.d/{stage}/{name}", f"#!/bin/sh\ncat <<'X'\n{json.dumps(printed)}\nX\n"
+    )
+    write(home / ".harness/skills/cook/SKILL.md", "---\nname: cook\ndescription: Cooks\n---\nBoil.\n")
+    _, answer = go(use("bash", command="echo hi"), say("Done."), env={"HARNESS_MAX_TURNS": "2"})
+    assert answer.code in {0, 1, 3}, answer.err
+    assert said in answer.err
+
+
+def test_an_empty_input_of_a_permission_hook_changes_nothing(done: Done, home: Path) -> None:
+    printed = '{"decision": null, "input": null, "reason": null}'
+    write_program(home / ".harness/hooks.d/tool_gate/10-x", f"#!/bin/sh\necho '{printed}'\n")
+    server, _ = done(use("bash", command="echo hi"), say("Done."))
+    assert server.requests[1]["messages"][-1]["content"] == "hi"
 
 
 def test_a_session_that_was_edited_by_hand_goes_on(go: Go, hs: Hs, wire: Wire, home: Path) -> None:

@@ -50,10 +50,10 @@ class Cut(NamedTuple):
 def view(messages: list[Message]) -> View:
     """Return the newest summary in `messages`, and what it does not replace."""
     for message in reversed(messages):
-        keep = message.fields.get("keep", "")
-        if message.role == "summary" and keep.isascii() and keep.isdigit() and message.body.strip():
+        keep = number(message.fields.get("keep", ""))
+        if message.role == "summary" and keep and message.body.strip():
             # What came after it was never summarised, even if `keep` was edited to a later number.
-            first = min(int(keep), message.seq)
+            first = min(keep, message.seq)
             left = [each for each in messages if each.seq >= first and each.role != "summary"]
             return View(message, left)
     return View(None, [each for each in messages if each.role != "summary"])

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
+from harness_lib.loop.disk import number
 from harness_lib.loop.piped import Json, as_object, dumps
 
 _OPENING = re.compile(r"^(`{3,})(tool_call id=|thinking\b)", re.MULTILINE)
@@ -70,7 +71,7 @@ class Message:
     @cached_property
     def blocks(self) -> list[Block]:
         """What an assistant's body holds, in order."""
-        return parse_blocks(self.body, int(self.fields.get("fence", "3")))
+        return parse_blocks(self.body, number(self.fields.get("fence", "")))
 
     @property
     def said(self) -> str:
@@ -86,8 +87,6 @@ def parse(seq: int, role: str, text: str) -> Message:
     end = next(number for number, line in enumerate(lines[1:], 1) if line.rstrip("\r") == "---")
     fields = dict(line.rstrip("\r").split(": ", 1) for line in lines[1:end] if ": " in line)
     body = "\n".join(lines[end + 1 :]).removesuffix("\n")
-    if not fields.get("fence", "3").isdigit():
-        del fields["fence"]
     return Message(seq, fields.get("role", role), body, fields)
 
 
@@ -110,8 +109,8 @@ def render_blocks(blocks: list[Block]) -> tuple[str, int]:
 
 
 def parse_blocks(body: str, fence: int = 3) -> list[Block]:
-    """Return the blocks of `body` whose fences are `fence` long."""
-    ticks = "`" * fence
+    """Return the blocks of `body` whose fences are `fence` long, which may be edited: at least 3."""
+    ticks = "`" * max(3, min(fence, len(body)))
     blocks: list[Block] = []
     # The line breaks around a fence belong to it.
     rest, at = f"{body}\n", 0

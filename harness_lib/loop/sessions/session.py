@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
@@ -113,8 +114,10 @@ class Session:
     def _messages(self) -> Iterator[Message]:
         # There may be thousands, before each request.
         for entry in self._entries():
-            with suppress(FileNotFoundError, IsADirectoryError):
+            with suppress(FileNotFoundError):
                 status = entry.stat()
+                if not stat.S_ISREG(status.st_mode):
+                    continue
                 stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
                 known = self._parsed.get(entry.name)
                 if known is None or known[0] != stamp:

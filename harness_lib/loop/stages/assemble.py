@@ -150,4 +150,7 @@ def catalogue(runtime: Runtime, payload: Json) -> Json:
         for skill in available.values()
     ]
     text = "\n".join([_HEAD, "", "<available-skills>", *lines, "</available-skills>"])
-    return {**payload, "system": "\n\n".join(part for part in (payload.get("system"), text) if part)}
+    system = payload.get("system") or ""
+    if not isinstance(system, str):
+        raise HookError("a hook of the stage assemble has made a `system` that is no text")
+    return {**payload, "system": f"{system}\n\n{text}".lstrip()}

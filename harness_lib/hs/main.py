@@ -147,6 +147,9 @@ def entry() -> int:
     """Run the command line; return the exit code."""
     standard_streams.open_closed()
     standard_streams.take_any_character()
+    if not os.environ.get("HOME"):
+        # An empty one would mean the root directory.
+        os.environ.pop("HOME", None)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         # A script that starts hs in the background may ignore Ctrl-C for it.
         if signal.getsignal(number) is not signal.SIG_IGN:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import pwd
 import shutil
 import subprocess
 import sys
@@ -252,3 +254,8 @@ def test_rules_that_cannot_be_understood_are_a_trouble(hs: Hs, home: Path) -> No
     ((what, cure),) = findings(hs)
     assert "permissions.deny must be a list of rules, so no call runs" in what
     assert cure == "repair it"
+
+
+def test_an_empty_home_is_the_users_and_not_the_root_directory(hs: Hs) -> None:
+    mine = pwd.getpwuid(os.getuid()).pw_dir
+    assert hs("session", "dir", env={"HOME": ""}).out == hs("session", "dir", env={"HOME": mine}).out

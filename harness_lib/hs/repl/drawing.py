@@ -42,6 +42,12 @@ def last_rows(text: str, width: int, count: int) -> list[str]:
     return rows[-count:] if text.strip() else []
 
 
+def rows_of(text: str, width: int) -> list[str]:
+    """Return `text` in rows of at most `width` columns, broken between words."""
+    width = max(2, width)
+    return [row.plain for row in Text(text).wrap(Console(width=width), width)]
+
+
 def cut_row(text: str, width: int) -> str:
     """Return `text` in at most `width` columns."""
     row = Text(text)

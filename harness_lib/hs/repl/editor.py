@@ -25,11 +25,13 @@ from prompt_toolkit.history import FileHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.output.vt100 import Vt100_Output
 
-from harness_lib.hs.repl.drawing import Fragments
+from harness_lib.hs.repl.drawing import Fragments, rows_of
 
 # What Ctrl-D sends during a turn.
 LEAVE = "/quit"
 _SECONDS_BETWEEN_DRAWINGS = 0.05
+# Columns for an answer behind the last row of a question, which is not drawn at all if it fills the line.
+_LEAST_ROOM = 6
 
 
 class Keys(Protocol):
@@ -228,7 +230,8 @@ class Editor:
 
     def _message(self) -> Fragments:
         if self._question is not None:
-            return [*self._above(2), ("bold", self._question.choices)]
+            rows = rows_of(self._question.choices, _size().columns - _LEAST_ROOM)
+            return [*self._above(len(rows)), ("bold", "\n".join(rows) + " ")]
         return [*self._above(self._buffer.text.count("\n") + 1), ("bold ansicyan", "You: ")]
 
     def _send(self, *, later: bool) -> None:

@@ -204,6 +204,17 @@ def test_the_line_follows_the_size_of_the_window(conversation: Conversation) -> 
     assert server.requests[0]["messages"][-1]["content"] == "a message that is longer than the window will be"
 
 
+def test_a_question_is_whole_in_a_narrow_window(conversation: Conversation) -> None:
+    with conversation(use("bash", command="git status"), say("Done.")) as (user, _):
+        user.resizes(40, 30)
+        user.types("go\r")
+        for words in ("y = once", "a = always", "s = save", "why not:"):
+            user.has_on_screen(words)
+        user.types("not now\r")
+        user.has_on_screen("Done.")
+        user.rests()
+
+
 @pytest.mark.release
 def test_what_the_encoding_of_the_terminal_lacks_ends_nothing(serve: Serve, project: Path) -> None:
     server = serve(CHAT, say("Fünf · 日本 …"), say("Went on."))

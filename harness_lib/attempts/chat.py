@@ -127,10 +127,29 @@ def resume(ctx: Context, session: Session, task: Task) -> outcome.Ended:
 
 
 def _propose(ctx: Context, session: Session, task: Task) -> outcome.Ended:
+    """Let the checkout go back to where the attempt began, and others merge the work, if they are to."""
+    if not ctx.merging.proposes:
+        return _collected(ctx, session, task)
     # Once others have merged a pull request, what is still to come needs another one.
     for sentence in publish.look(ctx):
         ctx.say(sentence)
     return publish.propose(ctx, session, task, ())
+
+
+def _collected(ctx: Context, session: Session, task: Task) -> outcome.Ended:
+    # Killed in between, the task waits until the branch has its work, as one of a pull request does.
+    ended = publish.propose(ctx, session, task, ())
+    commit = outcome.intent_of(task).commit or ""
+    with ctx.store.transaction("tasks") as tx:
+        current = tx.task(task.id)
+        if current is None or current.halt_kind != "MERGE" or not transitions.may("attest", current):
+            return ended
+        done = transitions.attest(current, now=tx.now, commit=commit)
+        tx.replace(done)
+        where = target_branch.short(ctx.merging.onto)
+        words = f"(commit {commit[: outcome.SHORT]}, on {where})"
+        tx.log("Completed", words, session=session.number, task=task.id)
+    return ended._replace(task=done)
 
 
 def _on_top(ctx: Context, there: There, task: Task, oid: str, tip: str) -> merge.Picked:

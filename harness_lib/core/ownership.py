@@ -228,3 +228,16 @@ def _refuse_idle(questions: Questions, task: Task, held: Task | None) -> None:
         f"Task {task.id} is {task.status}, not in progress.",
         f"Claim it first: {typed.harness('claim', task.id)}",
     )
+
+
+def how_to_end(task: Task) -> str:
+    """Return what to do about `task`, which is in progress, before it can be changed."""
+    if task.intent is not None and task.intent.action == "merge":
+        return (
+            "Its work is checked and waits for its merge: type this again when it is completed. "
+            f"If no run merges it: {typed.harness('run')}"
+        )
+    return (
+        f"Its worker can hand it back: {typed.harness('release', task.id)}. "
+        f"If nobody works on it any more: {typed.harness('start')}"
+    )

@@ -42,8 +42,9 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("id", nargs="?", help="the task (default: the one you hold)")
     parser.add_argument(
         "--merge",
-        choices=("push", "pull-request"),
-        help="for a list that machines share: push the work to the branch (default), or have others merge it",
+        choices=("push", "branch", "pull-request"),
+        help="for a list that machines share: push the work to the branch (default) or to harness/BRANCH, or "
+        "have others merge it",
     )
     parser.add_argument(
         "--merge-command", metavar="CMD", help="opens a pull request (default: gh or glab, as installed)"
@@ -94,14 +95,14 @@ def _merging(ctx: Context, args: Namespace) -> Merging:
     """Return where the finished work of a chat goes, as typed or as the user's settings say."""
     given = {"merge": args.merge, "merge-command": args.merge_command}
     value = {name: setting.value for name, setting in settings.effective(ctx, given).items() if name in given}
-    if value["merge"] != "pull-request":
-        if args.merge_command:
-            raise UsageError(
-                "--merge-command opens a pull request, and this work is pushed to the branch.",
-                f"Add to it: {typed.harness('finish', '--merge', 'pull-request')}",
-            )
+    if value["merge"] != "pull-request" and args.merge_command:
+        raise UsageError(
+            "--merge-command opens a pull request, and this work is pushed to a branch.",
+            f"Add to it: {typed.harness('finish', '--merge', 'pull-request')}",
+        )
+    if value["merge"] not in ("branch", "pull-request"):
         return ctx.merging
-    return publish.of(ctx, target_branch.current(ctx.git), "pull-request", value["merge-command"] or "")
+    return publish.of(ctx, target_branch.current(ctx.git), value["merge"], value["merge-command"] or "")
 
 
 def _require_unchanged(ctx: Context, task: Task) -> None:

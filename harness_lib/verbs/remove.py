@@ -55,8 +55,7 @@ def _require_idle(task: Task) -> None:
     if task.status == "in_progress":
         raise RefusedError(
             f"{task.id} is in progress (by {task.claimed_by or 'nobody'}); that work would have no owner.",
-            f"Its worker can hand it back: {typed.harness('release', task.id)}. "
-            "If nobody works on it any more: harness start",
+            ownership.how_to_end(task),
         )
 
 

@@ -59,8 +59,7 @@ def _reset(tx: Tx, ctx: Context, word: str) -> Reset:
     if not transitions.may("reset", old):
         raise RefusedError(
             f"{old.id} is in progress (by {old.claimed_by or 'nobody'}); a new start would lose it.",
-            f"Its worker can hand it back: {typed.harness('release', old.id)}. "
-            "If nobody works on it any more: harness start",
+            ownership.how_to_end(old),
         )
     if attempts.is_for_user(old):
         rights.require_check_of_another(ctx, old, typed.give_check(old.id))

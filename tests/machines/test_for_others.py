@@ -127,6 +127,29 @@ def test_a_chat_proposes_what_it_may_not_push(world: World) -> None:
     assert set(two.statuses_now.values()) == {"completed"}
 
 
+def test_a_chat_stops_at_the_branch_that_a_run_collects_on(world: World) -> None:
+    """As typed, or as the project says; the task is completed, and the checkout is where it was."""
+    one, two = world.machine("one"), world.machine("two")
+    for name in ("a", "b"):
+        one.add(f"Make {name}", f"grep -q done {name}")
+    world.trust()
+    one.ok("start")
+    for machine, name, typed in ((one, "a", ("--merge", "branch")), (two, "b", ())):
+        if not typed:
+            put(machine.top / "harness.toml", '[run]\nmerge = "branch"\n')
+            machine.ok("start")
+        machine.ok("claim")
+        put(machine.top / name, "done\n")
+        said = machine.ok("finish", *typed)
+        assert "is completed" in said["message"], said
+        assert sh(machine.top, "rev-parse", "HEAD") == sh(world.remote, "rev-parse", "main")
+        assert not (machine.top / name).exists()
+    assert set(one.statuses_now.values()) == {"completed"}
+    assert sh(world.remote, "ls-tree", "--name-only", "harness/main", "a", "b").split() == ["a", "b"]
+    assert (world.log(), world.refs("wip"), world.refs("ready")) == (["Begin"], [], [])
+    assert one("store", "check").code == 0
+
+
 def test_titles_that_no_argument_takes_are_pushed_and_proposed(world: World) -> None:
     """A plan may bring them: NUL, half a surrogate, control characters; and a pull request may be long."""
     one = world.machine("one")

@@ -44,6 +44,11 @@ def test_a_worker_goes_on_while_its_work_waits_for_the_turn_of_another_machine(w
     assert {(task.fence, task.worktree, task.machine) for task in tasks_of(one)} == {(1, None, "one")}
     assert len(world.refs("ready")) == 3
     mine.keep()
+    for verb in ("retry", "remove"):
+        # It cannot be released, as nobody works on it.
+        refused = one(verb, tasks[0])
+        assert (refused.code, "harness release" in refused.text) == (8, False)
+        assert "waits for its merge: type this again when it is completed" in refused.text
     until("a look at the run", lambda: "3 tasks waiting to be merged" in one("status").text)
     assert one("status").text.count("checked, waits to be merged") == 3
     shown = one("show", tasks[0]).text
@@ -130,6 +135,25 @@ def test_a_run_does_not_wait_for_the_turn_when_a_worker_died_before_it_handed_it
     assert run.wait(60) == 0, one.printed
     world.each_once(*tasks)
     assert {task.attempts for task in tasks_of(one)} == {0}
+
+
+def test_work_that_is_handed_over_to_a_merger_that_has_ended_already_is_given_back(world: World) -> None:
+    """A run is stopped while a worker pushes what it has checked; the one that merges ends first."""
+    one = world.machine("one")
+    task = one.file_task("a")
+    world.trust()
+    reached = world.stop_at("pre-receive", "/ready/")
+    run = one.start("-j", "1")
+    until("the push of checked work", reached.exists)
+    pid = merger(one)
+    run.send_signal(signal.SIGTERM)
+    until("the end of the merger", lambda: not Path(f"/proc/{pid}").exists())
+    put(reached / "go", "")
+    assert run.wait(60) == 9, one.printed
+    assert one.statuses_now[task] == "pending"
+    one.ends(0)
+    world.each_once(task)
+    assert {each.attempts for each in tasks_of(one)} == {0}
 
 
 @pytest.mark.parametrize("how", ["killed", "stopped"])

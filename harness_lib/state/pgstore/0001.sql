@@ -3,10 +3,14 @@
 
 create schema if not exists harness;
 
--- An older harness may read tables of a newer one, if it knows the format `reads` or a later one.
+-- An older harness may go on with tables of a newer one, if it knows the format `reads`, or to change them
+-- `writes`, or a later one. A new format first only adds something, which old ones need not know; a later one
+-- raises the two. `harness`: which one has made the format.
 create table harness.about (
   version int not null,
-  reads int not null
+  reads int not null,
+  writes int not null,
+  harness text not null default ''
 );
 
 -- `reshaped` differs after each removal: who knows an earlier list reads it anew. `shell`: the list's JSON
@@ -267,4 +271,4 @@ language sql stable security definer set search_path = pg_catalog, pg_temp rows 
       :array_position(array['owner', 'author', 'worker', 'reader'], lowest)])
 $$;
 
-insert into harness.about (version, reads) values (1, 1);
+insert into harness.about (version, reads, writes) values (1, 1, 1);

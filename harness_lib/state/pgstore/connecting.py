@@ -219,23 +219,28 @@ def explained(url: str, *, changes: bool = True) -> Iterator[None]:
         ) from error
 
 
-def require_schema(url: str, schema: int, reads: int = 0) -> None:
-    """Raise EnvSetupError if the tables are older than this harness, or too new for it.
+class Format(NamedTuple):
+    """The format of the tables, the oldest that are enough to read and to write them, and who made it."""
 
-    `reads`: the oldest harness that may read them; without it they are to be written.
-    """
-    refuse_newer(url, reads or schema, schema)
-    if schema < SCHEMA:
-        raise older(url, schema)
+    version: int
+    reads: int
+    writes: int
+    harness: str
 
+    def require(self, url: str, *, changes: bool) -> None:
+        """Raise EnvSetupError if this harness may not read the tables, or not write them for `changes`."""
+        if (self.writes if changes else self.reads) > SCHEMA:
+            raise self.too_new(url)
+        if self.version < SCHEMA:
+            raise older(url, self.version)
 
-def refuse_newer(url: str, needed: int, schema: int) -> None:
-    """Raise EnvSetupError if tables of the format `schema` need a harness that knows the format `needed`."""
-    if needed > SCHEMA:
-        raise EnvSetupError(
-            f"{shown(url)} keeps its lists in the format {schema}, and this harness knows {SCHEMA}, so "
+    def too_new(self, url: str) -> EnvSetupError:
+        """Return the error for tables that need a newer harness."""
+        wanted = f" to {escape(self.harness)} or a later version" if self.harness else ""
+        return EnvSetupError(
+            f"{shown(url)} keeps its lists in the format {self.version}, and this harness knows {SCHEMA}, so "
             "nothing was changed.",
-            "Update harness on this machine.",
+            f"Update harness on this machine{wanted}.",
         )
 
 

@@ -11,8 +11,11 @@ from importlib import resources
 
 import psycopg
 
+import harness_lib
 from harness_lib.state.pgstore import connecting
-from harness_lib.state.pgstore.connecting import Connection
+from harness_lib.state.pgstore.connecting import Connection, Format
+
+NONE = Format(0, 0, 0, "")
 
 
 def text_of(version: int) -> str:
@@ -33,42 +36,49 @@ def texts(found: int = 0, *, roles: bool = False) -> str:
 def present(url: str) -> int:
     """Return the version of the tables; 0 if there are none. Raises EnvSetupError."""
     with connecting.explained(url, changes=False), connecting.connected(url) as conn:
-        return _present(conn)
+        return _present(conn).version
 
 
-def _present(conn: Connection) -> int:
+def _present(conn: Connection) -> Format:
     with suppress(psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName), conn.transaction():
-        row = conn.execute("select max(version) from harness.about").fetchone()
-        return int(row[0]) if row and row[0] else 0
-    return 0
+        row = conn.execute("select version, reads, writes, harness from harness.about").fetchone()
+        return Format(*row) if row else NONE
+    return NONE
 
 
 def set_up(url: str, *, roles: bool = False) -> None:
     """Make the tables if there are none; `roles`: give rights to them by the role of each member of a list.
 
-    Raises EnvSetupError, also if those that are there are older.
+    Raises EnvSetupError, also if this harness may not write those that are there.
     """
-    found = upgrade(url, only_new=True, roles=roles)
-    if found:
-        connecting.require_schema(url, found)
+    found = _brought(url, only_new=True, roles=roles)
+    if found != NONE:
+        found.require(url, changes=True)
 
 
-def upgrade(url: str, *, only_new: bool = False, roles: bool = False) -> int:
-    """Make the tables or bring them up to date, and return the version that they had.
+def upgrade(url: str) -> int:
+    """Make the tables or bring them up to date, and return the version that they had; roles stay.
 
-    `only_new`: tables that are there stay as they are. `roles`, or if there are any: their rights are given
-    anew. Raises EnvSetupError.
+    Raises EnvSetupError.
     """
+    found = _brought(url)
+    if found.version > connecting.SCHEMA:
+        raise found.too_new(url)
+    return found.version
+
+
+def _brought(url: str, *, only_new: bool = False, roles: bool = False) -> Format:
+    """Return how the tables were; `only_new`: what is there stays. The rights of roles are given anew."""
     with connecting.explained(url), connecting.connected(url) as conn, conn.transaction():
         conn.execute(f"set local search_path = {connecting.OWN_NAMES}".encode())
         conn.execute("select pg_advisory_xact_lock(hashtext('harness schema'))")
         found = _present(conn)
-        connecting.refuse_newer(url, found, found)
-        if not (only_new and found):
-            roles = roles or _has_roles(conn)
-            for version in range(found + 1, connecting.SCHEMA + 1):
+        missing = range(found.version + 1, connecting.SCHEMA + 1)
+        if missing and not (only_new and found.version):
+            for version in missing:
                 conn.execute(text_of(version).encode())
-        if roles:
+            conn.execute("update harness.about set harness = %s", (harness_lib.__version__,))
+        if found.version <= connecting.SCHEMA and (roles or (not only_new and _has_roles(conn))):
             conn.execute(_file("roles.sql").encode())
     return found
 

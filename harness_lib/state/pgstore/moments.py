@@ -158,7 +158,7 @@ class Moments:
         """Return `version` if it is the list that this machine works on. Raises EnvSetupError."""
         if version is None:
             self._is_gone("There is no list called")
-        connecting.require_schema(self.link.url, version.schema, 0 if changes else version.reads)
+        version.format.require(self.link.url, changes=changes)
         if self.link.uuid and version.uuid != self.link.uuid:
             self._is_gone("Somebody has removed and made again")
         if not version.goes_on or version.number < self.seen.number:

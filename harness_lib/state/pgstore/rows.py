@@ -16,7 +16,7 @@ from psycopg.errors import DivisionByZero, ReadOnlySqlTransaction, UniqueViolati
 import harness_lib
 from harness_lib.state import codec
 from harness_lib.state.pgstore import columns
-from harness_lib.state.pgstore.connecting import OWN_NAMES, Connection, Cursor
+from harness_lib.state.pgstore.connecting import OWN_NAMES, Connection, Cursor, Format
 from harness_lib.state.pgstore.repeating import changed_meanwhile
 from harness_lib.system.processes import owner
 from harness_lib.task import Session, State, Task
@@ -30,7 +30,7 @@ BATCH = 1000
 
 _READ = """
 select key, uuid::text, coalesce(last.seq, 0), reshaped, cyclic, shell, session_count, last_session,
-  attempts_reset, clock_timestamp(), about.version, about.reads,
+  attempts_reset, clock_timestamp(), version, reads, writes, about.harness,
   pg_snapshot_xmin(pg_current_snapshot())::text::bigint,
   (select coalesce(sum(total), 0)::bigint from harness.tally where tally.list = list.key),
   array(select document from harness.session where session.list = list.key order by place),
@@ -106,9 +106,9 @@ NOTHING = Seen(0, "")
 class Version(NamedTuple):
     """A list after the event number `number`, as one transaction sees it; `shell` has no tasks and sessions.
 
-    `schema`: the version of the tables, and `reads`: the oldest that may read them. `xmin`: all transactions
-    with a lower number have ended. `cyclic`: there may be tasks that depend on themselves. `total`: how many
-    tasks it has. `sessions`: its open ones, as text. `op`: the change that event `number` is of.
+    `format`: that of the tables. `xmin`: all transactions with a lower number have ended. `cyclic`: there may
+    be tasks that depend on themselves. `total`: how many tasks it has. `sessions`: its open ones, as text.
+    `op`: the change that event `number` is of.
     `goes_on`: it has the event that was asked for.
     """
 
@@ -117,8 +117,7 @@ class Version(NamedTuple):
     now: datetime
     key: int
     uuid: str
-    schema: int
-    reads: int
+    format: Format
     reshaped: int
     xmin: int
     cyclic: bool
@@ -208,14 +207,14 @@ def look(
 def _version(row: tuple[Any, ...] | None, name: str) -> Version | None:
     if row is None:
         return None
-    key, uuid, number, reshaped, cyclic, shell, count, last, forgotten, now, schema, reads, xmin = row[:13]
-    total, open_sessions, proposed, op, goes_on = row[13:]
+    key, uuid, number, reshaped, cyclic, shell, count, last, forgotten, now = row[:10]
+    xmin, total, open_sessions, proposed, op, goes_on = row[14:]
     document = {**json.loads(shell), "tasks": [], "session_count": count, "last_session": last}
     state = codec.decode({**document, "attempts_reset": int(forgotten)}, name)
     proposals = tuple(columns.decoded(*texts, name=name) for name, *texts in proposed)
     state = state._replace(proposals=proposals)
     more = (reshaped, xmin, cyclic, total, tuple(open_sessions), op, goes_on)
-    return Version(number, state, now, key, uuid, schema, reads, *more)
+    return Version(number, state, now, key, uuid, Format(*row[10:14]), *more)
 
 
 def create(conn: Connection, name: str, state: State) -> bool:

@@ -392,7 +392,7 @@ class PgStore(Upkeep):
                 raise RefusedError("This list exists already.", "Look at it with: harness status")
             first = rows.read(conn, self.link.name)
             assert first is not None
-            connecting.require_schema(self.link.url, first.schema)
+            first.format.require(self.link.url, changes=True)
             sealed = codec.sealed(state._replace(sessions=state.sessions or ()), State())
             rows.add(conn, first.key, sealed.tasks)
             rows.put_proposals(conn, first.key, (), state.proposals)

@@ -49,3 +49,10 @@ def exact(shared: Shared) -> bool:
             (shared.name,),
         ).fetchall()
     return tally == fresh and not wrong
+
+
+def is_waited_for(server: str) -> bool:
+    """Return whether somebody waits for a lock in the database at `server`."""
+    query = "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+    with psycopg.connect(server) as conn:
+        return conn.execute(query).fetchone() is not None

@@ -13,7 +13,7 @@ from harness_lib.state import api
 from harness_lib.state.pgstore.store import PgStore
 from harness_lib.system.clock import Clock
 from harness_lib.task import Task
-from tests.state.pgstore.beside import claim, exact, finish
+from tests.state.pgstore.beside import claim, exact, finish, is_waited_for
 from tests.state.pgstore.machines import Shared
 
 # Refuse as many events as the sequence has left to give: it counts on although the change is undone.
@@ -48,12 +48,6 @@ def sql(shared: Shared, text: str) -> None:
         conn.execute(text.encode())
 
 
-def waits(shared: Shared) -> bool:
-    query = "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
-    with psycopg.connect(shared.server) as conn:
-        return conn.execute(query).fetchone() is not None
-
-
 class Rival:
     """Another connection, which never gives up: of two that wait for each other, the other one must."""
 
@@ -74,7 +68,7 @@ class Rival:
     def waits(self) -> None:
         """Let it want what it lacks, and return once it waits for that."""
         self._thread.start()
-        while not waits(self._shared):
+        while not is_waited_for(self._shared.server):
             pass
 
     def ended(self) -> None:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 
 import psycopg
 import pytest
 
-from harness_lib.errors import EnvSetupError
+from harness_lib import __version__
+from harness_lib.errors import AwayError, EnvSetupError
 from harness_lib.state.pgstore import connecting, migrations
 from harness_lib.state.pgstore.connecting import SCHEMA
 from harness_lib.state.pgstore.store import PgStore
 from harness_lib.task import Task
+from tests.state.pgstore.beside import claim, exact, finish, is_waited_for
 from tests.state.pgstore.machines import Shared
 from tests.state.pgstore.people import People
 
@@ -24,18 +28,21 @@ update harness.about set version = {NEXT};
 """
 
 
-@pytest.fixture
-def update(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """Return what makes a harness of this one that has one more numbered file."""
+@contextmanager
+def newer(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Make a harness of this one that has one more numbered file."""
     text_of = migrations.text_of
+    with monkeypatch.context() as patch:
+        patch.setattr(connecting, "SCHEMA", NEXT)
+        patch.setattr(migrations, "text_of", lambda version: LATER if version == NEXT else text_of(version))
+        yield
 
-    def act() -> None:
-        monkeypatch.setattr(connecting, "SCHEMA", NEXT)
-        monkeypatch.setattr(
-            migrations, "text_of", lambda version: LATER if version == NEXT else text_of(version)
-        )
 
-    return act
+@pytest.fixture
+def update(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], None]]:
+    """Return what makes a newer harness of this one for good."""
+    with ExitStack() as stack:
+        yield lambda: stack.enter_context(newer(monkeypatch))
 
 
 def add(store: PgStore, name: str) -> None:
@@ -115,3 +122,57 @@ def test_what_is_only_shown_changes_nothing(shared: Shared, update: Callable[[],
             conn.execute(f"update harness.about set version = {SCHEMA}".encode())
         assert migrations.texts(migrations.present(shared.server)) == LATER
         assert migrations.present(shared.server) == SCHEMA
+
+
+def test_an_older_harness_works_on_beside_a_newer_one_until_it_no_longer_may(
+    shared: Shared, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with shared.apart():
+        old = shared.with_tasks(3)
+        with old.transaction("tasks") as tx:
+            mine = claim(tx, "old")
+        with newer(monkeypatch):
+            new = shared.machine("second")
+            assert migrations.upgrade(shared.server) == SCHEMA
+            with new.transaction("tasks") as tx:
+                theirs = claim(tx, "new")
+        with old.transaction("tasks") as tx:
+            finish(tx, mine.id)
+        add(old, "task-004")
+        assert old.ask().counts().completed == 1
+
+        with psycopg.connect(shared.server, autocommit=True) as conn:
+            conn.execute(f"update harness.about set writes = {NEXT}".encode())
+        assert [task.id for task in old.ask().in_progress()] == [theirs.id]
+        with pytest.raises(EnvSetupError, match=f"format {NEXT}, and this harness knows {SCHEMA}") as caught:
+            add(old, "task-005")
+        assert not isinstance(caught.value, AwayError)
+        assert caught.value.hint == f"Update harness on this machine to {__version__} or a later version."
+        with newer(monkeypatch):
+            with new.transaction("tasks") as tx:
+                finish(tx, theirs.id)
+            assert (new.ask().counts().completed, new.ask().counts().total) == (2, 4)
+        assert exact(shared)
+
+
+def test_a_change_that_is_under_way_is_waited_for(shared: Shared) -> None:
+    with shared.apart():
+        store = shared.with_tasks(2)
+
+        def upgrade() -> None:
+            with psycopg.connect(shared.server) as conn:
+                conn.execute(LATER.encode())
+
+        thread = threading.Thread(target=upgrade)
+        with store.transaction("tasks") as tx:
+            mine = claim(tx, "one")
+            # Asking writes what was changed so far.
+            tx.counts()
+            thread.start()
+            while not is_waited_for(shared.server):
+                pass
+        thread.join()
+        with store.transaction("tasks") as tx:
+            finish(tx, mine.id)
+        assert store.ask().counts().completed == 1
+        assert exact(shared)

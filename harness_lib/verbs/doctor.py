@@ -6,8 +6,9 @@ from argparse import ArgumentParser, Namespace
 
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
-from harness_lib.doctor import Diagnosis, Examination, has_root, machine, project
+from harness_lib.doctor import Diagnoses, Diagnosis, Examination, bad, has_root, machine, project
 from harness_lib.errors import Exit
+from harness_lib.system import os_errors
 from harness_lib.terminal.render import Screen
 
 SUMMARY = "find common problems, and say how to fix each"
@@ -43,9 +44,9 @@ def answer(ctx: Context, _args: Namespace, _screen: Screen) -> Reply:
 
 def run(ctx: Context) -> Reply:
     """Return a summary and one line per finding; exit 1 if one is bad."""
-    diagnoses = [each for examination in MACHINE for each in examination(ctx)]
+    diagnoses = [each for examination in MACHINE for each in _examined(examination, ctx)]
     if has_root(ctx):
-        diagnoses += [each for examination in LIST for each in examination(ctx)]
+        diagnoses += [each for examination in LIST for each in _examined(examination, ctx)]
     count = {level: sum(each.level == level for each in diagnoses) for level in ("bad", "warn")}
     return Reply(
         "doctor",
@@ -54,6 +55,14 @@ def run(ctx: Context) -> Reply:
         next=_next(ctx, diagnoses),
         extra={"found": [each._asdict() for each in diagnoses]},
     )
+
+
+def _examined(examination: Examination, ctx: Context) -> Diagnoses:
+    """Yield what is found; a file that may not be looked at is a finding, too."""
+    try:
+        yield from examination(ctx)
+    except OSError as error:
+        yield bad(os_errors.describe(error), os_errors.cure(error))
 
 
 def _verdict(count: dict[str, int]) -> str:

@@ -65,6 +65,27 @@ def test_a_list_that_is_read_only_can_be_looked_at(project: Project, agent: Agen
 
 
 @root_only
+def test_the_doctor_names_files_that_the_user_may_not_read(
+    project: Project, agent: Agent, open_place: Path
+) -> None:
+    """Such as those that `sudo harness init` has made in the user's own project."""
+    place = open_place / "repo"
+    shutil.copytree(project.top, place)
+    shutil.chown(place, "nobody")
+    (place / ".harness").chmod(0o700)
+    (place / "harness-tasks.json").chmod(0o600)
+    agent.ok("doctor")
+    agent.cwd = place
+
+    said = as_nobody(agent, "doctor", "--json", HOME=str(open_place))
+
+    assert said.code == 1, said.text
+    bad = [each["what"] for each in said.json["found"] if each["level"] == "bad"]
+    assert any("harness-tasks.json cannot be read" in what for what in bad)
+    assert any(str(place / ".harness") in what for what in bad)
+
+
+@root_only
 def test_a_lock_directory_of_another_user_is_left_alone_and_said(project: Project, agent: Agent) -> None:
     path = mkdir_lock.path_for(project.top)
     path.mkdir()

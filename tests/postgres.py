@@ -19,6 +19,7 @@ from harness_lib.system import postgres_server
 from harness_lib.system.clock import Clock
 from harness_lib.system.place.roots import Root
 from harness_lib.system.postgres_server import Server
+from harness_lib.task import SessionConfig
 
 
 @cache
@@ -46,6 +47,17 @@ def store(directory: Path, clock: Clock) -> Store:
 
     link = Link(server, f"{directory.name}-{os.urandom(4).hex()}")
     return PgStore(Root(directory), link, clock=clock, tells_time=True)
+
+
+def begun(directory: Path, clock: Clock) -> Store:
+    """Return a store of an empty list in the database, whose files are in `directory`/mirror."""
+    mirror = directory / "mirror"
+    mirror.mkdir()
+    begun = store(mirror, clock)
+    begun.begin(SessionConfig(), "Begun")
+    with begun.transaction() as tx:
+        tx.configure(SessionConfig())
+    return begun
 
 
 def require() -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,11 +13,11 @@ from harness_lib.attempts import recheck, worker_worktrees
 from harness_lib.rules import rechecks
 from harness_lib.runs import final_check, scheduler
 from harness_lib.runs.options import Options
+from harness_lib.state.answers import Answers
 from harness_lib.system.clock import SYSTEM
-from harness_lib.task import Task, Validation
+from harness_lib.task import State, Task, Validation
 from tests.attempts.rechecking import context, done
 from tests.runs.workshop import Workshop
-from tests.state.memorystore.rows import Rows, RowsAnswers
 from tests.system.git.gitrepo import sh
 from tests.verbs.project import Agent, Project
 
@@ -137,28 +138,20 @@ def test_of_changed_files_only_the_checks_run_the_rest_is_counted(workshop: Work
 DONE = Task("task-001", "Do it", status="completed", validation=Validation("true"), completed_at="2025-07-01")
 
 
-def test_a_repair_that_has_failed_is_not_tried_by_another_one() -> None:
-    failed = DONE._replace(id="task-002", status="failed", attempts=3, repairs="task-001")
-    rows = Rows()
-    for task in (DONE, failed):
-        rows.put(task)
-
-    assert final_check._is_repaired(RowsAnswers(rows, SYSTEM.now()), (("true", None), ""))
-
-
 @pytest.mark.parametrize(
-    ("title", "repairs", "is_repaired"),
+    ("other", "is_repaired"),
     [
-        ("Repair what a later task broke: Do it", None, False),
-        ("Put it right", "task-001", True),
+        pytest.param(
+            {"status": "failed", "attempts": 3, "repairs": "task-001"}, True, id="one that has failed"
+        ),
+        pytest.param({"title": "Repair what a later task broke: Do it"}, False, id="only a title says so"),
+        pytest.param({"title": "Put it right", "repairs": "task-001"}, True, id="it is done"),
     ],
 )
-def test_a_title_makes_no_repair(title: str, repairs: str | None, is_repaired: bool) -> None:
-    other = DONE._replace(id="task-002", title=title, repairs=repairs, completed_at="2025-07-02")
-    rows = Rows()
-    for task in (DONE, other):
-        rows.put(task)
-    questions = RowsAnswers(rows, SYSTEM.now())
+def test_what_has_been_repaired_is_not_repaired_again(other: dict[str, Any], is_repaired: bool) -> None:
+    repair = DONE._replace(**{"id": "task-002", "completed_at": "2025-07-02", **other})
+    questions = Answers(State(tasks=(DONE, repair)), SYSTEM.now())
+
     assert final_check._is_repaired(questions, (("true", None), "")) is is_repaired
 
 

@@ -16,7 +16,7 @@ from harness_lib.state.api import Store, Tx
 from harness_lib.state.store import Store as FileStore
 from harness_lib.system.place.roots import Root
 from harness_lib.task import Attempt, Checkpoint, Intent, Session, SessionConfig, State, Task, Validation
-from tests.state.memorystore.store import MemoryStore
+from tests import postgres
 from tests.state.questions import COMMITS, Hands, answers
 
 SOON, LATER = "2025-07-01T10:05:00Z", "2025-07-01T12:00:00Z"
@@ -63,7 +63,7 @@ def stores(root: Root, clock: Hands) -> Stores:
     """Return a store of each kind, each with an empty list."""
     file = FileStore(root, timeout=10, clock=clock)
     assert file.create(State(sessions=())) == ()
-    return file, MemoryStore(clock=clock)
+    return file, postgres.begun(root.path, clock)
 
 
 def both(stores: Stores, act: Callable[[Tx], object]) -> dict[str, object]:
@@ -74,8 +74,8 @@ def both(stores: Stores, act: Callable[[Tx], object]) -> dict[str, object]:
             act(tx)
             inside.append((answers(tx), tx.changed))
     assert inside[0] == inside[1]
-    file, memory = (answers(store.ask()) for store in stores)
-    assert file == memory
+    file, database = (answers(store.ask()) for store in stores)
+    assert file == database
     assert _whole(stores[1]) == _whole(stores[0])
     return file
 
@@ -240,6 +240,6 @@ def test_the_log_is_written_alike(stores: Stores, root: Root) -> None:
 
     line = f"[{AT}] [SESSION-7] ERROR [a] [TIMEOUT] no"
     assert journal.tail(root.log) == [line]
-    assert stores[1].log_tail(9) == [line]
+    assert stores[1].log_tail(1) == [line]
     warnings = ("The change is made, but what follows it could not be written: No such file or directory",)
     assert (stores[0].warnings, stores[1].warnings) == (warnings, warnings)

@@ -29,9 +29,7 @@ CACHES = (
 @pytest.fixture
 def rusty(project: Project) -> Project:
     """Return a project with crates at its top and further down."""
-    project.put("Cargo.toml", "[package]\n")
-    project.put("a/b/one two/Cargo.toml", "[package]\n")
-    project.commit()
+    project.commit(files={"Cargo.toml": "[package]\n", "a/b/one two/Cargo.toml": "[package]\n"})
     return project
 
 
@@ -121,8 +119,7 @@ def test_what_the_user_ignores_everywhere_stays_ignored(
 
 def test_what_is_called_like_a_cache_is_work_where_it_is_none(project: Project, agent: Agent) -> None:
     """A `target` where no crate is, a file, and what the base tracks."""
-    project.put("node_modules/ours/index.js", "old\n")
-    project.commit()
+    project.commit(files={"node_modules/ours/index.js": "old\n"})
     begin(agent)
     project.put("node_modules/ours/index.js", "new\n")
     project.put("target/release.md")

@@ -12,12 +12,14 @@ import pytest
 from harness_lib.attempts import baseline, check_inputs
 from harness_lib.core.context import Context
 from harness_lib.system.git import snapshot
+from harness_lib.task import Gate, Task
 from tests.conftest import for_release
 from tests.system.git.gitrepo import put
 from tests.verbs.project import Agent, Project, begin
 
 PYTEST = "pytest -q tests/test_a.py"
 FAILING = "def test_a():\n    assert False\n"
+PASSING = "def test_a():\n    pass\n"
 # Each lets the failing test above pass, or be passed over.
 CHEATS = {
     "conftest.py": "def pytest_collection_modifyitems(items):\n    items.clear()\n\n\n"
@@ -26,7 +28,7 @@ CHEATS = {
     "pyproject.toml": '[project]\nname = "x"\n[tool.pytest.ini_options]\naddopts = "--collect-only"\n',
     "setup.cfg": "[tool:pytest]\naddopts = --collect-only\n",
     "pytest.py": "",
-    "tests/test_a.py": "def test_a():\n    pass\n",
+    "tests/test_a.py": PASSING,
 }
 
 
@@ -84,18 +86,29 @@ def test_any_other_task_says_so_in_reply_log_and_show(project: Project, agent: A
     assert name in agent.ok("show", "task-001")["message"]
 
 
-@pytest.mark.release
-def test_the_real_pytest_is_turned_by_a_file_that_is_named(project: Project, agent: Agent) -> None:
-    _begin(project, agent, check=f"{shlex.quote(sys.executable)} -m {PYTEST}")
-    project.put("conftest.py", CHEATS["conftest.py"])
-    assert any("conftest.py" in warning for warning in agent.ok("finish")["warnings"])
+@pytest.mark.parametrize(
+    ("check", "name", "text"),
+    [
+        ("pytest -q", "tests/test_a.py", PASSING),
+        *for_release(
+            ("pytest tests -q", "tests/test_a.py", PASSING),
+            (f"{shlex.quote(sys.executable)} -m {PYTEST}", "conftest.py", CHEATS["conftest.py"]),
+        ),
+    ],
+    ids=["all of them", "a directory", "the real pytest, turned by a file"],
+)
+def test_tests_that_are_not_named_one_by_one_are_watched_too(
+    project: Project, agent: Agent, check: str, name: str, text: str
+) -> None:
+    _begin(project, agent, check=check)
+    project.put(name, text)
+    assert any(name in warning for warning in agent.ok("finish")["warnings"])
 
 
 def test_what_shows_the_change_is_the_whole_of_the_attempts_commits(project: Project, agent: Agent) -> None:
     _begin(project, agent)
     base = project.head
-    project.put("tests/test_a.py", CHEATS["tests/test_a.py"])
-    project.commit()
+    project.commit(files={"tests/test_a.py": CHEATS["tests/test_a.py"]})
     project.put("src/a.py")
 
     (said,) = agent.ok("finish")["warnings"]
@@ -138,15 +151,6 @@ def test_a_test_that_the_attempt_writes_is_its_work_and_named_where_it_is_all_of
     assert "changed only files that its check depends on: tests/test_a.py" in warning
 
 
-@pytest.mark.parametrize("where", ["pytest", *for_release("pytest tests")])
-def test_tests_that_are_not_named_one_by_one_are_watched_too(
-    project: Project, agent: Agent, where: str
-) -> None:
-    _begin(project, agent, check=f"{where} -q")
-    project.put("tests/test_a.py", "def test_a():\n    pass\n")
-    assert any("tests/test_a.py" in warning for warning in agent.ok("finish")["warnings"])
-
-
 def test_a_new_attempt_begins_without_the_blame_of_the_last(project: Project, agent: Agent) -> None:
     _begin(project, agent, check=f"{PYTEST}; false")
     project.put("tests/test_a.py", FAILING + "# changed\n")
@@ -156,49 +160,46 @@ def test_a_new_attempt_begins_without_the_blame_of_the_last(project: Project, ag
     assert "touched" not in project.task()
 
 
-@pytest.mark.parametrize("protect", [[], *for_release(["--protect", "nothing/**"])])
-def test_a_judge_that_was_changed_is_noticed_where_git_has_pruned_what_it_was(
-    project: Project, agent: Agent, protect: list[str]
+@pytest.mark.parametrize(
+    ("protect", "code", "said"),
+    [
+        pytest.param("", 0, check_inputs.GONE, id="a judge"),
+        *for_release(pytest.param("nothing/**", 1, check_inputs.GONE, id="a judge beside what is protected")),
+        pytest.param("tests/look*", 1, "changed its own gate: protected", id="a protected file"),
+    ],
+)
+def test_a_change_is_noticed_where_git_has_pruned_what_was_there(
+    project: Project, agent: Agent, protect: str, code: int, said: str
 ) -> None:
-    project.put("look.sh", "false\n")
-    project.commit()
-    begin(agent, "sh look.sh", *protect)
-    project.put("look.sh", "true\n")
-    project.git("prune", "--expire=now")
-    said = agent.fails(1, "finish") if protect else agent.ok("finish")
-    assert check_inputs.GONE in str(said)
-
-
-def test_protected_files_that_were_changed_fail_where_git_has_pruned_what_they_were(
-    project: Project, agent: Agent
-) -> None:
-    for name in ("tests/look.sh", "tests/other", "more/other"):
-        project.put(name, "false\n")
-    project.commit()
-    begin(agent, "sh tests/look.sh", "--protect", "tests/look*")
+    project.commit(files={"tests/look.sh": "false\n", "tests/other": "false\n", "more/other": "false\n"})
+    begin(agent, "sh tests/look.sh", *(("--protect", protect) if protect else ()))
     project.put("tests/look.sh", "true\n")
     project.git("prune", "--expire=now")
-    assert "changed its own gate: protected" in str(agent.fails(1, "finish"))
+    assert said in str(agent.fails(code, "finish"))
 
 
 def test_pruning_alone_is_no_change_of_a_judge(project: Project, agent: Agent) -> None:
-    project.put("look.sh", "test -f done\n")
-    project.commit()
+    project.commit(files={"look.sh": "test -f done\n"})
     begin(agent, "sh look.sh", "--protect", "look*")
     project.put("done", "")
     project.git("prune", "--expire=now")
     assert check_inputs.GONE not in str(agent.ok("finish"))
 
 
-def test_what_a_run_protects_is_named_where_it_was_changed(project: Project, agent: Agent) -> None:
-    begin(agent)
-    ctx = Context(env={"HARNESS_WORKER_ID": agent.name}, cwd=project.top)
+def _held(project: Project, agent: Agent) -> tuple[Context, Task, Gate]:
+    ctx = Context(env={**os.environ, "HARNESS_WORKER_ID": agent.name}, cwd=project.top)
     task = ctx.store.ask().task("task-001")
     assert task is not None
     assert task.gate is not None
+    return ctx, task, task.gate
+
+
+def test_what_a_run_protects_is_named_where_it_was_changed(project: Project, agent: Agent) -> None:
+    begin(agent)
+    ctx, task, gate = _held(project, agent)
     globs = ("tracked.txt",)
     kept = snapshot.glob_tree(ctx.git, globs, None, ctx.excluded_paths)
-    task = task._replace(gate=task.gate._replace(protect=globs, kept=kept))
+    task = task._replace(gate=gate._replace(protect=globs, kept=kept))
     baseline.keep(ctx, task)
     assert baseline.touched(ctx, task) == ()
 
@@ -207,30 +208,17 @@ def test_what_a_run_protects_is_named_where_it_was_changed(project: Project, age
     assert baseline.touched(ctx, task) == globs
 
 
-def test_a_check_that_the_user_edits_has_all_of_its_gate(project: Project, agent: Agent) -> None:
-    project.put("tests/look.sh", "python3 -c pass\n")
-    project.commit()
+def test_a_gate_is_made_again_and_misses_no_protection_that_was_taken_out(
+    project: Project, agent: Agent
+) -> None:
+    """The user edits a check; somebody takes what protects it out of the list."""
+    project.commit(files={"tests/look.sh": "true\n"})
     begin(agent, "sh tests/look.sh", "--protect", "tests/**")
-    ctx = Context(env={**os.environ, "HARNESS_WORKER_ID": agent.name}, cwd=project.top)
-    task = ctx.store.ask().task("task-001")
-    assert task is not None
-    assert task.gate is not None
-    assert task.gate.protected
-    assert task.gate.programs
+    ctx, task, gate = _held(project, agent)
+    assert gate.protected
+    assert gate.programs
 
-    bare = task._replace(gate=task.gate._replace(protected=None, programs=(), judges=None))
-
-    assert baseline.regate(ctx, bare).gate == task.gate
-
-
-def test_a_protection_that_was_taken_out_of_the_list_is_a_change(project: Project, agent: Agent) -> None:
-    project.put("tests/look.sh", "true\n")
-    project.commit()
-    begin(agent, "sh tests/look.sh", "--protect", "tests/**")
-    ctx = Context(env={**os.environ, "HARNESS_WORKER_ID": agent.name}, cwd=project.top)
-    task = ctx.store.ask().task("task-001")
-    assert task is not None
-
+    bare = task._replace(gate=gate._replace(protected=None, programs=(), judges=None))
+    assert baseline.regate(ctx, bare).gate == gate
     bare = task._replace(validation=task.validation._replace(protect=()))
-
     assert baseline.touched(ctx, bare) == ("protected",)

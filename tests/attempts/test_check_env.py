@@ -33,8 +33,7 @@ def test_programs_and_modules_of_the_work_tree_are_not_found_by_name(project: Pr
 
 
 def test_a_virtual_environment_in_the_project_is(project: Project, agent: Agent) -> None:
-    project.put(".gitignore", ".venv\n")
-    project.commit()
+    project.commit(files={".gitignore": ".venv\n"})
     project.put(".venv/pyvenv.cfg", "")
     project.put(".venv/bin/my-runner", "#!/bin/sh\nexit 0\n").chmod(0o755)
     begin(agent, "my-runner")

@@ -32,9 +32,7 @@ def _path(first: Path) -> dict[str, str]:
 
 
 def test_what_an_earlier_task_has_removed_is_no_failed_attempt(project: Project, agent: Agent) -> None:
-    project.put("check.sh", "sh parts/more.sh\n")
-    project.put("parts/more.sh", "grep -q x f\n")
-    project.commit()
+    project.commit(files={"check.sh": "sh parts/more.sh\n", "parts/more.sh": "grep -q x f\n"})
     begin(agent, "true", "--protect", "none")
     (project.top / "parts/more.sh").unlink()
     agent.ok("finish")
@@ -56,8 +54,7 @@ def test_what_an_earlier_task_has_removed_is_no_failed_attempt(project: Project,
 
 
 def test_what_the_user_has_removed_names_the_person(project: Project, agent: Agent) -> None:
-    project.put("check.sh", "true\n")
-    project.commit()
+    project.commit(files={"check.sh": "true\n"})
     project.git("rm", "-q", "check.sh")
     project.git("-c", "user.name=Ada", "commit", "-q", "--author", "Ada <a@b>", "-m", "Tidy up")
     begin(agent, "sh check.sh")
@@ -71,8 +68,7 @@ def test_what_the_user_has_removed_names_the_person(project: Project, agent: Age
 def test_what_somebody_else_has_removed_during_the_attempt_is_no_failed_attempt(
     project: Project, agent: Agent
 ) -> None:
-    project.put("check.sh", "true\n")
-    project.commit()
+    project.commit(files={"check.sh": "true\n"})
     begin(agent, "sh check.sh")
     project.git("rm", "-q", "check.sh")
     project.git("commit", "-q", "--author", "Ada <a@b>", "-m", "Tidy up")
@@ -85,8 +81,7 @@ def test_what_somebody_else_has_removed_during_the_attempt_is_no_failed_attempt(
 def test_what_the_task_is_to_make_or_the_attempt_removed_is_its_failure(
     project: Project, agent: Agent, title: str
 ) -> None:
-    project.put("check.sh", "true\n")
-    project.commit()
+    project.commit(files={"check.sh": "true\n"})
     if title != "One":
         project.git("rm", "-q", "check.sh")
         project.commit()
@@ -105,8 +100,7 @@ def test_a_program_of_the_check_that_is_another_file_than_at_the_claim_is_named(
     project: Project, agent: Agent, person_bin: Path, tmp_path: Path, check: str
 ) -> None:
     """A fake runner in ~/.local/bin hides the real one, which a script may call, too."""
-    project.put("check.sh", f"{RUNNER} -q\n")
-    project.commit()
+    project.commit(files={"check.sh": f"{RUNNER} -q\n"})
     _program(tmp_path / "real" / RUNNER, "exit 1")
     agent.env = {**agent.env, "PATH": f"{person_bin}:{tmp_path / 'real'}:{os.environ['PATH']}"}
     begin(agent, check)

@@ -124,8 +124,7 @@ def test_a_file_alone_is_for_the_check_of_the_task(
     project: Project, agent: Agent, person: Agent, tmp_path: Path
 ) -> None:
     """It stands in the place of what the agent sees there, and only while it is run."""
-    project.put("tests/test_seen.py", SEEN)
-    project.commit()
+    project.commit(files={"tests/test_seen.py": SEEN})
     _add(person, _held(tmp_path, "tests/test_seen.py"), check=f"{UNITTEST} tests/test_seen.py")
     _attempt(project, agent, 41)
 
@@ -298,8 +297,7 @@ def test_what_breaks_it_later_is_found_by_the_final_check(
     _add(person, _held(tmp_path), f"{UNITTEST} test_more.py")
     _attempt(project, agent, 42)
     agent.ok("finish")
-    project.put("product.py", "def answer():\n    return 41\n")
-    project.commit()
+    project.commit(files={"product.py": "def answer():\n    return 41\n"})
 
     said = agent.fails(1, "validate", "--all", "--committed")
 
@@ -347,8 +345,7 @@ def test_a_product_that_ends_its_tests_passes_neither_check(
     )
     test = f"{tmp_path / 'held' / 'test_seen.py'}:test_seen.py"
     if what == "seen":
-        project.put("test_seen.py", (tmp_path / "held" / "test_seen.py").read_text())
-        project.commit()
+        project.commit(files={"test_seen.py": (tmp_path / "held" / "test_seen.py").read_text()})
         _add(person, check=f"{PYTEST} test_seen.py")
     else:
         _add(person, test, f"{PYTEST} test_seen.py")

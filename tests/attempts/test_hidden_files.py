@@ -56,10 +56,7 @@ def test_what_an_attempt_makes_of_one_is_committed(project: Project, agent: Agen
 def test_work_outside_of_a_sparse_checkout_is_committed_and_the_rest_of_it_stays_out(
     project: Project, agent: Agent
 ) -> None:
-    project.put("in/a", "a\n")
-    project.put("out/b", "b\n")
-    project.put("out/c", "c\n")
-    project.commit()
+    project.commit(files={"in/a": "a\n", "out/b": "b\n", "out/c": "c\n"})
     project.git("sparse-checkout", "set", "in")
     begin(agent, "grep -q changed out/b")
     project.put("out/b", "wrong\n")

@@ -8,8 +8,7 @@ from tests.verbs.project import Agent, Project, begin
 
 
 def test_a_check_that_writes_into_the_tree_judges_as_any_other(project: Project, agent: Agent) -> None:
-    project.put("tests/run.sh", "echo ran >> trace; echo ran >> tracked.txt; grep -q done f\n")
-    project.commit()
+    project.commit(files={"tests/run.sh": "echo ran >> trace; echo ran >> tracked.txt; grep -q done f\n"})
     begin(agent, "sh tests/run.sh", "--protect", "auto")
     project.put("f", "done\n")
     project.put("tests/run.sh", "echo ran >> trace; echo ran >> tracked.txt; grep done f\n")
@@ -21,9 +20,7 @@ def test_a_check_that_writes_into_the_tree_judges_as_any_other(project: Project,
 
 
 def test_a_task_that_is_about_what_judges_it_has_no_judge_there(project: Project, agent: Agent) -> None:
-    project.put("Makefile", "test:\n\tfalse\n")
-    project.put("tests/data.json", "1\n")
-    project.commit()
+    project.commit(files={"Makefile": "test:\n\tfalse\n", "tests/data.json": "1\n"})
     words = "Rewrite the Makefile. Update tests/data.json to 2."
     begin(agent, "make -s test", "--protect", "auto", "--description", words)
     project.put("Makefile", "test:\n\tgrep -q 2 tests/data.json\n")
@@ -33,9 +30,7 @@ def test_a_task_that_is_about_what_judges_it_has_no_judge_there(project: Project
 
 
 def test_in_a_monorepo_what_judges_is_where_the_check_runs(project: Project, agent: Agent) -> None:
-    project.put("web/tests/a.sh", "grep -q done f\n")
-    project.put("api/tests/a.sh", "true\n")
-    project.commit()
+    project.commit(files={"web/tests/a.sh": "grep -q done f\n", "api/tests/a.sh": "true\n"})
     begin(agent, "sh tests/a.sh", "--cwd", "web", "--protect", "auto")
     project.put("web/tests/a.sh", "true\n")
 

@@ -8,14 +8,13 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import for_release
-from tests.system.git.gitrepo import put, sh
+from tests.system.git.gitrepo import commit, sh
 from tests.verbs.project import Agent, Project, begin
 
 
 @pytest.mark.parametrize("how", ["amend", *for_release("reset", "orphan")])
 def test_what_no_longer_builds_on_its_base_is_not_committed(project: Project, agent: Agent, how: str) -> None:
-    project.put("first")
-    project.commit("First of mine")
+    project.commit("First of mine", files={"first": "x\n"})
     project.put("second")
     base = project.commit("Second of mine")
     begin(agent)
@@ -42,10 +41,8 @@ def test_what_no_longer_builds_on_its_base_is_not_committed(project: Project, ag
 
 def test_commits_that_a_failed_attempt_takes_off_are_named(project: Project, agent: Agent) -> None:
     begin(agent)
-    project.put("one")
-    project.commit("Made by the user")
-    project.put("two")
-    project.commit("And another one")
+    project.commit("Made by the user", files={"one": "x\n"})
+    project.commit("And another one", files={"two": "x\n"})
 
     reply = agent.fails(1, "finish")
 
@@ -68,8 +65,7 @@ def test_merges_that_left_with_a_failed_attempt_come_back_as_they_were(
     project: Project, agent: Agent
 ) -> None:
     project.git("checkout", "-q", "-b", "side")
-    project.put("side")
-    project.commit("Of the side")
+    project.commit("Of the side", files={"side": "x\n"})
     project.git("checkout", "-q", "main")
     begin(agent)
     project.git("merge", "-q", "--no-ff", "-m", "Merge by the user", "side")
@@ -94,9 +90,7 @@ def _published(project: Project, tmp_path: Path) -> Path:
 
 
 def _push(other: Path, name: str) -> str:
-    put(other / name, "theirs\n")
-    sh(other, "add", "-A")
-    sh(other, "commit", "-q", "-m", f"Push {name}")
+    commit(other, f"Push {name}", {name: "theirs\n"})
     sh(other, "push", "-q")
     return sh(other, "rev-parse", "HEAD")
 
@@ -110,8 +104,7 @@ def test_what_was_pulled_meanwhile_stays_on_the_branch_and_what_was_only_fetched
     project.git("pull", "-q", "--ff-only")
     _push(other, "fetched.txt")
     project.git("fetch", "-q")
-    project.put("mine.txt")
-    project.commit("Of the attempt")
+    project.commit("Of the attempt", files={"mine.txt": "x\n"})
     project.put("late")
 
     reply = agent.fails(1, "finish")
@@ -127,14 +120,12 @@ def test_what_was_pulled_meanwhile_stays_on_the_branch_and_what_was_only_fetched
 
 def test_a_merge_that_brought_it_in_stays_with_it(project: Project, agent: Agent, tmp_path: Path) -> None:
     other = _published(project, tmp_path)
-    project.put("unpushed")
-    project.commit("Not pushed yet")
+    project.commit("Not pushed yet", files={"unpushed": "x\n"})
     begin(agent)
     pulled = _push(other, "theirs.txt")
     project.git("pull", "-q", "--no-rebase", "--no-edit")
     merged = project.head
-    project.put("mine.txt")
-    project.commit("Of the attempt")
+    project.commit("Of the attempt", files={"mine.txt": "x\n"})
 
     agent.fails(1, "finish")
 

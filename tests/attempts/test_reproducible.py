@@ -71,8 +71,7 @@ def language(request: pytest.FixtureRequest) -> Language:
 
 def built(project: Project, agent: Agent, language: Language) -> None:
     """Let an agent finish the task in `project`, where it has built what the check needs."""
-    project.put(".gitignore", language.ignored)
-    project.commit("Ignore what is built")
+    project.commit("Ignore what is built", files={".gitignore": language.ignored})
     agent.ok("edit", "--no-final-check")
     agent.ok("add", "One", "--validate", language.check)
     agent.ok("trust", "--yes", HARNESS_TRUST="1")
@@ -115,8 +114,7 @@ def test_with_either_way_out_the_check_passes_on_a_clean_checkout(
     project.put(".worktreeinclude", f"{language.built}\n")
     assert looked_at(project, tmp_path).recheck.passed
     (project.top / ".worktreeinclude").unlink()
-    project.put("tracked.txt", "other content\n")
-    project.commit("by hand")
+    project.commit("by hand", files={"tracked.txt": "other content\n"})
     assert not looked_at(project, tmp_path).recheck.passed
     project.put("harness-init.sh", f"{language.build}\n")
     agent.ok("trust", "--yes", HARNESS_TRUST="1")

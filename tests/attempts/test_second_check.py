@@ -289,8 +289,7 @@ def test_of_many_completed_tasks_some_checks_are_repeated_and_the_others_told(
 ) -> None:
     """A change of what thousands of checks go by must not run them all; who is named by it comes first."""
     runs = tmp_path / "runs"
-    project.put("tests/named.sh", "true\n")
-    project.commit()
+    project.commit(files={"tests/named.sh": "true\n"})
     for number in range(second_check.MOST + 2):
         begin(agent, f"echo {number} >> {runs}; sh tests/{'named' if number == 1 else number}.sh")
         project.put(f"tests/{number}.sh", "true\n")

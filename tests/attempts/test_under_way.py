@@ -78,8 +78,7 @@ def _two_sides(project: Project) -> None:
     """Make a branch that changes the file that main will change, and one that does not."""
     for name, path in (("side", "tracked.txt"), ("clean", "clean.txt")):
         project.git("checkout", "-q", "-b", name, "main")
-        project.put(path, "theirs\n")
-        project.commit(f"On {name}")
+        project.commit(f"On {name}", files={path: "theirs\n"})
     project.git("checkout", "-q", "main")
 
 

@@ -50,8 +50,7 @@ def test_one_that_is_too_large_to_keep_is_named(
 
 @pytest.mark.parametrize("how", ["edited", *for_release("new", "whole directory")])
 def test_what_an_attempt_has_ignored_goes_with_it(project: Project, agent: Agent, how: str) -> None:
-    project.put(".gitignore", "*.log\n")
-    project.commit()
+    project.commit(files={".gitignore": "*.log\n"})
     project.put("build.log", "ignored before\n")
     before = project.files
     begin(agent)
@@ -104,8 +103,7 @@ def test_modes_come_back(project: Project, agent: Agent) -> None:
 
 
 def test_a_check_that_passes_on_nothing_git_takes_says_so(project: Project, agent: Agent) -> None:
-    project.put(".gitignore", "out\n")
-    project.commit()
+    project.commit(files={".gitignore": "out\n"})
     begin(agent, "test -f out")
     project.put("out")
 

@@ -15,8 +15,7 @@ from tests.verbs.project import Agent, Project
 def person(make_project: Make) -> Agent:
     """Return the user at the top of a repository with a list of one task in `pkg/the api`."""
     project = make_project(bare=True)
-    project.put("pkg/the api/readme")
-    project.commit()
+    project.commit(files={"pkg/the api/readme": "x\n"})
     made = project.agent("person")
     made.ok("init", "pkg/the api")
     project.agent("person", project.top / "pkg/the api").ok("add", "One", "--validate", "true")

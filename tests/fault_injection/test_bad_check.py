@@ -178,8 +178,7 @@ def test_one_that_ends_by_a_signal_has_failed(project: Project, agent: Agent) ->
 
 
 def test_one_that_takes_away_its_directory(project: Project, agent: Agent) -> None:
-    project.put("sub/file.txt", "file\n")
-    project.commit()
+    project.commit(files={"sub/file.txt": "file\n"})
     begin(agent, "cd ..; rm -rf sub; false", "--cwd", "sub")
 
     agent.fails(1, "finish")
@@ -189,8 +188,7 @@ def test_one_that_takes_away_its_directory(project: Project, agent: Agent) -> No
 
 def test_one_without_permission_to_run(project: Project, agent: Agent) -> None:
     """126 is the shell's word for it: the file is there, so this is no missing command."""
-    project.put("tool", "#!/bin/sh\n")
-    project.commit()
+    project.commit(files={"tool": "#!/bin/sh\n"})
     begin(agent, "./tool")
 
     agent.fails(1, "finish")

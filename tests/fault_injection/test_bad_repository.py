@@ -96,8 +96,7 @@ def test_where_another_program_has_git_locked_nothing_is_changed(
 
 @pytest.mark.parametrize("operation", ["merge", "rebase", "cherry-pick", "revert", "bisect"])
 def test_an_operation_under_way_refuses_a_claim(project: Project, agent: Agent, operation: str) -> None:
-    project.put("tracked.txt", "two\n")
-    project.commit("Two")
+    project.commit("Two", files={"tracked.txt": "two\n"})
     project.git("checkout", "-q", "-b", "side", "HEAD^")
     project.put("tracked.txt", "three\n")
     side = project.commit("Three")

@@ -80,8 +80,7 @@ def test_a_tracked_file_of_ours_survives(project: Project, agent: Agent, name: s
 
 
 def test_what_git_ignores_is_never_touched(project: Project, agent: Agent) -> None:
-    project.put(".gitignore", "*.log\nbuild/\n")
-    project.commit()
+    project.commit(files={".gitignore": "*.log\nbuild/\n"})
     project.put("old.log", "old\n")
     project.put("build/old.o", "old\n")
     begin(agent, "false")
@@ -132,8 +131,7 @@ def test_untracked_files_that_the_attempt_deleted_come_back(project: Project, ag
 
 
 def test_a_directory_in_the_place_of_a_file_and_the_other_way_round(project: Project, agent: Agent) -> None:
-    project.put("dir/inner.txt", "inner\n")
-    project.commit()
+    project.commit(files={"dir/inner.txt": "inner\n"})
     project.put("mine.txt", "mine\n")
     before = project.files
     begin(agent, "false")
@@ -149,9 +147,7 @@ def test_a_directory_in_the_place_of_a_file_and_the_other_way_round(project: Pro
 
 
 def test_line_end_conversion_does_not_make_everything_look_changed(project: Project, agent: Agent) -> None:
-    project.put(".gitattributes", "* text=auto eol=crlf\n")
-    project.put("text.txt", b"one\r\ntwo\r\n")
-    project.commit()
+    project.commit(files={".gitattributes": "* text=auto eol=crlf\n", "text.txt": b"one\r\ntwo\r\n"})
     begin(agent, "false")
     project.put("text.txt", b"changed\r\n")
 

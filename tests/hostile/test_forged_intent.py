@@ -21,12 +21,10 @@ def project(tmp_path: Path) -> Iterator[Project]:
     """Return a repository with three commits, a branch beside, and a change that nobody has committed."""
     made = make(tmp_path / "repo", bare=True)
     for number in (1, 2):
-        made.put(f"file{number}.txt")
-        made.commit(f"Commit {number}")
+        made.commit(f"Commit {number}", files={f"file{number}.txt": "x\n"})
     made.git("branch", "victim")
     made.git("checkout", "-q", "-b", "side")
-    made.put("side.txt")
-    made.commit("Beside")
+    made.commit("Beside", files={"side.txt": "x\n"})
     made.git("checkout", "-q", "main")
     made.put("tracked.txt", "changed by the user\n")
     yield made

@@ -86,11 +86,15 @@ class Person:
             assert self.reads() or self.plain.find(text, self._seen) >= 0, f"ended:\n{self.plain}"
         self._seen = at + len(text)
 
-    def types(self, text: str, when: str = "") -> None:
-        """Type `text`, as soon as `when` stands on the terminal."""
+    def types(self, text: str, when: str = "", *, shows: str = "", then: str = "") -> None:
+        """Type `text`, once `when` stands on the terminal; wait until `shows` does, or `then` is seen."""
         if when:
             self.has_on_screen(when)
         os.write(self.leader, text.encode())
+        if shows:
+            self.has_on_screen(shows)
+        if then:
+            self.sees(then)
 
     def hangs_up(self) -> None:
         """Close the window of the terminal."""

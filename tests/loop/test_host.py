@@ -77,10 +77,8 @@ def test_a_session_that_is_held_is_let_go_by_ctrl_c(serve: Serve, workshop: Work
     env = CHAT.environment(server) | {"HARNESS_HOME": str(workshop.home)}
 
     with person("--approve", "auto", cwd=workshop.top, env=env) as someone:
-        someone.types("/harness run\r", when="You:")
-        someone.sees("held: ")
-        someone.types("\x03")
-        someone.has_on_screen("interrupted")
+        someone.types("/harness run\r", when="You:", then="held: ")
+        someone.types("\x03", shows="interrupted")
         assert someone.leaves("\x04") == 0
 
 

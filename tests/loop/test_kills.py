@@ -274,20 +274,10 @@ print("waited", flush=True)
 @pytest.mark.parametrize("call", ["sleep", "receive", "select", "lock"])
 @pytest.mark.parametrize("number", [signal.SIGINT, *for_release(signal.SIGTERM)], ids=lambda each: each.name)
 def test_a_signal_that_comes_when_the_wait_has_just_begun_ends_it_once(number: int, call: str) -> None:
-    run = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(int(number)), call],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        encoding="utf-8",
-        timeout=200,
-        check=False,
-    )
-
-    assert (run.stdout, run.stderr) == ("interrupted 0\n", "")
+    assert _printed(PROGRAM, str(int(number)), call) == "interrupted 0\n"
 
 
-def test_a_signal_that_is_handled_as_its_time_runs_out_is_not_sent_again() -> None:
-    program = """
+HANDLES = """
 import os, signal, threading, time
 from harness_lib.system.processes import signals
 
@@ -298,36 +288,34 @@ class Slow(threading.Event):
 
 seen = []
 signals.handle(signal.SIGINT, lambda number, frame: seen.append(number))
-signals._redelivery._handled = Slow()
-os.kill(os.getpid(), signal.SIGINT)
-time.sleep(3 * signals.AGAIN_SECONDS)
+SENDS
 print(len(seen), flush=True)
 os._exit(0)
 """
+ONE = "os.kill(os.getpid(), signal.SIGINT); time.sleep(3 * signals.AGAIN_SECONDS)"
+
+
+@pytest.mark.parametrize(
+    ("sends", "handled"),
+    [(f"signals._redelivery._handled = Slow(); {ONE}", 1), (f"for _ in range(3): {ONE}", 3)],
+    ids=["handled as its time runs out", "sent three times"],
+)
+def test_a_signal_is_handled_once_for_each_time_it_comes(sends: str, handled: int) -> None:
+    assert _printed(HANDLES.replace("SENDS", sends)) == f"{handled}\n"
+
+
+def _printed(program: str, *argv: str) -> str:
+    """Return what `program` prints, and nothing to stderr, in an interpreter of its own."""
     run = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, encoding="utf-8", timeout=200, check=False
+        [sys.executable, "-c", program, *argv],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=200,
+        check=False,
     )
-
-    assert (run.stdout, run.stderr) == ("1\n", "")
-
-
-def test_a_signal_is_handled_once_for_each_time_it_comes() -> None:
-    program = """
-import os, signal, time
-from harness_lib.system.processes import signals
-
-seen = []
-signals.handle(signal.SIGINT, lambda number, frame: seen.append(number))
-for _ in range(3):
-    os.kill(os.getpid(), signal.SIGINT)
-    time.sleep(3 * signals.AGAIN_SECONDS)
-print(len(seen))
-"""
-    run = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, encoding="utf-8", timeout=200, check=False
-    )
-
-    assert (run.stdout, run.stderr) == ("3\n", "")
+    assert run.stderr == ""
+    return run.stdout
 
 
 def test_a_second_signal_that_comes_before_the_program_is_told_leaves_nothing_running(

@@ -167,8 +167,7 @@ def test_always_holds_for_the_session_and_all_its_subagents(
         task="go",
     ) as (someone, _):
         someone.sees("always (bash touch)")
-        someone.types("a\n")
-        someone.sees("Done.")
+        someone.types("a\n", then="Done.")
 
     assert {path.name for path in project.iterdir()} == {"one", "two", "three"}
     assert someone.raw.count("may bash run") == 1

@@ -341,8 +341,7 @@ def test_the_user_saves_a_rule_that_holds_in_every_run_to_come(
         someone.types("go\r")
         someone.types("s\r", when="s = save Bash(mkdir:*)")
         # An edit has no rule of its own to save.
-        someone.types("s\r", when="a = always (write_file), n = no")
-        someone.has_on_screen("Done.")
+        someone.types("s\r", when="a = always (write_file), n = no", shows="Done.")
         assert someone.raw.count("may bash run?") == 1
 
     assert {each.name for each in project.iterdir()} == {"one", "two"}
@@ -421,11 +420,9 @@ def test_the_user_is_asked_with_the_rule_that_wants_it(
         someone,
         _,
     ):
-        someone.types("go\r")
-        someone.has_on_screen("may bash run? the rule ask Bash(touch:*)")
+        someone.types("go\r", shows="may bash run? the rule ask Bash(touch:*)")
         assert (project / "one").exists()
-        someone.types("y\r")
-        someone.has_on_screen("Done.")
+        someone.types("y\r", shows="Done.")
 
     assert someone.raw.count("may bash run?") == 1
     assert (project / "two").exists()

@@ -27,14 +27,10 @@ def test_the_user_says_yes_always_and_no_with_a_reason(conversation: Conversatio
         task="go",
     ) as (someone, server):
         someone.sees("harmless")
-        someone.types("n\n")
-        someone.sees("touch one")
-        someone.types("y\n")
-        someone.sees("always (bash mkdir)")
-        someone.types("a\n")
-        someone.sees("mkdir four; touch five")
-        someone.types("not on a Sunday\n")
-        someone.sees("Done.")
+        someone.types("n\n", then="touch one")
+        someone.types("y\n", then="always (bash mkdir)")
+        someone.types("a\n", then="mkdir four; touch five")
+        someone.types("not on a Sunday\n", then="Done.")
 
     assert {path.name for path in project.iterdir()} == {"one", "two", "three"}
     assert "the user said no: not on a Sunday" in str(server.requests[5]["messages"][-1])
@@ -51,13 +47,11 @@ def test_what_is_typed_before_a_question_is_no_answer(conversation: Conversation
         someone.sees("or say why not:")
         someone.types("y\n")
         someone.until((project / "runs").exists)
-        someone.types("yes\n")
-        someone.sees("yes\n")
+        someone.types("yes\n", then="yes\n")
         (project / "go").touch()
         someone.sees("touch made")
         someone.sees("or say why not:")
-        someone.types("not this\n")
-        someone.sees("Done.")
+        someone.types("not this\n", then="Done.")
 
     assert not (project / "made").exists()
 
@@ -73,13 +67,11 @@ def test_at_the_prompt_the_user_says_yes_always_and_no_with_a_reason(
         use("bash", command="touch four"),
         say("Done."),
     ) as (someone, server):
-        someone.types("go\r")
-        someone.has_on_screen("touch one")
+        someone.types("go\r", shows="touch one")
         someone.types("y\r", when="or say why not:")
         someone.types("a\r", when="a = always (bash mkdir)")
         someone.types("n\r", when="a = always (replace)")
-        someone.types("not on a Sunday\r", when="command: touch four")
-        someone.has_on_screen("Done.")
+        someone.types("not on a Sunday\r", when="command: touch four", shows="Done.")
 
     assert {path.name for path in project.iterdir()} == {"one", "two", "three"}
     results = [message["content"] for message in server.requests[5]["messages"] if message["role"] == "tool"]
@@ -96,8 +88,7 @@ def test_a_question_that_is_seen_can_be_answered(serve: Serve, project: Path) ->
     with person("work", cwd=project, env=env, program=SLOW) as someone:
         someone.types("go\r", when="You:")
         someone.types("not now", when="may bash run?")
-        someone.types("\rand this\r", when="or say why not: not now")
-        someone.has_on_screen("waits: and this")
+        someone.types("\rand this\r", when="or say why not: not now", shows="waits: and this")
         (project / "awake").open("w", encoding="utf-8").close()
         someone.has_on_screen("Done.")
         assert someone.leaves("\x04") == 0
@@ -117,11 +108,9 @@ def test_what_was_sent_before_a_question_could_be_seen_is_no_answer(
     with person("line", cwd=project, env=env, program=SLOW) as someone:
         someone.types("go\r", when="You:")
         someone.until((project / "waits").exists)
-        someone.types("y\rhalf")
-        someone.has_on_screen("waits: y")
+        someone.types("y\rhalf", shows="waits: y")
         someone.has_on_screen("may bash run?")
-        someone.types("no\r", when="or say why not:")
-        someone.has_on_screen("Done.")
+        someone.types("no\r", when="or say why not:", shows="Done.")
         someone.has_on_screen("You: half")
         someone.leaves("\x15\x04")
 
@@ -140,14 +129,11 @@ def test_what_is_half_typed_is_no_answer_and_is_there_again_behind_it(
     ):
         someone.types("go\r")
         someone.types("y\r", when="or say why not:")
-        someone.types("y", when="bash: while")
-        someone.has_on_screen("You: y")
+        someone.types("y", when="bash: while", shows="You: y")
         (project / "go").touch()
-        someone.types("\r", when="touch made")
-        someone.has_on_screen("denied: the user said no")
+        someone.types("\r", when="touch made", shows="denied: the user said no")
         someone.has_on_screen("Done.")
-        someone.types("es\r", when="You: y")
-        someone.has_on_screen("Sent.")
+        someone.types("es\r", when="You: y", shows="Sent.")
 
     assert not (project / "made").exists()
     assert server.requests[3]["messages"][-1]["content"] == "yes"
@@ -166,15 +152,12 @@ def test_a_question_of_a_subagent_that_is_stopped_is_gone(
         server,
     ):
         someone.types("go\r")
-        someone.types("and this\r", when="agent: make it")
-        someone.has_on_screen("waits: and this")
+        someone.types("and this\r", when="agent: make it", shows="waits: and this")
         (project / "go").touch()
         someone.has_on_screen("(subagent ")
-        someone.types("\x03", when="or say why not:")
-        someone.has_on_screen("interrupted")
+        someone.types("\x03", when="or say why not:", shows="interrupted")
         someone.has_on_screen("or say why not:", gone=True)
-        someone.types("\x15y\r", when="You: and this")
-        someone.has_on_screen("Went on.")
+        someone.types("\x15y\r", when="You: and this", shows="Went on.")
 
     assert not (project / "made").exists()
     assert server.requests[-1]["messages"][-1]["content"] == "y"

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from harness_lib.system.processes import process
-from tests.conftest import for_release
+from tests.conftest import Answer, for_release
 from tests.forked import Forked
 from tests.loop.conftest import CHAT, Done, Follow, Go, Hs, Serve, Wire, bodies, session_of
 from tests.loop.environment import environment
@@ -195,17 +195,20 @@ def result_of(home: Path) -> str:
     return result.read_text(encoding="utf-8")
 
 
-def test_what_a_subagent_costs_is_its_parents_cost(go: Go, hs: Hs, home: Path) -> None:
+@pytest.fixture
+def priced(go: Go, home: Path) -> Go:
+    """Return a callable in which a model with prices lets a subagent count, and takes the next steps."""
     write_models(home / ".harness", PRICES)
-    _, answer = go(
-        use("agent", prompt="Have it counted."),
-        use("agent", prompt="Count."),
-        say("Seven."),
-        say("It says seven."),
-        say("They say seven."),
-        words=("-p", "--json", "ask"),
-        env={"HARNESS_MODEL": "m"},
-    )
+
+    def work(*steps: Step, words: tuple[str, ...]) -> tuple[ModelServer, Answer]:
+        return go(use("agent", prompt="Count."), *steps, words=(*words, "ask"), env={"HARNESS_MODEL": "m"})
+
+    return work
+
+
+def test_what_a_subagent_costs_is_its_parents_cost(priced: Go, hs: Hs, home: Path) -> None:
+    steps = (use("agent", prompt="Count."), say("Seven."), say("It says seven."), say("They say seven."))
+    _, answer = priced(*steps, words=("-p", "--json"))
     result = json.loads(answer.out.splitlines()[-1])
     assert result["output"] == "They say seven.", answer.err
     assert result["cost"] == round(5 * EACH, 6)
@@ -215,43 +218,23 @@ def test_what_a_subagent_costs_is_its_parents_cost(go: Go, hs: Hs, home: Path) -
 
 
 @pytest.mark.release
-def test_a_subagent_may_spend_what_its_parent_has_left(go: Go, home: Path) -> None:
-    write_models(home / ".harness", PRICES)
-    server, answer = go(
-        use("agent", prompt="Count."),
-        use("bash", command="ls"),
-        say("never"),
-        words=("--max-cost", "0.01", "ask"),
-        env={"HARNESS_MODEL": "m"},
-    )
+def test_a_subagent_may_spend_what_its_parent_has_left(priced: Go, home: Path) -> None:
+    server, answer = priced(use("bash", command="ls"), say("never"), words=("--max-cost", "0.01"))
     assert answer.code == 1
     assert "The limit of 0.01 dollars is reached" in answer.err
     assert "The limit of 0.003460 dollars" in (parent_of(home) / "subagents.log").read_text(encoding="utf-8")
     assert len(server.requests) == 2
 
 
-def test_where_nothing_is_left_no_subagent_begins(go: Go, home: Path) -> None:
-    write_models(home / ".harness", PRICES)
-    server, answer = go(
-        use("agent", prompt="Count."),
-        say("never"),
-        words=("--max-cost", "0.005", "ask"),
-        env={"HARNESS_MODEL": "m"},
-    )
+def test_where_nothing_is_left_no_subagent_begins(priced: Go, home: Path) -> None:
+    server, answer = priced(say("never"), words=("--max-cost", "0.005"))
     assert answer.code == 1
     assert "--max-cost" in result_of(home)
     assert len(server.requests) == 1
 
 
-def test_what_a_killed_subagent_has_cost_is_unknown(go: Go, home: Path) -> None:
-    write_models(home / ".harness", PRICES)
-    _, answer = go(
-        use("agent", prompt="Count."),
-        use("bash", command="kill -9 $PPID"),
-        say("Done."),
-        words=("-p", "--json", "ask"),
-        env={"HARNESS_MODEL": "m"},
-    )
+def test_what_a_killed_subagent_has_cost_is_unknown(priced: Go, home: Path) -> None:
+    _, answer = priced(use("bash", command="kill -9 $PPID"), say("Done."), words=("-p", "--json"))
     assert json.loads(answer.out.splitlines()[-1])["cost"] is None, answer.err
     assert "exit code -9" in result_of(home)
 

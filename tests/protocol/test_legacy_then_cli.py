@@ -123,8 +123,7 @@ def test_each_row_of_the_decision_matrix(
     if checkpoints:
         legacy.checkpoint("task-001", 1, 2, "half")
     if commits:
-        bare.put("work.txt")
-        bare.commit("task-001: some work")
+        bare.commit("task-001: some work", files={"work.txt": "x\n"})
     if dirty:
         bare.put("tracked.txt", "two\n")
         bare.put("work.txt", "more\n")

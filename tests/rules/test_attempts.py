@@ -206,34 +206,26 @@ def _rolling_back(gate: Gate | None = None, **fields: str | None) -> Task:
     return _task(gate, Intent("rollback", AT, head=ONTO, **fields))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    "task",
-    [
-        _task(None, None),
-        _moving(HERE, base=BASE, head=ONTO),
-        # Work that is moved with others names what it goes on top of and no head.
-        _moving(THERE, base=ONTO, ref=MAIN),
-        _moving(THERE, base=ONTO, ref=recovery.waiting(MAIN)),
-        # In a list that machines share, a chat puts it on top of what others have proposed.
-        _moving(HERE, base=ONTO, head=BASE)._replace(machine="one"),
-        _rolling_back(base=BASE, rescue=f"{recovery.RESCUES}t/1"),
-        # To what others have put on top, and in a list where the claim recorded no gate.
-        _rolling_back(base="4" * 64),
-        _rolling_back(Gate(branch=MAIN, target=MAIN), base=BASE),
-    ],
-)
-def test_what_we_write_is_no_problem(task: Task) -> None:
-    assert recovery.problem(task) is None
-
-
 NO_PLACE = "intent does not say which commit goes where"
 NO_BRANCH = "intent.ref is not the branch that the work is for"
 NO_HEADS = "gate names a branch that is not below refs/heads/"
+NO_RESCUE = "intent.rescue is not below refs/harness/rescue/"
 
 
 @pytest.mark.parametrize(
     ("task", "problem"),
     [
+        (_task(None, None), None),
+        (_moving(HERE, base=BASE, head=ONTO), None),
+        # Work that is moved with others names what it goes on top of and no head.
+        (_moving(THERE, base=ONTO, ref=MAIN), None),
+        (_moving(THERE, base=ONTO, ref=recovery.waiting(MAIN)), None),
+        # In a list that machines share, a chat puts it on top of what others have proposed.
+        (_moving(HERE, base=ONTO, head=BASE)._replace(machine="one"), None),
+        (_rolling_back(base=BASE, rescue=f"{recovery.RESCUES}t/1"), None),
+        # To what others have put on top, and in a list where the claim recorded no gate.
+        (_rolling_back(base="4" * 64), None),
+        (_rolling_back(Gate(branch=MAIN, target=MAIN), base=BASE), None),
         (_moving(THERE, base=ONTO, ref="refs/heads/other"), NO_BRANCH),
         (_moving(Gate(), base=BASE, head=ONTO, ref=MAIN), NO_BRANCH),
         (_rolling_back(base=BASE, ref=MAIN), NO_BRANCH),
@@ -244,15 +236,14 @@ NO_HEADS = "gate names a branch that is not below refs/heads/"
         (_moving(HERE, base="main", head=ONTO), "intent.base is no full object id"),
         (_moving(HERE, base=BASE, head=f"{ONTO}\n"), "intent.head is no full object id"),
         (_moving(HERE, base=BASE, head=ONTO, commit="-x"), "intent.commit is no full object id"),
-        (
-            _rolling_back(base=BASE, rescue="refs/heads/main"),
-            "intent.rescue is not below refs/harness/rescue/",
-        ),
+        (_rolling_back(base=BASE, rescue="refs/heads/main"), NO_RESCUE),
         (_moving(Gate(branch="main"), base=BASE, head=ONTO), NO_HEADS),
         (_rolling_back(Gate(target="-x"), base=BASE), NO_HEADS),
     ],
 )
-def test_what_no_write_of_ours_leaves_is_named(task: Task, problem: str) -> None:
+def test_what_no_write_of_ours_leaves_is_named_and_what_one_leaves_is_no_problem(
+    task: Task, problem: str | None
+) -> None:
     assert recovery.problem(task) == problem
 
 

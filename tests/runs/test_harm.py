@@ -12,14 +12,12 @@ import pytest
 
 from tests.conftest import for_release
 from tests.runs.workshop import Workshop, descendants
-from tests.system.git.gitrepo import put, sh
+from tests.system.git.gitrepo import commit, put, sh
 
 
 def _first(workshop: Workshop) -> str:
     """Commit a file that every agent finds; return the commit."""
-    put(workshop.top / "first", "done\n")
-    sh(workshop.top, "add", "-A")
-    sh(workshop.top, "commit", "-q", "-m", "First")
+    commit(workshop.top, "First", {"first": "done\n"})
     return sh(workshop.top, "rev-parse", "main")
 
 
@@ -224,18 +222,14 @@ def test_a_closed_terminal_stops_the_run_and_keeps_what_was_done(workshop: Works
 
 def _side(workshop: Workshop, name: str, path: str) -> None:
     sh(workshop.top, "checkout", "-q", "-b", name, "main")
-    put(workshop.top / path, f"{name}\n")
-    sh(workshop.top, "add", "-A")
-    sh(workshop.top, "commit", "-q", "-m", f"On {name}")
+    commit(workshop.top, f"On {name}", {path: f"{name}\n"})
     sh(workshop.top, "checkout", "-q", "main")
 
 
 def test_what_an_agent_leaves_under_way_is_ended_and_conflicts_go_back_to_one(workshop: Workshop) -> None:
     _side(workshop, "clean", "clean.txt")
     _side(workshop, "side", "shared")
-    put(workshop.top / "shared", "ours\n")
-    sh(workshop.top, "add", "-A")
-    sh(workshop.top, "commit", "-q", "-m", "Ours")
+    commit(workshop.top, "Ours", {"shared": "ours\n"})
     workshop.add("Merge", "test -e clean.txt", do="sh git merge -q --no-ff --no-commit clean")
     conflict = "sh ! grep -q '^<' shared || echo side > shared\nonce sh git merge -q side || echo left"
     workshop.add("Conflict", "grep -q side shared", do=conflict)
@@ -292,9 +286,7 @@ def go(workshop: Workshop, here: Path, rounds: int) -> int:
 
 @pytest.mark.release
 def test_marks_that_an_agent_leaves_go_back_until_all_are_gone(workshop: Workshop, tmp_path: Path) -> None:
-    put(workshop.top / "fixture", "<<<<<<< ours\n=======\n>>>>>>> theirs\n")
-    sh(workshop.top, "add", "-A")
-    sh(workshop.top, "commit", "-qm", "A fixture")
+    commit(workshop.top, "A fixture", {"fixture": "<<<<<<< ours\n=======\n>>>>>>> theirs\n"})
 
     ended = go(workshop, tmp_path, rounds=2)
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.conftest import for_release
 from tests.runs.workshop import KILL_WORKER, Workshop
-from tests.system.git.gitrepo import put, sh
+from tests.system.git.gitrepo import commit, put, sh
 
 # A command that opens pull requests, as `gh` and `glab` are called; it notes its words.
 TOOL = """#!/bin/sh
@@ -68,9 +68,7 @@ class Remote:
 
     def change(self, name: str, text: str) -> None:
         sh(self.others, "pull", "-q")
-        put(self.others / name, text)
-        sh(self.others, "add", "-A")
-        sh(self.others, "commit", "-q", "-m", f"Change {name}")
+        commit(self.others, f"Change {name}", {name: text})
         self.push()
 
     def push(self) -> None:
@@ -111,9 +109,7 @@ def test_branch_leaves_the_users_branch_as_it_is(workshop: Workshop) -> None:
     assert sh(workshop.top, "show", "harness/main:a", "harness/main:b") == "done\ndone"
     assert "git merge harness/main" in workshop("status").text
     assert "harness/main" in said.stdout
-    put(workshop.top / "mine", "the user's\n")
-    sh(workshop.top, "add", "mine")
-    sh(workshop.top, "commit", "-q", "-m", "By hand")
+    commit(workshop.top, "By hand", {"mine": "the user's\n"})
     reviewed = workshop.file_task("c")
     workshop.ends(9, "--merge", "branch", "--review")
     # Records of runs are for reading.
@@ -182,9 +178,7 @@ def test_only_finished_work_and_what_is_below_it_is_pushed(workshop: Workshop, r
     """A commit of the user's on top of it stays here."""
     workshop.file_task("a")
     workshop.ends(0)
-    put(workshop.top / "mine", "not for others yet\n")
-    sh(workshop.top, "add", "mine")
-    sh(workshop.top, "commit", "-q", "-m", "By hand")
+    commit(workshop.top, "By hand", {"mine": "not for others yet\n"})
     workshop.run("--merge", "push")
     assert remote.at() == sh(workshop.top, "rev-parse", "main^")
 
@@ -320,9 +314,7 @@ def test_what_is_missing_is_said_before_anything_begins(workshop: Workshop, remo
     for name in ("git", "sh"):
         (empty / name).symlink_to(shutil.which(name) or "")
     assert "neither gh nor glab" in workshop.run("--merge", "pull-request", PATH=str(empty)).stderr
-    put(workshop.top / "mine", "unpushed\n")
-    sh(workshop.top, "add", "mine")
-    sh(workshop.top, "commit", "-q", "-m", "By hand")
+    commit(workshop.top, "By hand", {"mine": "unpushed\n"})
     said = workshop.run("--merge", "pull-request", PATH=remote.path)
     assert "main has 1 commits that origin/main lacks" in said.stderr
     sh(workshop.top, "branch", "--unset-upstream")

@@ -15,7 +15,7 @@ from harness_lib.attempts import worker_worktrees
 from harness_lib.core.context import Context
 from tests.runs.conftest import Make
 from tests.runs.workshop import COMMAND, HURRIED, Workshop, descendants
-from tests.system.git.gitrepo import put, sh
+from tests.system.git.gitrepo import commit, put, sh
 from tests.verbs.project import Agent, Time
 
 
@@ -99,9 +99,7 @@ def test_a_branch_that_the_user_moves_keeps_their_commit(workshop: Workshop, tmp
     run = workshop.start()
     workshop.wait_for("the agent starts", started.exists)
 
-    put(workshop.top / "mine", "the user's\n")
-    sh(workshop.top, "add", "mine")
-    sh(workshop.top, "commit", "-q", "-m", "the user's")
+    commit(workshop.top, "the user's", {"mine": "the user's\n"})
     go.touch()
 
     assert run.wait(60) == 0, workshop.printed

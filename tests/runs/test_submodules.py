@@ -12,7 +12,7 @@ from harness_lib.attempts import worker_worktrees
 from harness_lib.core.context import Context
 from tests.conftest import for_release
 from tests.runs.workshop import COMMAND, Workshop
-from tests.system.git.gitrepo import put, sh
+from tests.system.git.gitrepo import commit, put, sh
 
 COMMIT = "git add -A && git -c user.name=a -c user.email=a@b commit -qm s"
 LOCAL = "git -c protocol.file.allow=always"
@@ -35,14 +35,10 @@ def submodule(workshop: Workshop, tmp_path: Path) -> Workshop:
     first = tmp_path / "first"
     first.mkdir()
     sh(first, "init", "-q", "-b", "main")
-    put(first / "l", "one\n")
-    sh(first, "add", "-A")
-    sh(first, "commit", "-qm", "one")
+    commit(first, "one", {"l": "one\n"})
     sh(tmp_path, "clone", "-q", "--bare", str(first), str(remote))
     sh(workshop.top, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(remote), "lib")
-    put(workshop.top / "harness-init.sh", f"{LOCAL} submodule --quiet update --init\n")
-    sh(workshop.top, "add", "-A")
-    sh(workshop.top, "commit", "-qm", "A submodule")
+    commit(workshop.top, "A submodule", {"harness-init.sh": f"{LOCAL} submodule --quiet update --init\n"})
     workshop.ok("trust", "--yes", HARNESS_TRUST="1")
     return workshop
 
@@ -257,9 +253,7 @@ def test_agents_have_the_submodules_of_the_user_offline(submodule: Workshop, tmp
     inner = tmp_path / "inner"
     inner.mkdir()
     sh(inner, "init", "-q", "-b", "main")
-    put(inner / "i", "inner\n")
-    sh(inner, "add", "-A")
-    sh(inner, "commit", "-qm", "inner")
+    commit(inner, "inner", {"i": "inner\n"})
     lib = submodule.top / "lib"
     sh(lib, *allowed, "submodule", "--quiet", "add", str(inner), "deep")
     sh(lib, "commit", "-qam", "Deeper")

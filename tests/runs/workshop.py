@@ -25,7 +25,7 @@ from harness_lib.system.processes import process
 from tests import forked
 from tests.conftest import CHECKOUT
 from tests.runs import forking
-from tests.system.git.gitrepo import put, sh
+from tests.system.git.gitrepo import commit, put, sh
 from tests.verbs.project import Agent, Said, Time
 
 AGENT = Path(__file__).with_name("agent.py")
@@ -68,8 +68,7 @@ class Workshop:
         sh(top, "init", "-q", "-b", "main")
         for name, text in (files or {"README.md": "hello\n", ".gitignore": "*.pyc\n"}).items():
             put(top / name, text)
-        sh(top, "add", "-A")
-        sh(top, "commit", "-q", "-m", "Begin")
+        commit(top, "Begin")
         made = cls(top, place / "home")
         made.ok("init", "--mode", mode)
         return made

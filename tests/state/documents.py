@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
+from harness_lib.errors import HarnessError
 from harness_lib.records.fields import Kind, Record, columns
 from harness_lib.state import codec
 from harness_lib.state.codec import ContractError
@@ -55,6 +56,13 @@ def example(kind: Kind) -> Any:
 def one(**fields: object) -> dict[str, Any]:
     """Return a list of one task with these fields."""
     return {"tasks": [{"id": "t1", "status": "pending", **fields}]}
+
+
+def error(act: Callable[[], object]) -> tuple[type[HarnessError], str, str | None]:
+    """Return kind, message and hint of the error that `act` ends with."""
+    with pytest.raises(HarnessError) as caught:
+        act()
+    return type(caught.value), caught.value.message, caught.value.hint
 
 
 def said(document: object) -> list[str]:

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from harness_lib import timestamps
-from harness_lib.state import journal
 from harness_lib.state.api import Store, Tx
 from harness_lib.state.store import Store as FileStore
 from harness_lib.system.place.roots import Root
@@ -172,18 +170,6 @@ def test_a_list_that_is_started_over_is_answered_for_alike(stores: Stores, clock
         both(stores, change)
 
 
-def test_what_can_never_run_is_recorded_alike(stores: Stores) -> None:
-    both(stores, lambda tx: tx.add(TASKS))
-    findings = []
-    for store in stores:
-        with store.transaction() as tx:
-            findings.append(tx.validate_dependencies())
-            assert tx.validate_dependencies() == ()
-    assert findings[0] == findings[1]
-    assert [each.task_id for each in findings[0]] == ["ring-1", "ring-2", "below", "deeper"]
-    both(stores, lambda _tx: None)
-
-
 def test_failures_are_tried_again_in_the_order_in_which_they_failed(stores: Stores) -> None:
     moments = {"a": LATER, "b": AT, "c": None, "d": SOON, "e": SOON}
     tasks = [Task(name, status="failed", attempts=1, failed_at=at) for name, at in moments.items()]
@@ -229,17 +215,3 @@ def _empty(tx: Tx) -> None:
 
 def _add(tx: Tx, tasks: tuple[Task, ...]) -> None:
     tx.add(tasks)
-
-
-def test_the_log_is_written_alike(stores: Stores, root: Root) -> None:
-    def act(tx: Tx) -> None:
-        tx.log("ERROR", "no", session=7, task="a", category="TIMEOUT")
-        tx.on_commit((Path("/nowhere") / "file").touch)
-
-    both(stores, act)
-
-    line = f"[{AT}] [SESSION-7] ERROR [a] [TIMEOUT] no"
-    assert journal.tail(root.log) == [line]
-    assert stores[1].log_tail(1) == [line]
-    warnings = ("The change is made, but what follows it could not be written: No such file or directory",)
-    assert (stores[0].warnings, stores[1].warnings) == (warnings, warnings)

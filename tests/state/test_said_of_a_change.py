@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.errors import AwayError, EnvSetupError, HarnessError
+from harness_lib.errors import AwayError, EnvSetupError
 from harness_lib.rules.selection import UNPROVEN
 from harness_lib.state import journal, load
 from harness_lib.state.codec import ContractError
@@ -20,6 +20,7 @@ from harness_lib.system.files import atomic
 from harness_lib.system.place.roots import Root
 from harness_lib.task import Session, State, Task
 from tests.state.clock import NOON, Noon
+from tests.state.documents import error
 
 NAME = "harness-tasks.json"
 
@@ -36,12 +37,6 @@ def change(store: Store) -> list[str]:
     with store.transaction() as tx:
         tx.replace(tx.state.tasks[0]._replace(title="New"))
     return tx.warnings
-
-
-def error(act: Callable[[], object]) -> tuple[type[HarnessError], str, str | None]:
-    with pytest.raises(HarnessError) as caught:
-        act()
-    return type(caught.value), caught.value.message, caught.value.hint
 
 
 def test_what_is_made_keeps_the_contract(root: Root) -> None:

@@ -114,28 +114,20 @@ def test_a_log_that_is_still_there_is_left_as_it_is(root: Root, lists: Path) -> 
     assert len(journal.tail(root.log)) == 3
 
 
-def test_outside_of_a_repository_a_log_that_was_lost_begins_anew(root: Root) -> None:
+@pytest.mark.parametrize("in_a_repository", [False, True])
+def test_a_log_that_nobody_has_kept_begins_anew(root: Root, in_a_repository: bool) -> None:
+    if in_a_repository:
+        (root.path / ".git").mkdir()
     store = make(root)
     change(store)
-    root.state.unlink()
-    root.log.unlink()
+    change(store)
+    for path in (root.state, root.log, root.path / ".git/harness/lists/%.log"):
+        path.unlink(missing_ok=not in_a_repository)
 
     (warning,) = change(store, "Newer")
 
     assert warning.endswith("is lost; harness-progress.txt was lost with it and begins anew")
     assert len(journal.tail(root.log)) == 2
-
-
-def test_a_log_that_nobody_has_kept_begins_anew(root: Root, lists: Path) -> None:
-    store = make(root)
-    change(store)
-    change(store)
-    clean(root)
-    (lists / "%.log").unlink()
-
-    (warning,) = change(store, "Newer")
-
-    assert warning.endswith("is lost; harness-progress.txt was lost with it and begins anew")
 
 
 def test_the_newest_of_what_is_left_goes_first(root: Root, lists: Path) -> None:

@@ -244,8 +244,10 @@ class Project:
     def refs(self, prefix: str = "refs/harness/rescue/") -> list[str]:
         return self.git("for-each-ref", "--format=%(refname)", prefix).splitlines()
 
-    def commit(self, message: str = "by hand") -> str:
-        """Commit everything."""
+    def commit(self, message: str = "by hand", *, files: Mapping[str, str | bytes] | None = None) -> str:
+        """Write `files`, and commit everything."""
+        for name, text in (files or {}).items():
+            self.put(name, text)
         self.git("add", "-A")
         return self.commit_only(message)
 

@@ -160,20 +160,16 @@ def test_agents_answer_nothing_and_nobody_where_nothing_was_asked(project: Proje
 def test_a_secret_that_the_attempt_committed_itself_stops_it_too(project: Project, agent: Agent) -> None:
     """Also one that a later commit takes away: it would be in the history for good."""
     begin(agent)
-    project.put("server.pem")
-    project.commit("by the agent")
+    project.commit("by the agent", files={"server.pem": "x\n"})
     (project.top / "server.pem").unlink()
-    project.put("done")
-    project.commit("by the agent")
+    project.commit("by the agent", files={"done": "x\n"})
 
     assert "server.pem" in agent.fails(8, "finish")["message"]
 
 
 def test_caches_that_the_attempt_committed_itself_are_taken_out(project: Project, agent: Agent) -> None:
     begin(agent)
-    project.put("done")
-    project.put("web/node_modules/a/index.js")
-    project.commit("by the agent")
+    project.commit("by the agent", files={"done": "x\n", "web/node_modules/a/index.js": "x\n"})
 
     (said,) = agent.ok("finish")["warnings"]
 
@@ -200,8 +196,7 @@ def test_what_the_attempt_does_not_add_stops_nothing(project: Project, agent: Ag
 
 
 def test_a_key_inside_a_file_is_said_and_stops_nothing(project: Project, agent: Agent) -> None:
-    project.put("old.py", "KEY = 'AKIAABCDEFGHIJKLMNOP'\n")
-    project.commit()
+    project.commit(files={"old.py": "KEY = 'AKIAABCDEFGHIJKLMNOP'\n"})
     begin(agent)
     project.put("old.py", "KEY = 'AKIAABCDEFGHIJKLMNOP'\n# more\n")
     project.put("new.py", "KEY = 'sk-abcdefghijklmnopqrstuvwx'\n")

@@ -88,8 +88,7 @@ def test_the_user_changes_the_check_by_which_an_attempt_is_judged(project: Proje
 
 
 def test_a_new_command_does_not_bless_changed_protected_files(project: Project, agent: Agent) -> None:
-    project.put("exam.txt", "hard\n")
-    project.commit()
+    project.commit(files={"exam.txt": "hard\n"})
     begin(agent, "false", "--protect", "exam.txt")
     project.put("exam.txt", "easy\n")
     project.agent("person").ok("edit", "task-001", "--validate", "true")

@@ -187,8 +187,7 @@ def test_only_a_held_task_can_be_finished(project: Project, agent: Agent) -> Non
 
 def test_the_check_sees_the_callers_environment(project: Project, agent: Agent) -> None:
     """And runs in its directory, wherever `finish` is typed."""
-    project.put("sub/marker")
-    project.commit()
+    project.commit(files={"sub/marker": "x\n"})
     begin(agent, 'test "$ASKED" = yes && test -f marker', "--cwd", "sub")
     agent.cwd = project.top / "sub"
 
@@ -296,6 +295,5 @@ def test_claim_says_so_where_the_check_has_passed_on_this_commit(
     assert agent.ok("claim")["warnings"] == []
     assert not ran.exists(), "a claim runs no check"
     agent.ok("finish")
-    project.put("g", "x\n")
-    project.commit("The user's")
+    project.commit("The user's", files={"g": "x\n"})
     assert agent.ok("claim")["warnings"] == []

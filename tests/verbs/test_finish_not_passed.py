@@ -158,8 +158,7 @@ def test_a_forged_note_of_what_a_run_protects_hides_no_changed_check(project: Pr
 def test_a_gate_that_was_removed_or_replaced_and_another_directory_are_failures(
     project: Project, agent: Agent, edited: dict[str, Any], named: str
 ) -> None:
-    project.put("sub/file")
-    project.commit()
+    project.commit(files={"sub/file": "x\n"})
     begin(agent, "true")
     project.edit_task(**edited)
 
@@ -175,11 +174,9 @@ def test_without_the_copy_of_the_gate_the_list_is_believed(project: Project, age
 
 def test_a_protected_file_that_changed_is_a_failure_that_names_it(project: Project, agent: Agent) -> None:
     """A new one is a change too, and a committed one."""
-    project.put("tests/a.py", "assert False\n")
-    project.commit()
+    project.commit(files={"tests/a.py": "assert False\n"})
     begin(agent, "true", "--protect", "tests/**")
-    project.put("tests/conftest.py", "skip everything\n")
-    project.commit("hidden in a commit")
+    project.commit("hidden in a commit", files={"tests/conftest.py": "skip everything\n"})
     project.put("tests/a.py", "assert True\n")
 
     reply = agent.fails(1, "finish")
@@ -212,18 +209,33 @@ def test_a_failure_says_which_tests_were_red_before(project: Project, agent: Age
 # -- nobody can say yet whether it passes
 
 
-def test_no_check_is_config_with_the_field_and_no_attempt(project: Project, agent: Agent) -> None:
-    agent.ok("add", "One")
+@pytest.mark.parametrize(
+    ("check", "code", "kind"),
+    [
+        (None, 3, "CONFIG"),
+        *((check, 7, "ENV_SETUP") for check in ("no-such-tool --flag", "true && no-such-tool", "exit 127")),
+    ],
+)
+def test_a_check_that_cannot_run_halts_and_costs_no_attempt(
+    project: Project, agent: Agent, check: str | None, code: int, kind: str
+) -> None:
+    agent.ok("add", "One", *(("--validate", check) if check else ()))
     agent.ok("claim")
     project.put("work.txt", "work\n")
 
-    error = agent.fails(3, "finish")["error"]
+    error = agent.fails(code, "finish")["error"]
 
-    assert "tasks[0]" in error["message"]
-    assert project.grep("ERROR [task-001] [CONFIG] Missing validation.command")
+    assert error["kind"] == kind
     assert (project.task()["status"], project.task()["attempts"]) == ("in_progress", 0)
     assert project.read("work.txt") == "work\n"
-    assert project.state["sessions"][0]["halt"].startswith("CONFIG: ")
+    assert project.state["sessions"][0]["halt"].startswith(f"{kind}: ")
+    assert project.grep(f"ERROR [task-001] [{kind}] {'' if check else 'Missing validation.command'}")
+    if check:
+        assert "harness finish task-001" in error["hint"]
+        # The name may be misspelt, and then nothing can be installed.
+        assert "harness edit task-001 --validate 'COMMAND'" in error["hint"]
+    else:
+        assert "tasks[0]" in error["message"]
 
 
 @pytest.mark.parametrize("cwd", ["no/such", "tracked.txt", "way-out"])
@@ -234,23 +246,6 @@ def test_a_working_directory_that_is_none_halts_as_config(project: Project, agen
     assert cwd in agent.fails(3, "finish")["error"]["message"]
     assert project.task()["attempts"] == 0
     assert project.state["sessions"][0]["halt"].startswith("CONFIG: ")
-
-
-@pytest.mark.parametrize("check", ["no-such-tool --flag", "true && no-such-tool", "exit 127"])
-def test_a_missing_command_is_env_setup_and_no_attempt(project: Project, agent: Agent, check: str) -> None:
-    begin(agent, check)
-    project.put("work.txt", "work\n")
-
-    error = agent.fails(7, "finish")["error"]
-
-    assert error["kind"] == "ENV_SETUP"
-    assert "harness finish task-001" in error["hint"]
-    # The name may be misspelt, and then nothing can be installed.
-    assert "harness edit task-001 --validate 'COMMAND'" in error["hint"]
-    assert project.grep("ERROR [task-001] [ENV_SETUP]")
-    assert (project.task()["status"], project.task()["attempts"]) == ("in_progress", 0)
-    assert project.read("work.txt") == "work\n"
-    assert project.state["sessions"][0]["halt"].startswith("ENV_SETUP: ")
 
 
 def test_the_init_script_gets_one_more_chance_to_install_it(project: Project, agent: Agent) -> None:

@@ -195,7 +195,6 @@ def test_it_offers_the_lines_that_the_rules_of_the_project_lack(bare: Project) -
 
 
 def test_what_git_tracks_is_no_line_to_add(bare: Project) -> None:
-    bare.put(".env")
-    bare.commit()
+    bare.commit(files={".env": "x\n"})
 
     assert bare.agent().ok("init")["warnings"] == []

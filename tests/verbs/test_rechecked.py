@@ -95,8 +95,7 @@ def test_a_session_with_other_work_is_told_of_a_red_task_and_does_not_end_with_i
 def test_a_later_commit_of_the_user_makes_a_red_task_one_that_was_checked_before(
     project: Project, agent: Agent, ctx: Context, red: str
 ) -> None:
-    project.put("a")
-    project.commit("put it back by hand")
+    project.commit("put it back by hand", files={"a": "x\n"})
 
     status = agent.ok("status")
 
@@ -115,8 +114,7 @@ def test_a_later_commit_makes_a_checked_task_no_worse(project: Project, agent: A
     done(project, agent, "test -f a", "a")
     commit = project.head[:12]
     found(ctx)
-    project.put("tracked.txt", "two\n")
-    project.commit("by hand")
+    project.commit("by hand", files={"tracked.txt": "two\n"})
 
     assert f"re-check: checked at {commit}" in agent.ok("show", "task-001")["message"]
     assert "100 %" in agent.ok("status")["message"]
@@ -149,8 +147,7 @@ def test_hooks_come_back_for_a_red_task_and_go_with_it(project: Project, agent: 
     found(ctx)
     assert not project.enable_flag, "the user has switched them off"
 
-    project.put("a")
-    project.commit("by hand")
+    project.commit("by hand", files={"a": "x\n"})
     agent.ok("add", "Two", "--validate", "true")
     agent.ok("claim")
     agent.ok("finish")

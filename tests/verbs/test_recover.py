@@ -103,8 +103,7 @@ def test_what_is_there_is_judged_by_the_check(make_project: Make, mode: str, lef
     project, agent = interrupted(make_project, mode, "test -f done" if passes else "false")
     base = project.head
     if left != "changes":
-        project.put("committed.txt", "c\n")
-        project.commit("[task-001] part one")
+        project.commit("[task-001] part one", files={"committed.txt": "c\n"})
     project.put("done")
     if left == "commits":
         project.commit("[task-001] part two")
@@ -250,8 +249,7 @@ def test_a_task_of_another_clone_is_not_rolled_back_in_this_one(cloned: tuple[Pr
     """HARNESS_STATE_ROOT may serve several clones; each has a work tree and a history of its own."""
     project, clone = cloned
     worker = worker_in(clone, project)
-    clone.put("theirs.txt", "t\n")
-    clone.commit("their base")
+    clone.commit("their base", files={"theirs.txt": "t\n"})
     worker.ok("claim")
     clone.put("work.txt", "work\n")
     worker.die()

@@ -20,8 +20,7 @@ def failed(project: Project, agent: Agent) -> Project:
     project.put("story.txt", "".join(f"line {n}\n" for n in range(30)))
     project.commit("More files")
     begin(agent, "false", "--max-attempts", "9")
-    project.put("tracked.txt", "two\n")
-    project.commit("[task-001] committed by the attempt")
+    project.commit("[task-001] committed by the attempt", files={"tracked.txt": "two\n"})
     project.put("made.txt", "new\n")
     project.put("story.txt", "".join(f"line {n}\n" for n in range(29)) + "line last\n")
     (project.top / "sub/gone.txt").unlink()
@@ -88,8 +87,7 @@ def test_apply_brings_everything_back_without_committing(failed: Project, agent:
 
 def test_apply_never_writes_over_the_user_s_change(project: Project, agent: Agent) -> None:
     lose(agent, "tracked.txt", "made.txt", "ignored.log", "other.txt", text="the attempt's\n")
-    project.put(".gitignore", "*.log\n")
-    project.commit("Ignore logs")
+    project.commit("Ignore logs", files={".gitignore": "*.log\n"})
     for name in ("tracked.txt", "made.txt", "ignored.log"):
         project.put(name, "the user's\n")
         before = project.files
@@ -120,8 +118,7 @@ def test_apply_merges_into_a_file_that_has_changed_elsewhere_since(failed: Proje
 
 
 def test_apply_writes_nothing_where_one_file_does_not_fit(failed: Project, agent: Agent) -> None:
-    failed.put("tracked.txt", "three\n")
-    failed.commit("The same line")
+    failed.commit("The same line", files={"tracked.txt": "three\n"})
     before = failed.files
     assert "tracked.txt" in agent.fails(8, "rescue", "apply", "task-001")["message"]
     assert failed.files == before

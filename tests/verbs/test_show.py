@@ -65,8 +65,7 @@ def test_commits_of_its_own_are_undone_together_and_no_others(project: Project, 
     project.put("One")
     agent.ok("finish")
     begin(agent, "test -f Two")
-    project.put("part")
-    project.commit("A part of it")
+    project.commit("A part of it", files={"part": "x\n"})
     project.put("Two")
     agent.ok("finish")
 

@@ -148,9 +148,7 @@ TAKE_OVER = ". Take it over with: git merge harness/main"
 @pytest.fixture
 def waiting(project: Project) -> Project:
     """Return a project where the files `new` and `sub/new`, and a change of tracked.txt, wait for main."""
-    project.put(".gitignore", "new\n*.log\n")
-    project.put("other.txt")
-    project.commit("Ignore")
+    project.commit("Ignore", files={".gitignore": "new\n*.log\n", "other.txt": "x\n"})
     project.git("switch", "-q", "-c", "harness/main")
     project.put("new", "the work's\n")
     project.put("sub/new", "the work's\n")
@@ -202,8 +200,7 @@ def test_what_is_said_about_a_change_is_what_git_does(
     waiting: Project, agent: Agent, name: str, *, parted: bool, stages: bool
 ) -> None:
     if parted:
-        waiting.put("more.txt", "mine\n")
-        waiting.commit("The user's")
+        waiting.commit("The user's", files={"more.txt": "mine\n"})
     waiting.put(name, "one, mine\n")
     if stages:
         waiting.git("add", name)
@@ -231,8 +228,7 @@ def test_an_ignored_file_is_to_be_moved_before_git_overwrites_it(waiting: Projec
 
 
 def test_branches_that_have_parted_are_told(waiting: Project, agent: Agent) -> None:
-    waiting.put("other.txt", "mine\n")
-    waiting.commit("The user's")
+    waiting.commit("The user's", files={"other.txt": "mine\n"})
     assert reason(agent) == ": main has commits of its own"
     waiting.put("new", "mine\n")
     waiting.put("tracked.txt", "mine\n")

@@ -112,8 +112,7 @@ C = Kind(
 
 def begin_two(project: Project, agent: Agent, kind: Kind) -> None:
     """Begin a list of two tasks, the first of which is done; git ignores what its check builds."""
-    project.put(".gitignore", "prog\n")
-    project.commit()
+    project.commit(files={".gitignore": "prog\n"})
     agent.ok("add", "Library", "--validate", kind.check)
     agent.ok("add", "User", "--validate", "test -f user")
     agent.ok("claim")

@@ -17,14 +17,11 @@ def test_a_conversation_goes_on_until_the_user_leaves(serve: Serve, project: Pat
 
     with person(cwd=project, env=CHAT.environment(server)) as someone:
         someone.sees("You:")
-        someone.types("hello\r")
-        someone.sees("Hello you.")
+        someone.types("hello\r", then="Hello you.")
         someone.sees("You:")
-        someone.types("\x1b[200~two\nlines\x1b[201~\r")
-        someone.sees("Again.")
+        someone.types("\x1b[200~two\nlines\x1b[201~\r", then="Again.")
         someone.sees("You:")
-        someone.types("/tools\r")
-        someone.sees("read_file")
+        someone.types("/tools\r", then="read_file")
         someone.sees("You:")
         code = someone.leaves("/quit\r")
 
@@ -42,16 +39,12 @@ def test_the_user_is_asked_and_may_stop_all_at_the_question(serve: Serve, projec
 
     with person(cwd=project, env=CHAT.environment(server)) as someone:
         someone.sees("You:")
-        someone.types("do both\r")
+        someone.types("do both\r", then="or say why not:")
+        someone.types("y\n", then="touch two")
         someone.sees("or say why not:")
-        someone.types("y\n")
-        someone.sees("touch two")
-        someone.sees("or say why not:")
-        someone.types("\x03")
-        someone.sees("interrupted")
+        someone.types("\x03", then="interrupted")
         someone.sees("You:")
-        someone.types("and?\r")
-        someone.sees("Stopped, then.")
+        someone.types("and?\r", then="Stopped, then.")
         code = someone.leaves("\x04")
 
     assert code == 0
@@ -68,11 +61,9 @@ def test_a_session_goes_on_at_the_prompt_with_another_model(serve: Serve, projec
         someone.sees("You: begin")
         someone.sees("First.")
         someone.sees("You:")
-        someone.types("/model model-two\r")
-        someone.sees("model-two (openai)")
+        someone.types("/model model-two\r", then="model-two (openai)")
         someone.sees("You:")
-        someone.types("go on\r")
-        someone.sees("Second.")
+        someone.types("go on\r", then="Second.")
         someone.leaves("\x04")
         assert f"To go on with it: hs --resume {session_of(home).name}" in someone.plain
 
@@ -84,8 +75,7 @@ def test_a_session_goes_on_at_the_prompt_with_another_model(serve: Serve, projec
 def test_what_we_notice_is_said_above_the_line(conversation: Conversation, home: Path) -> None:
     write_servers(home / ".harness", absent={"command": "/no/such/program"})
     with conversation(say("Done.")) as (someone, _):
-        someone.types("go\r")
-        someone.has_on_screen("the MCP server absent is left out")
+        someone.types("go\r", shows="the MCP server absent is left out")
         someone.has_on_screen("Done.")
 
 
@@ -98,8 +88,7 @@ def test_a_session_in_which_nothing_was_said_is_not_kept(
     before = session_of(home)
 
     with person(cwd=project, env=env) as someone:
-        someone.types("/tools\r", when="You:")
-        someone.has_on_screen("read_file")
+        someone.types("/tools\r", when="You:", shows="read_file")
         assert someone.leaves("\x04") == 0
 
     assert session_of(home) == before
@@ -136,11 +125,9 @@ def test_a_session_that_a_tool_deletes_ends_the_turn_and_not_the_conversation(
         say("Never said."),
         args=("--approve", "auto"),
     ) as (someone, server):
-        someone.types("go\r")
-        someone.has_on_screen("The session is intact")
+        someone.types("go\r", shows="The session is intact")
         someone.has_on_screen("Ctrl-C: stop", gone=True)
-        someone.types("/help\r")
-        someone.has_on_screen("Tab completes")
+        someone.types("/help\r", shows="Tab completes")
 
     assert len(server.requests) == 1
 
@@ -148,8 +135,7 @@ def test_a_session_that_a_tool_deletes_ends_the_turn_and_not_the_conversation(
 def test_markdown_is_drawn_when_the_answer_is_complete(conversation: Conversation) -> None:
     text = "# A title\n\nSome **bold** words and a [link](http://127.0.0.1/else).\n\n```python\nx = 1\n```\n"
     with conversation(say(text)) as (someone, _):
-        someone.types("go\r")
-        someone.has_on_screen("Some bold words and a link (http://127.0.0.1/else).")
+        someone.types("go\r", shows="Some bold words and a link (http://127.0.0.1/else).")
         someone.rests()
         # Once, and nothing of what has streamed is left beside it.
         assert someone.screen.count("A title") == 1
@@ -163,11 +149,9 @@ def test_an_answer_is_seen_while_it_streams(serve: Serve, project: Path) -> None
     with person(cwd=project, env=CHAT.environment(server)) as someone:
         someone.types("go\r", when="You:")
         # The end of what has come so far, above the line that can be typed in.
-        someone.types("half", when="line 9")
-        someone.has_on_screen("You: half")
+        someone.types("half", when="line 9", shows="You: half")
         assert "line 0\n" not in someone.screen
-        someone.types("\x03")
-        someone.has_on_screen("interrupted")
+        someone.types("\x03", shows="interrupted")
         someone.leaves("\x04\x15\x04")
 
 
@@ -179,8 +163,7 @@ def test_what_a_model_and_a_tool_say_moves_no_cursor(conversation: Conversation,
         Step(status=400, said=f"Error {evil}"),
         args=("--approve", "auto"),
     ) as (someone, _):
-        someone.types("go\r")
-        someone.has_on_screen("Text")
+        someone.types("go\r", shows="Text")
         someone.has_on_screen("Error")
         someone.has_on_screen("Ctrl-C: stop", gone=True)
 
@@ -191,8 +174,7 @@ def test_what_a_model_and_a_tool_say_moves_no_cursor(conversation: Conversation,
 
 def test_the_line_follows_the_size_of_the_window(conversation: Conversation) -> None:
     with conversation(say("word " * 40)) as (someone, server):
-        someone.types("a message that is longer than the window will be")
-        someone.has_on_screen("will be")
+        someone.types("a message that is longer than the window will be", shows="will be")
         someone.resizes(30, 12)
         someone.types("\r", when="…")
         someone.has_on_screen("Ctrl-C: stop", gone=True)
@@ -221,11 +203,9 @@ def test_what_the_encoding_of_the_terminal_lacks_ends_nothing(serve: Serve, proj
     plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
 
     with person(cwd=project, env=CHAT.environment(server) | plain, program=STARTED) as someone:
-        someone.types("go\r", when="You:")
-        someone.has_on_screen("F?nf")
+        someone.types("go\r", when="You:", shows="F?nf")
         someone.has_on_screen("Ctrl-C: stop", gone=True)
-        someone.types("go on\r")
-        someone.has_on_screen("Went on.")
+        someone.types("go on\r", shows="Went on.")
         assert someone.leaves("\x04") == 0
 
 
@@ -234,8 +214,7 @@ def test_an_answer_that_breaks_is_shown_once(conversation: Conversation) -> None
         someone,
         _server,
     ):
-        someone.types("go\r")
-        someone.has_on_screen("Asking again in")
+        someone.types("go\r", shows="Asking again in")
         someone.has_on_screen("Half", gone=True)
         someone.has_on_screen("The whole answer.")
 
@@ -245,8 +224,7 @@ def test_thoughts_are_shown_before_the_answer(conversation: Conversation) -> Non
         someone,
         _server,
     ):
-        someone.types("go\r")
-        someone.has_on_screen("Here it is.")
+        someone.types("go\r", shows="Here it is.")
         someone.rests()
         assert someone.screen.index("I wonder about it.") < someone.screen.index("Here it is.")
         assert someone.screen.count("I wonder about it.") == 1
@@ -258,14 +236,11 @@ def test_whether_something_is_under_way_is_seen_at_once(serve: Serve, project: P
 
     with person("work", cwd=project, env=env, program=SLOW) as someone:
         someone.rests()
-        someone.types("go\r")
-        someone.has_on_screen("Ctrl-C: stop")
+        someone.types("go\r", shows="Ctrl-C: stop")
         someone.until(lambda: server.requests)
-        someone.types("\x03")
-        someone.has_on_screen("interrupted")
+        someone.types("\x03", shows="interrupted")
         someone.rests()
-        someone.types("go on\r")
-        someone.has_on_screen("Done.")
+        someone.types("go on\r", shows="Done.")
         someone.rests()
         assert someone.leaves("\x04") == 0
 
@@ -289,6 +264,5 @@ def test_the_status_tells_another_model_as_soon_as_there_is_one(serve: Serve, pr
     env = CHAT.environment(server)
 
     with person("work", cwd=project, env=env, program=SLOW) as someone:
-        someone.types("/model gpt-4o-mini\r", when=" gpt-4o  context 0")
-        someone.has_on_screen(" gpt-4o-mini  context 0")
+        someone.types("/model gpt-4o-mini\r", when=" gpt-4o  context 0", shows=" gpt-4o-mini  context 0")
         assert someone.leaves("\x04") == 0

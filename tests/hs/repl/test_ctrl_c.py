@@ -39,8 +39,7 @@ def test_at_the_prompt_it_empties_the_line_which_can_be_had_back(conversation: C
         someone.types("\x03", when="You: a long thought")
         someone.has_on_screen("a long thought", gone=True)
         someone.types("\x1b[A")
-        someone.types(" indeed\r", when="You: a long thought")
-        someone.has_on_screen("Heard.")
+        someone.types(" indeed\r", when="You: a long thought", shows="Heard.")
 
     assert server.requests[0]["messages"][-1]["content"] == "a long thought indeed"
 
@@ -58,14 +57,11 @@ def test_while_the_model_is_asked_it_gives_the_prompt_back(
     conversation: Conversation, step: Step, shown: str
 ) -> None:
     with conversation(step, say("Went on.")) as (someone, server):
-        someone.types("go\r")
-        someone.has_on_screen(shown)
+        someone.types("go\r", shows=shown)
         someone.until(lambda: server.requests)
-        someone.types("\x03")
-        someone.has_on_screen("interrupted")
+        someone.types("\x03", shows="interrupted")
         someone.has_on_screen("Ctrl-C: stop", gone=True)
-        someone.types("go on\r")
-        someone.has_on_screen("Went on.")
+        someone.types("go on\r", shows="Went on.")
 
     assert len(server.requests) == 2
 
@@ -76,11 +72,9 @@ def test_during_a_tool_it_ends_all_that_the_tool_has_started(
     with conversation(SLEEPS, say("Went on."), args=("--approve", "auto")) as (someone, server):
         someone.types("wait\r")
         pid = pid_of(project, someone)
-        someone.types("\x03")
-        someone.has_on_screen("interrupted")
+        someone.types("\x03", shows="interrupted")
         ended(pid, someone)
-        someone.types("go on\r")
-        someone.has_on_screen("Went on.")
+        someone.types("go on\r", shows="Went on.")
 
     assert "interrupted: this call did not finish" in str(server.requests[1])
 
@@ -92,8 +86,7 @@ def test_twice_it_waits_for_no_tool_that_ignores_the_first(conversation: Convers
         pid = pid_of(project, someone)
         someone.types("\x03")
         someone.until((project / "heard").exists)
-        someone.types("\x03")
-        someone.has_on_screen("interrupted")
+        someone.types("\x03", shows="interrupted")
         ended(pid, someone)
 
 
@@ -109,24 +102,21 @@ def test_during_a_call_of_an_mcp_server_it_gives_the_prompt_back(
         someone.types("wait\r")
         someone.until((project / "hanging").exists)
         someone.types("\x03")
-        someone.types("go on\r", when="interrupted")
-        someone.has_on_screen("Went on.")
+        someone.types("go on\r", when="interrupted", shows="Went on.")
 
 
 def test_during_a_summary_it_gives_the_prompt_back(conversation: Conversation, home: Path) -> None:
     write_models(home / ".harness", "gpt-4o context=10000")
     long = say("long " * 3000)
     with conversation(long, long, Step(silent=True)) as (someone, server):
-        someone.types("one\r")
-        someone.sees("long")
+        someone.types("one\r", then="long")
         someone.has_on_screen("Ctrl-C: stop", gone=True)
         someone.types("two\r")
         someone.until(lambda: len(server.requests) == 2)
         someone.has_on_screen("Ctrl-C: stop", gone=True)
         someone.types("/compact\r")
         someone.until(lambda: len(server.requests) == 3)
-        someone.types("\x03")
-        someone.has_on_screen("interrupted")
+        someone.types("\x03", shows="interrupted")
 
     assert not [name for name, _ in bodies(session_of(home)) if "summary" in name]
 
@@ -165,8 +155,7 @@ def test_ctrl_z_gives_the_shell_back_and_the_conversation_goes_on(serve: Serve, 
         someone.types("echo $((40 + 2))\r", when="Stopped")
         someone.types("fg\r", when="\n42")
         someone.types("typed\r", when="You: half")
-        someone.types("\x04", when="Went on.")
-        someone.has_on_screen("To go on with it:")
+        someone.types("\x04", when="Went on.", shows="To go on with it:")
         someone.leaves("exit\r")
 
     assert server.requests[0]["messages"][-1]["content"] == "half typed"

@@ -28,8 +28,7 @@ def test_the_difference_of_an_edit_stands_coloured_before_the_question(
     conversation: Conversation, calc: Path
 ) -> None:
     with conversation(EDIT, say("Done.")) as (someone, _):
-        someone.types("go\r")
-        someone.has_on_screen("or say why not:")
+        someone.types("go\r", shows="or say why not:")
         assert "  -    return a - b\n  +    return a + b\n" in someone.screen
         assert "   def add(a, b):" in someone.screen
         assert f"edit {calc}" in " ".join(someone.plain.split())
@@ -37,8 +36,7 @@ def test_the_difference_of_an_edit_stands_coloured_before_the_question(
         assert "\x1b[31m  -    return a - b" in someone.raw
         assert "\x1b[32m  +    return a + b" in someone.raw
         assert "a - b" in calc.read_text(encoding="utf-8")
-        someone.types("y\r")
-        someone.has_on_screen("Done.")
+        someone.types("y\r", shows="Done.")
 
     assert "a + b" in calc.read_text(encoding="utf-8")
     # Once: the user has read it.
@@ -52,8 +50,7 @@ def test_an_edit_that_nobody_is_asked_about_shows_its_difference_too(
         someone,
         _,
     ):
-        someone.types("go\r")
-        someone.has_on_screen("Done.")
+        someone.types("go\r", shows="Done.")
         assert "  -    return a - b\n  +    return a + b\n" in someone.screen
 
     assert "a + b" in calc.read_text(encoding="utf-8")
@@ -68,8 +65,7 @@ def test_a_question_of_a_task_and_of_a_subagent_shows_it(conversation: Conversat
         someone.sees("-    return a - b")
         someone.sees("+    return a + b")
         assert "\x1b[32m  +    return a + b\x1b[0m" in someone.raw
-        someone.types("y\n", when="or say why not:")
-        someone.sees("Done.")
+        someone.types("y\n", when="or say why not:", then="Done.")
 
     assert "a + b" in calc.read_text(encoding="utf-8")
 
@@ -78,12 +74,10 @@ def test_nothing_in_a_difference_moves_the_cursor(conversation: Conversation, pr
     write(project / "evil", f"{EVIL}before\n")
     (project / "way").symlink_to(project / "evil")
     with conversation(use("write_file", path="way", content=f"{EVIL}after\n"), say("Done.")) as (someone, _):
-        someone.types("go\r")
-        someone.has_on_screen("after")
+        someone.types("go\r", shows="after")
         # What is really written, where a link leads there.
         someone.has_on_screen("(leads to")
-        someone.types("y\r", when="or say why not:")
-        someone.has_on_screen("Done.")
+        someone.types("y\r", when="or say why not:", shows="Done.")
 
     for escape in ("\x1b[2J", "\x1b]0;", "\x9b", "\u202e"):
         assert escape not in someone.raw
@@ -97,8 +91,7 @@ PRINTS = use(
 
 def test_what_a_running_tool_prints_is_seen_while_it_runs(conversation: Conversation, project: Path) -> None:
     with conversation(PRINTS, say("Done."), args=("--approve", "auto")) as (someone, _):
-        someone.types("go\r")
-        someone.has_on_screen("\n42\n")
+        someone.types("go\r", shows="\n42\n")
         assert "bash: printf" in someone.screen
         (project / "go").touch()
         someone.has_on_screen("Done.")
@@ -112,14 +105,11 @@ def test_what_an_interrupted_tool_had_printed_is_shown_and_told_to_the_model(
     server = serve(CHAT, PRINTS, say("Went on."))
 
     with person("--approve", "auto", cwd=project, env=CHAT.environment(server)) as someone:
-        someone.types("go\r", when="You:")
-        someone.has_on_screen("\n42\n")
-        someone.types("\x03")
-        someone.has_on_screen("interrupted: this call did not finish")
+        someone.types("go\r", when="You:", shows="\n42\n")
+        someone.types("\x03", shows="interrupted: this call did not finish")
         someone.rests()
         assert "\n42\n" in someone.screen
-        someone.types("go on\r")
-        someone.has_on_screen("Went on.")
+        someone.types("go on\r", shows="Went on.")
         assert someone.leaves("\x04") == 0
 
     (result,) = (

@@ -29,8 +29,7 @@ def test_enter_sends_it_behind_the_running_tools_and_alt_enter_when_the_turn_end
     ) as (someone, server):
         someone.types("first\r")
         someone.types(f"third{LATER}", when="bash: while")
-        someone.types("second\r", when="waits: third")
-        someone.has_on_screen("waits: second")
+        someone.types("second\r", when="waits: third", shows="waits: second")
         (project / "go").touch()
         someone.has_on_screen("The third, too.")
         someone.has_on_screen("waits:", gone=True)
@@ -53,12 +52,10 @@ def test_what_is_half_typed_stays_while_answers_are_shown(conversation: Conversa
         server,
     ):
         someone.types("first\r")
-        someone.types("half ", when="bash: while")
-        someone.has_on_screen("You: half")
+        someone.types("half ", when="bash: while", shows="You: half")
         (project / "go").touch()
         someone.has_on_screen("above it")
-        someone.types("typed\r", when="You: half")
-        someone.has_on_screen("Sent.")
+        someone.types("typed\r", when="You: half", shows="Sent.")
 
     assert server.requests[-1]["messages"][-1]["content"] == "half typed"
 
@@ -68,10 +65,8 @@ def test_what_waits_is_typed_again_when_the_turn_is_stopped(conversation: Conver
         someone.types("first\r")
         someone.types("second\r", when="bash: while")
         someone.types("third", when="waits: second")
-        someone.types("\x03")
-        someone.has_on_screen("interrupted")
-        someone.types("\r", when="You: second")
-        someone.has_on_screen("Went on.")
+        someone.types("\x03", shows="interrupted")
+        someone.types("\r", when="You: second", shows="Went on.")
 
     assert len(server.requests) == 2
     assert server.requests[1]["messages"][-1]["content"] == "second\nthird"
@@ -85,8 +80,7 @@ def test_what_waits_for_an_answer_that_fails_is_typed_again(
         server,
     ):
         someone.types("first\r")
-        someone.types(f"later{LATER}", when="bash: while")
-        someone.has_on_screen("waits: later")
+        someone.types(f"later{LATER}", when="bash: while", shows="waits: later")
         (project / "go").touch()
         someone.has_on_screen("no such key")
         someone.rests("later")
@@ -104,8 +98,7 @@ def test_what_is_sent_behind_ctrl_c_is_done_and_what_waited_before_is_typed_agai
     with person("--approve", "auto", cwd=project, env=CHAT.environment(server)) as someone:
         someone.types("first\r", when="You:")
         someone.types("second\r", when="bash: while")
-        someone.types("\x03third\r", when="waits: second")
-        someone.has_on_screen("Went on.")
+        someone.types("\x03third\r", when="waits: second", shows="Went on.")
         someone.rests("second")
         someone.leaves("\x15\x04")
 
@@ -120,11 +113,9 @@ def test_what_is_sent_when_the_failure_of_an_answer_is_seen_is_done(serve: Serve
 
     with person("work", "--approve", "auto", cwd=project, env=env, program=SLOW) as someone:
         someone.types("first\r", when="You:")
-        someone.types(f"before{LATER}", when="bash: while")
-        someone.has_on_screen("waits: before")
+        someone.types(f"before{LATER}", when="bash: while", shows="waits: before")
         (project / "go").touch()
-        someone.types("again\r", when="no such key")
-        someone.has_on_screen("waits: again")
+        someone.types("again\r", when="no such key", shows="waits: again")
         (project / "awake").open("w", encoding="utf-8").close()
         someone.has_on_screen("Went on.")
         someone.rests("before")
@@ -140,8 +131,7 @@ def test_what_is_sent_when_the_mistake_in_a_command_is_seen_is_done(serve: Serve
 
     with person("work", cwd=project, env=env, program=SLOW) as someone:
         someone.types("/model groq/one\r", when="You:")
-        someone.types("/model\r", when="GROQ_API_KEY")
-        someone.has_on_screen("waits: /model")
+        someone.types("/model\r", when="GROQ_API_KEY", shows="waits: /model")
         (project / "awake").open("w", encoding="utf-8").close()
         someone.has_on_screen("gpt-4o (openai)")
         assert someone.leaves("\x04") == 0
@@ -156,8 +146,7 @@ def test_what_is_typed_behind_the_way_to_another_session_is_said_there(
     before = session_of(home)
 
     with person(cwd=project, env=env) as someone:
-        someone.types(f"/session {before.name}\rgo on\rhalf", when="You:")
-        someone.has_on_screen("There.")
+        someone.types(f"/session {before.name}\rgo on\rhalf", when="You:", shows="There.")
         someone.rests("half")
         someone.leaves("\x15\x04")
 
@@ -189,8 +178,7 @@ def test_a_skill_that_is_called_meanwhile_is_loaded(serve: Serve, project: Path)
     with person("--approve", "auto", cwd=project, env=CHAT.environment(server)) as someone:
         someone.types("first\r", when="You:")
         someone.types("/te\t", when="bash: while")
-        someone.types(" now\r", when="You: /tell")
-        someone.has_on_screen("waits: /tell now")
+        someone.types(" now\r", when="You: /tell", shows="waits: /tell now")
         (project / "go").touch()
         someone.has_on_screen("Told.")
         someone.leaves("\x04")
@@ -203,8 +191,7 @@ def test_the_wish_to_leave_waits_for_the_end_of_the_turn(serve: Serve, project: 
 
     with person("--approve", "auto", cwd=project, env=CHAT.environment(server)) as someone:
         someone.types("first\r", when="You:")
-        someone.types("\x04", when="bash: while")
-        someone.has_on_screen("waits: /quit")
+        someone.types("\x04", when="bash: while", shows="waits: /quit")
         (project / "go").touch()
         assert someone.leaves() == 0
 

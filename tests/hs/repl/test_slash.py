@@ -18,11 +18,9 @@ def test_compact_summarises_what_was_said(serve: Serve, project: Path, home: Pat
     server = serve(CHAT, LONG, LONG, say("They said long."), say("Went on."))
 
     with person(cwd=project, env=CHAT.environment(server)) as someone:
-        someone.types("/compact\r", when="You:")
-        someone.has_on_screen("not summarised: there is too little")
+        someone.types("/compact\r", when="You:", shows="not summarised: there is too little")
         for cost in ("$0.00007", "$0.00014"):
-            someone.types("more\r", when="You:")
-            someone.has_on_screen(f"cost {cost}")
+            someone.types("more\r", when="You:", shows=f"cost {cost}")
             someone.has_on_screen("Ctrl-C: stop", gone=True)
         someone.types("/compact\r")
         someone.types("go on\r", when="The conversation so far was summarised (0005-summary.md).")
@@ -53,8 +51,7 @@ def test_another_session_is_gone_on_in_and_the_first_is_free(
         someone.until(lambda: re.search(f"  {before.name} +begin", someone.screen) is not None)
         someone.types("\x15")
         someone.types(f"/session {before.name}\r")
-        someone.types("go on\r", when=f"session: {before.name}")
-        someone.has_on_screen("There.")
+        someone.types("go on\r", when=f"session: {before.name}", shows="There.")
         (other,) = (each for each in before.parent.iterdir() if each != before)
         assert hs(other.name, "free?", env=env).out == "Free.\n"
         assert hs(before.name, "free?", env=env).code == 5
@@ -68,14 +65,12 @@ def test_tab_completes_before_what_is_typed_behind_it_and_takes_one_word_after_a
 ) -> None:
     with conversation(say("Not a word for the model.")) as (someone, server):
         someone.types("/mod\t gpt-4.1-mi\t\r")
-        someone.types("/to\t\r", when="gpt-4.1-mini (openai)")
-        someone.has_on_screen("read_file")
+        someone.types("/to\t\r", when="gpt-4.1-mini (openai)", shows="read_file")
         someone.types("/mod\t gpt-4o\t")
         # The others are shown below.
         someone.types("\t", when="  gpt-4o-mini")
         someone.types("\t", when="You: /model gpt-4o\n")
-        someone.types("\r", when="You: /model gpt-4o-mini\n")
-        someone.has_on_screen("gpt-4o-mini (openai)")
+        someone.types("\r", when="You: /model gpt-4o-mini\n", shows="gpt-4o-mini (openai)")
 
     assert server.requests == []
 
@@ -89,14 +84,12 @@ def test_a_model_of_another_provider_is_asked_there(serve: Serve, project: Path,
         someone.types("/model gpt-4o-min\t", when="From one.")
         someone.types("\r", when="You: /model gpt-4o-mini")
         someone.types("hello\r", when="gpt-4o-mini (openai)")
-        someone.types("/model groq/one\r", when="From the other.")
-        someone.has_on_screen("GROQ_API_KEY")
+        someone.types("/model groq/one\r", when="From the other.", shows="GROQ_API_KEY")
         assert "None" not in someone.screen
         someone.types("/model\r")
         someone.until(lambda: someone.screen.count("gpt-4o-mini (openai)") == 2)
         someone.types("/model anthropic/cl\t")
-        someone.types("\r", when="You: /model anthropic/claude-")
-        someone.has_on_screen("(anthropic)")
+        someone.types("\r", when="You: /model anthropic/claude-", shows="(anthropic)")
         assert someone.leaves("\x04") == 0
 
     assert second.requests[0]["model"] == "gpt-4o-mini"

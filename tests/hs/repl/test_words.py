@@ -21,15 +21,12 @@ def test_an_unknown_word_behind_a_slash_says_so_and_costs_nothing(
 ) -> None:
     write(project / "there", "")
     with conversation(say("Seen."), say("Both seen.")) as (someone, server):
-        someone.types("/cots\r")
-        someone.has_on_screen("There is no /cots. Did you mean /cost?")
+        someone.types("/cots\r", shows="There is no /cots. Did you mean /cost?")
         someone.rests()
         assert server.requests == []
         # A path is no such word.
-        someone.types("/dev/null and /x\r")
-        someone.has_on_screen("Seen.")
-        someone.types("/tmp is full\r")
-        someone.has_on_screen("Both seen.")
+        someone.types("/dev/null and /x\r", shows="Seen.")
+        someone.types("/tmp is full\r", shows="Both seen.")
 
     assert len(server.requests) == 2
 
@@ -40,8 +37,7 @@ def test_an_unknown_word_is_not_told_to_a_turn_that_is_under_way(serve: Serve, p
     with person("--approve", "auto", cwd=project, env=CHAT.environment(server)) as someone:
         someone.types("go\r", when="You:")
         someone.types("/modle\r", when="bash: while")
-        someone.types("!echo $((40 + 2))\r", when="waits: /modle")
-        someone.has_on_screen("waits: !echo")
+        someone.types("!echo $((40 + 2))\r", when="waits: /modle", shows="waits: !echo")
         (project / "go").touch()
         someone.has_on_screen("Did you mean /model?")
         # What was to follow is typed already, as behind every mistake.
@@ -68,17 +64,13 @@ def test_a_new_session_begins_and_the_one_before_can_be_resumed(
 
     with person(cwd=project, env=CHAT.environment(server)) as someone:
         someone.types("/model gpt-4o-mini\r", when="You:")
-        someone.types("one\r", when="gpt-4o-mini (openai)")
-        someone.has_on_screen("First.")
+        someone.types("one\r", when="gpt-4o-mini (openai)", shows="First.")
         before = session_of(home)
         someone.types(f"{word}\r")
-        someone.types("two\r", when=f"To go on with the one before: /session {before.name}")
-        someone.has_on_screen("Second.")
+        someone.types("two\r", when=f"To go on with the one before: /session {before.name}", shows="Second.")
         assert ("First." in someone.screen) is (word == "/new")
-        someone.types(f"/session {before.name}\r")
-        someone.has_on_screen(f"session: {before.name}")
-        someone.types("three\r")
-        someone.has_on_screen("Third.")
+        someone.types(f"/session {before.name}\r", shows=f"session: {before.name}")
+        someone.types("three\r", shows="Third.")
         assert someone.leaves("\x04") == 0
 
     assert [request["model"] for request in server.requests] == ["gpt-4o-mini"] * 3
@@ -96,8 +88,7 @@ def test_cost_is_told_for_each_model_and_in_all(serve: Serve, project: Path, hom
         someone.types("go\r", when="One.")
         someone.types("/model free\r", when="Two.")
         someone.types("go\r", when="free (openai)")
-        someone.types("/cost\r", when="Three.")
-        someone.has_on_screen("this session")
+        someone.types("/cost\r", when="Three.", shows="this session")
         lines = [" ".join(line.split()) for line in someone.screen.splitlines()]
         assert someone.leaves("\x04") == 0
 
@@ -109,12 +100,10 @@ def test_cost_is_told_for_each_model_and_in_all(serve: Serve, project: Path, hom
 
 def test_the_rules_in_force_are_shown(conversation: Conversation, home: Path) -> None:
     with conversation(say("Never.")) as (someone, _):
-        someone.types("/permissions\r")
-        someone.has_on_screen("approve=ask")
+        someone.types("/permissions\r", shows="approve=ask")
         someone.has_on_screen("no rules")
         write(home / ".harness" / "settings.json", '{"permissions": {"deny": ["Bash(rm:*)"]}}')
-        someone.types("/permissions\r")
-        someone.has_on_screen("deny Bash(rm:*) (")
+        someone.types("/permissions\r", shows="deny Bash(rm:*) (")
 
 
 def test_a_file_is_completed_and_attached(conversation: Conversation, project: Path) -> None:
@@ -123,8 +112,7 @@ def test_a_file_is_completed_and_attached(conversation: Conversation, project: P
     with conversation(say("Seen.")) as (someone, server):
         someone.types("what is in @s\t")
         someone.types("ca\t", when="You: what is in @src/")
-        someone.types(", then?\r", when="@src/calc.py")
-        someone.has_on_screen("attached: src/calc.py")
+        someone.types(", then?\r", when="@src/calc.py", shows="attached: src/calc.py")
         someone.has_on_screen("Seen.")
 
     told = server.requests[0]["messages"][-1]["content"]
@@ -162,12 +150,10 @@ def test_a_command_of_the_user_runs_unasked_and_the_model_is_told(
     conversation: Conversation, project: Path, home: Path
 ) -> None:
     with conversation(say("Seen.")) as (someone, server):
-        someone.types("!echo $((40 + 2)) | tee made\r")
-        someone.has_on_screen("\n42\n")
+        someone.types("!echo $((40 + 2)) | tee made\r", shows="\n42\n")
         someone.rests()
         assert server.requests == []
-        someone.types("and?\r")
-        someone.has_on_screen("Seen.")
+        someone.types("and?\r", shows="Seen.")
 
     assert (project / "made").exists()
     assert "I ran this command:\n\n$ echo $((40 + 2)) | tee made\n42" in str(
@@ -182,13 +168,10 @@ def test_a_command_of_the_user_is_stopped_and_what_it_had_printed_is_told(
     conversation: Conversation,
 ) -> None:
     with conversation(say("Seen.")) as (someone, server):
-        someone.types("!echo $((40 + 2)); sleep 300\r")
-        someone.has_on_screen("\n42\n")
-        someone.types("\x03")
-        someone.has_on_screen("\ninterrupted")
+        someone.types("!echo $((40 + 2)); sleep 300\r", shows="\n42\n")
+        someone.types("\x03", shows="\ninterrupted")
         someone.rests()
-        someone.types("and?\r")
-        someone.has_on_screen("Seen.")
+        someone.types("and?\r", shows="Seen.")
 
     assert "42\n[interrupted" in str(server.requests[0]).replace("\\n", "\n")
 

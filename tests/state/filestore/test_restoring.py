@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.errors import EnvSetupError, HarnessError, StateUnreadableError
+from harness_lib.errors import EnvSetupError, StateUnreadableError
 from harness_lib.state import journal, load, publishing, summary
 from harness_lib.state.codec import ContractError
 from harness_lib.state.store import Store
@@ -24,6 +24,7 @@ from harness_lib.system.files import atomic
 from harness_lib.system.place.roots import Root
 from harness_lib.task import State, Task
 from tests.state.clock import NOON, NOON_IN_NAMES, Noon
+from tests.state.documents import error
 
 NAME = "harness-tasks.json"
 NEWEST = ".harness/generations/0000000001.json"
@@ -53,12 +54,6 @@ def change(store: Store) -> list[str]:
 
 def write(text: str) -> Callable[[Root], object]:
     return lambda root: root.state.write_text(text, encoding="utf-8")
-
-
-def error(act: Callable[[], object]) -> tuple[type[HarnessError], str, str | None]:
-    with pytest.raises(HarnessError) as caught:
-        act()
-    return type(caught.value), caught.value.message, caught.value.hint
 
 
 def no_earlier_state(root: Root) -> None:

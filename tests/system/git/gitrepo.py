@@ -52,6 +52,14 @@ def put(path: Path, text: str | bytes, *, executable: bool = False) -> Path:
     return path
 
 
+def commit(top: Path, message: str, files: Mapping[str, str | bytes] | None = None) -> None:
+    """Write `files`, and commit all that is in the work tree."""
+    for name, text in (files or {}).items():
+        put(top / name, text)
+    sh(top, "add", "-A")
+    sh(top, "commit", "-q", "-m", message)
+
+
 def disk(top: Path) -> dict[str, tuple[str, bytes]]:
     """Return every file below `top`, git's own left out: path → (kind, content)."""
     contents: dict[str, tuple[str, bytes]] = {}
@@ -77,10 +85,7 @@ def _template(*files: tuple[str, str]) -> Path:
     top = Path(tempfile.mkdtemp())
     atexit.register(shutil.rmtree, top)
     sh(top, "init", "-q", "-b", "main")
-    for name, text in files:
-        put(top / name, text)
-    sh(top, "add", "-A")
-    sh(top, "commit", "-q", "-m", "Begin")
+    commit(top, "Begin", dict(files))
     return top
 
 
@@ -112,8 +117,7 @@ class World:
 
     def commits(self, message: str = "work") -> str:
         """Commit everything as an attempt does, and return the commit; the base stays."""
-        sh(self.top, "add", "-A")
-        sh(self.top, "commit", "-q", "-m", message)
+        commit(self.top, message)
         return sh(self.top, "rev-parse", "HEAD")
 
     def linked(self) -> World:

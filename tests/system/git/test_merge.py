@@ -213,20 +213,16 @@ def test_each_of_the_two_lines_is_enough(world: World) -> None:
         assert merge.left(world.git, world.git.tree_of(tip), half) == ["tracked.txt"]
 
 
-def test_they_are_known_with_line_breaks_of_windows_and_a_size_of_ones_own(world: World) -> None:
-    put(world.top / ".gitattributes", "tracked.txt -text conflict-marker-size=10\n")
+@pytest.mark.parametrize(
+    ("attributes", "texts"),
+    [("-text conflict-marker-size=10", ("mine\r\nx\r\n", "theirs\r\nx\r\n")), ("-diff", ())],
+    ids=["line breaks of Windows and a size of one's own", "a file that git shows no differences of"],
+)
+def test_they_are_known_in_files_of_every_kind(world: World, attributes: str, texts: tuple[str, ...]) -> None:
+    put(world.top / ".gitattributes", f"tracked.txt {attributes}\n")
     world.commit("attributes")
 
-    tip, tree = _conflict(world, "mine\r\nx\r\n", "theirs\r\nx\r\n")
-
-    assert merge.left(world.git, world.git.tree_of(tip), tree) == ["tracked.txt"]
-
-
-def test_they_are_known_in_a_file_that_git_shows_no_differences_of(world: World) -> None:
-    put(world.top / ".gitattributes", "tracked.txt -diff\n")
-    world.commit("attributes")
-
-    tip, tree = _conflict(world)
+    tip, tree = _conflict(world, *texts)
 
     assert merge.left(world.git, world.git.tree_of(tip), tree) == ["tracked.txt"]
 

@@ -55,46 +55,22 @@ OWN_FAULTS = (
 
 
 @pytest.mark.parametrize(
-    ("text", "kind"),
+    ("text", "status", "kind"),
     [
-        *((text, "limit") for text in LIMITS),
-        *((text, "transient") for text in PAUSES),
-        *((text, "login") for text in FOR_A_PERSON),
+        *((text, 0, "limit") for text in LIMITS),
+        *((text, 0, "transient") for text in PAUSES),
+        *((text, 0, "login") for text in FOR_A_PERSON),
+        *((text, 0, None) for text in OWN_FAULTS),
+        # Where the text says nothing the status does, unless it is nobody's fault but ours.
+        *(("it failed", status, "login") for status in (401, 402, 403)),
+        *(("it failed", status, "transient") for status in (408, 429, 599)),
+        *(("it failed", status, None) for status in (200, 400, 404, 1e14)),
     ],
 )
-def test_a_text_is_known(text: str, kind: str) -> None:
-    recognised = trouble(text, NOW)
+def test_a_trouble_is_known_by_its_text_or_its_status(text: str, status: float, kind: str | None) -> None:
+    recognised = trouble(text, NOW, status)
 
-    assert recognised is not None
-    assert recognised.kind == kind
-
-
-@pytest.mark.parametrize("text", OWN_FAULTS)
-def test_what_another_attempt_may_change_is_no_trouble(text: str) -> None:
-    assert trouble(text, NOW) is None
-
-
-@pytest.mark.parametrize(
-    ("status", "kind"),
-    [
-        (401, "login"),
-        (402, "login"),
-        (403, "login"),
-        (408, "transient"),
-        (429, "transient"),
-        (599, "transient"),
-    ],
-)
-def test_where_the_text_says_nothing_the_status_does(status: int, kind: str) -> None:
-    recognised = trouble("it failed", NOW, status)
-
-    assert recognised is not None
-    assert recognised.kind == kind
-
-
-@pytest.mark.parametrize("status", [0, 200, 400, 404, 1e14])
-def test_a_status_that_is_nobodys_fault_but_ours(status: float) -> None:
-    assert trouble("it failed", NOW, status) is None
+    assert (recognised and recognised.kind) == kind
 
 
 def test_the_wait_comes_with_it() -> None:

@@ -163,10 +163,11 @@ def test_a_new_attempt_begins_without_the_blame_of_the_last(project: Project, ag
 @pytest.mark.parametrize(
     ("protect", "code", "said"),
     [
-        pytest.param("", 0, check_inputs.GONE, id="a judge"),
-        *for_release(pytest.param("nothing/**", 1, check_inputs.GONE, id="a judge beside what is protected")),
-        pytest.param("tests/look*", 1, "changed its own gate: protected", id="a protected file"),
+        ("", 0, check_inputs.GONE),
+        *for_release(("nothing/**", 1, check_inputs.GONE)),
+        ("tests/look*", 1, "changed its own gate: protected"),
     ],
+    ids=["a judge", "a judge beside what is protected", "a protected file"],
 )
 def test_a_change_is_noticed_where_git_has_pruned_what_was_there(
     project: Project, agent: Agent, protect: str, code: int, said: str

@@ -169,12 +169,17 @@ def test_what_it_leaves_behind_is_not_committed(project: Project, agent: Agent) 
     assert project.read("build/out") == "x\n"
 
 
-def test_one_that_ends_by_a_signal_has_failed(project: Project, agent: Agent) -> None:
-    begin(agent, "kill -SEGV $$")
+@pytest.mark.parametrize(("check", "code"), [("kill -SEGV $$", "-11"), ("./tool", "126")])
+def test_one_that_ends_by_a_signal_or_may_not_run_has_failed(
+    project: Project, agent: Agent, check: str, code: str
+) -> None:
+    """126 is the shell's word for it: the file is there, so this is no missing command."""
+    project.commit(files={"tool": "#!/bin/sh\n"})
+    begin(agent, check)
 
     agent.fails(1, "finish")
 
-    assert "-11" in project.task()["error_log"][0]
+    assert code in project.task()["error_log"][0]
 
 
 def test_one_that_takes_away_its_directory(project: Project, agent: Agent) -> None:
@@ -184,16 +189,6 @@ def test_one_that_takes_away_its_directory(project: Project, agent: Agent) -> No
     agent.fails(1, "finish")
 
     assert project.read("sub/file.txt") == "file\n"
-
-
-def test_one_without_permission_to_run(project: Project, agent: Agent) -> None:
-    """126 is the shell's word for it: the file is there, so this is no missing command."""
-    project.commit(files={"tool": "#!/bin/sh\n"})
-    begin(agent, "./tool")
-
-    agent.fails(1, "finish")
-
-    assert "126" in project.task()["error_log"][0]
 
 
 def test_ctrl_c_ends_the_check_and_counts_nothing(project: Project, agent: Agent) -> None:

@@ -68,37 +68,28 @@ def test_a_branch_switched_during_the_attempt_is_left_where_it_was(project: Proj
     assert "loose.txt" in project.in_commit(reply["rescue"])
 
 
-def test_a_branch_that_was_deleted_during_the_attempt_comes_back(project: Project, agent: Agent) -> None:
+@pytest.mark.parametrize(
+    "commands",
+    [
+        ["checkout -q -b renamed", "branch -q -D main"],
+        ["commit -q --amend -m Rewritten"],
+        ["checkout -q --orphan empty"],
+    ],
+    ids=["a branch that was deleted", "rewritten history", "an orphan branch without a commit"],
+)
+def test_what_an_attempt_did_to_the_branch_is_taken_back(
+    project: Project, agent: Agent, commands: list[str]
+) -> None:
     begin(agent, "false")
     base = project.head
-    project.git("checkout", "-q", "-b", "renamed")
-    project.git("branch", "-q", "-D", "main")
-
-    agent.fails(1, "finish")
-
-    assert project.git("rev-parse", "main") == base
-    assert project.git("rev-parse", "renamed") == base
-
-
-def test_rewritten_history_is_rolled_back_to_its_base(project: Project, agent: Agent) -> None:
-    begin(agent, "false")
-    base = project.head
-    project.git("commit", "-q", "--amend", "-m", "Rewritten")
-
-    agent.fails(1, "finish")
-
-    assert project.head == base
-
-
-def test_an_orphan_branch_without_a_commit_during_the_attempt(project: Project, agent: Agent) -> None:
-    begin(agent, "false")
-    base = project.head
-    project.git("checkout", "-q", "--orphan", "empty")
+    for command in commands:
+        project.git(*command.split())
     project.put("loose.txt")
 
     reply = agent.fails(1, "finish")
 
-    assert project.head == base
+    assert project.git("symbolic-ref", "--short", "HEAD") == "main"
+    assert set(project.git("for-each-ref", "--format=%(objectname)", "refs/heads").split()) == {base}
     assert "loose.txt" in project.in_commit(reply["rescue"])
     assert sorted(project.files) == ["tracked.txt"]
 

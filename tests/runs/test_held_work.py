@@ -151,11 +151,8 @@ def test_nothing_is_merged_before_the_user_has_accepted_it(workshop: Workshop) -
     assert sh(workshop.top, "rev-parse", "main") == before
     assert f"harness accept {first}   or: harness return {first} " in said.stdout
     assert f"harness rescue show {first}" in said.stdout
-    assert [workshop.task(task).get("halt_kind") for task in (first, second, third)] == [
-        "REVIEW",
-        None,
-        "REVIEW",
-    ]
+    kinds = [workshop.task(task).get("halt_kind") for task in (first, second, third)]
+    assert kinds == ["REVIEW", None, "REVIEW"]
     assert workshop.task(nothing)["status"] == "completed"
     workshop.nothing_is_left_over()
 

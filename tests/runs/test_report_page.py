@@ -73,26 +73,12 @@ def hostile_list(project: Project, agent: Agent, number: int) -> Path:
     project.edit(tasks=tasks)
     lines: list[dict[str, object]] = [{**OPENED, "agent": HOSTILE}]
     for n in range(1, number + 1):
-        who, at = n % 4, 1e9 + 10.0 * n
+        who, at = {"worker": n % 4}, 1e9 + 10.0 * n
+        said = {"last": "", "tokens": 5, "cost": 0.01, "session": HOSTILE}
         lines += [
-            {"event": "claimed", "worker": who, "at": at, "task": f"t{n}", "title": HOSTILE, "attempt": 1},
-            {
-                "event": "said",
-                "worker": who,
-                "at": at,
-                "last": "",
-                "tokens": 5,
-                "cost": 0.01,
-                "session": HOSTILE,
-            },
-            {
-                "event": "ended",
-                "worker": who,
-                "at": at + 35,
-                "task": f"t{n}",
-                "status": "failed",
-                "message": HOSTILE,
-            },
+            {"event": "claimed", **who, "at": at, "task": f"t{n}", "title": HOSTILE, "attempt": 1},
+            {"event": "said", **who, "at": at, **said},
+            {"event": "ended", **who, "at": at + 35, "task": f"t{n}", "status": "failed", "message": HOSTILE},
         ]
     record(project, lines)
     put(project.top / ".harness/logs/t5/1.log", HOSTILE)

@@ -17,6 +17,7 @@ from harness_lib.system.processes import sandbox
 from tests.runs.workshop import Workshop
 from tests.system.git.gitrepo import commit, put
 
+IN_PROJECT = {name for name, key in KEYS.items() if key.in_project}
 PROJECTS = {name: key for name, key in KEYS.items() if key.in_project and key.kind != "texts"}
 
 
@@ -108,17 +109,22 @@ def test_a_wrong_file_is_named_with_what_is_wrong(
     assert workshop("run", "--dry-run", "--agent-command", "true").code == 3
 
 
-@pytest.mark.parametrize("name", sorted(name for name, key in KEYS.items() if not key.in_project))
-def test_what_a_project_could_widen_is_the_users_to_set(workshop: Workshop, name: str) -> None:
-    write(workshop.top / "harness.toml", {name: "claude"})
-    with pytest.raises(ConfigError, match=f"run.{name} is the user's to set"):
-        of_run.effective(workshop.context(), {})
-
-
-@pytest.mark.parametrize("setting", [{"merge": "push"}, {"sandbox": "nono"}])
-def test_what_a_project_may_choose_is_named(workshop: Workshop, setting: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        *(
+            ({name: "claude"}, f"run.{name} is the user's to set")
+            for name in sorted(KEYS.keys() - IN_PROJECT)
+        ),
+        ({"merge": "push"}, "may only be "),
+        ({"sandbox": "nono"}, "may only be "),
+    ],
+)
+def test_what_a_project_could_widen_is_the_users_to_set(
+    workshop: Workshop, setting: dict[str, str], words: str
+) -> None:
     write(workshop.top / "harness.toml", setting)
-    with pytest.raises(ConfigError, match="may only be "):
+    with pytest.raises(ConfigError, match=words):
         of_run.effective(workshop.context(), {})
 
 
@@ -133,11 +139,8 @@ def test_no_task_changes_what_the_user_or_the_project_protects(workshop: Worksho
     workshop.add("Three", "test -f c", do="write c done\nwrite other done")
     workshop.ends(9)
     assert [*workshop.statuses().values()] == ["failed", "failed", "completed"]
-    assert ["ci/job.yml" in "".join(task["error_log"]) for task in workshop.state["tasks"]] == [
-        True,
-        False,
-        False,
-    ]
+    blamed = ["ci/job.yml" in "".join(task["error_log"]) for task in workshop.state["tasks"]]
+    assert blamed == [True, False, False]
     assert (workshop.top / "LICENSE").read_text() == "as it was\n"
     assert workshop.ok("config", "protect")["settings"]["protect"]["value"] == ["LICENSE", "ci/**"]
 

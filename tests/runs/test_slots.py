@@ -199,24 +199,25 @@ def test_what_a_project_inside_of_the_repository_needs_is_brought_to_its_place(w
     assert brought(project) == {".env", "pa/.env", "pa/node_modules/pad.js"}
 
 
-def test_a_list_of_what_is_brought_names_nothing_above_itself(workshop: Workshop) -> None:
-    put(workshop.top / "pa/.worktreeinclude", "../above.key\nsub/../../above.key\ninside.key\n")
-    project = inside(workshop, workshop.home, ignored="*.key\n")
-    put(workshop.top / "above.key", "precious\n")
-    put(project.top / "inside.key", "here\n")
-
-    assert brought(project) == {"pa/inside.key"}
-
-
-@pytest.mark.parametrize("place", ["", "pa/"], ids=["above", "inside"])
-def test_the_list_of_what_is_brought_may_lie_in_either_place(workshop: Workshop, place: str) -> None:
+@pytest.mark.parametrize(
+    ("place", "listed", "is_brought"),
+    [
+        ("", "keys/*.key", "keys/one.key"),
+        ("pa/", "keys/*.key", "pa/keys/one.key"),
+        ("pa/", "../keys/one.key\nsub/../../keys/one.key\nkeys/one.key", "pa/keys/one.key"),
+    ],
+    ids=["above", "inside", "nothing above itself"],
+)
+def test_the_list_of_what_is_brought_may_lie_in_either_place(
+    workshop: Workshop, place: str, listed: str, is_brought: str
+) -> None:
     """Its lines are seen from where it lies, and it is instead of what is brought without one."""
-    put(workshop.top / place / ".worktreeinclude", "keys/*.key\n")
+    put(workshop.top / place / ".worktreeinclude", f"{listed}\n")
     project = inside(workshop, workshop.home, ignored=".env\n*.key\n")
     for name in ("keys/one.key", "pa/keys/one.key", ".env", "pa/.env"):
         put(workshop.top / name, "here\n")
 
-    assert brought(project) == {f"{place}keys/one.key"}
+    assert brought(project) == {is_brought}
 
 
 # -- lock files of git that stand in a work tree of a run: no night ends because of one

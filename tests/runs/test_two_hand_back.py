@@ -210,12 +210,8 @@ def test_what_nobody_can_hand_back_is_given_up_after_some_tries_its_work_kept(cr
 
     assert came == [False, False, True]
     after = crew.now()
-    assert (after.status, after.attempts, after.claimed_by, after.halt_kind) == (
-        "pending",
-        0,
-        None,
-        "ENV_SETUP",
-    )
+    assert (after.status, after.attempts) == ("pending", 0)
+    assert (after.claimed_by, after.halt_kind) == (None, "ENV_SETUP")
     (kept,) = (crew.workshop.home / "set-aside").glob("*/*/made")
     assert kept.read_text() == "by worker 1\n"
     assert f"Its work tree is kept in {kept.parent}." in (after.halt or "")

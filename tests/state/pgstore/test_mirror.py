@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import pytest
 
 from harness_lib.state import summary
 from harness_lib.state.pgstore import mirror, moving
@@ -12,9 +13,6 @@ from harness_lib.state.pgstore.store import PgStore, opened
 from harness_lib.system.clock import SYSTEM
 from harness_lib.task import Task
 from tests.state.pgstore.machines import Shared
-
-if TYPE_CHECKING:
-    import pytest
 
 
 def log(store: PgStore, text: str) -> None:
@@ -70,25 +68,20 @@ def test_processes_of_one_machine_write_each_line_once_and_never_go_back(shared:
     assert listed(one) == ["task-001", "task-002", "task-003"]
 
 
-def test_an_edit_is_kept_beside_them_and_not_applied(shared: Shared) -> None:
+@pytest.mark.parametrize("moves_back", [False, True])
+def test_an_edit_is_kept_beside_them_and_not_applied(shared: Shared, moves_back: bool) -> None:
+    """Also when the list moves back to the file."""
     store = shared.with_tasks()
     edited = store.root.state.read_text().replace("Task 1", "Edited")
     store.root.state.write_text(edited)
-    answers = store.ask()
-    assert [task.title for task in answers.search()] == ["Task 1", "Task 2"]
-    (warning,) = answers.warnings
-    assert "the edit was not applied" in warning
-    (kept,) = Path(store.root.path).glob("harness-tasks.json.edited-*")
-    assert kept.read_text() == edited
-    assert "Edited" not in store.root.state.read_text()
-    assert store.ask().warnings == ()
-
-
-def test_an_edit_is_kept_when_the_list_moves_back_to_the_file(shared: Shared) -> None:
-    store = shared.with_tasks()
-    edited = store.root.state.read_text().replace("Task 1", "Edited")
-    store.root.state.write_text(edited)
-    moving.to_file(store, SYSTEM.now())
+    if moves_back:
+        moving.to_file(store, SYSTEM.now())
+    else:
+        answers = store.ask()
+        assert [task.title for task in answers.search()] == ["Task 1", "Task 2"]
+        (warning,) = answers.warnings
+        assert "the edit was not applied" in warning
+        assert store.ask().warnings == ()
     (kept,) = Path(store.root.path).glob("harness-tasks.json.edited-*")
     assert kept.read_text() == edited
     assert "Edited" not in store.root.state.read_text()

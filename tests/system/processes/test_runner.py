@@ -104,15 +104,16 @@ class TestDeadline:
         assert finished.timed_out
         assert finished.tail.splitlines()[-1] == "tidied"
 
-    def test_ignoring_term_does_not_help(self, log: Path, up: Path) -> None:
-        stubborn = "trap '' TERM; echo $$ > up; while :; do sleep 1; done"
-        finished = run(stubborn, log, clock=LateOnceUp(up), grace=0.1)
-
-        assert finished.timed_out
-        assert not process.alive(pid_in(up))
-
-    def test_a_stopped_command_ends_too(self, log: Path, up: Path) -> None:
-        finished = run("echo $$ > up; kill -STOP $$; sleep 600", log, clock=LateOnceUp(up), grace=LONG)
+    @pytest.mark.parametrize(
+        ("command", "grace"),
+        [
+            ("trap '' TERM; echo $$ > up; while :; do sleep 1; done", 0.1),
+            ("echo $$ > up; kill -STOP $$; sleep 600", LONG),
+        ],
+        ids=["one that ignores TERM", "a stopped one"],
+    )
+    def test_none_outlives_it(self, log: Path, up: Path, command: str, grace: float) -> None:
+        finished = run(command, log, clock=LateOnceUp(up), grace=grace)
 
         assert finished.timed_out
         assert not process.alive(pid_in(up))

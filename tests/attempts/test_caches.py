@@ -108,11 +108,7 @@ def test_what_the_user_ignores_everywhere_stays_ignored(
         setting = put(mine / "more", f"[core]\nexcludesFile = {rules}\n")
         project.git("config", "include.path", str(setting))
     begin(agent)
-    project.put("a.swp")
-    project.put(".DS_Store")
-    project.put("done")
-
-    agent.ok("finish")
+    agent.finishes({"a.swp": "x\n", ".DS_Store": "x\n", "done": "x\n"})
 
     assert project.in_commit() == ["done", "tracked.txt"]
 

@@ -77,9 +77,7 @@ def test_a_protecting_task_fails_whoever_turns_its_runner(project: Project, agen
 )
 def test_any_other_task_says_so_in_reply_log_and_show(project: Project, agent: Agent, name: str) -> None:
     _begin(project, agent)
-    project.put(name, CHEATS[name])
-
-    reply = agent.ok("finish")
+    reply = agent.finishes({name: CHEATS[name]})
 
     assert any(name in warning for warning in reply["warnings"])
     assert project.grep("WARN", "[task-001]", name)
@@ -109,9 +107,7 @@ def test_what_shows_the_change_is_the_whole_of_the_attempts_commits(project: Pro
     _begin(project, agent)
     base = project.head
     project.commit(files={"tests/test_a.py": CHEATS["tests/test_a.py"]})
-    project.put("src/a.py")
-
-    (said,) = agent.ok("finish")["warnings"]
+    (said,) = agent.finishes({"src/a.py": "x\n"})["warnings"]
 
     span = f"{base[:12]}..{project.head[:12]}"
     changed = "task-001 changed a file that its check depends on: tests/test_a.py (1 line)"
@@ -128,8 +124,7 @@ def test_auto_alone_protects_them(project: Project, agent: Agent) -> None:
 
 def test_what_is_let_go_by_name_may_change(project: Project, agent: Agent) -> None:
     _begin(project, agent, "--protect", "auto", "--protect", "!tests/*.py")
-    project.put("tests/test_a.py", CHEATS["tests/test_a.py"])
-    agent.ok("finish")
+    agent.finishes({"tests/test_a.py": CHEATS["tests/test_a.py"]})
 
 
 def test_work_that_touches_no_judge_is_not_mentioned(project: Project, agent: Agent) -> None:
@@ -142,19 +137,15 @@ def test_work_that_touches_no_judge_is_not_mentioned(project: Project, agent: Ag
     assert "touched" not in project.task()
 
 
-def test_a_test_that_the_attempt_writes_is_its_work_and_named_where_it_is_all_of_it(
-    project: Project, agent: Agent
-) -> None:
+def test_a_test_that_the_attempt_writes_is_its_work_and_named_where_it_is_all_of_it(agent: Agent) -> None:
     begin(agent, PYTEST, "--protect", "docs/**")
-    project.put("tests/test_a.py", "def test_a():\n    pass\n")
-    (warning,) = agent.ok("finish")["warnings"]
+    (warning,) = agent.finishes({"tests/test_a.py": "def test_a():\n    pass\n"})["warnings"]
     assert "changed only files that its check depends on: tests/test_a.py" in warning
 
 
 def test_a_new_attempt_begins_without_the_blame_of_the_last(project: Project, agent: Agent) -> None:
     _begin(project, agent, check=f"{PYTEST}; false")
-    project.put("tests/test_a.py", FAILING + "# changed\n")
-    agent.fails(1, "finish")
+    agent.finishes({"tests/test_a.py": FAILING + "# changed\n"}, code=1)
     assert project.task()["touched"] == ["tests/test_a.py"]
     agent.ok("claim")
     assert "touched" not in project.task()

@@ -37,10 +37,7 @@ def test_what_an_earlier_task_has_removed_is_no_failed_attempt(project: Project,
     (project.top / "parts/more.sh").unlink()
     agent.ok("finish")
     agent.ok("add", "Second", "--validate", "sh check.sh")
-    agent.ok("claim")
-    project.put("f", "x\n")
-
-    error = agent.fails(7, "finish")["error"]
+    error = agent.works({"f": "x\n"}, code=7)["error"]
 
     commit = project.task("task-001")["completed_commit"][:12]
     assert f"needs parts/more.sh, which commit {commit} of task-001 removed" in error["message"]

@@ -61,10 +61,7 @@ def test_filters_and_line_ends_of_the_user_convert_as_before(project: Project, a
     begin(agent, "grep -q good answer.py")
     # A setting of the attempt's own that converts nothing here.
     project.git("config", "filter.lfs.clean", "git-lfs clean -- %f")
-    project.put("answer.py", "good\n")
-    project.put("lines.txt", b"one\r\ntwo\r\n")
-
-    reply = agent.ok("finish")
+    reply = agent.finishes({"answer.py": "good\n", "lines.txt": b"one\r\ntwo\r\n"})
 
     assert project.git("show", "HEAD:answer.py") == "GOOD"
     assert "task-001 changed git's settings for what is committed of a file: filter.lfs.clean" in json.dumps(
@@ -75,13 +72,11 @@ def test_filters_and_line_ends_of_the_user_convert_as_before(project: Project, a
 def test_once_the_user_has_looked_the_settings_are_theirs(project: Project, agent: Agent) -> None:
     begin(agent, "grep -q good answer.py", "--max-attempts", "2")
     _configure(project, "sed s/good/GOOD/")
-    project.put("answer.py", "good\n")
-    agent.fails(1, "finish")
+    agent.finishes({"answer.py": "good\n"}, code=1)
 
     project.agent("person").ok("retry", "task-001")
     agent.ok("claim")
     _configure(project, "sed s/good/GOOD/")
-    project.put("answer.py", "good\n")
-    agent.ok("finish")
+    agent.finishes({"answer.py": "good\n"})
 
     assert project.git("show", "HEAD:answer.py") == "GOOD"

@@ -349,10 +349,7 @@ def test_a_product_that_ends_its_tests_passes_neither_check(
         _add(person, check=f"{PYTEST} test_seen.py")
     else:
         _add(person, test, f"{PYTEST} test_seen.py")
-    agent.ok("claim")
-    project.put("product.py", "import os\n\nos._exit(0)\n")
-
-    said = agent.fails(1, "finish")
+    said = agent.works({"product.py": "import os\n\nos._exit(0)\n"}, code=1)
 
     expected = "pytest ended with exit code 0" if what == "seen" else "A held-out check failed."
     assert expected in said["message"]

@@ -38,17 +38,14 @@ def test_hiding_a_protected_test_helps_neither_this_attempt_nor_the_next(
     said = agent.fails(1, "finish")["message"]
     assert ("tests/changed.sh" in said, "tests/deleted.sh" in said) == (True, True)
     assert project.read("tests/changed.sh") == project.read("tests/deleted.sh") == "exit 1\n"
-    agent.ok("claim")
-    agent.fails(1, "finish")
+    agent.works(code=1)
 
 
 @pytest.mark.parametrize("mark", MARKS)
 def test_what_an_attempt_makes_of_one_is_committed(project: Project, agent: Agent, mark: str) -> None:
     project.git("update-index", mark, "tracked.txt")
     begin(agent, "grep -q two tracked.txt")
-    project.put("tracked.txt", "two\n")
-
-    agent.ok("finish")
+    agent.finishes({"tracked.txt": "two\n"})
 
     assert project.git("show", "HEAD:tracked.txt") == "two"
 
@@ -59,17 +56,12 @@ def test_work_outside_of_a_sparse_checkout_is_committed_and_the_rest_of_it_stays
     project.commit(files={"in/a": "a\n", "out/b": "b\n", "out/c": "c\n"})
     project.git("sparse-checkout", "set", "in")
     begin(agent, "grep -q changed out/b")
-    project.put("out/b", "wrong\n")
-    project.put("in/a", "wrong\n")
-
-    agent.fails(1, "finish")
+    agent.finishes({"out/b": "wrong\n", "in/a": "wrong\n"}, code=1)
 
     assert project.read("in/a") == "a\n"
     assert not (project.top / "out/c").exists()
     assert project.git("show", f"{project.refs()[0]}:out/b") == "wrong"
-    agent.ok("claim")
-    project.put("out/b", "changed\n")
-    agent.ok("finish")
+    agent.works({"out/b": "changed\n"})
     assert project.git("show", "HEAD:out/b") == "changed"
     assert project.git("show", "HEAD:out/c") == "c"
     assert not (project.top / "out/c").exists()

@@ -50,9 +50,7 @@ def test_a_claim_of_an_earlier_version_is_finished_as_before(project: Project, a
     file.write_text(json.dumps(state))
     for kept in (project.top / ".harness/gates").iterdir():
         kept.unlink()
-    project.put("f", "done\n")
-
-    task = agent.ok("finish")["task"]
+    task = agent.finishes({"f": "done\n"})["task"]
 
     assert (task["status"], task.get("look_at"), task.get("outcome")) == ("completed", None, None)
     agent.final_check()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import for_release
-from tests.system.git.gitrepo import commit, sh
+from tests.system.git.gitrepo import commit_all, sh
 from tests.verbs.project import Agent, Project, begin
 
 
@@ -90,7 +90,7 @@ def _published(project: Project, tmp_path: Path) -> Path:
 
 
 def _push(other: Path, name: str) -> str:
-    commit(other, f"Push {name}", {name: "theirs\n"})
+    commit_all(other, f"Push {name}", {name: "theirs\n"})
     sh(other, "push", "-q")
     return sh(other, "rev-parse", "HEAD")
 
@@ -105,9 +105,7 @@ def test_what_was_pulled_meanwhile_stays_on_the_branch_and_what_was_only_fetched
     _push(other, "fetched.txt")
     project.git("fetch", "-q")
     project.commit("Of the attempt", files={"mine.txt": "x\n"})
-    project.put("late")
-
-    reply = agent.fails(1, "finish")
+    reply = agent.finishes({"late": "x\n"}, code=1)
 
     assert project.head == pulled
     assert project.read("theirs.txt") == "theirs\n"

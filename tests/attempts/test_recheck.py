@@ -141,9 +141,7 @@ def test_what_was_completed_on_another_branch_is_not_completed_on_this_one(
     """It says how to bring the work over, and nothing that builds on it begins without it."""
     begin(agent, "grep -q work f")
     project.git("checkout", "-q", "-b", "feature")
-    project.put("f", "work\n")
-
-    said = agent.ok("finish")
+    said = agent.finishes({"f": "work\n"})
 
     (sentence,) = said["warnings"]
     assert said["message"].startswith("task-001 is completed on this branch only (commit ")

@@ -139,8 +139,7 @@ def test_honest_work_is_completed(project: Project, agent: Agent, name: str) -> 
 
 def test_who_puts_the_judge_back_is_completed(project: Project, agent: Agent) -> None:
     _begin(project, agent, "sh check.sh", "--protect", "auto")
-    project.put("check.sh", "true\n")
-    agent.fails(1, "finish")
+    agent.finishes({"check.sh": "true\n"}, code=1)
     project.put("check.sh", BASE["check.sh"])
     _put(project, RIGHT)
 
@@ -164,9 +163,7 @@ def test_what_weakens_a_test_and_passes_all_the_same_is_named(
 
 def test_in_a_chat_it_is_a_warning_and_none_lifts_it(project: Project, agent: Agent) -> None:
     _begin(project, agent, "sh check.sh")
-    project.put("check.sh", "true\n")
-
-    reply = agent.ok("finish")
+    reply = agent.finishes({"check.sh": "true\n"})
 
     assert any("passes only with its own changes to files" in warning for warning in reply["warnings"])
     begin(agent, "sh lib.sh", "--protect", "none")
@@ -197,8 +194,7 @@ def test_the_judges_of_another_task_count_too(project: Project, agent: Agent, is
 def test_the_user_takes_what_waits_or_sends_it_back(project: Project, agent: Agent) -> None:
     person = project.agent("person")
     _begin(project, agent, "sh check.sh", "--protect", "auto")
-    project.put("check.sh", "true\n")
-    agent.fails(1, "finish")
+    agent.finishes({"check.sh": "true\n"}, code=1)
     agent.fails(8, "finish")
 
     person.ok("return", "task-001", "leave it as it was")
@@ -292,8 +288,7 @@ def test_of_many_completed_tasks_some_checks_are_repeated_and_the_others_told(
     project.commit(files={"tests/named.sh": "true\n"})
     for number in range(second_check.MOST + 2):
         begin(agent, f"echo {number} >> {runs}; sh tests/{'named' if number == 1 else number}.sh")
-        project.put(f"tests/{number}.sh", "true\n")
-        agent.ok("finish")
+        agent.finishes({f"tests/{number}.sh": "true\n"})
     runs.unlink()
     begin(agent, "test -f f", "--protect", "auto")
     _put(project, {"f": "", "tests/named.sh": "true # more\n"})

@@ -80,8 +80,7 @@ def test_of_a_lost_list_the_repair_is_not_named_either(project: Project, held: A
 
 def test_earlier_work_may_be_brought_in_and_not_taken_away(project: Project, agent: Agent) -> None:
     begin(agent, "false")
-    project.put("made")
-    agent.fails(1, "finish")
+    agent.finishes({"made": "x\n"}, code=1)
     agent.ok("claim")
 
     agent.fails(8, "rescue", "drop", "task-001/1", **SUPERVISED)

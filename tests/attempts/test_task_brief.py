@@ -31,8 +31,7 @@ def claim(agent: Agent) -> list[str]:
 
 def test_the_next_attempt_reads_what_failed_and_where_all_of_it_is(project: Project, agent: Agent) -> None:
     agent.ok("add", "One", "--validate", PYTEST)
-    agent.ok("claim")
-    message = agent.fails(1, "finish")["message"]
+    message = agent.works(code=1)["message"]
 
     brief = claim(agent)
 
@@ -51,8 +50,7 @@ def test_what_an_earlier_check_said_is_not_shown_of_an_attempt_that_was_given_up
     project: Project, agent: Agent
 ) -> None:
     agent.ok("add", "One", "--validate", "echo the reason; false")
-    agent.ok("claim")
-    agent.fails(1, "finish")
+    agent.works(code=1)
     agent.ok("claim")
     agent("fail", "--message", "no such call", "task-001")
     assert project.task()["attempts"] == 2

@@ -184,9 +184,7 @@ def test_in_a_linked_work_tree_it_is_left_as_well(make_project: Make) -> None:
 def test_a_merge_begun_while_the_check_runs_is_left_alone(project: Project, agent: Agent) -> None:
     _two_sides(project)
     begin(agent, "git merge -q --no-ff --no-commit clean")
-    project.put("done")
-
-    agent.fails(8, "finish")
+    agent.finishes({"done": "x\n"}, code=8)
 
     assert (project.top / ".git" / "MERGE_HEAD").exists()
     assert project.task()["status"] == "in_progress"

@@ -160,8 +160,7 @@ def test_the_word_of_somebody_else_does_not_end_an_attempt(project: Project, age
     assert f"[in_progress] task-001: One (0/3)\n    {SAID}" in agent.ok("status")["message"]
     assert agent.fails(1, "check")["problems"]
     assert agent.ok("start")["next"] == "harness finish"
-    project.put("done")
-    agent.ok("finish")
+    agent.finishes({"done": "x\n"})
 
     assert work.exists()
     assert project.task()["status"] == "completed"
@@ -207,8 +206,7 @@ def test_a_list_of_an_older_harness_is_believed_and_proven_from_then_on(
     """And so is a list of the time before there was one."""
     for _ in range(2):
         agent.ok("add", "One", "--validate", "true")
-        agent.ok("claim")
-        agent.ok("finish")
+        agent.works()
     older = project.state
     del older["proofs"]
     for task in older["tasks"]:
@@ -236,8 +234,7 @@ def test_what_the_user_does_with_our_verbs_is_proven(agent: Agent) -> None:
     agent.ok("finish")
     agent.ok("retry", "task-001")
     agent.ok("edit", "task-001", "--validate", "test -f tracked.txt")
-    agent.ok("claim")
-    agent.ok("finish")
+    agent.works()
 
     agent.ok("check")
     assert agent.fails(9, "start")["stop"] == {"reason": "done"}

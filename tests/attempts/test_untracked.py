@@ -60,9 +60,7 @@ def test_what_an_attempt_has_ignored_goes_with_it(project: Project, agent: Agent
     else:
         made = "gen/made.txt"
         project.put(".gitignore", "*.log\n" + ("gen/\n" if how == "whole directory" else "made.txt\n"))
-    project.put(made, "by the attempt\n")
-
-    agent.fails(1, "finish")
+    agent.finishes({made: "by the attempt\n"}, code=1)
 
     assert project.files == before
     assert project.git("show", f"{project.refs()[0]}:{made}") == "by the attempt"
@@ -76,10 +74,7 @@ def test_what_the_user_s_own_rules_ignore_stays(project: Project, agent: Agent) 
     project.put(".venv/bin/python", "mine\n")
     begin(agent)
     before = project.files
-    project.put("new/.gitignore", "made\n")
-    project.put("new/made", "by the attempt\n")
-
-    agent.fails(1, "finish")
+    agent.finishes({"new/.gitignore": "made\n", "new/made": "by the attempt\n"}, code=1)
 
     assert project.files == before
 
@@ -105,9 +100,7 @@ def test_modes_come_back(project: Project, agent: Agent) -> None:
 def test_a_check_that_passes_on_nothing_git_takes_says_so(project: Project, agent: Agent) -> None:
     project.commit(files={".gitignore": "out\n"})
     begin(agent, "test -f out")
-    project.put("out")
-
-    reply = agent.ok("finish")
+    reply = agent.finishes({"out": "x\n"})
 
     assert "nothing was committed" in reply["message"]
     assert any("git ignores" in line for line in reply["warnings"])

@@ -13,7 +13,7 @@ import pytest
 
 from tests.docs.pages import CHECKOUT, README, section
 from tests.launcher.launching import REAL_ENVIRON
-from tests.system.git.gitrepo import commit, sh
+from tests.system.git.gitrepo import commit_all, sh
 from tests.terminal.pseudo_terminal import ESCAPE, TERMINAL, read_to_end
 
 # All that is on the PATH of a new machine: git, Python, and what every system has.
@@ -61,7 +61,7 @@ def _project(place: Path) -> None:
     top = place / "your-project"
     top.mkdir()
     sh(top, "init", "-q", "-b", "main", ".")
-    commit(top, "Begin", {"README.md": "A project\n"})
+    commit_all(top, "Begin", {"README.md": "A project\n"})
 
 
 def test_the_first_list_pasted_as_a_block_is_worked_through(tmp_path: Path) -> None:

@@ -128,9 +128,7 @@ def test_a_torn_note_of_a_killed_check_does_not_stop_recovery(project: Project, 
 def test_one_that_deletes_all_of_it_ends_nothing_but_itself(project: Project, agent: Agent) -> None:
     """The newest list lies in the git directory, too."""
     begin(agent, "rm -rf harness-* .harness*")
-    project.put("work.txt", "work\n")
-
-    agent.ok("finish")
+    agent.finishes({"work.txt": "work\n"})
 
     assert project.task()["status"] == "completed"
     assert "work.txt" in project.in_commit()
@@ -161,9 +159,7 @@ def test_one_that_writes_into_the_list_has_completed_nothing(project: Project, a
 
 def test_what_it_leaves_behind_is_not_committed(project: Project, agent: Agent) -> None:
     begin(agent, "mkdir -p build && echo x > build/out && test -f done")
-    project.put("done")
-
-    agent.ok("finish")
+    agent.finishes({"done": "x\n"})
 
     assert project.in_commit() == ["done", "tracked.txt"]
     assert project.read("build/out") == "x\n"

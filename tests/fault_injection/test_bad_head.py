@@ -25,9 +25,7 @@ def test_a_detached_head_stays_detached(project: Project, agent: Agent, passes: 
 def test_head_moved_while_the_check_ran_is_refused_and_kept(project: Project, agent: Agent) -> None:
     """Their commit must not be undone by a tree that was captured before it."""
     begin(agent, "echo theirs > theirs.txt; git add theirs.txt; git commit -qm theirs; test -f done")
-    project.put("done")
-
-    error = agent.fails(8, "finish")["error"]
+    error = agent.finishes({"done": "x\n"}, code=8)["error"]
 
     assert "HEAD is at" in error["message"]
     assert project.git("show", "HEAD:theirs.txt") == "theirs"
@@ -58,9 +56,7 @@ def test_a_branch_switched_during_the_attempt_is_left_where_it_was(project: Proj
     project.git("checkout", "-q", "other")
     project.put("on-other.txt")
     other = project.commit("Committed on the other branch")
-    project.put("loose.txt")
-
-    reply = agent.fails(1, "finish")
+    reply = agent.finishes({"loose.txt": "x\n"}, code=1)
 
     assert project.git("rev-parse", "--abbrev-ref", "HEAD") == "main"
     assert project.head == base
@@ -84,9 +80,7 @@ def test_what_an_attempt_did_to_the_branch_is_taken_back(
     base = project.head
     for command in commands:
         project.git(*command.split())
-    project.put("loose.txt")
-
-    reply = agent.fails(1, "finish")
+    reply = agent.finishes({"loose.txt": "x\n"}, code=1)
 
     assert project.git("symbolic-ref", "--short", "HEAD") == "main"
     assert set(project.git("for-each-ref", "--format=%(objectname)", "refs/heads").split()) == {base}
@@ -98,9 +92,7 @@ def test_an_orphan_branch_at_finish_is_refused_with_the_way_back(project: Projec
     begin(agent, "true")
     base = project.head
     project.git("checkout", "-q", "--orphan", "empty")
-    project.put("loose.txt")
-
-    hint = agent.fails(8, "finish")["error"]["hint"]
+    hint = agent.finishes({"loose.txt": "x\n"}, code=8)["error"]["hint"]
 
     assert project.read("loose.txt") == "x\n"
     assert hint.endswith("git symbolic-ref HEAD refs/heads/main")

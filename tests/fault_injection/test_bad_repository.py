@@ -48,8 +48,7 @@ def test_before_the_first_commit_nothing_can_be_claimed(tmp_path: Path, make_pro
     assert "git commit --allow-empty" in error["hint"]
     assert project.task()["status"] == "pending"
     project.git("commit", "-q", "--allow-empty", "-m", "Start")
-    agent.ok("claim")
-    agent.ok("finish")
+    agent.works()
     assert project.read("draft.txt") == "draft\n"
     assert project.in_commit() == []
     project.close()
@@ -152,9 +151,7 @@ def test_the_variables_of_a_calling_git_do_not_lead_elsewhere(project: Project, 
 def test_a_machine_without_an_identity_gets_one(project: Project, agent: Agent, home: Path) -> None:
     (home / ".gitconfig").write_text("[user]\n\tuseConfigOnly = true\n", encoding="utf-8")
     begin(agent)
-    project.put("done")
-
-    agent.ok("finish")
+    agent.finishes({"done": "x\n"})
 
     assert project.git("log", "-1", "--format=%an <%ae>") == "harness <harness@localhost>"
     (named,) = project.task()["look_at"]

@@ -21,9 +21,7 @@ def test_submodules_are_left_alone(project: Project, agent: Agent, make_project:
     begin(agent, "false")
     put(project.top / "lib" / "work.txt", "in the submodule\n")
     put(project.top / "lib" / "tracked.txt", "changed in the submodule\n")
-    project.put("work.txt")
-
-    agent.fails(1, "finish")
+    agent.finishes({"work.txt": "x\n"}, code=1)
 
     assert (project.top / "lib" / "work.txt").read_text(encoding="utf-8") == "in the submodule\n"
     assert (project.top / "lib" / "tracked.txt").read_text(encoding="utf-8") == "changed in the submodule\n"
@@ -84,11 +82,7 @@ def test_what_git_ignores_is_never_touched(project: Project, agent: Agent) -> No
     project.put("old.log", "old\n")
     project.put("build/old.o", "old\n")
     begin(agent, "false")
-    project.put("old.log", "appended\n")
-    project.put("build/new.o", "new\n")
-    project.put(".gitignore", "")
-
-    agent.fails(1, "finish")
+    agent.finishes({"old.log": "appended\n", "build/new.o": "new\n", ".gitignore": ""}, code=1)
 
     assert project.read("old.log") == "appended\n"
     assert project.read("build/old.o") == "old\n"
@@ -139,9 +133,7 @@ def test_a_directory_in_the_place_of_a_file_and_the_other_way_round(project: Pro
         (project.top / name).unlink()
         project.put(f"{name}/file", "x\n")
     shutil.rmtree(project.top / "dir")
-    project.put("dir", "a file\n")
-
-    agent.fails(1, "finish")
+    agent.finishes({"dir": "a file\n"}, code=1)
 
     assert project.files == before
 
@@ -149,9 +141,7 @@ def test_a_directory_in_the_place_of_a_file_and_the_other_way_round(project: Pro
 def test_line_end_conversion_does_not_make_everything_look_changed(project: Project, agent: Agent) -> None:
     project.commit(files={".gitattributes": "* text=auto eol=crlf\n", "text.txt": b"one\r\ntwo\r\n"})
     begin(agent, "false")
-    project.put("text.txt", b"changed\r\n")
-
-    agent.fails(1, "finish")
+    agent.finishes({"text.txt": b"changed\r\n"}, code=1)
 
     assert (project.top / "text.txt").read_bytes() == b"one\r\ntwo\r\n"
     agent.ok("claim")
@@ -161,8 +151,6 @@ def test_a_stash_of_the_user_is_not_touched(project: Project, agent: Agent) -> N
     project.put("tracked.txt", "stashed\n")
     project.git("stash")
     begin(agent, "false")
-    project.put("work.txt")
-
-    agent.fails(1, "finish")
+    agent.finishes({"work.txt": "x\n"}, code=1)
 
     assert len(project.git("stash", "list").splitlines()) == 1

@@ -11,7 +11,7 @@ import pytest
 from tests import forked
 from tests.machines.world import Machine, World, until
 from tests.runs.workshop import HARNESS
-from tests.system.git.gitrepo import commit, put, sh
+from tests.system.git.gitrepo import commit_all, put, sh
 
 
 def claimed(machine: Machine) -> str:
@@ -51,7 +51,7 @@ def test_work_goes_on_top_of_what_others_have_finished(world: World) -> None:
     assert (two.top / "a").read_text() == "done\n"
     assert claimed(one) == tasks[2]
     assert sh(one.top, "rev-parse", "main") == sh(world.remote, "rev-parse", "main")
-    commit(one.top, "By the agent", {"c": "done\n"})
+    commit_all(one.top, "By the agent", {"c": "done\n"})
     one.ok("finish")
     assert world.log() == ["Begin", "[task-001] Make a", "[task-002] Make b", "By the agent"]
     world.each_once(*tasks)
@@ -89,7 +89,7 @@ def test_a_conflict_stays_in_progress_until_it_is_resolved(world: World) -> None
     sh(two.top, "add", "file")
     sh(two.top, "commit", "-q", "-m", "WIP")
     sh(two.top, "pull", "-q", "--no-rebase", "origin", "main", check=False)
-    commit(two.top, "Both", {"file": "a\nb\n"})
+    commit_all(two.top, "Both", {"file": "a\nb\n"})
     two.ok("finish")
     world.each_once(*tasks)
     assert sh(world.remote, "show", "main:file") == "a\nb"

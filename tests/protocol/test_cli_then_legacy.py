@@ -19,9 +19,7 @@ def legacy(project: Project, legacy_in: LegacyIn) -> LegacyAgent:
     return legacy_in(project.top)
 
 
-def test_after_every_command_the_legacy_protocol_can_read_it(
-    project: Project, agent: Agent, legacy: LegacyAgent
-) -> None:
+def test_after_every_command_the_legacy_protocol_can_read_it(agent: Agent, legacy: LegacyAgent) -> None:
     """Documented fields, documented types, whatever state a task is in."""
     agent.ok("add", "First", "--validate", "test -f one.txt")
     agent.ok("add", "Second", "--validate", "false", "--cleanup", "true", "--depends-on", "task-001")
@@ -30,11 +28,9 @@ def test_after_every_command_the_legacy_protocol_can_read_it(
     for command in (("start",), ("claim",), ("checkpoint", "task-001", "1/2", "half")):
         agent.ok(*command)
         legacy.read()
-    project.put("one.txt")
-    agent.ok("finish")
+    agent.finishes({"one.txt": "x\n"})
     legacy.read()
-    agent.ok("claim")
-    agent.fails(1, "finish")
+    agent.works(code=1)
     legacy.read()
     agent.ok("claim", "task-003")
     agent.fails(3, "finish")
@@ -55,9 +51,7 @@ def test_half_a_list_is_gone_on_with_by_both(project: Project, agent: Agent, leg
     project.edit(x_board={"column": "now"})
     project.edit_task("task-002", x_ticket=[1, {"two": None}])
     agent.ok("start")
-    agent.ok("claim")
-    project.put("1.txt")
-    agent.ok("finish")
+    agent.works({"1.txt": "x\n"})
     agent.ok("claim")
     project.put("2.txt", "of our agent\n")
     agent.ok("checkpoint", "task-002", "1/1", "written")
@@ -82,9 +76,7 @@ def test_half_a_list_is_gone_on_with_by_both(project: Project, agent: Agent, leg
     assert reply["session"] == 3
     # What we had claimed and the legacy protocol has ended is not done until its check has said so.
     assert ["task-002: run validation; mark completed" in line for line in reply["recovered"]] == [True]
-    agent.ok("claim")
-    project.put("3.txt")
-    agent.ok("finish")
+    agent.works({"3.txt": "x\n"})
     agent.final_check()
 
     after = require_documented(project.state)
@@ -128,10 +120,7 @@ def test_what_was_under_way_is_over(project: Project, agent: Agent, legacy: Lega
     agent.wake()
     agent.ok("start")
     assert project.task()["status"] == ("failed" if status == "failed" else "pending")
-    agent.ok("claim")
-    project.put("work.txt")
-
-    agent.ok("finish")
+    agent.works({"work.txt": "x\n"})
     assert agent.final_check()["stop"] == {"reason": "done"}
     assert "intent" not in project.task()
 

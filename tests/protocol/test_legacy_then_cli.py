@@ -156,8 +156,7 @@ def test_once_failed_by_us_and_claimed_by_the_legacy_protocol_it_is_recovered(
     legacy.init(seed_task("task-001", "Do the work", WORK))
     trusted(bare)
     agent = user(bare)
-    agent.ok("claim")
-    agent.fails(1, "finish")
+    agent.works(code=1)
     agent.ok("stop")
 
     legacy.start()

@@ -18,7 +18,7 @@ import pytest
 
 from harness_lib.system.processes import process
 from tests.runs.workshop import Workshop, descendants
-from tests.system.git.gitrepo import commit, put, sh
+from tests.system.git.gitrepo import commit_all, put, sh
 
 KILLS = int(os.environ.get("CHAOS_KILLS", "3"))
 TASKS = int(os.environ.get("CHAOS_TASKS", "7"))
@@ -77,7 +77,7 @@ def test_whoever_is_killed_the_list_comes_to_its_end(workshop: Workshop) -> None
     chance = random.Random(SEED)
     for number in range(2):
         put(workshop.top / f"shared{number}", "begin\n")
-    commit(workshop.top, "Shared files")
+    commit_all(workshop.top, "Shared files")
     workshop.ok("edit", "--max-sessions", "0")
     workshop.fill(_plan(chance))
 

@@ -14,7 +14,7 @@ from harness_lib.attempts import worker_worktrees
 from harness_lib.system.git import clones
 from tests.conftest import for_release
 from tests.runs.workshop import Workshop
-from tests.system.git.gitrepo import put, sh
+from tests.system.git.gitrepo import commit_all, put, sh
 
 # Ours, and the objects, which only become more.
 OWN = ("harness", "objects", "refs/harness", "logs/refs/harness", "worktrees")
@@ -56,9 +56,7 @@ def _files(git_dir: Path) -> dict[str, bytes]:
 def shared(workshop: Workshop) -> Workshop:
     """Return a project with branches, a tag, a stash, a hook, settings, and two commits."""
     top = workshop.top
-    put(top / "more", "x\n")
-    sh(top, "add", "-A")
-    sh(top, "commit", "-qm", "More")
+    commit_all(top, "More", {"more": "x\n"})
     for name in ("side", "gone"):
         sh(top, "branch", name)
     sh(top, "tag", "v1", "HEAD~1")
@@ -173,8 +171,7 @@ def test_what_a_worker_began_with_outlives_what_the_user_does(shared: Workshop, 
     commit = "git add -A && git -c user.name=a -c user.email=a@b commit -qm mine"
     shared.add("Slow", wait, do=f"write f done\nsh {commit}\ntouch {working}\nwait {go}\nwrite g done")
     base = sh(top, "rev-parse", "HEAD")
-    run = shared.start("--no-precheck")
-    shared.wait_for("the agent works", working.exists)
+    run = shared.start("--no-precheck", until=working)
 
     def forget() -> None:
         sh(top, "reflog", "expire", "--expire=now", "--expire-unreachable=now", "--all")
@@ -246,8 +243,7 @@ def test_a_run_that_an_earlier_version_has_begun_is_recovered(shared: Workshop, 
     shared.add(
         "Half", "test $(wc -l < f) = 2", do=f"write f one\ntouch {started}\nonce wait /nowhere\nwrite f two"
     )
-    shared.start()
-    shared.wait_for("the agent works", started.exists)
+    shared.start(until=started)
     shared.cut_power()
     top = Path(shared.task("task-001")["worktree"])
     shutil.rmtree(top / ".git")

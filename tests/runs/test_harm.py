@@ -12,12 +12,12 @@ import pytest
 
 from tests.conftest import for_release
 from tests.runs.workshop import Workshop, descendants
-from tests.system.git.gitrepo import commit, put, sh
+from tests.system.git.gitrepo import commit_all, put, sh
 
 
 def _first(workshop: Workshop) -> str:
     """Commit a file that every agent finds; return the commit."""
-    commit(workshop.top, "First", {"first": "done\n"})
+    commit_all(workshop.top, "First", {"first": "done\n"})
     return sh(workshop.top, "rev-parse", "main")
 
 
@@ -124,8 +124,7 @@ def test_a_full_disk_stops_the_run_and_the_next_one_goes_on(workshop: Workshop, 
     # The list is larger than what can still be written, the lines that are printed are not.
     workshop.add("x" * 900, "grep -q done f", do=f"write f done\ntouch {started}\nonce wait {go}")
     workshop.add("y" * 900, "grep -q done g", do="write g done")
-    run = workshop.start()
-    workshop.wait_for("the agent starts", started.exists)
+    run = workshop.start(until=started)
 
     for pid in (run.pid, *descendants(run.pid)):
         resource.prlimit(pid, resource.RLIMIT_FSIZE, (2500, 2500))
@@ -201,8 +200,7 @@ def test_a_large_file_is_not_committed_before_the_user_has_been_asked(workshop: 
 def test_a_closed_terminal_stops_the_run_and_keeps_what_was_done(workshop: Workshop, tmp_path: Path) -> None:
     started, news = tmp_path / "started", tmp_path / "told"
     workshop.add("Slow", "grep -q done f", do=f"write f half\ntouch {started}\nonce sleep 600\nwrite f done")
-    run = workshop.start("--notify", f'echo "$HARNESS_EVENT $HARNESS_MESSAGE" >> {news}')
-    workshop.wait_for("the agent starts", started.exists)
+    run = workshop.start("--notify", f'echo "$HARNESS_EVENT $HARNESS_MESSAGE" >> {news}', until=started)
 
     os.kill(run.pid, signal.SIGHUP)
 
@@ -222,14 +220,14 @@ def test_a_closed_terminal_stops_the_run_and_keeps_what_was_done(workshop: Works
 
 def _side(workshop: Workshop, name: str, path: str) -> None:
     sh(workshop.top, "checkout", "-q", "-b", name, "main")
-    commit(workshop.top, f"On {name}", {path: f"{name}\n"})
+    commit_all(workshop.top, f"On {name}", {path: f"{name}\n"})
     sh(workshop.top, "checkout", "-q", "main")
 
 
 def test_what_an_agent_leaves_under_way_is_ended_and_conflicts_go_back_to_one(workshop: Workshop) -> None:
     _side(workshop, "clean", "clean.txt")
     _side(workshop, "side", "shared")
-    commit(workshop.top, "Ours", {"shared": "ours\n"})
+    commit_all(workshop.top, "Ours", {"shared": "ours\n"})
     workshop.add("Merge", "test -e clean.txt", do="sh git merge -q --no-ff --no-commit clean")
     conflict = "sh ! grep -q '^<' shared || echo side > shared\nonce sh git merge -q side || echo left"
     workshop.add("Conflict", "grep -q side shared", do=conflict)
@@ -286,7 +284,7 @@ def go(workshop: Workshop, here: Path, rounds: int) -> int:
 
 @pytest.mark.release
 def test_marks_that_an_agent_leaves_go_back_until_all_are_gone(workshop: Workshop, tmp_path: Path) -> None:
-    commit(workshop.top, "A fixture", {"fixture": "<<<<<<< ours\n=======\n>>>>>>> theirs\n"})
+    commit_all(workshop.top, "A fixture", {"fixture": "<<<<<<< ours\n=======\n>>>>>>> theirs\n"})
 
     ended = go(workshop, tmp_path, rounds=2)
 

@@ -10,7 +10,7 @@ import pytest
 from harness_lib.attempts import precheck
 from harness_lib.checks.protocol import Checked
 from tests.runs.workshop import Workshop
-from tests.system.git.gitrepo import commit, sh
+from tests.system.git.gitrepo import commit_all, sh
 
 SECRET = "sh printf 'KEY=1\\n' > .env\nwrite f done"
 
@@ -22,7 +22,7 @@ def committed(workshop: Workshop) -> list[str]:
 def test_caches_of_tasks_side_by_side_do_not_meet(workshop: Workshop) -> None:
     """Each imports the same module: the byte code that differs would conflict."""
     sh(workshop.top, "rm", "-q", ".gitignore")
-    commit(workshop.top, "Ignore nothing", {"package.json": "{}\n"})
+    commit_all(workshop.top, "Ignore nothing", {"package.json": "{}\n"})
     for name in ("a", "b", "c"):
         made = (
             f"sh mkdir -p __pycache__ node_modules; echo {name} > __pycache__/m; echo {name} > node_modules/x"
@@ -80,7 +80,7 @@ def test_a_secret_waits_for_its_answer_while_the_others_go_on(workshop: Workshop
 
 def _no_longer_fits(workshop: Workshop) -> None:
     """Accept work where the user was faster: it goes to an agent again, with the reason."""
-    commit(workshop.top, "By hand", {"h/x": "the user was faster\n"})
+    commit_all(workshop.top, "By hand", {"h/x": "the user was faster\n"})
     said = workshop("accept", "task-003", "--path", "h/.env")
     assert said.code == 1, said.text
     assert "Conflict marks still stand in 'h/x'" in said.out
@@ -174,7 +174,7 @@ def test_nothing_is_merged_before_the_user_has_accepted_it(workshop: Workshop) -
 def test_work_that_no_longer_fits_goes_to_an_agent_and_is_reviewed_again(workshop: Workshop) -> None:
     task = workshop.file_task("a")
     workshop.ends(9, "--review")
-    commit(workshop.top, "By hand", {"a": "the user was faster\n"})
+    commit_all(workshop.top, "By hand", {"a": "the user was faster\n"})
     assert workshop("accept", task).code == 1
     workshop.ends(9, "--review", agent="echo done > a")
     assert workshop.task(task)["halt_kind"] == "REVIEW"
@@ -230,7 +230,7 @@ def test_an_agent_of_a_run_that_writes_completed_into_the_list_has_done_nothing(
 
 
 def _with_scripts(workshop: Workshop) -> None:
-    commit(workshop.top, "Checks", {"check.sh": "grep -q done f\n", "later.sh": "grep -q done later\n"})
+    commit_all(workshop.top, "Checks", {"check.sh": "grep -q done f\n", "later.sh": "grep -q done later\n"})
 
 
 def test_whoever_changes_the_judge_is_sent_back_once_then_waits(workshop: Workshop, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from tests.conftest import for_release
 from tests.runs.workshop import KILL_WORKER, Workshop
-from tests.system.git.gitrepo import commit, put, sh
+from tests.system.git.gitrepo import commit_all, put, sh
 
 # A command that opens pull requests, as `gh` and `glab` are called; it notes its words.
 TOOL = """#!/bin/sh
@@ -68,7 +68,7 @@ class Remote:
 
     def change(self, name: str, text: str) -> None:
         sh(self.others, "pull", "-q")
-        commit(self.others, f"Change {name}", {name: text})
+        commit_all(self.others, f"Change {name}", {name: text})
         self.push()
 
     def push(self) -> None:
@@ -109,7 +109,7 @@ def test_branch_leaves_the_users_branch_as_it_is(workshop: Workshop) -> None:
     assert sh(workshop.top, "show", "harness/main:a", "harness/main:b") == "done\ndone"
     assert "git merge harness/main" in workshop("status").text
     assert "harness/main" in said.stdout
-    commit(workshop.top, "By hand", {"mine": "the user's\n"})
+    commit_all(workshop.top, "By hand", {"mine": "the user's\n"})
     reviewed = workshop.file_task("c")
     workshop.ends(9, "--merge", "branch", "--review")
     # Records of runs are for reading.
@@ -178,7 +178,7 @@ def test_only_finished_work_and_what_is_below_it_is_pushed(workshop: Workshop, r
     """A commit of the user's on top of it stays here."""
     workshop.file_task("a")
     workshop.ends(0)
-    commit(workshop.top, "By hand", {"mine": "not for others yet\n"})
+    commit_all(workshop.top, "By hand", {"mine": "not for others yet\n"})
     workshop.run("--merge", "push")
     assert remote.at() == sh(workshop.top, "rev-parse", "main^")
 
@@ -314,7 +314,7 @@ def test_what_is_missing_is_said_before_anything_begins(workshop: Workshop, remo
     for name in ("git", "sh"):
         (empty / name).symlink_to(shutil.which(name) or "")
     assert "neither gh nor glab" in workshop.run("--merge", "pull-request", PATH=str(empty)).stderr
-    commit(workshop.top, "By hand", {"mine": "unpushed\n"})
+    commit_all(workshop.top, "By hand", {"mine": "unpushed\n"})
     said = workshop.run("--merge", "pull-request", PATH=remote.path)
     assert "main has 1 commits that origin/main lacks" in said.stderr
     sh(workshop.top, "branch", "--unset-upstream")

@@ -14,7 +14,7 @@ import pytest
 
 from tests.conftest import CHECKOUT
 from tests.runs.workshop import Workshop
-from tests.system.git.gitrepo import commit, put, sh
+from tests.system.git.gitrepo import commit_all, put, sh
 
 GSD = """---
 phase: 01-greeting
@@ -108,7 +108,7 @@ def slugs(home: Path, tmp_path: Path) -> Iterator[Workshop]:
     top = tmp_path / "slugs"
     shutil.copytree(EXAMPLE, top, ignore=shutil.ignore_patterns("__pycache__"))
     sh(top, "init", "-q", "-b", "main")
-    commit(top, "Begin")
+    commit_all(top, "Begin")
     made = Workshop(top, home)
     made.ok("init")
     yield made

@@ -26,8 +26,7 @@ def test_a_run_and_one_that_is_killed_leave_their_records(workshop: Workshop) ->
     gate, started = workshop.home / "gate", workshop.home / "started"
     workshop.add("First", "grep -q done f", do=f"{SAY}\nwrite f done")
     workshop.add("Held", "grep -q done g", do=f"write g half\ntouch {started}\nwait {gate}\nwrite g done")
-    run = workshop.start()
-    workshop.wait_for("the agent of the second task", started.exists)
+    run = workshop.start(until=started)
     (seen,) = recorder.runs(workshop.context())
     assert seen.alive
     workshop.cut_power()

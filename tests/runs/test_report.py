@@ -26,7 +26,7 @@ from harness_lib.system.git.history import Size
 from harness_lib.text import harmless
 from tests.conftest import CHECKOUT, for_release
 from tests.runs.workshop import HURRIED, KILL_WORKER, Workshop
-from tests.system.git.gitrepo import put, sh
+from tests.system.git.gitrepo import commit_all, sh
 from tests.verbs.project import Agent, Project, begin
 
 SAY = "say " + json.dumps({"cost_usd": 0.5, "tokens": 1200})
@@ -145,9 +145,7 @@ def test_what_to_type_is_never_cut_off_at_its_end(project: Project, agent: Agent
 
 @pytest.mark.release
 def test_what_to_look_at_in_completed_work_is_said_at_the_end_and_shown(workshop: Workshop) -> None:
-    put(workshop.top / "check.sh", "grep -q done f\n")
-    sh(workshop.top, "add", "-A")
-    sh(workshop.top, "commit", "-q", "-m", "A check")
+    commit_all(workshop.top, "A check", {"check.sh": "grep -q done f\n"})
     changed = workshop.add("Cheat", "sh check.sh", do="write f done\nsh echo true > check.sh")
     workshop.add("Fail", "false", "--max-attempts", "1", do="write g x")
     for _ in range(4):
@@ -289,9 +287,7 @@ def _list(workshop: Workshop, gate: Path, more: int) -> None:
 
     `more` tasks come to a good end, some after their agent or their worker was killed, or with a late check.
     """
-    put(workshop.top / "check.sh", "grep -q done parser\n")
-    sh(workshop.top, "add", "-A")
-    sh(workshop.top, "commit", "-q", "-m", "A check")
+    commit_all(workshop.top, "A check", {"check.sh": "grep -q done parser\n"})
     add = workshop.add("add", "grep -q done add && ! grep -q broken add", do=f"{PAID}\nwrite add done")
     workshop.add("sub", "grep -q done sub", do=f"{PAID}\nonce wait {gate}\nwrite sub done")
     mul = workshop.add("mul", "echo assert 5 == 6; false", "--max-attempts", "2", do=f"{PAID}\nwrite mul x")

@@ -15,7 +15,7 @@ from harness_lib.attempts import worker_worktrees
 from harness_lib.core.context import Context
 from tests.runs.conftest import Make
 from tests.runs.workshop import COMMAND, HURRIED, Workshop, descendants
-from tests.system.git.gitrepo import commit, put, sh
+from tests.system.git.gitrepo import commit_all, put, sh
 from tests.verbs.project import Agent, Time
 
 
@@ -96,10 +96,9 @@ def test_a_check_that_others_have_taken_away_sends_the_work_back(workshop: Works
 def test_a_branch_that_the_user_moves_keeps_their_commit(workshop: Workshop, tmp_path: Path) -> None:
     started, go = tmp_path / "started", tmp_path / "go"
     workshop.add("Slow", "grep -q done f", do=f"touch {started}\nwait {go}\nwrite f done")
-    run = workshop.start()
-    workshop.wait_for("the agent starts", started.exists)
+    run = workshop.start(until=started)
 
-    commit(workshop.top, "the user's", {"mine": "the user's\n"})
+    commit_all(workshop.top, "the user's", {"mine": "the user's\n"})
     go.touch()
 
     assert run.wait(60) == 0, workshop.printed
@@ -112,8 +111,7 @@ def test_ctrl_c_once_finishes_what_runs_and_starts_nothing_new(workshop: Worksho
     started, go, hint = tmp_path / "started", tmp_path / "go", ""
     workshop.add("Slow", "grep -q done f", do=f"touch {started}\nwait {go}\nwrite f done")
     workshop.file_task("next")
-    run = workshop.start()
-    workshop.wait_for("the agent starts", started.exists)
+    run = workshop.start(until=started)
     second = workshop.run()
     assert (second.returncode, f"pid {run.pid}" in second.stderr) == (5, True)
     for argv in (["start"], ["stop", "--session", "1"], ["edit", "--mode", "concurrent"]):
@@ -139,8 +137,7 @@ def test_ctrl_c_twice_stops_now_and_the_next_run_goes_on(workshop: Workshop, tmp
     started = tmp_path / "started"
     workshop.file_task("first")
     workshop.add("Slow", "grep -q done f", do=f"write f half\ntouch {started}\nonce sleep 600\nwrite f done")
-    run = workshop.start()
-    workshop.wait_for("the agent starts", started.exists)
+    run = workshop.start(until=started)
 
     run.send_signal(signal.SIGINT)
     workshop.wait_for("it says so", lambda: "starting nothing new" in workshop.printed)
@@ -160,8 +157,7 @@ def test_the_list_changes_hands_between_a_run_and_a_chat(workshop: Workshop, tmp
     started = tmp_path / "started"
     workshop.add("Slow", "grep -q done f && grep -q half f", do=f"write f half\ntouch {started}\nsleep 600")
     workshop.file_task("next")
-    workshop.start()
-    workshop.wait_for("the agent starts", started.exists)
+    workshop.start(until=started)
     workshop.cut_power()
 
     chat = Agent("chat", workshop.top, Time(), {"HARNESS_HOME": str(workshop.home)})
@@ -212,8 +208,7 @@ def test_a_worker_that_slept_past_its_lease_merges_nothing(make_workshop: Make, 
         "grep -q done f",
         do=f"once sh touch {started}; while [ ! -f {go} ]; do sleep 0.02; done\nwrite f done",
     )
-    sleeper = workshop.start(HARNESS_LEASE_SECONDS="1")
-    workshop.wait_for("the agent starts", started.exists)
+    sleeper = workshop.start(HARNESS_LEASE_SECONDS="1", until=started)
     asleep = [sleeper.pid, *descendants(sleeper.pid)]
     _signal(asleep, signal.SIGSTOP)
 

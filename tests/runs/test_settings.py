@@ -15,7 +15,7 @@ from harness_lib.runs import settings as of_run
 from harness_lib.runs.settings import KEYS
 from harness_lib.system.processes import sandbox
 from tests.runs.workshop import Workshop
-from tests.system.git.gitrepo import commit, put
+from tests.system.git.gitrepo import commit_all, put
 
 IN_PROJECT = {name for name, key in KEYS.items() if key.in_project}
 PROJECTS = {name: key for name, key in KEYS.items() if key.in_project and key.kind != "texts"}
@@ -130,10 +130,10 @@ def test_what_a_project_could_widen_is_the_users_to_set(
 
 def test_no_task_changes_what_the_user_or_the_project_protects(workshop: Workshop, home: Path) -> None:
     """The brief names these files; an attempt that changes one has failed, whatever its check says."""
-    commit(workshop.top, "Two files to keep", {"LICENSE": "as it was\n", "ci/job.yml": "as it was\n"})
+    commit_all(workshop.top, "Two files to keep", {"LICENSE": "as it was\n", "ci/job.yml": "as it was\n"})
     write(users(home), {"protect": ["LICENSE"]})
     write(workshop.top / "harness.toml", {"protect": ["ci/**"]})
-    commit(workshop.top, "Settings")
+    commit_all(workshop.top, "Settings")
     workshop.add("One", "test -f a", "--max-attempts", "1", do="write a done\nwrite ci/job.yml changed")
     workshop.add("Two", "test -f b", "--max-attempts", "1", do="write b done\nwrite LICENSE changed")
     workshop.add("Three", "test -f c", do="write c done\nwrite other done")

@@ -17,7 +17,7 @@ from harness_lib.core.context import Context
 from harness_lib.system.git import clones, locks
 from tests.conftest import for_release
 from tests.runs.workshop import HURRIED, Workshop
-from tests.system.git.gitrepo import put, sh
+from tests.system.git.gitrepo import commit_all, put, sh
 
 HARNESS = f"{shlex.quote(sys.executable)} -m harness_lib"
 
@@ -52,9 +52,7 @@ def test_each_work_tree_is_prepared_once_with_ports_of_its_own(workshop: Worksho
 @pytest.mark.release
 def test_a_work_tree_that_a_program_has_changed_is_cleaned_again(workshop: Workshop) -> None:
     """Between its preparation and the claim: here `harness-init.sh`, else what outlives a killed worker."""
-    put(workshop.top / "lock", "as committed\n")
-    sh(workshop.top, "add", "lock")
-    sh(workshop.top, "commit", "-q", "-m", "A lock file")
+    commit_all(workshop.top, "A lock file", {"lock": "as committed\n"})
     put(workshop.top / "harness-init.sh", 'test -z "$HARNESS_WORKER_NUMBER" || echo renewed >> lock\n')
     workshop.file_task("one")
 

@@ -12,7 +12,7 @@ from harness_lib.attempts import worker_worktrees
 from harness_lib.core.context import Context
 from tests.conftest import for_release
 from tests.runs.workshop import COMMAND, Workshop
-from tests.system.git.gitrepo import commit, put, sh
+from tests.system.git.gitrepo import commit_all, put, sh
 
 COMMIT = "git add -A && git -c user.name=a -c user.email=a@b commit -qm s"
 LOCAL = "git -c protocol.file.allow=always"
@@ -35,10 +35,10 @@ def submodule(workshop: Workshop, tmp_path: Path) -> Workshop:
     first = tmp_path / "first"
     first.mkdir()
     sh(first, "init", "-q", "-b", "main")
-    commit(first, "one", {"l": "one\n"})
+    commit_all(first, "one", {"l": "one\n"})
     sh(tmp_path, "clone", "-q", "--bare", str(first), str(remote))
     sh(workshop.top, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(remote), "lib")
-    commit(workshop.top, "A submodule", {"harness-init.sh": f"{LOCAL} submodule --quiet update --init\n"})
+    commit_all(workshop.top, "A submodule", {"harness-init.sh": f"{LOCAL} submodule --quiet update --init\n"})
     workshop.ok("trust", "--yes", HARNESS_TRUST="1")
     return workshop
 
@@ -117,8 +117,7 @@ def test_what_the_user_does_in_a_submodule_that_stayed_behind_is_a_change_of_the
     one = submodule.add("Lib", "grep -q two lib/l", do=f"sh {work}")
     slow = f"touch {started}\nwait {go}\nwrite g done"
     submodule.add("Slow", "grep -q done g", "--depends-on", one, do=slow)
-    run = submodule.start()
-    submodule.wait_for("the next agent starts", started.exists)
+    run = submodule.start(until=started)
     assert sh(submodule.top, "status", "--porcelain") == "M lib"
     does(submodule.top / "lib")
     status, before = sh(submodule.top, "status", "--porcelain"), links(submodule)
@@ -253,7 +252,7 @@ def test_agents_have_the_submodules_of_the_user_offline(submodule: Workshop, tmp
     inner = tmp_path / "inner"
     inner.mkdir()
     sh(inner, "init", "-q", "-b", "main")
-    commit(inner, "inner", {"i": "inner\n"})
+    commit_all(inner, "inner", {"i": "inner\n"})
     lib = submodule.top / "lib"
     sh(lib, *allowed, "submodule", "--quiet", "add", str(inner), "deep")
     sh(lib, "commit", "-qam", "Deeper")
@@ -346,8 +345,7 @@ def test_an_agent_that_insists_on_one_has_failed_unless_ignored(workshop: Worksh
 def test_a_chat_that_recovers_a_killed_run_merges_none_either(workshop: Workshop, tmp_path: Path) -> None:
     started, made = tmp_path / "started", MADE["begun"].format("app")
     name = workshop.add("App", "test -f app/main.txt", do=f"sh {made}\ntouch {started}\nsleep 600")
-    workshop.start()
-    workshop.wait_for("the agent has made it", started.exists)
+    workshop.start(until=started)
     workshop.cut_power()
 
     said = workshop.ok("start")

@@ -14,7 +14,7 @@ import pytest
 
 from tests.conftest import CHECKOUT, for_release
 from tests.runs.workshop import Workshop
-from tests.system.git.gitrepo import commit, put, sh
+from tests.system.git.gitrepo import commit_all, put, sh
 
 HOOKS = ("pre-commit", "commit-msg", "post-commit", "post-checkout", "reference-transaction", "post-merge")
 
@@ -117,7 +117,7 @@ def _origin(place: Path) -> Path:
     origin.mkdir()
     sh(origin, "init", "-q", "-b", "main")
     for number in range(4):
-        commit(origin, f"Number {number}", {"a/x": f"{number}\n", "b/y": f"{number}\n"})
+        commit_all(origin, f"Number {number}", {"a/x": f"{number}\n", "b/y": f"{number}\n"})
     sh(origin, "config", "uploadpack.allowFilter", "true")
     sh(origin, "config", "uploadpack.allowAnySHA1InWant", "true")
     return origin
@@ -146,14 +146,14 @@ def _bare(place: Path) -> Path:
 def _sha256(place: Path) -> Path:
     top = place / "long"
     sh(place, "init", "-q", "-b", "main", "--object-format=sha256", str(top))
-    commit(top, "Begin", {"a/x": "3\n"})
+    commit_all(top, "Begin", {"a/x": "3\n"})
     return top
 
 
 def _elsewhere(place: Path) -> Path:
     top = place / "with space"
     sh(place, "init", "-q", "-b", "main", "--separate-git-dir", str(place / "git dir"), str(top))
-    commit(top, "Begin", {"a/x": "3\n"})
+    commit_all(top, "Begin", {"a/x": "3\n"})
     return top
 
 
@@ -224,7 +224,7 @@ def test_large_files_come_from_the_users_store_and_go_there(workshop: Workshop, 
     top = workshop.top
     sh(top, "lfs", "install", "--local")
     sh(top, "lfs", "track", "*.bin")
-    commit(top, "A large file", {"one.bin": "one\n"})
+    commit_all(top, "A large file", {"one.bin": "one\n"})
     look = f"cat one.bin > {tmp_path}/seen"
     workshop.add(
         "Large",

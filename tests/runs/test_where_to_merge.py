@@ -143,8 +143,7 @@ def test_what_the_user_does_to_the_branch_meanwhile_stays(workshop: Workshop, tm
     workshop.ends(0)
     started, go = tmp_path / "started", tmp_path / "go"
     workshop.add("Slow", "grep -q done f", do=f"touch {started}\nwait {go}\nwrite f done")
-    run = workshop.start()
-    workshop.wait_for("the agent starts", started.exists)
+    run = workshop.start(until=started)
     sh(workshop.top, "commit", "-q", "--amend", "-m", "said better")
     mine = sh(workshop.top, "rev-parse", "main")
     go.touch()

@@ -34,8 +34,7 @@ def test_what_cannot_be_handed_back_is_handed_back_when_it_can(workshop: Worksho
     stands = tmp_path / "stands"
     stuck = f"touch {stands} && sleep 600"
     workshop.add("Two lives", "grep -q done f", do=f"write f half\nonce sh {stuck}\nwrite f done")
-    run = workshop.start()
-    workshop.wait_for("the agent stands there", stands.exists)
+    run = workshop.start(until=stands)
 
     place = workshop.task("task-001")["worktree"]
     worktree = clones.at(workshop.git, Path(place))
@@ -139,8 +138,7 @@ def shared(make_workshop: Make, tmp_path: Path) -> Workshop:
     made = make_workshop(mode="concurrent")
     started = tmp_path / "started"
     made.add("Slow", "grep -q done f", do=f"touch {started}\nwait {tmp_path / 'go'}\nwrite f done")
-    made.start("--final-check", "all")
-    made.wait_for("the agent starts", started.exists)
+    made.start("--final-check", "all", until=started)
     return made
 
 

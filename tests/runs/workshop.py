@@ -25,7 +25,7 @@ from harness_lib.system.processes import process
 from tests import forked
 from tests.conftest import CHECKOUT
 from tests.runs import forking
-from tests.system.git.gitrepo import commit, put, sh
+from tests.system.git.gitrepo import commit_all, put, sh
 from tests.verbs.project import Agent, Said, Time
 
 AGENT = Path(__file__).with_name("agent.py")
@@ -68,7 +68,7 @@ class Workshop:
         sh(top, "init", "-q", "-b", "main")
         for name, text in (files or {"README.md": "hello\n", ".gitignore": "*.pyc\n"}).items():
             put(top / name, text)
-        commit(top, "Begin")
+        commit_all(top, "Begin")
         made = cls(top, place / "home")
         made.ok("init", "--mode", mode)
         return made
@@ -138,14 +138,18 @@ class Workshop:
         assert said.returncode == code, said.stdout + said.stderr
         return said
 
-    def start(self, *argv: str, agent: str | None = COMMAND, **env: str) -> subprocess.Popen[str]:
-        """Start a run and return it; what it prints goes to `run.log` beside the project.
+    def start(
+        self, *argv: str, agent: str | None = COMMAND, until: Path | str = "", **env: str
+    ) -> subprocess.Popen[str]:
+        """Start a run and return it, once an agent has made the file `until`.
 
-        None: it finds its agent by itself.
+        What it prints goes to `run.log` beside the project. Without `agent` it finds one by itself.
         """
         argv = ("run", *(("--agent-command", agent) if agent else ()), *_without_final_check(argv))
         with (self.top.parent / "run.log").open("a") as log:
             self.runs.append(forked.start(HARNESS, argv, self.top, {**self.env, **env}, log, log))
+        if until:
+            self.wait_for("an agent has begun", Path(until).exists)
         return self.runs[-1]
 
     def cut_power(self) -> None:

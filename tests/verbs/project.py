@@ -128,6 +128,17 @@ class Agent:
         assert said.json["exit"] == code
         return said.json
 
+    def finishes(self, files: Mapping[str, str | bytes], *, code: int = 0) -> dict[str, Any]:
+        """Write `files`, type `finish`, expect exit `code` and return the reply."""
+        for name, text in files.items():
+            put(self.cwd / name, text)
+        return self.fails(code, "finish") if code else self.ok("finish")
+
+    def works(self, files: Mapping[str, str | bytes] | None = None, *, code: int = 0) -> dict[str, Any]:
+        """Take a task, write `files`, type `finish`, expect exit `code` and return the reply."""
+        self.ok("claim")
+        return self.finishes(files or {}, code=code)
+
     def final_check(self) -> dict[str, Any]:
         """Type what is left after the last task, expect that all is well and return the reply."""
         return self.ok("validate", "--all", "--committed")

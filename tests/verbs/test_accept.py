@@ -190,9 +190,7 @@ def test_what_the_attempt_does_not_add_stops_nothing(project: Project, agent: Ag
         (project.top / ".env").rename(project.top / "sub/.env")
     else:
         project.put(".env", "NEW=1\n")
-    project.put("done")
-
-    agent.ok("finish")
+    agent.finishes({"done": "x\n"})
 
 
 def test_a_key_inside_a_file_is_said_and_stops_nothing(project: Project, agent: Agent) -> None:

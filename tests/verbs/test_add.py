@@ -158,8 +158,7 @@ def test_adding_to_a_cloned_list_without_commands_trusts_what_you_added(make_pro
 
     agent.ok("add", "Mine", "--validate", "true")
 
-    agent.ok("claim")
-    agent.ok("finish")
+    agent.works()
 
 
 def test_who_holds_a_task_is_sent_back_to_it(project: Project, agent: Agent) -> None:

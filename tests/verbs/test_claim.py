@@ -100,9 +100,7 @@ def test_what_may_not_run_is_refused_with_the_reason(project: Project, agent: Ag
 
 def test_the_brief_has_title_check_failure_and_the_last_attempt(project: Project, agent: Agent) -> None:
     agent.ok("add", "One", "--description", "More about it", "--validate", "echo the reason; false")
-    agent.ok("claim")
-    project.put("try.txt")
-    agent.fails(1, "finish")
+    agent.works({"try.txt": "x\n"}, code=1)
 
     brief = agent.ok("claim")["brief"]
 
@@ -227,9 +225,7 @@ def test_red_first_what_the_check_made_is_not_the_attempts_work(project: Project
     red(agent, "echo cache > cache.txt; echo changed > tracked.txt; test -f done")
     assert "tracked file(s) changed while the check of task-001 ran" in agent.ok("claim")["warnings"][0]
     assert project.read("tracked.txt") == "one\n"
-    project.put("done")
-
-    agent.ok("finish")
+    agent.finishes({"done": "x\n"})
 
     assert project.in_commit() == ["done", "tracked.txt"]
     assert project.git("show", "HEAD:tracked.txt") == "one"

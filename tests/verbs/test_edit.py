@@ -97,8 +97,7 @@ def test_a_new_command_does_not_bless_changed_protected_files(project: Project, 
 
 def test_editing_lifts_the_halt_of_a_session_without_a_check(project: Project, agent: Agent) -> None:
     agent.ok("add", "First")
-    agent.ok("claim")
-    agent.fails(3, "finish")
+    agent.works(code=3)
     assert project.state["sessions"][0]["halt"].startswith("CONFIG")
     project.agent("person").ok("edit", "task-001", "--validate", "true")
     assert not project.state["sessions"][0].get("halt")
@@ -119,8 +118,7 @@ def test_editing_leaves_a_paused_list_so_unless_it_had_no_work(project: Project,
     agent.ok("pause")
     agent.ok("edit", "task-001", "--title", "Still")
     assert not project.enable_flag
-    agent.ok("claim")
-    agent.fails(1, "finish")
+    agent.works(code=1)
     assert not project.enable_flag
     agent.ok("edit", "task-001", "--max-attempts", "2")
     assert project.enable_flag
@@ -130,8 +128,7 @@ def test_the_limits_of_the_list_change_and_let_a_spent_session_go_on(project: Pr
     for title in ("First", "Second"):
         agent.ok("add", title, "--validate", "true")
     agent.ok("edit", "--max-tasks-per-session", "1", "--max-sessions", "7")
-    agent.ok("claim")
-    agent.ok("finish")
+    agent.works()
     agent.fails(9, "claim")
     agent.ok("edit", "--max-tasks-per-session", "0")
     assert project.state["session_config"]["max_sessions"] == 7
@@ -145,8 +142,7 @@ def test_the_mode_changes_only_while_nobody_works(make_project: Make) -> None:
     assert "harness stop --session 1" in agent.fails(5, "edit", "--mode", "concurrent")["error"]["hint"]
     agent.ok("stop")
     assert agent.fails(8, "edit", "--mode", "concurrent")["error"]["kind"] == "REFUSED"
-    agent.ok("claim")
-    agent.ok("finish")
+    agent.works()
     agent.final_check()
     agent.ok("edit", "--mode", "concurrent")
     assert project.state["session_config"]["concurrency_mode"] == "concurrent"

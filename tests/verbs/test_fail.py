@@ -145,8 +145,7 @@ def _in_shell(project: Project, script: str) -> None:
 
 def test_a_completed_task_is_undone_and_can_be_done_again(project: Project, agent: Agent) -> None:
     begin(agent, "test -f made.txt")
-    project.put("made.txt")
-    agent.ok("finish")
+    agent.finishes({"made.txt": "x\n"})
     show, revert, retry = _block("Undo a completed task").splitlines()
     shown = agent.ok(*show.split("#")[0].split()[1:])["message"]
     commit = project.task()["completed_commit"]

@@ -101,9 +101,7 @@ def test_the_harness_files_never_enter_a_commit_tracked_or_not(project: Project,
     logged = project.git("show", "HEAD:harness-progress.txt")
     begin(agent)
     project.git("add", "-f", "harness-tasks.json", ".harness-active")
-    project.put("done")
-
-    agent.ok("finish")
+    agent.finishes({"done": "x\n"})
 
     assert project.in_commit() == ["done", "harness-progress.txt", "tracked.txt"]
     assert project.git("show", "HEAD:harness-progress.txt") == logged
@@ -149,10 +147,7 @@ def test_a_merge_in_the_attempt_keeps_both_parents(project: Project, agent: Agen
 
 def test_what_the_check_changed_in_tracked_files_is_undone_and_kept(project: Project, agent: Agent) -> None:
     begin(agent, "echo by the check > tracked.txt; rm other.txt")
-    project.put("tracked.txt", "by the attempt\n")
-    project.put("other.txt", "other\n")
-
-    reply = agent.ok("finish")
+    reply = agent.finishes({"tracked.txt": "by the attempt\n", "other.txt": "other\n"})
 
     assert project.git("show", "HEAD:tracked.txt") == "by the attempt"
     assert project.read("tracked.txt") == "by the attempt\n"
@@ -166,9 +161,7 @@ def test_no_hook_or_signature_stands_between_check_and_commit(project: Project, 
     project.put(".git/hooks/pre-commit", "#!/bin/sh\nexit 1\n").chmod(0o755)
     project.git("config", "commit.gpgSign", "true")
     begin(agent)
-    project.put("done")
-
-    agent.ok("finish")
+    agent.finishes({"done": "x\n"})
 
 
 def test_only_a_held_task_can_be_finished(project: Project, agent: Agent) -> None:
@@ -200,10 +193,7 @@ def test_a_title_cannot_draw_on_the_terminal_of_who_reads_git_log(project: Proje
     """No escape sequence, no bell, no line of its own; and a long one is cut, and says so."""
     title = "\x1b]0;evil\x07 Red\x1b[31m\r\nSigned-off-by: nobody " + "x" * 300
     agent.ok("add", title, "--validate", "test -f done")
-    agent.ok("claim")
-    project.put("done")
-
-    agent.ok("finish")
+    agent.works({"done": "x\n"})
 
     message = project.git("log", "-1", "--format=%B")
     assert message.startswith("[task-001] \ufffd]0;evil\ufffd Red\ufffd[31m Signed-off-by: nobody xxx")
@@ -279,8 +269,7 @@ def test_claim_says_so_where_the_check_has_passed_on_this_commit(
 ) -> None:
     ran = tmp_path / "ran"
     begin(agent, CHECK)
-    project.put("f", "x\n")
-    agent.ok("finish")
+    agent.finishes({"f": "x\n"})
     agent.ok("add", "Same check", "--validate", CHECK)
     agent.ok("add", "Another", "--validate", f"test -f f && echo x >> {ran}")
     agent.ok("add", "Same check, other content", "--validate", CHECK)

@@ -31,9 +31,7 @@ def test_a_failed_check_is_rescued_and_rolled_back(project: Project, agent: Agen
     project.put("mine.txt", "spoilt\n")
     project.git("rm", "-q", "--cached", "tracked.txt")
     project.commit_only("agent's own commit")
-    project.put("late.txt", "late\n")
-
-    reply = agent.fails(1, "finish")
+    reply = agent.finishes({"late.txt": "late\n"}, code=1)
 
     task = project.task()
     assert (task["status"], task["attempts"]) == ("failed", 1)
@@ -78,9 +76,7 @@ def test_a_check_that_takes_too_long_is_timeout(project: Project, agent: Agent) 
 
 def test_the_cleanup_runs_in_the_rolled_back_tree_and_only_warns(project: Project, agent: Agent) -> None:
     begin(agent, "false", "--cleanup", "cat tracked.txt; exit 9")
-    project.put("tracked.txt", "broken\n")
-
-    reply = agent.fails(1, "finish")
+    reply = agent.finishes({"tracked.txt": "broken\n"}, code=1)
 
     assert "ended with 9" in reply["warnings"][0]
     assert project.grep("WARN", "[task-001]", "cleanup")
@@ -177,9 +173,7 @@ def test_a_protected_file_that_changed_is_a_failure_that_names_it(project: Proje
     project.commit(files={"tests/a.py": "assert False\n"})
     begin(agent, "true", "--protect", "tests/**")
     project.commit("hidden in a commit", files={"tests/conftest.py": "skip everything\n"})
-    project.put("tests/a.py", "assert True\n")
-
-    reply = agent.fails(1, "finish")
+    reply = agent.finishes({"tests/a.py": "assert True\n"}, code=1)
 
     assert "tests/a.py" in reply["message"]
     assert "tests/conftest.py" in reply["message"]
@@ -278,5 +272,4 @@ def test_a_list_that_is_not_trusted_runs_neither_check_nor_cleanup(project: Proj
     assert "not run" in reply["warnings"][0]
     assert sorted(project.files) == ["tracked.txt"]
     project.agent("person").ok("trust", "--yes", HARNESS_TRUST="1")
-    agent.ok("claim")
-    agent.ok("finish")
+    agent.works()

@@ -276,9 +276,7 @@ def test_a_checkpoint_waits_for_a_person_who_accepts_it_in_its_turn(project: Pro
     early = agent.fails(2, "accept", look["id"])["message"]
     assert "is not to be looked at yet: it comes after task-001" in early
 
-    agent.ok("claim")
-    project.put("page")
-    agent.ok("finish")
+    agent.works({"page": "x\n"})
     blocked = agent.fails(9, "claim")
     assert "Open it." in blocked["message"]
     assert agent.ok("show", look["id"])["next"] == f"harness accept {look['id']}"
@@ -355,9 +353,7 @@ def test_tick_changes_the_boxes_of_completed_tasks_and_no_other_byte(project: Pr
     data = text.replace("\r\r", "\r").encode() + b"\x0b - [ ] no end"
     file = put(project, "docs/plan.md", data)
     agent.ok("import", file, "--yes", **SCRIPT)
-    agent.ok("claim")
-    project.put("a.txt", "hello\n")
-    agent.ok("finish")
+    agent.works({"a.txt": "hello\n"})
 
     said = agent.ok("export", "--tick", file)
 

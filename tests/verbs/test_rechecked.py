@@ -87,8 +87,7 @@ def test_a_session_with_other_work_is_told_of_a_red_task_and_does_not_end_with_i
 
     assert "red: " in started["message"]
     assert started["task"]["id"] == "task-002"
-    agent.ok("claim")
-    finished = agent.ok("finish")
+    finished = agent.works()
     assert (finished["stop"], finished["next"]) == ({"reason": "recheck_failed"}, "harness retry task-001")
 
 
@@ -149,8 +148,7 @@ def test_hooks_come_back_for_a_red_task_and_go_with_it(project: Project, agent: 
 
     project.commit("by hand", files={"a": "x\n"})
     agent.ok("add", "Two", "--validate", "true")
-    agent.ok("claim")
-    agent.ok("finish")
+    agent.works()
     assert project.enable_flag
     found(ctx)
     assert not project.enable_flag

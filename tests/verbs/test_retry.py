@@ -107,12 +107,10 @@ def test_a_completed_task_can_be_done_again_and_a_new_one_not(project: Project, 
     before = project.file.read_bytes()
     assert "nothing to reset" in agent.ok("retry", "task-001")["message"]
     assert project.file.read_bytes() == before
-    agent.ok("claim")
-    agent.ok("finish")
+    agent.works()
     agent.ok("retry", "task-001")
     assert (project.task()["status"], project.task()["completed_at"]) == ("pending", None)
-    agent.ok("claim")
-    agent.ok("finish")
+    agent.works()
 
 
 def test_a_task_in_progress_is_neither_reset_nor_removed(project: Project, agent: Agent) -> None:

@@ -19,8 +19,7 @@ def test_everything_about_a_task_is_shown(project: Project, agent: Agent) -> Non
     agent.ok("claim", "task-002")
     assert f"claimed by {agent.name}" in agent.ok("show", "task-002")["message"]
     agent.ok("checkpoint", "task-002", "1/2", "half of it")
-    project.put("made.txt")
-    agent.fails(1, "finish")
+    agent.finishes({"made.txt": "x\n"}, code=1)
     before = project.file.read_bytes(), project.log
     said = agent.ok("show", "task-002")
     assert said["task"] == project.task("task-002")
@@ -46,8 +45,7 @@ def test_pause_removes_the_marker_and_start_puts_it_back(project: Project, agent
 
 def test_a_completed_task_tells_its_commit_files_and_undoing(project: Project, agent: Agent) -> None:
     begin(agent)
-    project.put("done")
-    agent.ok("finish")
+    agent.finishes({"done": "x\n"})
 
     reply = agent.ok("show", "1")
 
@@ -62,12 +60,10 @@ def test_a_completed_task_tells_its_commit_files_and_undoing(project: Project, a
 
 def test_commits_of_its_own_are_undone_together_and_no_others(project: Project, agent: Agent) -> None:
     begin(agent, "test -f One")
-    project.put("One")
-    agent.ok("finish")
+    agent.finishes({"One": "x\n"})
     begin(agent, "test -f Two")
     project.commit("A part of it", files={"part": "x\n"})
-    project.put("Two")
-    agent.ok("finish")
+    agent.finishes({"Two": "x\n"})
 
     reply = agent.ok("show", "task-002")
 
@@ -84,8 +80,7 @@ def test_a_commit_stays_its_tasks_own_where_a_later_one_committed_nothing(
     """A worker of a run begins before the commit of another one, and names that one as its own at the end."""
     base = project.head
     begin(agent)
-    project.put("done")
-    agent.ok("finish")
+    agent.finishes({"done": "x\n"})
     begin(agent, "true")
     agent.ok("finish")
     if began == "before it":
@@ -101,8 +96,7 @@ def test_a_commit_stays_its_tasks_own_where_a_later_one_committed_nothing(
 
 def test_a_commit_that_git_has_lost_is_not_here_any_more(project: Project, agent: Agent) -> None:
     begin(agent)
-    project.put("done")
-    agent.ok("finish")
+    agent.finishes({"done": "x\n"})
     lost = project.head
     project.git("reset", "-q", "--hard", "HEAD^")
     project.git("reflog", "expire", "--expire=now", "--all")

@@ -62,8 +62,7 @@ def test_a_restarted_agent_of_the_same_id_has_its_checkpoint(project: Project, a
     agent.die()
     agent.wake()
 
-    project.put("done")
-    agent.ok("finish")
+    agent.finishes({"done": "x\n"})
 
     assert project.task()["status"] == "completed"
 

@@ -81,8 +81,7 @@ def test_the_switch_is_told_as_the_hooks_take_it(one: Agent) -> None:
 
 def test_of_a_failed_task_the_reason_stands_below_it_and_next_shows_it(agent: Agent) -> None:
     agent.ok("add", "One", "--validate", "echo it is red; false", "--max-attempts", "1")
-    agent.ok("claim")
-    agent.fails(1, "finish")
+    agent.works(code=1)
     said = agent("status").out.splitlines()
     assert said[said.index("[failed] task-001: One (1/1)") + 1].startswith("    why: [TEST_FAIL] ")
     assert said[-1] == "next: harness show task-001"

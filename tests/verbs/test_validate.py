@@ -115,9 +115,7 @@ def begin_two(project: Project, agent: Agent, kind: Kind) -> None:
     project.commit(files={".gitignore": "prog\n"})
     agent.ok("add", "Library", "--validate", kind.check)
     agent.ok("add", "User", "--validate", "test -f user")
-    agent.ok("claim")
-    project.put(kind.file, kind.right)
-    agent.ok("finish")
+    agent.works({kind.file: kind.right})
     agent.ok("claim")
     project.put("user")
 
@@ -171,8 +169,7 @@ def test_what_a_later_task_broke_is_red_and_is_done_again(project: Project, agen
     if shutil.which(kind.needs) is None:
         pytest.skip(f"there is no {kind.needs}")
     begin_two(project, agent, kind)
-    project.put(kind.file, kind.wrong)
-    agent.ok("finish")
+    agent.finishes({kind.file: kind.wrong})
 
     red = agent.fails(1, "validate", "--all", "--committed")
 
@@ -230,8 +227,7 @@ def test_the_checkout_is_set_up_once_as_that_of_a_run_is(
     project.agent("person", CLAUDE_PID=None).ok("trust", "--yes", HARNESS_TRUST="1")
     for name in ("One", "Two"):
         agent.ok("add", name, "--validate", f"grep -q KEY .env && echo {name}")
-        agent.ok("claim")
-        agent.ok("finish")
+        agent.works()
     (tmp_path / "set-up").unlink()
     # No time is left for a check after the set-up.
     monkeypatch.setattr(committed, "SLICE_SECONDS", 0.0)

@@ -52,7 +52,7 @@ def put(path: Path, text: str | bytes, *, executable: bool = False) -> Path:
     return path
 
 
-def commit(top: Path, message: str, files: Mapping[str, str | bytes] | None = None) -> None:
+def commit_all(top: Path, message: str, files: Mapping[str, str | bytes] | None = None) -> None:
     """Write `files`, and commit all that is in the work tree."""
     for name, text in (files or {}).items():
         put(top / name, text)
@@ -85,7 +85,7 @@ def _template(*files: tuple[str, str]) -> Path:
     top = Path(tempfile.mkdtemp())
     atexit.register(shutil.rmtree, top)
     sh(top, "init", "-q", "-b", "main")
-    commit(top, "Begin", dict(files))
+    commit_all(top, "Begin", dict(files))
     return top
 
 
@@ -108,16 +108,18 @@ class World:
         git = Git.open(top)
         return cls(top, git, str(git.head()))
 
-    def commit(self, message: str = "work") -> str:
-        """Commit everything, and take the new commit as the base."""
+    def commit(self, message: str = "work", *, files: Mapping[str, str | bytes] | None = None) -> str:
+        """Write `files`, commit everything, and take the new commit as the base."""
+        for name, text in (files or {}).items():
+            put(self.top / name, text)
         sh(self.top, "add", "-A")
         sh(self.top, "commit", "-q", "--allow-empty", "-m", message)
         self.base = sh(self.top, "rev-parse", "HEAD")
         return self.base
 
-    def commits(self, message: str = "work") -> str:
-        """Commit everything as an attempt does, and return the commit; the base stays."""
-        commit(self.top, message)
+    def commits(self, message: str = "work", *, files: Mapping[str, str | bytes] | None = None) -> str:
+        """Write `files`, commit everything as an attempt does, and return the commit; the base stays."""
+        commit_all(self.top, message, files)
         return sh(self.top, "rev-parse", "HEAD")
 
     def linked(self) -> World:
@@ -156,11 +158,9 @@ class World:
 def conflict(world: World) -> None:
     """Let the branches main and theirs disagree about a line, and be on main."""
     sh(world.top, "checkout", "-q", "-b", "theirs")
-    put(world.top / "tracked.txt", "theirs\n")
-    world.commit("theirs")
+    world.commit("theirs", files={"tracked.txt": "theirs\n"})
     sh(world.top, "checkout", "-q", "main")
-    put(world.top / "tracked.txt", "ours\n")
-    world.commit("ours")
+    world.commit("ours", files={"tracked.txt": "ours\n"})
 
 
 def stands_at_base(world: World) -> None:

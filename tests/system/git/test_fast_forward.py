@@ -110,9 +110,7 @@ def test_what_the_user_writes_while_it_goes_on_is_not_written_over(world: World,
 
 
 def test_line_endings_of_a_checkout_are_no_obstacle(world: World) -> None:
-    put(world.top / ".gitattributes", "*.crlf text eol=crlf\n")
-    put(world.top / "a.crlf", "one\r\n")
-    base = world.commits("crlf")
+    base = world.commits("crlf", files={".gitattributes": "*.crlf text eol=crlf\n", "a.crlf": "one\r\n"})
     put(world.top / "a.crlf", "two\r\n")
     sh(world.top, "commit", "-qam", "two")
     ahead = sh(world.top, "rev-parse", "HEAD")

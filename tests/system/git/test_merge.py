@@ -185,8 +185,7 @@ def _conflict(world: World, mine: str = "mine\n", theirs: str = "theirs\n") -> t
     """Return the commit of another's, and what our merge makes of both: a tree with marks in tracked.txt."""
     ours = _tree(world, **{"tracked.txt": mine})
     base = world.base
-    put(world.top / "tracked.txt", theirs)
-    tip = world.commit("theirs")
+    tip = world.commit("theirs", files={"tracked.txt": theirs})
     picked = merge.differing(world.git, base, ours, tip)
     assert picked.conflicts
     assert picked.tree is not None
@@ -219,8 +218,7 @@ def test_each_of_the_two_lines_is_enough(world: World) -> None:
     ids=["line breaks of Windows and a size of one's own", "a file that git shows no differences of"],
 )
 def test_they_are_known_in_files_of_every_kind(world: World, attributes: str, texts: tuple[str, ...]) -> None:
-    put(world.top / ".gitattributes", f"tracked.txt {attributes}\n")
-    world.commit("attributes")
+    world.commit("attributes", files={".gitattributes": f"tracked.txt {attributes}\n"})
 
     tip, tree = _conflict(world, *texts)
 
@@ -231,8 +229,7 @@ def test_they_are_known_after_another_merge_has_carried_them_on(world: World) ->
     base = world.base
     tip, tree = _conflict(world)
     sh(world.top, "checkout", "-q", tip)
-    put(world.top / "other", "x\n")
-    later = world.commit("later")
+    later = world.commit("later", files={"other": "x\n"})
 
     picked = merge.differing(world.git, tip, tree, later)
 
@@ -246,8 +243,7 @@ def test_files_that_would_not_fit_and_were_renamed_for_it_are_known(world: World
     base = world.base
     ours = _tree(world, thing="a file\n")
     (world.top / "thing").unlink()
-    put(world.top / "thing" / "inner", "x\n")
-    tip = world.commit("a directory in its place")
+    tip = world.commit("a directory in its place", files={"thing/inner": "x\n"})
 
     picked = merge.differing(world.git, base, ours, tip)
 

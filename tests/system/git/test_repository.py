@@ -74,8 +74,7 @@ def test_what_is_under_way_is_named_and_can_be_forgotten_without_touching_files(
 
 def test_a_bisect_ends_where_head_stands(world: World) -> None:
     for number in range(4):
-        put(world.top / "tracked.txt", f"{number}\n")
-        world.commit()
+        world.commit(files={"tracked.txt": f"{number}\n"})
     sh(world.top, "bisect", "start", "HEAD", "HEAD~4")
     head = world.git.head()
     put(world.top / "tracked.txt", "changed\n")

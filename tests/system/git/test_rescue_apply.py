@@ -6,7 +6,7 @@ from pathlib import Path
 
 from harness_lib.system.git import rescue_apply, snapshot
 from harness_lib.system.git.repository import Git
-from tests.system.git.gitrepo import commit, disk, put, sh
+from tests.system.git.gitrepo import commit_all, disk, put, sh
 
 REF = "refs/kept/one"
 
@@ -40,7 +40,7 @@ def test_a_subject_may_hold_what_python_breaks_lines_at(repo: Path) -> None:
 
 def test_the_origin_is_where_the_histories_part(repo: Path) -> None:
     base = sh(repo, "rev-parse", "HEAD")
-    commit(repo, "of the attempt", {"a.txt": "a\n"})
+    commit_all(repo, "of the attempt", {"a.txt": "a\n"})
     put(repo / "b.txt", "b\n")
     oid = _keep(repo)
     sh(repo, "reset", "-q", "--hard", base)

@@ -10,7 +10,7 @@ from harness_lib.system.git import checkout, restore, snapshot, status, trees
 from harness_lib.system.git.repository import Git, GitError
 from harness_lib.system.git.restore import HeadMovedError
 from tests.conftest import for_release
-from tests.system.git.gitrepo import NASTY, World, conflict, disk, put, sh, stands_at_base
+from tests.system.git.gitrepo import NASTY, World, commit_all, conflict, disk, put, sh, stands_at_base
 
 # -- undo_tracked -----------------------------------------------------------------------------------------
 
@@ -18,9 +18,7 @@ from tests.system.git.gitrepo import NASTY, World, conflict, disk, put, sh, stan
 def test_undo_gives_tracked_files_back_and_leaves_the_rest(world: World) -> None:
     for name in NASTY:
         put(world.top / "n" / name, "x")
-    put(world.top / "state", "old")
-    put(world.top / "same", "same")
-    world.commit()
+    world.commit(files={"state": "old", "same": "same"})
     inode = (world.top / "same").stat().st_ino
     for name in NASTY:
         put(world.top / "n" / name, "changed by the check")
@@ -66,8 +64,7 @@ def test_everything_an_attempt_did_is_taken_back_and_what_was_there_before_is_th
         put(world.top / "made" / name / "deep", "made")
     (world.top / "program").chmod(0o644)
     (world.top / "link").unlink()
-    put(world.top / "link/now a directory", "x")
-    world.commits("the attempt's own commit")
+    world.commits("the attempt's own commit", files={"link/now a directory": "x"})
     (world.top / "notes/mine").unlink()
     (world.top / "notes/link").unlink()
     (world.top / "notes").rmdir()
@@ -129,8 +126,7 @@ def test_a_file_that_comes_back_with_other_line_ends_than_it_was_committed_with_
     world: World, how: str
 ) -> None:
     sh(world.top, "config", "core.autocrlf", "true")
-    put(world.top / "made.txt", "a\n")
-    world.commit()
+    world.commit(files={"made.txt": "a\n"})
     world.begin()
     put(world.top / "made.txt", "a\nb\n")
     if how == "undo":
@@ -145,9 +141,7 @@ def test_git_without_files_at_the_base_goes_back_to_nothing(tmp_path: Path) -> N
     git = Git.init(tmp_path)
     world = World(tmp_path, git, git.head() or "")
     world.begin()
-    put(tmp_path / "a/b/c", "x")
-    sh(tmp_path, "add", "-A")
-    sh(tmp_path, "commit", "-q", "-m", "work")
+    commit_all(tmp_path, "work", {"a/b/c": "x"})
     assert world.go_back() == []
     assert [path.name for path in tmp_path.iterdir()] == [".git"]
     stands_at_base(world)
@@ -212,8 +206,7 @@ def test_head_comes_back_from_another_branch_whose_commits_stay(world: World, *,
         sh(world.top, "checkout", "-q", "--detach")
     world.begin()
     sh(world.top, "checkout", "-q", "-b", "side")
-    put(world.top / "made", "x")
-    side = world.commits("on the side")
+    side = world.commits("on the side", files={"made": "x"})
     assert world.go_back() == []
     stands_at_base(world)
     assert sh(world.top, "rev-parse", "side") == side
@@ -301,8 +294,7 @@ def test_a_file_from_before_that_changed_after_it_was_saved_is_left_and_named(wo
 
 
 def test_ignored_files_are_not_touched_not_even_when_the_attempt_made_them_visible(world: World) -> None:
-    put(world.top / ".gitignore", ".env\nbuild/\n")
-    world.commit()
+    world.commit(files={".gitignore": ".env\nbuild/\n"})
     put(world.top / ".env", "SECRET")
     put(world.top / "build/out", "x")
     world.begin()
@@ -364,10 +356,7 @@ def test_a_symlink_to_a_directory_is_taken_away_and_never_followed(world: World)
 
 def test_harness_files_keep_their_content_tracked_or_not_and_are_not_staged(world: World) -> None:
     world.excluded_paths = ("sub/state", "sub/.harness")
-    put(world.top / "sub/state", "old")
-    put(world.top / "sub/.harness/log", "old")
-    put(world.top / "sub/code", "old")
-    world.commit()
+    world.commit(files={"sub/state": "old", "sub/.harness/log": "old", "sub/code": "old"})
     world.begin()
     for name in ("state", ".harness/log", ".harness/more", "code", "made"):
         put(world.top / "sub" / name, "new")

@@ -64,9 +64,7 @@ def test_ignored_files_are_left_out_unless_the_base_or_before_knows_them(world: 
 
 
 def test_what_is_kept_out_stays_as_it_is_in_head(world: World) -> None:
-    put(world.top / "state.json", "old")
-    put(world.top / ".harness/log", "old")
-    world.commit()
+    world.commit(files={"state.json": "old", ".harness/log": "old"})
     put(world.top / "state.json", "new")
     put(world.top / ".harness/log", "new")
     put(world.top / ".harness/more", "new")
@@ -78,13 +76,10 @@ def test_what_is_kept_out_stays_as_it_is_in_head(world: World) -> None:
 
 
 def test_unmerged_files_are_captured_as_they_stand_and_kept_out_ones_as_in_head(world: World) -> None:
-    put(world.top / "state.json", "base\n")
-    world.commit()
+    world.commit(files={"state.json": "base\n"})
     for branch in ("theirs", "main"):
         sh(world.top, "checkout", "-q", *(["-b"] if branch == "theirs" else []), branch)
-        put(world.top / "tracked.txt", branch + "\n")
-        put(world.top / "state.json", branch + "\n")
-        world.commit(branch)
+        world.commit(branch, files={"tracked.txt": branch + "\n", "state.json": branch + "\n"})
     sh(world.top, "merge", "theirs", check=False)
     tree = snapshot.capture(world.git, ("state.json",))
     captured = content(world.git, tree)
@@ -159,8 +154,7 @@ def test_an_unreadable_file_is_left_out_if_untracked_and_named_if_tracked(world:
 
 
 def test_a_split_index_and_a_sparse_checkout_are_captured_whole(world: World) -> None:
-    put(world.top / "other/file", "x")
-    world.commit()
+    world.commit(files={"other/file": "x"})
     sh(world.top, "update-index", "--split-index")
     sh(world.top, "sparse-checkout", "set", "dir")
     put(world.top / "dir/inner.txt", "changed\n")
@@ -231,8 +225,7 @@ def test_changed_says_what_it_was_and_what_it_is(world: World) -> None:
 
 
 def test_untracked_files_are_kept_byte_for_byte_and_read_back(world: World) -> None:
-    put(world.top / ".gitattributes", "* text=auto eol=lf\n")
-    world.commit()
+    world.commit(files={".gitattributes": "* text=auto eol=lf\n"})
     for name in NASTY:
         put(world.top / "u" / name, b"line\r\n\x00" + name.encode("utf-8", "surrogateescape"))
     (world.top / "u/link").symlink_to("./a//b")
@@ -287,8 +280,7 @@ def test_globs_find_tracked_untracked_and_ignored_files(world: World) -> None:
 def test_two_glob_trees_differ_exactly_if_a_file_does(world: World) -> None:
     globs = ["dir", "tracked.txt"]
     first = snapshot.glob_tree(world.git, globs)
-    put(world.top / "unrelated", "x")
-    world.commit()
+    world.commit(files={"unrelated": "x"})
     assert snapshot.glob_tree(world.git, globs) == first
     (world.top / "tracked.txt").chmod(0o755)
     (world.top / "dir/inner.txt").unlink()
@@ -313,8 +305,7 @@ def test_a_file_that_an_attempt_leaves_out_of_the_checkout_comes_back(world: Wor
     sh(world.top, "sparse-checkout", "set", "dir")
     assert not (world.top / "other").exists()
     sh(world.top, "sparse-checkout", "disable")
-    put(world.top / "out/b", "b\n")
-    world.commit()
+    world.commit(files={"out/b": "b\n"})
     put(world.top / "mine", "untracked\n")
     world.begin()
     sh(world.top, "sparse-checkout", "set", "dir")

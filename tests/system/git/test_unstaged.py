@@ -53,8 +53,7 @@ def test_it_names_what_differs_on_disk_and_who_resets_the_index_is_told_of_it(wo
 
 
 def test_a_file_that_was_changed_in_the_same_instant_is_told_of(world: World) -> None:
-    put(world.top / "tracked.txt", "one\n")
-    world.commit()
+    world.commit(files={"tracked.txt": "one\n"})
     info = (world.top / ".git/index").stat()
     put(world.top / "tracked.txt", "two\n")
     for path in (world.top / "tracked.txt", world.top / ".git/index"):
@@ -63,9 +62,7 @@ def test_a_file_that_was_changed_in_the_same_instant_is_told_of(world: World) ->
 
 
 def test_an_index_that_was_reset_knows_its_files_and_no_ref_has_moved(world: World) -> None:
-    put(world.top / "added", "x")
-    put(world.top / "tracked.txt", "two\n")
-    world.commits("second")
+    world.commits("second", files={"added": "x", "tracked.txt": "two\n"})
     put(world.top / "intended", "x")
     sh(world.top, "add", "-N", "intended")
     os.utime(world.top / "tracked.txt", (1, 1))

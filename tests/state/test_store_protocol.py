@@ -8,7 +8,7 @@ from typing import Protocol
 
 import pytest
 
-from harness_lib.errors import RefusedError
+from harness_lib.errors import RefusedError, UsageError
 from harness_lib.state import api
 from harness_lib.state.codec import ContractError
 from harness_lib.state.store import Store as FileStore
@@ -270,6 +270,21 @@ def test_what_was_not_published_makes_no_task_ready(store: api.Store) -> None:
     with store.transaction() as tx:
         tx.replace(FIRST._replace(status="completed"))
     assert store.ask().claimable() == (SECOND,)
+
+
+def test_a_task_that_was_not_published_is_not_there_afterwards(store: api.Store) -> None:
+    def fail() -> None:
+        with store.transaction() as tx:
+            tx.add([Task("task-003")])
+            assert len(tx.claimable()) == 2
+            assert tx.why("task-003").reasons
+            raise LookupError
+
+    with pytest.raises(LookupError):
+        fail()
+    with pytest.raises(UsageError, match="task-003"):
+        store.ask().why("task-003")
+    assert store.whole().tasks == (FIRST, SECOND)
 
 
 def test_a_task_that_is_completed_once_more_is_waited_for_no_longer(store: api.Store) -> None:

@@ -104,6 +104,10 @@ def test_the_file_of_a_long_list_says_where_the_list_is(
     for name in ("counts", "work_remains", "stop", "unreachable"):
         assert short[name] == whole[name]
     assert [task.id for task in store.ask().search()] == ["task-001", "task-002"]
+    log(store, "and another")
+    later = summary.read(store.root)
+    assert later is not None
+    assert later["rechecks"] != short["rechecks"]
 
 
 def test_files_that_are_gone_are_made_again(shared: Shared) -> None:

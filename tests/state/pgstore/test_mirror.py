@@ -108,6 +108,12 @@ def test_the_file_of_a_long_list_says_where_the_list_is(
     later = summary.read(store.root)
     assert later is not None
     assert later["rechecks"] != short["rechecks"]
+    with store.transaction() as tx:
+        for task in tx.search():
+            tx.replace(task._replace(halt="ENV_SETUP: no make"))
+    none_ready = summary.read(store.root)
+    assert none_ready is not None
+    assert none_ready["next"] is None
 
 
 def test_files_that_are_gone_are_made_again(shared: Shared) -> None:

@@ -254,6 +254,8 @@ def test_a_loss_is_noticed_also_after_others_have_gone_on(shared: Shared) -> Non
     assert len(moving.check(store, repair=False)) == 1
     assert moving.check(store, repair=True) == []
     add(store, "task-009")
+    lost = f"the database was set back: it lacks event {seen.number}, which was seen"
+    assert any(lost in line for line in store.log_tail(20))
     assert ids(shared.machine("first")) == [f"task-{n:03}" for n in (1, 2, 4, 5, 6, 7, 8, 9)]
 
 

@@ -157,7 +157,7 @@ def test_a_list_that_is_started_over_is_answered_for_alike(stores: Stores, clock
         tx.propose(Task("p-3", "Three"))
 
     fill: list[Callable[[Tx], object]] = [
-        lambda tx: tx.add(TASKS),
+        lambda tx: tx.add(TASKS[:7]),
         lambda tx: tx.configure(SessionConfig("concurrent", 1, 2)),
         lambda tx: tx.propose(Task("p-1", "One", attempts=2)),
         lambda tx: tx.add_session(ONE),

@@ -51,13 +51,12 @@ def store(directory: Path, clock: Clock) -> Store:
 
 def begun(directory: Path, clock: Clock) -> Store:
     """Return a store of an empty list in the database, whose files are in `directory`/mirror."""
-    mirror = directory / "mirror"
-    mirror.mkdir()
-    begun = store(mirror, clock)
-    begun.begin(SessionConfig(), "Begun")
-    with begun.transaction() as tx:
+    (directory / "mirror").mkdir()
+    made = store(directory / "mirror", clock)
+    made.begin(SessionConfig(), "Begun")
+    with made.transaction() as tx:
         tx.configure(SessionConfig())
-    return begun
+    return made
 
 
 def require() -> str:

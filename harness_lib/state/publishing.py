@@ -18,6 +18,7 @@ from datetime import datetime
 from pathlib import Path
 
 from harness_lib.errors import AwayError, EnvSetupError
+from harness_lib.rules import stats
 from harness_lib.state import codec, journal, load, summary
 from harness_lib.state.codec import ContractError
 from harness_lib.state.load import Loaded
@@ -175,7 +176,8 @@ def restore(root: Root, loaded: Loaded, now: datetime) -> list[str]:
     text = f"{root.state.name} {loaded.why}: restored from {loaded.source} ({size})"
     if loaded.data is None:
         text += "; what was written after that is lost"
-        text += _log_too(root)
+        if not os.path.lexists(root.log):
+            text += _rest_too(root, loaded.state)
     else:
         kept = _quarantine(root, loaded.data, now)
         text += f"; what only the broken file holds is kept in {kept} (diff -u {root.state.name} {kept})"
@@ -185,10 +187,11 @@ def restore(root: Root, loaded: Loaded, now: datetime) -> list[str]:
     return warnings + append(root, [line])
 
 
-def _log_too(root: Root) -> str:
-    """Restore the log if it was lost with the list, and return what to add to the warning."""
-    if os.path.lexists(root.log):
-        return ""
+def _rest_too(root: Root, state: State) -> str:
+    """Restore the enable flag and the log, which were lost with the list; return words for the warning."""
+    if state.sessions and stats.holds_agents(state):
+        with explained(root):
+            root.enable_flag.touch(atomic.PRIVATE)
     if load.give_back_log(root):
         return f"; {root.log.name} was put back, too"
     return f"; {root.log.name} was lost with it and begins anew"

@@ -88,6 +88,9 @@ def test_what_git_clean_took_comes_back_from_the_git_directory(project: Project,
     project.git("clean", "-fdxq")
     agent.ok("start")
     assert project.grep("CHECKPOINT", "after it came back")
+    project.git("clean", "-fdxq")
+    agent.ok("checkpoint", "task-001", "2/2", "hooks hold whatever brings the list back")
+    assert project.enable_flag
 
 
 def test_a_log_that_git_clean_took_comes_back_beside_a_list(project: Project, agent: Agent) -> None:

@@ -88,7 +88,8 @@ def refresh(runtime: Runtime) -> None:
 def use(runtime: Runtime, sources: list[str]) -> None:
     """Make the table from `sources`; built-in tools are left out if the pack `core` is not among them."""
     core = str(runtime.root / "plugins" / "core")
-    runtime.sources = sources
+    # What was looked up for the stage `sources` did not know all plugins.
+    runtime.sources, runtime.found = sources, {}
     runtime.without_core = core not in sources and disk.is_directory(core)
     runtime.table = Table(runtime.allowed_tools)
     claudes = _of_claude(runtime) if runtime.provider == "claude" else []

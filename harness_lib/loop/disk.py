@@ -7,6 +7,7 @@ import re
 import stat
 from collections.abc import Callable
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
@@ -118,3 +119,13 @@ def is_name(text: str) -> bool:
 def for_hosts(text: str) -> str:
     """Return the name of a tool in the characters and the length that hosts accept."""
     return _OTHER.sub("_", text)[:LONGEST] or "_"
+
+
+@lru_cache(maxsize=256)
+def matcher(*patterns: str) -> Callable[[str], bool]:
+    """Return a function that matches a path against `patterns` in the syntax of .gitignore."""
+    import pathspec  # noqa: PLC0415 (only where there are rules about files)
+
+    # A leading # or ! has no special meaning here.
+    lines = [f"\\{each}" if each.startswith(("#", "!")) else each for each in patterns]
+    return pathspec.GitIgnoreSpec.from_lines(lines).match_file

@@ -14,7 +14,6 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterator
-from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -389,7 +388,7 @@ def _is_at(runtime: Runtime, rule: Rule, path: str) -> bool:
             (pattern, part) for base, pattern in anchored for path in paths if (part := _below(base, path))
         ]
         # On a file system that ignores case, another spelling is the same file.
-        if any(matcher(p)(part) or matcher(p.casefold())(part.casefold()) for p, part in below):
+        if any(disk.matcher(p)(part) or disk.matcher(p.casefold())(part.casefold()) for p, part in below):
             return True
     return False
 
@@ -403,10 +402,10 @@ def _allows_path(runtime: Runtime, rule: Rule, name: str, path: str) -> bool:
         below = _below(os.path.realpath(base), real)
         if below is None:
             continue
-        if below and matcher(pattern)(below):
+        if below and disk.matcher(pattern)(below):
             return True
         # A search reads every file of the directory.
-        if name in _SEARCHES and pattern.endswith("/**") and matcher(pattern)(f"{below}/x".lstrip("/")):
+        if name in _SEARCHES and pattern.endswith("/**") and disk.matcher(pattern)(f"{below}/x".lstrip("/")):
             return True
     return False
 
@@ -439,13 +438,3 @@ def _below(base: str, path: str) -> str | None:
         return ""
     head = base.rstrip("/") + "/"
     return path[len(head) :] if path.startswith(head) else None
-
-
-@lru_cache(maxsize=256)
-def matcher(*patterns: str) -> Callable[[str], bool]:
-    """Return a function that matches a path against `patterns` in the syntax of .gitignore."""
-    import pathspec  # noqa: PLC0415 (only where there are rules about files)
-
-    # A leading # or ! has no special meaning here.
-    lines = [f"\\{each}" if each.startswith(("#", "!")) else each for each in patterns]
-    return pathspec.GitIgnoreSpec.from_lines(lines).match_file

@@ -42,6 +42,7 @@ class ProviderConfig(NamedTuple):
         return {key[len(prefix) :]: value for key, value in self.values.items() if key.startswith(prefix)}
 
 
+@once
 def find_config(runtime: Runtime, name: str) -> ProviderConfig | None:
     """Return the most local provider config `name`; a program of that name goes before it."""
     if not is_name(name) or runtime.table.find("providers", name) is not None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness_lib.errors import EnvSetupError
-from harness_lib.loop import permissions
+from harness_lib.loop import disk, permissions
 from harness_lib.loop.piped import dumps
 from harness_lib.loop.plugins import Result
 from harness_lib.loop.providers import keys
@@ -79,7 +79,7 @@ def _files(runtime: Runtime, tool_input: Json, pattern: str) -> Iterator[str]:
         raise ToolError(f"{directory} does not exist")
     if pattern.startswith(("/", "~")) or ".." in pattern.split("/"):
         raise ToolError("a pattern names no directory above; use path for another directory")
-    matches = permissions.matcher(*_without_braces(pattern)) if pattern else None
+    matches = disk.matcher(*_without_braces(pattern)) if pattern else None
     may_read = permissions.readable(runtime)
     here = f"{os.path.normpath(runtime.work_directory)}/"
     for name in names:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator, Mapping
 from email.utils import parsedate_to_datetime
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx2
 
@@ -82,12 +83,24 @@ def events(kept: dict[str, Any], url: str, headers: Mapping[str, str], body: Jso
         why = (str(error) or type(error).__name__).rstrip(".")
         if isinstance(error, httpx2.ReadTimeout):
             why = f"it said nothing for {SILENCE_SECONDS:.0f} seconds"
+        elif isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout) and (proxy := _proxy(url)):
+            why += f", by way of the proxy {_shown(proxy)}"
         raise TransientError(f"The provider at {_shown(url)} cannot be reached: {why}.") from error
 
 
 def _shown(url: str) -> str:
     """Return `url` for the user, without a password or a key in it."""
     return re.sub(r"//[^/@]*@", "//", url.partition("?")[0])
+
+
+def _proxy(url: str) -> str:
+    """Return the proxy that the environment names for `url`; "" for none."""
+    from urllib.request import getproxies, proxy_bypass  # noqa: PLC0415 (only where a host is not reached)
+
+    address, proxies = urlsplit(url), getproxies()
+    return (
+        "" if proxy_bypass(address.hostname or "") else proxies.get(address.scheme) or proxies.get("all", "")
+    )
 
 
 def forget(kept: dict[str, Any]) -> None:

@@ -168,6 +168,19 @@ def test_an_answer_that_is_packed_wrongly_is_asked_again_and_no_password_is_show
         heard(_Once, encoding="gzip", data=b"not gzip")
 
 
+def test_a_proxy_that_takes_no_connection_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: dict[str, object] = {}
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        monkeypatch.setenv("HTTP_PROXY", f"http://u:secret@127.0.0.1:{closed.getsockname()[1]}")
+        monkeypatch.setenv("http_proxy", os.environ["HTTP_PROXY"])
+        for name in ("NO_PROXY", "no_proxy"):
+            monkeypatch.delenv(name, raising=False)
+        with pytest.raises(TransientError, match=r"by way of the proxy http://127\.0\.0\.1:\d+\."):
+            list(http.events(kept, "http://models.example/v1", {}, {}))
+    http.forget(kept)
+
+
 def test_an_address_that_is_none_is_named(hs: Hs) -> None:
     said = hs("go", env={"OPENAI_API_URL": "http://[::1"})
     assert (said.code, "Invalid provider URL: http://[::1" in said.err) == (7, True), said.err

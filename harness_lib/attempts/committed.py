@@ -22,7 +22,7 @@ from harness_lib.core import held_out, quoting, sessions, trust
 from harness_lib.core.context import Context
 from harness_lib.core.rechecked import COMMAND
 from harness_lib.errors import ConfigError, EnvSetupError, HeldError, RefusedError, UsageError
-from harness_lib.rules import rechecks, transitions
+from harness_lib.rules import arrows, rechecks, transitions
 from harness_lib.rules.selection import UNPROVEN
 from harness_lib.state.api import Tx
 from harness_lib.system import flock
@@ -249,7 +249,7 @@ def _held_out(ctx: Context, task: Task) -> Checked:
 
 def _record(tx: Tx, session: Session, task: Task, head: str | None, why: str, *, passed: bool) -> list[str]:
     current = tx.task(task.id)
-    if current is None or not transitions.may("confirm", current) or current.validation != task.validation:
+    if current is None or not arrows.may("confirm", current) or current.validation != task.validation:
         # Another worker was faster, or the task was edited again: the next session checks it.
         return []
     tx.replace(

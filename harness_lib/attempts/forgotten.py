@@ -13,7 +13,7 @@ from harness_lib.attempts import check, publish, remote, target_branch
 from harness_lib.attempts.remote import Landed
 from harness_lib.core.context import Context
 from harness_lib.errors import HeldError
-from harness_lib.rules import transitions
+from harness_lib.rules import arrows, transitions
 from harness_lib.state.api import Questions
 from harness_lib.system.git import merge
 from harness_lib.system.git.repository import Git
@@ -111,7 +111,7 @@ def complete(ctx: Context, forgotten: Sequence[Forgotten]) -> list[str]:
             task = tx.task(each.task)
             if task is not None and task.status == "failed":
                 task = transitions.reset(task)
-            if task is None or not transitions.may("attest", task):
+            if task is None or not arrows.may("attest", task):
                 left.append(str(each))
                 continue
             done = transitions.attest(task, now=tx.now, commit=each.landed.commit)

@@ -23,7 +23,7 @@ from harness_lib.attempts import (
 from harness_lib.core import trust
 from harness_lib.core.context import Context
 from harness_lib.errors import ConfigError, EnvSetupError, HarnessError
-from harness_lib.rules import recovery, transitions
+from harness_lib.rules import arrows, recovery, transitions
 from harness_lib.rules.attempts import Halt
 from harness_lib.system.git import checkout, locks, trees
 from harness_lib.system.git.repository import Git
@@ -166,7 +166,7 @@ def give_up(ctx: Context, session: Session, task: Task, error: HarnessError | OS
     reason = f"{error.message if isinstance(error, HarnessError) else error}"
     with ctx.store.transaction("tasks") as tx:
         mine = transitions.uncommitted(outcome.require_claim(tx, task))
-        if transitions.may("begin_rollback", mine):
+        if arrows.may("begin_rollback", mine):
             mine = transitions.release(mine, now=tx.now, message=reason, rescue=None, head=None)
         retry = typed.harness("retry", task.id)
         message = f"ENV_SETUP: the attempt could not be ended: {sentence(reason)} {kept} Then type: {retry}"

@@ -23,7 +23,7 @@ from harness_lib.attempts import outcome, pull_request, requeue, target_branch
 from harness_lib.core import project
 from harness_lib.core.context import Context, MergeMode, Merging
 from harness_lib.errors import EnvSetupError, UsageError
-from harness_lib.rules import transitions
+from harness_lib.rules import arrows, transitions
 from harness_lib.rules.attempts import Halt
 from harness_lib.system import flock
 from harness_lib.system.git import merge, worktrees
@@ -301,7 +301,7 @@ def look(ctx: Context) -> Iterator[str]:
         with ctx.store.transaction() as tx:
             for task, commit in merged:
                 current = tx.task(task.id)
-                if current is None or current.halt_kind != "MERGE" or not transitions.may("attest", current):
+                if current is None or current.halt_kind != "MERGE" or not arrows.may("attest", current):
                     continue
                 tx.replace(transitions.attest(current, now=tx.now, commit=commit))
                 words = f"(commit {commit[:12]}, merged by others)"

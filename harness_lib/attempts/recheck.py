@@ -20,7 +20,7 @@ from harness_lib.checks.protocol import Checked, Watch
 from harness_lib.core import quoting, sessions, trust
 from harness_lib.core.context import Context
 from harness_lib.errors import ConfigError, EnvSetupError
-from harness_lib.rules import rechecks, transitions
+from harness_lib.rules import arrows, rechecks, transitions
 from harness_lib.state.api import Tx
 from harness_lib.system.git import clones, snapshot, status
 from harness_lib.system.git.repository import Git
@@ -239,7 +239,7 @@ def _keep(ctx: Context, task: Task, found: Recheck, gist: str | None = None) -> 
     """Record `found` and return the task; None if it has changed meanwhile. A `gist` is logged."""
     with ctx.store.transaction() as tx:
         current = tx.task(task.id)
-        if current is None or not transitions.may("recheck", current) or _differs(current, task):
+        if current is None or not arrows.may("recheck", current) or _differs(current, task):
             return None
         checked = transitions.recheck(current, found)
         held = tx.holds_agents()

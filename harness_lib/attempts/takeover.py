@@ -14,7 +14,7 @@ from harness_lib.attempts import check, outcome, remote, rescue_refs, rollback, 
 from harness_lib.attempts.remote import There
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, HeldError
-from harness_lib.rules import recovery, transitions
+from harness_lib.rules import arrows, recovery, transitions
 from harness_lib.rules.attempts import Ending
 from harness_lib.system.processes import owner
 from harness_lib.task import Handback, Session, Task
@@ -115,9 +115,9 @@ def _hand_back(
         git.set_ref(rescue, left.commit)
     with ctx.store.transaction("tasks") as tx:
         mine = transitions.uncommitted(outcome.require_claim(tx, task))
-        if transitions.may("interrupt", mine):
+        if arrows.may("interrupt", mine):
             mine = transitions.interrupt(mine, interruption)
-        if transitions.may("begin_rollback", mine):
+        if arrows.may("begin_rollback", mine):
             mine = transitions.begin_rollback(
                 mine,
                 now=tx.now,

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from harness_lib import timestamps, typed
 from harness_lib.errors import UsageError
-from harness_lib.rules import graph, recovery, transitions
+from harness_lib.rules import arrows, graph, recovery, transitions
 from harness_lib.rules.attempts import Ending, category_of
 from harness_lib.task import Category, State, Task
 
@@ -254,7 +254,7 @@ def interesting(state: State) -> list[Task]:
 
 def unproven(state: State) -> list[Task]:
     """Return the tasks whose check must verify that they are completed."""
-    return [task for task in state.tasks if task.unproven and transitions.may("confirm", task)]
+    return [task for task in state.tasks if task.unproven and arrows.may("confirm", task)]
 
 
 def why(state: State, task_id: str, now: datetime) -> Why:

@@ -1,30 +1,19 @@
-"""Change tasks: one table of status changes, and for each arrow the one function that performs it.
-
-    pending, failed ──A claim──▶ in_progress ──F complete──▶ completed
-                                  │  B resume, C checkpoint, D renew, E begin_commit, I drop_intent,
-                                  │  M begin_merge, N hand_back, O interrupt,
-                                  │  T hand_over: stays
-                                  └──G begin_rollback, H fail──▶ failed, or pending when handed back
-    pending, failed ──L doom──▶ failed
-    pending, failed, completed ──J reset──▶ pending;   K halt changes no status
-    completed, but unproven ──P confirm──▶ completed;  ──Q doubt──▶ pending
-    completed ──R recheck──▶ completed;   pending, for a person to look at ──S attest──▶ completed
+"""Change tasks: for each arrow of the table in `arrows.py` the one function that performs it.
 
 What git does lies between two arrows, with an intent in the state that says what is under way: commit between
 E and F, rollback between G and H, and where work goes onto another branch, merge between M and E, or M and G.
 The attempt is counted at G, so a crash before H counts it once.
-Every function returns a new task and changes nothing else. An arrow that is not in the table is our bug, not
-the caller's error: who may be late or wrong asks `may` first.
+Every function returns a new task and changes nothing else.
 Source: docs/protocol.md, "Task Execution Cycle"; docs/design.md, "An attempt".
 """
 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 from harness_lib import timestamps
-from harness_lib.rules import attempts, recovery
+from harness_lib.rules import arrows, attempts, recovery
 from harness_lib.rules.attempts import Ending, Halt
 from harness_lib.task import (
     Category,
@@ -35,87 +24,11 @@ from harness_lib.task import (
     Interruption,
     Recheck,
     SentBack,
-    Status,
     Task,
 )
 
-ArrowName = Literal[
-    "claim",
-    "resume",
-    "checkpoint",
-    "renew",
-    "begin_commit",
-    "complete",
-    "begin_rollback",
-    "fail",
-    "drop_intent",
-    "reset",
-    "halt",
-    "doom",
-    "begin_merge",
-    "hand_back",
-    "interrupt",
-    "confirm",
-    "doubt",
-    "recheck",
-    "attest",
-    "hand_over",
-]
-Underway = Literal["commit", "rollback", "merge"] | None
-
 # How many workers with claims of a task are remembered.
 REMEMBERED = 8
-
-
-class Arrow(NamedTuple):
-    """One arrow: the statuses and the intent before, and the statuses after."""
-
-    start: tuple[Status, ...]
-    underway: tuple[Underway, ...]
-    end: tuple[Status, ...]
-
-
-_WORKING: tuple[Status, ...] = ("in_progress",)
-_IDLE: tuple[Status, ...] = ("pending", "failed")
-_ANYTHING: tuple[Underway, ...] = (None, "commit", "rollback", "merge")
-
-ARROWS: dict[ArrowName, Arrow] = {
-    "claim": Arrow(_IDLE, (None,), _WORKING),
-    # A new holder also takes over the intent of its predecessor.
-    "resume": Arrow(_WORKING, _ANYTHING, _WORKING),
-    "checkpoint": Arrow(_WORKING, (None, "commit"), _WORKING),
-    # A heartbeat may come at any moment.
-    "renew": Arrow(_WORKING, _ANYTHING, _WORKING),
-    "begin_merge": Arrow(_WORKING, (None, "merge"), _WORKING),
-    "begin_commit": Arrow(_WORKING, (None, "merge"), _WORKING),
-    # Without an intent if the agent has committed everything itself.
-    "complete": Arrow(_WORKING, (None, "commit"), ("completed",)),
-    "begin_rollback": Arrow(_WORKING, (None, "merge"), _WORKING),
-    "hand_back": Arrow(_WORKING, ("rollback",), _WORKING),
-    "interrupt": Arrow(_WORKING, (None,), _WORKING),
-    "fail": Arrow(_WORKING, ("rollback",), _IDLE),
-    # A rollback is never dropped: its attempt is counted, and its work may be half removed.
-    "drop_intent": Arrow(_WORKING, ("commit",), _WORKING),
-    "reset": Arrow(("pending", "failed", "completed"), (None,), ("pending",)),
-    "halt": Arrow(("pending", "failed", "in_progress"), _ANYTHING, (*_IDLE, *_WORKING)),
-    "doom": Arrow(_IDLE, (None,), ("failed",)),
-    "confirm": Arrow(("completed",), (None,), ("completed",)),
-    "doubt": Arrow(("completed",), (None,), ("pending",)),
-    "recheck": Arrow(("completed",), (None,), ("completed",)),
-    "attest": Arrow(("pending",), (None,), ("completed",)),
-    # Another machine may have begun to move the work.
-    "hand_over": Arrow(_WORKING, ("merge", "commit"), _WORKING),
-}
-
-
-def may(arrow: ArrowName, task: Task) -> bool:
-    """Return whether the table allows this arrow for the task as it is."""
-    rule = ARROWS[arrow]
-    if arrow in ("confirm", "doubt") and not task.unproven:
-        return False
-    if arrow == "recheck" and task.unproven:
-        return False
-    return task.status in rule.start and _underway(task) in rule.underway
 
 
 # A
@@ -133,7 +46,7 @@ def claim(
 
     `lease_seconds` None (exclusive mode) makes a claim without a lease.
     """
-    _check("claim", task)
+    arrows.check("claim", task)
     return task._replace(
         status="in_progress",
         claimed_by=worker,
@@ -169,7 +82,7 @@ def resume(
     The fencing token grows, so the previous holder can record nothing any more. A halt stays while a rollback
     is under way: it says what comes after that.
     """
-    _check("resume", task)
+    arrows.check("resume", task)
     if task.intent is None or task.intent.action != "rollback":
         task = task._replace(halt=None, halt_kind=None)
     return task._replace(
@@ -189,14 +102,14 @@ def _attempted_by(task: Task, worker: str) -> tuple[str, ...]:
 # C
 def checkpoint(task: Task, point: Checkpoint, *, now: datetime, lease_seconds: int | None) -> Task:
     """Return the task with one more checkpoint and its lease renewed."""
-    _check("checkpoint", task)
+    arrows.check("checkpoint", task)
     return renew(task._replace(checkpoints=(*task.checkpoints, point)), now, lease_seconds)
 
 
 # D
 def renew(task: Task, now: datetime, lease_seconds: int | None) -> Task:
     """Return the task with its lease running from `now`; a claim without a lease stays without one."""
-    _check("renew", task)
+    arrows.check("renew", task)
     if task.lease_expires_at is None or lease_seconds is None:
         return task
     return task._replace(lease_expires_at=recovery.expires(now, lease_seconds))
@@ -217,7 +130,7 @@ def begin_commit(
     `head` None: `ref` moves to a commit that has this one, with others. `base`: what `commit` goes on top of,
     if that is not what the attempt began with.
     """
-    _check("begin_commit", task)
+    arrows.check("begin_commit", task)
     began = base or task.started_at_commit
     intent = Intent("commit", timestamps.render(now), base=began, head=head, commit=commit, ref=ref)
     return task._replace(intent=intent)
@@ -229,16 +142,10 @@ def complete(task: Task, *, now: datetime, look_at: tuple[str, ...] = ()) -> Tas
 
     `look_at` are the sentences about this work that the user should read.
     """
-    _check("complete", task)
-    return _unclaimed(attempts.ended(task, now, "completed"))._replace(
-        look_at=look_at,
-        status="completed",
-        completed_at=timestamps.render(now),
-        completed_commit=task.intent.commit if task.intent else None,
-        failed_at=None,
-        handback=None,
-        sent_back=(),
-    )
+    arrows.check("complete", task)
+    commit = task.intent.commit if task.intent else None
+    done = _completed(attempts.ended(task, now, "completed"), now, commit)
+    return done._replace(look_at=look_at, sent_back=())
 
 
 # G
@@ -257,7 +164,7 @@ def begin_rollback(
 
     `base`: a later commit to go back to. What has failed needs a category and adds to `error_log`.
     """
-    _check("begin_rollback", task)
+    arrows.check("begin_rollback", task)
     text = attempts.line(message or "")
     cost = attempts.cost(ending)
     used = task.attempts + cost.counts
@@ -299,7 +206,7 @@ def fail(task: Task, *, now: datetime) -> Task:
 
     The claim is removed; base, checkpoints and errors stay for a look at the attempt.
     """
-    _check("fail", task)
+    arrows.check("fail", task)
     assert task.intent is not None
     outcome = task.intent.outcome
     return _unclaimed(attempts.ended(task, now, outcome))._replace(
@@ -318,13 +225,13 @@ def fail(task: Task, *, now: datetime) -> Task:
 # I
 def drop_intent(task: Task) -> Task:
     """Return the task as it was before `begin_commit`: the commit was not made."""
-    _check("drop_intent", task)
+    arrows.check("drop_intent", task)
     return task._replace(intent=None)
 
 
 def uncommitted(task: Task) -> Task:
     """Return the task without the intent to commit or to merge, if it has one; that of a rollback stays."""
-    return drop_intent(task) if may("drop_intent", task) else task
+    return drop_intent(task) if arrows.may("drop_intent", task) else task
 
 
 # J
@@ -335,7 +242,7 @@ def reset(task: Task) -> Task:
     those that say [DEPENDENCY] go, because with
     one of them a task is never retried.
     """
-    _check("reset", task)
+    arrows.check("reset", task)
     asked = Halt("HUMAN", task.halt or "") if task.halt_kind == "HUMAN" else None
     errors = tuple(text for text in task.error_log if attempts.category_of(text) != "DEPENDENCY")
     return _unclaimed(task)._replace(
@@ -358,14 +265,14 @@ def reset(task: Task) -> Task:
 # K
 def halt(task: Task, why: Halt | None) -> Task:
     """Return the task halted until the user has acted on `why`; None lifts the halt."""
-    _check("halt", task)
+    arrows.check("halt", task)
     return task._replace(halt=why and why.words, halt_kind=why and why.kind)
 
 
 # L
 def doom(task: Task, *, now: datetime, message: str) -> Task:
     """Return the task failed for good because of a dependency; no attempt is counted."""
-    _check("doom", task)
+    arrows.check("doom", task)
     return task._replace(
         status="failed",
         error_log=(*task.error_log, attempts.entry("DEPENDENCY", message)),
@@ -379,7 +286,7 @@ def begin_merge(task: Task, *, now: datetime, commit: str, base: str | None = No
 
     `base`: what the work in it goes on top of, if that is not what the attempt began with.
     """
-    _check("begin_merge", task)
+    arrows.check("begin_merge", task)
     began = base or task.started_at_commit
     return task._replace(intent=Intent("merge", timestamps.render(now), base=began, commit=commit))
 
@@ -387,7 +294,7 @@ def begin_merge(task: Task, *, now: datetime, commit: str, base: str | None = No
 # N
 def hand_back(task: Task, handback: Handback) -> Task:
     """Return the task, whose rollback has begun, with what the next agent must know to continue its work."""
-    _check("hand_back", task)
+    arrows.check("hand_back", task)
     return send_back(task, handback.cause)._replace(handback=handback)
 
 
@@ -401,7 +308,7 @@ def send_back(task: Task, cause: SentBack | None) -> Task:
 # O
 def interrupt(task: Task, interruption: Interruption) -> Task:
     """Return the task with one more `interruption` of its attempt."""
-    _check("interrupt", task)
+    arrows.check("interrupt", task)
     return task._replace(interruptions=task.interruptions + 1, interrupted=interruption)
 
 
@@ -417,15 +324,9 @@ def _carried(task: Task) -> dict[str, Any]:
 # P
 def confirm(task: Task, *, now: datetime, commit: str | None) -> Task:
     """Return the task as completed, as an external edit says: its check passes on `commit`."""
-    _check("confirm", task)
-    done = _unclaimed(task)._replace(
-        status="completed",
-        completed_commit=commit,
-        failed_at=None,
-        handback=None,
-        look_at=task.look_at,
-    )
-    return done._replace(completed_at=task.completed_at or timestamps.render(now))
+    arrows.check("confirm", task)
+    done = _completed(task, now, commit)
+    return done._replace(completed_at=task.completed_at or done.completed_at, look_at=task.look_at)
 
 
 # Q
@@ -434,7 +335,7 @@ def doubt(task: Task) -> Task:
 
     Its earlier attempts and errors stay.
     """
-    _check("doubt", task)
+    arrows.check("doubt", task)
     return _unclaimed(task)._replace(
         status="pending", completed_at=None, completed_commit=None, failed_at=None
     )
@@ -443,22 +344,15 @@ def doubt(task: Task) -> Task:
 # R
 def recheck(task: Task, found: Recheck | None) -> Task:
     """Return the task with the result of its check on a clean checkout; None removes an old result."""
-    _check("recheck", task)
+    arrows.check("recheck", task)
     return task._replace(recheck=found)
 
 
 # S
 def attest(task: Task, *, now: datetime, commit: str | None = None) -> Task:
     """Return the task, which waits for a person, as completed: they have looked, or have merged `commit`."""
-    _check("attest", task)
-    return _unclaimed(task)._replace(
-        status="completed",
-        completed_at=timestamps.render(now),
-        completed_commit=commit,
-        failed_at=None,
-        handback=None,
-        look_at=task.look_at,
-    )
+    arrows.check("attest", task)
+    return _completed(task, now, commit)._replace(look_at=task.look_at)
 
 
 # T
@@ -467,8 +361,18 @@ def hand_over(task: Task, *, worker: str, now: datetime, lease_seconds: int | No
 
     The fencing token stays, as the commit names it. No work tree has the work any more.
     """
-    _check("hand_over", task)
+    arrows.check("hand_over", task)
     return renew(task._replace(claimed_by=worker, worktree=None), now, lease_seconds)
+
+
+def _completed(task: Task, now: datetime, commit: str | None) -> Task:
+    return _unclaimed(task)._replace(
+        status="completed",
+        completed_at=timestamps.render(now),
+        completed_commit=commit,
+        failed_at=None,
+        handback=None,
+    )
 
 
 def _unclaimed(task: Task) -> Task:
@@ -492,15 +396,3 @@ def _unclaimed(task: Task) -> Task:
 def _blame(task: Task, category: Category | None, text: str) -> str:
     assert category is not None, f"BUG: {task.id} fails without a category."
     return attempts.entry(category, text)
-
-
-def _underway(task: Task) -> Underway:
-    """Return the intent; one left by the legacy protocol in a task that is not in progress does not count."""
-    return task.intent.action if task.intent and task.status == "in_progress" else None
-
-
-def _check(arrow: ArrowName, task: Task) -> None:
-    if not may(arrow, task):
-        # Not `assert`: it must hold under `python -O` too.
-        doing = f", {_underway(task)} under way" if _underway(task) else ""
-        raise AssertionError(f"BUG: no arrow {arrow} for task {task.id}, which is {task.status}{doing}.")

@@ -36,7 +36,7 @@ from harness_lib.errors import (
     RefusedError,
     UsageError,
 )
-from harness_lib.rules import attempts, run_state, transitions
+from harness_lib.rules import arrows, attempts, run_state, transitions
 from harness_lib.rules.attempts import Halt
 from harness_lib.rules.events import Claimed, Ended, Event, Idle, News, Notice, Queued, Ready, Stepped, Stuck
 from harness_lib.runs import agent_attempt, waiting
@@ -324,7 +324,7 @@ class Worker:
             else:
                 hint = f" Then type: {typed.harness('retry', task.id)}" if stuck.unstarted else ""
                 current = tx.task(task.id)
-                if current is not None and transitions.may("halt", current):
+                if current is not None and arrows.may("halt", current):
                     kind: HaltKind = "UNSTARTED" if stuck.unstarted else stuck.halts_as
                     why = Halt(kind, f"{stuck.kind}: {sentence(stuck.reason)}{hint}")
                     tx.replace(transitions.halt(current, why))
@@ -372,7 +372,7 @@ def failure(task: Task) -> str:
 def _lift_halts(tx: Tx) -> None:
     """Lift the halt of tasks that were halted because the agent starts for no task."""
     for task in tx.halted():
-        if _is_unstarted(task) and transitions.may("halt", task):
+        if _is_unstarted(task) and arrows.may("halt", task):
             tx.replace(transitions.halt(task, None))
 
 

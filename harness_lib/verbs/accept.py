@@ -24,7 +24,7 @@ from harness_lib.core import ownership, quoting, rights, sessions, trust
 from harness_lib.core.context import Context, Merging
 from harness_lib.core.reply import Reply
 from harness_lib.errors import Exit, HarnessError, UsageError
-from harness_lib.rules import attempts, transitions
+from harness_lib.rules import arrows, attempts, transitions
 from harness_lib.runs import ending
 from harness_lib.state.api import Tx
 from harness_lib.system import flock
@@ -95,7 +95,7 @@ def _looked(ctx: Context, task: Task) -> Reply:
     with rights.change(ctx) as tx:
         task = ownership.require_task(tx, task.id)
         left = [other.id for other in tx.tasks(task.depends_on) if not other.is_done]
-        if left or not (attempts.asks_a_person(task) and transitions.may("attest", task)):
+        if left or not (attempts.asks_a_person(task) and arrows.may("attest", task)):
             raise UsageError(
                 f"{task.id} is not to be looked at yet: it comes after {some(left, NAMED) or 'its claim'}.",
                 "See what is left: harness status",

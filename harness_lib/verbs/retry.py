@@ -11,7 +11,7 @@ from harness_lib.core import ownership, rights
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import RefusedError, UsageError
-from harness_lib.rules import attempts, transitions
+from harness_lib.rules import arrows, attempts, transitions
 from harness_lib.state.api import Tx
 from harness_lib.task import Task
 from harness_lib.terminal.render import Screen
@@ -56,7 +56,7 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
 
 def _reset(tx: Tx, ctx: Context, word: str) -> Reset:
     old = ownership.require_task(tx, word)
-    if not transitions.may("reset", old):
+    if not arrows.may("reset", old):
         raise RefusedError(
             f"{old.id} is in progress (by {old.claimed_by or 'nobody'}); a new start would lose it.",
             ownership.how_to_end(old),

@@ -11,7 +11,7 @@ from harness_lib.core import ownership, sessions
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import HarnessError, HeldError, UsageError
-from harness_lib.rules import recovery, stats, transitions
+from harness_lib.rules import arrows, recovery, stats, transitions
 from harness_lib.state.api import Questions, Tx
 from harness_lib.task import Checkpoint, Session, Task
 from harness_lib.terminal.render import Screen
@@ -103,7 +103,7 @@ def _record(tx: Tx, ctx: Context, session: Session, trees: Mapping[str, str]) ->
     """Add a checkpoint to the tasks in progress: it tells recovery that nothing was lost."""
     lease = ctx.lease_seconds if tx.concurrent else None
     for task in _in_progress(tx, session):
-        if task.id not in trees or not transitions.may("checkpoint", task):
+        if task.id not in trees or not arrows.may("checkpoint", task):
             continue
         last = task.checkpoints[-1] if task.checkpoints else Checkpoint(0, 1)
         point = Checkpoint(last.step, last.total, SAID, timestamps.render(tx.now), trees[task.id])

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from harness_lib.rules import transitions as arrows
+from harness_lib.rules import arrows, transitions
 from harness_lib.rules.attempts import Ending, Halt, cost, without_base
 from harness_lib.rules.selection import is_permanent
 from harness_lib.task import STATUSES, Attempt, Checkpoint, Handback, Intent, Interruption, Task
@@ -44,10 +44,10 @@ HANDED = Handback("it conflicts", 1, RESCUE, BASE)
 
 
 def test_what_comes_after_a_rollback_that_was_killed_is_still_the_users_to_decide() -> None:
-    waits = arrows.halt(roll_back(CLAIMED), Halt("MERGE", "MERGE: it waits for others"))
+    waits = transitions.halt(roll_back(CLAIMED), Halt("MERGE", "MERGE: it waits for others"))
 
     assert resume(waits).halt_kind == "MERGE"
-    assert resume(arrows.halt(CLAIMED, Halt("MERGE", "MERGE: it waits for others"))).halt is None
+    assert resume(transitions.halt(CLAIMED, Halt("MERGE", "MERGE: it waits for others"))).halt is None
 
 
 def test_a_claim_begins_a_fresh_attempt_and_keeps_what_was_used_up_and_learned() -> None:
@@ -93,7 +93,7 @@ def test_whoever_takes_over_gets_the_attempt_as_it_is_and_shuts_out_its_predeces
         attempted_by=("w1", "w2"),
     )
     assert resume(before) == taken
-    leased = arrows.resume(before, worker="w2", now=NOW, worktree="/wt2", lease_seconds=60)
+    leased = transitions.resume(before, worker="w2", now=NOW, worktree="/wt2", lease_seconds=60)
     assert leased == taken._replace(lease_expires_at=LEASE_END)
 
 
@@ -101,14 +101,14 @@ def test_an_exclusive_claim_has_no_lease_and_a_beat_gives_it_none() -> None:
     task = claim(Task("a"), lease_seconds=None)
 
     assert task.lease_expires_at is None
-    assert arrows.renew(task, NOW, 60) is task
+    assert transitions.renew(task, NOW, 60) is task
 
 
 def test_a_checkpoint_is_appended_and_renews_the_lease() -> None:
     points = (Checkpoint(1, 4), Checkpoint(2, 4, "half"))
     task = CLAIMED._replace(checkpoints=points[:1], lease_expires_at=STAMP)
 
-    after = arrows.checkpoint(task, points[1], now=NOW, lease_seconds=60)
+    after = transitions.checkpoint(task, points[1], now=NOW, lease_seconds=60)
 
     assert after == CLAIMED._replace(checkpoints=points)
 
@@ -116,7 +116,7 @@ def test_a_checkpoint_is_appended_and_renews_the_lease() -> None:
 def test_the_last_workers_that_have_claimed_a_task_are_remembered() -> None:
     task = Task("a", attempted_by=tuple(f"w{n}" for n in range(9)))
 
-    assert len(claim(task).attempted_by) == arrows.REMEMBERED
+    assert len(claim(task).attempted_by) == transitions.REMEMBERED
 
 
 def test_what_is_unproven_is_confirmed_or_doubted_by_its_check() -> None:
@@ -137,26 +137,28 @@ def test_what_is_unproven_is_confirmed_or_doubted_by_its_check() -> None:
     confirmed = doubted._replace(status="completed", completed_commit=COMMIT, handback=None)
     for at, completed_at in (("x", "x"), (None, STAMP)):
         task = said._replace(completed_at=at)
-        after = arrows.confirm(task, now=NOW, commit=COMMIT)
+        after = transitions.confirm(task, now=NOW, commit=COMMIT)
         assert after == confirmed._replace(completed_at=completed_at)
-        assert arrows.doubt(task) == doubted
+        assert transitions.doubt(task) == doubted
 
 
 def test_a_merge_and_a_commit_say_what_moves_where_from_and_where_to() -> None:
     merge = Intent("merge", STAMP, base=BASE, commit=COMMIT)
     assert CALLS["begin_merge"](CLAIMED) == CLAIMED._replace(intent=merge)
-    onto = arrows.begin_merge(CLAIMED, now=NOW, commit=COMMIT, base=HEAD)
+    onto = transitions.begin_merge(CLAIMED, now=NOW, commit=COMMIT, base=HEAD)
     assert onto.intent == merge._replace(base=HEAD)
 
     alone = Intent("commit", STAMP, base=BASE, head=HEAD, commit=COMMIT)
     assert commit(CLAIMED) == CLAIMED._replace(intent=alone)
-    assert arrows.drop_intent(commit(CLAIMED)) == CLAIMED
-    batch = arrows.begin_commit(CLAIMED, now=NOW, head=None, commit=COMMIT, ref="refs/heads/main", base=HEAD)
+    assert transitions.drop_intent(commit(CLAIMED)) == CLAIMED
+    batch = transitions.begin_commit(
+        CLAIMED, now=NOW, head=None, commit=COMMIT, ref="refs/heads/main", base=HEAD
+    )
     assert batch.intent == Intent("commit", STAMP, base=HEAD, commit=COMMIT, ref="refs/heads/main")
 
 
 def test_a_completed_task_remembers_its_commit_and_nobody_holds_it() -> None:
-    after = arrows.complete(commit(CLAIMED._replace(failed_at="x")), now=NOW, look_at=("x",))
+    after = transitions.complete(commit(CLAIMED._replace(failed_at="x")), now=NOW, look_at=("x",))
 
     assert after == ENDED._replace(
         status="completed",
@@ -166,7 +168,7 @@ def test_a_completed_task_remembers_its_commit_and_nobody_holds_it() -> None:
         attempt_log=(Attempt(1, 1, "completed", STAMP, STAMP),),
     )
     # If it is wanted again, it is as good as new.
-    assert arrows.reset(after) == ENDED._replace(attempt_log=after.attempt_log)
+    assert transitions.reset(after) == ENDED._replace(attempt_log=after.attempt_log)
 
 
 def test_a_failed_attempt_is_counted_once_and_before_git_moves() -> None:
@@ -183,7 +185,7 @@ def test_a_failed_attempt_is_counted_once_and_before_git_moves() -> None:
         category="TEST_FAIL",
         message="2 failed | 1 passed",
     )
-    assert arrows.fail(begun, now=NOW) == ENDED._replace(
+    assert transitions.fail(begun, now=NOW) == ENDED._replace(
         status="failed",
         attempts=1,
         error_log=begun.error_log,
@@ -194,19 +196,21 @@ def test_a_failed_attempt_is_counted_once_and_before_git_moves() -> None:
 
 def test_a_claim_handed_back_says_why_and_leaves_no_trace_but_base_fence_and_worker() -> None:
     used: dict[str, Any] = {"attempts": 1, "error_log": ("[TEST_FAIL] x",)}
-    begun = arrows.release(CLAIMED._replace(**used), now=NOW, message="no\ntime", rescue=RESCUE, head=HEAD)
+    begun = transitions.release(
+        CLAIMED._replace(**used), now=NOW, message="no\ntime", rescue=RESCUE, head=HEAD
+    )
 
     silent = Intent("rollback", STAMP, base=BASE, head=HEAD, rescue=RESCUE, outcome="pending")
     assert begun == CLAIMED._replace(**used, intent=silent._replace(message="no | time"))
     assert release(CLAIMED).intent == silent
-    assert arrows.fail(begun, now=NOW) == ENDED._replace(**used)
+    assert transitions.fail(begun, now=NOW) == ENDED._replace(**used)
 
 
 def test_only_work_that_others_have_merged_keeps_what_is_to_be_looked_at() -> None:
     begun = roll_back(CLAIMED)._replace(look_at=("x",))
 
-    assert arrows.fail(begun, now=NOW).look_at == ()
-    assert arrows.fail(begun._replace(halt="waits", halt_kind="MERGE"), now=NOW).look_at == ("x",)
+    assert transitions.fail(begun, now=NOW).look_at == ()
+    assert transitions.fail(begun._replace(halt="waits", halt_kind="MERGE"), now=NOW).look_at == ("x",)
 
 
 def test_what_each_ending_means() -> None:
@@ -225,11 +229,11 @@ def test_a_permanent_failure_uses_up_all_attempts(attempts: int, after: int) -> 
     begun = roll_back(CLAIMED._replace(attempts=attempts), ending=Ending.FAILED_FOR_GOOD)
 
     assert begun.attempts == after
-    assert is_permanent(arrows.fail(begun, now=NOW))
+    assert is_permanent(transitions.fail(begun, now=NOW))
 
 
 def test_a_dependency_failure_counts_no_attempt_and_is_permanent_all_the_same() -> None:
-    after = arrows.fail(roll_back(CLAIMED, "DEPENDENCY", ending=Ending.EXCUSED), now=NOW)
+    after = transitions.fail(roll_back(CLAIMED, "DEPENDENCY", ending=Ending.EXCUSED), now=NOW)
 
     assert after.attempts == 0
     assert is_permanent(after)
@@ -241,27 +245,27 @@ def test_a_failure_without_a_category_is_a_bug() -> None:
 
 
 def test_work_that_is_handed_back_stays_known_until_it_is_merged_or_blamed() -> None:
-    pending = arrows.fail(CALLS["hand_back"](roll_back(CLAIMED, None, ending=Ending.REQUEUED)), now=NOW)
-    blamed = arrows.fail(CALLS["hand_back"](roll_back(claim(pending))), now=NOW)
-    merged = arrows.complete(commit(claim(pending)), now=NOW)
+    pending = transitions.fail(CALLS["hand_back"](roll_back(CLAIMED, None, ending=Ending.REQUEUED)), now=NOW)
+    blamed = transitions.fail(CALLS["hand_back"](roll_back(claim(pending))), now=NOW)
+    merged = transitions.complete(commit(claim(pending)), now=NOW)
 
     assert pending.status == "pending"
     assert pending.handback == claim(pending).handback == HANDED
-    assert (blamed.handback, merged.handback, arrows.reset(pending).handback) == (None, None, None)
+    assert (blamed.handback, merged.handback, transitions.reset(pending).handback) == (None, None, None)
 
 
 def test_interruptions_are_known_until_the_attempt_ends_or_is_handed_back_for_good() -> None:
     """The checkpoints of work that is handed back are gone with its claim."""
-    cut_off = arrows.interrupt(CLAIMED, Interruption("7" * 40, checkpoints=3, times=2))
+    cut_off = transitions.interrupt(CLAIMED, Interruption("7" * 40, checkpoints=3, times=2))
     handed = CALLS["hand_back"](roll_back(cut_off, None, ending=Ending.REQUEUED))
-    pending = arrows.fail(handed, now=NOW)
+    pending = transitions.fail(handed, now=NOW)
     again = claim(pending)
     ended = (
-        arrows.complete(commit(cut_off), now=NOW),
-        arrows.fail(roll_back(cut_off), now=NOW),
-        arrows.fail(CALLS["hand_back"](roll_back(cut_off)), now=NOW),
-        claim(arrows.fail(release(cut_off), now=NOW)),
-        arrows.reset(pending),
+        transitions.complete(commit(cut_off), now=NOW),
+        transitions.fail(roll_back(cut_off), now=NOW),
+        transitions.fail(CALLS["hand_back"](roll_back(cut_off)), now=NOW),
+        claim(transitions.fail(release(cut_off), now=NOW)),
+        transitions.reset(pending),
     )
 
     assert (cut_off.interruptions, cut_off.attempts) == (1, 0)
@@ -281,16 +285,16 @@ def test_a_reset_keeps_what_the_next_attempt_can_learn_from() -> None:
         accepted=("x",),
     )
 
-    assert arrows.reset(old) == ENDED._replace(error_log=("[TEST_FAIL] x",))
+    assert transitions.reset(old) == ENDED._replace(error_log=("[TEST_FAIL] x",))
 
 
 def test_why_a_task_is_halted_stays_until_somebody_lifts_it() -> None:
-    halted = arrows.halt(roll_back(CLAIMED), Halt("CONFIG", "no check"))
+    halted = transitions.halt(roll_back(CLAIMED), Halt("CONFIG", "no check"))
 
-    after = arrows.fail(halted, now=NOW)
+    after = transitions.fail(halted, now=NOW)
 
     assert (after.halt, after.halt_kind) == ("no check", "CONFIG")
-    assert arrows.halt(arrows.halt(Task("a"), Halt("CONFIG", "no check")), None) == Task("a")
+    assert transitions.halt(transitions.halt(Task("a"), Halt("CONFIG", "no check")), None) == Task("a")
 
 
 # -- which arrow may be taken from where: the table allows it, or it is a bug that is told

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from harness_lib.rules import transitions as arrows
+from harness_lib.rules import arrows, transitions
 from harness_lib.rules.attempts import Ending
 from harness_lib.rules.selection import is_permanent
 from harness_lib.task import Task
@@ -67,7 +67,7 @@ class Walk(RuleBasedStateMachine):
     @precondition(lambda self: self.may("reset"))
     @rule()
     def resets(self) -> None:
-        self.task = arrows.reset(self.task)
+        self.task = transitions.reset(self.task)
         self.begun = 0
 
     @invariant()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from harness_lib import timestamps
-from harness_lib.rules import transitions
+from harness_lib.rules import arrows, transitions
 from harness_lib.rules.attempts import Ending, Halt
 from harness_lib.state.api import Store, Tx
 from harness_lib.state.codec import ContractError
@@ -63,11 +63,11 @@ class Histories(RuleBasedStateMachine):
         file, database = (_outcome(store, act) for store in self.stores)
         assert file == database
 
-    def tasks(self, *, arrow: transitions.ArrowName | None = None) -> tuple[Task, ...]:
+    def tasks(self, *, arrow: arrows.ArrowName | None = None) -> tuple[Task, ...]:
         every = self.stores[0].ask().search()
-        return tuple(task for task in every if arrow is None or transitions.may(arrow, task))
+        return tuple(task for task in every if arrow is None or arrows.may(arrow, task))
 
-    def change(self, place: int, arrow: transitions.ArrowName, make: Callable[[Tx, Task], Task]) -> None:
+    def change(self, place: int, arrow: arrows.ArrowName, make: Callable[[Tx, Task], Task]) -> None:
         """Replace one of the tasks that `arrow` may be drawn from, if there is one."""
         candidates = self.tasks(arrow=arrow)
         if candidates:

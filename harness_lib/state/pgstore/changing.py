@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from harness_lib import timestamps
 from harness_lib.errors import EnvSetupError
-from harness_lib.rules import selection, transitions
+from harness_lib.rules import arrows, selection, transitions
 from harness_lib.rules.selection import Finding
 from harness_lib.state import api, codec, journal, publishing, reading
 from harness_lib.state.answers import Answers
@@ -253,7 +253,7 @@ class RowsTx(RowsAnswers, api.Tx):
         for finding in self.unreachable():
             task = self.task(finding.task_id)
             # Another process may have been faster.
-            if task is not None and transitions.may("doom", task) and not selection.is_permanent(task):
+            if task is not None and arrows.may("doom", task) and not selection.is_permanent(task):
                 self.replace(transitions.doom(task, now=self.now, message=finding.message))
                 findings.append(finding)
         return tuple(findings)

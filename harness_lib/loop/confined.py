@@ -23,6 +23,7 @@ from harness_lib.system.git.repository import Git
 from harness_lib.system.place import data_home, find_root
 from harness_lib.system.processes import engines, sandbox
 from harness_lib.system.processes.sandbox import Sandbox
+from harness_lib.system.processes.sandbox_places import is_within
 
 if TYPE_CHECKING:
     from harness_lib.loop.runtime import Runtime
@@ -167,7 +168,7 @@ def place_of(runtime: Runtime, path: Path) -> Path:
         return path
     real = os.path.realpath(path)
     for top in engines.PRIVATE[:2]:
-        if sandbox.is_within(real, top) and not _is_below(real, (*found.box.writable, *found.box.shown)):
+        if is_within(real, top) and not _is_below(real, (*found.box.writable, *found.box.shown)):
             return found.temporary / os.path.relpath(real, top)
     return path
 
@@ -185,4 +186,4 @@ def problem(runtime: Runtime, path: Path, *, writes: bool = False) -> str:
 
 
 def _is_below(path: str, tops: Sequence[str]) -> bool:
-    return any(sandbox.is_within(path, os.path.realpath(top)) for top in tops)
+    return any(is_within(path, os.path.realpath(top)) for top in tops)

@@ -18,6 +18,7 @@ from harness_lib.system.git import status
 from harness_lib.system.place import data_home
 from harness_lib.system.processes import environment, sandbox
 from harness_lib.system.processes.sandbox import Network, Sandbox
+from harness_lib.system.processes.sandbox_places import Project
 from harness_lib.text import some
 
 NAMED = 3
@@ -55,7 +56,7 @@ def of_run(ctx: Context, asked: Asked) -> dict[str, str]:
         ctx.env,
         worker_worktrees.home(ctx),
         data,
-        sandbox.Project(ctx.git.top, ctx.git.common_dir, status.ignored(ctx.git)),
+        Project(ctx.git.top, ctx.git.common_dir, status.ignored(ctx.git)),
         registry.CREDENTIALS,
         more=tuple(os.path.realpath(ctx.cwd / Path(path).expanduser()) for path in asked.write),
         kept=asked.env,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.system.processes import denied, sandbox
+from harness_lib.system.processes import denied, sandbox, sandbox_places
 from tests.runs.workshop import Workshop
 from tests.system.git.gitrepo import put
 
@@ -32,7 +32,7 @@ def confined(tmp_path: Path, home: Path) -> dict[str, str]:
     """Return the environment of a run with a secret and a cache."""
     put(home / ".ssh" / "id", "a key")
     (home / ".cache").mkdir()
-    project = sandbox.Project(tmp_path / "project", tmp_path / "project" / ".git", ())
+    project = sandbox_places.Project(tmp_path / "project", tmp_path / "project" / ".git", ())
     env = {"HOME": str(home), "PATH": "/usr/bin:/bin"}
     made = sandbox.of_run("nono", env, tmp_path / "places", tmp_path / "data", project, ())
     return {**env, **sandbox.noted(made)}

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from harness_lib import typed
 from harness_lib.system.processes import sandbox
 from harness_lib.system.processes.sandbox import Sandbox
+from harness_lib.system.processes.sandbox_places import SHOWN, SOCKETS, is_within
 
 # The most accesses that are named at once.
 MOST = 5
@@ -33,7 +34,7 @@ class Denied(NamedTuple):
 
     def __str__(self) -> str:
         home = str(Path.home())
-        inside = sandbox.is_within(self.path, home)
+        inside = is_within(self.path, home)
         return f"{self.how} {'~' + self.path[len(home) :] if inside else self.path}"
 
 
@@ -83,15 +84,15 @@ def _named(text: str, env: Mapping[str, str]) -> Iterator[tuple[str, bool]]:
 def _judged(path: str, box: Sandbox, tree: str, *, is_refused: bool) -> Denied | None:
     """Return the access if the sandbox is why it failed."""
     real = os.path.realpath(path)
-    if box.checkout and sandbox.SHOWN.fullmatch(os.path.relpath(real, box.checkout[0]).partition("/")[0]):
+    if box.checkout and SHOWN.fullmatch(os.path.relpath(real, box.checkout[0]).partition("/")[0]):
         # A word of an agent that harness could not write to its list is left for the run.
         return None
-    if any(sandbox.is_within(real, os.path.realpath(each)) for each in box.protected):
+    if any(is_within(real, os.path.realpath(each)) for each in box.protected):
         return Denied("write", path) if is_refused else None
-    if any(sandbox.is_within(real, each) for each in (tree, *box.writable)):
+    if any(is_within(real, each) for each in (tree, *box.writable)):
         return None
-    for secret in (*box.secret, *sandbox.SOCKETS):
-        if sandbox.is_within(real, os.path.realpath(secret)) and os.path.lexists(real):
+    for secret in (*box.secret, *SOCKETS):
+        if is_within(real, os.path.realpath(secret)) and os.path.lexists(real):
             return Denied("read", path)
     if not is_refused or real.startswith(("/proc/", "/sys/", "/dev/")):
         return None

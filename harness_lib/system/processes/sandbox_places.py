@@ -1,0 +1,205 @@
+"""Find the caches, secrets and sockets of a user's machine; `sandbox.py` decides who gets which."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import stat
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from harness_lib.system.processes import engines, environment
+
+# Below the home directory, each with the program that makes it.
+CACHES = {
+    ".cache": "sh",
+    ".npm": "npm",
+    ".local/share/pnpm/store": "pnpm",
+    ".yarn/berry": "yarn",
+    ".bun/install/cache": "bun",
+    ".cargo/registry": "cargo",
+    ".cargo/git": "cargo",
+    ".gradle": "gradle",
+    ".m2": "mvn",
+    ".ivy2": "sbt",
+    ".nuget/packages": "dotnet",
+    ".pub-cache": "dart",
+    "go/pkg": "go",
+}
+# Variables that say where a cache is.
+CACHES_NAMED = (
+    *("XDG_CACHE_HOME", "PIP_CACHE_DIR", "UV_CACHE_DIR", "npm_config_cache", "NPM_CONFIG_CACHE", "GOCACHE"),
+    *("GOMODCACHE", "GRADLE_USER_HOME", "YARN_CACHE_FOLDER", "PLAYWRIGHT_BROWSERS_PATH"),
+)
+SECRETS = (
+    *(".ssh", ".gnupg", ".kube", ".netrc", ".pgpass", ".git-credentials", ".pypirc", ".docker/config.json"),
+    *(".password-store", ".local/share/keyrings", ".cargo/credentials.toml", ".cargo/credentials"),
+    *(".config/git/credentials", ".config/glab-cli", ".config/hub", ".terraform.d/credentials.tfrc.json"),
+    *(".mozilla", ".config/google-chrome", ".config/chromium", ".config/BraveSoftware"),
+    *("Library/Keychains", "Library/Application Support/Google/Chrome"),
+)
+# Sockets, and directories of sockets, through which a program outside could be told to do what the command
+# may not. The last ones are below the home directory.
+SOCKETS = (
+    *("/run/user", "/run/dbus", "/run/docker.sock", "/run/containerd", "/run/podman", "/run/screen"),
+    *("/run/snapd.socket", "/run/systemd/private", "/run/libvirt", "/run/lxd", "/run/incus", "/run/crio"),
+)
+SOCKETS_AT_HOME = (".docker/run", ".docker/desktop", ".colima", ".lima", ".orbstack/run", ".rd")
+# Variables that could push, or lead to a program outside.
+CREDENTIALS = frozenset(
+    (
+        *("GITLAB_TOKEN", "BITBUCKET_TOKEN", "SSH_AUTH_SOCK", "SSH_AGENT_PID", "GIT_ASKPASS", "SSH_ASKPASS"),
+        *(
+            "DBUS_SESSION_BUS_ADDRESS",
+            "DBUS_SYSTEM_BUS_ADDRESS",
+            "TMUX",
+            "STY",
+            "NVIM",
+            "VSCODE_IPC_HOOK_CLI",
+        ),
+        *("VSCODE_GIT_IPC_HANDLE", "VSCODE_GIT_ASKPASS_MAIN", "TWINE_PASSWORD", "CARGO_REGISTRY_TOKEN"),
+        *("DIGITALOCEAN_ACCESS_TOKEN", "CLOUDFLARE_API_TOKEN", "HEROKU_API_KEY", "FLY_API_TOKEN"),
+        *("VERCEL_TOKEN", "NETLIFY_AUTH_TOKEN", "KUBECONFIG"),
+    )
+)
+
+
+class Cloud(NamedTuple):
+    """The credentials of one provider: variables, and paths below the home directory."""
+
+    variables: tuple[str, ...]
+    paths: tuple[str, ...]
+
+
+CLOUDS = {
+    "aws": Cloud(
+        (
+            *("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_BEARER_TOKEN_BEDROCK"),
+            *("AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_AUTHORIZATION_TOKEN"),
+        ),
+        (".aws",),
+    ),
+    "google": Cloud(("GOOGLE_APPLICATION_CREDENTIALS",), (".config/gcloud",)),
+    "azure": Cloud(
+        ("AZURE_CLIENT_SECRET", "AZURE_CLIENT_CERTIFICATE_PATH", "ARM_CLIENT_SECRET"), (".azure",)
+    ),
+    "github": Cloud(("GH_TOKEN", "GITHUB_TOKEN", "GH_ENTERPRISE_TOKEN"), (".config/gh",)),
+}
+# A login of `hs` that is the project's.
+LOGIN = Path(".harness", ".auth.json")
+# What git ignores in the user's checkout and a check needs: a copied .venv points to the original.
+SHOWN = re.compile(r"\.venv|node_modules|__pycache__|\.harness|harness-[^/]*|harness\.toml")
+# More ignored paths than these, in characters, are hidden by hiding the directories around them.
+MOST_IGNORED = 16_000
+# Settings of git with a password or token in them.
+_PASSWORD = re.compile(rb"://[^/\s@]*:[^/\s@]*@|extraheader", re.IGNORECASE)
+
+
+class Project(NamedTuple):
+    """The user's checkout at `top`, its git directory, and the paths that git `ignored` there when asked."""
+
+    top: Path
+    git: Path
+    ignored: tuple[str, ...]
+
+
+def run_by_git(git: Path) -> list[str]:
+    """Return what git runs by itself: the user's next command would start it outside of the sandbox."""
+    return [str(git / name) for name in ("hooks", "config")]
+
+
+def secrets_of(env: Mapping[str, str], credentials: Collection[str]) -> list[Path]:
+    """Return what no command may read below the home directory, `credentials` among it."""
+    clouds = (path for cloud in CLOUDS.values() for path in cloud.paths)
+    return [home_of(env) / name for name in (*SECRETS, *SOCKETS_AT_HOME, *clouds, *credentials)]
+
+
+def caches_of(env: Mapping[str, str]) -> list[str]:
+    """Return the directories that commands may fill for all projects."""
+    paths = (*_made(home_of(env), env), *(env.get(name, "") for name in CACHES_NAMED))
+    return [os.path.realpath(path) for path in paths if path.startswith("/")]
+
+
+def _made(home: Path, env: Mapping[str, str]) -> Iterator[str]:
+    """Yield the caches below `home`, made for installed programs: only an existing one can be given."""
+    for name, program in CACHES.items():
+        cache = home / name
+        if not cache.exists() and environment.find(program, env.get("PATH", os.defpath)):
+            try:
+                cache.mkdir(parents=True)
+            except OSError:
+                continue
+        yield str(cache)
+
+
+def _has_password(settings: Path) -> bool:
+    try:
+        return _PASSWORD.search(settings.read_bytes()) is not None
+    except OSError:
+        return False
+
+
+def secrets_in(project: Project) -> list[str]:
+    """Return what no command may read of the project: a login, passwords, and what git ignores.
+
+    What checks need of the last is not among it.
+    """
+    names = [name for name in project.ignored if not any(map(SHOWN.fullmatch, Path(name).parts))]
+    if sum(map(len, names)) > MOST_IGNORED:
+        names = sorted({Path(name).parts[0] for name in names})
+    settings = project.git / "config"
+    secret = [str(project.top / name) for name in (str(LOGIN), *names)]
+    return [*secret, str(settings)] if _has_password(settings) else secret
+
+
+def listening_sockets(home: str) -> Iterator[str]:
+    """Yield the sockets of programs below `home`, such as editors: a read-only one can be connected to."""
+    try:
+        lines = Path("/proc/net/unix").read_bytes().splitlines()
+    except OSError:
+        return
+    for line in lines:
+        path = os.fsdecode(line.partition(b" /")[2])
+        if path and is_within(f"/{path}", home):
+            yield f"/{path}"
+
+
+def temporary_paths(command: str, env: Mapping[str, str]) -> Iterator[str]:
+    """Yield the paths below temporary directories that the command or a variable names, but no sockets."""
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        words = command.split()
+    named = {part for text in (*words, *env.values()) for part in (text, *text.split(os.pathsep))}
+    for path in named:
+        if path.startswith(tuple(f"{place}/" for place in engines.PRIVATE)) and "\0" not in path:
+            try:
+                mode = os.stat(path).st_mode  # noqa: PTH116 (a text of the user's)
+            except OSError:
+                continue
+            if not stat.S_ISSOCK(mode):
+                yield os.path.realpath(path)
+
+
+def is_within(path: str, top: str) -> bool:
+    """Return whether `path` is `top` or below it."""
+    return path == top or path.startswith(f"{top.rstrip('/')}/")
+
+
+def without_signing(env: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that let git sign nothing: the keys for that are secret."""
+    count = env.get("GIT_CONFIG_COUNT", "0")
+    if not count.isdigit():
+        return {}
+    settings = dict.fromkeys(("commit.gpgsign", "tag.gpgsign"), "false")
+    found = {"GIT_CONFIG_COUNT": str(int(count) + len(settings))}
+    for number, (name, value) in enumerate(settings.items(), int(count)):
+        found |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
+    return found
+
+
+def home_of(env: Mapping[str, str]) -> Path:
+    """Return the home directory of a command with `env`."""
+    return Path(os.path.realpath(env.get("HOME") or Path.home()))

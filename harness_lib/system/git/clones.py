@@ -9,21 +9,18 @@ hook of the clone. Its HEAD keeps the commit that the worker began with from `gi
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
-import stat
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from harness_lib import sha256
 from harness_lib.errors import EnvSetupError
 from harness_lib.system import flock
-from harness_lib.system.files import atomic, directories, nofollow
-from harness_lib.system.git import worktrees
+from harness_lib.system.files import atomic, directories
+from harness_lib.system.git import clone_files, worktrees
 from harness_lib.system.git.calls import decode, encode
 from harness_lib.system.git.checkout import mode, quoted
 from harness_lib.system.git.repository import Git, GitError
@@ -54,13 +51,10 @@ _GIVEN = (
 )
 # Settings that decide whether a file differs from its blob.
 _CONVERTS = r"(?s)core\..*|extensions\.objectformat|filter\..*"
-_REF = r"refs/[^\s~^:?*\[\\]+"
 UNBORN = "ref: refs/heads/unborn"
 _ADDRESS = r"(?s)remote\..*\.(push)?url"
 _LOGIN = r"(?i)^(?P<scheme>[a-z0-9+.-]+://)(?P<user>[^/@:]*)(?P<password>:[^/@]*)?@"
-_LIMIT = 4096
 _PART = 1024 * 1024
-_OID = r"[0-9a-f]{40}(?:[0-9a-f]{24})?"
 
 
 def link(path: Path) -> Path:
@@ -91,8 +85,8 @@ def _unlock_lost(main: Git, workers: Path) -> None:
     A git that is killed while it makes one leaves a lock of its own, whose reason is in the user's language.
     """
     for own in directories.matching(main.common_dir / "worktrees", "*"):
-        top = Path(own, _text(own / "gitdir", -1).rstrip("\n")).parent
-        is_ours = workers in top.parents or _text(own / "locked", _LIMIT).startswith(LOCKED)
+        top = Path(own, clone_files.content(own / "gitdir", -1).rstrip("\n")).parent
+        is_ours = workers in top.parents or clone_files.content(own / "locked").startswith(LOCKED)
         if is_ours and not top.exists():
             (own / "locked").unlink(missing_ok=True)
 
@@ -157,17 +151,13 @@ def as_data(git: Git, place: Path) -> Git | None:
     _skeleton(clone, own / "objects")
     for name in ("index", "shallow"):
         _copy(own / name, clone / name)
-    refs = {name: oid for name, oid in (_packed(own) | _loose(own)).items() if _is_sound(name, oid)}
+    refs = clone_files.refs(own)
     (clone / "packed-refs").write_bytes(
         b"".join(os.fsencode(f"{oid} {name}\n") for name, oid in sorted(refs.items()))
     )
     (clone / "config").write_bytes(_settings(git, _CONVERTS) + _setting("core.commitGraph", "false"))
-    (clone / "HEAD").write_text(f"{head_of(own) or UNBORN}\n", "ascii")
+    (clone / "HEAD").write_text(f"{clone_files.head_of(own) or UNBORN}\n", "ascii")
     return Git(place, clone, clone)
-
-
-def _is_sound(name: str, oid: str) -> bool:
-    return bool(re.fullmatch(_OID, oid) and re.fullmatch(_REF, name)) and ".." not in name
 
 
 def remove(main: Git, path: Path) -> None:
@@ -204,7 +194,7 @@ def renew(git: Git) -> None:
         (old / MODULES).rename(clone / MODULES)
     discard(old)
     clone.rename(old)
-    _note(git, _present(old))
+    clone_files.note(git, clone_files.present(old))
 
 
 def make(source: Git, clone: Path, commit: str) -> None:
@@ -289,9 +279,9 @@ def take_in(git: Git) -> dict[str, str]:
     clone = git.top / ".git"
     if not has_clone(git) or clone.is_symlink() or not clone.is_dir():
         return {}
-    before, now = _noted(git), _present(clone)
+    before, now = clone_files.noted(git), clone_files.present(clone)
     head, merging = now.head if now.head != before.head else None, now.merging
-    refs = _refs(clone, packed=now.packed != before.packed)
+    refs = clone_files.changed_refs(clone, packed=now.packed != before.packed)
     new = _missing(git, [*([head] if head else []), *merging, *refs.values()])
     if new:
         _copy_objects(git, clone, new)
@@ -305,88 +295,8 @@ def take_in(git: Git) -> dict[str, str]:
     if now.indexed != before.indexed:
         _take_staged(git, clone)
     if now != before:
-        _note(git, now)
+        clone_files.note(git, now)
     return {name: oid for name, oid in refs.items() if oid in new and oid not in (head, *merging)}
-
-
-class _State(NamedTuple):
-    """The state of a clone: its commits, and when its index and its packed refs were written."""
-
-    head: str | None = None
-    merging: tuple[str, ...] = ()
-    indexed: int | None = None
-    packed: int | None = None
-
-
-def _present(clone: Path) -> _State:
-    merging = tuple(oid for oid in _text(clone / "MERGE_HEAD", _LIMIT).split() if re.fullmatch(_OID, oid))
-    return _State(head_of(clone), merging, _written(clone / "index"), _written(clone / "packed-refs"))
-
-
-def head_of(clone: Path) -> str | None:
-    """Return the commit of HEAD of the clone; None if its files do not tell.
-
-    Read as data: a git process would read the settings of the clone.
-    """
-    text = _text(clone / "HEAD", _LIMIT).rstrip()
-    name = text.removeprefix("ref: ")
-    if name != text:
-        is_branch = name.startswith("refs/heads/") and ".." not in name.split("/")
-        text = (_text(clone / name, _LIMIT) or _packed(clone).get(name, "")).rstrip() if is_branch else ""
-    return text if re.fullmatch(_OID, text) else None
-
-
-def _packed(clone: Path) -> dict[str, str]:
-    lines = (line.partition(" ") for line in _text(clone / "packed-refs", -1).splitlines())
-    return {name: oid for oid, _, name in lines}
-
-
-def _note(git: Git, state: _State) -> None:
-    """Note the known state of the clone, beside the work tree: nothing is taken in twice."""
-    atomic.write(_seen(git), json.dumps(state).encode(), durable=False)
-
-
-def _noted(git: Git) -> _State:
-    try:
-        head, merging, indexed, packed = json.loads(_seen(git).read_bytes())
-    except (OSError, ValueError):
-        return _State()
-    return _State(head, tuple(merging), indexed, packed)
-
-
-def _seen(git: Git) -> Path:
-    return git.top.with_name(f"{git.top.name}.seen")
-
-
-def _refs(clone: Path, *, packed: bool) -> dict[str, str]:
-    """Return name → object of the loose refs, the stashes and, if `packed` has changed, of all others."""
-    found = _packed(clone) if packed else {}
-    found |= _loose(clone)
-    for number, line in enumerate(reversed(_text(clone / "logs" / "refs" / "stash", -1).splitlines())):
-        found[f"refs/stash-{number}"] = line.split(" ")[1] if " " in line else ""
-    names = {oid: name for name, oid in reversed(found.items()) if re.fullmatch(_OID, oid)}
-    return {name: oid for oid, name in names.items()}
-
-
-def _loose(clone: Path) -> dict[str, str]:
-    paths = directories.below(clone / "refs", "*")
-    return {str(path.relative_to(clone)): _text(path, _LIMIT).strip() for path in paths}
-
-
-def _written(path: Path) -> int | None:
-    """Return when a file was written; None if there is none."""
-    try:
-        info = path.lstat()
-    except OSError:
-        return None
-    return info.st_mtime_ns if stat.S_ISREG(info.st_mode) else None
-
-
-def _text(path: Path, limit: int) -> str:
-    try:
-        return os.fsdecode(nofollow.read(path, limit))
-    except OSError:
-        return ""
 
 
 def _missing(git: Git, oids: Iterable[str]) -> list[str]:

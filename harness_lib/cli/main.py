@@ -22,8 +22,6 @@ from harness_lib.system.processes import environment, signals
 from harness_lib.terminal import render
 from harness_lib.terminal.render import Screen
 
-SIGNALS = (signals.END, signals.HANG_UP)
-
 
 class Terminated(KeyboardInterrupt):
     """A signal asked this process to end, for example when an agent's tool reached its time limit."""
@@ -38,7 +36,9 @@ def entry() -> NoReturn:
     standard_streams.open_closed()
     # A umask may take the owner's own rights: then nobody could open the files of the list again.
     os.umask(os.umask(0) & ~stat.S_IRWXU)
-    _end_in_order()
+    # So that a running check ends with us.
+    for number in (signals.END, signals.HANG_UP):
+        signals.raise_once(number, Terminated)
     argv = sys.argv[1:]
     if lazily.FOR_HOURS.isdisjoint(argv):
         code = main(argv)
@@ -120,14 +120,6 @@ def _accept_any_text() -> None:
     """Let a stream print names that are not valid Unicode."""
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-
-
-def _end_in_order() -> None:
-    """Turn signals that ask us to end into an exception, so that a running check ends with us."""
-    for number in SIGNALS:
-        # nohup ignores SIGHUP on purpose.
-        if signals.is_default(number):
-            signals.raise_once(number, Terminated)
 
 
 def _machine_error(error: OSError) -> HarnessError:

@@ -11,7 +11,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol, cast
+from typing import TYPE_CHECKING, NoReturn, Protocol, cast
 
 import harness_lib
 from harness_lib import typed
@@ -116,10 +116,6 @@ class _Parser(argparse.ArgumentParser):
 class _Program(_Parser):
     """The parser of the whole program. Only its help loads the file of every verb."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.verbs = self.add_subparsers(metavar="VERB", required=True, parser_class=_Parser)
-
     def format_help(self) -> str:
         formatter = self._get_formatter()
         formatter.add_usage(self.usage, self._actions, self._mutually_exclusive_groups)
@@ -214,9 +210,10 @@ def _parser(chosen: str | None) -> argparse.ArgumentParser:
     parser.add_argument(
         "--json", action="store_true", help="print one JSON object (before or after the verb)"
     )
+    verbs = parser.add_subparsers(metavar="VERB", required=True, parser_class=_Parser)
     if chosen:
         command = load(chosen)
-        sub = parser.verbs.add_parser(
+        sub = verbs.add_parser(
             chosen,
             description=command.SUMMARY,
             epilog=f"example: {command.EXAMPLE}",

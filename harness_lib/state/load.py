@@ -164,21 +164,21 @@ def _written_at(path: Path) -> int:
         return 0
 
 
-def keep_backup_copy(root: Root, data: bytes) -> Iterator[Path]:
-    """Keep `data` in the git directory, which `git clean` does not touch, and yield the file.
+def keep_backup_copy(root: Root, data: bytes) -> Path | None:
+    """Keep `data` in the git directory, which `git clean` does not touch, and return the file.
 
-    Yields nothing if that directory cannot be written. Raises OSError.
+    None if that directory cannot be written. Raises OSError.
     """
     place = find_root.backup_copy(os.path.realpath(root.path))
     if place is None:
-        return
+        return None
     try:
         atomic.write(Path(place), data, durable=False, mode=atomic.PRIVATE, make=True)
     except OSError as error:
         if error.errno not in CLOSED:
             raise
-    else:
-        yield Path(place)
+        return None
+    return Path(place)
 
 
 def save(root: Root, data: bytes, twin: Path | None = None) -> None:
@@ -254,14 +254,9 @@ def good_document(path: Path) -> object | None:
 
 
 def _newest_first(root: Root) -> list[Path]:
-    return sorted(_present(root), key=lambda path: int(path.stem), reverse=True)
-
-
-def _present(root: Root) -> Iterator[Path]:
     # A file with another name belongs to the user: it is never read and never removed.
-    for path in directories.matching(root.generations, "*.json"):
-        if path.stem.isascii() and path.stem.isdigit() and len(path.stem) == _DIGITS:
-            yield path
+    paths = directories.matching(root.generations, "[0-9]" * _DIGITS + ".json")
+    return sorted(paths, key=lambda path: int(path.stem), reverse=True)
 
 
 def _prune(newest_first: list[Path]) -> None:

@@ -15,14 +15,12 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from pathlib import Path
 
 from harness_lib.errors import AwayError, EnvSetupError
 from harness_lib.rules import stats
 from harness_lib.state import codec, journal, load, summary
 from harness_lib.state.codec import ContractError
 from harness_lib.state.load import Loaded
-from harness_lib.state.summary import Stamp
 from harness_lib.state.summary_shape import Summary
 from harness_lib.system import os_errors
 from harness_lib.system.files import atomic
@@ -88,15 +86,19 @@ def publish(
             atomic.write(root.state, data, durable=False)
     warnings = [] if is_mirror else _replace(root, data, last_look)
     if not is_mirror:
-        copies: list[Path] = []
-        in_git = "the copy in the git directory"
-        warnings += attempt(in_git, lambda: copies.extend(load.keep_backup_copy(root, data)))
-        warnings += attempt("the generation for a later repair", lambda: load.save(root, data, *copies))
+        copy = None
+        with attempt("the copy in the git directory", warnings):
+            copy = load.keep_backup_copy(root, data)
+        with attempt("the generation for a later repair", warnings):
+            load.save(root, data, copy)
     load.keep_log(root)
-    stamps: list[Stamp] = []
-    warnings += attempt("the summary for hooks", lambda: stamps.extend(_write_cache(root, cache, len(data))))
-    for stamp in stamps:
-        load.remember(root, Loaded(state, None, data, stamp, ours=True, texts=texts))
+    with attempt("the summary for hooks", warnings):
+        info = root.state.stat()
+        # Another size: the list was edited externally since, and a stamp of that file would hide it.
+        if info.st_size == len(data):
+            cache["stamp"] = summary.stamp(info)
+            summary.write(root, cache)
+            load.remember(root, Loaded(state, None, data, cache["stamp"], ours=True, texts=texts))
     return warnings
 
 
@@ -119,22 +121,13 @@ def _stands(root: Root, data: bytes) -> bool:
         return False
 
 
-def _write_cache(root: Root, cache: Summary, size: int) -> Iterator[Stamp]:
-    info = root.state.stat()
-    # Another size: the list was edited externally since, and a stamp of that file would hide it.
-    if info.st_size == size:
-        cache["stamp"] = summary.stamp(info)
-        summary.write(root, cache)
-        yield cache["stamp"]
-
-
-def attempt(name: str, act: Callable[[], None]) -> list[str]:
-    """Call `act`, which may fail after the change has happened, and return the warning about it, if any."""
+@contextmanager
+def attempt(name: str, warnings: list[str]) -> Iterator[None]:
+    """Add an OSError of the block, in which `name` is written, to `warnings`: the change has happened."""
     try:
-        act()
+        yield
     except OSError as error:
-        return [f"The change is made, but {name} could not be written: {error.strerror or error}"]
-    return []
+        warnings.append(f"The change is made, but {name} could not be written: {error.strerror or error}")
 
 
 def append(root: Root, lines: Iterable[str]) -> list[str]:

@@ -230,7 +230,8 @@ class Store(Upkeep):
                 _tell_unproven(tx, loaded.state)
         tx.warnings += publishing.append(self.root, tx.lines)
         for act in tx.callbacks:
-            tx.warnings += publishing.attempt("what follows it", act)
+            with publishing.attempt("what follows it", tx.warnings):
+                act()
 
     def _assert_untouched(self, loaded: Loaded) -> None:
         """Raise HeldError if the file is no longer the one we read.

@@ -45,18 +45,13 @@ class Holder(NamedTuple):
     """The holder of the directory; `pid` is None if none is written (yet).
 
     `foreign`: a symlink, or another user's. `handed`: harness handed it to `pid`, the owner of a session.
+    `identity` is that of the directory, as a later one has the same name, and `changed` when that changed.
     """
 
     pid: int | None
-    since: datetime | None
+    since: datetime
     foreign: bool
-    handed: bool = False
-
-
-class _Seen(NamedTuple):
-    """A holder, and the identity of its directory: a later one has the same name."""
-
-    holder: Holder
+    handed: bool
     identity: tuple[int, int]
     changed: float
 
@@ -76,8 +71,17 @@ def path_for(root: Path) -> Path:
 
 def holder_of(path: Path) -> Holder | None:
     """Return who holds the lock directory `path`, or None if there is none."""
-    seen = _inspect(path)
-    return None if seen is None else seen.holder
+    try:
+        info = path.lstat()
+    except FileNotFoundError:
+        return None
+    identity = (info.st_dev, info.st_ino)
+    changed = datetime.fromtimestamp(info.st_mtime, timezone.utc)
+    if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.geteuid():
+        return Holder(None, changed, True, False, identity, info.st_mtime)  # noqa: FBT003 (fields)
+    pid, since = _read_pid(path / _PID)
+    handed = os.path.lexists(path / _MARK)
+    return Holder(pid, since or changed, False, handed, identity, info.st_mtime)  # noqa: FBT003
 
 
 class SeedLock:
@@ -107,14 +111,14 @@ class SeedLock:
 
     def release(self, pid: int) -> None:
         """Release the directory if it belongs to `pid`; files of others in it are never removed."""
-        seen = _inspect(self.path)
-        if seen is not None and not seen.holder.foreign and seen.holder.pid == pid:
+        seen = holder_of(self.path)
+        if seen is not None and not seen.foreign and seen.pid == pid:
             self._retire(seen)
 
     def hand_over(self, pid: int, to: int) -> None:
         """Hand the directory of `pid` to the process `to`, whose session outlives this process."""
-        seen = _inspect(self.path)
-        if seen is not None and not seen.holder.foreign and seen.holder.pid == pid:
+        seen = holder_of(self.path)
+        if seen is not None and not seen.foreign and seen.pid == pid:
             # By rename: an agent that reads half a number would take the lock over.
             atomic.write(self.path / _MARK, b"", durable=False)
             atomic.write(self.path / _PID, b"%d\n" % to, durable=False)
@@ -123,8 +127,8 @@ class SeedLock:
         """Remove directories under private names that processes left when they died in `_retire`."""
         limit = self._clock.now().timestamp() - atomic.STALE_SECONDS
         for private in self.path.parent.glob(f"{self.path.name}.*"):
-            seen = _inspect(private)
-            if seen and not seen.holder.foreign and seen.changed < limit and self._is_stale(seen):
+            seen = holder_of(private)
+            if seen and not seen.foreign and seen.changed < limit and self._is_stale(seen):
                 _remove(private)
 
     def _try(self, pid: int, ours: Collection[int], over: OverRule) -> Grip | None:
@@ -163,21 +167,21 @@ class SeedLock:
 
     def _join(self, pid: int, ours: Collection[int], over: OverRule) -> Grip | None:
         """Return the grip on an existing directory; None: look again, it is held or has just disappeared."""
-        seen = _inspect(self.path)
+        seen = holder_of(self.path)
         if seen is None:
             return None
-        if seen.holder.foreign:
+        if seen.foreign:
             return "foreign"
         if self._is_stale(seen):
             self._retire(seen)
             return None
-        if seen.holder.pid in ours:
+        if seen.pid in ours:
             return "shared"
-        if seen.holder.pid not in (None, pid) and over(seen.holder):
+        if seen.pid not in (None, pid) and over(seen):
             self._retire(seen)
             return None
         # Our own pid, though this process holds nothing: left by a dead process with the same pid.
-        return "taken" if seen.holder.pid == pid else None
+        return "taken" if seen.pid == pid else None
 
     def _sign(self, pid: int) -> bool:
         """Write `pid` into the directory just made; return False if an agent took it over before."""
@@ -185,16 +189,16 @@ class SeedLock:
             _write_pid(self.path, pid)
         except (FileExistsError, FileNotFoundError):
             return False
-        seen = _inspect(self.path)
-        return seen is not None and seen.holder.pid == pid
+        seen = holder_of(self.path)
+        return seen is not None and seen.pid == pid
 
-    def _is_stale(self, seen: _Seen) -> bool:
+    def _is_stale(self, seen: Holder) -> bool:
         """Return whether it is provably stale: its process is dead, or it has had no pid for too long."""
-        if seen.holder.pid is not None:
-            return not process.alive(seen.holder.pid)
+        if seen.pid is not None:
+            return not process.alive(seen.pid)
         return self._clock.now().timestamp() - seen.changed > NO_PID_SECONDS
 
-    def _retire(self, seen: _Seen) -> None:
+    def _retire(self, seen: Holder) -> None:
         """Move the directory that was `seen` away and remove it; put it back if it is another one.
 
         Between our look and our rename an agent may have released and taken it again: then the moved
@@ -205,10 +209,10 @@ class SeedLock:
             self.path.rename(private)
         except (FileNotFoundError, PermissionError):
             return
-        moved = _inspect(private)
+        moved = holder_of(private)
         if moved is None:
             return
-        if moved.identity != seen.identity or moved.holder.pid != seen.holder.pid:
+        if moved.identity != seen.identity or moved.pid != seen.pid:
             self._put_back(private)
         else:
             _remove(private)
@@ -226,20 +230,6 @@ class SeedLock:
         except OSError as error:
             if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
                 raise
-
-
-def _inspect(path: Path) -> _Seen | None:
-    try:
-        info = path.lstat()
-    except FileNotFoundError:
-        return None
-    identity = (info.st_dev, info.st_ino)
-    changed = datetime.fromtimestamp(info.st_mtime, timezone.utc)
-    if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.geteuid():
-        return _Seen(Holder(None, changed, foreign=True), identity, info.st_mtime)
-    pid, since = _read_pid(path / _PID)
-    handed = os.path.lexists(path / _MARK)
-    return _Seen(Holder(pid, since or changed, foreign=False, handed=handed), identity, info.st_mtime)
 
 
 def _write_pid(directory: Path, pid: int) -> None:
@@ -290,7 +280,7 @@ def _held(path: Path) -> HeldError:
     holder = holder_of(path)
     pid = holder.pid if holder is not None else None
     who = "a process that has not written its pid" if pid is None else f"pid {pid}"
-    since = "" if holder is None or holder.since is None else f" since {timestamps.render(holder.since)}"
+    since = "" if holder is None else f" since {timestamps.render(holder.since)}"
     message = f"The project is locked by {who}{since}: {path}"
     return HeldError(message, "Wait until it ends, or end that session.")
 

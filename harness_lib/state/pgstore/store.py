@@ -264,7 +264,8 @@ class PgStore(Upkeep):
             if not tx.has_left:
                 tx.warnings += self._follow(tx)
             for act in tx.callbacks:
-                tx.warnings += publishing.attempt("what follows it", act)
+                with publishing.attempt("what follows it", tx.warnings):
+                    act()
 
     def _begun(self, stack: ExitStack, deadline: float, *, is_narrow: bool) -> RowsTx:
         """Return a change whose transaction has the locks that it needs."""

@@ -17,6 +17,7 @@ from harness_lib.system.install import private_env
 from harness_lib.system.place import data_home
 
 _HOME = Path(data_home.HOME)
+_LAUNCHER = str(_HOME / "bin" / "harness")
 _OF_SANDBOX = private_env.REQUIREMENTS.with_name("requirements-sandbox.txt")
 _OF_POSTGRES = private_env.REQUIREMENTS.with_name("requirements-postgres.txt")
 _OF_HS = _HOME / "harness_lib" / "loop" / "requirements.txt"
@@ -75,7 +76,9 @@ def add_postgres(environ: Mapping[str, str]) -> None:
     sys.path.append(_fetched(environ, _OF_POSTGRES))
 
 
-def _fetched(environ: Mapping[str, str], requirements: Path, *, once: bool = False) -> str:
+def _fetched(
+    environ: Mapping[str, str], requirements: Path, launcher: str = _LAUNCHER, *, once: bool = False
+) -> str:
     """Return the directory of the packages of `requirements`; make it if need be.
 
     `once`: do not ask the registry again for an hour if that fails. Raises EnvSetupError.
@@ -83,10 +86,11 @@ def _fetched(environ: Mapping[str, str], requirements: Path, *, once: bool = Fal
     data = private_env.data_directory(environ)
     env = private_env.environment(data, requirements)
     if not (private_env.is_safe(data) and private_env.is_ready(env, requirements)):
-        from harness_lib.system.install import build  # noqa: PLC0415 (as in `enter`)
+        # Imported here: it costs every run tens of milliseconds that only the first one needs.
+        from harness_lib.system.install import build  # noqa: PLC0415
 
         make = build.try_once if once else build.make
-        make(data, env, str(_HOME / "bin" / "harness"), requirements)
+        make(data, env, launcher, requirements)
     return str(env / private_env.PACKAGES)
 
 
@@ -130,13 +134,6 @@ def enter(environ: Mapping[str, str], launcher: str, requirements: Path = privat
     Talks on stderr only, and only while making.
     Raises EnvSetupError, and then nothing is left that looks ready.
     """
-    data = private_env.data_directory(environ)
-    env = private_env.environment(data, requirements)
-    if not (private_env.is_safe(data) and private_env.is_ready(env, requirements)):
-        # Imported here: it costs every run tens of milliseconds that only the first one needs.
-        from harness_lib.system.install import build  # noqa: PLC0415
-
-        build.make(data, env, launcher, requirements)
-    sys.path.append(str(env / private_env.PACKAGES))
-    sys.pycache_prefix = str(data / data_home.BYTE_CODE)
+    sys.path.append(_fetched(environ, requirements, launcher))
+    sys.pycache_prefix = str(private_env.data_directory(environ) / data_home.BYTE_CODE)
     sys.dont_write_bytecode = False

@@ -68,8 +68,9 @@ class Watch:
             handle = None
         try:
             while True:
-                if _ends_within(child, handle, self._slice()):
-                    return "loud" if _size(output) > self._limit else "ended"
+                soonest = min(self._deadline, self._next_tick) - self._clock.monotonic()
+                if _ends_within(child, handle, min(_POLL_SECONDS, max(0.001, soonest))):
+                    return "loud" if os.fstat(output).st_size > self._limit else "ended"
                 reason = self._reason_to_end(output)
                 if reason is not None:
                     return reason
@@ -77,15 +78,11 @@ class Watch:
             if handle is not None:
                 os.close(handle)
 
-    def _slice(self) -> float:
-        soonest = min(self._deadline, self._next_tick) - self._clock.monotonic()
-        return min(_POLL_SECONDS, max(0.001, soonest))
-
     def _reason_to_end(self, output: int) -> Ending | None:
         now = self._clock.monotonic()
         if now >= self._deadline:
             return "timeout"
-        if _size(output) > self._limit:
+        if os.fstat(output).st_size > self._limit:
             return "loud"
         if now >= self._next_tick:
             self._next_tick = now + self._tick
@@ -104,10 +101,6 @@ def _ends_within(child: subprocess.Popen[bytes], handle: int | None, seconds: fl
     except subprocess.TimeoutExpired:
         return False
     return True
-
-
-def _size(output: int) -> int:
-    return os.fstat(output).st_size
 
 
 class Tree:

@@ -14,18 +14,18 @@ AGAIN_SECONDS = 0.1
 Handler = Callable[[int, FrameType | None], None]
 
 
-def is_default(number: int) -> bool:
-    """Return whether the signal `number` still has its default action."""
-    return signal.getsignal(number) is signal.SIG_DFL
-
-
 def ignore(number: int) -> None:
     """Ignore the signal `number` from now on."""
     signal.signal(number, signal.SIG_IGN)
 
 
 def raise_once(number: int, error: Callable[[int], BaseException]) -> None:
-    """Raise `error(number)` at the first signal, and ignore later ones: they would disturb the cleanup."""
+    """Raise `error(number)` at the first signal, and ignore later ones: they would disturb the cleanup.
+
+    A signal that does not have its default action is left alone: nohup ignores SIGHUP on purpose.
+    """
+    if signal.getsignal(number) is not signal.SIG_DFL:
+        return
 
     def end(received: int, _frame: object) -> None:
         ignore(received)

@@ -47,7 +47,7 @@ def take(ctx: Context, session: Session, task_id: str | None = None) -> Taken:
     """
     questions = ctx.store.ask()
     ownership.refuse_late(ctx, questions)
-    held = ownership.held_by_me(questions, ctx)
+    held = questions.held_by(ctx.owner.worker)
     if held:
         return Taken(_again(ctx, held, task_id), resumed=True, questions=questions)
     here = choose(ctx, questions, task_id)

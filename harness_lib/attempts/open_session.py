@@ -26,6 +26,14 @@ class Opened(NamedTuple):
     warnings: tuple[str, ...] = ()
 
 
+class GitFacts(NamedTuple):
+    """What the protocol reads from git at a session's start: the last commits, changed files, stashes."""
+
+    log: list[str]
+    diff_stat: str
+    stashes: list[str]
+
+
 def reply(ctx: Context) -> Reply:
     """Open a session, recover what was interrupted, check the environment, and name the next task.
 
@@ -34,7 +42,7 @@ def reply(ctx: Context) -> Reply:
     questions = ctx.store.ask_to_change()
     ownership.refuse_late(ctx, questions)
     history = ctx.store.log_tail(LOG_LINES)
-    facts = git_facts(ctx)
+    facts = GitFacts(ctx.git.recent(COMMITS), ctx.git.diff_stat(), ctx.git.stash_list())
     live = sessions.mine(questions, ctx)
     if live and is_open(live, questions, ctx) and live.halt is None:
         merged = _merged_by_others(ctx)
@@ -54,7 +62,7 @@ def go_on(ctx: Context) -> Opened:
         session = sessions.mine(tx, ctx)
         if session is not None and sessions.is_callers(session, ctx):
             session = sessions.go_on(tx, session, ctx)
-        held = ownership.held_by_me(tx, ctx)
+        held = tx.held_by(ctx.owner.worker)
         if held is not None and tx.concurrent:
             tx.replace(transitions.renew(held, now=tx.now, lease_seconds=ctx.lease_seconds))
         if tx.holds_agents():
@@ -89,15 +97,6 @@ def _comes_back(ctx: Context) -> bool:
 def is_open(session: Session, questions: Questions, ctx: Context) -> bool:
     """Return whether the session was opened completely; one that was never counted was killed meanwhile."""
     return sessions.is_live(session, ctx) and session.number <= questions.session_count
-
-
-def git_facts(ctx: Context) -> dict[str, object]:
-    """Return what the protocol reads from git at a session's start."""
-    return {
-        "log": ctx.git.recent(COMMITS),
-        "diff_stat": ctx.git.diff_stat(),
-        "stashes": ctx.git.stash_list(),
-    }
 
 
 def open_session(ctx: Context) -> Opened:
@@ -162,7 +161,7 @@ def prove(ctx: Context, opened: Opened, *, waits: bool = False) -> Opened:
 def _end_when_done(tx: Tx, ctx: Context) -> StopReason | None:
     """End the session of this worker if nothing is left to do, and return why."""
     current = sessions.mine(tx, ctx)
-    if current is None or ownership.held_by_me(tx, ctx) is not None:
+    if current is None or tx.held_by(ctx.owner.worker) is not None:
         return None
     sessions.record_blocked(tx, current.number)
     stop = _nothing_to_do(tx)
@@ -242,56 +241,48 @@ def _check_environment(ctx: Context, session: Session) -> None:
     )
 
 
-def _reply(ctx: Context, opened: Opened, history: list[str], facts: dict[str, object]) -> Reply:
+def _reply(ctx: Context, opened: Opened, history: list[str], facts: GitFacts) -> Reply:
     questions = ctx.store.ask()
-    extra = {"git": facts, "log": history, "recovered": list(opened.recovered)}
+    extra = {"git": facts._asdict(), "log": history, "recovered": list(opened.recovered)}
     if opened.session is None:
         answer = rechecked.reply("start", questions, opened.stop, opened.recovered, extra)
         is_red = opened.stop == "recheck_failed"
         return answer._replace(next=rechecked.next_command(ctx, questions)) if is_red else answer
     if sessions.must_check(questions, ctx):
         return rechecked.final_check("start", questions, opened.session, opened.recovered, extra)
-    held = ownership.held_by_me(questions, ctx)
+    held = questions.held_by(ctx.owner.worker)
     upcoming = held or held_out.next_here(ctx, questions).task
     lines = [
         f"session {opened.session.number} is open; {stats.render(questions.counts())}",
         *opened.recovered,
     ]
     lines += [f"{rechecked.RED}{line.strip()}" for line in rechecked.red_lines(questions)]
-    lines += _git_lines(facts)
+    if facts.diff_stat:
+        lines.append(f"uncommitted: {facts.diff_stat.splitlines()[-1].strip()}")
+    if facts.stashes:
+        lines.append(f"stashes: {len(facts.stashes)} (git stash list)")
+    more, command = _next(ctx, questions, held, upcoming)
     doubts = [doubt] if (doubt := trust.doubt(ctx)) else []
     doubts += project.in_common(ctx, questions.search(*project.OPEN))
     return Reply(
         "start",
-        "\n".join([*lines, *_next_lines(ctx, questions, held, upcoming)]),
+        "\n".join([*lines, *more]),
         session=opened.session.number,
         task=upcoming,
         stop=None if upcoming else questions.no_work(),
-        next=_next(ctx, held, upcoming),
+        next=command,
         warnings=(*opened.warnings, *questions.warnings, *doubts),
         extra=extra,
     )
 
 
-def _git_lines(facts: dict[str, object]) -> list[str]:
-    lines = []
-    diff, stashes = facts["diff_stat"], facts["stashes"]
-    if diff:
-        lines.append(f"uncommitted: {str(diff).splitlines()[-1].strip()}")
-    if isinstance(stashes, list) and stashes:
-        lines.append(f"stashes: {len(stashes)} (git stash list)")
-    return lines
-
-
-def _next_lines(ctx: Context, questions: Questions, held: Task | None, upcoming: Task | None) -> list[str]:
+def _next(
+    ctx: Context, questions: Questions, held: Task | None, upcoming: Task | None
+) -> tuple[list[str], str | None]:
+    """Return what the caller does next, in lines and as a command."""
     if held:
-        return ["you hold a task; go on with it:", task_brief.render(held, ctx, questions)]
+        lines = ["you hold a task; go on with it:", task_brief.render(held, ctx, questions)]
+        return lines, ownership.finish_command(ctx, held)
     if upcoming:
-        return [f"next task: {upcoming.id} {quoting.title(upcoming)}"]
-    return ["no task can be claimed right now; others hold the rest"]
-
-
-def _next(ctx: Context, held: Task | None, upcoming: Task | None) -> str | None:
-    if held:
-        return ownership.finish_command(ctx, held)
-    return "harness claim" if upcoming else rechecked.answer("waiting").next
+        return [f"next task: {upcoming.id} {quoting.title(upcoming)}"], "harness claim"
+    return ["no task can be claimed right now; others hold the rest"], rechecked.answer("waiting").next

@@ -51,7 +51,7 @@ def finish_command(ctx: Context, task: Task, session: Session | None = None) -> 
 
 def next_command(ctx: Context, questions: Questions) -> str | None:
     """Return what the caller types next: what ends the task that it holds, else `harness start`."""
-    held = held_by_me(questions, ctx)
+    held = questions.held_by(ctx.owner.worker)
     if held is not None and (session := sessions.mine(questions, ctx)) is not None:
         return finish_command(ctx, held, session)
     return sessions.unless_held(questions, ctx, sessions.START)
@@ -86,11 +86,6 @@ def refuse_supervised(ctx: Context, verb: str) -> None:
         )
 
 
-def held_by_me(questions: Questions, ctx: Context) -> Task | None:
-    """Return the task that this worker has in progress."""
-    return questions.held_by(ctx.owner.worker)
-
-
 def require(questions: Questions, task_id: str | None, ctx: Context) -> HeldTask:
     """Return the task in progress that the caller may finish.
 
@@ -106,7 +101,7 @@ def require(questions: Questions, task_id: str | None, ctx: Context) -> HeldTask
     refuse_late(ctx, questions)
     task = _named_task(questions, task_id, ctx)
     if task.status != "in_progress":
-        _refuse_idle(questions, task, held_by_me(questions, ctx))
+        _refuse_idle(questions, task, questions.held_by(ctx.owner.worker))
     if task.claimed_by is None and not questions.concurrent:
         raise UsageError(
             f"{task.id} is in progress, but nobody has claimed it: it was interrupted.",
@@ -185,7 +180,7 @@ def require_settled(questions: Questions, task_id: str | None, ctx: Context) -> 
 
 def _named_task(questions: Questions, task_id: str | None, ctx: Context) -> Task:
     if task_id is None:
-        mine = held_by_me(questions, ctx)
+        mine = questions.held_by(ctx.owner.worker)
         if mine is None:
             raise UsageError("You hold no task.", "Claim one: harness claim")
         return mine

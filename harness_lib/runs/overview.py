@@ -260,7 +260,7 @@ def upcoming(ctx: Context, questions: Questions, runs: Sequence[Seen] = ()) -> s
 
 
 def _onward(ctx: Context, questions: Questions, runs: Sequence[Seen]) -> str | None:
-    held = ownership.held_by_me(questions, ctx)
+    held = questions.held_by(ctx.owner.worker)
     if held:
         return ownership.finish_command(ctx, held, sessions.mine(questions, ctx))
     if runs:

@@ -52,7 +52,7 @@ def _waiting(ctx: Context, questions: Questions, task: Task) -> str | None:
 
 def take(ctx: Context, questions: Questions, task: Task) -> str | None:
     """Return how the caller can claim `task`; a caller that holds another task ends that first."""
-    held = ownership.held_by_me(questions, ctx)
+    held = questions.held_by(ctx.owner.worker)
     if held is not None:
         return ownership.finish_command(ctx, held, sessions.mine(questions, ctx))
     return sessions.unless_held(questions, ctx, typed.harness("claim", task.id))

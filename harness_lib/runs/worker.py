@@ -24,7 +24,7 @@ from harness_lib.attempts import (
     worker_worktrees,
 )
 from harness_lib.checks import check_of
-from harness_lib.core import held_out, ownership, sessions
+from harness_lib.core import held_out, sessions
 from harness_lib.core.context import Context
 from harness_lib.errors import (
     AwayError,
@@ -134,7 +134,7 @@ class Worker:
         if session is None:
             self.tell(Idle("closed"))
             return False
-        held = ownership.held_by_me(questions, self.ctx)
+        held = questions.held_by(self.ctx.owner.worker)
         if held is not None:
             return self._hand_back(session, held)
         if self._is_about_spent(questions, session):

@@ -361,7 +361,6 @@ class Store(Protocol):
     @property
     def shared(self) -> Shared | None:
         """What a list of many machines has besides; None for a list of one machine."""
-        return None
 
     @property
     def warnings(self) -> tuple[str, ...]:

@@ -46,6 +46,8 @@ class Store(Upkeep):
     `caller` returns the process that stands for the caller: its own lock is no obstacle to it.
     """
 
+    shared = None
+
     def __init__(
         self,
         root: Root,

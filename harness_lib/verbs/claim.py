@@ -139,7 +139,7 @@ def _passes_already(ctx: Context, task: Task) -> str:
 def _dry_run(ctx: Context, task_id: str | None) -> Reply:
     """Say which task would be claimed, and why. Writes nothing."""
     questions = ctx.store.ask()
-    held = ownership.held_by_me(questions, ctx)
+    held = questions.held_by(ctx.owner.worker)
     unproven = [] if held else questions.provable()
     if unproven:
         names = some([task.id for task in unproven], SHOWN)

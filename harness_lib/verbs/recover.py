@@ -44,7 +44,7 @@ def answer(ctx: Context, _args: Namespace, _screen: Screen) -> Reply:
     else:
         report = reconcile.reclaim_interrupted(ctx, session, fresh=False)
         recovered, warnings = report.recovered, report.warnings
-    held = ownership.held_by_me(ctx.store.ask(), ctx)
+    held = ctx.store.ask().held_by(ctx.owner.worker)
     return Reply(
         "recover",
         "\n".join(recovered) or "Nothing was interrupted.",

@@ -163,7 +163,7 @@ def apply(ctx: Context, name: str, only: tuple[str, ...] = ()) -> Reply:
             f"Take over by hand what is still wanted: {typed.harness('rescue', 'show', rescue.ref)}",
         )
     warnings = [f"{path} is a repository of its own and was left out" for path in brought.left_out[:NAMED]]
-    held = ownership.held_by_me(ctx.store.ask(), ctx)
+    held = ctx.store.ask().held_by(ctx.owner.worker)
     message = f"brought in {len(brought.written)} file(s) from {rescue.ref}, not committed"
     if not brought.written:
         message = f"{'All that was named' if only else 'All'} of {rescue.ref} is here already."
@@ -238,7 +238,7 @@ def _reset_work_tree(ctx: Context, git: Git, head: str, tree: str) -> list[str]:
 
 
 def _refuse_own_attempt(ctx: Context) -> None:
-    held = ownership.held_by_me(ctx.store.ask(), ctx)
+    held = ctx.store.ask().held_by(ctx.owner.worker)
     if held is not None:
         release = typed.harness("release", held.id)
         raise RefusedError(

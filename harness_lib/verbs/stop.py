@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from harness_lib import timestamps
 from harness_lib.attempts import reconcile
-from harness_lib.core import ownership, sessions
+from harness_lib.core import sessions
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import HarnessError, HeldError, UsageError
@@ -37,7 +37,7 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
         if session is None:
             then = sessions.unless_held(tx, ctx, sessions.START)
             return Reply("stop", "No session of yours is open.", next=then)
-        held = ownership.held_by_me(tx, ctx) if args.session is None else None
+        held = tx.held_by(ctx.owner.worker) if args.session is None else None
         _record(tx, ctx, session, trees)
         sessions.close(tx, session)
         sessions.disable_hooks_when_finished(tx, ctx.store)

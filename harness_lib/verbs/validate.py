@@ -249,5 +249,5 @@ def _next(ctx: Context, results: list[Result], bad: list[Result]) -> str:
         return typed.give_check(unchecked.id)
     if bad:
         return typed.harness("show", bad[0].task.id)
-    held = ownership.held_by_me(ctx.store.ask(), ctx)
+    held = ctx.store.ask().held_by(ctx.owner.worker)
     return typed.harness("finish", held.id) if held and results else "harness status"

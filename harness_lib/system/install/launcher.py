@@ -57,7 +57,7 @@ def confiner(code: str, environ: Mapping[str, str]) -> list[str]:
     """
     path: list[str] = []
     if PathFinder.find_spec("nono_py", sys.path) is None and _is_bare():
-        path = [_fetched(environ, _OF_SANDBOX, once=True)]
+        path = [str(_fetched(environ, _OF_SANDBOX, once=True) / private_env.PACKAGES)]
     return python(f"sys.path += {path!r}; {code}", ("nono_py",))
 
 
@@ -73,13 +73,13 @@ def add_postgres(environ: Mapping[str, str]) -> None:
             "This list is in a database, and the package psycopg is missing.",
             "Install it: pip install 'harness-skill[postgres]'",
         )
-    sys.path.append(_fetched(environ, _OF_POSTGRES))
+    sys.path.append(str(_fetched(environ, _OF_POSTGRES) / private_env.PACKAGES))
 
 
 def _fetched(
     environ: Mapping[str, str], requirements: Path, launcher: str = _LAUNCHER, *, once: bool = False
-) -> str:
-    """Return the directory of the packages of `requirements`; make it if need be.
+) -> Path:
+    """Return the environment with the packages of `requirements`; make it if need be.
 
     `once`: do not ask the registry again for an hour if that fails. Raises EnvSetupError.
     """
@@ -91,7 +91,7 @@ def _fetched(
 
         make = build.try_once if once else build.make
         make(data, env, launcher, requirements)
-    return str(env / private_env.PACKAGES)
+    return env
 
 
 def _is_bare() -> bool:
@@ -134,6 +134,7 @@ def enter(environ: Mapping[str, str], launcher: str, requirements: Path = privat
     Talks on stderr only, and only while making.
     Raises EnvSetupError, and then nothing is left that looks ready.
     """
-    sys.path.append(_fetched(environ, requirements, launcher))
-    sys.pycache_prefix = str(private_env.data_directory(environ) / data_home.BYTE_CODE)
+    env = _fetched(environ, requirements, launcher)
+    sys.path.append(str(env / private_env.PACKAGES))
+    sys.pycache_prefix = str(env.parent / data_home.BYTE_CODE)
     sys.dont_write_bytecode = False

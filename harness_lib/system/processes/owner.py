@@ -11,7 +11,6 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from harness_lib import sha256
@@ -80,8 +79,8 @@ def current(env: Mapping[str, str]) -> Owner:
     host = _clean(os.uname().nodename)
     session = agent_session(env)
     owner = _owner_process(env, nameless=session is None)
-    name = f"{machine(env)}-{owner.pid}-{_token(owner)}"
-    worker = _clean(env.get("HARNESS_WORKER_ID", "")) or session or name
+    named = _clean(env.get("HARNESS_WORKER_ID", "")) or session
+    worker = named or f"{machine(env)}-{owner.pid}-{_token(owner)}"
     return Owner(worker, host, process.boot_id(), owner.pid, owner.started, session)
 
 
@@ -162,7 +161,7 @@ def in_agent(env: Mapping[str, str]) -> str | None:
     for signs in _signs():
         if any(env.get(key) for key in signs.variables):
             return signs.name
-    called = {_name(ancestor) for ancestor in _ancestors(os.getpid())}
+    called = {ancestor.name for ancestor in _ancestors(os.getpid())}
     named = next((signs.name for signs in _signs() if not called.isdisjoint(signs.programs)), None)
     return named or _clean(env.get(AGREED, "")) or None
 
@@ -173,19 +172,19 @@ def program_above(host: str, boot_id: str, pid: int, pid_started: str) -> str | 
         return None
     for ancestor in _ancestors(os.getpid()):
         if (ancestor.pid, ancestor.started) == (pid, pid_started):
-            return None if _is_terminal(ancestor) else _name(ancestor)
+            return None if _is_terminal(ancestor) else ancestor.name
     return None
 
 
 def program_of(host: str, boot_id: str, pid: int, pid_started: str) -> str | None:
     """Return the name of the program that the recorded process runs, if it lives on this machine."""
     found = process.find(pid) if life(host, boot_id, pid, pid_started) == "alive" else None
-    return _name(found) if found else None
+    return found.name if found else None
 
 
 def _is_terminal(ancestor: Process) -> bool:
     """Return whether a user types below `ancestor`: it is a shell, or a program that shows one."""
-    name = _name(ancestor)
+    name = ancestor.name
     if name == _EDITOR_SERVER:
         return os.environ.get("TERM_PROGRAM") == "vscode"
     return _is_transient(ancestor) or name in _TERMINALS or name.startswith(_WSL)
@@ -230,12 +229,8 @@ def _may_signal(pid: int) -> bool:
 
 
 def _is_transient(ancestor: Process) -> bool:
-    """Return whether it lives for one command; names are `bash`, `-bash` (login) or a path (macOS)."""
-    return _name(ancestor).lstrip("-") in _TRANSIENT
-
-
-def _name(ancestor: Process) -> str:
-    return Path(ancestor.name).name
+    """Return whether it lives for one command; names are `bash` or `-bash` (login)."""
+    return ancestor.name.lstrip("-") in _TRANSIENT
 
 
 def _signs() -> Iterable[Signs]:

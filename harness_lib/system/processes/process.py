@@ -24,7 +24,10 @@ FIRST_NAMESPACE = "pid:[4026531836]"
 
 
 class Process(NamedTuple):
-    """`started` is an opaque token: pids are reused; pid, boot id and start together are unique."""
+    """A process, its `name` without a directory.
+
+    `started` is an opaque token: pids are reused; pid, boot id and start together are unique.
+    """
 
     pid: int
     parent: int
@@ -38,7 +41,7 @@ def find(pid: int) -> Process | None:
     if fields is None or fields[0].startswith(("Z", "X")):
         return None
     _, parent, started, name = fields
-    return Process(pid, int(parent), name, started)
+    return Process(pid, int(parent), name.rpartition("/")[2], started)
 
 
 def alive(pid: int) -> bool:
@@ -97,7 +100,7 @@ def group(pid: int) -> int | None:
 
 
 def everybody() -> Iterator[Process]:
-    """Yield all visible living processes; their names without a directory."""
+    """Yield all visible living processes."""
     if has_proc():
         yield from filter(None, (find(pid) for pid, _ in _parents()))
         return

@@ -101,11 +101,11 @@ def finish(
             try:
                 mine.move(there.branch, target_branch.Move(there.branch, tip, tip), picked.tip)
             except target_branch.MovedError:
-                _drop_intent(ctx, task)
+                outcome.drop_intent(ctx, task)
                 continue
             except EnvSetupError:
                 # The remote has refused it: nothing is under way.
-                _drop_intent(ctx, task)
+                outcome.drop_intent(ctx, task)
                 raise
             if there.base:
                 return _propose(ctx, session, moving)
@@ -122,7 +122,7 @@ def resume(ctx: Context, session: Session, task: Task) -> outcome.Ended:
             if there.base:
                 return _propose(ctx, session, task)
             return _carry_out(ctx, session, task, there)
-    _drop_intent(ctx, task)
+    outcome.drop_intent(ctx, task)
     return _stays(ctx, session, task, f"A command was killed before {there.shown} had the work.")
 
 
@@ -198,8 +198,7 @@ def _carry_out(
 
     `checked` is its content when the check passed, if that is known.
     """
-    git, intent = ctx.git, outcome.intent_of(task)
-    new, head = intent.commit or "", intent.head
+    git, new, head = ctx.git, outcome.commit_of(task), outcome.intent_of(task).head
     said: list[str] = []
     try:
         with locks.hold(git):
@@ -217,11 +216,6 @@ def _carry_out(
     rescue_refs.drop_before(git, task)
     snapshots.drop(ctx, there, task)
     return ended
-
-
-def _drop_intent(ctx: Context, task: Task) -> None:
-    with ctx.store.transaction() as tx:
-        tx.replace(transitions.drop_intent(outcome.require_claim(tx, task)))
 
 
 def _stays(ctx: Context, session: Session, task: Task, reason: str) -> outcome.Ended:

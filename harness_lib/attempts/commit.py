@@ -123,18 +123,15 @@ def message(ctx: Context, task: Task) -> str:
 
 def carry_out(ctx: Context, session: Session, task: Task) -> outcome.Ended:
     """Carry out the commit that the task's intent names, and record it."""
-    git, intent = ctx.git, outcome.intent_of(task)
-    assert intent.commit is not None
-    assert intent.head is not None
+    git, oid = ctx.git, outcome.commit_of(task)
     try:
-        is_as_committed = restore.move_head_and_index(git, intent.commit, intent.head)
+        is_as_committed = restore.move_head_and_index(git, oid, outcome.intent_of(task).head)
     except restore.HeadMovedError:
-        with ctx.store.transaction("tasks") as tx:
-            tx.replace(transitions.drop_intent(outcome.require_claim(tx, task)))
+        outcome.drop_intent(ctx, task)
         raise
     said = [
         *_moved_branch(git, task),
-        *(() if is_as_committed else undo_check(ctx, task, intent.commit)),
+        *(() if is_as_committed else undo_check(ctx, task, oid)),
     ]
     ended = outcome.completed(ctx, session, task, [*said, *rescue_refs.changed_before(git, task)])
     rescue_refs.drop_before(git, task)

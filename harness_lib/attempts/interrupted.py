@@ -287,8 +287,6 @@ def _abandon_commit(ctx: Context, session: Session, task: Task) -> outcome.Ended
         return outcome.completed(ctx, session, task)
     if intent.commit and git.exists(intent.commit):
         git.set_ref(rescue_refs.free_ref(git, task, suffix="-commit"), intent.commit)
-    with ctx.store.transaction("tasks") as tx:
-        task = transitions.drop_intent(outcome.require_claim(tx, task))
-        tx.replace(task)
+    task = outcome.drop_intent(ctx, task)
     verdict = outcome.Verdict("SESSION_TIMEOUT", "HEAD moved while the commit was interrupted.")
     return rollback.roll_back(ctx, session, task, verdict)

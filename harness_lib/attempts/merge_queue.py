@@ -196,7 +196,7 @@ def _as_it_is(ctx: Context, task: Task) -> Task:
 
 
 def _has_arrived(ctx: Context, task: Task) -> bool:
-    commit, target = _required(outcome.intent_of(task).commit), _target(task)
+    commit, target = outcome.commit_of(task), _target(task)
     return any(ctx.git.is_ancestor(commit, ref) for ref in (target, target_branch.waiting(target)))
 
 
@@ -239,7 +239,7 @@ def _try(
     while True:
         batch = pending_merges.stack(ctx, tasks, move.tip)
         if batch.conflicts:
-            oid = _required(outcome.intent_of(task).commit)
+            oid = outcome.commit_of(task)
             return requeue.because_of_conflict(ctx, session, task, oid, move.tip, batch.conflicts)
         failed = _failed(ctx, batch)
         if failed is None:
@@ -268,8 +268,7 @@ def _elsewhere(ctx: Context, session: Session, task: Task) -> list[Task]:
 
 def _begin_again(ctx: Context, task: Task) -> Task:
     """Return the task with its intent set back from an impossible move to the merge of its commit."""
-    intent = outcome.intent_of(task)
-    commit, base = _required(intent.commit), intent.base
+    commit, base = outcome.commit_of(task), outcome.intent_of(task).base
     if ctx.store.shared is not None and not ctx.git.exists(commit):
         # Another machine has put it on top of its own work, and died before that was pushed.
         left = snapshots.newest(ctx, remote.of(ctx, task), task)
@@ -305,7 +304,7 @@ def resume(ctx: Context, session: Session, task: Task) -> outcome.Ended:
     git, intent, target = ctx.git, outcome.intent_of(task), _target(task)
     with locks.hold(git):
         outcome.clear_dead_locks(git, intent, (target, target_branch.waiting(target)))
-    commit = _required(intent.commit)
+    commit = outcome.commit_of(task)
     if intent.action == "merge":
         return _hand_over_or_merge(ctx, session, task, commit)
     if ctx.store.shared is None and _has_arrived(ctx, task):
@@ -337,7 +336,7 @@ def _failed(ctx: Context, batch: pending_merges.Batch) -> Checked | None:
     The work tree gets that content. A single task's own content has been checked already.
     """
     git, first = ctx.git, batch.members[0].task
-    oid = _required(outcome.intent_of(first).commit)
+    oid = outcome.commit_of(first)
     if len(batch.members) == 1 and git.tree_of(batch.tip) == git.tree_of(oid):
         return None
     _stand_at(ctx, first, oid, batch.tip)
@@ -364,7 +363,7 @@ def _passes_again(ctx: Context, batch: pending_merges.Batch, failed: Checked) ->
     # Once per attempt, and never for a check that is known to be flaky.
     if member.task.outcome == "flaky" or not precheck.is_worth_repeating(failed):
         return False
-    _stand_at(ctx, member.task, _required(outcome.intent_of(member.task).commit), batch.tip)
+    _stand_at(ctx, member.task, outcome.commit_of(member.task), batch.tip)
     if not _check_merged(ctx, member.task, member.task, suffix="-merged-again").passed:
         return False
     with ctx.store.transaction("tasks") as tx:

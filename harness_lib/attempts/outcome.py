@@ -104,6 +104,21 @@ def intent_of(task: Task) -> Intent:
     return task.intent
 
 
+def commit_of(task: Task) -> str:
+    """Return the commit that the intent of `task`, to merge or to commit, names."""
+    commit = intent_of(task).commit
+    assert commit is not None, f"BUG: the intent of {task.id} names no commit."
+    return commit
+
+
+def drop_intent(ctx: Context, task: Task) -> Task:
+    """Record that the commit of the claimed `task` was not made. Raises LeaseLostError."""
+    with ctx.store.transaction("tasks") as tx:
+        dropped = transitions.drop_intent(require_claim(tx, task))
+        tx.replace(dropped)
+    return dropped
+
+
 def clear_dead_locks(git: Git, intent: Intent, refs: Sequence[str] = ()) -> list[str]:
     """Remove the lock files of a git that was killed while carrying out `intent`; return warnings.
 
@@ -122,7 +137,7 @@ def completed(ctx: Context, session: Session, task: Task, said: Sequence[str] = 
     the work, and what the git steps have `said` since.
     """
     look_at = (*with_command(ctx.git, task), *said)
-    commit = intent_of(task).commit or ""
+    commit = commit_of(task)
     with ctx.store.transaction("tasks") as tx:
         done = transitions.complete(require_claim(tx, task), now=tx.now, look_at=look_at)
         tx.replace(done)

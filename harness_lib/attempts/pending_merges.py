@@ -250,10 +250,8 @@ def stack(ctx: Context, tasks: list[Task], tip: str) -> Batch:
     members: list[Member] = []
     onto = tip
     for task in tasks:
-        intent = outcome.intent_of(task)
-        assert intent.commit is not None
-        base = intent.base or task.started_at_commit or onto
-        picked = merge.pick(ctx.git, intent.commit, onto, commit.message(ctx, task), base)
+        base = outcome.intent_of(task).base or task.started_at_commit or onto
+        picked = merge.pick(ctx.git, outcome.commit_of(task), onto, commit.message(ctx, task), base)
         if picked.conflicts and not members:
             return Batch(tip, conflicts=picked.conflicts)
         if not picked.conflicts:
@@ -292,12 +290,9 @@ def take_back(ctx: Context, batch: Batch) -> None:
         for member in batch.members[1:]:
             task = tx.task(member.task.id)
             if task is not None and recovery.is_same(task, member.task) and _is_moving(task, member):
-                intent = outcome.intent_of(member.task)
-                assert intent.commit is not None
-                again = transitions.begin_merge(
-                    transitions.drop_intent(task), now=tx.now, commit=intent.commit, base=intent.base
-                )
-                tx.replace(again)
+                commit, base = outcome.commit_of(member.task), outcome.intent_of(member.task).base
+                waits = transitions.drop_intent(task)
+                tx.replace(transitions.begin_merge(waits, now=tx.now, commit=commit, base=base))
 
 
 def _lock(tx: Tx, members: Sequence[Member]) -> None:

@@ -198,13 +198,13 @@ def waits(ctx: Context) -> str | None:
 
 def must_wait(ctx: Context, task: Task) -> bool:
     """Return whether others are to merge the work of `task`, and have not yet."""
-    intent = outcome.intent_of(task)
-    return ctx.merging.proposes and not _merged_as(ctx, intent.commit or "", intent.base or "", ())
+    commit, base = outcome.commit_of(task), outcome.intent_of(task).base or ""
+    return ctx.merging.proposes and not _merged_as(ctx, commit, base, ())
 
 
 def propose(ctx: Context, session: Session, task: Task, said: Sequence[str]) -> outcome.Ended:
     """Halt `task`, whose work is on the branch of the run, until others have merged it; propose it."""
-    intent = outcome.intent_of(task)
+    commit, base = outcome.commit_of(task), outcome.intent_of(task).base
     look_at = (*outcome.with_command(ctx.git, task), *said)
     why = _halt(ctx, task, None)
     with ctx.store.transaction() as tx:
@@ -213,7 +213,7 @@ def propose(ctx: Context, session: Session, task: Task, said: Sequence[str]) -> 
         tx.replace(halted)
         tx.log("WARN", why.words, session=session.number, task=task.id)
     reason = "The work waits until others have merged it."
-    ended = requeue.for_user(ctx, session, halted, intent.commit or "", why, reason, intent.base)
+    ended = requeue.for_user(ctx, session, halted, commit, why, reason, base)
     if trouble := _proposed(ctx):
         ctx.say(trouble)
     return ended

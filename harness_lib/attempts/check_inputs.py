@@ -191,12 +191,16 @@ def tree(ctx: Context, task: Task) -> str | None:
     if not inputs.are_files:
         return None
     cwd = task.validation.cwd or ""
-    named = [_joined(cwd, name) for name in inputs.named]
+    named = [input_changes.joined(cwd, name) for name in inputs.named]
     files = [name for name in named if (ctx.git.top / name).is_file()]
     folders = [name for name in named if (ctx.git.top / name).is_dir()]
-    config = [*(_joined(cwd, glob) for glob in inputs.config), *inputs.config]
+    config = [*(input_changes.joined(cwd, glob) for glob in inputs.config), *inputs.config]
     # A runner that is given files runs no others.
-    tests = [_joined(folder, glob) for folder in folders or ([] if files else [cwd]) for glob in inputs.tests]
+    tests = [
+        input_changes.joined(folder, glob)
+        for folder in folders or ([] if files else [cwd])
+        for glob in inputs.tests
+    ]
     excluded = tuple(glob[1:] for glob in task.validation.protect if glob.startswith("!"))
     entries: dict[str, trees.Entry] = {}
     for kind, globs in ((CONFIG, config), (NAMED, files), (TESTS, tests)):
@@ -246,10 +250,6 @@ def _forbids(task: Task) -> bool:
 
 def _inputs(task: Task) -> input_files.InputFiles:
     return input_files.of("\n".join(text or "" for text, _ in check_of(task).commands()))
-
-
-def _joined(folder: str, name: str) -> str:
-    return f"{folder.strip('/')}/{name}" if folder.strip("/") else name
 
 
 def _parts(ctx: Context, paths: list[str]) -> dict[str, trees.Entry]:

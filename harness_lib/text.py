@@ -42,6 +42,12 @@ def some(texts: Sequence[str], most: int) -> str:
     return ", ".join(texts[:most]) + more
 
 
+def first(rows: Sequence[str], most: int, rest: str = "") -> list[str]:
+    """Return the first `most` of `rows`, and a row that says how many more there are; `rest` ends it."""
+    left = len(rows) - most
+    return [*rows[:most], *([f"… and {left} more{rest}"] if left > 0 else [])]
+
+
 def sentence(text: str) -> str:
     """Return `text`, perhaps of another program, with a full stop unless it ends as a sentence does."""
     return text if text.endswith((".", "!", "?", "…")) else f"{text}."

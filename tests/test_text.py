@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness_lib.text import cut, escape, harmless, in_one_line, sentence, some
+from harness_lib.text import cut, escape, first, harmless, in_one_line, sentence, some
 
 FAMILY = "\U0001f468\u200d\U0001f469\u200d\U0001f467"
 PERSIAN = "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645"
@@ -38,3 +38,12 @@ def test_what_breaks_a_line_or_moves_a_cursor_is_written_out() -> None:
 def test_a_text_of_another_program_ends_like_a_sentence() -> None:
     said = [sentence(text) for text in ("Overloaded", "Overloaded.", "Why?", "No!", "cut of…")]
     assert said == ["Overloaded.", "Overloaded.", "Why?", "No!", "cut of…"]
+
+
+def test_of_many_rows_the_first_are_shown_and_the_others_counted() -> None:
+    assert [first(list("abc")[:count], 2, " tasks") for count in range(4)] == [
+        [],
+        ["a"],
+        ["a", "b"],
+        ["a", "b", "… and 1 more tasks"],
+    ]

@@ -12,6 +12,7 @@ from harness_lib.system.git import history, locks, restore, snapshot
 from harness_lib.system.git.repository import Git
 from harness_lib.system.processes import runner
 from harness_lib.task import Intent, Session, Task
+from harness_lib.text import counted
 
 CLEANUP_TIMEOUT_SECONDS = 120.0
 NAMED = 5
@@ -122,7 +123,7 @@ def _taken_off(git: Git, task: Task, intent: Intent, tip: str | None) -> list[st
     gone = history.since(git, intent.base, tip) if tip and not is_merged else []
     if gone:
         branch = target_branch.short(rescue_refs.branch(git, task) or "HEAD")
-        count = f"{len(gone)} commit{'s' if len(gone) > 1 else ''} left {branch}"
+        count = f"{counted(len(gone), 'commit')} left {branch}"
         shown = quoting.named(gone, NAMED, SUBJECT_LENGTH)
         kept = rescue_refs.show_command(intent.rescue or task.id)
         warnings.append(

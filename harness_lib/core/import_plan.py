@@ -15,7 +15,7 @@ from harness_lib.state import codec, reading
 from harness_lib.state.api import Questions
 from harness_lib.state.codec import ContractError
 from harness_lib.task import Task
-from harness_lib.text import folded, some
+from harness_lib.text import counted, first, folded, some
 
 LISTED = 20
 NAMED = 60
@@ -247,10 +247,8 @@ def _refuse(problems: Problems, kind: str) -> None:
         return
     # A problem of a group is a problem of each of its tasks.
     sentences = list(dict.fromkeys(text for _, text in sorted(problems, key=lambda problem: problem[0])))
-    lines = [f"  {text}" for text in sentences[:LISTED]]
-    if len(sentences) > LISTED:
-        lines.append(f"  … and {len(sentences) - LISTED} more problems")
-    count = "1 problem" if len(sentences) == 1 else f"{len(sentences)} problems"
+    lines = [f"  {text}" for text in first(sentences, LISTED, " problems")]
+    count = counted(len(sentences), "problem")
     overruled = ", or overrule the order of the plan: --sequential" if kind else ""
     raise UsageError(
         "\n".join([f"Nothing was added, because of {count}:", *lines]),

@@ -14,7 +14,7 @@ from harness_lib.rules import rechecks, stats
 from harness_lib.state.api import Questions
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Session, StopReason, Task
-from harness_lib.text import some
+from harness_lib.text import counted, first, some
 
 SHOWN = 5
 NAMED = 10
@@ -63,15 +63,13 @@ def lines(ctx: Context, questions: Questions) -> list[str]:
     current = red(ctx, done)
     rows = [f"{RED}{_red(task)}" for task in current]
     rows += [f"checked: {_past(task)}" for task in rechecks.red(done) if task not in current]
-    shown = [*rows[:SHOWN], *([f"… and {len(rows) - SHOWN} more"] if len(rows) > SHOWN else [])]
-    return [*shown, *_not_reproducible(done), *_not_run(done), *unchecked(ctx, questions, done)]
+    return [*first(rows, SHOWN), *_not_reproducible(done), *_not_run(done), *unchecked(ctx, questions, done)]
 
 
 def red_lines(questions: Questions) -> list[str]:
     """Return a line for each of the first red tasks, later commits or not."""
     found = rechecks.red(questions.search("completed"))
-    more = [f"  … and {len(found) - SHOWN} more (harness status)"] if len(found) > SHOWN else []
-    return [*(f"  {_red(task)}" for task in found[:SHOWN]), *more]
+    return [f"  {row}" for row in first([_red(task) for task in found], SHOWN, " (harness status)")]
 
 
 def describe(ctx: Context, task: Task) -> list[str]:
@@ -133,7 +131,7 @@ def unchecked(ctx: Context, questions: Questions, done: Iterable[Task]) -> list[
     never = [task for task in done if rechecks.can_be_rechecked(task) and task.recheck is None]
     if not never or (questions.work_remains() and sessions.living(questions, ctx)):
         return []
-    count = "1 completed task" if len(never) == 1 else f"{len(never)} completed tasks"
+    count = counted(len(never), "completed task")
     return [f"not re-checked: {count}. Run the checks on a clean checkout of what is committed: {COMMAND}"]
 
 
@@ -250,8 +248,6 @@ def final_check(
 def _halted(questions: Questions) -> tuple[list[str], str]:
     """Return a line for each task that is blocked on a human, and the command that shows the first."""
     halted = questions.halted()
-    lines = [
-        f"  {task.id}: {quoting.one_line(task.halt or '', quoting.FAILURE_LENGTH)}" for task in halted[:SHOWN]
-    ]
-    more = [f"  and {len(halted) - SHOWN} more (harness status)"] if len(halted) > SHOWN else []
-    return [*lines, *more], typed.harness("show", halted[0].id)
+    rows = [f"{task.id}: {quoting.one_line(task.halt or '', quoting.FAILURE_LENGTH)}" for task in halted]
+    lines = [f"  {row}" for row in first(rows, SHOWN, " (harness status)")]
+    return lines, typed.harness("show", halted[0].id)

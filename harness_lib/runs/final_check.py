@@ -19,6 +19,7 @@ from harness_lib.rules import rechecks
 from harness_lib.state.api import Questions
 from harness_lib.system.git import history, trees
 from harness_lib.task import Task
+from harness_lib.text import counted
 
 # Workers count from 1.
 NUMBER = 0
@@ -129,17 +130,13 @@ def _left_out(count: int) -> str:
     if not count:
         return ""
     return (
-        f"{_counted(count)} left out, as no file that their checks go by has changed "
+        f"{counted(count, 'task')} left out, as no file that their checks go by has changed "
         "(harness run --final-check all takes them, too)"
     )
 
 
 def _unreached(count: int) -> str:
-    return f"the final check ended before {_counted(count)}: {rechecked.COMMAND}" if count else ""
-
-
-def _counted(count: int) -> str:
-    return "1 task" if count == 1 else f"{count} tasks"
+    return f"the final check ended before {counted(count, 'task')}: {rechecked.COMMAND}" if count else ""
 
 
 def _said(ctx: Context, found: recheck.Found) -> str:

@@ -35,6 +35,7 @@ from harness_lib.state.reading import (
     written,
 )
 from harness_lib.task import State, Task
+from harness_lib.text import first
 
 __all__ = [
     "NO_BLOCKS",
@@ -66,11 +67,8 @@ class ContractError(ConfigError):
 
     def __init__(self, problems: Sequence[Problem], source: str = "harness-tasks.json") -> None:
         self.problems = tuple(problems)
-        lines = [f"{source}: {problem}" for problem in self.problems[:LISTED]]
-        if len(self.problems) > LISTED:
-            lines.append(f"… and {len(self.problems) - LISTED} more problems")
         super().__init__(
-            "\n".join(lines),
+            "\n".join(first([f"{source}: {problem}" for problem in problems], LISTED, " problems")),
             "correct the named fields in the file, then look again: harness check"
             " (the user can restore the last good list: harness check --restore)",
         )

@@ -16,7 +16,7 @@ from harness_lib.core.reply import Reply
 from harness_lib.errors import EnvSetupError, Exit, RefusedError
 from harness_lib.state.api import Examined, Questions
 from harness_lib.terminal.render import Screen
-from harness_lib.text import counted, escape
+from harness_lib.text import counted, escape, first
 
 SUMMARY = "validate the list, and show the commands that it runs"
 EXAMPLE = "harness check"
@@ -110,9 +110,7 @@ def _command_lines(ctx: Context, commands: list[tuple[str, str]], limit: int | N
 
 
 def _bounded(lines: list[str], limit: int | None) -> list[str]:
-    if limit is None or len(lines) <= limit:
-        return lines
-    return [*lines[:limit], f"… and {len(lines) - limit} more of these (harness check --all)"]
+    return lines if limit is None else first(lines, limit, " of these (harness check --all)")
 
 
 def _verdict(ctx: Context, examined: Examined, *, trusted: bool) -> str:

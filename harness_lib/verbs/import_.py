@@ -35,7 +35,7 @@ from harness_lib.state.api import Questions, Tx
 from harness_lib.system.place import roots
 from harness_lib.task import Task
 from harness_lib.terminal.render import Screen
-from harness_lib.text import counted, some
+from harness_lib.text import counted, first, some
 
 SUMMARY = "append many tasks: a plan of another tool, a Markdown check list, or JSON"
 EXAMPLE = "harness import docs/superpowers/plans/2026-11-20-greeting.md --dry-run"
@@ -195,8 +195,7 @@ def _doubtful(ctx: Context, questions: Questions, added: tuple[Task, ...]) -> tu
     before = [task for task in questions.search(*project.OPEN) if task.id not in ids]
     doubts = [doubt for task in added for doubt in project.cannot_fail(ctx.git.top, task)]
     doubts += project.in_common(ctx, (*before, *added), ids)
-    more = len(doubts) - SHOWN
-    return (*doubts[:SHOWN], *([f"… and {more} more doubts: harness check"] if more > 0 else []))
+    return tuple(first(doubts, SHOWN, " doubts: harness check"))
 
 
 # -- what is imported -------------------------------------------------------------------------------------
@@ -361,8 +360,8 @@ def _without(bare: list[Task], *, dry_run: bool) -> list[str]:
     if dry_run and bare:
         ids = some([task.id for task in bare], NAMED)
         return [f"{counted(len(bare), 'task')} without a check ({ids}): --check 'COMMAND' gives them one"]
-    lines = [f"{task.id} has no check: {typed.give_check(task.id)}" for task in bare[:SHOWN]]
-    return [*lines, *([f"… and {len(bare) - SHOWN} more: harness check"] if len(bare) > SHOWN else [])]
+    rows = [f"{task.id} has no check: {typed.give_check(task.id)}" for task in bare]
+    return first(rows, SHOWN, ": harness check")
 
 
 def _recognised(drafts: Drafts) -> str:

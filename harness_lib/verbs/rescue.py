@@ -17,7 +17,7 @@ from harness_lib.system.git import locks, rescue_apply, restore
 from harness_lib.system.git.repository import Git
 from harness_lib.system.git.rescue_apply import Rescue
 from harness_lib.terminal.render import Screen
-from harness_lib.text import harmless
+from harness_lib.text import first, harmless
 
 SUMMARY = "list, show, apply or drop the work of failed attempts; save that of a lost claim"
 EXAMPLE = "harness rescue show task-001"
@@ -90,9 +90,8 @@ def show_all(ctx: Context, task_id: str | None = None) -> Reply:
     lines = [
         f"{len(rescues)} rescued{of_task}, newest first:" if rescues else f"Nothing was rescued{of_task}."
     ]
-    lines += [f"{each.ref} {_when(each)} {quoting.one_line(each.subject, 100)}" for each in rescues[:SHOWN]]
-    if len(rescues) > SHOWN:
-        lines.append(f"… and {len(rescues) - SHOWN} more ({typed.git('for-each-ref', prefix)})")
+    rows = [f"{each.ref} {_when(each)} {quoting.one_line(each.subject, 100)}" for each in rescues]
+    lines += first(rows, SHOWN, f" ({typed.git('for-each-ref', prefix)})")
     return Reply(
         "rescue",
         "\n".join(lines),

@@ -15,7 +15,7 @@ from harness_lib.rules import arrows, attempts, transitions
 from harness_lib.state.api import Tx
 from harness_lib.task import Task
 from harness_lib.terminal.render import Screen
-from harness_lib.text import some
+from harness_lib.text import counted, some
 
 SUMMARY = "reset a failed or completed task, and the tasks that it blocked"
 EXAMPLE = "harness retry task-001"
@@ -115,7 +115,7 @@ def _said(reset: Reset) -> Iterator[str]:
     if reset.changes_nothing:
         yield f"{new.id} has nothing to reset."
         return
-    attempts = "1 attempt" if new.max_attempts == 1 else f"{new.max_attempts} attempts"
+    attempts = counted(new.max_attempts, "attempt")
     yield f"{new.id} is pending again with {attempts} (it was {reset.old.status})."
     if reset.old.status == "completed":
         yield "Its commit stays in the history: the next attempt builds on it."

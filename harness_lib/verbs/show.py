@@ -23,6 +23,7 @@ from harness_lib.system.git import trees
 from harness_lib.system.git.repository import Git
 from harness_lib.task import Attempt, Task
 from harness_lib.terminal.render import Screen
+from harness_lib.text import first
 
 SUMMARY = "show everything about a task, and why it waits; without an id: why each waiting task waits"
 EXAMPLE = "harness show task-001"
@@ -63,9 +64,8 @@ def run(ctx: Context, task_id: str, *, private: bool = False) -> Reply:
     lines = [f"{task.id} [{overview.word(task)}] {quoting.title(task)}", *_fields(ctx, task), *_claim(task)]
     lines += done.lines(task) if done else _nothing_delivered(ctx.git, task)
     lines += rechecked.describe(ctx, task)
-    reasons = [quoting.one_line(reason, REASON_LENGTH) for reason in why.reasons[:SHOWN]]
-    more = [f"… and {len(why.reasons) - SHOWN} more"] if len(why.reasons) > SHOWN else []
-    lines += [f"can be claimed: {'yes' if why.eligible else 'no'}; {'; '.join([*reasons, *more])}"]
+    reasons = first([quoting.one_line(reason, REASON_LENGTH) for reason in why.reasons], SHOWN)
+    lines += [f"can be claimed: {'yes' if why.eligible else 'no'}; {'; '.join(reasons)}"]
     lines += _block("description", (task.description or "").splitlines())
     lines += _block(_check(task), (check_of(task).text or "").splitlines())
     lines += _held_out(ctx, task, private=private)
@@ -204,9 +204,10 @@ def _claim(task: Task) -> Iterator[str]:
 def _block(name: str, rows: Sequence[str]) -> list[str]:
     if not rows:
         return []
-    shown = [f"  | {quoting.one_line(row, LINE_LENGTH)}" for row in rows[:LINES]]
-    more = [f"  … and {len(rows) - LINES} more lines (--json has all)"] if len(rows) > LINES else []
-    return [f"{name}:", *shown, *more]
+    shown = first(
+        [f"| {quoting.one_line(row, LINE_LENGTH)}" for row in rows], LINES, " lines (--json has all)"
+    )
+    return [f"{name}:", *(f"  {row}" for row in shown)]
 
 
 def _last(name: str, rows: Sequence[str]) -> list[str]:

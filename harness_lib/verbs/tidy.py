@@ -17,6 +17,7 @@ from harness_lib.rules.stats import Old
 from harness_lib.system.git.rescue_apply import Rescue
 from harness_lib.terminal import options
 from harness_lib.terminal.render import Screen
+from harness_lib.text import first
 
 SUMMARY = "delete old logs and rescued work (shows them first; deletes with --yes)"
 EXAMPLE = "harness tidy --days 30"
@@ -67,9 +68,7 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
     size = sum(each.size for each in logs) / rescue_refs.MEGABYTE
     how = "were taken" if args.yes else "would go"
     lines = [f"{len(logs)} logs of {size:.1f} MB and {len(works)} rescues {how}"]
-    lines += [f"  {quoting.one_line(row, 300)}" for row in _rows(logs, works)[:SHOWN]]
-    more = len(logs) + len(works) - SHOWN
-    lines += [f"  … and {more} more"] if more > 0 else []
+    lines += [f"  {quoting.one_line(row, 300)}" for row in first(_rows(logs, works), SHOWN)]
     if not args.yes and args.rescues is None:
         lines.append(f"rescued work stays, unless its age is named: {typed.harness('tidy', '--rescues', 90)}")
     return Reply(

@@ -12,7 +12,7 @@ from harness_lib.core.reply import Reply
 from harness_lib.errors import Exit, HeldError, RefusedError
 from harness_lib.state.api import Questions
 from harness_lib.terminal.render import Screen
-from harness_lib.text import some
+from harness_lib.text import first, some
 
 SUMMARY = "allow the commands of a cloned task list"
 EXAMPLE = "harness trust"
@@ -134,11 +134,9 @@ def _listing(commands: list[Command], limit: int | None) -> str:
     if not commands:
         return "This list runs nothing yet."
     number = "1 command" if len(commands) == 1 else f"{len(commands)} different commands"
-    lines = [f"This list would run {number}:"]
-    lines += [f"  {each.line()}" for each in commands[:limit]]
-    if limit is not None and len(commands) > limit:
-        lines.append(f"  … and {len(commands) - limit} more: harness trust --all")
-    return "\n".join(lines)
+    most = len(commands) if limit is None else limit
+    rows = first([each.line() for each in commands], most, ": harness trust --all")
+    return "\n".join([f"This list would run {number}:", *(f"  {row}" for row in rows)])
 
 
 def _facts(command: Command) -> dict[str, object]:

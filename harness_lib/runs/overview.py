@@ -19,6 +19,7 @@ from harness_lib.runs.run_snapshot import Seen
 from harness_lib.state.api import Questions
 from harness_lib.system.place import find_root
 from harness_lib.task import Session, Task
+from harness_lib.text import first
 
 LOG_LINES = 5
 LINE_LENGTH = 300
@@ -95,13 +96,13 @@ def gather(ctx: Context, limit: int | None) -> View:
             **{task.id: _failure(task) for task in shown if task.status == "failed" and task.error_log},
             **_unproven(shown),
         },
-        halts=tuple(_bounded([*_acts(ctx, questions, log), *proposals.lines(questions)])),
+        halts=tuple(first([*_acts(ctx, questions, log), *proposals.lines(questions)], PEOPLE)),
         look_at=_look_at(questions, limit),
         rechecks=tuple(rechecked.lines(ctx, questions)),
         lacking=_lacking(ctx, questions),
         hooks=_hooks(ctx, questions),
         log=tuple(_news(log)),
-        people=tuple(_bounded([_session(ctx, questions, session) for session in questions.sessions()])),
+        people=tuple(first([_session(ctx, questions, session) for session in questions.sessions()], PEOPLE)),
         next=upcoming(ctx, questions, runs),
         is_finished=not questions.work_remains(),
         warnings=tuple(questions.warnings),
@@ -351,11 +352,6 @@ def _halts(questions: Questions) -> list[str]:
         for session in questions.sessions()
         if session.halt and session.halt not in reasons
     ]
-
-
-def _bounded(lines: list[str]) -> list[str]:
-    rest = len(lines) - PEOPLE
-    return [*lines[:PEOPLE], f"… and {rest} more"] if rest > 0 else lines
 
 
 def _hooks(ctx: Context, questions: Questions) -> str:

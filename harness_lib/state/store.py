@@ -110,8 +110,7 @@ class Store(Upkeep):
         was changed.
         """
         with ExitStack() as stack:
-            deadline = self._clock.monotonic() + self._timeout
-            self._enter(stack)
+            deadline = self._enter(stack)
             loaded = self._find()
             outer, warnings = self._keep_out(stack, loaded.state, deadline)
             # An agent of the legacy protocol may have written between our read and its release of the lock.
@@ -143,8 +142,7 @@ class Store(Upkeep):
         Raises RefusedError if there is one already; else as `transaction`.
         """
         with ExitStack() as stack:
-            deadline = self._clock.monotonic() + self._timeout
-            self._enter(stack)
+            deadline = self._enter(stack)
             _, warnings = self._keep_out(stack, state, deadline)
             if load.stamp_now(self.root) is not None:
                 raise RefusedError(f"{self.root.state} exists already.", "Look at it with: harness status")
@@ -160,18 +158,20 @@ class Store(Upkeep):
         Raises as `transaction` does.
         """
         with ExitStack() as stack:
-            deadline = self._clock.monotonic() + self._timeout
-            self._enter(stack)
+            deadline = self._enter(stack)
             loaded = load.find_instead(self.root)
             _, warnings = self._keep_out(stack, loaded.state, deadline)
             self._assert_untouched(loaded)
             warnings += publishing.restore(self.root, loaded, self._clock.now())
         return tuple(warnings)
 
-    def _enter(self, stack: ExitStack) -> None:
+    def _enter(self, stack: ExitStack) -> float:
+        """Take the lock on the file; return until when to wait for that of the legacy protocol."""
+        deadline = self._clock.monotonic() + self._timeout
         lock = state_lock.StateLock(self.root.lock_file, timeout=self._timeout, clock=self._clock)
         with publishing.explained(self.root):
             stack.enter_context(lock)
+        return deadline
 
     def _keep_out(self, stack: ExitStack, state: State, deadline: float) -> tuple[OuterLock, list[str]]:
         outer = OuterLock(self.root, self._clock, state, self._caller)

@@ -33,7 +33,7 @@ from harness_lib.checks.protocol import Checked
 from harness_lib.core import quoting
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, HeldError, RefusedError
-from harness_lib.rules import transitions
+from harness_lib.rules import arrows, transitions
 from harness_lib.system.git import locks, merge, restore, trees
 from harness_lib.system.git.repository import GitError
 from harness_lib.task import Session, Task
@@ -142,7 +142,7 @@ def _collected(ctx: Context, session: Session, task: Task) -> outcome.Ended:
     commit = outcome.intent_of(task).commit or ""
     with ctx.store.transaction("tasks") as tx:
         current = tx.task(task.id)
-        if current is None or current.halt_kind != "MERGE" or not transitions.may("attest", current):
+        if current is None or current.halt_kind != "MERGE" or not arrows.may("attest", current):
             return ended
         done = transitions.attest(current, now=tx.now, commit=commit)
         tx.replace(done)

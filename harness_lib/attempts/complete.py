@@ -20,6 +20,7 @@ from harness_lib.attempts import (
     outcome,
     requeue,
     second_check,
+    snapshots,
 )
 from harness_lib.attempts.evaluate import Evaluation
 from harness_lib.core import quoting, sessions
@@ -134,6 +135,8 @@ def finish(ctx: Context, session: Session, task: Task) -> outcome.Ended:
     What stands against it hands the work back to an agent, at no cost.
     Raises what `evaluate.evaluate` and `complete.complete` raise.
     """
+    if task.handback and (lost := snapshots.bring_handed_back(ctx, task, task.handback)):
+        return requeue.because_it_is_elsewhere(ctx, session, task, lost)
     requeue.apply(ctx, task)
     evaluation = evaluate.evaluate(ctx, ctx.store.ask(), task)
     if not evaluation.checked.passed:

@@ -102,6 +102,15 @@ def interrupted(ctx: Context, session: Session, task: Task, why: str) -> outcome
     return rollback.roll_back(ctx, session, task, verdict)
 
 
+def because_it_is_elsewhere(ctx: Context, session: Session, task: Task, why: str) -> outcome.Ended:
+    """Hand work that has passed to an agent, as only the machine that made it has it; `why`: git's words."""
+    assert task.handback is not None, "BUG: no work was kept."
+    reason = f"Its checked work is on the machine that made it only ({why}), so it is done again."
+    line = quoting.one_line(reason, quoting.REASON_LENGTH)
+    handback = task.handback._replace(reason=line, accepted=False)
+    return rollback.roll_back(ctx, session, task, outcome.requeued("SESSION_TIMEOUT", line, handback))
+
+
 def because_user_said(ctx: Context, session: Session, task: Task, text: str) -> outcome.Ended:
     """Requeue the work in the work tree, because the user wants it changed as `text` says."""
     handback = Handback(text, _rounds(task), _without_users_files(ctx, task), task.started_at_commit)
@@ -180,17 +189,15 @@ def _name_files(files: Sequence[str]) -> str:
 def apply(ctx: Context, task: Task) -> str:
     """Put the work with which `task` was requeued into the work tree, uncommitted; return a sentence.
 
-    Lines that both sides changed get conflict marks.
+    Lines that both sides changed get conflict marks. Raises RemoteAwayError.
     """
     back, git = task.handback, ctx.git
     if back is None:
         return ""
     if not back.rescue or not back.base or not back.rescue.startswith(rescue_refs.RESCUE_REFS):
         return ""
-    if not git.ref(back.rescue) and ctx.store.shared is not None:
-        answer = snapshots.bring(ctx, task, back.rescue)
-        if not answer.done:
-            return f"that work cannot be fetched from where it is: {answer.why}"
+    if lost := snapshots.bring_handed_back(ctx, task, back):
+        return f"that work cannot be fetched from where it is: {lost}"
     if not git.ref(back.rescue) or not git.exists(back.base):
         return ""
     head = git.head()

@@ -17,10 +17,11 @@ from harness_lib.attempts import check, outcome, pending_merges, remote, rescue_
 from harness_lib.attempts.remote import Answer, There
 from harness_lib.core import trust
 from harness_lib.core.context import Context
-from harness_lib.errors import HeldError
+from harness_lib.errors import HeldError, RemoteAwayError
 from harness_lib.rules import recovery
+from harness_lib.state.api import Questions
 from harness_lib.system.git import locks, trees
-from harness_lib.task import Session, Task
+from harness_lib.task import Handback, Session, Task
 
 MEGABYTE = 1_000_000
 DAYS = 30.0
@@ -83,7 +84,7 @@ def keep(ctx: Context, there: There, task: Task, commit: str, kind: Kind) -> Ans
 def newest(ctx: Context, there: There, task: Task) -> Left | None:
     """Fetch the work of `task` that is in the remote; return the newest, None if there is none.
 
-    Raises HeldError: the remote does not answer.
+    Raises RemoteAwayError: the remote does not answer.
     """
     git, safe = there.git, check.safe_name(task.id)
     specs = [f"+{there.ref(kind, safe)}/*:{there.copy(kind, safe)}/*" for kind in KINDS]
@@ -91,9 +92,8 @@ def newest(ctx: Context, there: There, task: Task) -> Left | None:
     # Copies of what is gone there are of an earlier attempt.
     answer = remote.ask(ctx, there, "fetch", "--quiet", "--no-tags", "--prune", there.work, *specs)
     if not answer.done:
-        raise HeldError(
-            f"{there.work} cannot be asked for the work of {task.id}: {answer.why}.", "Try again."
-        )
+        message = f"{there.work} cannot be asked for the work of {task.id}: {answer.why}."
+        raise RemoteAwayError(message, "Try again.")
     base = git.commit_called(task.started_at_commit)
     found = []
     for kind in KINDS:
@@ -169,9 +169,33 @@ def drop(ctx: Context, there: There, task: Task) -> Answer:
 def bring(ctx: Context, task: Task, ref: str) -> Answer:
     """Fetch the rescue ref `ref`, which another machine has made."""
     there = remote.of(ctx, task)
-    return remote.ask(
-        ctx, there, "fetch", "--quiet", "--no-tags", there.work, f"+{_shared(there, ref)}:{ref}"
-    )
+    spec = f"+{_shared(there, ref)}:{ref}"
+    return remote.ask(ctx, there, "fetch", "--quiet", "--no-tags", there.work, spec)
+
+
+def bring_handed_back(ctx: Context, task: Task, back: Handback) -> str:
+    """Fetch the work with which `task` was handed back, if it is not here; return why it is nowhere, or "".
+
+    Where the remote had no room for its rescue ref, the last work that the attempt had pushed is taken.
+    Raises RemoteAwayError: the remote does not answer.
+    """
+    ref = back.rescue or ""
+    # The list may have been edited: no other ref is overwritten.
+    is_kept = ref.startswith(rescue_refs.RESCUE_REFS)
+    if not is_kept or ctx.git.ref(ref) or ctx.store.shared is None:
+        return ""
+    answer = bring(ctx, task, ref)
+    if answer.done:
+        return ""
+    there = remote.of(ctx, task)
+    if remote.NO_BRANCH not in answer.why:
+        message = f"{there.work} cannot be asked for the work of {task.id}: {answer.why}."
+        raise RemoteAwayError(message, "Try again.")
+    left = newest(ctx, there, task._replace(started_at_commit=back.base))
+    if left is None:
+        return answer.why
+    there.git.set_ref(ref, left.commit)
+    return ""
 
 
 def bring_all(ctx: Context) -> Answer:
@@ -197,10 +221,16 @@ def sweep(ctx: Context) -> None:
     there = remote.of(ctx)
     found = remote.listed(ctx, there, there.work, *(f"{there.ref(kind)}/*" for kind in KINDS))
     # After that: what was pushed for a claim that is made meanwhile is not in it.
-    busy = {check.safe_name(task.id) for task in ctx.store.ask_to_change().in_progress()} if found else set()
-    left = {ref: oid for ref, oid in found.items() if ref.split("/")[-2] not in busy}
+    needed = _needed(ctx.store.ask_to_change()) if found else set()
+    left = {ref: oid for ref, oid in found.items() if ref.split("/")[-2] not in needed}
     probes = {ref for ref in left if _PROBE.search(ref)}
     _delete(ctx, there.work, there, {ref: oid for ref, oid in left.items() if ref not in probes})
+
+
+def _needed(questions: Questions) -> set[str]:
+    """Return the names in refs of the tasks that go on, or may have to go on with what was pushed last."""
+    handed_back = (task for task in questions.search("pending") if task.handback and task.handback.rescue)
+    return {check.safe_name(task.id) for task in (*questions.in_progress(), *handed_back)}
 
 
 def probe(ctx: Context) -> str:

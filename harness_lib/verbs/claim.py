@@ -11,6 +11,7 @@ from harness_lib.core import ownership, rechecked, sessions, trust
 from harness_lib.core.context import Context
 from harness_lib.core.held_out import Here
 from harness_lib.core.reply import Reply
+from harness_lib.errors import RemoteAwayError
 from harness_lib.rules.selection import UNPROVEN
 from harness_lib.task import Session, Task
 from harness_lib.terminal import options
@@ -109,7 +110,7 @@ def _session(ctx: Context, before: open_session.Opened, *, waits: bool) -> open_
 def _reply(ctx: Context, session: Session, taken: Taken, task: Task, opened: open_session.Opened) -> Reply:
     brief = task_brief.render(task, ctx, taken.questions)
     if not taken.resumed and task.handback is not None:
-        brief = "\n".join(filter(None, (brief, requeue.apply(ctx, task))))
+        brief = "\n".join(filter(None, (brief, _put_back(ctx, task))))
     lines = [*opened.recovered, ("you hold this one already:\n" if taken.resumed else "") + brief]
     doubts = [doubt] if (doubt := trust.doubt(ctx)) else []
     if not taken.resumed and (passes := _passes_already(ctx, task)):
@@ -123,6 +124,14 @@ def _reply(ctx: Context, session: Session, taken: Taken, task: Task, opened: ope
         warnings=(*opened.warnings, *doubts),
         extra={"resumed": taken.resumed, "recovered": list(opened.recovered), "brief": brief},
     )
+
+
+def _put_back(ctx: Context, task: Task) -> str:
+    """Put the work that `task` was requeued with into the work tree; return a sentence for the brief."""
+    try:
+        return requeue.apply(ctx, task)
+    except RemoteAwayError as error:
+        return f"that work could not be fetched. {error.message}"
 
 
 def _passes_already(ctx: Context, task: Task) -> str:

@@ -185,6 +185,78 @@ def test_the_worker_that_merges_is_gone(world: World, how: str) -> None:
     assert memory.read_text().split() == ["a", "b"]
 
 
+NO_ROOM = """\
+#!/bin/sh
+grep -q /rescue/ || exit 0
+echo 'fatal: No space left on device' >&2
+exit 1
+"""
+
+
+def left_to_two(world: World) -> tuple[str, Path]:
+    """Let checked work of a dead machine be handed back by `two`; return its task, and who worked on it."""
+    one, two = world.machines[:2]
+    memory = Path(os.environ["AGENT_MEMORY"]) / "begun"
+    do = f"write file done ;; sh echo $HARNESS_MACHINE >> {memory}"
+    task = one.add("Make a file", "grep -q done file", do=do)
+    world.trust()
+    mine = held(world, two)
+    one.start("-j", "1")
+    wait_until_free(one, mine, task)
+    one.cut_power()
+    mine.leave()
+    until("the end of the lease", lambda: two.context("looks").store.ask().expired())
+    assert "its checked work stands in the work tree" in two("recover").text
+    return task, memory
+
+
+def test_checked_work_is_merged_although_the_remote_had_no_room_to_keep_it(world: World) -> None:
+    """Its last push stays there for whoever takes the task, and no run that ends removes it."""
+    one, two, three = (world.machine(name, lease=LEASE) for name in ("one", "two", "three"))
+    hook = world.remote / "hooks" / "pre-receive"
+    put(hook, NO_ROOM, executable=True)
+    task, memory = left_to_two(world)
+    assert (world.refs("rescue"), len(world.refs("ready"))) == ([], 1)
+    hook.unlink()
+    two.start("-j", "1", "--max-hours", "0.000001").wait(60)
+
+    assert three.start("-j", "1").wait(60) == 0, three.printed
+
+    world.each_once(task)
+    assert memory.read_text().split() == ["one"]
+    assert tasks_of(one)[0].attempts == 0
+
+
+def test_checked_work_that_cannot_be_fetched_now_is_waited_for(world: World) -> None:
+    *_, three = (world.machine(name, lease=LEASE) for name in ("one", "two", "three"))
+    task, memory = left_to_two(world)
+    (blob,) = sh(world.remote, "rev-parse", f"refs/harness/{world.name}/rescue/{task}/1-2:file").split()
+    there = world.remote / "objects" / blob[:2] / blob[2:]
+    away = there.rename(world.place / "away")
+
+    run = three.start("-j", "1")
+    until("a wait", lambda: "The run waits" in three.printed or run.poll() is not None)
+    away.rename(there)
+
+    assert run.wait(60) == 0, three.printed
+    world.each_once(task)
+    assert memory.read_text().split() == ["one"]
+    assert "origin cannot be asked for the work of task-001" in three.printed
+
+
+def test_checked_work_that_only_a_dead_machine_has_is_done_again(world: World) -> None:
+    one, _, three = (world.machine(name, lease=LEASE) for name in ("one", "two", "three"))
+    task, memory = left_to_two(world)
+    sh(world.remote, "update-ref", "-d", f"refs/harness/{world.name}/rescue/{task}/1-2")
+
+    assert three.start("-j", "1").wait(60) == 0, three.printed
+
+    world.each_once(task)
+    assert memory.read_text().split() == ["one", "three"]
+    assert "Its checked work is on the machine that made it only" in three.printed
+    assert tasks_of(one)[0].attempts == 0
+
+
 def test_work_of_one_worker_that_breaks_a_batch_goes_back_alone(world: World) -> None:
     """Each passes alone; together the check of one fails: it is handed to an agent again, uncounted."""
     one, two = world.machine("one"), world.machine("two")

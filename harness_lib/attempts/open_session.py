@@ -96,7 +96,7 @@ def _comes_back(ctx: Context) -> bool:
 
 def is_open(session: Session, questions: Questions, ctx: Context) -> bool:
     """Return whether the session was opened completely; one that was never counted was killed meanwhile."""
-    return sessions.is_live(session, ctx) and session.number <= questions.session_count
+    return sessions.is_live(session, questions, ctx) and session.number <= questions.session_count
 
 
 def open_session(ctx: Context) -> Opened:

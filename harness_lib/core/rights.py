@@ -180,7 +180,7 @@ def _describe_changes(old: SessionConfig, new: SessionConfig) -> str:
 def _require_quiet(questions: Questions, ctx: Context) -> None:
     """Raise if a session is open or a task in progress: only in one of the modes claims have a lease."""
     for session in questions.sessions():
-        if sessions.is_live(session, ctx):
+        if sessions.is_live(session, questions, ctx):
             raise HeldError(
                 f"The mode cannot change while session {session.number} of {session.worker} is open.",
                 f"End it first: {sessions.how_to_end(session)}",

@@ -36,12 +36,16 @@ def mine(questions: Questions, ctx: Context) -> Session | None:
     return questions.session(ctx.owner.worker)
 
 
-def is_live(session: Session, ctx: Context) -> bool:
-    """Return whether the owner of the session may still live: False only with proof or after long silence."""
+def is_live(session: Session, questions: Questions, ctx: Context) -> bool:
+    """Return whether the owner of the session may still live: False only with proof or after long silence.
+
+    A machine whose clock is wrong must not end the sessions of all others: `questions` know the time.
+    """
     if _was_cleared(session, ctx):
         return False
     root, caller = os.fspath(ctx.root.path), ctx.owner.agent_session_id or ""
-    return owner.may_live(root, _record(session), caller, ctx.clock.now().timestamp())
+    times = ctx.clock.now().timestamp(), questions.now.timestamp()
+    return owner.may_live(root, _record(session), caller, *times)
 
 
 def _record(session: Session) -> owner.Record:
@@ -155,18 +159,19 @@ def show(ctx: Context) -> None:
 
 def worker_is_live(worker: str | None, questions: Questions, ctx: Context) -> bool:
     """Return whether an open session with a live owner belongs to `worker`."""
-    return any(recovery.works_for(worker, s.worker) and is_live(s, ctx) for s in questions.sessions())
+    theirs = (each for each in questions.sessions() if recovery.works_for(worker, each.worker))
+    return any(is_live(session, questions, ctx) for session in theirs)
 
 
 def living(questions: Questions, ctx: Context) -> set[str]:
     """Return the workers with an open session whose owner may still live."""
-    return {session.worker for session in questions.sessions() if is_live(session, ctx)}
+    return {session.worker for session in questions.sessions() if is_live(session, questions, ctx)}
 
 
 def fold_dead(tx: Tx, ctx: Context) -> None:
     """Remove the sessions of dead owners; recovery handles their tasks in progress."""
     for session in tx.sessions():
-        if not is_live(session, ctx):
+        if not is_live(session, tx, ctx):
             gone = "its agent has ended" if has_ended(session, ctx) else _gone(session)
             tx.log("WARN", f"{gone} without `harness stop`", session=session.number)
             _remove(tx, session)
@@ -181,7 +186,7 @@ def holder(questions: Questions, ctx: Context) -> Session | None:
     if questions.concurrent:
         return None
     others = (s for s in questions.sessions() if not recovery.works_for(ctx.owner.worker, s.worker))
-    return next((session for session in others if is_live(session, ctx)), None)
+    return next((session for session in others if is_live(session, questions, ctx)), None)
 
 
 def refuse_other(questions: Questions, ctx: Context) -> None:
@@ -225,9 +230,9 @@ def is_live_run(session: Session) -> bool:
     return _is_of_run(session) and owner.life(*_record(session)[:4]) == "alive"
 
 
-def was_killed_run(session: Session, ctx: Context) -> bool:
+def was_killed_run(session: Session, questions: Questions, ctx: Context) -> bool:
     """Return whether the session is of a killed `harness run`; one that ends normally closes it."""
-    return _is_of_run(session) and not is_live(session, ctx)
+    return _is_of_run(session) and not is_live(session, questions, ctx)
 
 
 def how_to_end(session: Session) -> str:
@@ -263,6 +268,19 @@ def open_one(tx: Tx, ctx: Context) -> Session:
     if not tx.concurrent:
         tx.hold_session(me.pid or None)
     tx.log("LOCK", f"acquired (pid={me.pid})", session=session.number)
+    return session
+
+
+def open_again(tx: Tx, ctx: Context) -> Session | None:
+    """Open the session of a run again that another machine has closed; return it, None if it is not due.
+
+    The limit of sessions does not matter: it has counted this run already.
+    """
+    # Without work it is closed by whoever finds none.
+    if mine(tx, ctx) is not None or tx.no_work() in ALL_TAKEN or tx.awaits_user():
+        return None
+    session = open_one(tx, ctx)
+    tx.count_session(session.number)
     return session
 
 

@@ -145,7 +145,8 @@ def _active_flag(ctx: Context, questions: Questions) -> Diagnoses:
 
 
 def _sessions(ctx: Context, questions: Questions) -> Diagnoses:
-    dead = (session for session in questions.sessions() if not sessions.is_live(session, ctx))
+    opened = questions.sessions()
+    dead = (session for session in opened if not sessions.is_live(session, questions, ctx))
     for session in islice(dead, SHOWN):
         yield warn(
             f"session {session.number} of {session.worker} is open, but process {session.pid} is gone",

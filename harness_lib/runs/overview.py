@@ -329,9 +329,9 @@ def _name(worker: str | None) -> str:
 def _session(ctx: Context, questions: Questions, session: Session) -> str:
     since = session.started_at or "an unknown time"
     opened = f"open: session {session.number} of {_name(session.worker)} since {since}"
-    if sessions.was_killed_run(session, ctx):
+    if sessions.was_killed_run(session, questions, ctx):
         return f"{opened}; its run was killed; this goes on with its work: {remedies.RUN}"
-    if not sessions.is_live(session, ctx):
+    if not sessions.is_live(session, questions, ctx):
         return f"{opened}; its owner is gone, harness start ends it"
     if session != sessions.holder(questions, ctx) or sessions.is_live_run(session):
         # The lines of a run say what it does.

@@ -116,5 +116,5 @@ def lacked(questions: Questions, log: Sequence[str]) -> list[str]:
 
 def goes_on(ctx: Context, questions: Questions, log: Sequence[str]) -> bool:
     """Return whether another run would continue what the last one has left."""
-    killed = any(sessions.was_killed_run(each, ctx) for each in questions.sessions())
+    killed = any(sessions.was_killed_run(each, questions, ctx) for each in questions.sessions())
     return killed or bool(lacked(questions, log))

@@ -329,6 +329,8 @@ class Scheduler:
             self._limited = False
             self._admit(pool, self.state.limits)
         rows = self.state.rows
+        if any(row.idle == "closed" for row in rows.values()):
+            self._open_again()
         if set(rows) != {*pool.numbers} - {MERGER} or not all(row.idle for row in rows.values()):
             return
         questions = self._ctx.store.ask()
@@ -339,6 +341,13 @@ class Scheduler:
             return
         if why is not None and not (why in NO_TASK and self._goes_on(place, why)):
             self._drain(pool, why, held_out.next_here(self._ctx, questions).words())
+
+    def _open_again(self) -> None:
+        """Open the session again if another machine has closed it, which took this run for dead."""
+        with self._ctx.store.transaction("tasks") as tx:
+            opened = sessions.open_again(tx, self._ctx)
+        if opened is not None:
+            self.tell("recovered", f"the session of this run was closed elsewhere; it is {opened.number} now")
 
     def _goes_on(self, place: worker_worktrees.Place, why: StopReason) -> bool:
         """Return whether there is still something to do.

@@ -6,12 +6,15 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from datetime import datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness_lib.attempts import open_session, pending_merges, reconcile
 from harness_lib.core import sessions
 from harness_lib.rules import transitions
 from harness_lib.state.pgstore.changing import RowsTx
+from harness_lib.system.clock import Clock
 from harness_lib.task import Task
 from tests.machines.world import Machine, World, until
 
@@ -108,6 +111,48 @@ def test_others_claim_and_open_sessions_while_one_is_opened(
     opened = one.context("looks").store.ask().sessions()
     assert sorted((each.number, each.worker) for each in opened) == [(1, "run-2"), (2, "run-1")]
     assert session in opened
+
+
+class AYearAhead(Clock):
+    """The clock of a machine that was never set."""
+
+    def now(self) -> datetime:
+        return super().now() + timedelta(days=400)
+
+
+def test_a_machine_whose_clock_is_a_year_ahead_ends_no_session_of_others(world: World) -> None:
+    one, two = world.machine("one"), world.machine("two")
+    one.file_task("a")
+    ctx, other = one.context("run-1"), two.context("run-2")
+    with ctx.store.transaction("tasks") as tx:
+        mine = sessions.open_one(tx, ctx)
+        tx.replace_session(mine._replace(host="far", boot_id="another"))
+    other.clock = AYearAhead()
+
+    open_session._take(other)
+
+    opened = ctx.store.ask().sessions()
+    assert [each.worker for each in opened] == ["run-1", "run-2"]
+
+
+def test_a_run_whose_session_was_closed_elsewhere_goes_on(world: World, tmp_path: Path) -> None:
+    """Another machine took it for dead, as one does whose session is a day old."""
+    one, two = world.machine("one"), world.machine("two")
+    go = tmp_path / "go"
+    first = one.add("Make a", "grep -q done a", do=f"wait {go} ;; write a done")
+    tasks = [first, one.file_task("b", "--depends-on", first)]
+    world.trust()
+    run = one.start("-j", "1")
+    until("a claim", lambda: one.statuses_now[first] == "in_progress")
+    ctx = two.context("run-2")
+    with ctx.store.transaction("tasks") as tx:
+        (theirs,) = tx.sessions()
+        sessions.close(tx, theirs)
+    go.touch()
+
+    assert run.wait(60) == 0, one.printed
+    world.each_once(*tasks)
+    assert "the session of this run was closed elsewhere" in one.printed
 
 
 def test_a_batch_and_the_end_of_a_session_do_not_wait_for_each_other(

@@ -285,8 +285,11 @@ def has_ended(root: str, record: Record, caller: str) -> bool:
     return noted is not None and noted >= record.started
 
 
-def may_live(root: str, record: Record, caller: str, now: float) -> bool:
-    """Return whether the agent of `record` may still live, as seen by the agent session `caller`."""
+def may_live(root: str, record: Record, caller: str, now: float, list_now: float | None = None) -> bool:
+    """Return whether the agent of `record` may still live, as seen by the agent session `caller`.
+
+    `list_now`: what time it is by the clock that has dated the record, if that is not this machine's.
+    """
     if has_ended(root, record, caller):
         return False
     found = life(*record[:4])
@@ -294,7 +297,8 @@ def may_live(root: str, record: Record, caller: str, now: float) -> bool:
         return found == "alive"
     if _is_sandboxed(record):
         return now - _last_sign(root, record) < SANDBOX_SECONDS
-    return not record.started or now - record.started < FOREIGN_SECONDS
+    age = (now if list_now is None else list_now) - record.started
+    return not record.started or age < FOREIGN_SECONDS
 
 
 def _is_sandboxed(record: Record) -> bool:

@@ -34,13 +34,17 @@ def small(tmp_path: Path) -> Iterator[SmallWorld]:
 
 
 def plan(world: SmallWorld, chance: random.Random, count: int, lines: int) -> list[dict[str, Any]]:
-    """Return tasks: some write into one file, some go on for `lines` seconds, most wait for others."""
+    """Return tasks: some write into one file, some go on for `lines` seconds, most wait for others.
+
+    Those in one file conflict whenever others were merged before them, so each may have many attempts.
+    """
     check, slow = world.place / "check", world.place / "slow"
     tasks: list[dict[str, Any]] = []
     for number in range(count):
-        word, name = f"w{number:03}", f"shared-{number % 3}" if number % 5 == 0 else f"file-{number:03}"
+        word, is_slow = f"w{number:03}", number % 4 == 1
+        name = f"shared-{number % 3}" if number % 5 == 0 and not is_slow else f"file-{number:03}"
         do = f"sleep {chance.uniform(0, 2):.1f} ;; write {name} {word}"
-        if number % 4 == 1:
+        if is_slow:
             do = f"sh sh {slow} {name} {word} {lines}"
         first = chance.sample(tasks, chance.choice((0, 1, 2))) if number > count // 4 else []
         tasks.append(
@@ -50,6 +54,7 @@ def plan(world: SmallWorld, chance: random.Random, count: int, lines: int) -> li
                 "description": f"do: {do}",
                 "validation": {"command": f"sh {check} {name} {word}"},
                 "depends_on": [each["id"] for each in first],
+                "max_attempts": 20,
             }
         )
     return tasks
@@ -79,7 +84,7 @@ def test_a_minute_of_bad_weather_costs_nothing(small: SmallWorld, seed: int) -> 
 
 
 @pytest.mark.release
-@pytest.mark.timeout(3600)
+@pytest.mark.timeout(7200)
 def test_ten_minutes_of_bad_weather_cost_nothing(small: SmallWorld) -> None:
     """Forty agents on eight machines, and four hundred tasks."""
     chance = random.Random(30)
@@ -87,6 +92,6 @@ def test_ten_minutes_of_bad_weather_cost_nothing(small: SmallWorld) -> None:
     storm = Storm(small, chance, workers=5)
 
     storm.run(600, times=1000)
-    storm.finish(2400)
+    storm.finish(5400)
 
     assert problems(small, storm.spans) == [], small.story

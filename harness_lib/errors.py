@@ -70,6 +70,10 @@ class HeldError(HarnessError):
     exit_code = Exit.HELD
 
 
+class BusyError(HeldError):
+    """Others change the list in this moment: the same works a little later, so it counts as no try."""
+
+
 class LeaseLostError(HarnessError):
     """Another worker has the claim now: drop this work."""
 

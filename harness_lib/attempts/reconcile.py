@@ -33,7 +33,7 @@ from harness_lib.attempts.interrupted import resume
 from harness_lib.checks import fingerprint
 from harness_lib.core import late, ownership, sessions
 from harness_lib.core.context import Context
-from harness_lib.errors import AwayError, HarnessError, HeldError, LeaseLostError
+from harness_lib.errors import AwayError, BusyError, HarnessError, HeldError, LeaseLostError
 from harness_lib.rules import recovery, transitions
 from harness_lib.state.api import Questions, Tx
 from harness_lib.system import os_errors
@@ -127,22 +127,23 @@ def take_from_dead_worker(ctx: Context, task: Task) -> Task:
     return taken
 
 
-def hand_back(ctx: Context, session: Session, taken: Task) -> str:
-    """Recover what `take_from_dead_worker` has claimed; return what was done.
+def hand_back(ctx: Context, session: Session, taken: Task) -> tuple[str, outcome.Ended | None]:
+    """Recover what `take_from_dead_worker` has claimed; return what was done, and how the attempt ended.
 
     A worker's death counts as no attempt: what is under way in git is finished, other work is handed back as
     it stands.
     """
     worktree = work_tree(ctx, taken)
     if worktree is None:
-        return _without_work_tree(ctx, session, taken)[0]
+        return _without_work_tree(ctx, session, taken)
     worker_worktrees.take_in(ctx, worktree, taken)
     if taken.intent is not None:
-        return _recover_one(ctx.at(worktree), session, taken, stays=False)[0]
+        return _recover_one(ctx.at(worktree), session, taken, stays=False)
     problems = inbox.open_all(ctx.at(worktree))
     reason = "its worker was killed"
-    requeue.interrupted(ctx.at(worktree), session, taken, reason)
-    return " ".join([interrupted.log(ctx, session, taken, "hand back what was done", reason), *problems])
+    ended = requeue.interrupted(ctx.at(worktree), session, taken, reason)
+    line = interrupted.log(ctx, session, taken, "hand back what was done", reason)
+    return " ".join([line, *problems]), ended
 
 
 def _take_over_next(
@@ -328,10 +329,11 @@ def _validate(
 class Reclaimed(NamedTuple):
     """What came of one try, and the words for it.
 
-    `later`: unchanged, to be tried again. `lost`: another worker has it, nothing was touched.
+    `queued`: its checked work waits for the worker that merges. `later`: unchanged, to be tried again.
+    `lost`: another worker has it, nothing was touched.
     """
 
-    how: Literal["handed back", "later", "given up", "lost"]
+    how: Literal["handed back", "queued", "later", "given up", "lost"]
     message: str
 
 
@@ -353,12 +355,14 @@ class Reclaims:
         claim = held
         try:
             claim = take_from_dead_worker(self._ctx, held)
-            return Reclaimed("handed back", hand_back(self._ctx, session, claim))
+            line, ended = hand_back(self._ctx, session, claim)
+            waits = ended is not None and ended.task.status == "in_progress"
+            return Reclaimed("queued" if waits else "handed back", line)
         except (LeaseLostError, AwayError):
             raise
         except (HarnessError, OSError) as error:
             if isinstance(error, OSError) and os_errors.passes(error):
                 raise
-            if not self._tries.spent(claim):
+            if isinstance(error, BusyError) or not self._tries.spent(claim):
                 return Reclaimed("later", f"{held.id} could not be handed back yet: {error}")
             return Reclaimed("given up", interrupted.give_up(self._ctx, session, claim, error).halt or "")

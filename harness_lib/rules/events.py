@@ -67,8 +67,18 @@ class Idle:
 
 
 @dataclass(frozen=True)
+class Away:
+    """A worker waits for something that all workers need; the run shows it as a warning, once for all."""
+
+    message: str
+
+
+@dataclass(frozen=True)
 class Queued:
-    """The work of a worker has passed its check and waits for its merge; the worker is free."""
+    """The work of a worker has passed its check and waits for its merge; the worker is free.
+
+    The run tells it of work that a dead worker has left.
+    """
 
     task: str
 
@@ -123,7 +133,7 @@ class Notice:
     message: str = ""
 
 
-News = Started | Ready | Claimed | Stepped | Said | Idle | Queued | Ended | Stuck | Gone | Notice
+News = Started | Ready | Claimed | Stepped | Said | Idle | Away | Queued | Ended | Stuck | Gone | Notice
 
 
 @dataclass(frozen=True)
@@ -142,6 +152,7 @@ _KINDS: dict[str, type[News]] = {
     "step": Stepped,
     "said": Said,
     "idle": Idle,
+    "away": Away,
     "queued": Queued,
     "ended": Ended,
     "stuck": Stuck,

@@ -151,6 +151,8 @@ class _Folder:
         if isinstance(news, (events.Notice, events.Stuck)) and len(self.told) < MOST_NOTICES:
             kind = news.kind if isinstance(news, events.Notice) else "stuck"
             self.told.append(Told(event.at, kind, news.message))
+        if isinstance(news, events.Queued):
+            self._queue(number, news.task)
         if number is None:
             return
         if isinstance(news, events.Claimed):
@@ -174,13 +176,19 @@ class _Folder:
         if isinstance(news, events.Ended):
             self._tried[place] = _ended(tried, at, news)
             del self._open[number]
-        elif isinstance(news, events.Queued):
-            self._queued[news.task] = self._open.pop(number)
         elif isinstance(news, events.Said):
             session = news.session or tried.session
             self._tried[place] = tried._replace(cost=news.cost, tokens=news.tokens, session=session)
         elif isinstance(news, events.Stepped) and len(tried.steps) < MOST_STEPS:
             self._tried[place] = tried._replace(steps=(*tried.steps, (news.step, at)))
+
+    def _queue(self, number: int | None, task: str) -> None:
+        """Let the last attempt at `task` end with its merge; its worker may be dead."""
+        place = next((n for n in reversed(range(len(self._tried))) if self._tried[n].task == task), None)
+        if place is not None:
+            self._queued[task] = place
+        if number is not None and self._open.get(number) == place:
+            self._open.pop(number, None)
 
     def _end(self, number: int, at: float) -> None:
         place = self._open.pop(number, None)

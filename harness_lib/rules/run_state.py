@@ -203,6 +203,8 @@ class RunState(NamedTuple):
 def fold(state: RunState, event: events.Event) -> RunState:
     """Return the state after `event`; events that do not concern a worker's row change nothing."""
     number, news = event.worker, event.news
+    if isinstance(news, events.Queued):
+        return _queued(state, event, news.task)
     if number is None:
         return state
     if number == events.MERGER:
@@ -210,8 +212,6 @@ def fold(state: RunState, event: events.Event) -> RunState:
     row = state.rows.get(number, Row(number, since=event.at))
     if isinstance(news, events.Ended):
         return _ended(state, row, event.at, news)
-    if isinstance(news, events.Queued):
-        return _queued(state, row, event.at, news)
     if isinstance(news, (events.Claimed, events.Idle, events.Gone)):
         # An attempt that was killed, or could not be ended, has cost money all the same.
         state = _paid(state, row)
@@ -248,12 +248,15 @@ def _ended(state: RunState, row: Row, at: float, news: events.Ended) -> RunState
     return state._replace(rows={**state.rows, row.worker: empty}, before=before, durations=durations)
 
 
-def _queued(state: RunState, row: Row, at: float, news: events.Queued) -> RunState:
-    rows = {**state.rows, row.worker: Row(row.worker, step="waits", since=at)}
-    paid = _paid(state, row)._replace(rows=rows, durations=(*state.durations, at - row.since))
-    if news.task in state.early:
-        return paid._replace(early=_without(state.early, news.task))
-    return paid._replace(queued=(*state.queued, news.task))
+def _queued(state: RunState, event: events.Event, task: str) -> RunState:
+    row = None if event.worker is None else state.rows.get(event.worker)
+    # What a dead worker has left is told by the run, or by the next worker of that number.
+    if row is not None and row.task == task:
+        rows = {**state.rows, row.worker: Row(row.worker, step="waits", since=event.at)}
+        state = _paid(state, row)._replace(rows=rows, durations=(*state.durations, event.at - row.since))
+    if task in state.early:
+        return state._replace(early=_without(state.early, task))
+    return state._replace(queued=(*state.queued, task))
 
 
 def _merged(state: RunState, news: events.News) -> RunState:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from harness_lib.attempts import check, interrupted, merge_queue, outcome
 from harness_lib.core import sessions
 from harness_lib.core.context import Context
-from harness_lib.errors import AwayError, HeldError, LeaseLostError
+from harness_lib.errors import AwayError, BusyError, HeldError, LeaseLostError
 from harness_lib.rules import recovery, transitions
 from harness_lib.rules.events import Ended, Event, Idle, Notice
 from harness_lib.runs.worker import Worker, failure
@@ -56,7 +56,7 @@ class Merger(Worker):
             ended = merge_queue.merge_in_turn(self._clean_context(at), session, task)
         except LeaseLostError as error:
             self.tell(Ended(task.id, "pending", error.message))
-        except AwayError:
+        except (AwayError, BusyError):
             raise
         except (HeldError, GitError) as error:
             if not self._tries.spent(task):

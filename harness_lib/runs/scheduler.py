@@ -22,10 +22,9 @@ from harness_lib.rules.events import (
     Ended,
     Event,
     Gone,
-    Idle,
-    News,
     Notice,
     NoticeKind,
+    Queued,
     Ready,
     Stepped,
     Stuck,
@@ -130,7 +129,7 @@ class Scheduler:
         self.left_out = ""
         self._is_checked = False
         self.recorded = False
-        self.orphans = Orphans(ctx, self.tell)
+        self.orphans = Orphans(ctx, self.tell, self._tell_queued)
         self._ctx, self._options, self._show_event = ctx, options, watch
         self._began = self._since = report.beginning(ctx)
         agent = options.agent or options.agent_command or ""
@@ -142,8 +141,7 @@ class Scheduler:
         self._deaths = Deaths()
         self._draining = self._limited = self._is_unseen = False
         self._ready: list[int] = []
-        # Workers that wait for something that is away.
-        self._waits: set[int | None] = set()
+        self._waits = waiting.Waits()
 
     def tell(self, kind: NoticeKind, message: str = "") -> None:
         """Show the watcher an event that concerns no single worker."""
@@ -241,8 +239,8 @@ class Scheduler:
             # It has no task; perhaps it was admitted, and another worker was faster.
             self._ready.append(number)
             return
-        if not self._is_told(number, news):
-            self._watch(event, self.state)
+        if (shown := self._waits.shown(event)) is not None:
+            self._watch(shown, self.state)
         if isinstance(news, Stuck):
             self._kind = news.kind
             self._drain(pool, "stuck", news.message, news.hint)
@@ -251,15 +249,11 @@ class Scheduler:
         elif isinstance(news, Gone) and number is not None:
             self._replace_dead(pool, place, number, news, event.at)
 
-    def _is_told(self, number: int | None, news: News) -> bool:
-        """Return whether another worker has told already that it waits, for as long as one waits."""
-        if isinstance(news, Notice) and news.message.endswith(waiting.SAID):
-            is_told = bool(self._waits)
-            self._waits.add(number)
-            return is_told
-        if not isinstance(news, Idle):
-            self._waits.discard(number)
-        return False
+    def _tell_queued(self, task: str) -> None:
+        """Show that the work of a dead worker waits for its merge."""
+        event = Event(None, self._ctx.clock.now().timestamp(), Queued(task))
+        self.state = run_state.fold(self.state, event)
+        self._watch(event, self.state)
 
     def _replace_dead(
         self, pool: WorkerPool, place: worker_worktrees.Place, number: int, news: Gone, at: float
@@ -329,8 +323,10 @@ class Scheduler:
             self._limited = False
             self._admit(pool, self.state.limits)
         rows = self.state.rows
-        if any(row.idle == "closed" for row in rows.values()):
-            self._open_again()
+        is_closed = any(row.idle == "closed" for row in rows.values())
+        if is_closed and (opened := sessions.open_again(self._ctx)):
+            # Another machine took this run for dead.
+            self.tell("recovered", f"the session of this run was closed elsewhere; it is {opened.number} now")
         if set(rows) != {*pool.numbers} - {MERGER} or not all(row.idle for row in rows.values()):
             return
         questions = self._ctx.store.ask()
@@ -341,13 +337,6 @@ class Scheduler:
             return
         if why is not None and not (why in NO_TASK and self._goes_on(place, why)):
             self._drain(pool, why, held_out.next_here(self._ctx, questions).words())
-
-    def _open_again(self) -> None:
-        """Open the session again if another machine has closed it, which took this run for dead."""
-        with self._ctx.store.transaction("tasks") as tx:
-            opened = sessions.open_again(tx, self._ctx)
-        if opened is not None:
-            self.tell("recovered", f"the session of this run was closed elsewhere; it is {opened.number} now")
 
     def _goes_on(self, place: worker_worktrees.Place, why: StopReason) -> bool:
         """Return whether there is still something to do.

@@ -9,11 +9,13 @@ import errno
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
 from harness_lib.core.context import Context
-from harness_lib.errors import AwayError, HarnessError
+from harness_lib.errors import AwayError, BusyError, HarnessError
+from harness_lib.rules.events import Away, Event, Idle, Notice
 from harness_lib.system import os_errors
 
 SECONDS = 30 * 60.0
@@ -63,6 +65,23 @@ class Waiting:
         self._since = None
 
 
+class Waits:
+    """Which workers wait for something that is away, by number: one of them tells it for all."""
+
+    def __init__(self) -> None:
+        self._numbers: set[int | None] = set()
+
+    def shown(self, event: Event) -> Event | None:
+        """Return `event` as it is shown; None if another worker waits and has told so already."""
+        if isinstance(event.news, Away):
+            is_told = bool(self._numbers)
+            self._numbers.add(event.worker)
+            return None if is_told else replace(event, news=Notice("warning", event.news.message))
+        if not isinstance(event.news, Idle):
+            self._numbers.discard(event.worker)
+        return event
+
+
 def _is_full(place: Path) -> bool:
     with suppress(OSError):
         disk = os.statvfs(place)
@@ -87,9 +106,11 @@ def until_it_works(ctx: Context, tell: Callable[[str], None], act: Callable[[], 
 
 @contextmanager
 def put_off() -> Iterator[None]:
-    """End the block without an error if something is away; the caller tries again later."""
+    """End the block without an error if something is away or busy; the caller tries again later."""
     try:
         yield
+    except BusyError:
+        return
     except (AwayError, OSError) as error:
         if not passes(error):
             raise

@@ -38,7 +38,19 @@ from harness_lib.errors import (
 )
 from harness_lib.rules import arrows, attempts, run_state, transitions
 from harness_lib.rules.attempts import Halt
-from harness_lib.rules.events import Claimed, Ended, Event, Idle, News, Notice, Queued, Ready, Stepped, Stuck
+from harness_lib.rules.events import (
+    Away,
+    Claimed,
+    Ended,
+    Event,
+    Idle,
+    News,
+    Notice,
+    Queued,
+    Ready,
+    Stepped,
+    Stuck,
+)
 from harness_lib.runs import agent_attempt, waiting
 from harness_lib.runs.agent_process import Rules
 from harness_lib.runs.waiting import Waiting
@@ -94,7 +106,7 @@ class Worker:
     def work(self) -> None:
         """Take tasks until the run ends the worker."""
         places = (self.ctx.root.private, Path(self.config.place), Path(tempfile.gettempdir()))
-        wait = Waiting(self.ctx, lambda line: self.tell(Notice("warning", line)), places)
+        wait = Waiting(self.ctx, lambda line: self.tell(Away(line)), places)
         while not self.draining.is_set():
             seen = self.ctx.store.stamp()
             try:
@@ -161,13 +173,15 @@ class Worker:
     def _hand_back(self, session: Session, held: Task) -> bool:
         """Requeue the task of the previous worker, if the run could not do that when it was killed."""
         tried = self._reclaims.reclaim(session, held)
-        if tried.how == "handed back":
+        if tried.how in ("handed back", "queued"):
             self.tell(Notice("recovered", tried.message))
+            if tried.how == "queued":
+                self.tell(Queued(held.id))
         elif tried.how == "given up":
             self.tell(Ended(held.id, "pending", tried.message))
         else:
             self.tell(Idle(tried.message))
-        return tried.how in ("handed back", "given up")
+        return tried.how in ("handed back", "queued", "given up")
 
     def _take(self, session: Session, questions: Questions, task: Task) -> bool:
         """Claim a task and take it to its end; return False if none can be claimed now.

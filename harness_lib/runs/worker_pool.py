@@ -177,10 +177,15 @@ class WorkerPool:
 
 
 class Orphans:
-    """The tasks of dead workers of one run; `tell` shows the watcher an event and its message."""
+    """The tasks of dead workers of one run.
 
-    def __init__(self, ctx: Context, tell: Callable[[NoticeKind, str], None]) -> None:
-        self._ctx, self._tell = ctx, tell
+    `tell` shows the watcher an event and its message, `tell_queued` that the work of a task is to be merged.
+    """
+
+    def __init__(
+        self, ctx: Context, tell: Callable[[NoticeKind, str], None], tell_queued: Callable[[str], None]
+    ) -> None:
+        self._ctx, self._tell, self._tell_queued = ctx, tell, tell_queued
         self._next_try = self._next_look = self._next_count = 0.0
         self._missing: set[str] = set()
         # Who merges what the others have finished, if machines share the list.
@@ -218,8 +223,10 @@ class Orphans:
 
     def _reclaim(self, session: Session, held: Task) -> None:
         tried = self._reclaims.reclaim(session, held)
-        if tried.how == "handed back":
+        if tried.how in ("handed back", "queued"):
             self._tell("recovered", tried.message)
+            if tried.how == "queued":
+                self._tell_queued(held.id)
         elif tried.how in ("later", "given up"):
             self._tell("warning", tried.message)
 

@@ -6,6 +6,7 @@ import os
 import signal
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from harness_lib.attempts import turn
@@ -135,6 +136,40 @@ def test_a_run_does_not_wait_for_the_turn_when_a_worker_died_before_it_handed_it
     assert run.wait(60) == 0, one.printed
     world.each_once(*tasks)
     assert {task.attempts for task in tasks_of(one)} == {0}
+    assert f"{tasks[0]} has passed its check and waits to be merged" in one.printed
+    (ran,) = recorder.runs(one.context())
+    assert [(each.task, each.status) for each in ran.tried] == [(each, "completed") for each in tasks]
+
+
+# Of changes of the worker that merges the first five meet a deadlock.
+DEADLOCK = """
+create sequence public.deadlocks;
+create function public.deadlock() returns trigger language plpgsql as $$ begin
+  if nextval('public.deadlocks') < 6 then raise exception 'of this test' using errcode = '40P01'; end if;
+  return new; end $$;
+create trigger deadlock before update on harness.task for each row
+  when (old.worker like '%#0' and new.worker like '%#0') execute function public.deadlock();
+"""
+NO_DEADLOCK = """
+drop trigger deadlock on harness.task; drop function public.deadlock(); drop sequence public.deadlocks
+"""
+
+
+def test_a_deadlock_counts_as_no_try_to_merge(world: World) -> None:
+    one = world.machine("one")
+    task = one.file_task("file")
+    world.trust()
+    with psycopg.connect(world.url, autocommit=True) as conn:
+        conn.execute(DEADLOCK)
+        try:
+            assert one.start("-j", "1").wait(60) == 0, one.printed
+            (met,) = conn.execute("select last_value from public.deadlocks").fetchone() or (0,)
+        finally:
+            conn.execute(NO_DEADLOCK)
+
+    world.each_once(task)
+    assert met >= 6
+    assert "could not be merged yet" not in one.printed
 
 
 def test_work_that_is_handed_over_to_a_merger_that_has_ended_already_is_given_back(world: World) -> None:

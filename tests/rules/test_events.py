@@ -9,6 +9,7 @@ import pytest
 
 from harness_lib.rules import events
 from harness_lib.rules.events import (
+    Away,
     Claimed,
     Ended,
     Event,
@@ -43,6 +44,7 @@ ALL: list[tuple[str, News, dict[str, object]]] = [
     ("step", Stepped("limit", 9.5, "x"), {"step": "limit", "until": 9.5, "message": "x"}),
     ("said", Said("hm", 70, 0.5), {"last": "hm", "tokens": 70, "cost": 0.5, "session": ""}),
     ("idle", Idle("waiting"), {"why": "waiting"}),
+    ("away", Away("no database"), {"message": "no database"}),
     ("queued", Queued("t1"), {"task": "t1"}),
     (
         "ended",

@@ -87,6 +87,29 @@ def test_an_attempt_whose_work_waits_ends_with_its_merge() -> None:
     ]
 
 
+def test_work_of_a_dead_worker_that_is_handed_over_is_one_attempt() -> None:
+    """The run tells it, or the next worker of that number, which has begun nothing."""
+    told: list[tuple[int | None, News]] = [
+        (1, Claimed("task-001", "One", 1)),
+        (2, Claimed("task-002", "Two", 1)),
+        (1, Gone(-9, "killed")),
+        (2, Gone(-9, "killed")),
+        (None, Queued("task-001")),
+        (2, Queued("task-002")),
+        (0, Ended("task-001", "completed", commit="c1")),
+        (0, Ended("task-002", "completed", commit="c2")),
+    ]
+    records: list[Opened | Closed | Event] = [OPENED, Closed(120.0, "stuck", False)]
+    records += [Event(who, 101.0 + n, news) for n, (who, news) in enumerate(told)]
+
+    found = ran([run_records.write(each) for each in records])
+
+    assert [(each.task, each.worker, each.status, each.ended) for each in found.tried] == [
+        ("task-001", 1, "completed", 107.0),
+        ("task-002", 2, "completed", 108.0),
+    ]
+
+
 def test_a_run_that_was_killed_has_no_end() -> None:
     found = ran(DOCUMENTS[:6])
 

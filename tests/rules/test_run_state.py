@@ -120,6 +120,18 @@ def test_the_estimate(
     assert run_state.estimate(RunState(durations=durations), ahead, workers) == seconds
 
 
+@pytest.mark.parametrize("who", [None, 1], ids=["the run", "the next worker"])
+def test_work_of_a_dead_worker_that_is_handed_over_waits_and_costs_no_row(who: int | None) -> None:
+    idle = event("idle", 1, 30.0, why="waiting")
+    gone = folded(CLAIMED, SAID, event("gone", 1, code=-9, message=""), idle)
+
+    board = run_state.fold(gone, event("queued", who, 40.0, task="t1"))
+
+    assert board == gone._replace(queued=("t1",))
+    merged = run_state.fold(board, event("ended", MERGER, 50.0, task="t1", status="completed"))
+    assert (merged.queued, merged.early, merged.before.attempts) == ((), (), 1)
+
+
 @pytest.mark.parametrize("merged_first", [False, True], ids=["in order", "told first by who merges"])
 @pytest.mark.parametrize("status", ["completed", "pending"])
 def test_work_that_waits_for_its_merge_is_paid_and_leaves_its_worker_free(

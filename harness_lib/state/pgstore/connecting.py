@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import psycopg
 
-from harness_lib.errors import AwayError, EnvSetupError, HeldError, NotAllowedError, UsageError
+from harness_lib.errors import AwayError, BusyError, EnvSetupError, NotAllowedError, UsageError
 from harness_lib.system.files import atomic, nofollow
 from harness_lib.system.place.roots import Root
 from harness_lib.text import escape
@@ -182,7 +182,7 @@ def explained(url: str, *, changes: bool = True) -> Iterator[None]:
     try:
         yield
     except psycopg.errors.LockNotAvailable as error:
-        raise HeldError(
+        raise BusyError(
             "Another machine has been changing the list for longer than usual, so nothing was changed.",
             "Type the command again.",
         ) from error
@@ -193,7 +193,7 @@ def explained(url: str, *, changes: bool = True) -> Iterator[None]:
     except psycopg.errors.UndefinedColumn as error:
         raise older(url, so=so) from error
     except (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure) as error:
-        raise HeldError(
+        raise BusyError(
             f"{shown(url)} has ended this again and again in favour of others{so}.",
             "Type the command again.",
         ) from error

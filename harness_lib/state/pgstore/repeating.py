@@ -13,7 +13,7 @@ from typing import Any
 import psycopg
 from psycopg.errors import DeadlockDetected, DivisionByZero, SerializationFailure
 
-from harness_lib.errors import HeldError
+from harness_lib.errors import BusyError
 from harness_lib.state.pgstore.connecting import ANSWER_SECONDS, Connection, Cursor, explained, limited
 
 GIVEN_UP = (DeadlockDetected, SerializationFailure)
@@ -21,9 +21,9 @@ GIVEN_UP = (DeadlockDetected, SerializationFailure)
 LOCKS = " for no key update"
 
 
-def changed_meanwhile(what: str = "the list") -> HeldError:
+def changed_meanwhile(what: str = "the list") -> BusyError:
     """Return the error for a change of what has changed since it was read."""
-    return HeldError(
+    return BusyError(
         f"Another machine has changed {what} meanwhile, so nothing was changed.", "Type the command again."
     )
 
@@ -44,7 +44,7 @@ class Asking(Connection):
     def begin_change(self, begin: Callable[[Exception], None]) -> None:
         """Make the transaction that is open now again if the server ends it, beginning it by `begin`.
 
-        That is given the error, and raises it if there is no time left, or HeldError if the change would not
+        That is given the error, and raises it if there is no time left, or BusyError if the change would not
         be the same.
         """
         self._begin, self._done, self._together = begin, [], None
@@ -54,7 +54,7 @@ class Asking(Connection):
         self._begin = None
 
     def execute(self, query: Any, *args: Any, **more: Any) -> Cursor:
-        """Do what that of a connection does. Raises HeldError if a change cannot be made again."""
+        """Do what that of a connection does. Raises BusyError if a change cannot be made again."""
 
         def act() -> Cursor:
             return psycopg.Connection.execute(self, query, *args, **more)

@@ -334,7 +334,7 @@ def change(
 
     `rewritten`: the ids of those that only authors may change so.
 
-    Raises HeldError if another process changed one, or the fence of one would fall: then nothing of the
+    Raises BusyError if another process changed one, or the fence of one would fall: then nothing of the
     transaction is left.
     """
     try:

@@ -50,7 +50,7 @@ def _of_the_list(world: SmallWorld, git: Git) -> Iterator[str]:
 
 def _is_its_own(world: SmallWorld, error: str) -> bool:
     """Return whether an attempt may have failed with `error` in any weather."""
-    if "but conflicts with what was merged meanwhile" in error:
+    if "but conflicts with what was merged meanwhile" in error or "Conflict marks still stand" in error:
         return True
     return "disk full" in world.story and "TEST_FAIL" in error
 

@@ -271,17 +271,26 @@ def open_one(tx: Tx, ctx: Context) -> Session:
     return session
 
 
-def open_again(tx: Tx, ctx: Context) -> Session | None:
+def is_full(questions: Questions, ctx: Context, at_work: int) -> bool:
+    """Return whether the last session that is allowed ends once `at_work` attempts of it have finished."""
+    session, most = mine(questions, ctx), questions.settings().max_tasks_per_session
+    if session is None or not most or not at_work or questions.sessions_spent() is None:
+        return False
+    return session.finished_attempts + at_work >= most
+
+
+def open_again(ctx: Context) -> Session | None:
     """Open the session of a run again that another machine has closed; return it, None if it is not due.
 
     The limit of sessions does not matter: it has counted this run already.
     """
-    # Without work it is closed by whoever finds none.
-    if mine(tx, ctx) is not None or tx.no_work() in ALL_TAKEN or tx.awaits_user():
-        return None
-    session = open_one(tx, ctx)
-    tx.count_session(session.number)
-    return session
+    with ctx.store.transaction("tasks") as tx:
+        # Without work it is closed by whoever finds none.
+        if mine(tx, ctx) is not None or tx.no_work() in ALL_TAKEN or tx.awaits_user():
+            return None
+        session = open_one(tx, ctx)
+        tx.count_session(session.number)
+        return session
 
 
 def close(tx: Tx, session: Session, *, stats_logged: bool = False) -> None:
@@ -297,13 +306,15 @@ def close(tx: Tx, session: Session, *, stats_logged: bool = False) -> None:
 def begin_next(tx: Tx, session: Session) -> Session:
     """Begin the next session of the same worker, as `session` has reached its limit of tasks.
 
-    What its workers have in progress goes on in the new one.
+    What its workers have in progress goes on in the new one; what they have finished above the limit counts
+    there.
     """
     tx.log("STATS", stats.render(tx.counts()), session=session.number)
     tx.log("LOCK", "released", session=session.number)
     number = max(tx.session_count, session.number) + 1
+    over = max(0, session.finished_attempts - tx.settings().max_tasks_per_session)
     began = session._replace(
-        number=number, started_at=timestamps.render(tx.now), finished_attempts=0, halt=None
+        number=number, started_at=timestamps.render(tx.now), finished_attempts=over, halt=None
     )
     tx.replace_session(began, session.number)
     tx.count_session(number)

@@ -379,6 +379,8 @@ class Scheduler:
         while self._ready:
             if 0 < allowed.max_tasks <= self.state.before.attempts + self._at_work():
                 return
+            if sessions.is_full(self._ctx.store.ask(), self._ctx, self._at_work()):
+                return
             number = self._ready.pop(0)
             at = self._ctx.clock.now().timestamp()
             self.state = run_state.fold(self.state, Event(number, at, Stepped("takes")))

@@ -136,6 +136,16 @@ def test_what_a_full_session_began_counts_in_the_next_one(workshop: Workshop, tm
     assert list(workshop.statuses().values()).count("completed") == 4
 
 
+def test_two_workers_finish_no_more_than_the_last_session_allows(workshop: Workshop) -> None:
+    workshop.ok("edit", "--max-tasks-per-session", "3", "--max-sessions", "1")
+    for number in range(5):
+        workshop.add(f"Task {number}", f"test -f {number}", do=f"sleep 0.3\nwrite {number} x")
+
+    assert workshop.start("-j", "2").wait(60) == 9, workshop.printed
+
+    assert list(workshop.statuses().values()).count("completed") == 3
+
+
 # -- what is brought into a worker's place: ignored files that checks need, by default or by a list of them
 
 

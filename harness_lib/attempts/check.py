@@ -143,14 +143,36 @@ def while_held(ctx: Context, holder: Task, run_one: Callable[[Watch], Checked]) 
             lost.append(error)
         return not lost
 
-    checked = run_one(Watch(go_on, max(1.0, ctx.lease_seconds / RENEWALS_PER_LEASE)))
+    checked = run_one(Watch(go_on, renewal_seconds(ctx)))
     if lost:
         raise lost[0]
     return checked
 
 
-# What this process keeps whenever it renews its claim.
+# What this process keeps whenever it renews its claim, such as its turn to merge, which lasts `KEPT_SECONDS`.
 kept_along: list[Callable[[], None]] = []
+KEPT_SECONDS = 60.0
+
+
+def renewal_seconds(ctx: Context) -> float:
+    """Return how many seconds after the last one the next renewal of a claim is due."""
+    seconds = min(ctx.lease_seconds, KEPT_SECONDS) if kept_along else ctx.lease_seconds
+    return max(1.0, seconds / RENEWALS_PER_LEASE)
+
+
+class Renewals:
+    """Renews the claim of `task` between short steps, which do so themselves only if they last."""
+
+    def __init__(self, ctx: Context, task: Task) -> None:
+        self._ctx, self._task = ctx, task
+        self._last = ctx.clock.monotonic()
+
+    def when_due(self) -> None:
+        """Renew the claim if that is due. Raises LeaseLostError."""
+        now = self._ctx.clock.monotonic()
+        if now - self._last >= renewal_seconds(self._ctx):
+            self._last = now
+            renew(self._ctx, self._task)
 
 
 def renew(ctx: Context, task: Task) -> None:

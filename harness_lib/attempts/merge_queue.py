@@ -136,9 +136,12 @@ def merge_in_turn(ctx: Context, session: Session, task: Task, said: Sequence[str
             raise _ArrivedError
 
     try:
-        return _merge_in_turn(ctx, session, task, said, keep_claim)
+        # Nothing is moved for work that is on the branch, so others may have the turn.
+        if not _came_with_others(ctx, task):
+            return _merge_in_turn(ctx, session, task, said, keep_claim)
     except _ArrivedError:
-        return _completed(ctx, session, outcome.require_claim(ctx.store.ask(), task), said)
+        pass
+    return _completed(ctx, session, outcome.require_claim(ctx.store.ask(), task), said)
 
 
 class _ArrivedError(Exception):
@@ -146,12 +149,14 @@ class _ArrivedError(Exception):
 
 
 def _came_with_others(ctx: Context, task: Task) -> bool:
-    """Return whether another machine has merged the work of `task` while it waited for its turn."""
+    """Return whether the work of `task` was merged with that of another one while it waited for its turn."""
     if ctx.store.shared is None:
         return False
     current = outcome.require_claim(ctx.store.ask(), task)
     if outcome.intent_of(current).action != "commit":
         return False
+    if _has_arrived(ctx, current):
+        return True
     there = remote.of(ctx, task)
     with suppress(HeldError):
         remote.follow(ctx, there, remote.require(ctx, there))
@@ -236,12 +241,13 @@ def _try(
     target = _target(task)
     move = target_branch.next_move(ctx, target, aside=aside)
     tasks = pending_merges.waiting(ctx, session, task, _elsewhere(ctx, session, task))
+    keep = check.Renewals(ctx, task).when_due
     while True:
-        batch = pending_merges.stack(ctx, tasks, move.tip)
+        batch = pending_merges.stack(ctx, tasks, move.tip, keep)
         if batch.conflicts:
             oid = outcome.commit_of(task)
             return requeue.because_of_conflict(ctx, session, task, oid, move.tip, batch.conflicts)
-        failed = _failed(ctx, batch)
+        failed = _failed(ctx, batch, keep)
         if failed is None:
             break
         if len(batch.members) > 1:
@@ -330,10 +336,11 @@ def _target(task: Task) -> str:
     return _required(task.target)
 
 
-def _failed(ctx: Context, batch: pending_merges.Batch) -> Checked | None:
+def _failed(ctx: Context, batch: pending_merges.Batch, keep: Callable[[], None]) -> Checked | None:
     """Run each check of the batch once on the merged content; return the first that fails, or None.
 
-    The work tree gets that content. A single task's own content has been checked already.
+    The work tree gets that content. A single task's own content has been checked already. `keep` is called
+    before each check.
     """
     git, first = ctx.git, batch.members[0].task
     oid = outcome.commit_of(first)
@@ -346,11 +353,13 @@ def _failed(ctx: Context, batch: pending_merges.Batch) -> Checked | None:
         asked = check_of(member.task)
         checks.setdefault((asked.text, asked.cwd), member.task)
     for task in checks.values():
+        keep()
         checked = _check_merged(ctx, task, first)
         if not checked.passed:
             return checked
     for member in batch.members:
         if member.task.validation.hidden is not None:
+            keep()
             checked = committed.run_held_out(ctx, member.task, batch.tip, suffix="-merged", holder=first)
             if not checked.passed:
                 return checked

@@ -8,7 +8,7 @@ arrived, and merges it again if it has not.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from harness_lib import typed
@@ -245,11 +245,15 @@ def is_to_be_merged(task: Task) -> bool:
     return task.intent is not None and task.intent.action == "merge"
 
 
-def stack(ctx: Context, tasks: list[Task], tip: str) -> Batch:
-    """Stack the work of `tasks` on `tip`; tasks that conflict with earlier ones are left out."""
+def stack(ctx: Context, tasks: list[Task], tip: str, keep: Callable[[], None]) -> Batch:
+    """Stack the work of `tasks` on `tip`; tasks that conflict with earlier ones are left out.
+
+    `keep` is called between two of them.
+    """
     members: list[Member] = []
     onto = tip
     for task in tasks:
+        keep()
         base = outcome.intent_of(task).base or task.started_at_commit or onto
         picked = merge.pick(ctx.git, outcome.commit_of(task), onto, commit.message(ctx, task), base)
         if picked.conflicts and not members:

@@ -24,7 +24,7 @@ from harness_lib.errors import AwayError, EnvSetupError, HarnessError, HeldError
 from harness_lib.state.api import Shared
 from harness_lib.system.processes import owner
 
-SECONDS = 60.0
+SECONDS = check.KEPT_SECONDS
 POLL_SECONDS = 0.3
 # How often a remote that does not answer is tried, and for how long a run does so.
 AGAIN_SECONDS = 2.0

@@ -39,6 +39,7 @@ class Merger(Worker):
             # What the project prepares may take longer than a claim lasts.
             self._clean_context()
             self._is_prepared = True
+        self._keep_claims()
         questions = self.ctx.store.ask()
         session = sessions.mine(questions, self.ctx)
         waiting = merge_queue.queued(questions, self.ctx.owner.worker)
@@ -83,6 +84,8 @@ class Merger(Worker):
             return
         self._kept = now
         waiting = merge_queue.queued(self.ctx.store.ask(), self.ctx.owner.worker)
+        if not waiting:
+            return
         with self.ctx.store.transaction("tasks") as tx:
             # In this order whoever moves several tasks locks them: two never wait for each other.
             for task in sorted(waiting, key=lambda task: task.id):

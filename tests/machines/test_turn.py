@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from harness_lib.attempts import merge_queue, remote, target_branch, turn
+from harness_lib.attempts import check, merge_queue, pending_merges, remote, target_branch, turn
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, HeldError
+from harness_lib.rules import transitions
+from harness_lib.system.clock import Clock
+from harness_lib.task import Task
 from tests.machines.world import MAIN, World, at, taken, until
 from tests.system.git.gitrepo import put, sh
 
@@ -165,3 +168,59 @@ def test_a_hook_that_says_timed_out_refuses_and_is_not_waited_for(world: World) 
 
     with pytest.raises(EnvSetupError, match=r"has not taken main: .*lint timed out"):
         mine.move(MAIN, *work(ctx, before))
+
+
+class Hasty(Clock):
+    """A clock by which each look at it takes longer than a lease."""
+
+    passed = 0.0
+
+    def monotonic(self) -> float:
+        self.passed += 3600.0
+        return self.passed
+
+
+def test_claims_are_renewed_between_steps_that_are_shorter_than_a_third_of_a_lease(world: World) -> None:
+    """A batch has up to 32 checks, each of which renews the claims only if it lasts."""
+    one = world.machine("one", lease=600)
+    names = [one.file_task(name) for name in ("a", "b")]
+    ctx = at(one)
+    first, second = remaining = [merging(ctx, name) for name in names]
+    steps: list[int] = []
+
+    batch = pending_merges.stack(ctx, remaining, str(ctx.git.head()), lambda: steps.append(1))
+
+    assert ([member.task.id for member in batch.members], len(steps)) == (names, 2)
+    check.Renewals(ctx, first).when_due()
+    ctx.clock = Hasty()
+    check.Renewals(ctx, second).when_due()
+    renewed = ctx.store.ask().tasks(names)
+    assert [before == after for before, after in zip(remaining, renewed, strict=True)] == [True, False]
+
+
+def merging(ctx: Context, name: str) -> Task:
+    """Claim a task in the name of a worker of its own, and say that an empty commit of it is to be merged."""
+    head = str(ctx.git.head())
+    commit = ctx.git.commit(ctx.git.tree_of(head), [head], f"Work of {name}")
+    with ctx.store.transaction("tasks") as tx:
+        task = tx.task(name)
+        assert task is not None
+        claimed = transitions.claim(
+            task, worker=f"run-{name}", now=tx.now, base=head, gate=None, worktree=None, lease_seconds=60
+        )
+        tx.replace(claimed)
+        tx.replace(transitions.begin_merge(claimed, now=tx.now, commit=commit))
+    found = ctx.store.ask().task(name)
+    assert found is not None
+    return found
+
+
+def test_a_turn_is_kept_in_a_check_that_is_longer_than_it(world: World) -> None:
+    """It lasts a minute, and a claim half an hour."""
+    ctx = at(world.machine("one", lease=1800))
+    shared = ctx.store.shared
+    assert shared is not None
+    assert check.renewal_seconds(ctx) == 600.0
+
+    with turn.taken(ctx, remote.of(ctx), lambda: None):
+        assert check.renewal_seconds(ctx) * check.RENEWALS_PER_LEASE <= turn.SECONDS

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from harness_lib.attempts import target_branch, worker_worktrees
+from harness_lib.core import sessions
 from harness_lib.core.context import Context
 from harness_lib.system.git import clones, locks
 from tests.conftest import for_release
@@ -134,6 +135,18 @@ def test_what_a_full_session_began_counts_in_the_next_one(workshop: Workshop, tm
     assert run.wait(90) == 9, workshop.printed
     assert sessions == [1]
     assert list(workshop.statuses().values()).count("completed") == 4
+
+
+def test_what_workers_finish_together_above_the_limit_counts_in_the_next_session(workshop: Workshop) -> None:
+    workshop.ok("edit", "--max-tasks-per-session", "2")
+    workshop.file_task("one")
+    ctx = workshop.context()
+    with ctx.store.transaction() as tx:
+        full = sessions.open_one(tx, ctx)._replace(finished_attempts=3)
+        tx.replace_session(full)
+        began = sessions.begin_next(tx, full)
+
+    assert began.finished_attempts == 1
 
 
 def test_two_workers_finish_no_more_than_the_last_session_allows(workshop: Workshop) -> None:

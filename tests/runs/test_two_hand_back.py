@@ -76,7 +76,7 @@ class Crew:
         return made
 
     def run(self, *, tries: int = 0) -> Orphans:
-        made = Orphans(self.context(), self._tell)
+        made = Orphans(self.context(), self._tell, lambda _task: None)
         self._spend(made._reclaims._tries, tries)
         return made
 

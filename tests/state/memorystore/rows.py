@@ -12,7 +12,7 @@ from datetime import datetime
 from itertools import islice
 
 from harness_lib import timestamps
-from harness_lib.rules import attempts, graph, rechecks, recovery, selection, stats, transitions
+from harness_lib.rules import arrows, attempts, graph, rechecks, recovery, selection, stats
 from harness_lib.rules.selection import Finding, Why
 from harness_lib.rules.stats import Ahead, Counts
 from harness_lib.state.api import Questions, TaskCommands
@@ -217,7 +217,7 @@ class RowsAnswers(Questions):
         return self._those(lambda task: task.unproven)
 
     def provable(self) -> tuple[Task, ...]:
-        return self._those(lambda task: task.unproven and transitions.may("confirm", task))
+        return self._those(lambda task: task.unproven and arrows.may("confirm", task))
 
     def noted(self, task_id: str, limit: int) -> tuple[Task, ...]:
         return tuple(attempts.concerning(self.rows.tasks.values(), task_id)[:limit])

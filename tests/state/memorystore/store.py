@@ -151,6 +151,8 @@ class MemoryTx(RowsAnswers, api.Tx):
 class MemoryStore(api.Store):
     """The list of one process; its transactions come one after another, whatever thread begins them."""
 
+    shared = None
+
     def __init__(self, *, clock: Clock = SYSTEM) -> None:
         self.lines: list[str] = []
         self._rows = Rows()
@@ -268,4 +270,5 @@ class MemoryStore(api.Store):
             self._rows = tx.rows
         self.lines += tx.lines
         for act in tx.callbacks:
-            tx.warnings += publishing.attempt("what follows it", act)
+            with publishing.attempt("what follows it", tx.warnings):
+                act()

@@ -35,7 +35,7 @@ def test_an_address_with_a_password_is_refused_with_where_to_write_it() -> None:
 
 def test_tables_of_an_earlier_version_are_named_with_what_to_type(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connecting, "SCHEMA", 3)
-    monkeypatch.setattr(migrations, "upgrade", lambda *_, **__: 2)
+    monkeypatch.setattr(migrations, "_brought", lambda *_, **__: connecting.Format(2, 1, 1, ""))
     with pytest.raises(EnvSetupError) as refused:
         migrations.set_up("postgresql://db.example.org/agents")
     assert refused.value.hint == "Bring it up to date, once for all machines: harness store upgrade URL"

@@ -45,7 +45,7 @@ def last_rows(text: str, width: int, count: int) -> list[str]:
 def rows_of(text: str, width: int) -> list[str]:
     """Return `text` in rows of at most `width` columns, broken between words."""
     width = max(2, width)
-    return [row.plain for row in Text(text).wrap(Console(width=width), width)]
+    return [row.plain.rstrip() for row in Text(text).wrap(Console(width=width), width)]
 
 
 def cut_row(text: str, width: int) -> str:

@@ -144,7 +144,7 @@ def required(mode: Mode, env: Mapping[str, str]) -> Engine | None:
 @contextmanager
 def requiring(mode: Mode, env: Mapping[str, str]) -> Iterator[Callable[[], Engine | None]]:
     """Start to look for the engine of `mode`; yield a function that waits for it like `required`."""
-    wanted = [each for each in ENGINES if mode in ("auto", "require", each)]
+    wanted = [each for each in engines.ENGINES if mode in ("auto", "require", each)]
     with finding(env, wanted) as found:
 
         def engine() -> Engine | None:

@@ -101,22 +101,10 @@ class RowsAnswers(Questions):
         return self._shell.session_config
 
     def counts(self) -> Counts:
-        total, done, failed, pending, working, blocked, permanent, red, attempts, checkpoints = rows.counts(
-            self._connection(), self._key
-        )
-        return Counts(
-            total=total,
-            completed=done,
-            failed=failed,
-            pending=pending,
-            in_progress=working,
-            blocked=blocked,
-            attempts=self._shell.attempts_reset + attempts,
-            checkpoints=checkpoints,
-            retryable=failed - permanent,
-            permanent=permanent,
-            red=red,
-        )
+        sums = rows.tally(self._connection(), self._key)
+        del sums["runs"]
+        sums["attempts"] += self._shell.attempts_reset
+        return Counts(**sums, retryable=sums["failed"] - sums["permanent"])
 
     def ahead(self) -> Ahead:
         return self._all().ahead()
@@ -246,9 +234,7 @@ class RowsAnswers(Questions):
         return self._all().commands()
 
     def commands_mark(self) -> str:
-        query = "select coalesce(sum(runs), 0) from harness.tally where list = %s"
-        row = self._connection().execute(query, (self._key,)).fetchone()
-        return str(row and row[0])
+        return str(rows.tally(self._connection(), self._key)["runs"])
 
     def passed(self, task: Task) -> Task | None:
         proof = rechecks.proof(task, task.started_at_commit)

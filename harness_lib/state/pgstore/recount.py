@@ -22,15 +22,8 @@ select {", ".join(_NAMES)},
   array(select needs from harness.dep where dep.list = task.list and dep.task = task.id)
 from harness.task where list = %s order by place
 """
-TALLY = (
-    *("total", "completed", "failed", "pending", "in_progress"),
-    *("blocked", "permanent", "red", "attempts", "checkpoints", "runs"),
-)
-_SUMS = (
-    f"select {', '.join(f'coalesce(sum({name}), 0)' for name in TALLY)} from harness.tally where list = %s"
-)
 _PUT_TALLY = f"""
-insert into harness.tally (list, slot, {", ".join(TALLY)}) values (%s, 0{", %s" * len(TALLY)})
+insert into harness.tally (list, slot, {", ".join(rows.TALLY)}) values (%s, 0{", %s" * len(rows.TALLY)})
 """
 
 
@@ -69,8 +62,7 @@ class Found:
             if wrong := row.wrong():
                 self.problems.append(f"{reading.show(row.task.id)}: its row is wrong: {', '.join(wrong)}")
         self._tally = self._counted()
-        counts = conn.execute(_SUMS.encode(), (key,)).fetchone() or ()
-        wrong = [name for name, count in zip(TALLY, counts, strict=True) if self._tally[name] != count]
+        wrong = [name for name, count in rows.tally(conn, key).items() if self._tally[name] != count]
         if wrong:
             self.problems.append(f"the tally is wrong: {', '.join(wrong)}")
         self._rings = graph.cycles(row.task._replace(status="pending") for row in self._rows)
@@ -133,6 +125,6 @@ class Found:
         # Triggers have told those that need them.
         rows.count_needs(conn, key, [row.should["id"] for row in self._rows])
         conn.execute("delete from harness.tally where list = %s", (key,))
-        conn.execute(_PUT_TALLY.encode(), (key, *(self._tally[name] for name in TALLY)))
+        conn.execute(_PUT_TALLY.encode(), (key, *(self._tally[name] for name in rows.TALLY)))
         if self._rings:
             conn.execute("update harness.list set cyclic = true where key = %s", (key,))

@@ -43,13 +43,13 @@ from harness.list cross join harness.about left join lateral (
   select seq, op from harness.event where event.list = list.key order by seq desc limit 1
 ) as last on true where name = %s
 """
-_COUNTS = """
-select coalesce(sum(total), 0), coalesce(sum(completed), 0), coalesce(sum(failed), 0),
-  coalesce(sum(pending), 0), coalesce(sum(in_progress), 0), coalesce(sum(blocked), 0),
-  coalesce(sum(permanent), 0), coalesce(sum(red), 0), coalesce(sum(attempts), 0),
-  coalesce(sum(checkpoints), 0)
-from harness.tally where list = %s
-"""
+TALLY = (
+    *("total", "completed", "failed", "pending", "in_progress"),
+    *("blocked", "permanent", "red", "attempts", "checkpoints", "runs"),
+)
+_SUMS = (
+    f"select {', '.join(f'coalesce(sum({name}), 0)' for name in TALLY)} from harness.tally where list = %s"
+)
 _PUT_EVENTS = """
 insert into harness.event (list, op, machine, harness, line) select %s, %s, %s, %s, line
 from unnest(%s::text[]) with ordinality as lines (line, place) order by place
@@ -271,11 +271,11 @@ def sessions_of(documents: Iterable[str]) -> tuple[Session, ...]:
     return codec.decode({"tasks": [], "sessions": found}, "open sessions").sessions or ()
 
 
-def counts(conn: Connection, key: int) -> tuple[int, ...]:
-    """Return the sums of the tally: total, completed, failed, pending, in progress, and so on."""
-    row = conn.execute(_COUNTS, (key,)).fetchone()
+def tally(conn: Connection, key: int) -> dict[str, int]:
+    """Return the sums of the tally, by their names in `TALLY`."""
+    row = conn.execute(_SUMS.encode(), (key,)).fetchone()
     assert row is not None
-    return tuple(map(int, row))
+    return dict(zip(TALLY, map(int, row), strict=True))
 
 
 # -- writing ----------------------------------------------------------------------------------------------

@@ -51,7 +51,9 @@ def place_of(server: Server) -> Path:
 
 
 def start(server: Server) -> None:
-    options = f"-c listen_addresses='' -c unix_socket_directories={place_of(server)} -c fsync=off"
+    place = f"-c listen_addresses='' -c unix_socket_directories={place_of(server)}"
+    # A standby that allows fewer connections than its primary does not start.
+    options = f"{place} -c fsync=off -c max_connections={postgres_server.MOST}"
     server.call("pg_ctl", "-w", "-l", str(place_of(server) / "log"), "-o", options, "start")
 
 

@@ -19,7 +19,7 @@ from harness_lib.state.pgstore.connecting import Connection, Link
 from harness_lib.state.pgstore.mirror import Followed
 from harness_lib.state.pgstore.questions import RowsAnswers
 from harness_lib.state.pgstore.repeating import LOCKS, Asking, changed_meanwhile
-from harness_lib.state.pgstore.rows import Mark, Version
+from harness_lib.state.pgstore.versions import Mark, Version
 from harness_lib.state.reading import Problem
 from harness_lib.system.place.roots import Root
 from harness_lib.task import Category, KeptPlan, LogType, Session, SessionConfig, State, Task

@@ -45,7 +45,7 @@ class Link(NamedTuple):
     """Where a list is: the address of its database, without a password, and its name and `uuid` there.
 
     `mirrored`: the highest number of an event that the files of this machine have followed; which ones they
-    have not is told by `floor`, `since` and `seen`, as in `rows.Mark`. `op`: the change of that event.
+    have not is told by `floor`, `since` and `seen`, as in `versions.Mark`. `op`: the change of that event.
     `moving`: the list is being moved to the file.
     """
 

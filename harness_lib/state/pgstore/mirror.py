@@ -19,7 +19,7 @@ from harness_lib.state import load, publishing, summary
 from harness_lib.state.api import Questions
 from harness_lib.state.pgstore import connecting
 from harness_lib.state.pgstore.connecting import Connection, Link
-from harness_lib.state.pgstore.rows import Mark, News, Version
+from harness_lib.state.pgstore.versions import Mark, News, Version
 from harness_lib.state.store import MIRROR
 from harness_lib.state.summary_shape import Summary
 from harness_lib.system import state_lock

@@ -14,11 +14,11 @@ from psycopg.pq import TransactionStatus
 
 from harness_lib.errors import EnvSetupError
 from harness_lib.state.answers import Answers
-from harness_lib.state.pgstore import connecting, rows
+from harness_lib.state.pgstore import connecting, rows, versions
 from harness_lib.state.pgstore.connecting import Connection, Link
 from harness_lib.state.pgstore.questions import RowsAnswers
 from harness_lib.state.pgstore.repeating import Asking
-from harness_lib.state.pgstore.rows import Mark, News, Seen, Version
+from harness_lib.state.pgstore.versions import Mark, News, Seen, Version
 from harness_lib.system.clock import Clock
 from harness_lib.system.files import atomic
 from harness_lib.system.place.roots import Root
@@ -122,7 +122,7 @@ class Moments:
         """
         since, known = self._mark, self._known
         reads_from = None if not reads else known.version.xmin if known else 0
-        found, news, changed = rows.look(conn, self.link.name, self.seen, since, reads_from)
+        found, news, changed = versions.look(conn, self.link.name, self.seen, since, reads_from)
         version = self.accepted(found, changes=False)
         if reads:
             if known is not None and not version.follows(known.version):

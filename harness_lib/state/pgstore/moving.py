@@ -9,13 +9,13 @@ from functools import partial
 from harness_lib.errors import HarnessError, NotAllowedError, RefusedError, UsageError
 from harness_lib.state import load, publishing
 from harness_lib.state.api import Questions
-from harness_lib.state.pgstore import connecting, migrations, rows
+from harness_lib.state.pgstore import connecting, migrations, versions
 from harness_lib.state.pgstore.connecting import Link
 from harness_lib.state.pgstore.doubts import Doubt
 from harness_lib.state.pgstore.moments import MOVED
 from harness_lib.state.pgstore.recount import Found
-from harness_lib.state.pgstore.rows import Seen
 from harness_lib.state.pgstore.store import PgStore
+from harness_lib.state.pgstore.versions import Seen
 from harness_lib.state.store import MIRROR, Store
 from harness_lib.system.clock import Clock
 from harness_lib.system.files import atomic
@@ -114,7 +114,7 @@ def check(store: PgStore, *, repair: bool) -> list[str]:
     """
     link = Link.of(store.root) or store.link
     whole = PgStore(store.root, link._replace(mirrored=0, op=""))
-    found = rows.read(whole.looked().connection, link.name, Seen(link.mirrored, link.op))
+    found = versions.read(whole.looked().connection, link.name, Seen(link.mirrored, link.op))
     if found is not None and not found.goes_on:
         if not repair:
             return [f"the database was set back: it lacks event {link.mirrored}, which this machine has seen"]

@@ -13,8 +13,8 @@ from harness_lib.errors import EnvSetupError
 from harness_lib.state.pgstore import connecting
 from harness_lib.state.pgstore.connecting import Connection, Link
 from harness_lib.state.pgstore.doubts import Doubt
-from harness_lib.state.pgstore.rows import Version
 from harness_lib.state.pgstore.store import PgStore
+from harness_lib.state.pgstore.versions import Version
 from harness_lib.text import escape
 
 _SERVER = """

@@ -22,14 +22,14 @@ from harness_lib.errors import AwayError, EnvSetupError, HarnessError, RefusedEr
 from harness_lib.rules import graph
 from harness_lib.state import api, codec, journal, load, publishing, schema
 from harness_lib.state.answers import Answers
-from harness_lib.state.pgstore import connecting, mirror, rows, turns
+from harness_lib.state.pgstore import connecting, mirror, rows, turns, versions
 from harness_lib.state.pgstore.changing import RowsTx
 from harness_lib.state.pgstore.connecting import Connection, Link
 from harness_lib.state.pgstore.doubts import Doubt
 from harness_lib.state.pgstore.mirror import Mirror
 from harness_lib.state.pgstore.moments import Looking, Moment, Moments
 from harness_lib.state.pgstore.repeating import changed_meanwhile
-from harness_lib.state.pgstore.rows import Version
+from harness_lib.state.pgstore.versions import Version
 from harness_lib.state.reading import Problem
 from harness_lib.state.upkeep import Upkeep
 from harness_lib.system import state_lock
@@ -278,7 +278,7 @@ class PgStore(Upkeep):
                 left = deadline - self._clock.monotonic()
                 name, uuid = self.link.name, self.link.uuid
                 seen = self._moments.seen
-                found = rows.begin_change(conn, name, uuid, seen, lock_seconds=left, shared=is_narrow)
+                found = versions.begin_change(conn, name, uuid, seen, lock_seconds=left, shared=is_narrow)
                 return self._moments.accepted(found, changes=True)
 
             def again(error: Exception) -> None:
@@ -330,9 +330,9 @@ class PgStore(Upkeep):
             with connecting.connected(self.link.url) as conn:
                 left = max(PAUSE_SECONDS, deadline - self._clock.monotonic())
                 with connecting.limited(conn, left + connecting.ANSWER_SECONDS):
-                    rows.begin(conn, writes=True, lock_seconds=left)
+                    versions.begin(conn, writes=True, lock_seconds=left)
                     # Once the list is locked, the transaction in doubt has ended.
-                    rows.lock(conn, self.link.uuid)
+                    versions.lock(conn, self.link.uuid)
                     return doubt.has_happened(conn)
 
         try:
@@ -386,12 +386,12 @@ class PgStore(Upkeep):
         """Insert the list, with the `lines` of its log so far. Raises RefusedError if there is one."""
         publishing.check(state, State())
         with connecting.explained(self.link.url), connecting.connected(self.link.url) as conn:
-            rows.begin(conn, writes=True, lock_seconds=self._timeout)
+            versions.begin(conn, writes=True, lock_seconds=self._timeout)
             # Harness has had the list in its hands from now on.
             shell = state._replace(tasks=(), sessions=(), proofs=True)
             if not rows.create(conn, self.link.name, shell):
                 raise RefusedError("This list exists already.", "Look at it with: harness status")
-            first = rows.read(conn, self.link.name)
+            first = versions.read(conn, self.link.name)
             assert first is not None
             first.format.require(self.link.url, changes=True)
             sealed = codec.sealed(state._replace(sessions=state.sessions or ()), State())
@@ -400,7 +400,7 @@ class PgStore(Upkeep):
             for session in state.sessions or ():
                 rows.put_session(conn, first.key, session)
             rows.log(conn, first.key, str(uuid4()), lines)
-            made = rows.read(conn, self.link.name)
+            made = versions.read(conn, self.link.name)
             assert made is not None
             conn.execute("commit")
         # Whoever makes it has the log up to there.
@@ -426,9 +426,9 @@ class PgStore(Upkeep):
         """
         kept = self._mirror.keep("set-back")
         with connecting.explained(self.link.url), connecting.connected(self.link.url) as conn:
-            rows.begin(conn, writes=True, lock_seconds=self._timeout)
-            rows.lock(conn, self.link.uuid)
-            old = self._moments.accepted(rows.read(conn, self.link.name), changes=True)
+            versions.begin(conn, writes=True, lock_seconds=self._timeout)
+            versions.lock(conn, self.link.uuid)
+            old = self._moments.accepted(versions.read(conn, self.link.name), changes=True)
             rows.raise_fences(conn, old.key, seen.tasks)
             rows.go_on_after(conn, number)
             text = f"the database was set back: it lacks event {number}, which was seen"
@@ -436,7 +436,7 @@ class PgStore(Upkeep):
             line = journal.line("WARN", text, now=self._moments.time_of(old), session=old.shell.session_count)
             rows.log(conn, old.key, str(uuid4()), [line])
             rows.reshape(conn, old.key)
-            new = rows.read(conn, self.link.name)
+            new = versions.read(conn, self.link.name)
             assert new is not None
             conn.execute("commit")
         return new.number

@@ -10,7 +10,8 @@ import psycopg
 import pytest
 
 from harness_lib.state.pgstore import columns, moving
-from harness_lib.state.pgstore.recount import TALLY, Found
+from harness_lib.state.pgstore.recount import Found
+from harness_lib.state.pgstore.rows import TALLY
 from harness_lib.state.pgstore.store import PgStore
 from harness_lib.task import OnFailure, Task
 from tests.state.pgstore.beside import claim, exact, finish

@@ -1,0 +1,198 @@
+"""Begin a transaction that looks at a list or changes it, and read what the list has besides its tasks.
+
+All functions raise `psycopg.Error`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from psycopg.errors import ReadOnlySqlTransaction
+
+from harness_lib.state import codec
+from harness_lib.state.pgstore import columns, rows
+from harness_lib.state.pgstore.connecting import OWN_NAMES, Connection, Cursor, Format
+from harness_lib.task import State, Task
+
+# A forgotten transaction must not hold up the others; in milliseconds.
+STATEMENT_MS = 10_000
+# Of the log, which one look reads.
+LINES = 10_000
+
+_READ = """
+select key, uuid::text, coalesce(last.seq, 0), reshaped, cyclic, shell, session_count, last_session,
+  attempts_reset, clock_timestamp(), version, reads, writes, about.harness,
+  pg_snapshot_xmin(pg_current_snapshot())::text::bigint,
+  (select coalesce(sum(total), 0)::bigint from harness.tally where tally.list = list.key),
+  array(select document from harness.session where session.list = list.key order by place),
+  array(select array[id, document, brief, validation, on_failure] from harness.proposal
+    where proposal.list = list.key order by place),
+  coalesce(last.op::text, ''), %s = 0 or exists(
+    select from harness.event where event.list = list.key and seq = %s and (%s = '' or op::text = %s)
+  )
+from harness.list cross join harness.about left join lateral (
+  select seq, op from harness.event where event.list = list.key order by seq desc limit 1
+) as last on true where name = %s
+"""
+_EVENTS = """
+select seq, touched::text::bigint, line from (
+  select seq, touched, line from harness.event
+  where list = %s and touched >= %s::text::xid8 and seq > %s
+  order by seq desc limit %s
+) as newest order by seq
+"""
+_OF_NAME = "list = (select key from harness.list where name = %s)"
+_EVENTS_OF = _EVENTS.replace("list = %s", _OF_NAME)
+
+
+class Seen(NamedTuple):
+    """The number of an event, and its change: after a loss others get the same numbers."""
+
+    number: int
+    op: str
+
+
+NOTHING = Seen(0, "")
+
+
+class Version(NamedTuple):
+    """A list after the event number `number`, as one transaction sees it; `shell` has no tasks and sessions.
+
+    `format`: that of the tables. `xmin`: all transactions with a lower number have ended. `cyclic`: there may
+    be tasks that depend on themselves. `total`: how many tasks it has. `sessions`: its open ones, as text.
+    `op`: the change that event `number` is of. `goes_on`: it has the event that was asked for.
+    """
+
+    number: int
+    shell: State
+    now: datetime
+    key: int
+    uuid: str
+    format: Format
+    reshaped: int
+    xmin: int
+    cyclic: bool
+    total: int
+    sessions: tuple[str, ...]
+    op: str
+    goes_on: bool
+
+    def follows(self, earlier: Version) -> bool:
+        """Return whether all tasks of `earlier` are still in their places."""
+        same = (self.key, self.uuid, self.reshaped) == (earlier.key, earlier.uuid, earlier.reshaped)
+        return same and earlier.xmin <= self.xmin and earlier.number <= self.number
+
+
+def begin(conn: Connection, *, writes: bool, lock_seconds: float = 0.0) -> Cursor:
+    """Begin a transaction; one that only reads sees one moment. What it returns says first if it must.
+
+    The settings count for it alone, so that a pooler may give the connection to another client after it.
+    """
+    kind = "read committed" if writes else "repeatable read read only"
+    conn.execute(f"begin isolation level {kind}".encode())
+    lock = max(1, int(lock_seconds * 1000))
+    # Waiting for a lock counts as part of the statement, too.
+    settings = {
+        "statement_timeout": f"{STATEMENT_MS + (lock if writes else 0)}ms",
+        "lock_timeout": f"{lock if writes else STATEMENT_MS}ms",
+        "idle_in_transaction_session_timeout": f"{STATEMENT_MS}ms",
+        "search_path": OWN_NAMES,
+        # In a long list the server would compile statements, a fifth of a second each, which find a few rows.
+        "jit": "off",
+    }
+    calls = ", ".join("set_config(%s, %s, true)" for _ in settings)
+    return conn.execute(
+        f"select current_setting('transaction_read_only'), {calls}".encode(),
+        [word for setting in settings.items() for word in setting],
+    )
+
+
+def lock(conn: Connection, uuid: str, *, shared: bool = False) -> None:
+    """Wait until nobody else changes the list; `shared`: others may still change its tasks and sessions."""
+    call = "pg_advisory_xact_lock_shared" if shared else "pg_advisory_xact_lock"
+    conn.execute(f"select {call}(hashtext('harness list'), hashtext(%s))".encode(), (uuid,))
+
+
+def read(conn: Connection, name: str, seen: Seen = NOTHING) -> Version | None:
+    """Return the list called `name`; None if there is none. `seen`: an event that it should have."""
+    return _version(_read(conn, name, seen).fetchone(), name)
+
+
+def _read(conn: Connection, name: str, seen: Seen) -> Cursor:
+    return conn.execute(_READ, (seen.number, *seen, seen.op, name))
+
+
+def begin_change(
+    conn: Connection, name: str, uuid: str, seen: Seen, *, lock_seconds: float, shared: bool
+) -> Version | None:
+    """Begin a transaction that has locked the list, in one round trip; return what `read` does."""
+    with conn.pipeline():
+        begun = begin(conn, writes=True, lock_seconds=lock_seconds)
+        lock(conn, uuid, shared=shared)
+        found = _read(conn, name, seen)
+    if (begun.fetchone() or ("on",))[0] == "on":
+        raise ReadOnlySqlTransaction("the server takes no changes")
+    return _version(found.fetchone(), name)
+
+
+def look(
+    conn: Connection, name: str, seen: Seen, mark: Mark, since: int | None = None
+) -> tuple[Version | None, News, tuple[Task, ...]]:
+    """Begin a transaction that sees one moment, in one round trip.
+
+    Return what `read` does, what `Mark.news` does, and with `since` what `changed` does: then it has ended.
+    """
+    with conn.pipeline():
+        begin(conn, writes=False)
+        found = _read(conn, name, seen)
+        events = conn.execute(_EVENTS_OF, (name, str(mark.since), mark.floor, LINES))
+        read = None
+        if since is not None:
+            read = rows.select(
+                conn, f"{_OF_NAME} and touched >= %s::text::xid8 order by place", name, str(since)
+            )
+            conn.execute("commit")
+    version = _version(found.fetchone(), name)
+    changed = () if read is None else tuple(task for task, _ in rows.decoded(read))
+    return version, mark.after(events.fetchall(), version) if version else ([], mark), changed
+
+
+def _version(row: tuple[Any, ...] | None, name: str) -> Version | None:
+    if row is None:
+        return None
+    key, uuid, number, reshaped, cyclic, shell, count, last, forgotten, now = row[:10]
+    xmin, total, open_sessions, proposed, op, goes_on = row[14:]
+    document = {**json.loads(shell), "tasks": [], "session_count": count, "last_session": last}
+    state = codec.decode({**document, "attempts_reset": int(forgotten)}, name)
+    proposals = tuple(columns.decoded(*texts, name=name) for name, *texts in proposed)
+    state = state._replace(proposals=proposals)
+    more = (reshaped, xmin, cyclic, total, tuple(open_sessions), op, goes_on)
+    return Version(number, state, now, key, uuid, Format(*row[10:14]), *more)
+
+
+class Mark(NamedTuple):
+    """A moment in the events of a list: those above `floor` of earlier transactions than `since` are known.
+
+    So are those of `seen`: a transaction may commit before another one that has lower numbers.
+    """
+
+    floor: int = 0
+    since: int = 0
+    seen: tuple[int, ...] = ()
+
+    def news(self, conn: Connection, version: Version) -> News:
+        """Return the lines of the newest events that were not known, and the mark of `version`."""
+        found = conn.execute(_EVENTS, (version.key, str(self.since), self.floor, LINES)).fetchall()
+        return self.after(found, version)
+
+    def after(self, found: Sequence[tuple[Any, ...]], version: Version) -> News:
+        """Return what `news` does, given the events since this mark."""
+        seen = tuple(seq for seq, touched, _ in found if touched >= version.xmin)
+        return [line for seq, _, line in found if seq not in self.seen], Mark(self.floor, version.xmin, seen)
+
+
+# The lines of events that were not known (None: one without a line), and the mark of the moment.
+News = tuple[list[str | None], Mark]

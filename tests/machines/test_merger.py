@@ -48,10 +48,13 @@ def test_a_worker_goes_on_while_its_work_waits_for_the_turn_of_another_machine(w
     for verb in ("retry", "remove"):
         # It cannot be released, as nobody works on it.
         refused = one(verb, tasks[0])
+        mine.keep()
         assert (refused.code, "harness release" in refused.text) == (8, False)
         assert "waits for its merge: type this again when it is completed" in refused.text
     until("a look at the run", lambda: "3 tasks waiting to be merged" in one("status").text)
+    mine.keep()
     assert one("status").text.count("checked, waits to be merged") == 3
+    mine.keep()
     shown = one("show", tasks[0]).text
     assert "on one, leased until" in shown
     assert "checked, waits to be merged since" in shown

@@ -21,8 +21,8 @@ from harness_lib.loop.stages import tool_calls
 from harness_lib.loop.tools import builtin, files, skills
 from harness_lib.text import harmless
 
-_WORD = re.compile(r"/[A-Za-z][\w.:-]*")
-_MENTION = re.compile(r"""(?<!\S)@(?:"([^"\n]+)"|(\S+))""")
+_WORD = r"/[A-Za-z][\w.:-]*"
+_MENTION = r"""(?<!\S)@(?:"([^"\n]+)"|(\S+))"""
 _BEHIND = ".,;:!?)]}'"
 _MOST_FILES = 20
 _MOST_LINES = 2000
@@ -36,7 +36,7 @@ def unknown(provider: str, text: str, names: Collection[str]) -> str:
     A path is no such word, and Claude Code has names of its own.
     """
     word = text.split(maxsplit=1)[0] if text.split() else ""
-    if not _WORD.fullmatch(word) or word in names or provider == "claude" or Path(word).exists():
+    if not re.fullmatch(_WORD, word) or word in names or provider == "claude" or Path(word).exists():
         return ""
     from difflib import get_close_matches  # noqa: PLC0415 (only a typing error needs it)
 
@@ -75,7 +75,7 @@ def with_files(runtime: Runtime, text: str) -> str:
 
 
 def _mentioned(runtime: Runtime, text: str) -> Iterator[tuple[str, Path]]:
-    for match in list(_MENTION.finditer(text))[:_MOST_FILES]:
+    for match in list(re.finditer(_MENTION, text))[:_MOST_FILES]:
         for name in (match[1],) if match[1] else (match[2], match[2].rstrip(_BEHIND)):
             # Not by pathlib: it raises an error for an unknown user, or a name that is too long.
             path = runtime.work_directory / os.path.expanduser(name)  # noqa: PTH111

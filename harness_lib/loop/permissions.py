@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 FILE = "settings.json"
 INHERITED = "HARNESS_RULES"
 DECISIONS = ("deny", "ask", "allow")
-_RULE = re.compile(r"\s*([\w.*:-]+)\s*(?:\((.*)\))?\s*", re.DOTALL)
+_RULE = r"(?s)\s*([\w.*:-]+)\s*(?:\((.*)\))?\s*"
 _EDITS = ("edit_file", "replace", "write_file", "Edit", "MultiEdit", "NotebookEdit", "Write")
 _READS = ("read_file", "grep", "glob", "Read", "Grep", "Glob", "LS", "NotebookRead")
 # The tools that a name of Claude Code covers: those of hs, and its own for the provider `claude`.
@@ -54,7 +54,7 @@ _WRITE = shell_words.words_of("""
     chmod chown cp dd install ln mkdir mv patch rm rmdir rsync shred tee touch truncate unlink
 """)
 _EDIT_IN_PLACE = frozenset(("gsed", "perl", "ruby", "sed"))
-_IN_PLACE = re.compile(r"--in-place|-[A-Za-z]*i")
+_IN_PLACE = r"--in-place|-[A-Za-z]*i"
 _SEARCHES = frozenset(("grep", "glob", "Grep", "Glob", "LS"))
 
 
@@ -196,7 +196,7 @@ def _read(path: Path) -> list[tuple[str, str, str, str]] | RulesError:
         if not isinstance(texts, list):
             return RulesError(f"{path}: permissions.{decision} must be a list of rules")
         for text in texts:
-            parsed = _RULE.fullmatch(text) if isinstance(text, str) else None
+            parsed = re.fullmatch(_RULE, text) if isinstance(text, str) else None
             what = ((parsed and parsed[2]) or "").strip()
             if parsed is None or what.startswith("!"):
                 return RulesError(
@@ -239,7 +239,9 @@ def _files_in(command: str) -> Iterator[tuple[str, bool]]:
     """Yield each word in `command` that may be a file, and whether the command writes it."""
     places = [""]
     for simple in shell_words.every(command):
-        in_place = simple.program in _EDIT_IN_PLACE and any(_IN_PLACE.match(word) for word in simple.words)
+        in_place = simple.program in _EDIT_IN_PLACE and any(
+            re.match(_IN_PLACE, word) for word in simple.words
+        )
         writes = in_place or simple.program in _WRITE
         named = [(word, True) for word in simple.targets]
         named += [(word, False) for word in simple.sources] + [(word, writes) for word in simple.words]

@@ -145,9 +145,7 @@ _WELL_KNOWN = words_of("""
     TOGETHER_API_KEY XAI_API_KEY ZAI_API_KEY ZAI_AUTH_TOKEN ZHIPU_API_KEY
 """)
 # A program's `--env` has a line for each of its variables; most of them are no secret.
-_NAMED = re.compile(
-    r"^\s*([A-Z][A-Z0-9_]*(?:KEY|TOKEN|SECRET|PASSWORD|AUTH|CREDENTIAL)[A-Z0-9_]*)", re.MULTILINE
-)
+_NAMED = r"(?m)^\s*([A-Z][A-Z0-9_]*(?:KEY|TOKEN|SECRET|PASSWORD|AUTH|CREDENTIAL)[A-Z0-9_]*)"
 
 
 @once
@@ -160,7 +158,7 @@ def names(runtime: Runtime) -> set[str]:
             directory = f"{source}/providers"
             for program in disk.programs(directory):
                 if not program.endswith(".conf"):
-                    found.update(_NAMED.findall(_environment_help(runtime, f"{directory}/{program}")))
+                    found.update(re.findall(_NAMED, _environment_help(runtime, f"{directory}/{program}")))
     return found
 
 

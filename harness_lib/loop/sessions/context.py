@@ -25,7 +25,7 @@ _MOST_KEPT = 20_000
 _KEPT_PART = 4
 _READS = frozenset({"read_file"})
 _CHANGES = frozenset({"edit_file", "replace", "write_file"})
-_SKILL = re.compile(r'<skill name="[^"\n]*">.*?</skill>', re.DOTALL)
+_SKILL = r'(?s)<skill name="[^"\n]*">.*?</skill>'
 
 
 class View(NamedTuple):
@@ -113,7 +113,7 @@ def carried(older: list[Message]) -> str:
             read |= dict.fromkeys(_listed("read-files", message.body))
             changed |= dict.fromkeys(_listed("changed-files", message.body))
         if message.role == "summary" or message.fields.get("tool") == "skill":
-            skills |= dict.fromkeys(_SKILL.findall(message.body))
+            skills |= dict.fromkeys(re.findall(_SKILL, message.body))
         for call in message.blocks if message.role == "assistant" else ():
             path = str((call.input or {}).get("path") or "") if isinstance(call, Call) else ""
             if path and isinstance(call, Call):

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 _SHOWN_LINES = 80
 _CONTEXT = 2
-_ANCHOR = re.compile(r"^(\d{1,9})#([A-Z]{2})$")
-_COPIED = re.compile(r"^\d+#[ZPMQVRWSNKTXJBYH]{2}:")
+_ANCHOR = r"^(\d{1,9})#([A-Z]{2})$"
+_COPIED = r"^\d+#[ZPMQVRWSNKTXJBYH]{2}:"
 _TYPES = ("replace_range", "append_at", "prepend_at", "append_file", "prepend_file")
 
 
@@ -77,7 +77,7 @@ def _edit(edit: Json, lines: list[str]) -> _Edit:
 
 def _place(anchor: object, lines: list[str]) -> int:
     """Return the index of the line that `anchor` names. Raises ToolError if it is another by now."""
-    parsed = _ANCHOR.match(anchor.strip()) if isinstance(anchor, str) else None
+    parsed = re.match(_ANCHOR, anchor.strip()) if isinstance(anchor, str) else None
     if parsed is None:
         raise ToolError(f"invalid anchor {anchor}: it must be N#HH, as read_file shows it")
     number, expected = int(parsed[1]), parsed[2]
@@ -108,7 +108,7 @@ def _content(value: object) -> list[str]:
     else:
         raise ToolError("content must be a list of lines or a text")
     # A model may have copied the anchors along.
-    return [_COPIED.sub("", line) for line in lines]
+    return [re.sub(_COPIED, "", line) for line in lines]
 
 
 def _apply(lines: list[str], changes: list[_Edit]) -> list[str]:
@@ -165,7 +165,7 @@ _SHOWN_AROUND = 3
 _COMPARED_LINES = 2000
 LINES = 400
 _LINE_CHARACTERS = 500
-_NUMBER = re.compile(r"([-+])(\d+)")
+_NUMBER = r"([-+])(\d+)"
 
 
 def unified(change: Change, most: int = LINES) -> str:
@@ -209,5 +209,5 @@ def _hunks(old: list[str], new: list[str]) -> Iterator[str]:
 
     # The first two lines name the files.
     for line in islice(unified_diff(mine, theirs, lineterm=""), 2, None):
-        moved = _NUMBER.sub(lambda match: f"{match[1]}{int(match[2]) + first}", line)
+        moved = re.sub(_NUMBER, lambda match: f"{match[1]}{int(match[2]) + first}", line)
         yield moved if line.startswith("@@") else line

@@ -19,12 +19,11 @@ if TYPE_CHECKING:
 _OURS = Path(data_home.HOME, "SKILL.md")
 _RESOURCES = ("scripts", "references", "assets")
 # A value on one line, in quotes without escapes or without quotes; the next line does not go on with it.
-_PLAIN = re.compile(
-    r'^(name|description):[ \t]+(?:"([A-Za-z](?:[^"\\\n]*[^"\\\s\'])?)"|([A-Za-z](?:[^\n]*[^"\s\'])?))'
-    r"[ \t]*$(?!\n(?:[ \t]*\n)*[ \t])",
-    re.MULTILINE,
+_PLAIN = (
+    r'(?m)^(name|description):[ \t]+(?:"([A-Za-z](?:[^"\\\n]*[^"\\\s\'])?)"|([A-Za-z](?:[^\n]*[^"\s\'])?))'
+    r"[ \t]*$(?!\n(?:[ \t]*\n)*[ \t])"
 )
-_KEY = re.compile(r"^\W*(?:name|description)\W*:", re.MULTILINE)
+_KEY = r"(?m)^\W*(?:name|description)\W*:"
 _READ = ("name", "description")
 _WORDS = frozenset(("false", "no", "null", "off", "on", "true", "yes"))
 
@@ -116,13 +115,13 @@ def _read(path: Path) -> Skill | None:
 
 def _values(head: str) -> dict[str, Any]:
     """Read YAML, or invalid YAML line by line: many skills have a colon in their description."""
-    plain = {match[1]: match[2] or match[3] for match in _PLAIN.finditer(head)}
+    plain = {match[1]: match[2] or match[3] for match in re.finditer(_PLAIN, head)}
     # YAML may read these as something other than this text.
     unclear = any(
         ": " in value or " #" in value or value.endswith(":") or value.lower() in _WORDS
         for value in plain.values()
     )
-    if len(plain) == len(_KEY.findall(head)) == len(_READ) and not unclear:
+    if len(plain) == len(re.findall(_KEY, head)) == len(_READ) and not unclear:
         return plain
     import yaml  # noqa: PLC0415 (takes as long to load as all the rest of hs)
 

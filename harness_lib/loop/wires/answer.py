@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Literal, NamedTuple, Protocol
@@ -83,6 +84,11 @@ class Endpoint(NamedTuple):
         return Speaker(self.wire, self.provider, self.model)
 
 
+def shown(url: str) -> str:
+    """Return `url` for the user, without a password or a key in it."""
+    return re.sub(r"//[^/@]*@", "//", url.partition("?")[0])
+
+
 def complete(url: str, path: str) -> str:
     """Return `url` with `path` (as `/v1/messages`) where it names only a host or a version.
 
@@ -91,7 +97,7 @@ def complete(url: str, path: str) -> str:
     try:
         own_path = urlsplit(url).path.rstrip("/")
     except ValueError as error:
-        raise ProviderError(f"Invalid provider URL: {url} ({error}).") from error
+        raise ProviderError(f"Invalid provider URL: {shown(url)} ({error}).") from error
     if not own_path:
         return url.rstrip("/") + path
     return url.rstrip("/") + path.removeprefix("/v1") if own_path.endswith("/v1") else url

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import time
 from collections.abc import Iterator, Mapping
 from email.utils import parsedate_to_datetime
@@ -14,7 +13,7 @@ import httpx2
 
 from harness_lib.loop.failures import ContextError, ProviderError, TransientError, UnauthorizedError
 from harness_lib.loop.piped import Json, as_object, dumps
-from harness_lib.loop.wires.answer import is_overflow
+from harness_lib.loop.wires.answer import is_overflow, shown
 
 CONNECT_SECONDS = 10.0
 SILENCE_SECONDS = 300.0
@@ -76,21 +75,16 @@ def events(kept: dict[str, Any], url: str, headers: Mapping[str, str], body: Jso
                 _check_size(size)
                 yield event.data
     except (httpx2.UnsupportedProtocol, httpx2.InvalidURL) as error:
-        raise ProviderError(f"Invalid provider URL: {_shown(url)} ({error}).") from error
+        raise ProviderError(f"Invalid provider URL: {shown(url)} ({error}).") from error
     except httpx2.SSEError as error:
-        raise ProviderError(f"The provider at {_shown(url)} sent no stream of events: {error}") from error
+        raise ProviderError(f"The provider at {shown(url)} sent no stream of events: {error}") from error
     except (httpx2.TransportError, httpx2.DecodingError) as error:
         why = (str(error) or type(error).__name__).rstrip(".")
         if isinstance(error, httpx2.ReadTimeout):
             why = f"it said nothing for {SILENCE_SECONDS:.0f} seconds"
         elif isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout) and (proxy := _proxy(url)):
-            why += f", by way of the proxy {_shown(proxy)}"
-        raise TransientError(f"The provider at {_shown(url)} cannot be reached: {why}.") from error
-
-
-def _shown(url: str) -> str:
-    """Return `url` for the user, without a password or a key in it."""
-    return re.sub(r"//[^/@]*@", "//", url.partition("?")[0])
+            why += f", by way of the proxy {shown(proxy)}"
+        raise TransientError(f"The provider at {shown(url)} cannot be reached: {why}.") from error
 
 
 def _proxy(url: str) -> str:
@@ -249,8 +243,8 @@ def post_form(url: str, fields: Mapping[str, str]) -> tuple[int, Json]:
         with new_client(url, httpx2.Timeout(_FORM_SECONDS)) as client:
             response = client.post(url, data=dict(fields), headers={"accept": "application/json"})
     except (httpx2.UnsupportedProtocol, httpx2.InvalidURL) as error:
-        raise ProviderError(f"Invalid URL of the authorization server: {url}") from error
+        raise ProviderError(f"Invalid URL of the authorization server: {shown(url)}") from error
     except (httpx2.TransportError, httpx2.DecodingError) as error:
         why = str(error) or type(error).__name__
-        raise TransientError(f"The authorization server at {url} cannot be reached: {why}") from error
+        raise TransientError(f"The authorization server at {shown(url)} cannot be reached: {why}") from error
     return response.status_code, as_object(response.text[:_LONGEST_FORM]) or {}

@@ -181,13 +181,14 @@ def test_a_proxy_that_takes_no_connection_is_named(monkeypatch: pytest.MonkeyPat
     http.forget(kept)
 
 
-def test_an_address_that_is_none_is_named(hs: Hs) -> None:
-    said = hs("go", env={"OPENAI_API_URL": "http://[::1"})
+def test_an_invalid_address_is_named_without_its_password(hs: Hs) -> None:
+    said = hs("go", env={"OPENAI_API_URL": "http://u:secret@[::1"})
     assert (said.code, "Invalid provider URL: http://[::1" in said.err) == (7, True), said.err
+    assert "secret" not in said.err
 
 
 @pytest.mark.parametrize("value", ["inf", "nan", "soon", "9" * 400])
-def test_a_pause_that_is_no_time_is_none_of_the_host(value: str) -> None:
+def test_a_retry_after_that_is_no_length_of_time_is_ignored(value: str) -> None:
     assert http._retry_after(value) is None
 
 

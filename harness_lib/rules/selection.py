@@ -222,12 +222,13 @@ def pick(state: State, without: Collection[str] = ()) -> Task | None:
     if without:
         return _first([task for task in eligible(state) if task.id not in without])
     # Each change asks for its status cache, and the next claim asks about the same list.
-    if not _picked or _picked[0][0] is not state:
-        _picked[:] = [(state, _first(list(eligible(state))))]
-    return _picked[0][1]
+    known = _picked[0]
+    if known[0] is not state:
+        known = _picked[0] = (state, _first(list(eligible(state))))
+    return known[1]
 
 
-_picked: list[tuple[State, Task | None]] = []
+_picked: list[tuple[State | None, Task | None]] = [(None, None)]
 
 
 def _first(tasks: Sequence[Task]) -> Task | None:

@@ -48,9 +48,9 @@ class Known(NamedTuple):
 
     `done` are all completed tasks, `red` some of them. `commits` are those of `branch`, newest first, each
     with its files. `merge` says why finished work waits for the branch, "" if it does not, and `unpushed`
-    that the remote lacks some which a run was to push; `missing` are
-    completed tasks whose commits are not there. `lacking` says what the machine lacks, `unchecked` which
-    checks have not run again. `kept` has the rescued work of failed tasks, `told` what the last run has told.
+    that the remote lacks some which a run was to push; `missing` are completed tasks whose commits are not
+    there. `lacking` says what the machine lacks, `unchecked` which checks have not run again. `kept` has the
+    rescued work of failed tasks, `told` what the last run has told.
     """
 
     questions: Questions

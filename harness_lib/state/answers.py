@@ -201,9 +201,10 @@ class Answers(Questions):
 
     def _index(self) -> _Indexes:
         # One for the process: between two changes all questions are about the same list.
-        if Answers._indexes is None or Answers._indexes.state is not self.state:
-            Answers._indexes = _Indexes(self.state)
-        return Answers._indexes
+        known = Answers._indexes
+        if known is None or known.state is not self.state:
+            known = Answers._indexes = _Indexes(self.state)
+        return known
 
 
 def of_no_list(now: datetime) -> Answers:

@@ -50,10 +50,10 @@ class Holder(NamedTuple):
 
     pid: int | None
     since: datetime
-    foreign: bool
-    handed: bool
     identity: tuple[int, int]
     changed: float
+    foreign: bool = False
+    handed: bool = False
 
 
 OverRule = Callable[[Holder], bool]
@@ -78,10 +78,10 @@ def holder_of(path: Path) -> Holder | None:
     identity = (info.st_dev, info.st_ino)
     changed = datetime.fromtimestamp(info.st_mtime, timezone.utc)
     if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.geteuid():
-        return Holder(None, changed, True, False, identity, info.st_mtime)  # noqa: FBT003 (fields)
+        return Holder(None, changed, identity, info.st_mtime, foreign=True)
     pid, since = _read_pid(path / _PID)
     handed = os.path.lexists(path / _MARK)
-    return Holder(pid, since or changed, False, handed, identity, info.st_mtime)  # noqa: FBT003
+    return Holder(pid, since or changed, identity, info.st_mtime, handed=handed)
 
 
 class SeedLock:

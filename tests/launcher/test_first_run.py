@@ -69,7 +69,7 @@ class TestFirstRun:
         (made,) = data.glob("env-*")
 
         (made / "ready").unlink()
-        shutil.rmtree(made / "packages" / "rpds")
+        shutil.rmtree(made / "packages" / "tomlkit")
         again = run(launcher, env={"HARNESS_HOME": str(data)})
         assert again.code == 9, again.err
         assert "preparing" in again.err

@@ -15,35 +15,24 @@ import pytest
 from tests.conftest import MakeRepo
 from tests.launcher.launching import CHECKOUT, Run, run
 
-OLD_FILELOCK = """\
-__version__ = "3.0.12"
+OLD_TOMLKIT = """\
+__version__ = "0.5.0"
 
-class Timeout(TimeoutError):
-    pass
-
-class FileLock:
-    def __init__(self, lock_file, timeout=-1):
-        raise RuntimeError("the machine's filelock is used")
-"""
-OLD_JSONSCHEMA = """\
-__version__ = "3.2.0"
-
-class Draft7Validator:
-    pass
+def parse(text):
+    raise RuntimeError("the machine's tomlkit is used")
 """
 RAISES = "raise RuntimeError('not this one')\n"
 # What stands in the site-packages of each Python.
 WORLDS = {
-    "jsonschema alone": {"jsonschema/__init__.py": ""},
-    "an old filelock": {"filelock.py": OLD_FILELOCK},
+    "rich alone": {"rich/__init__.py": ""},
+    "an old tomlkit": {"tomlkit/__init__.py": OLD_TOMLKIT},
     "a rich that raises": {"rich/__init__.py": RAISES},
-    "old packages": {"jsonschema/__init__.py": OLD_JSONSCHEMA, "filelock.py": OLD_FILELOCK},
     "all that raises, and a sitecustomize that prints": {
         "sitecustomize.py": "print('welcome to this machine')\n",
-        "jsonschema/__init__.py": RAISES,
-        "filelock.py": RAISES,
-        "referencing.py": RAISES,
+        "jinja2/__init__.py": RAISES,
+        "markupsafe.py": RAISES,
         "rich/__init__.py": RAISES,
+        "tomlkit/__init__.py": RAISES,
     },
 }
 
@@ -127,7 +116,7 @@ def two_workers_do_two_tasks(world: World, project: Path) -> None:
 
 
 def a_hook_holds(world: World, project: Path) -> None:
-    """Look at a list that somebody else wrote, which is when hooks want jsonschema, too."""
+    """Look at a list that another program wrote, which no status cache describes."""
     world.harness("init", cwd=project)
     tasks = [{"id": "task-001", "title": "One", "status": "pending"}]
     (project / "harness-tasks.json").write_text(json.dumps({"tasks": tasks}), encoding="utf-8")

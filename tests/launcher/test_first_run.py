@@ -20,7 +20,7 @@ from tests.system.git.gitrepo import put
 ENDLESS_UV = """\
 #!/bin/sh
 while [ "$1" != --target ]; do shift; done
-mkdir -p "$2/rpds"
+mkdir -p "$2/tomlkit"
 echo "$$" >"$BEGUN.new"
 mv "$BEGUN.new" "$BEGUN"
 exec sleep 600

@@ -51,9 +51,17 @@ class Moment:
         self.since, self.news = since, news
 
 
-def _close(idle: deque[tuple[Asking, float]]) -> None:
+class _Looked(weakref.ref[Moment]):
+    """A moment that somebody may look at, and its connection, which is free once it is gone."""
+
+    conn: Asking
+
+
+def _close(idle: deque[tuple[Asking, float]], ended: deque[_Looked]) -> None:
     while idle:
         idle.pop()[0].close()
+    while ended:
+        ended.pop().conn.close()
 
 
 class Moments:
@@ -69,7 +77,10 @@ class Moments:
         self._known: Known | None = None
         # Connections that nobody uses now, and since when.
         self._idle: deque[tuple[Asking, float]] = deque()
-        weakref.finalize(self, _close, self._idle)
+        self._looks: set[_Looked] = set()
+        # Those whose moment is gone.
+        self._ended: deque[_Looked] = deque()
+        weakref.finalize(self, _close, self._idle, self._ended)
         self.news = 0
         self.work_on(link)
 
@@ -86,6 +97,7 @@ class Moments:
 
         Raises psycopg.Error (it cannot be reached), EnvSetupError (it is not the list of the link).
         """
+        self._end_looks()
         while self._idle:
             with suppress(IndexError, psycopg.OperationalError):
                 # It may have been cut long ago.
@@ -101,8 +113,18 @@ class Moments:
             conn.close()
             raise
         conn.url = self.link.url
-        weakref.finalize(moment, self._give_back, conn).atexit = False
+        # No Python runs when a moment is gone: what a signal raises in such code, a Ctrl-C, is lost.
+        look = _Looked(moment, self._ended.append)
+        look.conn = conn
+        self._looks.add(look)
         return moment
+
+    def _end_looks(self) -> None:
+        """Keep the connections of moments that are gone for the next ones."""
+        while self._ended:
+            look = self._ended.popleft()
+            self._looks.discard(look)
+            self._give_back(look.conn)
 
     def _give_back(self, conn: Asking) -> None:
         """End the moment that `conn` sees, and keep it for the next one."""
@@ -113,6 +135,9 @@ class Moments:
             self._idle.append((conn, self.clock.monotonic()))
         except (psycopg.Error, OSError):
             conn.close()
+        except BaseException:
+            conn.close()
+            raise
 
     def again(self, conn: Connection, *, reads: bool = False) -> Moment:
         """Return the present moment on `conn`, which is free; count it if it has new events.
@@ -204,9 +229,11 @@ class Moments:
             conn.close()
             raise
         self._give_back(conn)
+        self._end_looks()
 
     def _kept(self) -> Asking:
         """Return a connection that answers, perhaps one that was used before. Raises psycopg.Error."""
+        self._end_looks()
         while self._idle:
             with suppress(IndexError, psycopg.OperationalError):
                 conn, since = self._idle.pop()

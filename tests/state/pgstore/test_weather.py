@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from datetime import datetime, timedelta, timezone
 
 import psycopg
@@ -10,7 +11,7 @@ import pytest
 
 from harness_lib.errors import AwayError, EnvSetupError, HeldError
 from harness_lib.state.codec import ContractError
-from harness_lib.state.pgstore import migrations, moving, status
+from harness_lib.state.pgstore import migrations, moving, repeating, status
 from harness_lib.state.pgstore.connecting import SCHEMA
 from harness_lib.state.pgstore.store import PgStore
 from harness_lib.state.pgstore.versions import Version
@@ -51,6 +52,22 @@ def test_looking_works_from_the_mirror_and_says_how_old_it_is(shared: Shared, li
     assert store.log_tail()[-1].endswith("Begun for a test")
     line.mend()
     assert store.ask().warnings == ()
+
+
+def test_a_ctrl_c_while_a_look_is_ended_is_not_lost(shared: Shared, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a handler raises in a finalizer, Python prints and forgets."""
+    store, rollback = shared.with_tasks(), repeating.Asking.rollback
+
+    def rollback_and_be_interrupted(conn: repeating.Asking) -> None:
+        signal.raise_signal(signal.SIGINT)
+        rollback(conn)
+
+    monkeypatch.setattr(repeating.Asking, "rollback", rollback_and_be_interrupted)
+    store.ask().counts()
+    with pytest.raises(KeyboardInterrupt):
+        store.ask()
+    monkeypatch.undo()
+    assert ids(store) == ["task-001", "task-002"]
 
 
 def test_who_has_asked_gets_answers_also_once_the_database_is_away(shared: Shared, line: Line) -> None:

@@ -40,7 +40,7 @@ def settle_in(home: Path) -> None:
     data = home / "data"
     os.environ.update(IDENTITY, HOME=str(home), HARNESS_WORKER_ID="bench", PYTHONPATH=str(CHECKOUT))
     os.environ["HARNESS_HOME"] = str(data)
-    spec = find_spec("tomlkit")
+    spec = find_spec("jsonschema")
     assert spec is not None
     assert spec.origin is not None
     data.mkdir(mode=0o700, parents=True)

@@ -22,7 +22,7 @@ from harness_lib.system.place import find_root
 from harness_lib.system.processes import child, interpreter, owner
 
 LOW_BYTES = 200 * 1024 * 1024
-PACKAGES = ("rich", "tomlkit")
+PACKAGES = ("filelock", "jsonschema", "rich", "tomlkit")
 
 
 def python(_ctx: Context) -> Diagnoses:

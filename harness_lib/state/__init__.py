@@ -1,1 +1,1 @@
-"""The rooms that know the shape of the files: codec, store and what lies beside the list."""
+"""The rooms that know the shape of the files: codec, schema, store and what lies beside the list."""

@@ -113,15 +113,6 @@ def _check_regular(descriptor: int, path: Path) -> None:
         raise EnvSetupError(message, "Move it away; the next command makes a new log.")
 
 
-def is_torn(path: Path) -> bool:
-    """Return whether the last line of the log at `path` is unfinished."""
-    try:
-        with nofollow.reading(path) as stream:
-            return _is_torn(stream.fileno())
-    except FileNotFoundError:
-        return False
-
-
 def _is_torn(descriptor: int) -> bool:
     """Return whether the last line is unfinished; after an `echo >>` in progress an empty line remains."""
     size = os.fstat(descriptor).st_size

@@ -11,7 +11,7 @@ import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from harness_lib.errors import EnvSetupError, GoneError, StateUnreadableError
 from harness_lib.state import codec, summary
@@ -20,7 +20,7 @@ from harness_lib.state.summary import Stamp
 from harness_lib.system.files import atomic, directories, nofollow
 from harness_lib.system.place import find_root
 from harness_lib.system.place.roots import Root
-from harness_lib.task import State
+from harness_lib.task import State, Task
 
 KEPT = 20
 KEPT_BYTES = 64 * 1024 * 1024
@@ -33,11 +33,12 @@ class Loaded(NamedTuple):
     """A list that was read, and where it was read from.
 
     `data` and `stamp` are of the file as it is now, None if it is missing. `ours`: it is unchanged since
-    harness wrote it; then `texts` has the text of each task. `source` is the name of the copy that was read
-    instead, None if the file is whole; `why` is the problem of the file.
+    harness wrote it; then `document` is None, and `texts` has the text of each task. `source` is the name of
+    the copy that was read instead, None if the file is whole; `why` is the problem of the file.
     """
 
     state: State
+    document: Any
     data: bytes | None
     stamp: Stamp | None
     ours: bool
@@ -67,15 +68,15 @@ def find(root: Root) -> Loaded:
     if summary.read_for(os.fspath(root.summary), info) is not None:
         known = {} if last is None else dict(zip(last.texts, last.state.tasks, strict=True))
         written, texts = codec.decode_rendered(data.decode(), known)
-        return remember(root, Loaded(written, data, stamp, ours=True, texts=texts))
+        return remember(root, Loaded(written, None, data, stamp, ours=True, texts=texts))
     try:
-        document = codec.parse(data)
+        document: Any = codec.parse(data)
     except UnparseableError as error:
         return _substitute(root, f"is not JSON ({error})", data, stamp)
     if codec.is_emptied(document):
         return _substitute(root, "has no tasks in it", data, stamp)
     state = codec.examined(codec.decode(document, root.state.name))
-    return Loaded(state, data, stamp, ours=False)
+    return Loaded(state, document, data, stamp, ours=False)
 
 
 def find_instead(root: Root) -> Loaded:
@@ -128,7 +129,7 @@ def _content(path: Path) -> tuple[bytes, os.stat_result] | None:
 def _substitute(root: Root, why: str, data: bytes | None, stamp: Stamp | None) -> Loaded:
     for source, document in _good(root):
         state = codec.examined(codec.decode(document, source))
-        return Loaded(state, data, stamp, ours=False, source=source, why=why)
+        return Loaded(state, document, data, stamp, ours=False, source=source, why=why)
     if not root.path.is_dir():
         raise GoneError(root.path)
     if data is None:
@@ -227,6 +228,19 @@ def newest_good(root: Root) -> tuple[str, object] | None:
         if document is not None:
             return path.name, document
     return None
+
+
+def newest_tasks(root: Root) -> tuple[Task, ...]:
+    """Return the tasks of the list as harness wrote it last; none if that is not known."""
+    last = remembered(root)
+    if last is not None:
+        return last.state.tasks
+    for path in _newest_first(root)[:1]:
+        try:
+            return codec.decode(codec.parse(nofollow.read(path))).tasks
+        except (OSError, UnparseableError, ContractError):
+            return ()
+    return ()
 
 
 def good_document(path: Path) -> object | None:

@@ -20,8 +20,9 @@ from contextlib import ExitStack, contextmanager
 from harness_lib import timestamps
 from harness_lib.errors import EnvSetupError, HeldError, RefusedError, StateUnreadableError
 from harness_lib.rules import selection
-from harness_lib.state import api, codec, journal, load, publishing
+from harness_lib.state import api, codec, journal, load, publishing, schema
 from harness_lib.state.answers import Answers, Tx
+from harness_lib.state.codec import ContractError
 from harness_lib.state.load import Loaded
 from harness_lib.state.upkeep import Upkeep
 from harness_lib.system import state_lock
@@ -92,6 +93,12 @@ class Store(Upkeep):
         loaded = self._own(load.find(self.root))
         is_same = since is not None and since == loaded.stamp
         return api.Changes(loaded.stamp, () if is_same else loaded.state.tasks, is_whole=not is_same)
+
+    def examine(self) -> api.Examined:
+        """Return the problems of the file of the list, and the answers about it if it can be read."""
+        from harness_lib.state import upkeep  # noqa: PLC0415 (the schema comes with it)
+
+        return upkeep.examine(self.root, self._clock.now())
 
     @contextmanager
     def transaction(self, kind: api.Kind = "list") -> Iterator[Tx]:
@@ -192,12 +199,17 @@ class Store(Upkeep):
             raise
 
     def _settled(self, loaded: Loaded, warnings: list[str]) -> Loaded:
-        """Return `loaded`, written back if it was read from a copy."""
-        if loaded.source is None:
-            return loaded
-        self._assert_untouched(loaded)
-        warnings += publishing.restore(self.root, loaded, self._clock.now())
-        return load.find(self.root)
+        """Return `loaded`, written back if it was read from a copy. Raises ContractError if it is invalid."""
+        if loaded.source is not None:
+            self._assert_untouched(loaded)
+            warnings += publishing.restore(self.root, loaded, self._clock.now())
+            return load.find(self.root)
+        if not loaded.ours:
+            passed = load.newest_tasks(self.root)
+            problems = schema.problems_of_new(loaded.document, loaded.state.tasks, passed)
+            if problems:
+                raise ContractError(problems, self.root.state.name)
+        return loaded
 
     def _publish(self, tx: Tx, loaded: Loaded) -> None:
         if tx.state is not loaded.state:

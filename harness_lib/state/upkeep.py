@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import os
+from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 
 from harness_lib.errors import StateUnreadableError
 from harness_lib.rules import graph
 from harness_lib.rules.selection import UNPROVEN
-from harness_lib.state import api, codec, journal, load, summary
+from harness_lib.state import api, codec, journal, load, schema, summary
 from harness_lib.state.answers import Answers
 from harness_lib.state.api import Examined, Oddity
 from harness_lib.state.codec import ContractError, UnparseableError
@@ -91,42 +93,13 @@ class Upkeep(api.Store):
                 lines.append(f"{directory}: {len(gone)} temporary files of dead writers removed")
         return lines
 
-    def examine(self) -> Examined:
-        name = self.root.state.name
-        try:
-            document = codec.parse(self.root.state.read_bytes())
-        except FileNotFoundError:
-            return self._lost(f"{name} is missing")
-        except UnparseableError as error:
-            return self._lost(f"{name} is not JSON ({error})")
-        except ContractError as error:
-            return Examined(error.problems)
-        if codec.is_emptied(document):
-            return self._lost(f"{name} has no tasks in it")
-        try:
-            state = codec.examined(codec.decode(document, name))
-        except ContractError as error:
-            return Examined(_sorted(error.problems))
-        rings = [Problem("tasks", f"cycle: {graph.describe(ring)}") for ring in graph.cycles(state.tasks)]
-        unproven = tuple(_unproven(state))
-        return Examined((*rings, *unproven), Answers(state, self._clock.now()), is_only_unproven=not rings)
-
-    def _lost(self, why: str) -> Examined:
-        """Return that the list is lost, and what a repair would put in its place."""
-        try:
-            loaded = load.find(self.root)
-            rest = f"the newest good state is {loaded.source} with {len(loaded.state.tasks)} tasks"
-        except StateUnreadableError:
-            rest = "no good earlier state is left"
-        return Examined((Problem("", f"{why}; {rest}"),), is_lost=True)
-
     def repair(self) -> tuple[list[str], list[str]]:
         is_lost = self.examine().is_lost
         done: list[str] = []
         with self.transaction() as tx:
             if is_lost:
                 done, tx.warnings = tx.warnings, []
-            if journal.is_torn(self.root.log):
+            if _is_torn(self.root.log):
                 # `append` begins a new line by itself.
                 tx.log("WARN", "the line above was left unfinished", session=tx.session_count)
                 done.append(f"{self.root.log.name}: its unfinished last line is ended")
@@ -186,11 +159,67 @@ def _temporaries(directory: Path, name: str) -> set[Path]:
     return set(directories.matching(directory, f".{name}.*.tmp"))
 
 
+def _is_torn(path: Path) -> bool:
+    """Return whether the last line of the log is unfinished."""
+    try:
+        with path.open("rb") as stream:
+            if stream.seek(0, os.SEEK_END) == 0:
+                return False
+            stream.seek(-1, os.SEEK_END)
+            return stream.read(1) != b"\n"
+    except FileNotFoundError:
+        return False
+
+
+def examine(root: Root, now: datetime) -> Examined:
+    """Read the file strictly: by the codec, whose messages are best, by the schema, and for cycles."""
+    name = root.state.name
+    try:
+        document = codec.parse(root.state.read_bytes())
+    except FileNotFoundError:
+        return Examined((Problem("", f"{name} is missing; {_rest(root)}"),), is_lost=True)
+    except UnparseableError as error:
+        return Examined((Problem("", f"{name} is not JSON ({error}); {_rest(root)}"),), is_lost=True)
+    except ContractError as error:
+        return Examined(error.problems)
+    if codec.is_emptied(document):
+        return Examined((Problem("", f"{name} has no tasks in it; {_rest(root)}"),), is_lost=True)
+    try:
+        state = codec.examined(codec.decode(document, name))
+    except ContractError as error:
+        return Examined(_sorted([*error.problems, *_more(document, error)]))
+    rings = [Problem("tasks", f"cycle: {graph.describe(ring)}") for ring in graph.cycles(state.tasks)]
+    unproven = tuple(_unproven(state))
+    problems = (*_by_schema(root, document), *rings, *unproven)
+    return Examined(problems, Answers(state, now), is_only_unproven=len(problems) == len(unproven))
+
+
+def _by_schema(root: Root, document: object) -> list[Problem]:
+    """Return what the schema says; nothing if the list is unchanged since harness, which checks, wrote it."""
+    untouched = summary.read_for(os.fspath(root.summary), root.state.stat()) is not None
+    return [] if untouched else schema.problems(document)
+
+
 def _unproven(state: State) -> Iterator[Problem]:
     for index, task in enumerate(state.tasks):
         if task.unproven:
             yield Problem(f"tasks[{index}].status", f"{task.id}: {UNPROVEN}; harness start has its check run")
 
 
-def _sorted(problems: Iterable[Problem]) -> tuple[Problem, ...]:
+def _more(document: object, error: ContractError) -> list[Problem]:
+    """Return the problems that only the schema finds, or finds in another place."""
+    named = {problem.path for problem in error.problems}
+    return [problem for problem in schema.problems(document) if problem.path not in named]
+
+
+def _sorted(problems: list[Problem]) -> tuple[Problem, ...]:
     return tuple(sorted(problems, key=lambda problem: problem.path.count(".") + problem.path.count("[")))
+
+
+def _rest(root: Root) -> str:
+    """Return what a repair would put in its place, in words."""
+    try:
+        loaded = load.find(root)
+    except StateUnreadableError:
+        return "no good earlier state is left"
+    return f"the newest good state is {loaded.source} with {len(loaded.state.tasks)} tasks"

@@ -1,6 +1,8 @@
 """The lock around one change of the list, held for milliseconds.
 
-A free lock is taken at once; if it is held, processes wait for it in the order in which they came.
+A free lock is taken at once; if it is held, filelock waits for it. Both take the same lock of the kernel on
+the same file, so that they exclude each other: to load filelock takes longer than most changes, and the lock
+is nearly always free.
 Source: docs/design.md, "A state change".
 """
 
@@ -8,6 +10,8 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 
@@ -34,11 +38,12 @@ class StateLock:
         self._timeout = timeout
         self._clock = clock
         self._queue = path.with_suffix(".turn")
-        # -1: we do not have the lock.
         self._descriptor = -1
+        # Lets go of the lock; None while we do not have it.
+        self._release: Callable[[], None] | None = None
 
     def __enter__(self) -> StateLock:  # noqa: PYI034 (`Self` came with Python 3.11)
-        if self._descriptor != -1:
+        if self._release is not None:
             message = f"BUG: the lock is held already: {self.path}"
             raise RuntimeError(message)
         deadline = self._clock.monotonic() + self._timeout
@@ -77,38 +82,61 @@ class StateLock:
             # The directory went away again.
             return False
         try:
-            self._descriptor = self._taken(deadline)
+            if not self._take_if_free():
+                self._take_by(deadline)
         except OSError as error:
+            self._let_go()
             if error.errno in (errno.ENOENT, errno.EEXIST):
                 # Its directory went away again, before or while the file was made.
                 return False
             raise self._explained(error) from error
+        except BaseException:
+            self._let_go()
+            raise
         if self._is_in_place():
             return True
         self._let_go()
         return False
 
-    def _taken(self, deadline: float) -> int:
-        """Return a descriptor of the lock file with its lock, waiting until `deadline`. Raises HeldError."""
+    def _take_if_free(self) -> bool:
+        """Take the lock if nobody has it and nobody stands in line for it; return whether we hold it."""
         with flock.attempt(self._queue) as nobody_waits:
             descriptor = flock.hold(self.path) if nobody_waits else None
-        if descriptor is not None:
-            return descriptor
-        with flock.turn(self._queue, (deadline - self._clock.monotonic()) / 2):
-            # The file is opened each time, as `.harness/` may be made again meanwhile.
-            while (descriptor := flock.hold(self.path)) is None:
-                if self._clock.monotonic() >= deadline:
-                    raise self._held()
-                self._clock.sleep(POLL_SECONDS)
-        return descriptor
+        if descriptor is None:
+            return False
+        self._descriptor, self._release = descriptor, partial(flock.let_go, descriptor)
+        return True
+
+    def _take_by(self, deadline: float) -> None:
+        """Wait for the lock until `deadline`."""
+        # Before joining the queue: others need not wait for this import.
+        from filelock import FileLock, Timeout  # noqa: PLC0415
+
+        # The fallback of filelock without flock() is a file that survives its holder: an error is better.
+        def remember(descriptor: int) -> None:
+            self._descriptor, self._release = descriptor, lock.release
+
+        lock = FileLock(
+            self.path,
+            poll_interval=POLL_SECONDS,
+            fallback_to_soft=False,
+            mode=atomic.PRIVATE,
+            on_acquired=remember,
+        )
+        try:
+            with flock.turn(self._queue, (deadline - self._clock.monotonic()) / 2):
+                lock.acquire(timeout=max(0.0, deadline - self._clock.monotonic()))
+        except Timeout:
+            raise self._held() from None
 
     def _is_in_place(self) -> bool:
         """Return whether the lock is on the file at our path: `.harness/` may have been made again since."""
         return nofollow.is_at(self.path, os.fstat(self._descriptor))
 
     def _let_go(self) -> None:
-        descriptor, self._descriptor = self._descriptor, -1
-        flock.let_go(descriptor)
+        release, self._release, self._descriptor = self._release, None, -1
+        if release is not None:
+            release()
 
     def _held(self) -> HeldError:
         message = f"The state is held by {holder(self.path)}: {self.path}"

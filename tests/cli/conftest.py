@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from harness_lib.cli import parser
-from tests import schema
+from harness_lib.state import schema
 from tests.conftest import FOREIGN_PREFIXES, GIT_CONFIG
 from tests.verbs import project as projects
 from tests.verbs.conftest import asked_once

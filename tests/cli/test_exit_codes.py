@@ -10,9 +10,9 @@ import pytest
 
 from harness_lib.core.context import Context
 from harness_lib.errors import Exit
+from harness_lib.state import schema
 from harness_lib.task import RunStop, StopReason
 from harness_lib.verbs import status
-from tests import schema
 from tests.cli.conftest import keeps_the_contract
 from tests.verbs.project import Project, Said
 

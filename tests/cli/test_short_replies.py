@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests import schema
+from harness_lib.state import schema
 from tests.conftest import for_release
 from tests.verbs import project as projects
 from tests.verbs.project import Project

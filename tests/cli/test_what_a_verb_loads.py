@@ -15,7 +15,7 @@ from harness_lib.cli import lazily
 from tests.cli.conftest import EXAMPLES, filled_project
 from tests.verbs.project import Project
 
-DEAR = {"asyncio", "rich", "tomlkit", "uuid"}
+DEAR = {"asyncio", "filelock", "jsonschema", "rich", "tomlkit", "uuid"}
 # They bring along what reads source code, and the whole of OpenSSL, each longer than the verb works.
 LONG = {"dataclasses", "inspect", "_hashlib"}
 # What argparse or a question to git would bring along.

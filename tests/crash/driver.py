@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from harness_lib.cli.main import main
+from harness_lib.state import schema
 from tests.crash import effects
 from tests.crash.effects import Place
 
@@ -184,4 +185,6 @@ def serve(path: str, place: Place, ready: Callable[[], None]) -> None:
 
 
 if __name__ == "__main__":
+    # What is imported late would be imported in every fork again.
+    schema.problems({"tasks": []})
     serve(sys.argv[1], Place(Path(sys.argv[2])), lambda: print("ready", flush=True))  # noqa: T201 (the test waits)

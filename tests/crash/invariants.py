@@ -9,10 +9,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from harness_lib.state import codec
+from harness_lib.state import codec, schema
 from harness_lib.system.processes import process
 from harness_lib.task import CATEGORIES, State, Task
-from tests import schema
 from tests.crash import contents
 from tests.crash.world import TASK, World
 

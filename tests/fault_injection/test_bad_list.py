@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests import schema
+from harness_lib.state import schema
 from tests.conftest import for_release
 from tests.verbs.project import Agent, Project
 

@@ -209,7 +209,7 @@ def started(project: Project, *titles: str) -> Agent:
 
 
 def site_packages() -> Path:
-    spec = importlib.util.find_spec("tomlkit")
+    spec = importlib.util.find_spec("jsonschema")
     assert spec is not None
     assert spec.origin is not None
     return Path(spec.origin).parents[1]

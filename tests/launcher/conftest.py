@@ -12,9 +12,9 @@ import shutil
 import sys
 from pathlib import Path
 
+import filelock
 import pytest
 
-from harness_lib.system import flock
 from harness_lib.system.install import private_env
 from tests.hosts.npm import Cache
 from tests.launcher.launching import CHECKOUT, REAL_ENVIRON, run
@@ -25,14 +25,14 @@ STAND_IN = """\
 import json, os, sys
 
 def entry():
-    import markupsafe, tomlkit
+    import filelock, rpds
     print(json.dumps({
         "argv": sys.argv[1:],
         "path": sys.path,
         "stdin": sys.stdin.read(),
         "cwd": os.getcwd(),
         "pid": os.getpid(),
-        "modules": [module.__file__ for module in (json, markupsafe, tomlkit)],
+        "modules": [module.__file__ for module in (json, filelock, rpds)],
     }))
     print("talk", file=sys.stderr)
     return 9
@@ -55,7 +55,7 @@ def checkout(tmp_path: Path) -> Path:
     (copy / "harness_lib" / "cli" / "main.py").write_text(STAND_IN, encoding="utf-8")
     requirements = copy / "harness_lib" / "system" / "install" / "requirements.txt"
     lines = requirements.read_text(encoding="utf-8").splitlines()
-    needed = [line for line in lines if line.startswith(("markupsafe==", "tomlkit=="))]
+    needed = [line for line in lines if line.startswith(("filelock==", "rpds-py=="))]
     requirements.write_text("\n".join(needed) + "\n", encoding="utf-8")
     return copy
 
@@ -80,7 +80,7 @@ def shared(for_all: Path) -> dict[str, str]:
     also where `hs` looks whose XDG_DATA_HOME this directory is.
     """
     home, kept = for_all / "shared-harness-home", CACHE.place / "harness-home"
-    with flock.alone(for_all / "shared.lock"):
+    with filelock.FileLock(for_all / "shared.lock"):
         if not home.exists():
             CACHE.place.mkdir(parents=True, exist_ok=True)
             for program, word in (("harness", "--version"), ("hs", "help")):
@@ -100,7 +100,7 @@ def shared(for_all: Path) -> dict[str, str]:
 def installed(for_all: Path) -> Path:
     """Return a virtual environment into which pip has installed this checkout; it is never activated."""
     place = for_all / "installed"
-    with flock.alone(for_all / "installed.lock"):
+    with filelock.FileLock(for_all / "installed.lock"):
         return place / "venv" if place.exists() else _install(place)
 
 

@@ -20,7 +20,7 @@ from tests.system.git.gitrepo import put
 ENDLESS_UV = """\
 #!/bin/sh
 while [ "$1" != --target ]; do shift; done
-mkdir -p "$2/tomlkit"
+mkdir -p "$2/rpds"
 echo "$$" >"$BEGUN.new"
 mv "$BEGUN.new" "$BEGUN"
 exec sleep 600
@@ -69,7 +69,7 @@ class TestFirstRun:
         (made,) = data.glob("env-*")
 
         (made / "ready").unlink()
-        shutil.rmtree(made / "packages" / "tomlkit")
+        shutil.rmtree(made / "packages" / "rpds")
         again = run(launcher, env={"HARNESS_HOME": str(data)})
         assert again.code == 9, again.err
         assert "preparing" in again.err

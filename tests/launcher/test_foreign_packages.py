@@ -15,24 +15,35 @@ import pytest
 from tests.conftest import MakeRepo
 from tests.launcher.launching import CHECKOUT, Run, run
 
-OLD_TOMLKIT = """\
-__version__ = "0.5.0"
+OLD_FILELOCK = """\
+__version__ = "3.0.12"
 
-def parse(text):
-    raise RuntimeError("the machine's tomlkit is used")
+class Timeout(TimeoutError):
+    pass
+
+class FileLock:
+    def __init__(self, lock_file, timeout=-1):
+        raise RuntimeError("the machine's filelock is used")
+"""
+OLD_JSONSCHEMA = """\
+__version__ = "3.2.0"
+
+class Draft7Validator:
+    pass
 """
 RAISES = "raise RuntimeError('not this one')\n"
 # What stands in the site-packages of each Python.
 WORLDS = {
-    "rich alone": {"rich/__init__.py": ""},
-    "an old tomlkit": {"tomlkit/__init__.py": OLD_TOMLKIT},
+    "jsonschema alone": {"jsonschema/__init__.py": ""},
+    "an old filelock": {"filelock.py": OLD_FILELOCK},
     "a rich that raises": {"rich/__init__.py": RAISES},
+    "old packages": {"jsonschema/__init__.py": OLD_JSONSCHEMA, "filelock.py": OLD_FILELOCK},
     "all that raises, and a sitecustomize that prints": {
         "sitecustomize.py": "print('welcome to this machine')\n",
-        "jinja2/__init__.py": RAISES,
-        "markupsafe.py": RAISES,
+        "jsonschema/__init__.py": RAISES,
+        "filelock.py": RAISES,
+        "referencing.py": RAISES,
         "rich/__init__.py": RAISES,
-        "tomlkit/__init__.py": RAISES,
     },
 }
 
@@ -116,7 +127,7 @@ def two_workers_do_two_tasks(world: World, project: Path) -> None:
 
 
 def a_hook_holds(world: World, project: Path) -> None:
-    """Look at a list that another program wrote, which no status cache describes."""
+    """Look at a list that somebody else wrote, which is when hooks want jsonschema, too."""
     world.harness("init", cwd=project)
     tasks = [{"id": "task-001", "title": "One", "status": "pending"}]
     (project / "harness-tasks.json").write_text(json.dumps({"tasks": tasks}), encoding="utf-8")

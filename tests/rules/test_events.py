@@ -57,7 +57,7 @@ ALL: list[tuple[str, News, dict[str, object]]] = [
         {"task": "t1", "kind": "CONFIG", "message": "see to it", "hint": ""},
     ),
     ("gone", Gone(-9, "killed"), {"code": -9, "message": "killed"}),
-    ("unstarted", Unstarted(1, "no rich"), {"code": 1, "message": "no rich"}),
+    ("unstarted", Unstarted(1, "no filelock"), {"code": 1, "message": "no filelock"}),
 ]
 NOTICES = [(kind, Notice(kind, "told"), {"message": "told"}) for kind in get_args(NoticeKind)]
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from harness_lib import typed
-from tests import schema
+from harness_lib.state import schema
 from tests.conftest import for_release
 from tests.runs.workshop import HURRIED, Workshop
 from tests.system.git.gitrepo import sh

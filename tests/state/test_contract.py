@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from harness_lib.state import codec, reading
+from harness_lib.errors import EnvSetupError
+from harness_lib.state import codec, reading, schema
 from harness_lib.state.codec import ContractError
 from harness_lib.state.reading import Problem
 from harness_lib.task import (
@@ -28,7 +29,6 @@ from harness_lib.task import (
     Task,
     Validation,
 )
-from tests import schema
 from tests.state.documents import Place, every_field, places
 
 EXAMPLES = Path(__file__).parents[1] / "schemas" / "valid"
@@ -167,6 +167,20 @@ def test_what_we_publish_is_a_schema(name: str) -> None:
         (lambda: schema.problems([]), ": [] is not of type 'object'"),
         (lambda: schema.problems({"tasks": [7]}), "tasks[0]: 7 is not of type 'object'"),
         (lambda: schema.problems({}), "tasks: 'tasks' is a required property"),
+        (lambda: schema.task_problems(7, 3), "tasks[3]: 7 is not of type 'object'"),
+        (
+            lambda: schema.task_problems({"id": "t", "status": "pending", "notes": [7]}, 3),
+            "tasks[3].notes[0]: 7 is not of type 'string'",
+        ),
+        (
+            lambda: schema.session_problems({"number": -1, "worker": "w", "host": "h"}, 2),
+            "sessions[2].number: -1 is less than the minimum of 0",
+        ),
+        (
+            lambda: schema.session_problems({"number": 1, "worker": "w"}, 2),
+            "sessions[2].host: 'host' is a required property",
+        ),
+        (lambda: schema.shell_problems({"proofs": 1}), "proofs: 1 is not of type 'boolean'"),
         (
             lambda: schema.problems({"tasks": [], "created": "2025-02-30"}),
             "created: '2025-02-30' is not a 'harness-moment'",
@@ -185,6 +199,23 @@ def test_the_most_telling_problem_comes_first_and_a_missing_field_under_its_own_
 
     paths = ["version", "tasks[0].status", "tasks[0].validation.cwd"]
     assert [problem.path for problem in schema.problems(document)] == paths
+
+
+@pytest.mark.parametrize("sessions", [None, 7, [], [{"number": -1}]])
+def test_the_tasks_and_sessions_of_a_list_beside_them_are_not_looked_at(sessions: object) -> None:
+    assert schema.shell_problems({"tasks": 7, "sessions": sessions}) == []
+
+
+def test_a_message_of_three_hundred_characters_is_whole() -> None:
+    def message(length: int) -> str:
+        (problem,) = schema.problems({"tasks": [{"id": "t", "status": "pending", "attempts": "x" * length}]})
+        return problem.message
+
+    whole = "'x' is not of type 'integer'"
+    just = 300 - len(whole) + 1
+    assert len(message(just)) == 300
+    assert message(just).endswith("'integer'")
+    assert message(just + 1) == f"'{'x' * (just + 1)}' is not of type 'integer'"[:300] + "…"
 
 
 def test_what_is_not_shown_of_a_value_does_not_change_what_is() -> None:
@@ -218,6 +249,14 @@ def test_a_reply_lacks_nothing(key: str) -> None:
     reply = {name: value for name, value in GOOD_REPLY.items() if name != key}
 
     assert key in [problem.path for problem in schema.reply_problems(reply)]
+
+
+def test_an_installation_without_its_schemas_says_so() -> None:
+    with pytest.raises(EnvSetupError) as caught:
+        schema.load("none.json")
+
+    assert caught.value.message == "This installation lacks schemas/none.json."
+    assert caught.value.hint == "Install harness again."
 
 
 def test_schemas_name_no_host() -> None:

@@ -17,11 +17,14 @@ from harness_lib.system import flock
 from harness_lib.system.files import nofollow
 from harness_lib.system.flock import turn
 from harness_lib.system.state_lock import StateLock, holder
+from tests.conftest import for_release
 
+OURS = "from harness_lib.system.state_lock import StateLock as Lock"
+PACKAGE = "from filelock import FileLock as Lock"
 COUNT = """
 import sys
 from pathlib import Path
-from harness_lib.system.state_lock import StateLock as Lock
+{lock}
 counter = Path(sys.argv[2])
 for _ in range(25):
     with Lock(Path(sys.argv[1])):
@@ -31,7 +34,7 @@ for _ in range(25):
 HOLD = """
 import sys
 from pathlib import Path
-from harness_lib.system.state_lock import StateLock as Lock
+{lock}
 with Lock(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()
@@ -39,7 +42,7 @@ with Lock(Path(sys.argv[1])):
 WAIT = """
 import sys
 from pathlib import Path
-from harness_lib.system.state_lock import StateLock as Lock
+{lock}
 try:
     Lock(Path(sys.argv[1]), timeout=0).__enter__()
 except Exception as error:
@@ -52,7 +55,7 @@ import sys
 from pathlib import Path
 from harness_lib.system.state_lock import StateLock
 with StateLock(Path(sys.argv[1]), timeout=float(sys.argv[2])):
-    print("has waited" if "threading" in sys.modules else "at once")
+    print("has waited" if "filelock" in sys.modules else "at once")
 """
 FULL = """
 import resource, sys
@@ -83,13 +86,13 @@ class Undermined(StateLock):
         return super()._is_in_place()
 
 
-def python(program: str, *args: object) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", program, *map(str, args)]
+def python(program: str, *args: object, lock: str = OURS) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", program.replace("{lock}", lock), *map(str, args)]
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
-def held_by_another(lock: Path) -> subprocess.Popen[str]:
-    child = python(HOLD, lock)
+def held_by_another(lock: Path, by: str = OURS) -> subprocess.Popen[str]:
+    child = python(HOLD, lock, lock=by)
     assert child.stdout is not None
     assert child.stdout.readline() == "held\n"
     return child
@@ -100,12 +103,13 @@ def lock(tmp_path: Path) -> Path:
     return tmp_path / ".harness" / "state.lock"
 
 
-def test_no_change_is_lost_between_processes(lock: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("locks", [(OURS, PACKAGE) * 2, *for_release(((OURS,) * 4,))], ids=["both", "ours"])
+def test_no_change_is_lost_between_processes(lock: Path, tmp_path: Path, locks: tuple[str, ...]) -> None:
     counter = tmp_path / "counter"
     counter.write_text("0", encoding="ascii")
     lock.parent.mkdir()
 
-    children = [python(COUNT, lock, counter) for _ in range(4)]
+    children = [python(COUNT, lock, counter, lock=each) for each in locks]
     codes = [(child.communicate(), child.returncode)[1] for child in children]
 
     assert codes == [0] * 4
@@ -211,11 +215,17 @@ def test_who_comes_while_others_stand_in_line_does_not_pass_them(lock: Path) -> 
         assert python(TAKE, lock, 2).communicate()[0] == "has waited\n"
 
 
-def test_who_took_it_at_once_and_who_waits_exclude_each_other(lock: Path) -> None:
-    child = held_by_another(lock)
-    waiter = python(WAIT, lock)
+@pytest.mark.parametrize(
+    ("holds", "waits", "error"), [(OURS, PACKAGE, "Timeout"), (PACKAGE, OURS, "HeldError")]
+)
+def test_who_took_it_at_once_and_who_waits_by_the_package_exclude_each_other(
+    lock: Path, holds: str, waits: str, error: str
+) -> None:
+    lock.parent.mkdir()
+    child = held_by_another(lock, holds)
+    waiter = python(WAIT, lock, lock=waits)
     assert waiter.stdout is not None
-    assert waiter.stdout.readline() == "HeldError\n"
+    assert waiter.stdout.readline() == f"{error}\n"
     assert waiter.poll() is None
 
     child.communicate()

@@ -20,7 +20,7 @@ import psycopg
 from harness_lib import timestamps
 from harness_lib.errors import AwayError, EnvSetupError, HarnessError, RefusedError
 from harness_lib.rules import graph
-from harness_lib.state import api, codec, journal, load, publishing
+from harness_lib.state import api, codec, journal, load, publishing, schema
 from harness_lib.state.answers import Answers
 from harness_lib.state.pgstore import connecting, mirror, rows, turns, versions
 from harness_lib.state.pgstore.changing import RowsTx
@@ -146,14 +146,11 @@ class PgStore(Upkeep):
         """Return the problems of the list."""
         try:
             answers = self.ask()
+            document = codec.encode(self.whole())
         except codec.ContractError as error:
             return api.Examined(error.problems)
-        problems = [Problem("tasks", f"cycle: {graph.describe(ring)}") for ring in answers.cycles()]
-        try:
-            codec.decode(codec.encode(self.whole()))
-        except codec.ContractError as error:
-            problems = [*error.problems, *problems]
-        return api.Examined(tuple(problems), answers)
+        rings = (Problem("tasks", f"cycle: {graph.describe(ring)}") for ring in answers.cycles())
+        return api.Examined((*schema.problems(document), *rings), answers)
 
     def whole(self) -> State:
         """Return the list as it is now. Raises EnvSetupError."""

@@ -22,7 +22,7 @@ _OF_SANDBOX = private_env.REQUIREMENTS.with_name("requirements-sandbox.txt")
 _OF_POSTGRES = private_env.REQUIREMENTS.with_name("requirements-postgres.txt")
 _OF_HS = _HOME / "harness_lib" / "loop" / "requirements.txt"
 # Their own dependencies are in the same places.
-_DEPENDENCIES = ("rich", "tomlkit")
+_DEPENDENCIES = ("filelock", "jsonschema", "rich", "tomlkit")
 DEPENDENCIES_OF_HS = ("acp", "httpx2", "mcp", "pathspec", "prompt_toolkit", "rich", "yaml")
 
 

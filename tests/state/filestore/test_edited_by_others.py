@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from harness_lib.errors import HeldError
+from harness_lib.state import schema
 from harness_lib.state.codec import ContractError
+from harness_lib.state.reading import Problem
 from harness_lib.state.store import Store
 from harness_lib.system.place.roots import Root
 from harness_lib.task import Checkpoint
@@ -61,6 +64,29 @@ def test_an_edit_by_the_user_between_two_changes_is_kept(store: Store, root: Roo
     rename(store, "New")
 
     assert [task.title for task in store.whole().tasks] == ["New", "Mine!!", ""]
+
+
+def test_what_the_schema_refuses_is_kept(store: Store, root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The schema is the contract: its word counts for what somebody else wrote, and for that alone."""
+
+    def in_task(task: Any, index: int) -> list[Problem]:
+        return [Problem(f"tasks[{index}].title", "is poison")] if task["title"] == "Poison" else []
+
+    def in_list(document: Any) -> list[Problem]:
+        return [problem for index, task in enumerate(document["tasks"]) for problem in in_task(task, index)]
+
+    monkeypatch.setattr(schema, "task_problems", in_task)
+    monkeypatch.setattr(schema, "problems", in_list)
+    edited = document(root)
+    edited["tasks"][0]["title"] = "Poison"
+    root.state.write_text(json.dumps(edited), "utf-8")
+    before = root.state.read_bytes()
+
+    message = rf"^{root.state.name}: tasks\[0\]\.title: is poison$"
+    with pytest.raises(ContractError, match=message), store.transaction() as tx:
+        tx.replace(tx.state.tasks[1]._replace(title="New"))
+
+    assert root.state.read_bytes() == before
 
 
 def test_an_edit_of_the_same_length_that_breaks_the_contract_is_noticed(store: Store, root: Root) -> None:

@@ -8,7 +8,9 @@ from collections.abc import Callable
 import pytest
 
 from harness_lib.rules.selection import UNPROVEN
+from harness_lib.state import schema
 from harness_lib.state.api import Examined
+from harness_lib.state.reading import Problem
 from harness_lib.state.store import Store
 from harness_lib.system.place.roots import Root
 from harness_lib.task import State, Task
@@ -117,3 +119,15 @@ def test_what_is_wrong_nearest_to_the_top_is_told_first(store: Store, root: Root
     paths = [problem.path for problem in store.examine().problems]
 
     assert paths == ["session_count", "tasks[1]", "tasks[0].status"]
+
+
+def test_what_only_the_schema_refuses_is_told_of_what_somebody_else_wrote_and_of_that_alone(
+    store: Store, root: Root, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(schema, "problems", lambda _document: [Problem("tasks[2].title", "is poison")])
+    told_of_ours = problems_in(store.examine())
+
+    edit(root, title="Poison")
+
+    assert problems_in(store.examine()) == ["tasks[2].title: is poison"]
+    assert told_of_ours == ["tasks: cycle: a -> b -> a"]

@@ -21,10 +21,12 @@ SCRIPT = """
 import errno, json, os, sys
 from pathlib import Path
 from harness_lib.errors import EnvSetupError
+from harness_lib.state import schema
 from harness_lib.state.store import Store
 from harness_lib.system.place.roots import Root
 
 way, root = sys.argv[1], Root(Path(sys.argv[2]))
+schema.problems({"tasks": []})  # imported and read before the disk fills
 # A directory is opened to sync it.
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_DIRECTORY
 

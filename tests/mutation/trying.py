@@ -21,7 +21,7 @@ from pathlib import Path
 from unittest import mock
 
 import coverage
-import pytest  # noqa: TC002 (as in every other file of tests)
+import pytest
 from mutmut.configuration import config
 from mutmut.mutation.trampoline import set_mutant_under_test
 from mutmut.state import state
@@ -43,6 +43,8 @@ APART_FROM_SECONDS = 60
 APART_SECONDS = 1200
 _SURVIVED, _KILLED, _TIMED_OUT = 0, 1, 2
 _SAVED_EACH = 10
+# Where more of the tests fail without any mutant, something is wrong, and whatever survives says nothing.
+_MOST_LEFT_OUT = 0.05
 
 config()  # it is read where we start, and tests go elsewhere
 
@@ -98,6 +100,9 @@ class Tests:
             for function in seen.take(file):
                 self.forks.setdefault(function, []).append(item)
         self.lines.stop()
+        failing = sum(item.nodeid not in self.seconds for item in items)
+        if failing > 1 + _MOST_LEFT_OUT * len(items):
+            raise pytest.UsageError(f"{failing} of {len(items)} tests fail without any mutant.")
 
     def run(self, item: pytest.Item) -> None:
         item.ihook.pytest_runtest_protocol(item=item, nextitem=None)

@@ -20,7 +20,10 @@ from tests.verbs.conftest import Make, make_project
 
 __all__ = ["make_project"]
 
-PAGES = [CHECKOUT / "README.md", CHECKOUT / "CONTRIBUTING.md", *sorted((CHECKOUT / "docs").glob("*.md"))]
+PAGES = [
+    *(CHECKOUT / f"{name}.md" for name in ("README", "CONTRIBUTING", "SKILL")),
+    *sorted(path for folder in ("docs", "references") for path in (CHECKOUT / folder).glob("*.md")),
+]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import json
 import re
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
@@ -67,25 +66,6 @@ def test_every_stop_reason_has_words() -> None:
     assert all(
         rechecked.answer(reason).words and rechecked.answer(reason).next for reason in get_args(StopReason)
     )
-
-
-def test_the_first_list_works_as_written(harness: Harness, repo: Path) -> None:
-    """The commands of "A first list" lead to a completed task, and hold nothing that a run needs."""
-    block = section("A first list").split("```sh\n")[1].split("```")[0]
-    said = []
-    for line in block.splitlines()[1:]:
-        words = shlex.split(line, comments=True)
-        if words[0] == "harness":
-            answer = harness(*words[1:], env={"HARNESS_WORKER_ID": "reader"})
-            assert answer.code == 0, f"{line}: {answer.out}{answer.err}"
-            said.append(answer.out)
-        else:
-            with (repo / "README.md").open("a", encoding="utf-8") as file:
-                file.write("hello\n")
-
-    *_, status, stop = said
-    assert "[completed] task-001: Say hello" in status
-    assert stop.startswith("session 1 has ended")
 
 
 def test_the_plan_is_imported_as_written(harness: Harness, repo: Path) -> None:

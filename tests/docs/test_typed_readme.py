@@ -71,6 +71,7 @@ def test_the_first_list_pasted_as_a_block_is_worked_through(tmp_path: Path) -> N
     said = _typed(tmp_path, {**os.environ, **TERMINAL}, _block(section("A first list")))
 
     assert COMPLETED in said, said
+    assert "session 1 has ended" in said, said
 
 
 @pytest.mark.release

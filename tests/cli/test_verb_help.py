@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 import re
 import shlex
 import subprocess
@@ -16,9 +14,8 @@ import harness_lib
 from harness_lib import verbs
 from harness_lib.cli import main, parser
 from harness_lib.errors import Exit, UsageError
-from tests.cli.conftest import EXAMPLES, NAMES, TYPED
+from tests.cli.conftest import EXAMPLES, NAMES
 from tests.conftest import Harness
-from tests.verbs.project import Project
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -63,40 +60,6 @@ def test_each_verb_is_a_file_and_each_file_a_verb() -> None:
 def test_no_two_verbs_stand_at_one_place_of_the_help() -> None:
     places = [parser.load(name).HELP_ORDER for name in NAMES]
     assert sorted({*places}) == sorted(places)
-
-
-# Each verb is typed in a fork of a process that has loaded the command line alone.
-FORKS = """
-import json, os, sys
-from harness_lib.cli.main import main
-for name, words in json.loads(sys.argv[1]).items():
-    if not os.fork():
-        try:
-            main(words)
-        finally:
-            sys.stdout.flush()
-            loaded = [each for each in sys.modules if each.startswith("harness_lib.verbs.")]
-            os.write(2, f"\\n{name}: {loaded}\\n".encode())
-            os._exit(0)
-    os.wait()
-"""
-
-
-@pytest.mark.release
-def test_a_verb_loads_no_other_verb(filled: Project) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", FORKS, json.dumps(TYPED)],
-        cwd=filled.top,
-        env={**os.environ, "CLAUDECODE": "1"},
-        capture_output=True,
-        encoding="utf-8",
-        stdin=subprocess.DEVNULL,
-        check=True,
-    )
-    lines = done.stderr.splitlines()
-    for name in TYPED:
-        file = next(path.stem for path in Path(verbs.__path__[0]).glob(f"{name}*.py"))
-        assert f"{name}: ['harness_lib.verbs.{file}']" in lines, done.stderr
 
 
 def test_a_verb_that_prints_a_brief_loads_no_reader_of_plans() -> None:

@@ -131,14 +131,6 @@ def test_a_command_that_fails_says_both(project: Project, one: Agent, options: t
         assert "USAGE: " in said.err.splitlines()[-2]
 
 
-def test_a_list_that_is_gone_is_restored(project: Project, one: Agent) -> None:
-    project.file.unlink()
-
-    one.ok("claim")
-
-    assert project.task()["status"] == "in_progress"
-
-
 def lose_everything(project: Project) -> None:
     for path in project.generations:
         path.unlink()

@@ -38,33 +38,6 @@ def test_work_of_several_machines_is_pushed_once(world: World) -> None:
 
 
 @pytest.mark.release
-def test_work_that_breaks_a_batch_goes_back_alone(world: World) -> None:
-    """Each passes alone; together the check of the first fails, so it is merged, or handed back, alone."""
-    one, two = world.machine("one"), world.machine("two")
-    tasks = [
-        one.add(
-            "Make a",
-            "test -e a && { test ! -e b || test -e both; }",
-            do="touch a ;; sh test ! -e b || touch both",
-        ),
-        one.add(
-            "Make b",
-            "test -e b && { test ! -e a || test -e both; }",
-            do="touch b ;; sh test ! -e a || touch both",
-        ),
-    ]
-    world.trust()
-    mine = held(world, two)
-    runs = [machine.start() for machine in (one, two)]
-    wait_for_merge(world, mine, *tasks)
-    mine.leave()
-
-    assert [run.wait(60) for run in runs] == [0, 0], one.printed + two.printed
-    world.each_once(*tasks)
-    assert "Alone the work passed its check" in one.printed + two.printed
-
-
-@pytest.mark.release
 @pytest.mark.parametrize(
     "hook",
     [

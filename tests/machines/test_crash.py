@@ -35,23 +35,6 @@ def test_a_machine_dies_in_a_merge(world: World, hook: str, pattern: str) -> Non
     assert two.context("looks").store.ask().search()[0].attempts == 0
 
 
-@pytest.mark.release
-def test_a_run_waits_for_a_remote_that_is_away(world: World) -> None:
-    one = world.machine("one")
-    away = world.place / "away"
-    do = f"sh mv '{world.remote}' '{away}' ;; write file done"
-    task = one.add("Make a file", "grep -q done file", do=do)
-    world.trust()
-    run = one.start()
-    until("a try", lambda: "origin/main cannot be fetched" in one.printed)
-
-    away.rename(world.remote)
-
-    assert run.wait(60) == 0, one.printed
-    world.each_once(task)
-    assert one.context("looks").store.ask().search()[0].attempts == 0
-
-
 def test_the_remote_refuses_a_machine_that_slept_in_its_push(world: World) -> None:
     """Nobody has moved the branch since: what it lacks is the turn."""
     one, two = world.machine("one", lease=LEASE), world.machine("two", lease=LEASE)

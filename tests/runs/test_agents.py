@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 import shlex
-import signal
 import sys
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
 
-from harness_lib import typed
 from harness_lib.state import schema
-from tests.conftest import for_release
 from tests.runs.workshop import HURRIED, Workshop
 from tests.system.git.gitrepo import sh
 
@@ -99,33 +96,6 @@ def test_what_is_the_providers_is_waited_out_and_costs_no_attempt(workshop: Work
     assert (workshop.top / "f").read_text().split() == ["half", "half", "done"]
     assert "every check runs once more" in said.stdout
     assert "run=done cost_usd=1.50" in workshop.harness("log").stdout
-
-
-@pytest.mark.release
-@pytest.mark.parametrize("how", ["cost", *for_release("time", "ctrl-c")])
-def test_nobody_waits_for_a_limit_in_a_run_that_ends(workshop: Workshop, tmp_path: Path, how: str) -> None:
-    workshop.add("Limited", "grep -q done f")
-    seen = tmp_path / "seen"
-    resets = (datetime.now(timezone.utc) + timedelta(hours=3)).isoformat()
-    spent = json.dumps({"cost_usd": 0.3, "limit_resets_at": resets})
-    command = f"echo x >> {seen}; echo half > f; echo '{spent}'; exit 1"
-    run = workshop.start(agent=command)
-    workshop.wait_for("the waiting", lambda: "limit, goes on at" in workshop.printed)
-
-    if how == "ctrl-c":
-        run.send_signal(signal.SIGINT)
-    else:
-        workshop.ok("budget", *{"cost": ("--max-cost", "0.05"), "time": ("--max-hours", "0.00001")}[how])
-
-    assert run.wait(90) == 9, workshop.printed
-    assert f"next: {typed.harness('run', '--agent-command', command)}\n" in workshop.printed
-    assert seen.read_text() == "x\n"
-    why = "the run was stopped" if how == "ctrl-c" else "a limit of the run was reached"
-    assert f"task-001 goes back: {why} while its agent waited" in workshop.printed
-    task = workshop.task("task-001")
-    assert (task["status"], task["attempts"]) == ("pending", 0)
-    assert sh(workshop.top, "show", f"{task['handback']['rescue']}:f") == "half"
-    workshop.nothing_is_left_over()
 
 
 # -- agents that are not installed, not logged in, or cannot start: named, and it costs no attempt

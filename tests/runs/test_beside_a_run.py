@@ -26,7 +26,6 @@ from harness_lib.terminal import drawing
 from harness_lib.verbs import status
 from tests.runs.conftest import Make
 from tests.runs.workshop import Workshop, descendants
-from tests.terminal.pseudo_terminal import ESCAPE, read_to_end, read_until, typed
 from tests.verbs.project import Agent, Project
 
 
@@ -138,19 +137,6 @@ def test_a_run_that_was_killed_is_not_shown_and_can_be_ended(workshop: Workshop,
     assert workshop.ok("status")["next"] == "harness run"
     workshop.ok("stop", "--session", "1")
     assert workshop.state["sessions"] == []
-
-
-@pytest.mark.release
-def test_watching_shows_them_and_ends_with_the_run(workshop: Workshop, go: Path) -> None:
-    """The list is done before the final checks are: a watcher stays until the run has ended."""
-    with typed(workshop.top, "status", "--watch") as (watcher, ours):
-        seen = ESCAPE.sub("", read_until(ours, "nearly there"))
-        assert "task-001 Slow" in seen
-        assert end(workshop, go) == 0
-        rest = read_to_end(ours)
-        assert watcher.wait() == 0
-    assert "2 of 2 completed" in rest
-    assert "Nothing is left to do." in rest
 
 
 @pytest.mark.release

@@ -18,56 +18,7 @@ from harness_lib.system.clock import SYSTEM
 from harness_lib.task import State, Task, Validation
 from tests.attempts.rechecking import context, done
 from tests.runs.workshop import Workshop
-from tests.system.git.gitrepo import sh
 from tests.verbs.project import Agent, Project
-
-ONCE_MORE = "every check runs once more"
-
-
-@pytest.mark.release
-def test_what_passes_only_where_it_was_made_is_not_reproducible(workshop: Workshop) -> None:
-    """Two tasks with one check, which needs a file that git ignores: named, and no agent is paid for it."""
-    for title in ("One", "Two"):
-        workshop.add(title, "test -f made.pyc", do="sh touch made.pyc")
-
-    said = workshop.ends(0, "--final-check", "all")
-
-    assert len(workshop.state["tasks"]) == 2
-    named = "not reproducible: task-001, task-002: "
-    only = "not reproducible: it needs made.pyc"
-    assert said.stdout.count(only) == 2
-    assert "only there are: made.pyc. Let harness-init.sh make what is missing" in workshop("status").out
-    assert named in workshop.harness("status").stdout
-    workshop.nothing_is_left_over()
-    # Where the work was done is gone by now, and with it the file; the next tasks change nothing of that.
-    workshop.file_task("three")
-    workshop.ends(0, "--final-check", "all")
-    assert len(workshop.state["tasks"]) == 3
-    assert named in workshop.harness("status").stdout
-
-
-@pytest.mark.release
-def test_a_list_that_was_done_is_looked_at_once(workshop: Workshop) -> None:
-    """Where it was not the end says how to do it; what somebody has broken since is repaired."""
-    workshop.file_task("one")
-    again = "not re-checked: 1 completed task"
-    said = workshop.run("--final-check", "none")
-    assert ONCE_MORE not in said.stdout
-    (shown,) = [line for line in said.stdout.splitlines() if line.startswith(f"  {again}")]
-    assert shown.endswith("  harness validate --all --committed")
-    assert again in workshop.ok("status")["message"]
-    assert "not re-checked" in workshop.ok("show", "task-001")["message"]
-
-    assert ONCE_MORE in workshop.run("--final-check", "all").stdout
-    assert ONCE_MORE not in workshop.run("--final-check", "all").stdout
-
-    sh(workshop.top, "rm", "-q", "one")
-    sh(workshop.top, "commit", "-q", "-m", "the user's")
-    said = workshop.run("--final-check", "all", agent="echo done > one")
-    assert "task-001 is broken on the final tree" in said.stdout
-    assert said.returncode == 0, said.stdout + said.stderr
-    assert workshop.statuses() == {"task-001": "completed", "task-002": "completed"}
-    workshop.all_is_well()
 
 
 def test_a_night_in_which_three_fail_and_one_breaks_another_names_the_broken_one(workshop: Workshop) -> None:

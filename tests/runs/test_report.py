@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shlex
-import sys
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -24,7 +22,7 @@ from harness_lib.runs.report_facts import Checked, Facts, Merged, Work
 from harness_lib.system.clock import Clock
 from harness_lib.system.git.history import Size
 from harness_lib.text import harmless
-from tests.conftest import CHECKOUT, for_release
+from tests.conftest import for_release
 from tests.runs.workshop import HURRIED, KILL_WORKER, Workshop
 from tests.system.git.gitrepo import commit_all, sh
 from tests.verbs.project import Agent, Project, begin
@@ -52,47 +50,6 @@ def test_a_list_that_was_started_over_has_none_of_the_old_ones_runs(workshop: Wo
     facts = workshop.ok("report")["report"]
     assert (len(facts["runs"]), facts["cost"], [each["tries"] for each in facts["done"]]) == (1, 0.0, [1])
     assert len(list((workshop.top / ".harness" / "logs").glob("runs-*/*/events.jsonl"))) == 1
-
-
-@pytest.mark.release
-def test_it_ends_with_what_is_done_failed_halted_and_spent(workshop: Workshop, tmp_path: Path) -> None:
-    """And with what agents have proposed, of which nothing has run."""
-    ran, news = tmp_path / "ran", tmp_path / "news"
-    python = f"PYTHONPATH={shlex.quote(str(CHECKOUT))} {shlex.quote(sys.executable)}"
-    propose = f"{python} -m harness_lib add More --validate 'touch {ran}'"
-    workshop.add("Dear", "grep -q done f", do=f"{SAY}\nsh {propose}\nwrite f done")
-    workshop.add("Never", "echo no luck; false", "--max-attempts", "1", do="write g x")
-    workshop.ok("add", "No check")
-    base = str(workshop.git.head())
-
-    said = workshop.ends(9, "--notify", f'echo "$HARNESS_MESSAGE" > {news}')
-
-    report_lines = ending(said.stdout)
-    assert len(report_lines) <= 25
-    text = "\n".join(report_lines)
-    assert report_lines[1].endswith("  $0.50   1,200 tokens")
-    assert "3 tasks: 1 completed, 1 waiting for you, 1 failed for good" in text
-    (failed,) = [line for line in report_lines if line.startswith("  task-002 Never")]
-    assert "  failed 1 of 1 in 0:0" in failed
-    assert ": no luck  " in failed
-    assert failed.endswith("  harness rescue show task-002/1")
-    (halted,) = [line for line in report_lines if line.startswith("  task-003 No check")]
-    assert "  CONFIG: Missing validation.command" in halted
-    assert halted.endswith("  harness edit task-003 --validate 'COMMAND'")
-    assert "task-003 attempt" not in said.stdout
-    (proposed,) = [line for line in report_lines if line.startswith("  1 proposed by agents: More  ")]
-    assert proposed.endswith("  harness add --proposed")
-    assert not ran.exists()
-    span = f"{base[:12]}..{str(workshop.git.head())[:12]}"
-    assert f"main: 1 commit, 1 file (+1 -0): git log --stat {span}" in report_lines
-    workshop.wait_for("the news", lambda: news.exists() and "AGAIN: " in news.read_text())
-    assert [line.split() for line in news.read_text().splitlines()] == [
-        line.split() for line in report_lines[:-1]
-    ]
-    assert len([line for line in workshop("log").out.splitlines() if " STATS " in line]) == 1
-    shown = workshop("show", "task-001").out
-    assert "1: completed, from 20" in shown
-    assert ", $0.50, 1,200 tokens" in shown
 
 
 def test_what_was_over_when_the_run_began_is_not_of_it(project: Project, agent: Agent) -> None:

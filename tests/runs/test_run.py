@@ -15,7 +15,7 @@ from harness_lib.attempts import worker_worktrees
 from harness_lib.core.context import Context
 from tests.runs.conftest import Make
 from tests.runs.workshop import COMMAND, HURRIED, Workshop, descendants
-from tests.system.git.gitrepo import commit_all, put, sh
+from tests.system.git.gitrepo import put, sh
 from tests.verbs.project import Agent, Time
 
 
@@ -89,20 +89,6 @@ def test_a_check_that_others_have_taken_away_sends_the_work_back(workshop: Works
     assert [task["attempts"] for task in workshop.state["tasks"]] == [0, 0]
     assert "with what was merged meanwhile it does not. The check failed with exit code 127" in said.stdout
     assert set(workshop.statuses().values()) == {"completed"}
-    workshop.nothing_is_left_over()
-
-
-@pytest.mark.release
-def test_a_branch_that_the_user_moves_keeps_their_commit(workshop: Workshop, tmp_path: Path) -> None:
-    started, go = tmp_path / "started", tmp_path / "go"
-    workshop.add("Slow", "grep -q done f", do=f"touch {started}\nwait {go}\nwrite f done")
-    run = workshop.start(until=started)
-
-    commit_all(workshop.top, "the user's", {"mine": "the user's\n"})
-    go.touch()
-
-    assert run.wait(60) == 0, workshop.printed
-    assert sh(workshop.top, "log", "--format=%s", "-2").splitlines() == ["[task-001] Slow", "the user's"]
     workshop.nothing_is_left_over()
 
 

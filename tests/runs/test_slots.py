@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -15,9 +14,9 @@ import pytest
 from harness_lib.attempts import target_branch, worker_worktrees
 from harness_lib.core import sessions
 from harness_lib.core.context import Context
-from harness_lib.system.git import clones, locks
+from harness_lib.system.git import locks
 from tests.conftest import for_release
-from tests.runs.workshop import HURRIED, Workshop
+from tests.runs.workshop import Workshop
 from tests.system.git.gitrepo import commit_all, put, sh
 
 HARNESS = f"{shlex.quote(sys.executable)} -m harness_lib"
@@ -115,26 +114,6 @@ def test_the_place_of_another_run_stays(workshop: Workshop) -> None:
     assert not worker_worktrees.home(ctx).exists()
     assert worker_worktrees.sweep(ctx, commit, set()) == []
     worker_worktrees.end_survivors(ctx, set())
-
-
-@pytest.mark.release
-def test_what_a_full_session_began_counts_in_the_next_one(workshop: Workshop, tmp_path: Path) -> None:
-    workshop.ok("edit", "--max-tasks-per-session", "2", "--max-sessions", "2")
-    workshop.add("Slow", "test -f slow", do=f"wait {tmp_path / 'third'}\nwrite slow x")
-    for name in ("one", "two"):
-        workshop.file_task(name)
-    third = f"touch {tmp_path / 'third'}\nwait {tmp_path / 'end'}\nwrite third x"
-    name = workshop.add("Third", "test -f third", do=third)
-    workshop.file_task("last", "--depends-on", name)
-    run = workshop.start("-j", "2")
-
-    workshop.wait_for("the slow one ends", lambda: workshop.statuses()["task-001"] == "completed")
-    sessions = [each["finished_attempts"] for each in workshop.state["sessions"]]
-    put(tmp_path / "end", "")
-
-    assert run.wait(90) == 9, workshop.printed
-    assert sessions == [1]
-    assert list(workshop.statuses().values()).count("completed") == 4
 
 
 def test_what_workers_finish_together_above_the_limit_counts_in_the_next_session(workshop: Workshop) -> None:
@@ -242,40 +221,6 @@ def test_the_list_of_what_is_brought_may_lie_in_either_place(
 
 
 # -- lock files of git that stand in a work tree of a run: no night ends because of one
-
-
-@pytest.mark.release
-@pytest.mark.parametrize("workers", [*for_release("1"), "2"])
-def test_one_that_cannot_be_handed_back_is_halted(workshop: Workshop, tmp_path: Path, workers: str) -> None:
-    """A living git that is not ours holds our index of the work tree, for as long as the night is."""
-    started, go, news = tmp_path / "started", tmp_path / "go", tmp_path / "told"
-    workshop.add("Stuck", "grep -q done a", do=f"write a half\ntouch {started}\nwait {go}")
-    workshop.file_task("b")
-    workshop.file_task("c")
-    run = workshop.start("-j", workers, "--notify", f"echo $HARNESS_EVENT >> {news}", **HURRIED)
-    workshop.wait_for("the agent starts", started.exists)
-    place = workshop.task("task-001")["worktree"]
-    own = clones.at(workshop.git, Path(place))
-    assert own is not None
-    (own.git_dir / "index.lock").touch()
-    holder = subprocess.Popen(["git", "hash-object", "--stdin"], cwd=place, stdin=subprocess.PIPE)
-    try:
-        go.touch()
-        assert run.wait(90) == 9, workshop.printed
-    finally:
-        holder.communicate()
-
-    assert workshop.statuses() == {"task-001": "pending", "task-002": "completed", "task-003": "completed"}
-    stuck = workshop.task("task-001")
-    assert (stuck["attempts"], "index.lock" in stuck["halt"]) == (0, True)
-    assert "harness retry task-001" in stuck["halt"]
-    kept = sh(workshop.top, "for-each-ref", "--format=%(refname)", "refs/harness/rescue/task-001").split()
-    assert sh(workshop.top, "show", f"{kept[0]}:a").strip() == "half"
-    assert "harness rescue show task-001/1" in stuck["halt"]
-    # Nobody waits for the command that brings it.
-    workshop.wait_for("the news", lambda: news.exists() and news.read_text())
-    assert news.read_text().split() == ["stopped"]
-    workshop.ends(9, **HURRIED)
 
 
 @pytest.mark.parametrize("name", [*for_release("packed-refs"), "refs/heads/harness/main"])

@@ -195,22 +195,6 @@ def _moved_elsewhere(workshop: Workshop, commit: str) -> None:
     sh(workshop.top, "worktree", "remove", "--force", str(beside))
 
 
-@pytest.mark.release
-def test_a_checkout_that_we_have_left_behind_its_branch_comes_after(workshop: Workshop, chat: Agent) -> None:
-    tip = _left_behind(workshop)
-    chat.ok("stop")
-    chat.die()
-    put(workshop.top / "mine", "the user's own, untracked\n")
-    workshop.file_task("three")
-
-    workshop.ends(0)
-
-    assert workshop.git.is_ancestor(tip, "refs/heads/main")
-    workshop.done_is_done()
-    (workshop.top / "mine").unlink()
-    workshop.nothing_is_left_over()
-
-
 @pytest.mark.parametrize("edited", [*for_release("two"), "README.md"])
 @pytest.mark.usefixtures("chat")
 def test_what_the_user_has_written_there_is_not_touched(workshop: Workshop, edited: str) -> None:

@@ -227,17 +227,6 @@ def test_a_symlink_is_left_alone(lock: SeedLock, tmp_path: Path) -> None:
     assert (tmp_path / "victim" / "pid").exists()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a directory away")
-def test_another_users_directory_is_left_alone(lock: SeedLock) -> None:
-    left_by(lock, NO_PROCESS)
-    os.chown(lock.path, 12345, 12345)
-
-    assert lock.acquire(os.getpid(), deadline=0) == "foreign"
-    lock.release(NO_PROCESS)
-
-    assert lock.path.exists()
-
-
 def test_what_died_while_it_was_retired_is_swept_when_it_is_old(lock: SeedLock) -> None:
     for name, pid in (("dead", NO_PROCESS), ("young", NO_PROCESS), ("living", os.getppid())):
         aside = lock.path.with_name(f"{lock.path.name}.{name}")

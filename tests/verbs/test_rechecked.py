@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 
 import pytest
 
 from harness_lib.core.context import Context
-from harness_lib.runs import overview
-from harness_lib.terminal import drawing
-from harness_lib.verbs import status
 from tests.attempts.rechecking import break_one, context, done, found
 from tests.verbs.project import Agent, Project
 
@@ -48,35 +44,6 @@ def test_a_red_task_is_named_everywhere_with_what_to_type(agent: Agent, red: str
     assert agent.ok("start")["next"] == "harness claim"
     assert "red:" not in agent.ok("status")["message"]
     agent.ok("check")
-
-
-@pytest.mark.release
-@pytest.mark.usefixtures("red")
-def test_a_terminal_shows_it_as_a_pipe(agent: Agent, ctx: Context, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "1000")
-    agent.ok("add", "Two", "--validate", "true")
-    agent.ok("claim")
-    view = overview.gather(ctx, None)
-
-    drawn = io.StringIO()
-    drawing.console(drawn).print(drawing.view(view, 0.0))
-
-    _bar, *lines = (line.text for line in overview.lines(view, 0.0))
-    assert any(line.startswith("red: task-001 One: ") for line in lines)
-    assert [line for line in lines if line not in drawn.getvalue().splitlines()] == []
-
-
-@pytest.mark.release
-def test_whoever_watches_is_told_of_a_red_task(project: Project, agent: Agent, ctx: Context) -> None:
-    done(project, agent, "test -f a", "a")
-    before = overview.gather(ctx, None)
-    project.git("rm", "-q", "a")
-    project.commit("by hand")
-    found(ctx)
-
-    said = status.difference(before, overview.gather(ctx, None))
-
-    assert "1 of them red; red: task-001 One: its check fails at" in str(said)
 
 
 @pytest.mark.usefixtures("red")

@@ -112,15 +112,6 @@ def test_a_key_that_stands_twice_is_told(store: Store, root: Root) -> None:
     assert (examined.questions, examined.is_lost) == (None, False)
 
 
-def test_what_is_wrong_nearest_to_the_top_is_told_first(store: Store, root: Root) -> None:
-    document = {"tasks": [{"id": "a", "status": "x"}, 7], "session_count": -1}
-    root.state.write_text(json.dumps(document), encoding="utf-8")
-
-    paths = [problem.path for problem in store.examine().problems]
-
-    assert paths == ["session_count", "tasks[1]", "tasks[0].status"]
-
-
 def test_what_only_the_schema_refuses_is_told_of_what_somebody_else_wrote_and_of_that_alone(
     store: Store, root: Root, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -21,8 +21,10 @@ from prompt_toolkit.completion import CompleteEvent, Completer, get_common_compl
 from prompt_toolkit.data_structures import Size
 from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition
+from prompt_toolkit.formatted_text.utils import fragment_list_to_text
 from prompt_toolkit.history import FileHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.layout.processors import Processor, Transformation, TransformationInput
 from prompt_toolkit.output.vt100 import Vt100_Output
 
 from harness_lib.hs.repl.drawing import Fragments, rows_of
@@ -32,6 +34,8 @@ LEAVE = "/quit"
 _SECONDS_BETWEEN_DRAWINGS = 0.05
 # Columns for an answer behind the last row of a question, which is not drawn at all if it fills the line.
 _LEAST_ROOM = 6
+# Characters of a line that are drawn.
+_DRAWN = 4000
 
 
 class Keys(Protocol):
@@ -52,6 +56,23 @@ class Keys(Protocol):
     def is_busy(self) -> bool:
         """Return whether a turn is under way."""
         ...
+
+
+class _Shortened(Processor):
+    """Draws both ends of a very long line: the package would take minutes for a pasted megabyte."""
+
+    def apply_transformation(self, transformation_input: TransformationInput) -> Transformation:
+        line = fragment_list_to_text(transformation_input.fragments)
+        hidden, head = len(line) - _DRAWN, _DRAWN // 2
+        if hidden <= 0:
+            return Transformation(transformation_input.fragments)
+        note = f" ... ({hidden} more characters) ... "
+        moved = hidden - len(note)
+        return Transformation(
+            [("", line[:head]), ("ansibrightblack", note), ("", line[-head:])],
+            source_to_display=lambda at: at if at < head else max(head, at - moved),
+            display_to_source=lambda at: at if at < head else max(head, at + moved),
+        )
 
 
 class _Question:
@@ -84,6 +105,7 @@ class Editor:
             output=Vt100_Output(sys.stdout, _size, os.environ.get("TERM"), enable_cpr=False),
             history=FileHistory(_private(history)),
             completer=completer,
+            input_processors=[_Shortened()],
             complete_while_typing=False,
             multiline=True,
             key_bindings=self._bindings(),

@@ -186,6 +186,16 @@ def test_the_line_follows_the_size_of_the_window(conversation: Conversation) -> 
     assert server.requests[0]["messages"][-1]["content"] == "a message that is longer than the window will be"
 
 
+def test_of_a_very_long_line_both_ends_are_drawn_and_all_of_it_is_sent(conversation: Conversation) -> None:
+    line = f"begins {'x' * 40_000} ends"
+    with conversation(say("Done.")) as (user, server):
+        # Drawing all of it would take the package several calls for each character.
+        user.types(f"\x1b[200~{line}\x1b[201~", when="You:", shows="(36012 more characters)")
+        user.types("\r", shows="Done.")
+
+    assert server.requests[0]["messages"][-1]["content"] == line
+
+
 def test_a_question_is_whole_in_a_narrow_window(conversation: Conversation) -> None:
     with conversation(use("bash", command="git status"), say("Done.")) as (user, _):
         user.resizes(40, 30)

@@ -23,10 +23,11 @@ from http.server import BaseHTTPRequestHandler
 from socketserver import TCPServer
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
+from harness_lib.loop import disk
 from harness_lib.loop.failures import ProviderError
 from harness_lib.loop.piped import Json
 from harness_lib.loop.providers import tokens
-from harness_lib.loop.providers.tokens import Client
+from harness_lib.loop.providers.models import ProviderConfig
 from harness_lib.text import harmless
 
 _SHOWN = 300
@@ -46,7 +47,7 @@ _LONGEST = 64 * 1024
 class Attempt:
     """Two random values: `state` goes through the browser, `verifier` straight to the server."""
 
-    client: Client
+    client: ProviderConfig
     redirect_uri: str
     state: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
     verifier: str = field(default_factory=lambda: secrets.token_urlsafe(64), repr=False)
@@ -54,18 +55,19 @@ class Attempt:
     @property
     def url(self) -> str:
         """The address at which the user logs in."""
+        values = self.client.values
         challenge = hashlib.sha256(self.verifier.encode()).digest()
         parameters = {
             "response_type": "code",
-            "client_id": self.client.client_id,
+            "client_id": values["client_id"],
             "redirect_uri": self.redirect_uri,
-            **({"scope": self.client.scope} if self.client.scope else {}),
+            **({"scope": values["scope"]} if values.get("scope") else {}),
             "state": self.state,
             "code_challenge": base64.urlsafe_b64encode(challenge).rstrip(b"=").decode(),
             "code_challenge_method": "S256",
-            **dict(self.client.parameters),
+            **dict(parse_qsl(values.get("authorize_params", ""))),
         }
-        address = self.client.authorize_url
+        address = values["authorize_url"]
         return f"{address}{'&' if urlsplit(address).query else '?'}{urlencode(parameters)}"
 
     def is_ours(self, parameters: dict[str, str]) -> bool:
@@ -114,7 +116,7 @@ class Listener(TCPServer):
     def take(self, path: str, parameters: dict[str, str]) -> int:
         """Return the HTTP status for a request; keep the first answer to our login."""
         attempt = self.attempt
-        if attempt is None or path != attempt.client.redirect_path:
+        if attempt is None or path != _path(attempt.client):
             return 404
         if not attempt.is_ours(parameters):
             return 400
@@ -146,11 +148,22 @@ class _Handler(BaseHTTPRequestHandler):
         """Say nothing: the address has the code in it."""
 
 
-def log_in(client: Client) -> Json:
+def _path(client: ProviderConfig) -> str:
+    return client.values.get("redirect_path", "/callback")
+
+
+def _port(client: ProviderConfig) -> int:
+    """Return the port to listen at; 0: any that is free, as servers allow for local programs."""
+    return disk.number(client.values.get("redirect_port", ""))
+
+
+def log_in(client: ProviderConfig) -> Json:
     """Return the credential that the user gives by logging in. Raises ProviderError."""
+    tokens.check(client)
     with _terminal() as terminal, _listener(client, can_paste=terminal is not None) as listener:
-        port = listener.port if listener else client.redirect_port
-        attempt = Attempt(client, client.redirect_uri(port))
+        port = listener.port if listener else _port(client)
+        host = client.values.get("redirect_host", "127.0.0.1")
+        attempt = Attempt(client, f"http://{host}:{port}{_path(client)}")
         if listener is not None:
             listener.attempt = attempt
         _say(f"Open this address in a browser to log in to {client.name}:\n\n  {attempt.url}\n")
@@ -181,19 +194,19 @@ def _code(attempt: Attempt, listener: Listener | None, terminal: int | None) -> 
                 except ProviderError as error:
                     _say(f"{error} Paste it again, or Ctrl-C.")
         if not watched or not ready:
-            minutes = f"{_SECONDS / 60:.0f}"
-            raise ProviderError(f"Nobody has logged in within {minutes} minutes: {attempt.client.command}")
+            message = f"Nobody has logged in within {_SECONDS / 60:.0f} minutes"
+            raise ProviderError(f"{message}: {tokens.command(attempt.client)}")
 
 
 @contextmanager
-def _listener(client: Client, *, can_paste: bool) -> Iterator[Listener | None]:
+def _listener(client: ProviderConfig, *, can_paste: bool) -> Iterator[Listener | None]:
     """Listen for the browser; if the port is taken, only pasting is left."""
     try:
-        listener = Listener(client.redirect_port)
+        listener = Listener(_port(client))
     except OSError as error:
-        problem = f"Another program listens at port {client.redirect_port} ({error.strerror})"
-        if not can_paste or not client.redirect_port:
-            raise ProviderError(f"{problem}; end it, then: {client.command}") from error
+        problem = f"Another program listens at port {_port(client)} ({error.strerror})"
+        if not can_paste or not _port(client):
+            raise ProviderError(f"{problem}; end it, then: {tokens.command(client)}") from error
         _say(f"{problem}, so the browser's last page will be an error; its address is what is wanted here.")
         yield None
         return

@@ -13,7 +13,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import urlsplit
 
 from harness_lib.loop import disk, processes
 from harness_lib.loop.failures import ProviderError, TransientError
@@ -36,61 +36,26 @@ _TOO_MANY = 429
 _MOST_PORTS = 1 << 16
 
 
-@dataclass(frozen=True)
-class Client:
-    """A client of an authorization server, known there by `client_id`; it has no secret of its own."""
-
-    name: str
-    authorize_url: str
-    token_url: str
-    client_id: str
-    scope: str = ""
-    # Port 0: any that is free, as servers allow for programs of the user's own machine.
-    redirect_port: int = 0
-    redirect_host: str = "127.0.0.1"
-    redirect_path: str = "/callback"
-    # Further parameters of the address that is opened.
-    parameters: tuple[tuple[str, str], ...] = ()
-    # The path of the claim in the tokens that names the account.
-    account_claim: tuple[str, ...] = ()
-
-    @property
-    def command(self) -> str:
-        """The command with which the user logs in."""
-        return f"hs auth login {self.name}"
-
-    def redirect_uri(self, port: int) -> str:
-        """Return where the browser ends up, with the `port` that is listened at."""
-        return f"http://{self.redirect_host}:{port}{self.redirect_path}"
-
-
-def client_of(config: ProviderConfig) -> Client:
-    """Return the client that `config` describes. Raises ProviderError naming what is missing or wrong."""
-    values = config.values
+def check(client: ProviderConfig) -> None:
+    """Raise ProviderError naming what is missing or wrong in the login that `client` describes."""
+    name, values = client.name, client.values
     if (auth := values.get("auth")) != "oauth":
-        raise ProviderError(f"Unknown auth={auth} in the .conf file of {config.name}; hs knows auth=oauth.")
+        raise ProviderError(f"Unknown auth={auth} in the .conf file of {name}; hs knows auth=oauth.")
     missing = [key for key in _WANTED if not values.get(key)]
     if missing:
-        raise ProviderError(f"The provider {config.name} has no {missing[0]}= in its .conf file.")
+        raise ProviderError(f"The provider {name} has no {missing[0]}= in its .conf file.")
     for key in ("authorize_url", "token_url"):
         if not _is_safe(values[key]):
-            message = f"{key}={values[key]} of {config.name} would send a login unencrypted; it wants https."
+            message = f"{key}={values[key]} of {name} would send a login unencrypted; it wants https."
             raise ProviderError(message)
-    port = disk.number(named := values.get("redirect_port", "0"), _MOST_PORTS)
-    if port >= _MOST_PORTS:
-        raise ProviderError(f"Invalid redirect_port={named} of {config.name}.")
-    return Client(
-        name=config.name,
-        authorize_url=values["authorize_url"],
-        token_url=values["token_url"],
-        client_id=values["client_id"],
-        scope=values.get("scope", ""),
-        redirect_port=port,
-        redirect_host=values.get("redirect_host", "127.0.0.1"),
-        redirect_path=values.get("redirect_path", "/callback"),
-        parameters=tuple(parse_qsl(values.get("authorize_params", ""))),
-        account_claim=tuple(values.get("account_claim", "").split()),
-    )
+    port = values.get("redirect_port", "0")
+    if disk.number(port, _MOST_PORTS) >= _MOST_PORTS:
+        raise ProviderError(f"Invalid redirect_port={port} of {name}.")
+
+
+def command(client: ProviderConfig) -> str:
+    """Return the command with which the user logs in."""
+    return f"hs auth login {client.name}"
 
 
 def _is_safe(url: str) -> bool:
@@ -108,11 +73,11 @@ class LoginEndedError(ProviderError):
     """The server refuses the login for good; the user has to log in again."""
 
 
-def exchange(client: Client, code: str, redirect_uri: str, verifier: str) -> Json:
+def exchange(client: ProviderConfig, code: str, redirect_uri: str, verifier: str) -> Json:
     """Return the credential that `code` is good for. Raises ProviderError."""
     fields = {
         "grant_type": "authorization_code",
-        "client_id": client.client_id,
+        "client_id": client.values["client_id"],
         "code": code,
         "redirect_uri": redirect_uri,
         "code_verifier": verifier,
@@ -120,12 +85,12 @@ def exchange(client: Client, code: str, redirect_uri: str, verifier: str) -> Jso
     return _credential(client, _ask(client, fields), {})
 
 
-def refresh(client: Client, credential: Json) -> Json:
+def refresh(client: ProviderConfig, credential: Json) -> Json:
     """Return `credential` renewed. Raises LoginEndedError when it cannot be, TransientError when not now."""
     token = str(credential.get("refresh_token") or "")
     if not token:
-        raise LoginEndedError(f"The login at {client.name} has expired. Log in again: {client.command}")
-    fields = {"grant_type": "refresh_token", "client_id": client.client_id, "refresh_token": token}
+        raise LoginEndedError(f"The login at {client.name} has expired. Log in again: {command(client)}")
+    fields = {"grant_type": "refresh_token", "client_id": client.values["client_id"], "refresh_token": token}
     return _credential(client, _ask(client, fields), credential)
 
 
@@ -134,10 +99,11 @@ def is_due(credential: Json) -> bool:
     return 0 < disk.number(str(credential.get("expires_at"))) <= time.time()
 
 
-def _ask(client: Client, fields: Mapping[str, str]) -> Json:
+def _ask(client: ProviderConfig, fields: Mapping[str, str]) -> Json:
     from harness_lib.loop.wires import http  # noqa: PLC0415 (its package takes long to import)
 
-    status, answer = http.post_form(client.token_url, fields)
+    url = client.values["token_url"]
+    status, answer = http.post_form(url, fields)
     if status == 200 and isinstance(answer.get("access_token"), str):  # noqa: PLR2004 (OK)
         return answer
     problem = str(answer.get("error_description") or answer.get("error") or "(nothing)")
@@ -145,14 +111,14 @@ def _ask(client: Client, fields: Mapping[str, str]) -> Json:
         # A server may repeat the field that it refuses.
         if fields.get(name):
             problem = problem.replace(fields[name], "***")
-    message = f"The login at {client.name} failed, {client.token_url} answered {status}: "
+    message = f"The login at {client.name} failed, {url} answered {status}: "
     message += harmless(problem)[:_SHOWN]
     if status >= _SERVER_ERROR or status == _TOO_MANY:
         raise TransientError(message)
-    raise LoginEndedError(f"{message} Log in again: {client.command}")
+    raise LoginEndedError(f"{message} Log in again: {command(client)}")
 
 
-def _credential(client: Client, answer: Json, before: Json) -> Json:
+def _credential(client: ProviderConfig, answer: Json, before: Json) -> Json:
     """Return the credential to store; without a new refresh token the old one stays."""
     credential: Json = {**before, "type": "oauth", "access_token": answer["access_token"]}
     if answer.get("refresh_token"):
@@ -172,13 +138,14 @@ def _expires(answer: Json) -> int:
     return now + seconds - min(_EARLY_SECONDS, seconds // 2) if seconds > 0 else 0
 
 
-def _account(client: Client, answer: Json) -> str:
+def _account(client: ProviderConfig, answer: Json) -> str:
     """Return the account that the tokens name; "" if it is not wanted or not named."""
+    path = client.values.get("account_claim", "").split()
     for name in ("id_token", "access_token"):
         claim: object = claims(str(answer.get(name) or ""))
-        for key in client.account_claim:
+        for key in path:
             claim = claim.get(key) if isinstance(claim, dict) else None
-        if client.account_claim and isinstance(claim, str) and claim.isascii() and claim.isprintable():
+        if path and isinstance(claim, str) and claim.isascii() and claim.isprintable():
             return claim
     return ""
 
@@ -200,18 +167,18 @@ class Login:
     """The user's login at `client`, as it is stored."""
 
     runtime: Runtime = field(repr=False)
-    client: Client
+    client: ProviderConfig
 
     @property
     def advice(self) -> str:
         """Advice for the user when the login is refused."""
-        return f"Log in again: {self.client.command}"
+        return f"Log in again: {command(self.client)}"
 
     def check(self) -> None:
         """Raise ProviderError without a login."""
         if not self._credential().get("access_token"):
             name = self.client.name
-            raise ProviderError(f"Nobody is logged in at {name}. Log in: {self.client.command}")
+            raise ProviderError(f"Nobody is logged in at {name}. Log in: {command(self.client)}")
 
     def headers(self, templates: Mapping[str, str], refused: str = "") -> dict[str, str]:
         """Return the headers of a request: the token's, and `templates` with the account in them.

@@ -140,9 +140,9 @@ def log_in(runtime: Runtime, credential: Json) -> Json:
         if credential.get("type") or config is None or not config.values.get("auth"):
             return credential
         # Imported here: only a login needs a server and a browser.
-        from harness_lib.loop.providers import login, tokens  # noqa: PLC0415
+        from harness_lib.loop.providers import login  # noqa: PLC0415
 
-        return login.log_in(tokens.client_of(config))
+        return login.log_in(config)
     except ProviderError as error:
         raise HookError(str(error)) from error
 

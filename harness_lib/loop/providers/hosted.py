@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, cast, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, cast, get_args
 from urllib.parse import urlsplit
 
 from harness_lib.loop import disk
@@ -13,7 +13,7 @@ from harness_lib.loop.wires import exchange
 from harness_lib.loop.wires.answer import Endpoint, Speaker, WireName, complete
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Mapping
 
     from harness_lib.loop.piped import Json
     from harness_lib.loop.plugins import Provider
@@ -40,16 +40,20 @@ OPENAI_MAX_TOKENS   max response tokens (the model's)
 
 
 class Hosted(NamedTuple):
-    """A built-in provider, or a config of one. `endpoint` makes the address from an environment and a key."""
+    """A host of models that hs asks itself: a built-in provider, or one that a `.conf` describes.
 
-    name: str
+    `protocol` is the built-in provider whose API it speaks, and `key` the variable of its key.
+    """
+
+    config: ProviderConfig
+    protocol: Literal["anthropic", "openai"]
     description: str
     default_model: str
     variables: str
+    key: str
+    needs_key: bool
     # Variables each of which makes it ready.
     ready_by: tuple[str, ...]
-    endpoint: Callable[[dict[str, str], str], Endpoint]
-    config: ProviderConfig | None = None
 
     def describe(self, runtime: Runtime) -> str:  # noqa: ARG002 (as the protocol says)
         return self.description
@@ -58,10 +62,11 @@ class Hosted(NamedTuple):
         """Return whether there is a key or a login for it."""
         if any(map(runtime.env.get, self.ready_by)):
             return True
-        credential = keys.first(runtime, self.config.name if self.config else self.name)
+        credential = keys.first(runtime, self.config.name)
         # A login is renewed when it is used.
-        may_renew = self.config and self.config.values.get("auth") and credential.get("refresh_token")
-        return keys.is_fresh(credential) or bool(may_renew)
+        return keys.is_fresh(credential) or bool(
+            self.config.values.get("auth") and credential.get("refresh_token")
+        )
 
     def defaults(self, runtime: Runtime) -> dict[str, str]:  # noqa: ARG002
         return {"model": self.default_model}
@@ -71,37 +76,82 @@ class Hosted(NamedTuple):
 
     def speaker(self, runtime: Runtime) -> Speaker:
         """Return how this run's messages are written; no key and no login is needed to assemble them."""
-        values = self.config.values if self.config else {}
-        named = values.get("wire", "")
+        named = self.config.values.get("wire", "")
         if named not in {"", *WIRES}:
             raise ProviderError(f"Unknown wire={named}; hs speaks responses and chat.")
-        url = {f"{self.name.upper()}_API_URL": values.get("url", "")} if self.config else {}
-        wire = cast("WireName", named) or self.endpoint({**runtime.env, **url}, "(no key)").wire
-        provider = self.config.name if self.config else self.name
-        model = runtime.model or self.default_model or _HOSTED[self.name].default_model
-        return Speaker(wire, provider, model)
+        wire: WireName = "anthropic"
+        if self.protocol == "openai":
+            is_responses = urlsplit(self._url(runtime)).path.rstrip("/").endswith("/responses")
+            wire = "responses" if is_responses else "chat"
+        model = runtime.model or self.default_model or _HOSTED[self.protocol].default_model
+        return Speaker(cast("WireName", named) or wire, self.config.name, model)
 
     def at(self, runtime: Runtime) -> Endpoint:
         """Return where requests of this run go. Raises ProviderError without the key that is needed."""
-        config = self.config
-        login = _login(runtime, config) if config and config.values.get("auth") else None
-        env = _environment(runtime, self.name, config, login) if config else runtime.env
-        speaker, values = self.speaker(runtime), config.values if config else {}
-        endpoint = self.endpoint(env, keys.secret(keys.first(runtime, speaker.provider)))
-        headers = {**endpoint.headers, **(config.headers if config else {})}
+        speaker, values = self.speaker(runtime), self._settings(runtime.env)
+        login = _login(runtime, self.config) if values.get("auth") else None
+        headers = {**self._headers(runtime, login), **self.config.headers}
+        if self.config.values and not values.get("url"):
+            # Without this, its key would go to the host of the protocol.
+            raise ProviderError(f"The provider {self.config.name} has no url= in its .conf file.")
         if not all(value.isascii() and value.isprintable() for value in headers.values()):
             # Checked here: later code would print the key.
             raise ProviderError(f"The key for {runtime.provider} holds a character that no header can carry.")
-        return endpoint._replace(
-            login=login,
-            headers=headers,
+        most = disk.number(limit := values.get("max_tokens", ""))
+        if limit and not most:
+            name = f"{self.protocol.upper()}_MAX_TOKENS"
+            raise ProviderError(f"{name} must be a number of tokens, not {limit}")
+        url = self._url(runtime)
+        return Endpoint(
             **speaker._asdict(),
+            url=url,
+            headers=headers,
+            login=login,
             max_tokens_field=values.get("max_tokens_field", ""),
             reasoning_field=values.get("reasoning_field", ""),
-            max_tokens=endpoint.max_tokens or models.of(runtime, speaker.model).output or _UNKNOWN_OUTPUT,
-            effort=effort(env),
+            max_tokens=most or models.of(runtime, speaker.model).output or _UNKNOWN_OUTPUT,
+            effort=effort(runtime.env),
+            # Hosts that only speak the language of Anthropic may refuse the fields of its cache.
+            cached=url.startswith(_ANTHROPIC_HOST) or runtime.env.get("ANTHROPIC_PROMPT_CACHE") == "1",
             session=runtime.session.id if runtime.session else "",
         )
+
+    def _settings(self, env: Mapping[str, str]) -> Mapping[str, str]:
+        """Return the lines of its `.conf`, or what the environment says of a built-in provider."""
+        variables = {"url": "API_URL", "max_tokens": "MAX_TOKENS", "auth_header": "AUTH_HEADER"}
+        prefix = self.protocol.upper()
+        return self.config.values or {
+            name: env.get(f"{prefix}_{variable}", "") for name, variable in variables.items()
+        }
+
+    def _url(self, runtime: Runtime) -> str:
+        url = self._settings(runtime.env).get("url", "")
+        if self.protocol == "anthropic":
+            return complete(url or _ANTHROPIC_HOST, "/v1/messages")
+        url = url or _OPENAI_HOST
+        return complete(url, "/v1/responses" if url.startswith(_OPENAI_HOST) else "/v1/chat/completions")
+
+    def _headers(self, runtime: Runtime, login: Login | None) -> dict[str, str]:
+        """Return the headers with the key. Raises ProviderError without one where it is needed."""
+        env, headers = runtime.env, {}
+        if self.protocol == "anthropic":
+            headers["anthropic-version"] = env.get("ANTHROPIC_API_VERSION") or "2023-06-01"
+            if env.get("ANTHROPIC_BETA"):
+                headers["anthropic-beta"] = env["ANTHROPIC_BETA"]
+            name, separator, value = self._settings(env).get("auth_header", "").partition(":")
+            if separator:
+                return {**headers, name.strip(): value.strip()}
+        stored = keys.secret(keys.first(runtime, self.config.name))
+        key = (env.get(self.key, "") or stored).strip()
+        if not key and self.needs_key and login is None:
+            message = f"{self.key} is not set. Set it, or run: hs auth set {self.config.name}"
+            raise ProviderError(message)
+        if key:
+            name, value = (
+                ("x-api-key", key) if self.protocol == "anthropic" else ("authorization", f"Bearer {key}")
+            )
+            headers[name] = value
+        return headers
 
     def ask(self, runtime: Runtime, payload: Json) -> Json:
         plugin = with_own_api(runtime)
@@ -116,110 +166,38 @@ def effort(env: dict[str, str]) -> str:
     return "" if thinking == "off" else thinking
 
 
-def number(env: dict[str, str], name: str) -> int:
-    """Return the whole number in the variable `name`; 0 if it is unset. Raises ProviderError."""
-    text = env.get(name, "")
-    tokens = disk.number(text)
-    if text and not tokens:
-        raise ProviderError(f"{name} must be a number of tokens, not {text}")
-    return tokens
-
-
 def _login(runtime: Runtime, config: ProviderConfig) -> Login:
     """Return the login of a provider config. Raises ProviderError where the user is not logged in."""
     # Imported here: only a login needs it.
     from harness_lib.loop.providers import tokens  # noqa: PLC0415
 
-    login = tokens.Login(runtime, tokens.client_of(config))
+    tokens.check(config)
+    login = tokens.Login(runtime, config)
     login.check()
     return login
 
 
-def _environment(
-    runtime: Runtime, protocol: str, config: ProviderConfig, login: Login | None
-) -> dict[str, str]:
-    """Return the environment of a provider config: that of its protocol with other values."""
-    prefix = protocol.upper()
-    values = config.values
-    key = runtime.env.get(config.auth_env, "") if config.auth_env else ""
-    key = key or keys.secret(keys.first(runtime, config.name))
-    if config.auth_env and not key and login is None:
-        raise ProviderError(f"{config.auth_env} is not set. Set it, or run: hs auth set {config.name}")
-    if not values.get("url"):
-        # Without this, its key would go to the host of the protocol.
-        raise ProviderError(f"The provider {config.name} has no url= in its .conf file.")
-    changed = {
-        f"{prefix}_API_URL": values["url"],
-        f"{prefix}_MAX_TOKENS": values.get("max_tokens", ""),
-        f"{prefix}_API_KEY": key,
-        # The login replaces it at each request.
-        f"{prefix}_AUTH_HEADER": "authorization: (login)" if login else "",
-    }
-    return {**runtime.env, **changed}
-
-
-def _anthropic_endpoint(env: dict[str, str], stored: str) -> Endpoint:
-    url = complete(env.get("ANTHROPIC_API_URL") or f"{_ANTHROPIC_HOST}v1/messages", "/v1/messages")
-    return Endpoint(
-        provider="anthropic",
-        wire="anthropic",
-        url=url,
-        model="",
-        max_tokens=number(env, "ANTHROPIC_MAX_TOKENS"),
-        headers=_anthropic_headers(env, stored),
-        # Hosts that only speak its language may refuse the fields of its cache.
-        cached=url.startswith(_ANTHROPIC_HOST) or env.get("ANTHROPIC_PROMPT_CACHE") == "1",
-    )
-
-
-def _anthropic_headers(env: dict[str, str], stored: str) -> dict[str, str]:
-    headers = {"anthropic-version": env.get("ANTHROPIC_API_VERSION") or "2023-06-01"}
-    if env.get("ANTHROPIC_BETA"):
-        headers["anthropic-beta"] = env["ANTHROPIC_BETA"]
-    name, separator, value = env.get("ANTHROPIC_AUTH_HEADER", "").partition(":")
-    if separator:
-        return {**headers, name.strip(): value.strip()}
-    key = (env.get("ANTHROPIC_API_KEY") or stored).strip()
-    if not key:
-        raise ProviderError("ANTHROPIC_API_KEY is not set. Set it, or run: hs auth set anthropic")
-    return {**headers, "x-api-key": key}
-
-
 ANTHROPIC = Hosted(
-    name="anthropic",
+    ProviderConfig("anthropic", {}),
+    "anthropic",
     description="Anthropic Messages API",
     default_model="claude-sonnet-4-6",
     variables=_ANTHROPIC_VARIABLES,
+    key="ANTHROPIC_API_KEY",
+    needs_key=True,
     ready_by=("ANTHROPIC_API_KEY",),
-    endpoint=_anthropic_endpoint,
 )
-
-
-def _openai_endpoint(env: dict[str, str], stored: str) -> Endpoint:
-    named = env.get("OPENAI_API_URL") or f"{_OPENAI_HOST}v1/responses"
-    url = complete(named, "/v1/responses" if named.startswith(_OPENAI_HOST) else "/v1/chat/completions")
-    key = (env.get("OPENAI_API_KEY") or stored).strip()
-    return Endpoint(
-        provider="openai",
-        wire="responses" if urlsplit(url).path.rstrip("/").endswith("/responses") else "chat",
-        url=url,
-        model="",
-        max_tokens=number(env, "OPENAI_MAX_TOKENS"),
-        headers={"authorization": f"Bearer {key}"} if key else {},
-    )
-
-
 OPENAI = Hosted(
-    name="openai",
+    ProviderConfig("openai", {}),
+    "openai",
     description="OpenAI Responses, and chat completions of compatible servers",
     default_model="gpt-4o",
     variables=_OPENAI_VARIABLES,
+    key="OPENAI_API_KEY",
+    needs_key=False,
     ready_by=("OPENAI_API_KEY", "OPENAI_API_URL"),
-    endpoint=_openai_endpoint,
 )
-
-
-_HOSTED: dict[str, Hosted] = {provider.name: provider for provider in (ANTHROPIC, OPENAI)}
+_HOSTED: dict[str, Hosted] = {provider.protocol: provider for provider in (ANTHROPIC, OPENAI)}
 
 
 def with_own_api(runtime: Runtime) -> Plugin | None:
@@ -252,11 +230,13 @@ def _described(config: ProviderConfig) -> Hosted:
     if config.values.get("auth"):
         variables = f"(a login: hs auth login {config.name})"
     return _HOSTED.get(config.protocol, OPENAI)._replace(
+        config=config,
         description=config.values.get("description", ""),
         default_model=config.values.get("model", ""),
         variables=variables,
+        key=config.auth_env,
+        needs_key=bool(config.auth_env),
         ready_by=(config.auth_env,) if config.auth_env else (),
-        config=config,
     )
 
 

@@ -89,10 +89,6 @@ class Builtin(NamedTuple):
 
     def execute(self, runtime: Runtime, tool_input: Json) -> Result:
         try:
-            if self.change and (
-                problem := confined.problem(runtime, path_of(runtime, tool_input), writes=True)
-            ):
-                return Result(f"error: {problem}", error=True)
             return self.function(runtime, tool_input)
         except ToolError as error:
             return Result(f"error: {error}", error=True)

@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from harness_lib.loop.plugins import Result
-from harness_lib.loop.tools import builtin, files
-from harness_lib.loop.tools.builtin import Builtin, Change, ToolError, path_of
+from harness_lib.loop.tools import files
+from harness_lib.loop.tools.builtin import Change, ToolError, path_of
 from harness_lib.text import cut
 
 if TYPE_CHECKING:
@@ -45,13 +44,10 @@ def _edited(runtime: Runtime, tool_input: Json) -> Change:
     return Change(path, text, "\n".join(edited) + ends)
 
 
-def _execute(runtime: Runtime, tool_input: Json) -> Result:
-    change = _edited(runtime, tool_input)
-    files.write(change.path, change.new)
+def _report(tool_input: Json, change: Change) -> str:
     before, lines = files.split(change.old or ""), files.split(change.new)
     shown = f"\n{files.anchored(lines)}" if len(lines) <= _SHOWN_LINES else ""
-    report = f"edited {tool_input['path']}: {len(before)} lines before, {len(lines)} now{shown}"
-    return Result(builtin.clipped(runtime, report))
+    return f"edited {tool_input['path']}: {len(before)} lines before, {len(lines)} now{shown}"
 
 
 def _edit(edit: Json, lines: list[str]) -> _Edit:
@@ -123,7 +119,7 @@ def _apply(lines: list[str], changes: list[_Edit]) -> list[str]:
     return edited
 
 
-TOOL = Builtin(
+TOOL = files.editor(
     name="edit_file",
     description=(
         "Change lines of a text file by the anchors that read_file shows (N#HH). All anchors are "
@@ -154,9 +150,8 @@ TOOL = Builtin(
             },
         },
     },
-    required=["path", "edits"],
-    function=_execute,
     change=_edited,
+    report=_report,
 )
 
 

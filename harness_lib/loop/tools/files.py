@@ -8,9 +8,11 @@ hold them.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness_lib.loop import confined
 from harness_lib.loop.disk import number
 from harness_lib.loop.plugins import Result
 from harness_lib.loop.tools import builtin
@@ -118,22 +120,39 @@ def _written(runtime: Runtime, tool_input: Json) -> Change:
     return Change(path, old, content)
 
 
-def _write_file(runtime: Runtime, tool_input: Json) -> Result:
-    path, content = path_of(runtime, tool_input), text_of(tool_input, "content")
-    write(path, content)
-    return Result(f"wrote {len(content.encode('utf-8', 'replace'))} bytes to {tool_input['path']}")
+def editor(
+    name: str,
+    description: str,
+    properties: Json,
+    change: Callable[[Runtime, Json], Change],
+    report: Callable[[Json, Change], str],
+) -> Builtin:
+    """Return a tool that edits a file: it writes what `change` makes of it, and says what `report` says."""
+
+    def execute(runtime: Runtime, tool_input: Json) -> Result:
+        made = change(runtime, tool_input)
+        if problem := confined.problem(runtime, made.path, writes=True):
+            raise ToolError(problem)
+        write(made.path, made.new)
+        return Result(builtin.clipped(runtime, report(tool_input, made)))
+
+    required = [key for key in properties if key != "all"]
+    return Builtin(name, description, properties, required, function=execute, change=change)
 
 
-WRITE_FILE = Builtin(
+def _wrote(tool_input: Json, change: Change) -> str:
+    return f"wrote {len(change.new.encode('utf-8', 'replace'))} bytes to {tool_input['path']}"
+
+
+WRITE_FILE = editor(
     name="write_file",
     description="Write a file, replacing an existing one. Creates its parent directories.",
     properties={
         "path": {"type": "string", "description": "The file"},
         "content": {"type": "string", "description": "The whole content"},
     },
-    required=["path", "content"],
-    function=_write_file,
     change=_written,
+    report=_wrote,
 )
 
 
@@ -150,14 +169,12 @@ def _replaced(runtime: Runtime, tool_input: Json) -> Change:
     return Change(path, text, text.replace(old, new))
 
 
-def _replace(runtime: Runtime, tool_input: Json) -> Result:
-    change = _replaced(runtime, tool_input)
-    count = (change.old or "").count(tool_input["old"])
-    write(change.path, change.new)
-    return Result(f"replaced {counted(count, 'time')} in {tool_input['path']}")
+def _counted(tool_input: Json, change: Change) -> str:
+    times = counted((change.old or "").count(tool_input["old"]), "time")
+    return f"replaced {times} in {tool_input['path']}"
 
 
-REPLACE = Builtin(
+REPLACE = editor(
     name="replace",
     description="Replace a text in a file by another one. It must occur exactly once, unless all is true.",
     properties={
@@ -169,7 +186,6 @@ REPLACE = Builtin(
         "new": {"type": "string", "description": "The new text"},
         "all": {"type": "boolean", "description": "Replace every occurrence"},
     },
-    required=["path", "old", "new"],
-    function=_replace,
     change=_replaced,
+    report=_counted,
 )

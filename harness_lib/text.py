@@ -70,3 +70,8 @@ def _visible(char: str) -> str:
     if code < 0x20 or 0x7F <= code < 0xA0:  # noqa: PLR2004 (the two blocks of control characters)
         return f"\\x{code:02x}"
     return f"\\u{code:04x}" if char in _BREAKS else char
+
+
+def words_of(table: str) -> frozenset[str]:
+    """Return the words of a table."""
+    return frozenset(table.split())

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from harness_lib.errors import ConfigError
 from harness_lib.loop import permissions, trust
 from harness_lib.loop.piped import Json, as_object, dumps
-from harness_lib.loop.shell_words import RUN_OTHERS, program_name, words_of
+from harness_lib.loop.shell_words import RUN_OTHERS, program_name
+from harness_lib.text import words_of
 
 if TYPE_CHECKING:
     from harness_lib.loop.runtime import Runtime

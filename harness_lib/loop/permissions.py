@@ -22,6 +22,7 @@ from harness_lib.errors import ConfigError
 from harness_lib.loop import disk, shell_words, trust
 from harness_lib.loop.shell_words import HIDDEN, Simple
 from harness_lib.system.files import atomic
+from harness_lib.text import words_of
 
 if TYPE_CHECKING:
     from harness_lib.loop.piped import Json
@@ -50,7 +51,7 @@ _COVERS = {
 _MOST_FOUND = 1000
 _PATHS = ("path", "file_path", "notebook_path")
 # Programs that write the files that they name, always or with an option.
-_WRITE = shell_words.words_of("""
+_WRITE = words_of("""
     chmod chown cp dd install ln mkdir mv patch rm rmdir rsync shred tee touch truncate unlink
 """)
 _EDIT_IN_PLACE = frozenset(("gsed", "perl", "ruby", "sed"))

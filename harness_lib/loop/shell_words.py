@@ -10,11 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-
-def words_of(table: str) -> frozenset[str]:
-    """Return the words of a table."""
-    return frozenset(table.split())
-
+from harness_lib.text import words_of
 
 # Stands for text that only the shell knows. No command can contain this character.
 HIDDEN = "\0"

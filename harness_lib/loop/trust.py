@@ -18,7 +18,7 @@ from typing import TypeVar, cast
 from harness_lib.errors import ConfigError
 from harness_lib.loop import disk
 from harness_lib.loop.runtime import Runtime, once
-from harness_lib.loop.shell_words import words_of
+from harness_lib.text import words_of
 
 _Word = TypeVar("_Word", bound=str)
 FILE = "trusted.json"

@@ -20,10 +20,10 @@ from harness_lib.loop.piped import Json, as_object
 from harness_lib.loop.processes import answer_to_flag
 from harness_lib.loop.providers import models
 from harness_lib.loop.runtime import Runtime, once
-from harness_lib.loop.shell_words import words_of
 from harness_lib.system import flock
 from harness_lib.system.files import atomic
 from harness_lib.system.processes import environment
+from harness_lib.text import words_of
 
 FILE = ".auth.json"
 _LOCK = ".auth.lock"

@@ -8,7 +8,6 @@ can write, knows.
 from __future__ import annotations
 
 import os
-import secrets
 import shutil
 from contextlib import suppress
 from datetime import datetime
@@ -102,7 +101,7 @@ def mark(runtime: Runtime, directory: Path) -> None:
     """Note that this user has made the session `directory`, and keep it out of git. Raises OSError."""
     if project_of(runtime, directory.parent) is None:
         return
-    token = secrets.token_hex(_TOKEN_BYTES)
+    token = os.urandom(_TOKEN_BYTES).hex()
     disk.write(directory / IGNORE, b"*\n")
     disk.write(directory / TOKEN, token.encode())
     try:

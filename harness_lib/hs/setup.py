@@ -223,25 +223,24 @@ def _meant(runtime: Runtime, name: str) -> Choice:
     """
     wide = _everywhere(runtime)
     known = _defaults(wide)
-    own = Choice(
-        runtime.provider, next((each.model for each in known if each.provider == runtime.provider), "")
-    )
+    own = next((each.model for each in known if each.provider == runtime.provider), "")
     prefix, _, rest = name.partition("/")
     for each in known:
         if name == str(each) or each == Choice(prefix, name):
             return each
     # A host of many vendors' models calls them VENDOR/MODEL.
-    many = "/" in own.model
-    if rest and name != own.model and (prefix == own.provider or (not many and prefix in candidates(wide))):
+    many = "/" in own
+    if rest and name != own and (prefix == runtime.provider or (not many and prefix in candidates(wide))):
         return Choice(prefix, rest)
-    owner = _owner(wide, name)
-    if name != own.model and owner != models.protocol_of(wide, own.provider):
+    owners = [(len(line), pack) for pack, line in _lines(wide) if name.startswith(line)]
+    owner = max(owners, default=(0, ""))[1]
+    if name != own and owner != models.protocol_of(wide, runtime.provider):
         for each in known:
             if name == each.model:
                 return each
         if owner and is_ready(wide, owner):
             return Choice(owner, name)
-    return Choice(own.provider, name)
+    return Choice(runtime.provider, name)
 
 
 def ready_models(runtime: Runtime) -> list[Choice]:
@@ -257,24 +256,14 @@ def model_names(runtime: Runtime) -> list[str]:
     wide = _everywhere(runtime)
     defaults = _defaults(wide, programs=False)
     own, protocol = runtime.provider, models.protocol_of(wide, runtime.provider)
-    providers = {each.provider for each in defaults}
-    lines = [
-        (_pack(source), prefix)
-        for source in trust.usable(wide)
-        for prefix in models.by_prefix(source)
-        # Another one is only the beginning of a name.
-        if not prefix.endswith(("-", "."))
-    ]
-    return list(
-        dict.fromkeys(
-            [
-                *(each.model for each in defaults if each.provider == own),
-                *(name for pack, name in lines if pack == protocol),
-                *(str(each) for each in defaults if each.provider != own),
-                *(name for pack, name in lines if pack in providers),
-            ]
-        )
-    )
+    ready = {each.provider for each in defaults}
+    # Another one is only the beginning of a name.
+    lines = [(pack, line) for pack, line in _lines(wide) if not line.endswith(("-", "."))]
+    mine = [each.model for each in defaults if each.provider == own]
+    mine += [line for pack, line in lines if pack == protocol]
+    others = [str(each) for each in defaults if each.provider != own]
+    others += [line for pack, line in lines if pack in ready]
+    return list(dict.fromkeys([*mine, *others]))
 
 
 def _everywhere(runtime: Runtime) -> Runtime:
@@ -297,17 +286,7 @@ def _defaults(wide: Runtime, *, programs: bool = True) -> list[Choice]:
     return choices
 
 
-def _owner(wide: Runtime, name: str) -> str:
-    """Return the provider whose pack knows the longest beginning of `name`; "" where none does."""
-    known = [
-        (len(prefix), pack)
-        for source in trust.usable(wide)
-        for prefix in models.by_prefix(source)
-        if (pack := _pack(source)) and name.startswith(prefix)
-    ]
-    return max(known, default=(0, ""))[1]
-
-
-def _pack(source: str) -> str:
-    """Return the name of the pack at `source`, which is also its provider's; "" if it is not a pack."""
-    return Path(source).name if Path(source).parent.name == "plugins" else ""
+def _lines(wide: Runtime) -> list[tuple[str, str]]:
+    """Return the beginnings of names in the `models.conf` of each pack, behind the name of the pack."""
+    packs = [Path(source) for source in trust.usable(wide) if Path(source).parent.name == "plugins"]
+    return [(pack.name, line) for pack in packs for line in models.by_prefix(str(pack))]

@@ -56,7 +56,7 @@ class Updates:
         """Yield the updates that tell a client the whole conversation so far."""
         for message in messages:
             if message.role == "user":
-                yield helpers.update_user_message_text(message.body)
+                yield helpers.update_user_message_text(message.said)
             elif message.role == "assistant":
                 for block in message.blocks:
                     if isinstance(block, Text):

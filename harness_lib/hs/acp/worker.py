@@ -159,7 +159,7 @@ class Worker:
             if problem := unknown(self._runtime.provider, prompt, skill_names(self._runtime)):
                 done = Turn(error=f"{problem} It was not sent.")
             else:
-                done = self._take(int(request["turn"]), expand(self._runtime, prompt))
+                done = self._take(int(request["turn"]), prompt)
             tell({
                 "type": "result", "turn": request["turn"], "stop": done.stop, "error": done.error,
                 "tokens_in": done.account.tokens_in, "tokens_out": done.account.tokens_out,
@@ -261,14 +261,6 @@ def commands(runtime: Runtime) -> list[Json]:
         {"name": skill.name, "description": unescape(skill.description)}
         for skill in skills.every(runtime).values()
     ]
-
-
-def expand(runtime: Runtime, text: str) -> str:
-    """Return `text` for the model: a slash command becomes a request to load that skill."""
-    name, _, rest = text.removeprefix("/").partition(" ")
-    if not text.startswith("/") or name.strip() not in skills.every(runtime):
-        return text
-    return f"Load the skill {name.strip()} by the tool `skill` and follow it.\n\n{rest}".rstrip()
 
 
 def usage(runtime: Runtime) -> Json:

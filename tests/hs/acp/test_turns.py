@@ -118,7 +118,9 @@ def test_skills_are_commands_and_the_context_is_counted(serve: Serve, home: Path
     play(work)
     (update,) = editor.updates_of("available_commands_update")
     assert ("tell", "Tell & show") in [(each.name, each.description) for each in update.available_commands]
-    assert "Load the skill tell" in bodies(session_of(home))[0][1]
+    said = bodies(session_of(home))[0][1]
+    assert "Tell it." in said
+    assert "The user typed: /tell a joke" in said
     usage = editor.updates_of("usage_update")[-1]
     assert (usage.used, usage.size, usage.cost.currency) == (15, 1000, "USD")
 

@@ -64,9 +64,7 @@ def _block(project: Project) -> None:
 
 
 def _start(program: tuple[str, ...], cwd: Path) -> bytes:
-    payload = {"session_id": AGENT, "cwd": str(cwd), "hook_event_name": "Stop"}
-    payload |= {"permission_mode": "default", "stop_hook_active": False}
+    payload = {"session_id": AGENT, "cwd": str(cwd), "hook_event_name": "Stop", "permission_mode": "default"}
+    sent = json.dumps({**payload, "stop_hook_active": False})
     command = [sys.executable, "-I", "-S", *program]
-    return subprocess.run(
-        command, cwd=cwd, input=json.dumps(payload).encode(), stdout=subprocess.PIPE, check=True
-    ).stdout
+    return subprocess.run(command, cwd=cwd, input=sent.encode(), stdout=subprocess.PIPE, check=True).stdout

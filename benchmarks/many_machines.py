@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import TypeAlias
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -34,7 +35,8 @@ from harness_lib.task import SessionConfig, State, Task
 from tests import postgres
 
 LEASE = 600
-Answers = multiprocessing.Queue  # of the seconds of claims, and of all together
+# The seconds of claims, and of all together.
+Answers: TypeAlias = "multiprocessing.Queue[tuple[list[float], float]]"
 
 
 def machine(directory: Path, link: Link) -> PgStore:
@@ -98,7 +100,7 @@ def long_list(place: Path, url: str, count: int) -> Link:
 
 def rate(place: Path, link: Link, clients: int, seconds: float) -> tuple[float, list[float]]:
     """Return the pairs a second of so many clients at once, and the seconds of their claims."""
-    answers: Answers[tuple[list[float], float]] = multiprocessing.Queue()
+    answers: Answers = multiprocessing.Queue()
     started = [
         multiprocessing.Process(target=client, args=(place / f"client-{n}", link, seconds, answers))
         for n in range(clients)

@@ -25,7 +25,7 @@ from benchmarks.projects import CHECKOUT
 from harness_lib.core import trust
 from harness_lib.core.context import Context
 from harness_lib.state import codec
-from harness_lib.task import SessionConfig, State, Task, Validation
+from harness_lib.task import SessionConfig, Task, Validation
 from harness_lib.verbs import init
 from tests.contention import crowd
 
@@ -140,7 +140,8 @@ def _project(place: Path) -> Talk:
     ]
     config = SessionConfig(max_tasks_per_session=0, max_sessions=0)
     with ctx.store.transaction() as tx:
-        tx.state = State(created=tx.state.created, session_config=config, tasks=tuple(tasks), sessions=())
+        tx.configure(config)
+        tx.add(tasks)
     trust.note(ctx, ctx.store.ask())
     return Talk(place.resolve())
 

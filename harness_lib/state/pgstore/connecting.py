@@ -13,6 +13,7 @@ import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -167,6 +168,7 @@ def limited(conn: Connection, seconds: float) -> Iterator[None]:
             timer.cancel()
 
 
+@lru_cache
 def shown(url: str) -> str:
     """Return `url` for messages, without a password."""
     with suppress(psycopg.Error):
@@ -190,7 +192,7 @@ def explained(url: str, *, changes: bool = True) -> Iterator[None]:
         raise EnvSetupError(
             f"{shown(url)} keeps no lists yet{so}.", "Prepare it: harness store init URL"
         ) from error
-    except psycopg.errors.UndefinedColumn as error:
+    except (psycopg.errors.UndefinedColumn, psycopg.errors.UndefinedFunction) as error:
         raise older(url, so=so) from error
     except (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure) as error:
         raise BusyError(

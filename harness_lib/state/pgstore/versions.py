@@ -22,21 +22,6 @@ STATEMENT_MS = 10_000
 # Of the log, which one look reads.
 LINES = 10_000
 
-_READ = """
-select key, uuid::text, coalesce(last.seq, 0), reshaped, cyclic, shell, session_count, last_session,
-  attempts_reset, clock_timestamp(), version, reads, writes, about.harness,
-  pg_snapshot_xmin(pg_current_snapshot())::text::bigint,
-  (select coalesce(sum(total), 0)::bigint from harness.tally where tally.list = list.key),
-  array(select document from harness.session where session.list = list.key order by place),
-  array(select array[id, document, brief, validation, on_failure] from harness.proposal
-    where proposal.list = list.key order by place),
-  coalesce(last.op::text, ''), %s = 0 or exists(
-    select from harness.event where event.list = list.key and seq = %s and (%s = '' or op::text = %s)
-  )
-from harness.list cross join harness.about left join lateral (
-  select seq, op from harness.event where event.list = list.key order by seq desc limit 1
-) as last on true where name = %s
-"""
 _EVENTS = """
 select seq, touched::text::bigint, line from (
   select seq, touched, line from harness.event
@@ -122,7 +107,7 @@ def read(conn: Connection, name: str, seen: Seen = NOTHING) -> Version | None:
 
 
 def _read(conn: Connection, name: str, seen: Seen) -> Cursor:
-    return conn.execute(_READ, (seen.number, *seen, seen.op, name))
+    return conn.execute("select * from harness.look(%s, %s, %s)", (name, *seen))
 
 
 def begin_change(

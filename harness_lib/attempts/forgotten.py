@@ -61,9 +61,7 @@ def lost(ctx: Context, questions: Questions) -> list[str]:
     spec = f"+{target_branch.HEADS}*:{prefix}/*"
     answer = remote.ask(ctx, there, "fetch", "--quiet", "--no-tags", "--prune", there.remote, spec)
     if not answer.done:
-        raise HeldError(
-            f"{there.remote} cannot be fetched: {answer.why}.", "See that git reaches the remote."
-        )
+        raise HeldError(f"{there.remote} cannot be fetched: {answer.why}.", remote.see(there.remote))
     known = set(there.git.text("rev-list", f"--glob={prefix}").split())
     done = [task for task in questions.search("completed") if task.completed_commit and task.machine]
     gone = [task for task in done if task.completed_commit not in known]

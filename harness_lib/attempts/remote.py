@@ -144,6 +144,10 @@ def ask(ctx: Context, there: There, *args: str, hooks: bool = False) -> Answer:
     command = ("git", *quiet, "-c", "gc.auto=0", "-c", "maintenance.auto=false", *args)
     try:
         said = child.ask(command, env=calls.clean_env(ctx.env), cwd=there.git.top, seconds=SECONDS)
+    except TimeoutError:
+        what, name = args[0], next(word for word in args[1:] if not word.startswith("-"))
+        why = f"git {what} has timed out, as {name} gave no answer for {SECONDS:g} seconds"
+        return Answer(done=False, why=why)
     except OSError as error:
         return Answer(done=False, why=os_errors.describe(error))
     printed, out = (each.decode("utf-8", "replace") for each in (said.complaint, said.output))
@@ -179,9 +183,7 @@ def listed(ctx: Context, there: There, name: str, *patterns: str) -> dict[str, s
     """Return the objects of the refs of the remote called `name`, by ref. Raises RemoteAwayError."""
     answer = ask(ctx, there, "ls-remote", "--quiet", name, *patterns)
     if not answer.done:
-        raise RemoteAwayError(
-            f"{name} cannot be asked for its refs: {answer.why}.", "See that git reaches it."
-        )
+        raise RemoteAwayError(f"{name} cannot be asked for its refs: {answer.why}.", see(name))
     pairs = (line.partition("\t") for line in answer.out.splitlines())
     return {ref: oid for oid, _, ref in pairs}
 
@@ -191,10 +193,13 @@ def require(ctx: Context, there: There) -> str:
     answer = fetch(ctx, there)
     tip = there.tip
     if not answer.done or tip is None:
-        raise RemoteAwayError(
-            f"{there.shown} cannot be fetched: {answer.why}.", "See that git reaches the remote."
-        )
+        raise RemoteAwayError(f"{there.shown} cannot be fetched: {answer.why}.", see(there.remote))
     return tip
+
+
+def see(name: str) -> str:
+    """Return what to do if the remote called `name` cannot be reached."""
+    return f"See whether it answers: {typed.git('ls-remote', name)}"
 
 
 def refresh(ctx: Context) -> str:

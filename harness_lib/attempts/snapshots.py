@@ -93,7 +93,7 @@ def newest(ctx: Context, there: There, task: Task) -> Left | None:
     answer = remote.ask(ctx, there, "fetch", "--quiet", "--no-tags", "--prune", there.work, *specs)
     if not answer.done:
         message = f"{there.work} cannot be asked for the work of {task.id}: {answer.why}."
-        raise RemoteAwayError(message, "Try again.")
+        raise RemoteAwayError(message, remote.see(there.work))
     base = git.commit_called(task.started_at_commit)
     found = []
     for kind in KINDS:
@@ -190,7 +190,7 @@ def bring_handed_back(ctx: Context, task: Task, back: Handback) -> str:
     there = remote.of(ctx, task)
     if remote.NO_BRANCH not in answer.why:
         message = f"{there.work} cannot be asked for the work of {task.id}: {answer.why}."
-        raise RemoteAwayError(message, "Try again.")
+        raise RemoteAwayError(message, remote.see(there.work))
     left = newest(ctx, there, task._replace(started_at_commit=back.base))
     if left is None:
         return answer.why
@@ -267,7 +267,9 @@ def outlived(ctx: Context) -> dict[str, str]:
     """
     there, now = remote.of(ctx), ctx.clock.now().timestamp()
     if not (answer := bring_all(ctx)).done:
-        raise HeldError(f"{there.work} cannot be asked for rescued work: {answer.why}.", "Try again.")
+        raise HeldError(
+            f"{there.work} cannot be asked for rescued work: {answer.why}.", remote.see(there.work)
+        )
     needed = {task.handback.rescue for task in ctx.store.ask().search() if task.handback and not task.is_done}
     old = {_shared(there, each.ref) for each in rescue_refs.rescues(ctx, now, DAYS) if each.ref not in needed}
     found = remote.listed(ctx, there, there.work, f"{there.ref('rescue')}/*")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 from pathlib import Path
 
 import pytest
 
 from harness_lib.attempts import check, merge_queue, pending_merges, remote, target_branch, turn
 from harness_lib.core.context import Context
-from harness_lib.errors import EnvSetupError, HeldError
+from harness_lib.errors import EnvSetupError, HeldError, RemoteAwayError
 from harness_lib.rules import transitions
 from harness_lib.system.clock import Clock
 from harness_lib.task import Task
@@ -108,6 +110,25 @@ def test_a_remote_that_refuses_says_so_and_one_that_is_away_is_waited_for(world:
         mine.move(MAIN, *work(ctx, before))
     with pytest.raises(HeldError, match="origin/main cannot be fetched"):
         merge_queue.refresh(ctx)
+
+
+def test_a_remote_that_never_answers_is_named_with_what_it_was_asked(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ctx = at(world.machine("one"))
+    silence = world.place / "silence"
+    os.mkfifo(silence)
+    ctx.main.text("config", "remote.origin.uploadpack", f"read line < {shlex.quote(str(silence))};")
+    monkeypatch.setattr(remote, "SECONDS", 0.5)
+
+    with pytest.raises(RemoteAwayError) as raised:
+        remote.refresh(ctx)
+    os.close(os.open(silence, os.O_RDWR))
+
+    assert raised.value.message == (
+        "origin/main cannot be fetched: git fetch has timed out, as origin gave no answer for 0.5 seconds."
+    )
+    assert raised.value.hint == "See whether it answers: git ls-remote origin"
 
 
 def test_a_push_that_was_taken_and_not_answered_is_found(world: World) -> None:

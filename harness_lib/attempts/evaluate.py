@@ -43,7 +43,7 @@ class Evaluation(NamedTuple):
     """The result of a check, and what was checked: the content `tree` of the work tree on top of `head`.
 
     `halt`: why nobody may try again before the user has looked.
-    `against`: what stands against merging it, whatever the check says.
+    `against`: what stands against merging the work of a run, whatever the check says.
     `said`: what else the user should look at, part of a sentence each.
     """
 
@@ -51,7 +51,7 @@ class Evaluation(NamedTuple):
     tree: str = ""
     head: str = ""
     halt: Halt | None = None
-    against: pending_merges.Blockers = pending_merges.Blockers()
+    against: pending_merges.Blockers | None = None
     said: tuple[str, ...] = ()
 
     def verdict(self) -> outcome.Verdict:
@@ -82,27 +82,21 @@ def evaluate(
     # In this order: a commit made between the two calls is then seen as a move of HEAD, and not undone.
     head = ctx.git.head()
     tree = ctx.capture()
-    clones.hold_on(ctx.git, tree)
+    against = None
+    if task.target is not None:
+        clones.hold_on(ctx.git, tree)
+        against = pending_merges.find(ctx, task.target, task, tree)
     converted = contents.find(ctx, task, tree)
     if converted.files:
         return _converted(ctx, task, converted)
-    against = pending_merges.find(ctx, task, tree)
     ctx.busy(f"checking {task.id} …")
     checked = check.run(ctx, task, suffix=suffix)
     if not checked.passed:
-        check_inputs.require_none_taken(ctx, questions, task, tree)
-    if checked.verdict == "ENV_SETUP":
-        raise EnvSetupError(
-            f"The check of {task.id} cannot run here. {checked.message}",
-            f"Install it or fix harness-init.sh; then type: {typed.harness('finish', task.id)}. "
-            f"If the check itself is wrong, give it another: {ownership.give_check(ctx, task)}",
-        )
-    if red := precheck.red_before(ctx, task, checked, {} if known is None else known):
-        checked = checked._replace(message=f"{checked.message} {red}")
-    if checked.passed and head is None:
+        checked = _explained(ctx, questions, task, tree, checked, known or {})
+    elif head is None:
         raise _nothing_to_commit_on(ctx, task)
-    if checked.passed and task.validation.hidden is not None:
-        oid = commit.commit_object(ctx, head or "", task, tree)
+    elif task.validation.hidden is not None:
+        oid = commit.commit_object(ctx, head, task, tree)
         held = committed.run_held_out(ctx, task, oid, suffix=suffix)
         checked = checked if held.passed else held
     said = [*check_inputs.changed_programs(ctx, task)]
@@ -110,6 +104,24 @@ def evaluate(
         names = ", ".join(converted.settings)
         said.append(f"changed git's settings for what is committed of a file: {names}")
     return Evaluation(checked, tree, head or "", against=against, said=tuple(said))
+
+
+def _explained(
+    ctx: Context, questions: Questions, task: Task, tree: str, failed: Checked, known: check.Known
+) -> Checked:
+    """Return the `failed` check of `tree` with what was red before the attempt.
+
+    Raises EnvSetupError if it cannot run here, or if another attempt has removed one of its inputs.
+    """
+    check_inputs.require_none_taken(ctx, questions, task, tree)
+    if failed.verdict == "ENV_SETUP":
+        raise EnvSetupError(
+            f"The check of {task.id} cannot run here. {failed.message}",
+            f"Install it or fix harness-init.sh; then type: {typed.harness('finish', task.id)}. "
+            f"If the check itself is wrong, give it another: {ownership.give_check(ctx, task)}",
+        )
+    red = precheck.red_before(ctx, task, failed, known)
+    return failed._replace(message=f"{failed.message} {red}") if red else failed
 
 
 def _nothing_to_commit_on(ctx: Context, task: Task) -> RefusedError:

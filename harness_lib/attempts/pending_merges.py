@@ -156,18 +156,12 @@ class Blockers(NamedTuple):
     submodules: tuple[str, ...] = ()
     marked: tuple[str, ...] = ()
 
-    def __bool__(self) -> bool:
-        """Return whether anything blocks the merge."""
-        return bool(self.repositories or self.submodules or self.marked)
 
-
-def find(ctx: Context, task: Task, tree: str) -> Blockers:
-    """Return what blocks the merge of `tree`, which was just captured from the work tree.
+def find(ctx: Context, target: str, task: Task, tree: str) -> Blockers | None:
+    """Return what blocks the merge of `tree`, just captured from the work tree, into `target`; None: nothing.
 
     Called before the check runs: files that the check makes are not merged.
     """
-    if task.target is None:
-        return Blockers()
     git = ctx.git
     before = git.tree_of(git.commit_called(task.started_at_commit) or "HEAD")
     links_before, links = submodules.links(git, before), submodules.links(git, tree)
@@ -180,9 +174,10 @@ def find(ctx: Context, task: Task, tree: str) -> Blockers:
     moved = sorted(
         path for path in (repositories - new) if path in links and links[path] != links_before.get(path)
     )
-    lost = [path for path in moved if not _is_held(ctx, task.target, path, links[path])]
+    lost = [path for path in moved if not _is_held(ctx, target, path, links[path])]
     marked = {*merge.left(git, before, tree), *merge.unresolved(git, tree)}
-    return Blockers(tuple(sorted(new)), tuple(lost), tuple(sorted(marked)))
+    blockers = Blockers(tuple(sorted(new)), tuple(lost), tuple(sorted(marked)))
+    return blockers if any(blockers) else None
 
 
 def _is_held(ctx: Context, target: str, path: str, commit: str) -> bool:

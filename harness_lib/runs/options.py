@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 
 from harness_lib import typed
 from harness_lib.agents import command, registry
@@ -14,68 +14,46 @@ from harness_lib.errors import EnvSetupError, HeldError, UsageError
 from harness_lib.rules import rechecks, recovery, run_state
 from harness_lib.rules.run_state import Budget
 from harness_lib.runs import agent_process, confinement
-from harness_lib.runs.worker_port import WorkerConfig
+from harness_lib.runs.worker_port import AgentOptions, WorkerConfig
 from harness_lib.state.api import Questions
 from harness_lib.system.git import calls, submodules
 from harness_lib.system.git.repository import Git
 from harness_lib.system.processes import owner
 from harness_lib.text import some
 
-FIRST_PORT = 20000
 MOST_WORKERS = 64
 # How many branches are suggested for a mistyped one.
 NAMED = 5
 
 
-@dataclass(frozen=True)
-class Options:
+@dataclass(frozen=True, kw_only=True)
+class Options(AgentOptions):
     """The options of a run.
 
-    `agent_command` is for a shell, `silence` and `longest` are seconds, `max_file` is megabytes.
-    `final_check` None: by the number of tasks. `precheck`: run each check before its first agent works;
-    `skip_green`: then start no agent for a check that passes. `review`: finished work waits for the user's
-    review. `merge` is where finished work goes, `merge_command` opens a pull request.
-    No task may change what the globs `protect` match.
+    `final_check` None: by the number of tasks. `review`: finished work waits for the user's review. `merge`
+    is where finished work goes, `merge_command` opens a pull request.
     """
 
     workers: int = 1
-    agent: str | None = None
-    agent_command: str | None = None
-    model: str | None = None
-    extra: tuple[str, ...] = ()
     target: str | None = None
     budget: Budget = field(default_factory=Budget)
-    silence: float = agent_process.Rules.silence
-    longest: float = agent_process.Rules.longest
     final_check: rechecks.Scope | None = None
-    max_file: float = 100.0
-    precheck: bool = True
-    skip_green: bool = False
     sandbox: confinement.Asked = field(default_factory=confinement.Asked)
     review: bool = False
     merge: MergeMode = "local"
     merge_command: str | None = None
-    protect: tuple[str, ...] = ()
 
-    def worker_config(self, run: str, number: int, place: str, branch: str, limits: Budget) -> WorkerConfig:
-        """Return the configuration of worker `number` of the session `run`."""
+    def worker_config(self, ctx: Context, number: int, place: str, limits: Budget) -> WorkerConfig:
+        """Return the configuration of worker `number` of the run `ctx`."""
+        assert ctx.target is not None
         return WorkerConfig(
-            worker=recovery.worker_name(run, number),
+            worker=recovery.worker_name(ctx.owner.worker, number),
             number=number,
             place=place,
-            target=branch,
-            agent=self.agent,
-            agent_command=self.agent_command,
-            model=self.model,
-            extra=self.extra,
-            silence=self.silence,
-            longest=self.longest,
-            first_port=FIRST_PORT,
-            max_file=self.max_file,
-            precheck=self.precheck,
-            skip_green=self.skip_green,
-            protect=self.protect,
+            target=ctx.target,
             limits=run_state.write_budget(limits),
+            merging=ctx.merging,
+            **{each.name: getattr(self, each.name) for each in fields(AgentOptions)},
         )
 
 

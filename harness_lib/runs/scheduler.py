@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 
 from harness_lib.attempts import open_session, publish, worker_worktrees
 from harness_lib.core import held_out, project, sessions
@@ -228,9 +227,7 @@ class Scheduler:
         return self.state.spent(self._ctx.clock.now().timestamp())
 
     def _start(self, pool: WorkerPool, place: worker_worktrees.Place, number: int) -> None:
-        me, target = self._ctx.owner.worker, ending.target_of(self._ctx)
-        config = self._options.worker_config(me, number, str(place.path), target, self.state.limits)
-        pool.start(replace(config, merging=self._ctx.merging))
+        pool.start(self._options.worker_config(self._ctx, number, str(place.path), self.state.limits))
 
     def _handle(self, pool: WorkerPool, place: worker_worktrees.Place, event: Event) -> None:
         self.state = run_state.fold(self.state, event)

@@ -17,12 +17,34 @@ from harness_lib.rules.run_state import Budget
 from harness_lib.runs.agent_process import Rules
 from harness_lib.task import HaltKind
 
+FIRST_PORT = 20000
 PORTS = 100
 # Prefix of a line that gives a worker new limits.
 LIMITS = "limits "
 LOCAL = Merging()
 # Lines that say whether a limit of the run is reached.
 LIMITED, UNLIMITED = "limited", "unlimited"
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentOptions:
+    """How agents are started, and what is asked of their work.
+
+    `agent_command` is for a shell, `silence` and `longest` are seconds, `max_file` is megabytes that nobody
+    has to be asked about. `precheck`: run each check before its first agent works; `skip_green`: then start
+    no agent for a check that passes. No task may change what the globs `protect` match.
+    """
+
+    agent: str | None = None
+    agent_command: str | None = None
+    model: str | None = None
+    extra: tuple[str, ...] = ()
+    silence: float = Rules.silence
+    longest: float = Rules.longest
+    max_file: float = 100.0
+    precheck: bool = True
+    skip_green: bool = False
+    protect: tuple[str, ...] = ()
 
 
 class WorkerPort(Protocol):
@@ -47,25 +69,6 @@ class WorkerPort(Protocol):
     def held_back(self) -> str:
         """Return why no further agent may start; "" if one may."""
         ...
-
-
-class AgentOptions(Protocol):
-    """How agents are started."""
-
-    @property
-    def model(self) -> str | None: ...  # noqa: D102 - a word of the agent's own
-
-    @property
-    def extra(self) -> tuple[str, ...]: ...  # noqa: D102 - likewise
-
-    @property
-    def precheck(self) -> bool: ...  # noqa: D102 - whether checks run before the first agent works
-
-    @property
-    def skip_green(self) -> bool: ...  # noqa: D102 - whether a check that passes then needs no agent
-
-    @property
-    def max_file(self) -> float: ...  # noqa: D102 - megabytes that nobody has to be asked about
 
 
 class HeldBackError(Exception):
@@ -98,27 +101,16 @@ def stuck(error: HarnessError) -> StuckError:
     return StuckError(error.kind, error.message, error.hint or "", halts_as=attempts.of_error(error))
 
 
-@dataclass(frozen=True)
-class WorkerConfig:
-    """The name of a worker, its work tree, and its agent; `silence` and `longest` are seconds."""
+@dataclass(frozen=True, kw_only=True)
+class WorkerConfig(AgentOptions):
+    """The name of a worker, its work tree, and its agents."""
 
     worker: str
     number: int
     place: str
     target: str
-    agent: str | None
-    agent_command: str | None
-    model: str | None
-    extra: tuple[str, ...]
-    silence: float
-    longest: float
-    first_port: int
-    max_file: float = 100.0
-    precheck: bool = True
-    skip_green: bool = False
     limits: dict[str, float] = field(default_factory=dict)
     merging: Merging = LOCAL
-    protect: tuple[str, ...] = ()
 
     def adapter(self) -> Adapter:
         """Return the adapter of the agent that was asked for."""
@@ -129,7 +121,7 @@ class WorkerConfig:
 
     def env(self) -> dict[str, str]:
         """Return the variables that mark this worker's processes."""
-        first = self.first_port + (self.number - 1) * PORTS
+        first = FIRST_PORT + (self.number - 1) * PORTS
         return {
             "HARNESS_WORKER_ID": self.worker,
             "HARNESS_WORKER_NUMBER": str(self.number),

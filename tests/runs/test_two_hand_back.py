@@ -63,13 +63,7 @@ class Crew:
             number=number,
             place="",
             target="refs/heads/main",
-            agent=None,
             agent_command="true",
-            model=None,
-            extra=(),
-            silence=60,
-            longest=60,
-            first_port=1,
         )
         made = Worker(self.context(orders.worker), orders, self.heard.append)
         self._spend(made._reclaims._tries, tries)

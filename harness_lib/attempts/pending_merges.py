@@ -70,64 +70,41 @@ def _reasons(ctx: Context, target: str, target_tip: str, waiting_tip: str) -> It
     if not ctx.git.is_ancestor(target_tip, waiting_tip):
         yield f"{target_branch.short(target)} has commits of its own"
     try:
-        obstacles = _obstacles(ctx, target, target_tip, waiting_tip)
+        holder = worktrees.holder(ctx.git, target)
+        found = list(_obstacles(ctx.at(Git.open(holder)), target_tip, waiting_tip)) if holder else []
     except (HarnessError, OSError):
         # A full disk or a read-only repository: report the waiting work all the same.
         return
-    if obstacles.lock:
+    yield from found
+
+
+def _obstacles(checkout: Context, target_tip: str, waiting_tip: str) -> Iterator[str]:
+    """Yield what is in the way of `waiting_tip` in the user's `checkout`, which is at `target_tip`."""
+    git = checkout.git
+    if locks := restore.blocking_locks(git):
         yield (
-            f"git's lock {obstacles.lock} stands there: let the command that made it end; if none runs, "
-            "delete that file"
+            f"git's lock {quoting.one_line(str(locks[0]), PATH_LENGTH)} stands there: let the command that "
+            "made it end; if none runs, delete that file"
         )
-    if obstacles.under_way:
-        yield f"a {obstacles.under_way} of yours is under way there: end it first"
-    if obstacles.refused:
-        pronoun = "that" if len(obstacles.refused) == 1 else "them"
+    if operation := git.under_way():
+        yield f"a {operation} of yours is under way there: end it first"
+    paths = fast_forward.obstacles(git, target_tip, waiting_tip, checkout.excluded_paths)
+    changed = set(checkout.changes().tracked if paths else ())
+    # As long as these have changes, git merges nothing; the others it would carry along.
+    refused = changed and changed.intersection(_merged(git, target_tip, waiting_tip))
+    if kept := [path for path in paths if path in refused]:
+        pronoun = "that" if len(kept) == 1 else "them"
         yield (
-            f"you have changes in {_listed(obstacles.refused)}, for which git would not merge: "
+            f"you have changes in {_listed(kept)}, for which git would not merge: "
             f"commit {pronoun} first, or put {pronoun} away"
         )
-    if obstacles.changed:
-        yield f"you have changes in {_listed(obstacles.changed)}"
-    if obstacles.standing:
+    if carried := [path for path in paths if path in changed and path not in refused]:
+        yield f"you have changes in {_listed(carried)}"
+    if standing := [path for path in paths if path not in changed]:
         # A plain `git merge` would overwrite it if git ignores it.
-        stands = "stands where it has a file" if len(obstacles.standing) == 1 else "stand where it has files"
-        pronoun = "that" if len(obstacles.standing) == 1 else "them"
-        yield f"your own {_listed(obstacles.standing)} {stands}: move {pronoun} away first"
-
-
-class _Obstacles(NamedTuple):
-    """What in the user's checkout keeps work from being merged there.
-
-    `refused`: tracked files with changes, as long as they are there git merges nothing; `changed`: those that
-    git would carry along; `standing`: files in the place of the work's; `lock`: git's own, which may have
-    been left by a killed git; `under_way`: an unfinished merge, rebase or the like.
-    """
-
-    refused: Sequence[str] = ()
-    changed: Sequence[str] = ()
-    standing: Sequence[str] = ()
-    lock: str = ""
-    under_way: str = ""
-
-
-def _obstacles(ctx: Context, target: str, target_tip: str, waiting_tip: str) -> _Obstacles:
-    """Return what is in the way of `waiting_tip` in the checkout of `target`, which is at `target_tip`."""
-    holder = worktrees.holder(ctx.git, target)
-    if holder is None:
-        return _Obstacles()
-    checkout = ctx.at(Git.open(holder))
-    standing_locks = restore.blocking_locks(checkout.git)
-    paths = fast_forward.obstacles(checkout.git, target_tip, waiting_tip, checkout.excluded_paths)
-    changed = set(checkout.changes().tracked if paths else ())
-    refused = changed and changed.intersection(_merged(checkout.git, target_tip, waiting_tip))
-    return _Obstacles(
-        refused=[path for path in paths if path in refused],
-        changed=[path for path in paths if path in changed and path not in refused],
-        standing=[path for path in paths if path not in changed],
-        lock=quoting.one_line(str(standing_locks[0]), PATH_LENGTH) if standing_locks else "",
-        under_way=checkout.git.under_way() or "",
-    )
+        stands = "stands where it has a file" if len(standing) == 1 else "stand where it has files"
+        pronoun = "that" if len(standing) == 1 else "them"
+        yield f"your own {_listed(standing)} {stands}: move {pronoun} away first"
 
 
 def _merged(git: Git, target_tip: str, waiting_tip: str) -> set[str]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypedDict
+from datetime import datetime
+from typing import NamedTuple, TypedDict
 
 from harness_lib.attempts import (
     merge_queue,
@@ -18,13 +19,15 @@ from harness_lib.core import quoting, rechecked, sessions
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
 from harness_lib.errors import ConfigError, EnvSetupError, Exit, HarnessError
-from harness_lib.rules import stats
+from harness_lib.rules import attempts, stats
 from harness_lib.rules.run_records import Closed
 from harness_lib.rules.run_state import Spent
-from harness_lib.runs import report
-from harness_lib.task import RunStop, StopReason
+from harness_lib.runs import report_facts, report_text
+from harness_lib.state.api import Questions
+from harness_lib.task import Attempt, RunStop, StopReason, Task
 
 Why = StopReason | RunStop
+Work = list[tuple[Task, tuple[Attempt, ...]]]
 # Notes about branches from runs of earlier versions.
 SEEN = "refs/harness/seen/"
 
@@ -33,6 +36,26 @@ def target_of(ctx: Context) -> str:
     """Return the branch that the run merges into."""
     assert ctx.target is not None, "BUG: a run without a target."
     return ctx.target
+
+
+class Beginning(NamedTuple):
+    """The beginning of a run: when, the commit of its branch, and which attempts had ended by then.
+
+    `moment` has whole seconds, like all times on disk; `over` are (task, fence) of attempts ended in that
+    second.
+    """
+
+    moment: datetime
+    tip: str | None
+    over: frozenset[tuple[str, int]]
+
+
+def beginning(ctx: Context) -> Beginning:
+    """Return the beginning of a run that starts now."""
+    moment = ctx.clock.now().replace(microsecond=0)
+    tasks = ctx.store.ask().worked_on_since(moment)
+    over = frozenset((task.id, each.fence) for task in tasks for each in attempts.since(task, moment))
+    return Beginning(moment, target_branch.tip(ctx.git, target_of(ctx)), over)
 
 
 def tidy(ctx: Context, warn: Callable[[str], None]) -> None:
@@ -134,8 +157,8 @@ def without_work(ctx: Context, why: StopReason | None, recovered: tuple[str, ...
     answer = rechecked.reply("run", ctx.store.ask(), why)
     waits = _waits(ctx)
     first = [*recovered, rechecked.words(ctx.store.ask(), why or "done")]
-    began = report.beginning(ctx)
-    message = "\n".join(report.lines(ctx, first))
+    began = beginning(ctx)
+    message = "\n".join(_lines(ctx, first))
     return answer._replace(
         message=message, extra={**answer.extra, **_extra(ctx, began, Spent())}, **_stopped(why, waits)
     )
@@ -175,9 +198,7 @@ def _stopped(why: Why | None, waits: str | None) -> _Stopped:
     return {"exit": Exit.STOP, "stop": "waiting" if why == "done" else why}
 
 
-def reply(
-    ctx: Context, why: Why, message: str, began: report.Beginning, spent: Spent, left_out: str = ""
-) -> Reply:
+def reply(ctx: Context, why: Why, message: str, began: Beginning, spent: Spent, left_out: str = "") -> Reply:
     """Return the reply of a run that ended because of `why`; `message` has details.
 
     `left_out` says which checks the final check did not run.
@@ -189,16 +210,16 @@ def reply(
     first = [_words(ctx, why, message), but, left_out and f"final check: {left_out}"]
     return Reply(
         "run",
-        "\n".join(report.lines(ctx, first)),
+        "\n".join(_lines(ctx, first)),
         **_stopped(stop, _waits(ctx)),
         next=_next(ctx, stop),
         extra=_extra(ctx, began, spent),
     )
 
 
-def _extra(ctx: Context, began: report.Beginning, spent: Spent) -> dict[str, object]:
+def _extra(ctx: Context, began: Beginning, spent: Spent) -> dict[str, object]:
     used = {"cost_usd": round(spent.cost, 4), "tokens": spent.tokens, "seconds": round(spent.seconds)}
-    return {"spent": used, "tasks": report.tasks(ctx, began)}
+    return {"spent": used, "tasks": tasks(ctx, began)}
 
 
 def _next(ctx: Context, stop: Why) -> str:
@@ -214,3 +235,54 @@ def problem(kind: str, outcome: Reply, hint: str) -> HarnessError:
     )
     error.extra.update(outcome.extra)
     return error
+
+
+def _lines(ctx: Context, first: list[str]) -> list[str]:
+    """Return the report on all runs in question, after the lines `first`."""
+    return report_text.lines(report_facts.gather(ctx), first, width=report_text.columns())
+
+
+def tasks(ctx: Context, began: Beginning) -> list[dict[str, object]]:
+    """Return what a run that started at `began` did for each of its tasks, for JSON."""
+    return [_told(task, own) for task, own in _work(ctx.store.ask(), began)]
+
+
+def _told(task: Task, own: tuple[Attempt, ...]) -> dict[str, object]:
+    cost, tokens, seconds = _total(own)
+    return {
+        "id": task.id,
+        "outcome": own[-1].outcome,
+        "commit": task.completed_commit,
+        "cost_usd": round(cost, 4),
+        "tokens": tokens,
+        "seconds": round(seconds),
+        "warnings": list(task.look_at),
+    }
+
+
+def _work(questions: Questions, began: Beginning) -> Work:
+    """Return the tasks that the run has worked on."""
+    work = []
+    for task in questions.worked_on_since(began.moment):
+        own = attempts.since(task, began.moment)
+        own = tuple(each for each in own if (task.id, each.fence) not in began.over)
+        if own:
+            work.append((task, own))
+    return work
+
+
+def has_completed(questions: Questions, began: Beginning) -> bool:
+    """Return whether a run that started at `began` has completed a task."""
+    return any(_is_done(own[-1]) for _, own in _work(questions, began))
+
+
+def _is_done(attempt: Attempt) -> bool:
+    return attempt.outcome == "completed"
+
+
+def _total(own: tuple[Attempt, ...]) -> tuple[float, int, float]:
+    return (
+        sum(each.cost_usd for each in own),
+        sum(each.tokens for each in own),
+        sum(map(attempts.seconds, own)),
+    )

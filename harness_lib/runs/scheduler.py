@@ -30,7 +30,7 @@ from harness_lib.rules.events import (
     Unstarted,
 )
 from harness_lib.rules.run_state import Deaths, RunState
-from harness_lib.runs import confinement, ending, final_check, recorder, report, run_snapshot, waiting
+from harness_lib.runs import confinement, ending, final_check, recorder, run_snapshot, waiting
 from harness_lib.runs.ending import Why
 from harness_lib.runs.options import Options, prepare
 from harness_lib.runs.worker_pool import Orphans, WorkerPool
@@ -130,7 +130,7 @@ class Scheduler:
         self.recorded = False
         self.orphans = Orphans(ctx, self.tell, self._tell_queued)
         self._ctx, self._options, self._show_event = ctx, options, watch
-        self._began = self._since = report.beginning(ctx)
+        self._began = self._since = ending.beginning(ctx)
         agent = options.agent or options.agent_command or ""
         opened = recorder.opened(ctx, agent, options.workers, self._began.tip)
         self.recorder = recorder.Recorder(ctx, opened, self._warn_of_record)
@@ -355,7 +355,7 @@ class Scheduler:
 
     def _has_completed(self) -> bool:
         """Return whether this run has completed a task since the last final check."""
-        return report.has_completed(self._ctx.store.ask(), self._since)
+        return ending.has_completed(self._ctx.store.ask(), self._since)
 
     def _hold_back(self, pool: WorkerPool, reached: str) -> None:
         """Start nothing new, and end the run once no worker has a task; a limit may be raised until then."""
@@ -423,7 +423,7 @@ class Scheduler:
                 self._ctx, place, scope, lambda line: self.tell("final", line), goes_on, repairs=repairs
             )
         self.checked, self.left_out = passed.tip, passed.left
-        self._is_checked, self._since = True, report.beginning(self._ctx)
+        self._is_checked, self._since = True, ending.beginning(self._ctx)
         return passed.goes_on
 
     def check_at_the_end(self, place: worker_worktrees.Place) -> None:

@@ -16,7 +16,8 @@ from harness_lib import timestamps
 from harness_lib.core.context import Context
 from harness_lib.rules.run_records import Closed, Opened, Ran
 from harness_lib.rules.stats import Counts
-from harness_lib.runs import report, report_text
+from harness_lib.runs import ending as end_of_run
+from harness_lib.runs import report_text
 from harness_lib.runs.report_decisions import Decision
 from harness_lib.runs.report_facts import Checked, Facts, Merged, Work
 from harness_lib.system.clock import Clock
@@ -62,9 +63,9 @@ def test_what_was_over_when_the_run_began_is_not_of_it(project: Project, agent: 
             return ended + timedelta(milliseconds=900)
 
     ctx = Context(env={}, cwd=project.top, clock=Then(), target="refs/heads/main")
-    assert report.tasks(ctx, report.beginning(ctx)) == []
-    earlier = report.Beginning(ended, None, frozenset())
-    assert [each["id"] for each in report.tasks(ctx, earlier)] == ["task-001"]
+    assert end_of_run.tasks(ctx, end_of_run.beginning(ctx)) == []
+    earlier = end_of_run.Beginning(ended, None, frozenset())
+    assert [each["id"] for each in end_of_run.tasks(ctx, earlier)] == ["task-001"]
 
 
 def test_many_failures_are_bounded(project: Project, agent: Agent) -> None:

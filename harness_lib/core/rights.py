@@ -53,6 +53,11 @@ def known_agent(ctx: Context) -> str | None:
     return owner.in_agent(ctx.env) or ("a supervised agent" if ctx.env.get(ownership.SUPERVISED) else None)
 
 
+def says_yes_in_a_script(ctx: Context) -> bool:
+    """Return whether a script of the user's may say yes to commands; no message names its variable."""
+    return ctx.env.get("HARNESS_TRUST", "0") not in ("", "0")
+
+
 def require_user(ctx: Context, subject: str, command: str) -> None:
     """Raise RefusedError inside an agent; `subject` is the decision, and a user types `command` instead."""
     _require_none(acting_agent(ctx), subject, command)

@@ -59,7 +59,6 @@ TITLE_WIDTH = 50
 KEY_WIDTH = 12
 COMMAND_LENGTH = 500
 OTHERS = ("superpowers", "spec-kit", "openspec", "gsd", "task-master", "github")
-MAY_SAY_YES = "HARNESS_TRUST"
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -172,9 +171,8 @@ def run(
 def _not_for_caller(ctx: Context, choices: Choices, count: int) -> str | None:
     """Return why the commands of a plan are not trusted yet; None if the caller can decide that."""
     agent = rights.acting_agent(ctx)
-    if not agent and ctx.at_terminal and (choices.yes or count <= ROWS):
-        return None
-    if not agent and choices.yes and ctx.env.get(MAY_SAY_YES, "0") not in ("", "0"):
+    is_read = ctx.at_terminal and (choices.yes or count <= ROWS)
+    if not agent and (is_read or (choices.yes and rights.says_yes_in_a_script(ctx))):
         return None
     said = "--yes was refused, and the commands" if choices.yes else "The commands"
     who = f", not for {agent}" if agent else ""

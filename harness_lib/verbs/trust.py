@@ -20,8 +20,6 @@ HELP_ORDER = 520
 
 SHOWN = 20
 LENGTH = 500
-# For the user's own scripts; no message names it.
-MAY_SAY_YES = "HARNESS_TRUST"
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -81,7 +79,7 @@ def run(
             extra=extra,
         )
     agent = rights.acting_agent(ctx)
-    if yes and (agent or (not ctx.at_terminal and ctx.env.get(MAY_SAY_YES, "0") in ("", "0"))):
+    if yes and (agent or (not ctx.at_terminal and not rights.says_yes_in_a_script(ctx))):
         raise RefusedError(
             f"Whether the commands of {ctx.store.list_file} may run is for the user to say"
             + (f", not for {agent}." if agent else ", at a terminal."),

@@ -34,18 +34,7 @@ SHOW_ALL = "harness status --all"
 _BOOKKEEPING = re.compile(r"^\[[^]]*\] \[SESSION-\d+\] (LOCK|STATS)\b")
 
 
-class Progress:
-    """The fields of a `task` that are worth a line when they change."""
-
-    def __init__(self, task: Task) -> None:
-        self.task = task
-        self._state = (task.status, task.attempts, len(task.checkpoints), task.halt, task.claimed_by)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Progress) and self._state == other._state
-
-    def __hash__(self) -> int:
-        return hash(self._state)
+Progress = tuple[tuple[object, ...], str]
 
 
 class View(NamedTuple):
@@ -110,11 +99,16 @@ def gather(ctx: Context, limit: int | None) -> View:
         session_count=questions.session_count,
         last_session=questions.last_session,
         unproven=tuple(task.id for task in questions.unproven()[:SHOWN]),
-        progress={task.id: Progress(task) for task in questions.search()},
+        progress={task.id: _progress(task) for task in questions.search()},
         runs=runs,
         ahead=questions.ahead() if runs else Ahead(),
         up_next=tuple(_named(task) for task in questions.claimable()[:NEXT]) if runs else (),
     )
+
+
+def _progress(task: Task) -> Progress:
+    """Return the fields of `task` that are worth a line when they change, and the line."""
+    return (task.status, task.attempts, len(task.checkpoints), task.halt, task.claimed_by), one_line(task)
 
 
 def _named(task: Task) -> str:

@@ -184,14 +184,15 @@ def difference(before: View, after: View) -> str | None:
     if after.warnings != before.warnings and after.warnings:
         return f"warning: {after.warnings[0]}"
     old = before.progress
-    changed = [each.task for each in after.progress.values() if old.get(each.task.id) != each]
+    changed = [
+        line for name, (state, line) in after.progress.items() if name not in old or old[name][0] != state
+    ]
     known = set(before.rechecks)
     red = [line for line in after.rechecks if line.startswith(rechecked.RED) and line not in known]
     if not changed and not red and len(old) == len(after.progress):
         return None
-    named = [overview.one_line(task) for task in changed[:NAMED]]
     more = [f"and {len(changed) - NAMED} more"] if len(changed) > NAMED else []
-    return "; ".join([overview.headline(after.counts), *named, *more, *red])
+    return "; ".join([overview.headline(after.counts), *changed[:NAMED], *more, *red])
 
 
 def _wait_for_change(ctx: Context, before: list[object]) -> list[object]:

@@ -7,7 +7,7 @@ import keyword
 import os
 import re
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -220,7 +220,8 @@ def _parser(chosen: str | None) -> argparse.ArgumentParser:
             formatter_class=_Help,
         )
         sub.add_argument("--json", action="store_true", help="print one JSON object")
-        command.arguments(sub)
+        if add := getattr(command, "arguments", None):
+            add(sub)
         sub.set_defaults(verb=chosen, command=command, syntax=sub)
     return parser
 
@@ -241,15 +242,12 @@ class Command(Protocol):
     """The interface of a verb's file.
 
     SUMMARY is one line for the list of verbs, EXAMPLE a command that a newcomer can type, and HELP_ORDER
-    its place in that list; its hundreds are the group.
+    its place in that list; its hundreds are the group. `arguments(parser)` adds the arguments, if it has any.
     """
 
     SUMMARY: str
     EXAMPLE: str
     HELP_ORDER: int
-
-    def arguments(self, parser: ArgumentParser, /) -> None:
-        """Add the arguments of the verb."""
 
     def answer(self, ctx: Context, args: Namespace, screen: Screen, /) -> Reply:
         """Run the verb and return its reply."""

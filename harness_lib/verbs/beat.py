@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
@@ -13,10 +13,6 @@ from harness_lib.terminal.render import Screen
 SUMMARY = "renew the lease of the task that you hold (hooks do this for you)"
 EXAMPLE = "harness beat"
 HELP_ORDER = 195
-
-
-def arguments(_parser: ArgumentParser) -> None:
-    """Accept no arguments."""
 
 
 def answer(ctx: Context, _args: Namespace, _screen: Screen) -> Reply:

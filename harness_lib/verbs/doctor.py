@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
@@ -33,16 +33,7 @@ MACHINE: tuple[Examination, ...] = (
 LIST: tuple[Examination, ...] = (project.task_list, project.files, project.store)
 
 
-def arguments(_parser: ArgumentParser) -> None:
-    """Accept no arguments."""
-
-
 def answer(ctx: Context, _args: Namespace, _screen: Screen) -> Reply:
-    """Answer `harness doctor`."""
-    return run(ctx)
-
-
-def run(ctx: Context) -> Reply:
     """Return a summary and one line per finding; exit 1 if one is bad."""
     diagnoses = [each for examination in MACHINE for each in _examined(examination, ctx)]
     if has_root(ctx):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 
 from harness_lib.core.context import Context
 from harness_lib.core.reply import Reply
@@ -11,10 +11,6 @@ from harness_lib.terminal.render import Screen
 SUMMARY = "switch the hooks off until the next start"
 EXAMPLE = "harness pause"
 HELP_ORDER = 530
-
-
-def arguments(_parser: ArgumentParser) -> None:
-    """Accept no arguments."""
 
 
 def answer(ctx: Context, _args: Namespace, _screen: Screen) -> Reply:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 
 from harness_lib.attempts import open_session, reconcile
 from harness_lib.core import ownership, rechecked, sessions
@@ -14,10 +14,6 @@ from harness_lib.terminal.render import Screen
 SUMMARY = "recover interrupted work"
 EXAMPLE = "harness recover"
 HELP_ORDER = 180
-
-
-def arguments(_parser: ArgumentParser) -> None:
-    """Accept no arguments."""
 
 
 def answer(ctx: Context, _args: Namespace, _screen: Screen) -> Reply:

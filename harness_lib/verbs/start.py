@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 
 from harness_lib.attempts import open_session
 from harness_lib.core.context import Context
@@ -12,10 +12,6 @@ from harness_lib.terminal.render import Screen
 SUMMARY = "open a session: recover, check the environment, name the next task"
 EXAMPLE = "harness start"
 HELP_ORDER = 110
-
-
-def arguments(_parser: ArgumentParser) -> None:
-    """Accept no arguments."""
 
 
 def answer(ctx: Context, _args: Namespace, _screen: Screen) -> Reply:

@@ -57,11 +57,12 @@ class _Looked(weakref.ref[Moment]):
     conn: Asking
 
 
-def _close(idle: deque[tuple[Asking, float]], ended: deque[_Looked]) -> None:
+def _close(idle: deque[tuple[Asking, float]], looks: set[_Looked]) -> None:
+    """Close all connections, once nobody can look any more: who looks keeps the `Moments`."""
     while idle:
         idle.pop()[0].close()
-    while ended:
-        ended.pop().conn.close()
+    while looks:
+        looks.pop().conn.close()
 
 
 class Moments:
@@ -80,7 +81,7 @@ class Moments:
         self._looks: set[_Looked] = set()
         # Those whose moment is gone.
         self._ended: deque[_Looked] = deque()
-        weakref.finalize(self, _close, self._idle, self._ended)
+        weakref.finalize(self, _close, self._idle, self._looks)
         self.news = 0
         self.work_on(link)
 

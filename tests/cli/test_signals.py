@@ -7,11 +7,11 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness_lib.system.processes import process
+from tests.waiting import number_in
 
 if TYPE_CHECKING:
     from tests.conftest import Harness
@@ -34,7 +34,7 @@ def test_a_terminated_finish_takes_its_check_with_it(harness: Harness, repo: Pat
         stderr=subprocess.PIPE,
         text=True,
     ) as finish:
-        check = _wait_for_number(pid_file)
+        check = number_in(pid_file)
         finish.send_signal(signal.SIGTERM)
         _out, err = finish.communicate(timeout=200)
 
@@ -42,12 +42,3 @@ def test_a_terminated_finish_takes_its_check_with_it(harness: Harness, repo: Pat
     assert "harness recover" in err
     assert not process.alive(check)
     assert harness("status", "--json", env=me).json["counts"]["in_progress"] == 1
-
-
-def _wait_for_number(file: Path) -> int:
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
-        if file.exists() and file.read_text().endswith("\n"):
-            return int(file.read_text())
-        time.sleep(0.02)
-    raise AssertionError(f"{file} was never written")

@@ -19,8 +19,8 @@ import pyte
 
 from tests import forked
 from tests.loop.environment import environment
+from tests.waiting import PATIENCE
 
-PATIENCE = 200.0
 SLOW = Path(__file__).with_name("slow_hs.py").read_text(encoding="utf-8")
 # What only a program that is started has: its locale.
 STARTED = "import os, sys; os.execv(sys.executable, [sys.executable, '-m', 'harness_lib.hs', *sys.argv[1:]])"

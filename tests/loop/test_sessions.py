@@ -144,7 +144,7 @@ def test_a_run_that_is_interrupted_ends_its_command_and_exits_130(
 
     run.send_signal(signal.SIGTERM)
 
-    assert run.wait(60) == 130
+    assert run.wait() == 130
     assert process.find(pid) is None
     assert '{"type":"done"}' in (session_of(home) / ".stream").read_text(encoding="utf-8")
 

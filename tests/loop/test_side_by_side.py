@@ -115,7 +115,7 @@ def test_ctrl_c_ends_all_that_runs_side_by_side(serve: Serve, home: Path, projec
 
     run.send_signal(signal.SIGINT)
 
-    assert run.wait(60) == 130
+    assert run.wait() == 130
     for pid in pids:
         assert process.find(pid) is None
 

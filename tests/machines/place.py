@@ -16,8 +16,9 @@ from typing import Any
 from tests.machines.network import Network
 from tests.machines.world import Machine
 from tests.runs import forking
-from tests.runs.workshop import COMMAND, HARNESS, PATIENCE
+from tests.runs.workshop import COMMAND, HARNESS
 from tests.system.git.gitrepo import put
+from tests.waiting import PATIENCE
 
 MEGABYTES = 96
 FAKETIME = "usr/lib/*/faketime/libfaketimeMT.so.1"

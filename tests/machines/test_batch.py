@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from harness_lib.attempts import turn
-from tests.machines.world import MAIN, World, held, pushes, until
+from tests.machines.world import MAIN, World, held, pushes
 from tests.system.git.gitrepo import sh
+from tests.waiting import until
 
 LEASE = 4.0
 
@@ -32,7 +33,7 @@ def test_work_of_several_machines_is_pushed_once(world: World) -> None:
     wait_for_merge(world, mine, *tasks)
     mine.leave()
 
-    assert [run.wait(60) for run in runs] == [0, 0, 0], [each.printed for each in machines]
+    assert [run.wait() for run in runs] == [0, 0, 0], [each.printed for each in machines]
     world.each_once(*tasks)
     assert pushes(world) == 1
 
@@ -65,7 +66,7 @@ def test_the_machine_that_merges_for_others_dies(world: World, hook: str) -> Non
     dead.cut_power()
     (alive,) = machines.values()
 
-    assert alive.runs[0].wait(90) == 0, alive.printed
+    assert alive.runs[0].wait() == 0, alive.printed
     world.each_once(*tasks)
     assert sh(world.remote, "show", "main:a", "main:b") == "done\ndone"
     assert {task.attempts for task in alive.context("looks").store.ask().search()} == {0}

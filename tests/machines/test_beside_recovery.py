@@ -16,7 +16,8 @@ from harness_lib.rules import transitions
 from harness_lib.state.pgstore.changing import RowsTx
 from harness_lib.system.clock import Clock
 from harness_lib.task import Task
-from tests.machines.world import Machine, World, until
+from tests.machines.world import Machine, World
+from tests.waiting import until
 
 if TYPE_CHECKING:
     import pytest
@@ -150,7 +151,7 @@ def test_a_run_whose_session_was_closed_elsewhere_goes_on(world: World, tmp_path
         sessions.close(tx, theirs)
     go.touch()
 
-    assert run.wait(60) == 0, one.printed
+    assert run.wait() == 0, one.printed
     world.each_once(*tasks)
     assert "the session of this run was closed elsewhere" in one.printed
 

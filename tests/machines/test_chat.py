@@ -9,9 +9,10 @@ import signal
 import pytest
 
 from tests import forked
-from tests.machines.world import Machine, World, until
+from tests.machines.world import Machine, World
 from tests.runs.workshop import HARNESS
 from tests.system.git.gitrepo import commit_all, put, sh
+from tests.waiting import until
 
 
 def claimed(machine: Machine) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.machines.world import World, until
+from tests.machines.world import World
 from tests.system.git.gitrepo import put, sh
+from tests.waiting import until
 
 LEASE = 4.0
 MAIN, READY, GONE = "refs/heads/main", "refs/harness/.*/ready/", "^[0-9a-f]* 0000000.*ready/"
@@ -57,5 +58,5 @@ def test_the_remote_refuses_a_machine_that_slept_in_its_push(world: World) -> No
     assert sh(world.remote, "rev-parse", "main") == before
 
     (held / "go").touch()
-    assert (late.wait(60), other.wait(60)) == (0, 0), one.printed + two.printed
+    assert (late.wait(), other.wait()) == (0, 0), one.printed + two.printed
     world.each_once(task)

@@ -16,11 +16,12 @@ from harness_lib.attempts import check, remote, turn
 from harness_lib.errors import AwayError
 from tests import postgres
 from tests.conftest import CHECKOUT, Harness
-from tests.machines.world import Machine, World, until
+from tests.machines.world import Machine, World
 from tests.runs.workshop import HURRIED
 from tests.state.pgstore.line import Line
 from tests.system.git.gitrepo import put
 from tests.verbs.project import Time
+from tests.waiting import until
 
 SECRET = "correct-horse-battery"
 WAITS = "is read-only now, so nothing was changed. The run waits up to half an hour."
@@ -119,7 +120,7 @@ def test_a_run_outlives_a_database_that_is_away_for_a_while(world: World) -> Non
     go.touch()
     until("the end of the agent", gone.exists)
     line.mend()
-    assert run.wait(60) == 0, one.printed
+    assert run.wait() == 0, one.printed
     world.each_once(task)
     line.close()
 
@@ -133,7 +134,7 @@ def test_a_run_that_begins_while_something_is_away_waits_and_says_so_once(world:
     run = one.start(**HURRIED)
     until("the run waits", lambda: WAITS_ONCE in one.printed or run.poll() is not None)
     away.rename(world.remote)
-    assert run.wait(60) == 0, one.printed
+    assert run.wait() == 0, one.printed
     assert one.printed.count(WAITS_ONCE) == 1
     world.each_once(task)
 
@@ -143,7 +144,7 @@ def test_a_run_that_begins_while_something_is_away_waits_and_says_so_once(world:
     run = one.start(**HURRIED)
     until("the run waits", lambda: one.printed.count(WAITS_ONCE) == 2 or run.poll() is not None)
     line.mend()
-    assert run.wait(60) == 0, one.printed
+    assert run.wait() == 0, one.printed
     assert one.printed.count(WAITS_ONCE) == 2
     world.each_once(task, second)
     line.close()
@@ -163,7 +164,7 @@ def test_a_run_waits_for_a_failover(world: World) -> None:
         until("the end of the agent", gone.exists)
         until("the run waits", lambda: WAITS in one.printed or run.poll() is not None)
         postgres.set_read_only(world.url, on=False)
-        assert run.wait(60) == 0, one.printed
+        assert run.wait() == 0, one.printed
         assert one.printed.count(WAITS) == 1
         world.each_once(task)
 

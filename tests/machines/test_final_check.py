@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tests.machines.world import World, until
+from tests.machines.world import World
+from tests.waiting import until
 
 ONCE_MORE = "every check runs once more on the final tree"
 WAITS = "another machine makes the final check"
@@ -29,7 +30,7 @@ def test_one_machine_makes_the_final_check_for_all(world: World) -> None:
     assert "final check of refs/heads/main: one is at it now" in two("status", "--machines").out
     go.touch()
 
-    assert (first.wait(60), second.wait(60)) == (0, 0), one.printed + two.printed
+    assert (first.wait(), second.wait()) == (0, 0), one.printed + two.printed
     world.each_once("task-001", "task-002", "task-003")
     printed = one.printed + two.printed
     # Before the repair, and after it.

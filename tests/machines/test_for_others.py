@@ -10,9 +10,10 @@ import pytest
 
 from tests import forked
 from tests.conftest import for_release
-from tests.machines.world import Machine, World, until
+from tests.machines.world import Machine, World
 from tests.runs.workshop import HARNESS
 from tests.system.git.gitrepo import put, sh
+from tests.waiting import until
 
 PROTECTED = '#!/bin/sh\ncase "$1" in refs/heads/main) echo "main is protected" >&2; exit 1; esac\n'
 

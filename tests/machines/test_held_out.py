@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.machines.world import Machine, World, until
+from tests.machines.world import Machine, World
 from tests.system.git.gitrepo import put
+from tests.waiting import until
 
 ELSEWHERE = "its held-out check is on another machine"
 
@@ -24,13 +25,13 @@ def test_a_machine_leaves_to_others_what_only_they_can_check(world: World, tmp_p
     other = one.file_task("b")
     world.trust()
 
-    assert two.start("-j", "1").wait(60) == 9, two.printed
+    assert two.start("-j", "1").wait() == 9, two.printed
     assert f"{held}: {ELSEWHERE}" in " ".join(two.printed.split())
     assert "leaves the rest to the machine that has its held-out check" in two.printed
     assert two.statuses_now == {held: "pending", other: "completed"}
     assert one.context("looks").store.ask().halted() == ()
 
-    assert one.start("-j", "1").wait(60) == 0, one.printed
+    assert one.start("-j", "1").wait() == 0, one.printed
     world.each_once(held, other)
 
 

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests import forked
-from tests.machines.world import World, until
+from tests.machines.world import World
 from tests.runs.workshop import HARNESS
 from tests.system.git.gitrepo import put, sh
+from tests.waiting import until
 
 LEASE = 3.0
 HALF = "sh test -e half && echo done > file || { echo done > half; sleep 600; }"

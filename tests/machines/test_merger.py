@@ -12,8 +12,9 @@ import pytest
 from harness_lib.attempts import turn
 from harness_lib.runs import recorder
 from harness_lib.task import Task
-from tests.machines.world import Machine, World, held, pushes, until
+from tests.machines.world import Machine, World, held, pushes
 from tests.system.git.gitrepo import put, sh
+from tests.waiting import until
 
 LEASE = 4.0
 

@@ -9,7 +9,8 @@ import sys
 import psycopg
 
 from tests import postgres
-from tests.machines.world import World, at, taken, until
+from tests.machines.world import World, at, taken
+from tests.waiting import until
 
 AGENT = (
     "case $HARNESS_TASK_ID in task-001) echo > a;; task-002) mv a c;; *) echo > a; echo > b; sleep 0.5;; esac"
@@ -91,6 +92,6 @@ def test_a_worker_merges_what_waits_for_other_logins(world: World) -> None:
         until("work that waits", waits)
         mine.leave()
         printed = [machine.printed for machine in machines]
-        assert [run.wait(60) for run in runs] == [0, 0, 0], printed
+        assert [run.wait() for run in runs] == [0, 0, 0], printed
         world.each_once(*tasks)
         assert "does not let" not in "".join(printed)

@@ -7,8 +7,9 @@ import signal
 
 import pytest
 
-from tests.machines.world import Machine, World, until
+from tests.machines.world import Machine, World
 from tests.system.git.gitrepo import sh
+from tests.waiting import until
 
 LEASE = 6.0
 
@@ -34,7 +35,7 @@ def test_nothing_is_lost_and_nothing_is_done_twice(world: World) -> None:
     until("more merges", lambda: len(world.log()) > 4)
     two.send(signal.SIGCONT)
 
-    assert (one.runs[0].wait(90), two.runs[0].wait(90)) == (0, 0), one.printed + two.printed
+    assert (one.runs[0].wait(), two.runs[0].wait()) == (0, 0), one.printed + two.printed
     world.each_once(*tasks)
     assert sorted(sh(world.remote, "show", "main:said").split()) == ["a", "b", "c"]
     for task in one.context("looks").store.ask().search():
@@ -56,7 +57,7 @@ def test_a_server_that_restarts_at_once_loses_nothing(world: World) -> None:
         merged(world, count)
     world.restart_database()
 
-    assert [run.wait(90) for run in runs] == [0, 0], one.printed + two.printed
+    assert [run.wait() for run in runs] == [0, 0], one.printed + two.printed
     world.each_once(*tasks)
     assert one("store", "check").code == 0
 
@@ -95,7 +96,7 @@ def test_chance_decides_who_dies_sleeps_or_restarts(world: World) -> None:
     for machine in asleep:
         machine.send(signal.SIGCONT)
 
-    assert [each.runs[-1].wait(120) for each in machines] == [0, 0, 0], "".join(m.printed for m in machines)
+    assert [each.runs[-1].wait() for each in machines] == [0, 0, 0], "".join(m.printed for m in machines)
     world.each_once(*tasks)
     assert one("store", "check").code == 0
 

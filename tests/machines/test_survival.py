@@ -8,9 +8,10 @@ import signal
 import pytest
 
 from tests import postgres
-from tests.machines.world import World, until
+from tests.machines.world import World
 from tests.runs.workshop import HURRIED
 from tests.system.git.gitrepo import put, sh
+from tests.waiting import until
 
 LEASE = 3.0
 
@@ -106,7 +107,7 @@ def test_a_machine_that_slept_comes_back_to_a_lost_claim(world: World) -> None:
 
     one.send(signal.SIGCONT)
 
-    assert late.wait(60) == 0
+    assert late.wait() == 0
     assert "The lease of task task-001 was lost" in one.printed
     world.each_once(task)
     assert sh(world.remote, "show", "main:file") == "done"

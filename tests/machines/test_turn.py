@@ -14,8 +14,9 @@ from harness_lib.errors import EnvSetupError, HeldError, RemoteAwayError
 from harness_lib.rules import transitions
 from harness_lib.system.clock import Clock
 from harness_lib.task import Task
-from tests.machines.world import MAIN, World, at, taken, until
+from tests.machines.world import MAIN, World, at, taken
 from tests.system.git.gitrepo import put, sh
+from tests.waiting import until
 
 
 def work(ctx: Context, onto: str) -> tuple[target_branch.Move, str]:
@@ -173,7 +174,7 @@ def test_a_remote_whose_disk_is_full_is_waited_for(world: World, words: str) -> 
     )
     here.unlink()
 
-    assert run.wait(60) == 0, one.printed
+    assert run.wait() == 0, one.printed
     world.each_once(task)
 
 

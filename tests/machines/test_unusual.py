@@ -8,8 +8,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests.machines.world import World, until
+from tests.machines.world import World
 from tests.system.git.gitrepo import put, sh
+from tests.waiting import until
 
 LEASE = 3.0
 
@@ -37,7 +38,7 @@ def test_a_rewritten_branch_gets_the_work_and_what_it_lost_is_named(world: World
     rewritten(world)
     put(waits.with_suffix(".go"), "")
 
-    assert run.wait(60) == 0, one.printed
+    assert run.wait() == 0, one.printed
     assert world.log() == ["Begin", "By a person", "[task-002] Make b"]
     said = one("store", "check")
     assert f"{first} is completed, and no branch of origin has its commit {lost}" in said.text
@@ -101,7 +102,7 @@ def test_work_gets_to_a_remote_with_a_hundred_thousand_refs(world: World) -> Non
 
     runs = [machine.start("-j", "1") for machine in (one, two)]
 
-    assert [run.wait(120) for run in runs] == [0, 0], one.printed + two.printed
+    assert [run.wait() for run in runs] == [0, 0], one.printed + two.printed
     world.each_once(*tasks)
     # None of them has come along.
     assert sh(one.top, "tag") == ""

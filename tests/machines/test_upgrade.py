@@ -6,8 +6,9 @@ import psycopg
 
 from harness_lib.state.pgstore.connecting import SCHEMA
 from tests import postgres
-from tests.machines.world import World, until
+from tests.machines.world import World
 from tests.runs.workshop import HURRIED
+from tests.waiting import until
 
 NEXT = SCHEMA + 1
 AGENT = "touch {0}/works ;; write done done ;; wait {0}/go ;; touch {0}/gone"
@@ -39,7 +40,7 @@ def test_a_run_of_an_older_harness_ends_with_the_version_that_it_needs_and_keeps
         assert one.statuses_now[task] == "in_progress"
         conn.execute(CONTRACTED.encode())
         go.touch()
-        assert run.wait(120) == 7, one.printed
+        assert run.wait() == 7, one.printed
         assert f"format {NEXT}, and this harness knows {SCHEMA}" in one.printed
         assert "Update harness on this machine to 9.9 or a later version." in one.printed
         refused = one("note", task, "late")

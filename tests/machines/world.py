@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import time
 from collections import Counter
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +17,6 @@ from tests.runs.workshop import Workshop, descendants
 from tests.system.git.gitrepo import put, sh
 from tests.verbs.project import Said
 
-PATIENCE = 60.0
 MAIN = "refs/heads/main"
 HOOK = """\
 #!/bin/sh
@@ -186,11 +183,3 @@ def held(world: World, machine: Machine) -> turn.Turn:
 
 def pushes(world: World) -> int:
     return len((world.place / "pushes").read_text().split())
-
-
-def until(event: str, seen: Callable[[], object]) -> None:
-    """Return once `seen()` is true; fail with `event` after a long while."""
-    end = time.monotonic() + PATIENCE
-    while not seen():
-        assert time.monotonic() < end, event
-        time.sleep(0.02)

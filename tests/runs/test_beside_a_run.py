@@ -48,7 +48,7 @@ def go(workshop: Workshop, tmp_path: Path) -> Path:
 
 def end(workshop: Workshop, go: Path) -> int:
     go.touch()
-    return workshop.runs[0].wait(60)
+    return workshop.runs[0].wait()
 
 
 def test_a_second_terminal_sees_what_goes_on_and_changes_its_limits(workshop: Workshop, go: Path) -> None:
@@ -105,7 +105,7 @@ def test_limits_that_are_set_meanwhile_end_the_attempt_and_the_run(workshop: Wor
     limits = workshop.ok("budget", "--task-tokens", "1000", "--max-tasks", "1")["limits"]
 
     assert limits == {"max_cost": 7.0, "task_tokens": 1000, "max_tasks": 1}
-    assert workshop.runs[0].wait(60) == 9
+    assert workshop.runs[0].wait() == 9
     assert "tokens: 1,200 of 1,000" in workshop.task("task-001")["error_log"][0]
     assert workshop.statuses() == {"task-001": "failed", "task-002": "pending"}
     assert "attempts: 1 of 1" in workshop.printed
@@ -163,7 +163,7 @@ def test_runs_of_one_list_share_limits_and_count_for_themselves(make_workshop: M
         {**each, "task_cost": 3.0} for each in limits
     ]
     go.touch()
-    assert [run.wait(60) for run in workshop.runs] == [0, 0], workshop.printed
+    assert [run.wait() for run in workshop.runs] == [0, 0], workshop.printed
 
 
 # -- a run in words: what each worker does, what was spent, and how long it takes at least

@@ -97,7 +97,7 @@ def test_whoever_is_killed_the_list_comes_to_its_end(workshop: Workshop) -> None
                 with suppress(ProcessLookupError):
                     os.kill(victim, signal.SIGKILL)
                     killed += 1
-        ended = run.wait(120)
+        ended = run.wait()
         if ended == 0:
             break
 

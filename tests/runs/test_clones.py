@@ -189,7 +189,7 @@ def test_what_a_worker_began_with_outlives_what_the_user_does(shared: Workshop, 
     forget()
     checked.touch()
 
-    assert run.wait(90) == 0, shared.printed
+    assert run.wait() == 0, shared.printed
     assert sh(top, "show", "main:f", "main:g").split() == ["done", "done"]
     assert sh(top, "log", "--format=%s", "main").splitlines()[1:3] == ["mine", "Said better"]
     shared.done_is_done()

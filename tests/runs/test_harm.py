@@ -130,7 +130,7 @@ def test_a_full_disk_stops_the_run_and_the_next_one_goes_on(workshop: Workshop, 
         resource.prlimit(pid, resource.RLIMIT_FSIZE, (2500, 2500))
     go.touch()
 
-    assert run.wait(90) == 7, workshop.printed
+    assert run.wait() == 7, workshop.printed
     assert workshop.task("task-001")["attempts"] == 0
     workshop.ends(0)
     workshop.all_is_well()
@@ -204,7 +204,7 @@ def test_a_closed_terminal_stops_the_run_and_keeps_what_was_done(workshop: Works
 
     os.kill(run.pid, signal.SIGHUP)
 
-    assert run.wait(90) == 9, workshop.printed
+    assert run.wait() == 9, workshop.printed
     assert news.read_text().startswith("stopped ")
     assert "harness run" in news.read_text()
     log = (workshop.top / "harness-progress.txt").read_text()
@@ -279,7 +279,7 @@ def go(workshop: Workshop, here: Path, rounds: int) -> int:
     run = workshop.start("-j", "2", agent=f"sh {here / 'script.sh'}")
     workshop.wait_for("the first is merged", lambda: workshop.statuses()["task-001"] == "completed")
     put(here / "go", "")
-    return run.wait(90)
+    return run.wait()
 
 
 @pytest.mark.release

@@ -101,7 +101,7 @@ def test_what_is_accepted_during_a_run_is_completed_by_that(workshop: Workshop, 
     said = workshop.ok("accept", "task-001", "--path", ".env")
     go.touch()
 
-    assert run.wait(60) == 0, workshop.printed
+    assert run.wait() == 0, workshop.printed
     assert "completes it" in said["message"]
     assert {".env", "f", "g"} <= set(committed(workshop))
     assert not (tmp_path / "worked").exists()

@@ -67,7 +67,7 @@ def test_what_waits_is_merged_at_once(make_workshop: Make, mode: str) -> None:
         if mode == "concurrent":
             workshop.wait_for("each renews its lease", lambda: not before & _leases(workshop))
 
-    assert run.wait(60) == 0, workshop.printed
+    assert run.wait() == 0, workshop.printed
     assert [task["fence"] for task in workshop.state["tasks"]] == [1, 1, 1]
     assert len(_checks_of_the_queue(workshop)) == 1
     moves = sh(workshop.top, "reflog", "show", "--format=%gs", "main").splitlines()
@@ -82,7 +82,7 @@ def test_work_that_breaks_the_batch_keeps_none_of_the_others(workshop: Workshop)
         run = workshop.start("-j", "4")
         workshop.wait_for("all four wait", _waiting(workshop, 4))
 
-    assert run.wait(90) == 9, workshop.printed
+    assert run.wait() == 9, workshop.printed
     assert sorted(workshop.statuses().values()) == ["completed", "completed", "completed", "failed"]
     (failed,) = [task for task in workshop.state["tasks"] if task["status"] == "failed"]
     assert "with what was merged meanwhile it does not" in workshop.printed
@@ -100,7 +100,7 @@ def test_work_that_conflicts_with_the_batch_is_left_out_and_goes_back(workshop: 
         run = workshop.start("-j", "3")
         workshop.wait_for("all three wait", _waiting(workshop, 3))
 
-    assert run.wait(90) == 0, workshop.printed
+    assert run.wait() == 0, workshop.printed
     assert [task["attempts"] for task in workshop.state["tasks"]] == [0, 0, 0]
     assert sorted((workshop.top / "f").read_text().split()) == ["one", "two"]
     assert "conflicts with what was merged meanwhile" in workshop.printed

@@ -236,7 +236,7 @@ def test_a_usage_limit_is_told_once_for_all_and_who_stopped_it(workshop: Worksho
     for _ in range(2):
         run.send_signal(signal.SIGINT)
         workshop.wait_for("it says so", lambda: "starting nothing new" in workshop.printed)
-    assert run.wait(60) == 9
+    assert run.wait() == 9
     assert kinds(workshop, news, 2) == ["limit", "stopped"]
 
 

@@ -112,7 +112,7 @@ def test_ctrl_c_once_finishes_what_runs_and_starts_nothing_new(workshop: Worksho
     workshop.wait_for("it says so", lambda: "starting nothing new" in workshop.printed)
     go.touch()
 
-    assert run.wait(60) == 9
+    assert run.wait() == 9
     assert workshop.statuses() == {"task-001": "completed", "task-002": "pending"}
     workshop.nothing_is_left_over()
     workshop.ends(0)
@@ -129,7 +129,7 @@ def test_ctrl_c_twice_stops_now_and_the_next_run_goes_on(workshop: Workshop, tmp
     workshop.wait_for("it says so", lambda: "starting nothing new" in workshop.printed)
     run.send_signal(signal.SIGINT)
 
-    assert run.wait(60) == 9
+    assert run.wait() == 9
     assert "every check runs once more" not in workshop.printed
     assert "not re-checked: 1 completed task" in workshop.printed
     assert workshop.statuses() == {"task-001": "completed", "task-002": "pending"}
@@ -203,7 +203,7 @@ def test_a_worker_that_slept_past_its_lease_merges_nothing(make_workshop: Make, 
     go.touch()
     _signal(asleep, signal.SIGCONT)
 
-    sleeper.wait(90)
+    sleeper.wait()
     assert sh(workshop.top, "rev-parse", "main") == done
     workshop.all_is_well()
 

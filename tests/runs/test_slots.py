@@ -133,7 +133,7 @@ def test_two_workers_finish_no_more_than_the_last_session_allows(workshop: Works
     for number in range(5):
         workshop.add(f"Task {number}", f"test -f {number}", do=f"sleep 0.3\nwrite {number} x")
 
-    assert workshop.start("-j", "2").wait(60) == 9, workshop.printed
+    assert workshop.start("-j", "2").wait() == 9, workshop.printed
 
     assert list(workshop.statuses().values()).count("completed") == 3
 

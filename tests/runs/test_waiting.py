@@ -147,7 +147,7 @@ def test_work_does_not_conflict_with_what_waits_for_user(workshop: Workshop, tmp
     sh(workshop.top, "checkout", "-q", "README.md")
     go.touch()
 
-    assert run.wait(90) == 0, workshop.printed
+    assert run.wait() == 0, workshop.printed
     assert "conflicts" not in workshop.printed
     assert workshop.task("task-002")["attempts"] == 0
     assert (workshop.top / "f").read_text().split() == ["one", "two"]

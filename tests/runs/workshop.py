@@ -12,7 +12,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -27,11 +26,11 @@ from tests.conftest import CHECKOUT
 from tests.runs import forking
 from tests.system.git.gitrepo import commit_all, put, sh
 from tests.verbs.project import Agent, Said, Time
+from tests.waiting import PATIENCE, until
 
 AGENT = Path(__file__).with_name("agent.py")
 COMMAND = f"{shlex.quote(sys.executable)} -I -S {shlex.quote(str(AGENT))}"
 HARNESS = "tests.runs.forking"
-PATIENCE = 240.0
 # In the environment of a run: what waits there waits for a tenth of its time.
 HURRIED = {forking.HASTE: "10"}
 # In the agent's shell: up to the worker that has started it, which is killed.
@@ -154,7 +153,9 @@ class Workshop:
 
     def cut_power(self) -> None:
         """Let the last run die with all that it has started."""
-        run = self.runs[-1]
+        self._kill(self.runs[-1])
+
+    def _kill(self, run: subprocess.Popen[str]) -> None:
         for pid in (run.pid, *descendants(run.pid)):
             # What git does for a moment may be over.
             with suppress(ProcessLookupError):
@@ -183,17 +184,13 @@ class Workshop:
         return Git.open(self.top)
 
     def wait_for(self, event: str, seen: Any) -> None:
-        """Return once `seen()` is true; fail with `what` after a long while."""
-        end = time.monotonic() + PATIENCE
-        while not seen():
-            assert time.monotonic() < end, f"{event}: {self.printed}"
-            time.sleep(0.02)
+        """Return once `seen()` is true; fail with what the runs have printed after a long while."""
+        until(event, seen, lambda: self.printed)
 
     def close(self) -> None:
         for run in self.runs:
             if run.poll() is None:
-                run.kill()
-                run.wait()
+                self._kill(run)
 
     # -- what must be true at the end ---------------------------------------------------------------------
 

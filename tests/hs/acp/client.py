@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 from tests.conftest import CHECKOUT
 from tests.forked import Forked, with_children
 from tests.loop.environment import environment
+from tests.waiting import PATIENCE
 
 if TYPE_CHECKING:
     import acp
@@ -71,7 +72,7 @@ class Editor:
         return "".join(update.content.text for update in self.updates_of("agent_message_chunk"))
 
     async def until(self, condition: Callable[[], object]) -> None:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + PATIENCE
         while not condition():
             assert time.monotonic() < deadline, self.updates
             await asyncio.sleep(0.02)

@@ -6,16 +6,16 @@ import shlex
 import signal
 import sys
 import termios
-import time
 from pathlib import Path
 
 import pytest
 
-from tests.hs.person import PATIENCE, SHELL, Person, person
+from tests.hs.person import SHELL, Person, person
 from tests.loop.conftest import CHAT, Conversation, Serve, bodies, session_of
 from tests.loop.mcp_servers import entry
 from tests.loop.servers.script import Step, say, use
 from tests.loop.source_files import write_models, write_servers
+from tests.waiting import until
 
 SLEEPS = use("bash", command="echo $$ > pid; sleep 300")
 
@@ -137,11 +137,8 @@ def test_a_conversation_that_is_ended_from_outside_leaves_nothing_running(
             assert termios.tcgetattr(someone.leader)[3] & termios.ECHO == before[3] & termios.ECHO
         else:
             someone.hangs_up()
-            someone.process.wait(PATIENCE)
-        end = time.monotonic() + PATIENCE
-        while Path(f"/proc/{pid}").exists():
-            assert time.monotonic() < end
-            time.sleep(0.02)
+            someone.process.wait()
+        until("its end", lambda: not Path(f"/proc/{pid}").exists())
 
 
 def test_ctrl_z_gives_the_shell_back_and_the_conversation_goes_on(serve: Serve, project: Path) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -18,6 +16,7 @@ from tests.loop.login.conftest import browser, describe, expire, logged_in, stor
 from tests.loop.servers.oauth import ACCOUNT, AuthServer
 from tests.loop.servers.openai import OpenAI
 from tests.loop.servers.script import ModelServer, Step, say, use
+from tests.waiting import until
 
 pytestmark = pytest.mark.usefixtures("provider")
 
@@ -78,7 +77,7 @@ def test_many_at_once_renew_once(
     with ThreadPoolExecutor(4) as pool:
         runs = [pool.submit(hs, "--provider", "hosted", "hello") for _ in range(4)]
         # The first renewal waits at the server until the others wait for the lock, or have sent theirs.
-        wait_until(lambda: waiting(home) == 3 or len(auth.forms) > 2)
+        until("those that wait", lambda: waiting(home) == 3 or len(auth.forms) > 2)
         auth.gate.set()
         assert [run.result().out for run in runs] == ["Hello.\n"] * 4
 
@@ -95,7 +94,7 @@ def test_ctrl_c_during_a_renewal_loses_no_login(
     auth.gate.clear()
     words = ["--provider", "hosted", "hello"]
     run = Forked(words, cwd=project, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    wait_until(lambda: len(auth.forms) == 2)
+    until("two forms", lambda: len(auth.forms) == 2)
     run.send_signal(signal.SIGINT)
     # What it was sent is old from here on.
     auth.gate.set()
@@ -127,7 +126,7 @@ def test_many_whose_token_is_refused_renew_it_once(
 
     with ThreadPoolExecutor(3) as pool:
         runs = [pool.submit(hs, "--provider", "hosted", "hello") for _ in range(3)]
-        wait_until(lambda: waiting(home) == 2 or len(auth.forms) > 2)
+        until("those that wait", lambda: waiting(home) == 2 or len(auth.forms) > 2)
         auth.gate.set()
         assert [run.result().out for run in runs] == ["Hello.\n"] * 3
 
@@ -144,13 +143,6 @@ def waiting(home: Path) -> int:
     )
     lines = Path("/proc/locks").read_text(encoding="ascii").splitlines()
     return sum("->" in line and f":{inode} " in line for line in lines)
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 def test_a_login_that_has_ended_says_what_to_type_and_shows_no_token(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from pathlib import Path
 
 import pytest
@@ -18,6 +17,7 @@ from harness_lib.loop.tools.builtin import Change
 from harness_lib.system.processes import process, reaper
 from tests.loop.source_files import write
 from tests.loop.tools.conftest import Do
+from tests.waiting import until
 
 
 @pytest.mark.parametrize(
@@ -154,10 +154,7 @@ def test_all_that_a_command_has_started_ends_with_its_time(
     pid = times_out(do, project, command)
 
     # It has its signal; that it is gone takes a moment.
-    end = time.monotonic() + 60
-    while process.alive(pid):
-        assert time.monotonic() < end
-        time.sleep(0.02)
+    until("its end", lambda: not process.alive(pid))
 
 
 def test_what_is_too_long_for_the_model_is_kept_in_the_session(do: Do, run: Runtime) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from harness_lib.system.processes import child, process, runner
+from tests.waiting import number_in, until
 
 
 def test_what_a_program_says_and_how_it_ends_is_its_answer(tmp_path: Path) -> None:
@@ -78,6 +78,5 @@ def test_one_that_takes_too_long_is_ended_with_what_it_started(tmp_path: Path) -
         for name, trap in {"obeys": "", "stubborn": "trap '' TERM; "}.items()
     ]
     assert [each.wait() for each in running] == [runner.TIMED_OUT] * 2
-    for name in ("obeys", "stubborn"):
-        while process.alive(int((tmp_path / name).read_text())):
-            time.sleep(0.01)
+    left = [number_in(tmp_path / name) for name in ("obeys", "stubborn")]
+    until("their end", lambda: not any(map(process.alive, left)))

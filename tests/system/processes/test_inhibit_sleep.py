@@ -6,14 +6,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from harness_lib.system.processes import process, runner
 from tests.conftest import PROGRAM
+from tests.waiting import until
 
 INHIBIT = """#!/bin/sh
 echo "$@" > {place}/asked
@@ -36,12 +35,6 @@ FAILS = "#!/bin/sh\nexit 1\n"
 PROGRAMS = [("linux", "systemd-inhibit", INHIBIT), ("darwin", "caffeinate", CAFFEINATE)]
 
 
-def wait_for(seen: Callable[[], object]) -> None:
-    """Return once `seen()` is true; pytest's own deadline ends a wait in vain."""
-    while not seen():
-        time.sleep(0.01)
-
-
 def install(place: Path, name: str, text: str) -> dict[str, str]:
     """Put a program on a PATH and return the environment that has it."""
     file = place / "bin" / name
@@ -53,7 +46,7 @@ def install(place: Path, name: str, text: str) -> dict[str, str]:
 
 def pid_of(place: Path) -> int:
     file = place / "pid"
-    wait_for(lambda: file.exists() and file.read_text().strip())
+    until("what is written there", lambda: file.exists() and file.read_text().strip())
     return int(file.read_text())
 
 
@@ -82,7 +75,7 @@ def test_it_ends_with_us_when_we_are_killed(tmp_path: Path, platform: str, name:
     pid = pid_of(tmp_path)
     us.send_signal(signal.SIGKILL)
     us.wait()
-    wait_for(lambda: not process.alive(pid))
+    until("its end", lambda: not process.alive(pid))
 
 
 @pytest.mark.parametrize("platform", ["linux", "darwin"])

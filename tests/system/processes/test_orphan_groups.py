@@ -7,10 +7,11 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
+from contextlib import suppress
 from pathlib import Path
 
 from harness_lib.system.processes import process, reaper
+from tests.waiting import number_in, until
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 RUN = """
@@ -37,7 +38,7 @@ def test_a_command_whose_runner_was_killed_is_ended(tmp_path: Path) -> None:
     """SIGKILL of the runner leaves the command running; `end_all` ends it and removes the note."""
     log = tmp_path / "1.log"
     with subprocess.Popen([sys.executable, "-c", RUN, str(log), "echo $$; sleep 60"]) as runner:
-        command = _wait_for_number(log)
+        command = number_in(log)
         runner.kill()
     assert process.alive(command)
 
@@ -53,7 +54,7 @@ def test_what_has_a_group_of_its_own_is_ended_with_the_command(tmp_path: Path) -
     log, python = tmp_path / "1.log", shlex.quote(sys.executable)
     below = f"""{python} -c "import os, time; os.setsid(); print(os.getpid(), flush=True); time.sleep(60)" """
     with subprocess.Popen([sys.executable, "-c", RUN, str(log), f"{below} & wait"]) as runner:
-        apart = _wait_for_number(log)
+        apart = number_in(log)
         runner.kill()
     assert process.alive(apart)
 
@@ -67,7 +68,7 @@ def test_a_command_whose_runner_was_killed_before_its_note_never_begins(tmp_path
     with subprocess.Popen(
         [sys.executable, "-c", KILLED_FIRST], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(CHECKOUT)}
     ) as runner:
-        assert runner.wait(60) == -signal.SIGKILL
+        assert runner.wait() == -signal.SIGKILL
 
     _wait_for_end(int((tmp_path / "pid").read_text()))
     assert not (tmp_path / "ran").exists()
@@ -90,26 +91,11 @@ def test_a_note_of_another_boot_is_left(tmp_path: Path) -> None:
     assert note.exists()
 
 
-def _wait_for(file: Path) -> None:
-    deadline = time.monotonic() + 30
-    while not file.exists():
-        assert time.monotonic() < deadline, f"{file} was never written"
-        time.sleep(0.02)
-
-
-def _wait_for_number(file: Path) -> int:
-    _wait_for(file)
-    while not file.read_text().endswith("\n"):
-        time.sleep(0.02)
-    return int(file.read_text())
-
-
 def _wait_for_end(pid: int) -> None:
-    deadline = time.monotonic() + 30
-    while process.alive(pid):
-        assert time.monotonic() < deadline, f"{pid} still runs"
+    def has_ended() -> bool:
         # It is nobody's child here unless this process adopts orphans.
-        try:
+        with suppress(ChildProcessError):
             os.waitpid(pid, os.WNOHANG)
-        except ChildProcessError:
-            time.sleep(0.02)
+        return not process.alive(pid)
+
+    until(f"the end of {pid}", has_ended)

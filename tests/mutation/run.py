@@ -27,7 +27,7 @@ _PYTEST = [
     *("-p", "no:unraisableexception", "--hypothesis-profile=mutation"),
     # Nobody reads why a test fails.
     *("--assert=plain", "--tb=line"),
-    *("-o", "addopts=--import-mode=importlib", "-o", "timeout=120"),
+    *("-o", "addopts=--import-mode=importlib", "-o", "timeout=300"),
 ]
 
 # A sample is small: what the tests of each of its mutants may take of the processor.

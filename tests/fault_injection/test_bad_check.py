@@ -11,36 +11,11 @@ import pytest
 
 from harness_lib.system.processes import process
 from tests.conftest import for_release
-from tests.verbs.project import Agent, Project, python
-
-linux_only = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere only the process group is ended")
-
-DAEMON = python(
-    "import os, time\n"
-    "if os.fork(): os._exit(0)\n"
-    "os.setsid()\n"
-    "if os.fork(): os._exit(0)\n"
-    'open("daemon.pid", "w").write(str(os.getpid()))\n'
-    "time.sleep(600)"
-)
-
-
-def begin(agent: Agent, check: str, *options: str) -> None:
-    agent.ok("add", "One", "--validate", check, *options)
-    agent.ok("claim")
+from tests.verbs.project import Agent, Project, begin, python
 
 
 def gone(file: Path) -> bool:
     return not process.alive(int(file.read_text(encoding="ascii")))
-
-
-@linux_only
-def test_a_daemon_that_it_forks_does_not_outlive_it(project: Project, agent: Agent) -> None:
-    begin(agent, f"{DAEMON}; while ! test -s daemon.pid; do :; done")
-
-    agent.ok("finish")
-
-    assert gone(project.top / "daemon.pid")
 
 
 def test_one_that_prints_without_end_is_stopped_and_fails(project: Project, agent: Agent) -> None:
@@ -63,25 +38,6 @@ def test_a_limit_that_is_no_number_is_said_before_anything_runs(project: Project
     assert "HARNESS_LOG_LIMIT_BYTES" in error["message"]
     assert not (project.top / "ran").exists()
     assert project.task()["attempts"] == 0
-
-
-def test_one_that_reads_its_input_gets_none(project: Project, agent: Agent) -> None:
-    begin(agent, 'read answer; test -z "$answer" && test -z "$(cat)"')
-
-    agent.ok("finish")
-
-    assert project.task()["status"] == "completed"
-
-
-def test_one_that_ignores_term_is_killed(project: Project, agent: Agent) -> None:
-    begin(agent, "trap '' TERM; echo $$ > pid; while :; do sleep 600; done", "--timeout", "30")
-    pid = project.top / "pid"
-    project.clock.hurry_after = pid
-
-    reply = agent.fails(1, "finish")
-
-    assert reply["verdict"] == "TIMEOUT"
-    assert process.alive(int(project.git("show", f"{reply['rescue']}:pid"))) is False
 
 
 def test_its_output_may_be_anything(project: Project, agent: Agent) -> None:

@@ -112,29 +112,6 @@ def test_an_operation_under_way_refuses_a_claim(project: Project, agent: Agent, 
     assert project.task()["status"] == "pending"
 
 
-@pytest.mark.parametrize("operation", ["rebase", *for_release("merge", "cherry-pick")])
-def test_an_operation_that_was_quit_goes_back_too(project: Project, agent: Agent, operation: str) -> None:
-    project.put("tracked.txt", "two\n")
-    base = project.commit("Two")
-    project.git("checkout", "-q", "-b", "side", "HEAD^")
-    project.put("tracked.txt", "three\n")
-    side = project.commit("Three")
-    project.git("checkout", "-q", "main")
-    begin(agent, "false")
-    sh(project.top, operation, side, check=False)
-    sh(project.top, operation, "--quit")
-    sh(project.top, "add", "tracked.txt")
-
-    agent.fails(1, "finish")
-
-    assert project.head == base
-    assert project.git("rev-parse", "--abbrev-ref", "HEAD") == "main"
-    assert project.git("rev-parse", "side") == side
-    assert project.git("status", "--porcelain") == ""
-    assert project.read("tracked.txt") == "two\n"
-    agent.ok("claim")
-
-
 # -- who calls, and as whom
 
 

@@ -215,18 +215,6 @@ def test_a_pid_file_that_is_none(lock: SeedLock) -> None:
         lock.acquire(os.getpid(), deadline=0)
 
 
-def test_a_symlink_is_left_alone(lock: SeedLock, tmp_path: Path) -> None:
-    (tmp_path / "victim").mkdir()
-    (tmp_path / "victim" / "pid").write_text(str(NO_PROCESS), encoding="ascii")
-    lock.path.symlink_to(tmp_path / "victim")
-
-    assert lock.acquire(os.getpid(), deadline=0) == "foreign"
-    lock.release(NO_PROCESS)
-
-    assert lock.path.is_symlink()
-    assert (tmp_path / "victim" / "pid").exists()
-
-
 def test_what_died_while_it_was_retired_is_swept_when_it_is_old(lock: SeedLock) -> None:
     for name, pid in (("dead", NO_PROCESS), ("young", NO_PROCESS), ("living", os.getppid())):
         aside = lock.path.with_name(f"{lock.path.name}.{name}")

@@ -213,15 +213,20 @@ def test_head_comes_back_from_another_branch_whose_commits_stay(world: World, *,
     assert sh(world.top, "rev-parse", "main") == world.base
 
 
-@pytest.mark.parametrize("how", ["branch deleted", *for_release("detached", "orphan")])
-def test_head_comes_back_from_anywhere(world: World, how: str) -> None:
+@pytest.mark.parametrize(
+    "commands",
+    [
+        ["checkout -q --detach"],
+        ["checkout -q --detach", "branch -q -D main"],
+        ["checkout -q --orphan new"],
+        ["commit -q --amend -m rewritten"],
+    ],
+    ids=["detached", "branch deleted", "orphan", "rewritten"],
+)
+def test_head_comes_back_from_anywhere(world: World, commands: list[str]) -> None:
     world.begin()
-    if how == "orphan":
-        sh(world.top, "checkout", "-q", "--orphan", "new")
-    else:
-        sh(world.top, "checkout", "-q", "--detach")
-    if how == "branch deleted":
-        sh(world.top, "branch", "-q", "-D", "main")
+    for command in commands:
+        sh(world.top, *command.split())
     put(world.top / "made", "x")
     assert world.go_back() == []
     stands_at_base(world)

@@ -42,8 +42,8 @@ def with_fault(agent: Agent, number: str, pattern: str, *argv: str, after: int =
 def as_nobody(agent: Agent, *argv: str, **env: str) -> Said:
     """Type `harness ARGV` as the user nobody, in a fork of ours; only root may.
 
-    A fork, because this interpreter may lie where nobody else is allowed to look; so the agent must have run
-    a command before, which imports what a command needs.
+    A fork, because this interpreter may lie where nobody else is allowed to look; so the agent must have
+    typed the same verb before, which imports what it needs.
     """
     reading, writing = os.pipe()
     with warnings.catch_warnings():

@@ -35,6 +35,7 @@ def test_a_list_that_is_read_only_can_be_looked_at(project: Project, agent: Agen
     (place / "harness-tasks.json").chmod(0o644)
     before = (place / "harness-tasks.json").read_bytes()
     agent.ok("add", "x")
+    agent.ok("status")
     agent.cwd = open_place
 
     seen = as_nobody(agent, "status", HOME=str(open_place), HARNESS_STATE_ROOT=str(place))

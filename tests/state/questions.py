@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta, timezone
 
 from harness_lib.state.api import Questions
 from harness_lib.system.clock import Clock
-from harness_lib.task import Task
-from harness_lib.text import folded
 
 WORKERS = ("one", "one#2", "two")
 COMMITS = ("a" * 40, "b" * 40)
@@ -29,17 +26,8 @@ class Hands(Clock):
 
 
 def answers(questions: Questions) -> dict[str, object]:
-    """Return the answer to each question, by its name; those about one thing are asked about each.
-
-    What stores look up, or ask each other, must be what a walk through the tasks finds.
-    """
+    """Return the answer to each question, by its name; those about one thing are asked about each."""
     tasks = questions.search()
-    found = _asked(questions, tasks)
-    assert found | _walked(tasks) == found
-    return found
-
-
-def _asked(questions: Questions, tasks: Sequence[Task]) -> dict[str, object]:
     ids = [task.id for task in tasks]
     titles = [task.title for task in tasks]
     return {
@@ -102,35 +90,3 @@ def _asked(questions: Questions, tasks: Sequence[Task]) -> dict[str, object]:
         "session_spent": [questions.session_spent(session) for session in questions.sessions()],
         "sessions_spent": questions.sessions_spent(),
     }
-
-
-def _walked(tasks: Sequence[Task]) -> dict[str, object]:
-    """Return the answers that need neither rules nor an index."""
-    ids = [task.id for task in tasks]
-    completed = [task for task in tasks if task.status == "completed"]
-    behind = [*(tasks[place : place + 2] for place in range(1, len(tasks) + 1)), ()]
-    numbers = [name.removeprefix("task-") for name in ids if name.startswith("task-")]
-    titles = [*(task.title for task in tasks), "no such title"]
-    return {
-        "task": [*tasks, None],
-        "tasks": tuple(tasks[::-2]),
-        "position": [*range(len(tasks))],
-        "search": [
-            tasks,
-            tuple(task for task in tasks if task.status in ("pending", "failed")),
-            tuple(completed[:2]),
-            *behind,
-        ],
-        "provable": tuple(task for task in completed if task.unproven and task.intent is None),
-        "made": [tuple(task.id for task in tasks if commit in _commits(task)) for commit in COMMITS],
-        "titled": [
-            tuple(task.id for task in tasks if folded(task.title) == folded(title)) for title in titles
-        ],
-        "highest_number": max((int(number) for number in numbers if number.isdecimal()), default=0),
-    }
-
-
-def _commits(task: Task) -> Iterator[str | None]:
-    yield task.completed_commit
-    if task.intent is not None and task.intent.action == "commit":
-        yield task.intent.commit

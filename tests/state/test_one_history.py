@@ -15,6 +15,7 @@ from harness_lib.state.store import Store as FileStore
 from harness_lib.system.place.roots import Root
 from harness_lib.task import Attempt, Checkpoint, Intent, Session, SessionConfig, State, Task, Validation
 from tests import postgres
+from tests.state.memorystore.store import MemoryStore
 from tests.state.questions import COMMITS, Hands, answers
 
 SOON, LATER = "2025-07-01T10:05:00Z", "2025-07-01T12:00:00Z"
@@ -48,7 +49,7 @@ TASKS = (
     Task("tried", attempt_log=(Attempt(1, started_at=SOON, ended_at=LATER),)),
 )
 ONE = Session(1, "one", "host", finished_attempts=1)
-Stores = tuple[Store, Store]
+Stores = tuple[Store, Store, Store]
 
 
 @pytest.fixture
@@ -61,7 +62,7 @@ def stores(root: Root, clock: Hands) -> Stores:
     """Return a store of each kind, each with an empty list."""
     file = FileStore(root, timeout=10, clock=clock)
     assert file.create(State(sessions=())) == ()
-    return file, postgres.begun(root.path, clock)
+    return file, MemoryStore(clock=clock), postgres.begun(root.path, clock)
 
 
 def both(stores: Stores, act: Callable[[Tx], object]) -> dict[str, object]:
@@ -71,10 +72,10 @@ def both(stores: Stores, act: Callable[[Tx], object]) -> dict[str, object]:
         with store.transaction() as tx:
             act(tx)
             inside.append((answers(tx), tx.changed))
-    assert inside[0] == inside[1]
-    file, database = (answers(store.ask()) for store in stores)
-    assert file == database
-    assert _whole(stores[0]) == _whole(stores[1])
+    assert inside[0] == inside[1] == inside[2]
+    file, memory, database = (answers(store.ask()) for store in stores)
+    assert file == memory == database
+    assert _whole(stores[0]) == _whole(stores[1]) == _whole(stores[2])
     return file
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Literal, NamedTuple, cast, get_args
 from urllib.parse import urlsplit
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
     from harness_lib.loop.piped import Json
     from harness_lib.loop.plugins import Provider
-    from harness_lib.loop.providers.tokens import Login
     from harness_lib.loop.runtime import Plugin, Runtime
 
 
@@ -89,8 +89,14 @@ class Hosted(NamedTuple):
     def at(self, runtime: Runtime) -> Endpoint:
         """Return where requests of this run go. Raises ProviderError without the key that is needed."""
         speaker, values = self.speaker(runtime), self._settings(runtime.env)
-        login = _login(runtime, self.config) if values.get("auth") else None
-        headers = {**self._headers(runtime, login), **self.config.headers}
+        login = None
+        if values.get("auth"):
+            from harness_lib.loop.providers import tokens  # noqa: PLC0415 (only a login needs it)
+
+            tokens.check(self.config)
+            tokens.check_stored(runtime, self.config)
+            login = partial(tokens.headers, runtime, self.config)
+        headers = {**self._headers(runtime), **self.config.headers}
         if self.config.values and not values.get("url"):
             # Without this, its key would go to the host of the protocol.
             raise ProviderError(f"The provider {self.config.name} has no url= in its .conf file.")
@@ -131,7 +137,7 @@ class Hosted(NamedTuple):
         url = url or _OPENAI_HOST
         return complete(url, "/v1/responses" if url.startswith(_OPENAI_HOST) else "/v1/chat/completions")
 
-    def _headers(self, runtime: Runtime, login: Login | None) -> dict[str, str]:
+    def _headers(self, runtime: Runtime) -> dict[str, str]:
         """Return the headers with the key. Raises ProviderError without one where it is needed."""
         env, headers = runtime.env, {}
         if self.protocol == "anthropic":
@@ -143,7 +149,7 @@ class Hosted(NamedTuple):
                 return {**headers, name.strip(): value.strip()}
         stored = keys.secret(keys.first(runtime, self.config.name))
         key = (env.get(self.key, "") or stored).strip()
-        if not key and self.needs_key and login is None:
+        if not key and self.needs_key:
             message = f"{self.key} is not set. Set it, or run: hs auth set {self.config.name}"
             raise ProviderError(message)
         if key:
@@ -164,17 +170,6 @@ def effort(env: dict[str, str]) -> str:
     """Return the effort of reasoning that was asked for; "" for none."""
     thinking = env.get("HARNESS_THINKING", "")
     return "" if thinking == "off" else thinking
-
-
-def _login(runtime: Runtime, config: ProviderConfig) -> Login:
-    """Return the login of a provider config. Raises ProviderError where the user is not logged in."""
-    # Imported here: only a login needs it.
-    from harness_lib.loop.providers import tokens  # noqa: PLC0415
-
-    tokens.check(config)
-    login = tokens.Login(runtime, config)
-    login.check()
-    return login
 
 
 ANTHROPIC = Hosted(
@@ -235,7 +230,7 @@ def _described(config: ProviderConfig) -> Hosted:
         default_model=config.values.get("model", ""),
         variables=variables,
         key=config.auth_env,
-        needs_key=bool(config.auth_env),
+        needs_key=bool(config.auth_env and not config.values.get("auth")),
         ready_by=(config.auth_env,) if config.auth_env else (),
     )
 

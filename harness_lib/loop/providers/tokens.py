@@ -11,7 +11,6 @@ import base64
 import ipaddress
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -162,62 +161,49 @@ def claims(token: str) -> Json:
     return as_object(text) or {}
 
 
-@dataclass(frozen=True)
-class Login:
-    """The user's login at `client`, as it is stored."""
+def check_stored(runtime: Runtime, client: ProviderConfig) -> Json:
+    """Return the stored login at `client`. Raises ProviderError where nobody is logged in."""
+    credential = keys.first(runtime, client.name)
+    if credential.get("type") != "oauth" or not credential.get("access_token"):
+        raise ProviderError(f"Nobody is logged in at {client.name}. Log in: {command(client)}")
+    return credential
 
-    runtime: Runtime = field(repr=False)
-    client: ProviderConfig
 
-    @property
-    def advice(self) -> str:
-        """Advice for the user when the login is refused."""
-        return f"Log in again: {command(self.client)}"
+def headers(
+    runtime: Runtime, client: ProviderConfig, templates: Mapping[str, str], refused: str
+) -> dict[str, str]:
+    """Return the headers of a request: the token's, and `templates` with the account in them.
 
-    def check(self) -> None:
-        """Raise ProviderError without a login."""
-        if not self._credential().get("access_token"):
-            name = self.client.name
-            raise ProviderError(f"Nobody is logged in at {name}. Log in: {command(self.client)}")
+    `refused` is a header `authorization` that the host has refused, or "": it is not returned again.
+    """
+    credential = check_stored(runtime, client)
+    if is_due(credential) or _authorization(credential) == refused:
+        credential = _renewed(runtime, client, refused)
+    account = str(credential.get("account_id") or "")
+    if not all(text.isascii() and text.isprintable() for text in (_authorization(credential), account)):
+        # Later code would print the token.
+        message = f"The stored login at {client.name} is damaged. Log in again: {command(client)}"
+        raise ProviderError(message)
+    filled = {name: value.replace("{account_id}", account) for name, value in templates.items()}
+    return {
+        **{name: value for name, value in filled.items() if value},
+        "authorization": _authorization(credential),
+    }
 
-    def headers(self, templates: Mapping[str, str], refused: str = "") -> dict[str, str]:
-        """Return the headers of a request: the token's, and `templates` with the account in them.
 
-        `refused` is a header `authorization` that the host has refused: it is not returned again.
-        """
-        self.check()
-        credential = self._credential()
-        if is_due(credential) or _authorization(credential) == refused:
-            credential = self._renewed(refused)
-        account = str(credential.get("account_id") or "")
-        if not all(text.isascii() and text.isprintable() for text in (_authorization(credential), account)):
-            # Later code would print the token.
-            raise ProviderError(f"The stored login at {self.client.name} is damaged. {self.advice}")
-        filled = {name: value.replace("{account_id}", account) for name, value in templates.items()}
-        return {
-            **{name: value for name, value in filled.items() if value},
-            "authorization": _authorization(credential),
-        }
-
-    def _renewed(self, refused: str) -> Json:
-        name = self.client.name
-        with keys.held(self.runtime):
-            # Another process may have renewed it, or logged out, while this one waited.
-            self.check()
-            credential = self._credential()
-            if not is_due(credential) and _authorization(credential) != refused:
-                return credential
-            path = keys.where(self.runtime, name)
-            keys.check_writable(path)
-            # The old refresh token is worth nothing once the server has answered.
-            with processes.uninterrupted():
-                renewed = refresh(self.client, credential)
-                keys.replace_first(self.runtime, path, name, renewed)
-        return renewed
-
-    def _credential(self) -> Json:
-        credential = keys.first(self.runtime, self.client.name)
-        return credential if credential.get("type") == "oauth" else {}
+def _renewed(runtime: Runtime, client: ProviderConfig, refused: str) -> Json:
+    with keys.held(runtime):
+        # Another process may have renewed it, or logged out, while this one waited.
+        credential = check_stored(runtime, client)
+        if not is_due(credential) and _authorization(credential) != refused:
+            return credential
+        path = keys.where(runtime, client.name)
+        keys.check_writable(path)
+        # The old refresh token is worth nothing once the server has answered.
+        with processes.uninterrupted():
+            renewed = refresh(client, credential)
+            keys.replace_first(runtime, path, client.name, renewed)
+    return renewed
 
 
 def _authorization(credential: Json) -> str:

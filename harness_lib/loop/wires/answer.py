@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Literal, NamedTuple, Protocol
 from urllib.parse import urlsplit
@@ -45,19 +45,6 @@ class Speaker(NamedTuple):
     model: str
 
 
-class Login(Protocol):
-    """The user's login at a host, which makes the headers of each request."""
-
-    @property
-    def advice(self) -> str:
-        """Advice for the user when the login is refused."""
-        ...
-
-    def headers(self, templates: Mapping[str, str], refused: str = "") -> dict[str, str]:
-        """Return the headers of a request, `templates` among them, and none that the host has `refused`."""
-        ...
-
-
 class Endpoint(NamedTuple):
     """A host of models. The key never leaves this object but as a header."""
 
@@ -72,8 +59,8 @@ class Endpoint(NamedTuple):
     effort: str = ""
     cached: bool = False
     session: str = ""
-    # A login makes its headers at each request, as its tokens are renewed.
-    login: Login | None = None
+    # With a login: makes the headers of a request from `headers`, with no token that the host has refused.
+    login: Callable[[Mapping[str, str], str], dict[str, str]] | None = None
 
     def __repr__(self) -> str:
         """Leave out what holds a key."""

@@ -58,12 +58,12 @@ def _authorized(runtime: Runtime, endpoint: Endpoint, body: Json, *, quiet: bool
     """Ask with the headers of a login, and once more with renewed ones where those are refused."""
     login, refused = endpoint.login, ""
     while True:
-        headers = login.headers(endpoint.headers, refused) if login else endpoint.headers
+        headers = login(endpoint.headers, refused) if login else endpoint.headers
         try:
             return _once(runtime, endpoint._replace(headers=headers), body, quiet=quiet)
         except UnauthorizedError as error:
             if login is None or refused:
-                advice = login.advice if login else "Check the key."
+                advice = f"Log in again: hs auth login {endpoint.provider}" if login else "Check the key."
                 raise ProviderError(f"{error} {advice}") from error
         refused = headers["authorization"]
 

@@ -13,7 +13,7 @@ from harness_lib.loop import disk, permission_hooks, plugins, trust
 from harness_lib.loop.failures import GarbageError, HookError, HookFailedError
 from harness_lib.loop.mcp import tools
 from harness_lib.loop.providers import hosted
-from harness_lib.loop.runtime import BUILT_IN, Kind, Plugin, Runtime, Table
+from harness_lib.loop.runtime import BUILT_IN, BUNDLED, Kind, Plugin, Runtime, Table
 from harness_lib.loop.stages import assemble, send, setup, tasks, tool_calls
 from harness_lib.loop.tools import agent, builtin, edit_file, files, search
 from harness_lib.loop.tools import skills as skill
@@ -102,7 +102,9 @@ def _add(runtime: Runtime, ours: list[Plugin], stage: str = "") -> None:
         if not (runtime.without_core and plugin.kind == "tools" and plugin.is_ours):
             runtime.table.add(plugin)
     kinds: list[Kind] = ["providers"] if stage else ["commands", "tools", "providers"]
-    for source in trust.usable(runtime):
+    # What is bundled holds texts and configs: its plugins are the functions above.
+    sources = (each for each in trust.usable(runtime) if not each.startswith(f"{BUNDLED}{os.sep}"))
+    for source in sources:
         stages = [stage] if stage else disk.visible_names(f"{source}/hooks.d")
         places: list[tuple[Kind, str, str]] = [(kind, "", f"{source}/{kind}") for kind in kinds]
         places += [("hooks.d", each, f"{source}/hooks.d/{each}") for each in stages]

@@ -29,6 +29,7 @@ FILE = ".auth.json"
 _LOCK = ".auth.lock"
 
 
+@once
 def merged(runtime: Runtime) -> Json:
     """Return the credentials of all sources, the most local last; lists replace each other."""
     credentials: Json = {}
@@ -71,7 +72,7 @@ def _merge(below: Json, above: Json) -> Json:
 
 @contextmanager
 def held(runtime: Runtime) -> Iterator[None]:
-    """Let no other process change credentials as long as the block lasts."""
+    """Let no other process change credentials as long as the block lasts; they are read again in it."""
     try:
         runtime.home.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = flock.opened(runtime.home / _LOCK)
@@ -83,8 +84,10 @@ def held(runtime: Runtime) -> Iterator[None]:
     try:
         # The kernel lets go of it when its holder dies.
         flock.take(descriptor)
+        runtime.found.clear()
         yield
     finally:
+        runtime.found.clear()
         os.close(descriptor)
 
 
@@ -154,7 +157,7 @@ def names(runtime: Runtime) -> set[str]:
     found = set(_WELL_KNOWN)
     for source in dict.fromkeys([*runtime.unscoped, *runtime.sources]):
         if trust.is_usable(runtime, source):
-            found |= {config.auth_env for config in models.configs_in(source)}
+            found |= {config.auth_env for config in models.configs_in(runtime, source)}
             directory = f"{source}/providers"
             for program in disk.programs(directory):
                 if not program.endswith(".conf"):

@@ -120,7 +120,7 @@ def candidates(runtime: Runtime) -> list[str]:
         programs = {name for name in disk.programs(directory) if not name.endswith(".conf")}
         is_bundled = Path(source).parent == runtime.root / "plugins"
         ours = {Path(source).name} & set(_OUR_PROVIDERS) if is_bundled else set()
-        configs = {config.name for config in models.configs_in(source)}
+        configs = {config.name for config in models.configs_in(runtime, source)}
         names += sorted(programs | ours | configs)
     return list(dict.fromkeys(names if runtime.without_core else [*names, _LAST]))
 

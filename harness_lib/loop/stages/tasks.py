@@ -10,16 +10,13 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from harness_lib.loop import disk, plugins, processes
 from harness_lib.loop.piped import Json, as_object, dumps
+from harness_lib.loop.runtime import Runtime, once
 from harness_lib.loop.sessions.session import CONVERSATION
 from harness_lib.system.install import launcher
 from harness_lib.system.place import find_root
-
-if TYPE_CHECKING:
-    from harness_lib.loop.runtime import Runtime
 
 _SECONDS = 30.0
 # How often the hook itself passes on a heartbeat.
@@ -91,6 +88,7 @@ def beat(runtime: Runtime, payload: Json) -> Json:
     return payload
 
 
+@once
 def _root(runtime: Runtime) -> str | None:
     """Return the directory of the active list of this project; None without one."""
     env = runtime.harness_environment()

@@ -6,7 +6,6 @@ import queue
 import signal
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from harness_lib.errors import HarnessError, UsageError
@@ -27,13 +26,11 @@ from harness_lib.system.processes import signals
 from harness_lib.text import in_one_line
 
 
-@dataclass(frozen=True)
-class Line:
-    """A message and its number; `soon`: the current turn gets it after the running tools."""
+class Line(NamedTuple):
+    """A message; `soon`: the current turn gets it after the running tools."""
 
     text: str
     soon: bool
-    number: int
 
 
 class Ahead(NamedTuple):
@@ -55,8 +52,8 @@ class Typed:
         self._lines: list[Line] = []
         self._changed: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._left = False
-        self._count = 0
-        self._known: int | None = None
+        # Those that waited when the user saw the end of what is under way; None: not seen yet.
+        self._seen: list[Line] | None = None
 
     @property
     def waiting(self) -> list[str]:
@@ -65,8 +62,7 @@ class Typed:
 
     def put(self, text: str, *, soon: bool) -> None:
         """Send a line."""
-        self._count += 1
-        self._lines.append(Line(text, soon and not self._is_command(text), self._count))
+        self._lines.append(Line(text, soon and not self._is_command(text)))
         self._changed.put(None)
 
     def leave(self) -> None:
@@ -86,16 +82,17 @@ class Typed:
 
     def begin(self) -> None:
         """Begin new work, whose end the user does not know yet."""
-        self._known = None
+        self._seen = None
 
     def known(self) -> None:
         """Note that the user has seen the end: messages from now on are meant to follow it."""
-        self._known = self._count
+        self._seen = list(self._lines)
 
     def withdraw(self) -> list[str]:
         """Take back the messages that were sent before the user saw the end."""
-        last = self._count if self._known is None else self._known
-        return self._taken([line for line in tuple(self._lines) if line.number <= last])
+        waiting = list(self._lines)
+        seen = waiting if self._seen is None else self._seen
+        return self._taken([line for line in seen if line in waiting])
 
     def _taken(self, lines: list[Line]) -> list[str]:
         for line in lines:

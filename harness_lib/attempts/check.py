@@ -157,7 +157,7 @@ KEPT_SECONDS = 60.0
 def renewal_seconds(ctx: Context) -> float:
     """Return how many seconds after the last one the next renewal of a claim is due."""
     seconds = min(ctx.lease_seconds, KEPT_SECONDS) if kept_along else ctx.lease_seconds
-    return max(1.0, seconds / RENEWALS_PER_LEASE)
+    return seconds / RENEWALS_PER_LEASE
 
 
 class Renewals:
@@ -167,12 +167,14 @@ class Renewals:
         self._ctx, self._task = ctx, task
         self._last = ctx.clock.monotonic()
 
-    def when_due(self) -> None:
-        """Renew the claim if that is due. Raises LeaseLostError."""
+    def when_due(self) -> bool:
+        """Renew the claim if that is due; return whether it was. Raises LeaseLostError."""
         now = self._ctx.clock.monotonic()
-        if now - self._last >= renewal_seconds(self._ctx):
+        is_due = now - self._last >= renewal_seconds(self._ctx)
+        if is_due:
             self._last = now
             renew(self._ctx, self._task)
+        return is_due
 
 
 def renew(ctx: Context, task: Task) -> None:

@@ -336,7 +336,7 @@ def _target(task: Task) -> str:
     return _required(task.target)
 
 
-def _failed(ctx: Context, batch: pending_merges.Batch, keep: Callable[[], None]) -> Checked | None:
+def _failed(ctx: Context, batch: pending_merges.Batch, keep: Callable[[], object]) -> Checked | None:
     """Run each check of the batch once on the merged content; return the first that fails, or None.
 
     The work tree gets that content. A single task's own content has been checked already. `keep` is called

@@ -217,7 +217,7 @@ def is_to_be_merged(task: Task) -> bool:
     return task.intent is not None and task.intent.action == "merge"
 
 
-def stack(ctx: Context, tasks: list[Task], tip: str, keep: Callable[[], None]) -> Batch:
+def stack(ctx: Context, tasks: list[Task], tip: str, keep: Callable[[], object]) -> Batch:
     """Stack the work of `tasks` on `tip`; tasks that conflict with earlier ones are left out.
 
     `keep` is called between two of them.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from contextlib import suppress
 
 from harness_lib import typed
@@ -188,7 +187,7 @@ def _keep_spent(ctx: Context, task: Task, agent_exit: AgentExit) -> None:
 
 
 def _one(ctx: Context, task: Task, worker: WorkerPort, tries: agent_retries.Tries, brief: str) -> AgentExit:
-    last_report = Report()
+    last_report, renewals = Report(), check.Renewals(ctx, task)
 
     def on_poll(listener: Listener) -> bool:
         nonlocal last_report
@@ -196,7 +195,8 @@ def _one(ctx: Context, task: Task, worker: WorkerPort, tries: agent_retries.Trie
             last_report = listener.report
             spent = listener.spent()
             worker.tell(Said(last_report.last, spent.tokens, spent.cost, last_report.session))
-        _renew(ctx, task, listener)
+        if renewals.when_due():
+            inbox.keep_elsewhere(ctx, task)
         _read_inbox(ctx, worker)
         listener.hold_to(worker.rules())
         return True
@@ -230,15 +230,6 @@ def _add(before: run_state.Spent, agent_exit: AgentExit) -> run_state.Spent:
         before.tokens + agent_exit.report.tokens,
         before.seconds + agent_exit.seconds,
     )
-
-
-def _renew(ctx: Context, task: Task, listener: Listener) -> None:
-    """Renew the lease when a third of it is over."""
-    due = math.floor(listener.seconds() / (ctx.lease_seconds / 3))
-    if due > listener.renewals:
-        listener.renewals = due
-        check.renew(ctx, task)
-        inbox.keep_elsewhere(ctx, task)
 
 
 NOTES = 20

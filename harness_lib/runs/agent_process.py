@@ -139,7 +139,6 @@ class Listener:
     def __init__(self, ctx: Context, adapter: Adapter, rules: Rules, before: run_state.Spent) -> None:
         self.report = Report()
         self.ending: tuple[How, str] | None = None
-        self.renewals = 0
         self._ctx, self._adapter, self._rules = ctx, adapter, rules
         self._before = before
         self._began = self._heard = ctx.clock.monotonic()
@@ -164,16 +163,12 @@ class Listener:
         """Give the agent new limits, which the user has changed."""
         self._rules = rules
 
-    def seconds(self) -> float:
-        """Return how long this agent has been at work."""
-        return self._ctx.clock.monotonic() - self._began
-
     def spent(self) -> run_state.Spent:
         """Return what this attempt has used up, including its earlier agents."""
         return run_state.Spent(
             self._before.cost + (self.report.cost_usd or 0.0),
             self._before.tokens + self.report.tokens,
-            self._before.seconds + self.seconds(),
+            self._before.seconds + self._ctx.clock.monotonic() - self._began,
         )
 
     def hear_all(self, usage: Path) -> None:

@@ -133,7 +133,7 @@ def _pause(ctx: Context, task: Task, worker: WorkerPort, step: Step, seconds: fl
     # The monotonic clock stops while a laptop sleeps; the wall clock may be set back.
     worker.tell(Stepped(step, until.timestamp(), why))
     end = ctx.clock.monotonic() + max(0.0, seconds)
-    renewed = ctx.clock.monotonic()
+    renewals = check.Renewals(ctx, task)
     while True:
         if ending := worker.held_back():
             raise HeldBackError(f"{ending} while its agent waited: {why}")
@@ -141,6 +141,4 @@ def _pause(ctx: Context, task: Task, worker: WorkerPort, step: Step, seconds: fl
         if left <= 0 or ctx.clock.now() >= until:
             return
         ctx.clock.sleep(min(SLICE_SECONDS, left))
-        if ctx.clock.monotonic() - renewed > ctx.lease_seconds / 3:
-            renewed = ctx.clock.monotonic()
-            check.renew(ctx, task)
+        renewals.when_due()

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 from harness_lib.errors import HeldError, RefusedError
 from harness_lib.system.files import atomic
 from harness_lib.system.git import checkout, snapshot, status, trees
-from harness_lib.system.git.calls import GitError, covers, decode, encode, failure
+from harness_lib.system.git.calls import GitError, covers, decode, encode
 from harness_lib.system.git.checkout import hashed
 from harness_lib.system.git.locks import leftover_locks
 from harness_lib.system.git.repository import Git
@@ -283,8 +283,11 @@ def _carry_out(git: Git, move: _Move, *, rules: bool) -> list[str]:
     restore = {path: entry for path, entry in move.restore.items() if _is_rule(path) == rules}
     remove = [path for path in move.remove if _is_rule(path) == rules]
     blocked = checkout.checkout(git, restore)
-    for path in _unless_ignored(git, remove):
-        checkout.remove(git.top, path)
+    # An edited .gitignore makes files visible that the base ignores.
+    ignored = status.among_ignored(git, remove)
+    for path in remove:
+        if path not in ignored:
+            checkout.remove(git.top, path)
     # Of all new files: a killed run may have removed a file and not its directory.
     checkout.prune(git.top, move.emptied)
     blocked = checkout.checkout(git, {path: restore[path] for path in blocked})
@@ -293,17 +296,6 @@ def _carry_out(git: Git, move: _Move, *, rules: bool) -> list[str]:
 
 def _is_rule(path: str) -> bool:
     return path.rpartition("/")[2] in RULES
-
-
-def _unless_ignored(git: Git, paths: Sequence[str]) -> Iterable[str]:
-    """Return `paths` without those that the base ignores: an edited .gitignore makes them visible."""
-    if not paths:
-        return ()
-    answer = git.run("check-ignore", "--no-index", "-z", "--stdin", stdin=encode(paths), check=False)
-    if answer.returncode not in (0, 1):
-        raise failure(("check-ignore",), answer.returncode, answer.stderr)
-    ignored = set(decode(answer.stdout))
-    return [path for path in paths if path not in ignored]
 
 
 def _give_back(

@@ -250,7 +250,7 @@ def newly_ignored(git: Git, rules_then: str, rules_now: str) -> list[str]:
         return []
     with trees.scratch_directory(git) as place:
         _lay_out(git, place, rules_then, [path for path in files if _is_rules(path) and path not in changed])
-        hidden_then = _check_ignored(git, place, files)
+        hidden_then = among_ignored(git, files, place)
     return [path for path in files if path not in hidden_then]
 
 
@@ -262,7 +262,7 @@ def caches_above(git: Git, paths: Iterable[str]) -> list[str]:
         called = [n for n, part in enumerate(parts, 1) if part in calls.NAMES or part == calls.BUILT]
         found |= {"/".join(parts[:n]) for n in called}
     names = [f"{path}/" if (git.top / path).is_dir() else path for path in sorted(found)]
-    return [path.rstrip("/") for path in sorted(_check_ignored(git, git.top, names))] if names else []
+    return [path.rstrip("/") for path in sorted(among_ignored(git, names))]
 
 
 def offered_rules(git: Git) -> list[str]:
@@ -315,9 +315,12 @@ def _write_rules(path: Path, content: bytes) -> None:
     path.write_bytes(content)
 
 
-def _check_ignored(git: Git, place: Path, files: list[str]) -> set[str]:
-    args = (f"--work-tree={place}", "check-ignore", "--no-index", "-z", "--stdin")
-    answer = git.run(*args, stdin=encode(files), check=False)
+def among_ignored(git: Git, paths: Sequence[str], place: Path | None = None) -> set[str]:
+    """Return those of `paths` that the rules of the work tree ignore, or the rules in `place`."""
+    if not paths:
+        return set()
+    args = (*([f"--work-tree={place}"] if place else []), "check-ignore", "--no-index", "-z", "--stdin")
+    answer = git.run(*args, stdin=encode(paths), check=False)
     if answer.returncode not in (0, 1):
         raise failure(args, answer.returncode, answer.stderr)
     return set(decode(answer.stdout))

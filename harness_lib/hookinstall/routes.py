@@ -174,26 +174,21 @@ def is_here(ctx: Context, host: Host) -> bool:
     return places(host, "user", ctx.env, ctx.cwd)[0].parents[depth - 1].is_dir()
 
 
-def holders(ctx: Context) -> list[str]:
-    """Return the titles of the hosts that load our hooks here and run them."""
-    routes_by_host = ((host, readable(ctx, host)) for host in HOSTS.values())
-    return [
-        host.title
-        for host, routes in routes_by_host
-        if not isinstance(routes, HarnessError)
-        and any(not route.missing and not lacks_trust(ctx, host, route) for route in routes)
-    ]
+def loaders(ctx: Context) -> tuple[list[str], list[str]]:
+    """Return the titles of the hosts that load our hooks here: those that run them, and those that skip them.
 
-
-def untrusted(ctx: Context) -> list[str]:
-    """Return the titles of the hosts that skip our hooks here until the user has trusted them."""
-    routes_by_host = ((host, readable(ctx, host)) for host in HOSTS.values())
-    return [
-        host.title
-        for host, routes in routes_by_host
-        if not isinstance(routes, HarnessError)
-        and any(not route.missing and lacks_trust(ctx, host, route) for route in routes)
-    ]
+    They are skipped until the user has trusted them.
+    """
+    running: list[str] = []
+    skipping: list[str] = []
+    for host in HOSTS.values():
+        found = readable(ctx, host)
+        if isinstance(found, HarnessError):
+            continue
+        trusted = [not lacks_trust(ctx, host, route) for route in found if not route.missing]
+        if trusted:
+            (running if any(trusted) else skipping).append(host.title)
+    return running, skipping
 
 
 def _loaded(data: bytes | None) -> Mapping[str, object]:

@@ -354,8 +354,8 @@ def _hooks(ctx: Context, questions: Questions) -> str:
     if ctx.store.hooks_are_on():
         from harness_lib.hookinstall import routes  # noqa: PLC0415 (reads the settings of every agent)
 
-        held = routes.holders(ctx)
-        skips = "; ".join(f"{title} {SKIPS}" for title in routes.untrusted(ctx) if title not in held)
+        held, skipping = routes.loaders(ctx)
+        skips = "; ".join(f"{title} {SKIPS}" for title in skipping)
         if skips and not held:
             return f"hooks: on, but {skips}"
         if not held:

@@ -41,23 +41,48 @@ class Budget(NamedTuple):
     task_hours: float = 0.0
 
 
+class _Limit(NamedTuple):
+    """What is limited, how it is written, how much of it was used, and the most that may be (0: no limit)."""
+
+    name: str
+    form: str
+    used: float
+    most: float
+
+    def told(self) -> str:
+        of = f"of {self.form.format(self.most)}" if self.most else f"({NO_LIMIT})"
+        return f"{self.name}: {self.form.format(self.used)} {of}"
+
+
+def _of_task(budget: Budget, spent: Spent) -> list[_Limit]:
+    return _limits(spent, budget.task_cost, budget.task_tokens, budget.task_hours)
+
+
+def _of_run(budget: Budget, spent: Spent) -> list[_Limit]:
+    limits = _limits(spent, budget.max_cost, budget.max_tokens, budget.max_hours)
+    return [*limits, _Limit("attempts", "{}", spent.attempts, budget.max_tasks)]
+
+
+def _limits(spent: Spent, cost: float, tokens: float, hours: float) -> list[_Limit]:
+    return [
+        _Limit("cost", "${:.2f}", spent.cost, cost),
+        _Limit("tokens", "{:,}", spent.tokens, tokens),
+        _Limit("hours", "{:.2f}", spent.seconds / SECONDS_PER_HOUR, hours),
+    ]
+
+
 def over(budget: Budget, spent: Spent) -> str | None:
     """Return the limit of the run that is reached, in words; None if none is."""
-    return _first(
-        ("cost", spent.cost, budget.max_cost, "${:.2f}"),
-        ("tokens", spent.tokens, budget.max_tokens, "{:,}"),
-        ("hours", spent.seconds / SECONDS_PER_HOUR, budget.max_hours, "{:.2f}"),
-        ("attempts", spent.attempts, budget.max_tasks, "{}"),
-    )
+    return _reached(_of_run(budget, spent))
 
 
 def task_over(budget: Budget, spent: Spent) -> str | None:
     """Return the limit of a single task that is reached, in words; None if none is."""
-    return _first(
-        ("cost", spent.cost, budget.task_cost, "${:.2f}"),
-        ("tokens", spent.tokens, budget.task_tokens, "{:,}"),
-        ("hours", spent.seconds / SECONDS_PER_HOUR, budget.task_hours, "{:.2f}"),
-    )
+    return _reached(_of_task(budget, spent))
+
+
+def _reached(limits: list[_Limit]) -> str | None:
+    return next((limit.told() for limit in limits if 0 < limit.most <= limit.used), None)
 
 
 def cost_left(budget: Budget, spent: Spent) -> float | None:
@@ -67,22 +92,13 @@ def cost_left(budget: Budget, spent: Spent) -> float | None:
 
 def usage(budget: Budget, spent: Spent) -> tuple[str, ...]:
     """Return how much of each limit the run has used, in words; `no limit` if there is none."""
-    return (
-        _used("cost", spent.cost, budget.max_cost, "${:.2f}"),
-        _used("tokens", spent.tokens, budget.max_tokens, "{:,}"),
-        _used("hours", spent.seconds / SECONDS_PER_HOUR, budget.max_hours, "{:.2f}"),
-        _used("attempts", spent.attempts, budget.max_tasks, "{}"),
-    )
+    return tuple(limit.told() for limit in _of_run(budget, spent))
 
 
 def task_limits(budget: Budget) -> str:
     """Return the limits of a single task, in words."""
-    limits = (
-        ("cost", budget.task_cost, "${:.2f}"),
-        ("tokens", budget.task_tokens, "{:,}"),
-        ("hours", budget.task_hours, "{:.2f}"),
-    )
-    return ", ".join(f"{name} {form.format(limit)}" for name, limit, form in limits if limit) or NO_LIMIT
+    limits = [limit for limit in _of_task(budget, Spent()) if limit.most]
+    return ", ".join(f"{limit.name} {limit.form.format(limit.most)}" for limit in limits) or NO_LIMIT
 
 
 def read_budget(document: object) -> Budget:
@@ -109,18 +125,6 @@ def changed(budget: Budget, changes: Mapping[str, float]) -> Budget:
 def write_budget(budget: Budget) -> dict[str, float | int]:
     """Return the limits in `budget` as a JSON object."""
     return {name: getattr(budget, name) for name in Budget._fields if getattr(budget, name)}
-
-
-def _used(name: str, used: float, limit: float, form: str) -> str:
-    of = f" of {form.format(limit)}" if limit else " (no limit)"
-    return f"{name}: {form.format(used)}{of}"
-
-
-def _first(*limits: tuple[str, float, float, str]) -> str | None:
-    for name, used, limit, form in limits:
-        if 0 < limit <= used:
-            return f"{name}: {form.format(used)} of {form.format(limit)}"
-    return None
 
 
 # After this many deaths within this time, with no task finished in between, no worker is started again.

@@ -173,9 +173,9 @@ def write(event: Event) -> dict[str, Any]:
 
 def read(written: Mapping[str, Any]) -> Event:
     """Return the event that `write` has written. Raises KeyError or TypeError for anything else."""
-    fields = dict(written)
-    for name in {"warnings", "touched"} & fields.keys():
-        fields[name] = tuple(fields[name])
+    fields: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in written.items()
+    }
     name, worker, at = fields.pop("event"), fields.pop("worker"), fields.pop("at")
     kind = _KINDS.get(name)
     return Event(worker, at, kind(**fields) if kind else Notice(name, **fields))

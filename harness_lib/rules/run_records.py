@@ -205,17 +205,7 @@ class _Folder:
 
 
 def _ended(tried: Tried, at: float, news: events.Ended) -> Tried:
-    return tried._replace(
-        ended=at,
-        status=news.status,
-        message=news.message,
-        commit=news.commit,
-        rescue=news.rescue,
-        warnings=news.warnings,
-        files=news.files,
-        touched=news.touched,
-        logs=news.logs,
-    )
+    return tried._replace(ended=at, **{name: value for name, value in vars(news).items() if name != "task"})
 
 
 def _read(document: object) -> Opened | Closed | events.Event | None:
@@ -228,15 +218,11 @@ def _read(document: object) -> Opened | Closed | events.Event | None:
             kind = Opened if document["event"] == "opened" else Closed
             record = kind(**fields)
             return record if _fits(record, record._asdict()) else None
-        event = events.read(_with_tuples(document))
+        event = events.read(document)
         known = _fits(event.news, vars(event.news)) and isinstance(event.at, (int, float))
         return event if known and (event.worker is None or isinstance(event.worker, int)) else None
     except (KeyError, TypeError):
         return None
-
-
-def _with_tuples(document: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: tuple(value) if isinstance(value, list) else value for key, value in document.items()}
 
 
 def _fits(record: object, fields: Mapping[str, object]) -> bool:

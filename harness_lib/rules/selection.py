@@ -20,52 +20,20 @@ from harness_lib.task import Category, State, Task
 
 
 class Strategy(NamedTuple):
-    """The consequences of a failure of one category.
-
-    `ending`: how the attempt ends; `stops`: whether the session halts until the user has acted.
-    """
+    """How an attempt that failed with one category ends, and why the session then halts ("": it goes on)."""
 
     ending: Ending
-    stops: bool
-    summary: str
+    stop: str = ""
 
 
 STRATEGIES: dict[Category, Strategy] = {
-    "ENV_SETUP": Strategy(
-        ending=Ending.EXCUSED,
-        stops=True,
-        summary="The user must look if harness-init.sh fails again.",
-    ),
-    "CONFIG": Strategy(
-        ending=Ending.EXCUSED,
-        stops=True,
-        summary="The user must edit the named field.",
-    ),
-    "TASK_EXEC": Strategy(
-        ending=Ending.FAILED,
-        stops=False,
-        summary="Roll back, then retry while attempts are left.",
-    ),
-    "TEST_FAIL": Strategy(
-        ending=Ending.FAILED,
-        stops=False,
-        summary="Roll back, then retry with what the check's output says.",
-    ),
-    "TIMEOUT": Strategy(
-        ending=Ending.FAILED,
-        stops=False,
-        summary="Kill the check, roll back, then retry; split the task if it happens again.",
-    ),
-    "DEPENDENCY": Strategy(
-        ending=Ending.EXCUSED,
-        stops=False,
-        summary="Skip the task: it is never retried by itself.",
-    ),
-    "SESSION_TIMEOUT": Strategy(
-        ending=Ending.FAILED,
-        stops=False,
-        summary="The next session recovers what is left of the attempt.",
-    ),
+    "ENV_SETUP": Strategy(Ending.EXCUSED, "The user must look if harness-init.sh fails again."),
+    "CONFIG": Strategy(Ending.EXCUSED, "The user must edit the named field."),
+    "TASK_EXEC": Strategy(Ending.FAILED),
+    "TEST_FAIL": Strategy(Ending.FAILED),
+    "TIMEOUT": Strategy(Ending.FAILED),
+    "DEPENDENCY": Strategy(Ending.EXCUSED),
+    "SESSION_TIMEOUT": Strategy(Ending.FAILED),
 }
 
 
@@ -74,11 +42,6 @@ class Finding(NamedTuple):
 
     task_id: str
     message: str
-
-
-def strategy(category: Category) -> Strategy:
-    """Return the consequences of a failure of this category."""
-    return STRATEGIES[category]
 
 
 def is_permanent(task: Task) -> bool:

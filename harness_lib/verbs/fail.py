@@ -41,7 +41,7 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
             "Say what went wrong.", 'harness fail task-001 --category TASK_EXEC --message "what happened"'
         )
     held = ownership.require_settled(ctx.store.ask_to_change(), args.id, ctx)
-    strategy = selection.strategy(args.category)
+    strategy = selection.STRATEGIES[args.category]
     verdict = outcome.Verdict(
         args.category, quoting.one_line(args.message, quoting.FAILURE_LENGTH), strategy.ending
     )
@@ -50,9 +50,9 @@ def answer(ctx: Context, args: Namespace, _screen: Screen) -> Reply:
         commit.require_none_of_user(ctx.git, held.task, again)
         rollback.require_trust(ctx, held.task)
         ended = rollback.roll_back(ctx, held.session, held.task, verdict)
-    if strategy.stops:
+    if strategy.stop:
         _halt(ctx, held, ended.task, args.category, args.message)
-    return _reply(ctx, held, ended, args.category, stops=strategy.stops)
+    return _reply(ctx, held, ended, args.category, strategy.stop)
 
 
 def _halt(ctx: Context, held: HeldTask, task: Task, category: Category, message: str) -> None:
@@ -67,24 +67,24 @@ def _halt(ctx: Context, held: HeldTask, task: Task, category: Category, message:
             tx.replace(transitions.halt(current, why))
 
 
-def _reply(ctx: Context, held: HeldTask, ended: outcome.Ended, category: Category, *, stops: bool) -> Reply:
+def _reply(ctx: Context, held: HeldTask, ended: outcome.Ended, category: Category, stop: str) -> Reply:
     task = ended.task
     used = f"attempts used: {task.attempts} of {task.max_attempts}"
     undone = "was rolled back" if ended.rolled_back else "was left as it is"
     lines = [f"{task.id} failed ({category}) and {undone}; {used}"]
     if ended.rescue:
         lines.append(f"the work is kept: {rescue_refs.show_command(ended.rescue)}")
-    if stops:
-        lines.append(f"stop here: {selection.strategy(category).summary}")
+    if stop:
+        lines.append(f"stop here: {stop}")
     then = rechecked.after_attempt(ctx, ended.stop)
     return Reply(
         "fail",
         "\n".join(filter(None, (*lines, then.words))),
-        exit=STOPPED_WITH.get(category, Exit.DONE) if stops else Exit.DONE,
+        exit=STOPPED_WITH.get(category, Exit.DONE) if stop else Exit.DONE,
         session=held.session.number,
         task=task,
         stop=ended.stop,
-        next="harness stop" if stops and not ended.stop else then.next,
+        next="harness stop" if stop and not ended.stop else then.next,
         warnings=ended.warnings,
         extra={"rescue": ended.rescue},
     )

@@ -44,8 +44,8 @@ def test_is_permanent(task: Task, permanent: bool) -> None:
 
 def test_every_category_has_a_strategy_for_who_stops_and_what_an_attempt_costs() -> None:
     assert set(selection.STRATEGIES) == set(CATEGORIES)
-    assert [c for c in CATEGORIES if selection.strategy(c).stops] == ["ENV_SETUP", "CONFIG"]
-    assert [c for c in CATEGORIES if selection.strategy(c).ending is Ending.FAILED] == [
+    assert [c for c in CATEGORIES if selection.STRATEGIES[c].stop] == ["ENV_SETUP", "CONFIG"]
+    assert [c for c in CATEGORIES if selection.STRATEGIES[c].ending is Ending.FAILED] == [
         "TASK_EXEC", "TEST_FAIL", "TIMEOUT", "SESSION_TIMEOUT",
     ]  # fmt: skip
 

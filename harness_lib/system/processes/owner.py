@@ -303,8 +303,6 @@ def may_live(root: str, record: Record, caller: str, now: float, list_now: float
 
 def _is_sandboxed(record: Record) -> bool:
     """Return whether the session belongs to a sandbox of this machine: its processes are invisible here."""
-    from harness_lib.system.processes import process  # noqa: PLC0415 (likewise)
-
     if not record.agent_session_id or record.host != os.uname().nodename:
         return False
     boot, _, namespace = record.boot_id.partition("/")

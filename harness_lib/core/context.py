@@ -135,6 +135,13 @@ class Context:
 
     def _no_list(self) -> UsageError:
         none = f"No {roots.STATE_FILE} in {self.cwd} or above it"
+        foreign = roots.of_another_user(self.cwd)
+        if foreign is not None:
+            return UsageError(
+                f"The list in {foreign} is passed over, as the directory belongs to another user: "
+                "its checks are commands.",
+                "Work as its owner (in a container: start it with that user), or make the directory yours.",
+            )
         others = roots.elsewhere(self.cwd)
         if not others:
             return UsageError(f"{none}.", "Make one with: harness init")

@@ -143,6 +143,11 @@ def elsewhere(start: str) -> list[str]:
     return [root for root in roots if root != resolved and os.path.isdir(root) and _is_ours(root)]
 
 
+def of_another_user(start: str) -> str | None:
+    """Return the first directory from `start` upwards with a list that `search` passes over."""
+    return next((each for each in upwards(start) if _holds_state(each) and not _is_ours(each)), None)
+
+
 def _way_of(name: str) -> str:
     return os.curdir if name == "%" else name.replace("%2F", os.sep).replace("%25", "%")
 

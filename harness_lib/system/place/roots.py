@@ -138,6 +138,12 @@ def elsewhere(cwd: Path) -> list[Path]:
     return [Path(directory) for directory in find_root.elsewhere(os.fspath(cwd))]
 
 
+def of_another_user(cwd: Path) -> Path | None:
+    """Return the first directory from `cwd` upwards with a list of another user; None if there is none."""
+    directory = find_root.of_another_user(os.fspath(cwd))
+    return Path(directory) if directory else None
+
+
 def has_list(directory: Path) -> bool:
     """Return whether `directory` has a list."""
     return (directory / STATE_FILE).exists()

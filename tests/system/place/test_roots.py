@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -86,14 +87,14 @@ def test_a_lost_list_is_still_found_by_its_generations(tmp_path: Path) -> None:
     assert root_of(tmp_path) == tmp_path.resolve()
 
 
-def as_nobody(cwd: Path) -> Path | None:
-    """Return what another user finds from `cwd`."""
+def as_nobody(cwd: Path, find: Callable[[Path], Path | None] = root_of) -> Path | None:
+    """Return what `find` returns for another user at `cwd`, by default the root."""
     reader, writer = os.pipe()
     pid = os.fork()
     if pid == 0:
         try:
             os.seteuid(65534)
-            os.write(writer, os.fsencode(root_of(cwd) or ""))
+            os.write(writer, os.fsencode(find(cwd) or ""))
         finally:
             os._exit(0)
     os.close(writer)
@@ -115,6 +116,8 @@ def test_another_users_root_is_passed_over() -> None:
         assert root_of(theirs) == theirs
         assert as_nobody(nobodys) == nobodys
         assert as_nobody(theirs) is None
+        assert as_nobody(theirs, roots.of_another_user) == theirs
+        assert as_nobody(nobodys, roots.of_another_user) is None
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="root alone can become somebody who may not look")

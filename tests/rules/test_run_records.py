@@ -74,6 +74,8 @@ def test_an_attempt_whose_work_waits_ends_with_its_merge() -> None:
         (1, Queued("task-001")),
         (1, Claimed("task-002", "Two", 1)),
         (1, Queued("task-002")),
+        # It is no longer its worker's.
+        (1, Said("later", 70, 0.5)),
         (0, Ended("task-001", "completed", commit="c1")),
     ]
     records: list[Opened | Closed | Event] = [OPENED, Closed(120.0, "stuck", False)]
@@ -81,9 +83,9 @@ def test_an_attempt_whose_work_waits_ends_with_its_merge() -> None:
 
     found = ran([run_records.write(each) for each in records])
 
-    assert [(each.task, each.worker, each.status, each.ended) for each in found.tried] == [
-        ("task-001", 1, "completed", 105.0),
-        ("task-002", 1, None, 120.0),
+    assert [(each.task, each.worker, each.status, each.ended, each.cost) for each in found.tried] == [
+        ("task-001", 1, "completed", 106.0, 0.0),
+        ("task-002", 1, None, 120.0, 0.0),
     ]
 
 

@@ -150,7 +150,9 @@ def test_a_merge_and_a_commit_say_what_moves_where_from_and_where_to() -> None:
 
     alone = Intent("commit", STAMP, base=BASE, head=HEAD, commit=COMMIT)
     assert commit(CLAIMED) == CLAIMED._replace(intent=alone)
-    assert transitions.drop_intent(commit(CLAIMED)) == CLAIMED
+    assert transitions.drop_intent(commit(CLAIMED)) == transitions.uncommitted(commit(CLAIMED)) == CLAIMED
+    back = CALLS["begin_rollback"](CLAIMED)
+    assert transitions.uncommitted(back) is back
     batch = transitions.begin_commit(
         CLAIMED, now=NOW, head=None, commit=COMMIT, ref="refs/heads/main", base=HEAD
     )

@@ -130,6 +130,10 @@ values (MINE, 'proposed-1', '{{}}', '{BARE["validation"]}', '{BARE["on_failure"]
 UNREADABLE = {
     f"{PUT} document = '[]' where list = MINE and id = 'task-009'": ("task task-009", "select"),
     PROPOSE: ("task proposed-1", "delete from harness.proposal"),
+    'insert into harness.session (list, number, document) values (MINE, 8, \'{"number": "x"}\')': (
+        "open sessions",
+        "delete from harness.session where number = 8",
+    ),
     "insert into harness.session (list, number, document) values (MINE, 9, '[]')": ("an open session", ""),
 }
 

@@ -14,12 +14,12 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from harness_lib import typed
-from harness_lib.attempts import check, commit, leaving, target_branch
+from harness_lib.attempts import check, commit, leaving, target_branch, worker_worktrees
 from harness_lib.attempts.leaving import Leaving
 from harness_lib.core.context import Context
 from harness_lib.errors import EnvSetupError, HeldError, RemoteAwayError
 from harness_lib.system import os_errors
-from harness_lib.system.git import calls, merge
+from harness_lib.system.git import calls, clones, merge
 from harness_lib.system.git.repository import Git, GitError
 from harness_lib.system.processes import child
 from harness_lib.task import Task
@@ -27,6 +27,8 @@ from harness_lib.task import Task
 # Workers of one machine may fetch the same refs in the same moment.
 FETCHES = 5
 NO_BRANCH = "couldn't find remote ref"
+# What git says of a linked work tree without a commit.
+_HALF_MADE = "bad object worktrees/"
 SECONDS = 120.0
 # What git and the remote's system say of a full disk or a lost connection. A remote that says it in another
 # language counts as one that refuses.
@@ -139,7 +141,19 @@ class Answer(NamedTuple):
 
 
 def ask(ctx: Context, there: There, *args: str, hooks: bool = False) -> Answer:
-    """Let git talk to the remote, for at most `SECONDS` seconds; `hooks`: with those of the user."""
+    """Let git talk to the remote, for at most `SECONDS` seconds; `hooks`: with those of the user.
+
+    A repository with a work tree that is being made, or was when git was killed, fetches nothing until that
+    has a commit or is gone.
+    """
+    answer = _ask(ctx, there, *args, hooks=hooks)
+    if _HALF_MADE not in answer.why:
+        return answer
+    clones.drop_half_made(there.git, worker_worktrees.home(ctx))
+    return _ask(ctx, there, *args, hooks=hooks)
+
+
+def _ask(ctx: Context, there: There, *args: str, hooks: bool) -> Answer:
     quiet = () if hooks else ("-c", "core.hooksPath=/dev/null")
     command = ("git", *quiet, "-c", "gc.auto=0", "-c", "maintenance.auto=false", *args)
     try:

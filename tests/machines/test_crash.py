@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from harness_lib.attempts import worker_worktrees
 from tests.machines.world import World
 from tests.system.git.gitrepo import put, sh
 from tests.waiting import until
@@ -34,6 +35,23 @@ def test_a_machine_dies_in_a_merge(world: World, hook: str, pattern: str) -> Non
 
     world.each_once(task)
     assert two.context("looks").store.ask().search()[0].attempts == 0
+
+
+def test_a_machine_that_died_while_git_made_a_work_tree_can_fetch_again(world: World) -> None:
+    """As long as git knows a work tree without a commit, it fetches nothing."""
+    one = world.machine("one")
+    task = one.file_task("a")
+    world.trust()
+    half = worker_worktrees.home(one.context()) / "run-dead" / "1"
+    sh(one.top, "worktree", "add", "-q", "--detach", str(half))
+    # Git writes this first, and is killed before the rest.
+    put(one.top / ".git" / "worktrees" / "1" / "HEAD", f"{'0' * 40}\n")
+    put(one.top / ".git" / "worktrees" / "1" / "locked", "initializing\n")
+
+    one.ends(0)
+
+    world.each_once(task)
+    assert not half.exists()
 
 
 def test_the_remote_refuses_a_machine_that_slept_in_its_push(world: World) -> None:

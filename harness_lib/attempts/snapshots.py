@@ -135,7 +135,10 @@ def _checked(task: Task) -> str:
 
 
 def share(ctx: Context, task: Task) -> Answer:
-    """Push what is kept of the attempt at `task`, which ends, and drop its work so far."""
+    """Push what is kept of the attempt at `task`, whose rollback has begun, and drop its work so far.
+
+    That stays as long as it is all that the remote has of what the next attempt goes on with.
+    """
     there = remote.of(ctx, task)
     prefix = f"{rescue_refs.RESCUE_REFS}{check.safe_name(task.id)}/"
     mine = re.compile(rf"{re.escape(prefix)}\d+-{task.fence}(?!\d)")
@@ -145,13 +148,15 @@ def share(ctx: Context, task: Task) -> Answer:
         tip = there.tip
         kept = [each for each in kept if tip and there.git.is_ancestor(each[1], tip)]
     answer = Answer(done=True)
-    if kept:
-        if too_large := _too_large(there, task, [commit for _, commit in kept]):
-            drop(ctx, there, task)
-            return too_large
+    too_large = _too_large(there, task, [commit for _, commit in kept]) if kept else None
+    if kept and not too_large:
         specs = (f"{commit}:{_shared(there, name)}" for name, commit in kept)
         answer = remote.push(ctx, there, "--force", there.work, *specs)
-    return drop(ctx, there, task) if answer.done else answer
+    goes_on = task.handback if outcome.intent_of(task).outcome == "pending" else None
+    is_there = goes_on is None or (not too_large and goes_on.rescue in dict(kept))
+    if answer.done and is_there:
+        answer = drop(ctx, there, task)
+    return too_large or answer
 
 
 def drop(ctx: Context, there: There, task: Task) -> Answer:

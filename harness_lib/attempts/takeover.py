@@ -136,5 +136,5 @@ def _hand_back(
         ended = transitions.fail(mine, now=tx.now)._replace(machine=owner.machine(ctx.env))
         tx.replace(ended)
         tx.log("RECOVERY", f'action="hand back" reason="{reason}"', session=session.number, task=task.id)
-    snapshots.share(ctx, task)
+    snapshots.share(ctx, mine)
     return f"recovered {task.id} of {where}: {reason}", outcome.Ended(ended, None, rescue)

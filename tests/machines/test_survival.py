@@ -93,6 +93,36 @@ def test_a_take_over_that_is_given_up_costs_no_attempt(world: World) -> None:
     assert one.context("looks").store.ask().search()[0].attempts == 0, one.printed
 
 
+def test_work_whose_rescue_was_not_pushed_outlives_the_next_machine_that_dies(world: World) -> None:
+    """The remote keeps it as the dead machine has pushed it, until it is there under another name."""
+    one, two, three, four = (world.machine(name, lease=LEASE) for name in ("one", "two", "three", "four"))
+    do = "sh test -e half && echo done > file || { echo done > half; sleep 600; }"
+    task = one.add("Make a file", "grep -q done half && grep -q done file", do=do)
+    world.trust()
+    one.start()
+    until("a snapshot", lambda: world.refs("wip"))
+    one.cut_power()
+    refusing = world.remote / "hooks" / "update"
+    put(refusing, '#!/bin/sh\ncase "$1" in */rescue/*) echo "no space left" >&2; exit 1;; esac\n')
+    refusing.chmod(0o755)
+    two.ok("start")
+    until("the first recovery", lambda: two.statuses_now[task] == "pending" or two.ok("recover") is None)
+    refusing.unlink()
+    # Of what began elsewhere the next machine has nothing.
+    sh(world.place / "seed", "commit", "-q", "--allow-empty", "-m", "By a person")
+    sh(world.place / "seed", "push", "-q", str(world.remote), "main")
+    sh(three.top, "pull", "-q")
+    three.ok("start")
+    three.ok("claim")
+    until("the second recovery", lambda: two.ok("recover") and two.statuses_now[task] == "pending")
+    assert "three does not answer, and had pushed no work on it" in two.log_text
+
+    four.ends(0)
+
+    world.each_once(task)
+    has_both_files(world)
+
+
 @pytest.mark.release
 def test_a_machine_that_slept_comes_back_to_a_lost_claim(world: World) -> None:
     one, two = world.machine("one", lease=LEASE), world.machine("two", lease=LEASE)

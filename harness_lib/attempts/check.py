@@ -186,7 +186,7 @@ def renew(ctx: Context, task: Task) -> None:
     with suppress(HeldError, ConfigError, StateUnreadableError, AwayError):
         for keep in kept_along:
             keep()
-        questions = ctx.store.ask()
+        questions = ctx.store.ask_now(waits=False)
         outcome.require_claim(questions, task)
         if not questions.concurrent:
             return

@@ -162,7 +162,7 @@ def give_up(ctx: Context, session: Session, task: Task, error: HarnessError | OS
     Raises LeaseLostError, and touches nothing, if the claim is no longer the one that `task` shows.
     """
     # First, because the work tree of a lost claim may belong to another worker by now.
-    kept = _keep(ctx, outcome.require_claim(ctx.store.ask(), task))
+    kept = _keep(ctx, outcome.require_claim(ctx.store.ask_now(), task))
     reason = f"{error.message if isinstance(error, HarnessError) else error}"
     with ctx.store.transaction("tasks") as tx:
         mine = transitions.uncommitted(outcome.require_claim(tx, task))

@@ -129,9 +129,11 @@ def _stand_on(ctx: Context, task: Task, oid: str) -> list[str]:
 
 def merge_in_turn(ctx: Context, session: Session, task: Task, said: Sequence[str] = ()) -> outcome.Ended:
     """Merge the commit that the task's intent names, also after a crash; add `said` to what to review."""
+    keep = check.Renewals(ctx, task).when_due
 
     def keep_claim() -> None:
-        check.renew(ctx, task)
+        # Whoever waits looks often, and each change of the list lets all others look, too.
+        keep()
         if _came_with_others(ctx, task):
             raise _ArrivedError
 
@@ -141,7 +143,7 @@ def merge_in_turn(ctx: Context, session: Session, task: Task, said: Sequence[str
             return _merge_in_turn(ctx, session, task, said, keep_claim)
     except _ArrivedError:
         pass
-    return _completed(ctx, session, outcome.require_claim(ctx.store.ask(), task), said)
+    return _completed(ctx, session, outcome.require_claim(ctx.store.ask_now(), task), said)
 
 
 class _ArrivedError(Exception):
@@ -152,7 +154,7 @@ def _came_with_others(ctx: Context, task: Task) -> bool:
     """Return whether the work of `task` was merged with that of another one while it waited for its turn."""
     if ctx.store.shared is None:
         return False
-    current = outcome.require_claim(ctx.store.ask(), task)
+    current = outcome.require_claim(ctx.store.ask_now(), task)
     if outcome.intent_of(current).action != "commit":
         return False
     if _has_arrived(ctx, current):
@@ -192,7 +194,7 @@ def _merge_in_turn(
 
 def _as_it_is(ctx: Context, task: Task) -> Task:
     """Return the task as it is now: still to be merged, or merged with others before our turn."""
-    current = outcome.require_claim(ctx.store.ask(), task)
+    current = outcome.require_claim(ctx.store.ask_now(), task)
     intent = outcome.intent_of(current)
     if intent.action == "merge" or _has_arrived(ctx, current):
         return current

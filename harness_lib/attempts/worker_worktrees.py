@@ -340,7 +340,7 @@ def _is_brought_to(git: Git, commit: str) -> bool:
 
 
 def _occupied(ctx: Context) -> set[str]:
-    return {task.worktree for task in ctx.store.ask().in_progress() if task.worktree}
+    return {task.worktree for task in ctx.store.ask_now().in_progress() if task.worktree}
 
 
 def drop_checks(ctx: Context, place: Place) -> None:

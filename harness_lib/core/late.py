@@ -36,7 +36,12 @@ def renew(ctx: Context, before: Task, taken: Task) -> None:
 
 
 def refuse_namesake(ctx: Context, questions: Questions) -> None:
-    """Raise RefusedError if a worker of this name holds a task on another machine, whose lease goes on."""
+    """Raise RefusedError if a worker of this name holds a task on another machine, whose lease goes on.
+
+    Nobody has the name of a run but itself: what it holds of another machine it was about to take over.
+    """
+    if ctx.target is not None:
+        return
     held, here = questions.held_by(ctx.owner.worker), owner.machine(ctx.env)
     if held is None or held.machine in (None, here) or recovery.expired(held, questions.now):
         return

@@ -72,7 +72,7 @@ def run(ctx: Context, session: Session, task: Task, worker: WorkerPort) -> outco
     try:
         # Notes, checkpoints and renewals may have changed the task meanwhile.
         questions = ctx.store.ask()
-        task = outcome.require_claim(questions, task)
+        task = outcome.require_claim(ctx.store.ask_now(), task)
         evaluation = _evaluate(ctx, questions, task, worker.known, green=green)
         if not evaluation.checked.passed:
             # Only now is the agent's end a failure: the work of an agent that was stopped may be done.
@@ -82,7 +82,7 @@ def run(ctx: Context, session: Session, task: Task, worker: WorkerPort) -> outco
             return rollback.roll_back(ctx, session, task, verdict)
         contents.refuse(ctx, task, evaluation.tree, worker.config.max_file)
         worker.tell(Stepped("merges"))
-        task = outcome.require_claim(ctx.store.ask(), task)
+        task = outcome.require_claim(ctx.store.ask_now(), task)
         return complete.complete(ctx, session, task, evaluation, worker.known)
     except (ConfigError, EnvSetupError, RefusedError) as error:
         raise stuck(error) from error
@@ -103,7 +103,7 @@ def _without_work(ctx: Context, session: Session, task: Task) -> outcome.Ended:
         evaluation = _evaluate(ctx, ctx.store.ask(), task, {}, green=True)
         if not evaluation.checked.passed:
             return rollback.roll_back(ctx, session, task, evaluation.verdict())
-        return complete.complete(ctx, session, outcome.require_claim(ctx.store.ask(), task), evaluation)
+        return complete.complete(ctx, session, outcome.require_claim(ctx.store.ask_now(), task), evaluation)
     except (ConfigError, EnvSetupError, RefusedError) as error:
         raise stuck(error) from error
 
@@ -147,7 +147,7 @@ def _blame(agent_exit: AgentExit) -> outcome.Verdict | None:
 def _require_check(ctx: Context, task: Task) -> None:
     try:
         questions = ctx.store.ask()
-        check.require_check(ctx, questions, outcome.require_claim(questions, task))
+        check.require_check(ctx, questions, outcome.require_claim(ctx.store.ask_now(), task))
         check_of(task).require_place(ctx.git.top)
     except ConfigError as error:
         raise stuck(error) from error

@@ -86,7 +86,7 @@ def _has_finished(ctx: Context, task: Task, worker: WorkerPort, agent_exit: Agen
     worker.tell(Stepped("checks"))
     try:
         questions = ctx.store.ask()
-        evaluation = evaluate.evaluate(ctx, questions, outcome.require_claim(questions, task))
+        evaluation = evaluate.evaluate(ctx, questions, outcome.require_claim(ctx.store.ask_now(), task))
     except (ConfigError, EnvSetupError, RefusedError) as error:
         raise stuck(error) from error
     if evaluation.checked.passed:

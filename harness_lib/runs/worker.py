@@ -141,7 +141,7 @@ class Worker:
 
     def _one(self) -> bool:
         """Take one task to its end; return False if there is none."""
-        questions = self.ctx.store.ask()
+        questions = self.ctx.store.ask_now(waits=False)
         session = sessions.mine(questions, self.ctx)
         if session is None:
             self.tell(Idle("closed"))
@@ -312,7 +312,7 @@ class Worker:
 
     def _give_back(self, context: Context, session: Session, task: Task, why: str) -> None:
         """Keep the work, and release the task."""
-        current = self.ctx.store.ask().task(task.id)
+        current = self.ctx.store.ask_now().task(task.id)
         if current is None or current.status != "in_progress" or current.claimed_by != self.ctx.owner.worker:
             return
         try:

@@ -375,6 +375,12 @@ class Store(Protocol):
     def ask_to_change(self) -> Questions:
         """Return what `ask` does, and log it if no good copy is left, as every change would."""
 
+    def ask_now(self, *, waits: bool = True) -> Questions:
+        """Return what `ask` does, from the list alone: files that follow it may lack the caller's own claim.
+
+        Raises AwayError (it cannot be reached, for a while if the caller `waits`).
+        """
+
     def examine(self) -> Examined:
         """Return the problems of the list; takes no lock and writes nothing."""
 

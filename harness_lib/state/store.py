@@ -77,6 +77,10 @@ class Store(Upkeep):
         """
         return self._answers(self._find())
 
+    def ask_now(self, *, waits: bool = True) -> Answers:  # noqa: ARG002 (the file is the list)
+        """Return what `ask` does."""
+        return self.ask()
+
     def _answers(self, loaded: Loaded) -> Answers:
         warnings = []
         if loaded.source is not None:

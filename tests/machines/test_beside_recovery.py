@@ -2,25 +2,37 @@
 
 from __future__ import annotations
 
+import errno
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from harness_lib.attempts import open_session, pending_merges, reconcile
+import psycopg
+import pytest
+
+from harness_lib.attempts import (
+    check,
+    merge_queue,
+    open_session,
+    pending_merges,
+    reconcile,
+    takeover,
+    worker_worktrees,
+)
 from harness_lib.core import sessions
+from harness_lib.errors import AwayError
 from harness_lib.rules import transitions
 from harness_lib.state.pgstore.changing import RowsTx
+from harness_lib.state.pgstore.moments import Moments
+from harness_lib.state.pgstore.store import PgStore
 from harness_lib.system.clock import Clock
 from harness_lib.task import Task
-from tests.machines.world import Machine, World
+from tests.machines.world import Machine, World, at
 from tests.waiting import until
-
-if TYPE_CHECKING:
-    import pytest
 
 LEASE = 2.0
 
@@ -194,3 +206,94 @@ def test_a_batch_and_the_end_of_a_session_do_not_wait_for_each_other(
         moved = threads.submit(pending_merges.begin, other, batch, "refs/heads/main")
 
     assert (closed.exception(), moved.exception()) == (None, None)
+
+
+def test_a_take_over_that_is_cut_short_is_made_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a run has claimed by then is still on the other machine, where nobody has its name."""
+    one, two = world.machine("one"), world.machine("two")
+    one.file_task("a")
+    world.trust()
+    (task,) = lost(one, 1)
+    ctx = at(two)
+
+    def full() -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    in_the_middle(monkeypatch, takeover, "recover", full)
+    with pytest.raises(OSError, match="No space left"):
+        open_session.open_session(ctx)
+    assert (held(one), one.statuses_now[task]) == ({task: ctx.owner.worker}, "in_progress")
+
+    opened = open_session.open_session(ctx)
+
+    assert opened.session is not None
+    assert one.statuses_now[task] == "pending"
+
+
+def events(world: World) -> int:
+    """Return how often the list was changed."""
+    query = "select count(*) from harness.event join harness.list on key = event.list where name = %s"
+    with psycopg.connect(world.url) as conn:
+        (count,) = conn.execute(query, (world.name,)).fetchone() or (0,)
+    return int(count)
+
+
+class WaitedError(Exception):
+    """A test has seen enough of a wait."""
+
+
+def test_who_waits_for_the_turn_changes_the_list_no_more_than_its_claim_needs(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each change lets the workers of all machines look at the list."""
+    one = world.machine("one", lease=60)
+    one.file_task("a")
+    world.trust()
+    ctx, asked = at(one), 0
+    claims(one, ctx.owner.worker)
+    with ctx.store.transaction("tasks") as tx:
+        mine = sessions.open_one(tx, ctx)
+        (task,) = tx.in_progress()
+        task = transitions.begin_merge(task, now=tx.now, commit="1" * 40)
+        tx.replace(task)
+
+    def take(*_: object) -> None:
+        nonlocal asked
+        asked += 1
+        if asked > 3:
+            raise WaitedError
+
+    monkeypatch.setattr(PgStore, "take_turn", take)
+    before = events(world)
+    with pytest.raises(WaitedError):
+        merge_queue.merge_in_turn(ctx, mine, task)
+
+    assert events(world) == before
+
+
+def test_files_that_lack_a_claim_neither_end_it_nor_free_its_work_tree(
+    world: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """They could not be written when it was made, and now the database is away."""
+    one = world.machine("one")
+    one.file_task("a")
+    world.trust()
+    mirror = one.top / "harness-tasks.json"
+    before = mirror.read_bytes()
+    claims(one, "run-1")
+    mirror.write_bytes(before)
+    ctx = one.context("run-1")
+    (task,) = ctx.store.ask().in_progress()
+    mirror.write_bytes(before)
+
+    def away(*_: object) -> None:
+        raise psycopg.OperationalError("the server is gone")
+
+    monkeypatch.setattr(Moments, "open", away)
+    monkeypatch.setattr(ctx.store, "_timeout", 0.0)
+    assert ctx.store.ask().in_progress() == ()
+
+    check.renew(ctx, task)
+
+    with pytest.raises(AwayError):
+        worker_worktrees.free(ctx, worker_worktrees.Place(tmp_path), 1)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from typing import TypeVar
+from typing import NoReturn, TypeVar
 from uuid import uuid4
 
 import psycopg
@@ -131,6 +131,20 @@ class PgStore(Upkeep):
         with connecting.explained(self.link.url):
             return self._until(deadline, self.look)
 
+    def ask_now(self, *, waits: bool = True) -> api.Questions:
+        """Return the answers about the list in the database, none of them about the mirror.
+
+        That lacks what this machine has changed while its disk was full, or just before the connection broke.
+        """
+        self._require_connection()
+        deadline = self._clock.monotonic() + (self._timeout if waits else 0.0)
+
+        def refused(error: EnvSetupError) -> NoReturn:
+            raise error
+
+        with connecting.explained(self.link.url, changes=False):
+            return self._until(deadline, lambda: Looking(self._moments, self._moments.open(), refused))
+
     def _require_connection(self) -> None:
         if self._offline:
             raise EnvSetupError(
@@ -228,10 +242,10 @@ class PgStore(Upkeep):
         return self.apart(lambda conn: turns.now(conn, self.name))
 
     def apart(self, ask: Callable[[Connection], Read]) -> Read:
-        """Return the answer to `ask` of a connection of its own. Raises EnvSetupError."""
+        """Return the answer to `ask` of a connection in no transaction. Raises EnvSetupError."""
         with (
             connecting.explained(self.link.url, changes=False),
-            connecting.connected(self.link.url) as conn,
+            self._moments.writer() as conn,
             connecting.limited(conn, connecting.ANSWER_SECONDS),
         ):
             return ask(conn)

@@ -172,6 +172,9 @@ class MemoryStore(api.Store):
     def ask_to_change(self) -> RowsAnswers:
         return self.ask()
 
+    def ask_now(self, *, waits: bool = True) -> RowsAnswers:  # noqa: ARG002 (it is here)
+        return self.ask()
+
     def examine(self) -> api.Examined:
         return api.Examined((), self.ask())
 

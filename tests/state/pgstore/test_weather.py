@@ -83,6 +83,18 @@ def test_who_has_asked_gets_answers_also_once_the_database_is_away(shared: Share
     line.mend()
 
 
+def test_what_a_claim_depends_on_is_not_asked_of_the_mirror(shared: Shared, line: Line) -> None:
+    """It lacks what was changed while it could not be written."""
+    store = shared.with_tasks(line=line, timeout=0.1)
+    asked = store.ask_now()
+    line.cut()
+    for ask in (store.ask_now, lambda: store.ask_now(waits=False), lambda: asked.task("task-001")):
+        with pytest.raises(AwayError, match="cannot be reached"):
+            ask()
+    line.mend()
+    assert store.ask_now().task("task-001") is not None
+
+
 def test_a_change_waits_for_the_database_and_then_says_that_nothing_was_changed(
     shared: Shared, line: Line
 ) -> None:

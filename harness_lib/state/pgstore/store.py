@@ -242,10 +242,10 @@ class PgStore(Upkeep):
         return self.apart(lambda conn: turns.now(conn, self.name))
 
     def apart(self, ask: Callable[[Connection], Read]) -> Read:
-        """Return the answer to `ask` of a connection in no transaction. Raises EnvSetupError."""
+        """Return the answer to `ask` of a connection of its own. Raises EnvSetupError."""
         with (
             connecting.explained(self.link.url, changes=False),
-            self._moments.writer() as conn,
+            connecting.connected(self.link.url) as conn,
             connecting.limited(conn, connecting.ANSWER_SECONDS),
         ):
             return ask(conn)

@@ -160,7 +160,7 @@ class SmallWorld(World):
         return [each for each in self.machines if isinstance(each, Place)]
 
     def tell(self, what: str) -> None:
-        """Note what happens, by seconds since the beginning; a failing test shows it, and the file `story`."""
+        """Note what happens, by seconds since the beginning; a failing test shows it, and `story`."""
         self.story += f"{time.monotonic() - self.began:6.1f} {what}\n"
         put(self.place / "story", self.story)
 

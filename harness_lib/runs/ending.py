@@ -170,7 +170,7 @@ def _words(ctx: Context, why: Why, message: str) -> str:
         case "interrupted":
             if message:
                 return f"Stopped: {message}"
-            return "Stopped as you asked; nothing is lost. Go on with: harness run"
+            return "Stopped as you asked; nothing is lost."
         case "limit":
             return f"A limit of this run is reached ({message}). To go on, raise it: harness run --help"
         case "stuck":

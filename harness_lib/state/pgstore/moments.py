@@ -51,18 +51,9 @@ class Moment:
         self.since, self.news = since, news
 
 
-class _Looked(weakref.ref[Moment]):
-    """A moment that somebody may look at, and its connection, which is free once it is gone."""
-
-    conn: Asking
-
-
-def _close(idle: deque[tuple[Asking, float]], looks: set[_Looked]) -> None:
-    """Close all connections, once nobody can look any more: who looks keeps the `Moments`."""
+def _close(idle: deque[tuple[Asking, float]]) -> None:
     while idle:
         idle.pop()[0].close()
-    while looks:
-        looks.pop().conn.close()
 
 
 class Moments:
@@ -78,10 +69,9 @@ class Moments:
         self._known: Known | None = None
         # Connections that nobody uses now, and since when.
         self._idle: deque[tuple[Asking, float]] = deque()
-        self._looks: set[_Looked] = set()
-        # Those whose moment is gone.
-        self._ended: deque[_Looked] = deque()
-        weakref.finalize(self, _close, self._idle, self._looks)
+        # What a signal has raised where Python would forget it.
+        self._raised: BaseException | None = None
+        weakref.finalize(self, _close, self._idle)
         self.news = 0
         self.work_on(link)
 
@@ -98,7 +88,7 @@ class Moments:
 
         Raises psycopg.Error (it cannot be reached), EnvSetupError (it is not the list of the link).
         """
-        self._end_looks()
+        self._raise()
         while self._idle:
             with suppress(IndexError, psycopg.OperationalError):
                 # It may have been cut long ago.
@@ -114,18 +104,23 @@ class Moments:
             conn.close()
             raise
         conn.url = self.link.url
-        # No Python runs when a moment is gone: what a signal raises in such code, a Ctrl-C, is lost.
-        look = _Looked(moment, self._ended.append)
-        look.conn = conn
-        self._looks.add(look)
+        weakref.finalize(moment, self._end, conn).atexit = False
         return moment
 
-    def _end_looks(self) -> None:
-        """Keep the connections of moments that are gone for the next ones."""
-        while self._ended:
-            look = self._ended.popleft()
-            self._looks.discard(look)
-            self._give_back(look.conn)
+    def _end(self, conn: Asking) -> None:
+        """Give `conn` back when nobody can look at its moment any more.
+
+        Python forgets what a finalizer raises: a Ctrl-C that comes now is raised by the next use of the list.
+        """
+        try:
+            self._give_back(conn)
+        except BaseException as error:
+            self._raised = error
+
+    def _raise(self) -> None:
+        error, self._raised = self._raised, None
+        if error is not None:
+            raise error
 
     def _give_back(self, conn: Asking) -> None:
         """End the moment that `conn` sees, and keep it for the next one."""
@@ -230,11 +225,10 @@ class Moments:
             conn.close()
             raise
         self._give_back(conn)
-        self._end_looks()
 
     def _kept(self) -> Asking:
         """Return a connection that answers, perhaps one that was used before. Raises psycopg.Error."""
-        self._end_looks()
+        self._raise()
         while self._idle:
             with suppress(IndexError, psycopg.OperationalError):
                 conn, since = self._idle.pop()

@@ -33,7 +33,7 @@ logging.getLogger("psycopg").addHandler(logging.NullHandler())
 CONNECT_SECONDS = 5
 ANSWER_SECONDS = 10.0
 # The shape of the tables that this version reads and writes: that of the last numbered file.
-SCHEMA = 1
+SCHEMA = 2
 # Where names are looked up that have no schema: not where others may have put functions.
 OWN_NAMES = "pg_catalog, pg_temp"
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")

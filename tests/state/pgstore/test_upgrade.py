@@ -11,9 +11,10 @@ import pytest
 
 from harness_lib import __version__
 from harness_lib.errors import AwayError, EnvSetupError
-from harness_lib.state.pgstore import connecting, migrations
+from harness_lib.state.pgstore import connecting, migrations, rows
 from harness_lib.state.pgstore.connecting import SCHEMA
 from harness_lib.state.pgstore.store import PgStore
+from harness_lib.system.clock import SYSTEM
 from harness_lib.task import Task
 from tests.state.pgstore.beside import claim, exact, finish, is_waited_for
 from tests.state.pgstore.machines import Shared
@@ -71,11 +72,43 @@ def test_a_list_in_work_is_brought_up_to_date(shared: Shared, update: Callable[[
         assert store.ask().counts().total == 3
 
 
+def test_a_list_of_the_first_format_is_brought_up_to_date(shared: Shared) -> None:
+    """Until then a look at it says what to do; after that its tallies go on from what they were."""
+    with shared.apart():
+        store = shared.with_tasks()
+        shell = store.whole()._replace(tasks=(), sessions=())
+        with connecting.connected(shared.server) as conn:
+            conn.execute("drop schema harness cascade")
+            conn.execute(migrations.text_of(1).encode())
+            assert rows.create(conn, shared.name, shell)
+            ((key, uuid),) = conn.execute("select key, uuid::text from harness.list").fetchall()
+            rows.add(conn, key, [Task("task-001", "One"), Task("task-002", "Two")])
+        link = store.link._replace(uuid=uuid, mirrored=0, op="")
+        link.save(store.root)
+        store = PgStore(store.root, link, timeout=30.0, clock=SYSTEM)
+        with pytest.raises(EnvSetupError, match="an older format") as caught:
+            store.whole()
+        assert "harness store upgrade" in str(caught.value.hint)
+
+        assert migrations.upgrade(shared.server) == 1
+
+        add(store, "task-003")
+        with store.transaction("tasks") as tx:
+            first = claim(tx, "one").id
+        with store.transaction("tasks") as tx:
+            finish(tx, first)
+        counts = store.ask().counts()
+        assert (counts.total, counts.completed, counts.pending) == (3, 1, 2)
+        assert exact(shared)
+
+
 def test_new_tables_are_made_by_all_files_in_turn(shared: Shared, update: Callable[[], None]) -> None:
     update()
     with shared.apart():
         assert migrations.present(shared.server) == NEXT
-        assert migrations.texts() == f"{migrations.text_of(1)}\n{LATER}"
+        numbered = [migrations.text_of(version) for version in range(1, NEXT + 1)]
+        assert migrations.texts() == "\n".join(numbered)
+        assert numbered[-1] == LATER
         shared.with_tasks()
 
 

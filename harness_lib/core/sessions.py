@@ -44,18 +44,19 @@ def is_live(session: Session, questions: Questions, ctx: Context) -> bool:
     if _was_cleared(session, ctx):
         return False
     root, caller = os.fspath(ctx.root.path), ctx.owner.agent_session_id or ""
-    times = ctx.clock.now().timestamp(), questions.now.timestamp()
-    return owner.may_live(root, _record(session), caller, *times)
+    now = ctx.clock.now()
+    record = _record(session, (questions.now - now).total_seconds())
+    return owner.may_live(root, record, caller, now.timestamp())
 
 
-def _record(session: Session) -> owner.Record:
+def _record(session: Session, ahead: float = 0.0) -> owner.Record:
     return owner.Record(
         host=session.host,
         boot_id=session.boot_id or "",
         pid=session.pid or 0,
         pid_started=session.pid_started or "",
         agent_session_id=session.agent_session_id or "",
-        started=owner.moment(session.started_at),
+        started=owner.moment(session.started_at, ahead),
     )
 
 
@@ -139,10 +140,11 @@ def go_on(tx: Tx, session: Session, ctx: Context) -> Session:
     return current
 
 
-def has_ended(session: Session, ctx: Context) -> bool:
+def _has_ended(session: Session, questions: Questions, ctx: Context) -> bool:
     """Return whether the agent session is known to be over, though its process may still live."""
     caller = ctx.owner.agent_session_id or ""
-    noted = owner.has_ended(os.fspath(ctx.root.path), _record(session), caller)
+    record = _record(session, (questions.now - ctx.clock.now()).total_seconds())
+    noted = owner.has_ended(os.fspath(ctx.root.path), record, caller)
     return noted or _was_cleared(session, ctx)
 
 
@@ -172,7 +174,7 @@ def fold_dead(tx: Tx, ctx: Context) -> None:
     """Remove the sessions of dead owners; recovery handles their tasks in progress."""
     for session in tx.sessions():
         if not is_live(session, tx, ctx):
-            gone = "its agent has ended" if has_ended(session, ctx) else _gone(session)
+            gone = "its agent has ended" if _has_ended(session, tx, ctx) else _gone(session)
             tx.log("WARN", f"{gone} without `harness stop`", session=session.number)
             _remove(tx, session)
 

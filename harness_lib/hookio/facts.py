@@ -203,12 +203,14 @@ def living(context: HookContext, root: str, session_id: str) -> list[OpenSession
     """Return the open sessions of other callers whose agents may still run."""
     from harness_lib.system.processes import owner  # noqa: PLC0415 (once, when an agent begins)
 
-    opened = context.cache["sessions"] or () if context.cache else ()
-    others = [each for each in opened if each not in context.mine]
-    return [each for each in others if owner.may_live(root, _record(each), session_id, time.time())]
+    if context.cache is None:
+        return []
+    others = [each for each in context.cache["sessions"] or () if each not in context.mine]
+    now, ahead = time.time(), context.cache["ahead"]
+    return [each for each in others if owner.may_live(root, _record(each, ahead), session_id, now)]
 
 
-def _record(session: OpenSession) -> Record:
+def _record(session: OpenSession, ahead: float) -> Record:
     from harness_lib.system.processes import owner  # noqa: PLC0415 (see `living`)
 
     return owner.Record(
@@ -217,7 +219,7 @@ def _record(session: OpenSession) -> Record:
         pid=int(session.get("pid") or 0),
         pid_started=str(session.get("pid_started") or ""),
         agent_session_id=str(session.get("agent_session_id") or ""),
-        started=owner.moment(session.get("started_at")),
+        started=owner.moment(session.get("started_at"), ahead),
     )
 
 

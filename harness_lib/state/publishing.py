@@ -12,6 +12,7 @@ Source: docs/design.md, "On disk".
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -97,6 +98,8 @@ def publish(
         # Another size: the list was edited externally since, and a stamp of that file would hide it.
         if info.st_size == len(data):
             cache["stamp"] = summary.stamp(info)
+            if is_mirror:
+                cache["ahead"] = now.timestamp() - time.time()
             summary.write(root, cache)
             load.remember(root, Loaded(state, None, data, cache["stamp"], ours=True, texts=texts))
     return warnings

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 # Raised with every change of the shape of this file or of what `writing` writes: then the stamp of another
 # version proves nothing.
-FORMAT = 7
+FORMAT = 8
 LISTED = 100
 SHORT = 300
 
@@ -49,6 +49,7 @@ def build(state: State, now: datetime, made_from: Stamp) -> Summary:
     return {
         "format": FORMAT,
         "stamp": made_from,
+        "ahead": 0.0,
         "version": state.version,
         "mode": state.session_config.concurrency_mode,
         "counts": {

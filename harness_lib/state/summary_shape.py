@@ -71,11 +71,13 @@ class OpenSession(TypedDict):
 class Summary(TypedDict):
     """The status cache; lists of tasks are cut after 100, texts after 300 characters.
 
-    `stamp` is [size in bytes, inode, mtime in ns, ctime in ns] of the list that it was made from.
+    `stamp` is [size in bytes, inode, mtime in ns, ctime in ns] of the list that it was made from. The clock
+    that has dated what it says is `ahead` of this machine's by so many seconds.
     """
 
     format: int
     stamp: list[int]
+    ahead: float
     version: int
     mode: Mode
     counts: Counts

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -244,6 +245,29 @@ def test_the_others_are_those_whose_agents_may_live(tmp_path: Path) -> None:
     assert living() == [6, 7, 8, 9]
     session_notes.write(session_notes.path(str(tmp_path), "seen", "id-d"), b"")
     assert living() == [4, 6, 7, 8, 9]
+
+
+@pytest.mark.parametrize("days", [-365, 365])
+def test_the_clock_of_the_list_says_how_old_a_session_is(tmp_path: Path, days: int) -> None:
+    """That of a list in a database is the database's, and the one of this machine may be wrong."""
+    me, now = owner.current({}), datetime.now(timezone.utc) + timedelta(days=days)
+    alive = {"host": me.host, "boot_id": me.boot_id, "pid": me.pid, "pid_started": me.pid_started}
+    sessions: Any = [
+        {"number": number, "host": "elsewhere", "started_at": timestamps.render(now - timedelta(hours=hours))}
+        for number, hours in enumerate((1, 23, 25))
+    ]
+    sessions.append({**OTHER, **alive, "number": 3, "started_at": timestamps.render(now)})
+    context = ours(PENDING)
+    assert context.cache is not None
+    context.cache["sessions"], context.cache["ahead"] = sessions, days * 86400.0
+    # An earlier session of that agent has ended.
+    note = session_notes.path(str(tmp_path), "ended", "id-b")
+    session_notes.write(note, b"")
+    os.utime(note, (time.time() - 60, time.time() - 60))
+
+    living = facts.living(context, str(tmp_path), "id-a")
+
+    assert [each["number"] for each in living] == [0, 1, 3]
 
 
 def test_without_a_list_there_are_no_others(tmp_path: Path) -> None:

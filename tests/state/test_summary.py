@@ -161,6 +161,7 @@ def test_the_whole_of_it() -> None:
     assert digest == {
         "format": summary.FORMAT,
         "stamp": [1, 2, 3, 4],
+        "ahead": 0.0,
         "version": 2,
         "mode": "concurrent",
         "counts": {

@@ -264,7 +264,10 @@ SANDBOX_SECONDS = 30 * 60.0
 
 
 class Record(NamedTuple):
-    """The agent of a session as recorded; `started` is in seconds since the epoch, 0 if unknown."""
+    """The agent of a session as recorded.
+
+    `started` is in seconds since the epoch by the clock of this machine, 0 if unknown.
+    """
 
     host: str
     boot_id: str
@@ -285,11 +288,8 @@ def has_ended(root: str, record: Record, caller: str) -> bool:
     return noted is not None and noted >= record.started
 
 
-def may_live(root: str, record: Record, caller: str, now: float, list_now: float | None = None) -> bool:
-    """Return whether the agent of `record` may still live, as seen by the agent session `caller`.
-
-    `list_now`: what time it is by the clock that has dated the record, if that is not this machine's.
-    """
+def may_live(root: str, record: Record, caller: str, now: float) -> bool:
+    """Return whether the agent of `record` may still live, as seen by the agent session `caller`."""
     if has_ended(root, record, caller):
         return False
     found = life(*record[:4])
@@ -297,8 +297,7 @@ def may_live(root: str, record: Record, caller: str, now: float, list_now: float
         return found == "alive"
     if _is_sandboxed(record):
         return now - _last_sign(root, record) < SANDBOX_SECONDS
-    age = (now if list_now is None else list_now) - record.started
-    return not record.started or age < FOREIGN_SECONDS
+    return not record.started or now - record.started < FOREIGN_SECONDS
 
 
 def _is_sandboxed(record: Record) -> bool:
@@ -325,8 +324,11 @@ def _last_sign(root: str, record: Record) -> float:
     return max([record.started, *(sign for sign in signs if sign is not None)])
 
 
-def moment(stamp: str | None) -> float:
-    """Return an ISO timestamp in seconds since the epoch, 0 for None."""
+def moment(stamp: str | None, ahead: float) -> float:
+    """Return an ISO timestamp in seconds since the epoch by the clock of this machine, 0 for None.
+
+    `ahead`: how many seconds the clock that it is of is ahead of that one.
+    """
     from harness_lib import timestamps  # noqa: PLC0415 (likewise)
 
-    return timestamps.parse(stamp).timestamp() if stamp else 0.0
+    return timestamps.parse(stamp).timestamp() - ahead if stamp else 0.0

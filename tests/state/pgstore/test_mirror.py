@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,16 @@ def test_they_follow_at_each_look_and_each_change(shared: Shared) -> None:
     assert cache is not None
     assert cache["counts"]["pending"] == 3
     assert one.log_tail() == two.log_tail()
+
+
+def test_hooks_find_by_how_much_the_clock_of_the_database_is_ahead(
+    shared: Shared, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(time, "time", lambda real=time.time: real() - 3600)
+    one = shared.with_tasks()
+    cache = summary.read(one.root)
+    assert cache is not None
+    assert 3500 < cache["ahead"] < 3700
 
 
 def test_processes_of_one_machine_write_each_line_once_and_never_go_back(shared: Shared) -> None:

@@ -54,20 +54,19 @@ def test_an_administrator_sees_whose_connections_they_are(store: PgStore) -> Non
         assert conn.execute("show application_name").fetchone() == ("harness",)
 
 
-def test_what_is_kept_open_ends_with_the_last_who_looks(tmp_path: Path) -> None:
+def test_what_is_kept_open_ends_with_the_store(tmp_path: Path) -> None:
     made = postgres.store(tmp_path.resolve(), Hands())
     assert isinstance(made, PgStore)
     made.begin(SessionConfig(), "Begun for a test")
-    gone, looking = made.ask(), made.ask()
-    kept = [look.conn for look in made._moments._looks]
-
-    del gone, made
+    made.ask()
     gc.collect()
-    assert [conn.closed for conn in kept] == [False, False]
-    del looking
+    (kept, *_), *_ = made._moments._idle
+    assert not kept.closed
+
+    del made
     gc.collect()
 
-    assert [conn.closed for conn in kept] == [True, True]
+    assert kept.closed
 
 
 def test_a_turn_is_left_by_whoever_has_it(store: PgStore) -> None:

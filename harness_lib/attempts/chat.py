@@ -137,7 +137,7 @@ def _propose(ctx: Context, session: Session, task: Task) -> outcome.Ended:
 
 
 def _collected(ctx: Context, session: Session, task: Task) -> outcome.Ended:
-    # Killed in between, the task waits until the branch has its work, as one of a pull request does.
+    # Killed in between, the task is completed by whoever looks what waits next.
     ended = publish.propose(ctx, session, task, ())
     commit = outcome.intent_of(task).commit or ""
     with ctx.store.transaction("tasks") as tx:

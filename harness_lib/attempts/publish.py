@@ -298,13 +298,17 @@ def look(ctx: Context) -> Iterator[str]:
             if (commit := _kept(ctx, task))
             and (at := _merged_as(there, commit, (task.handback and task.handback.base) or "", ends))
         ]
+        collecting = merging._replace(branch=target_branch.waiting(merging.branch))
+        theirs = {task.id for task, _ in merged}
+        collected = _collected(there, collecting, [task for task in waiting if task.id not in theirs])
         with ctx.store.transaction() as tx:
-            for task, commit in merged:
+            for task, commit in (*merged, *collected):
                 current = tx.task(task.id)
                 if current is None or current.halt_kind != "MERGE" or not arrows.may("attest", current):
                     continue
                 tx.replace(transitions.attest(current, now=tx.now, commit=commit))
-                words = f"(commit {commit[:12]}, merged by others)"
+                how = "merged by others" if task.id in theirs else f"on {_there(collecting)}"
+                words = f"(commit {commit[:12]}, {how})"
                 tx.log("Completed", words, session=tx.session_count, task=task.id)
         ours = ctx.target or ""
         ours = ours if ours.startswith(target_branch.WAITING) else target_branch.waiting(ours)
@@ -315,8 +319,21 @@ def look(ctx: Context) -> Iterator[str]:
             ctx.main.delete_ref(pull_request.ref_of(ours))
             there.target, there.merging = ours, merging._replace(mode="pull-request")
             yield from _catch_up(there)
-    for task, _ in merged:
-        yield f"{task.id} is completed: {_there(merging)} has its work"
+    for name, tasks in ((_there(merging), merged), (_there(collecting), collected)):
+        yield from (f"{task.id} is completed: {name} has its work" for task, _ in tasks)
+
+
+def _collected(ctx: Context, collecting: Merging, tasks: Sequence[Task]) -> list[tuple[Task, str]]:
+    """Return those of `tasks` that were to be completed on the branch that runs collect on, if it has them.
+
+    A chat was killed between its push and that.
+    """
+    mine = [task for task in tasks if task.handback and task.handback.merge == "branch"]
+    if not mine or not collecting.remote or _fetch(ctx, collecting):
+        return []
+    tip = ctx.main.ref(_tracking(collecting))
+    kept = ((task, _kept(ctx, task)) for task in mine)
+    return [(task, at) for task, at in kept if tip and at and ctx.main.is_ancestor(at, tip)]
 
 
 def _propose_anew(ctx: Context) -> None:

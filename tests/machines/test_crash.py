@@ -11,6 +11,7 @@ from tests.waiting import until
 
 LEASE = 4.0
 MAIN, READY, GONE = "refs/heads/main", "refs/harness/.*/ready/", "^[0-9a-f]* 0000000.*ready/"
+COLLECTED = "refs/heads/harness/main"
 
 
 @pytest.mark.parametrize(
@@ -35,6 +36,36 @@ def test_a_machine_dies_in_a_merge(world: World, hook: str, pattern: str) -> Non
 
     world.each_once(task)
     assert two.context("looks").store.ask().search()[0].attempts == 0
+
+
+@pytest.mark.parametrize(
+    ("hook", "pattern"),
+    [
+        pytest.param("pre-receive", COLLECTED, id="before the branch moves", marks=pytest.mark.release),
+        pytest.param("post-receive", COLLECTED, id="the branch has moved, and the list does not know"),
+        pytest.param("post-receive", GONE, id="the turn is still held", marks=pytest.mark.release),
+    ],
+)
+@pytest.mark.parametrize("who", ["one", "two"])
+def test_a_machine_dies_while_it_collects_on_a_branch(
+    world: World, hook: str, pattern: str, who: str
+) -> None:
+    """Another machine does the rest, or it does so itself when it is there again."""
+    one = world.machine("one", lease=LEASE)
+    world.machine("two", lease=LEASE)
+    task = one.add("Make a file", "grep -q done file", do="write file done")
+    world.trust()
+    reached = world.stop_at(hook, pattern)
+    one.start("--merge", "branch")
+    until("the step", reached.exists)
+    one.cut_power()
+
+    next(each for each in world.machines if each.name == who).ends(0, "--merge", "branch")
+
+    subjects = sh(world.remote, "log", "--format=%s", "main..harness/main").splitlines()
+    assert (world.log(), subjects) == (["Begin"], [f"[{task}] Make a file"])
+    assert one.statuses_now == {task: "completed"}
+    assert (world.refs("wip"), world.refs("ready")) == ([], [])
 
 
 def test_a_machine_that_died_while_git_made_a_work_tree_can_fetch_again(world: World) -> None:

@@ -6,6 +6,7 @@ import os
 import shutil
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from tests import forked
@@ -256,6 +257,75 @@ def test_a_chat_that_was_killed_while_it_proposed_goes_on(world: World, hook: st
     merged = sh(world.remote, "log", "--format=%s", "main..harness/main")
     assert merged.splitlines() == ["[task-002] Make b", "[task-001] Make a"]
     assert (world.place / "asked").read_text() == "harness/main: Make a\n"
+
+
+def collected(world: World) -> list[str]:
+    """Return the subjects of what waits on the branch that runs collect on, oldest first."""
+    return sh(world.remote, "log", "--reverse", "--format=%s", "main..harness/main").splitlines()
+
+
+@pytest.mark.parametrize("hook", ["post-receive", *for_release(("pre-receive",))])
+@pytest.mark.parametrize("again", ["finish", "start", "another machine"])
+def test_a_chat_that_was_killed_while_it_pushed_to_the_branch_is_completed_once(
+    world: World, hook: str, again: str
+) -> None:
+    one, two = world.machine("one", lease=5), world.machine("two")
+    one.add("Make a", "grep -q done a", do="write a done")
+    world.trust()
+    one.ok("start")
+    one.ok("claim")
+    put(one.top / "a", "done\n")
+    reached = world.stop_at(hook, "refs/heads/harness/main")
+    typed = ("finish", "--merge", "branch")
+    with (world.place / "finish.log").open("w") as log:
+        one.runs.append(forked.start(HARNESS, typed, one.top, one.env, log, log))
+    until("the push", reached.exists)
+    one.cut_power()
+    (world.remote / "hooks" / hook).unlink()
+
+    if again == "another machine":
+        two.ends(0, "--merge", "branch")
+    else:
+        if again == "start":
+            one.ok("start")
+        if set(one.statuses_now.values()) != {"completed"} and one(*typed).code:
+            one.ok(*typed)
+
+    assert set(one.statuses_now.values()) == {"completed"}
+    assert (world.log(), collected(world)) == (["Begin"], ["[task-001] Make a"])
+    assert (world.refs("wip"), world.refs("ready")) == ([], [])
+    assert two("store", "check").code == 0, two("store", "check").text
+
+
+@pytest.mark.parametrize("again", ["start", *for_release(("another machine",))])
+def test_what_a_chat_has_pushed_to_the_branch_is_completed_although_the_chat_is_cut_off(
+    world: World, again: str
+) -> None:
+    one, two = world.machine("one"), world.machine("two")
+    one.add("Make a", "grep -q done a")
+    one.add("Make b", "grep -q done b", "--depends-on", "task-001", do="write b done")
+    world.trust()
+    one.ok("start")
+    one.ok("claim")
+    put(one.top / "a", "done\n")
+    with psycopg.connect(world.url, autocommit=True) as conn:
+        body = "begin raise exception ''the cable is cut''; end"
+        conn.execute(f"create function public.cut() returns trigger language plpgsql as '{body}'".encode())
+        conn.execute(
+            "create trigger cut before update on harness.task for each row "
+            "when (new.status = 'completed') execute function public.cut()"
+        )
+        assert "the cable is cut" in one("finish", "--merge", "branch").text
+        conn.execute("drop trigger cut on harness.task")
+        conn.execute("drop function public.cut")
+    assert collected(world) == ["[task-001] Make a"]
+
+    if again == "start":
+        assert "task-001 is completed: origin/harness/main has its work" in one("start").text
+    two.ends(0, "--merge", "branch")
+
+    assert set(one.statuses_now.values()) == {"completed"}
+    assert (world.log(), collected(world)) == (["Begin"], ["[task-001] Make a", "[task-002] Make b"])
 
 
 @pytest.mark.parametrize("how", ["--squash", *for_release(("--no-ff",), ("rebased",))])
